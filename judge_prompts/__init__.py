@@ -1,0 +1,1 @@
+"""Judge templates as text files, and the parsers of judges' replies."""

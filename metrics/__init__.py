@@ -1,0 +1,1 @@
+"""Pure scoring functions, and the LightEval Metric objects that wrap them."""

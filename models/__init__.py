@@ -1,0 +1,1 @@
+"""Model files for `lighteval custom`: how a model is run."""

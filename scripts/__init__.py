@@ -1,0 +1,1 @@
+"""The `cultureval` command line, one module a sub-command."""
