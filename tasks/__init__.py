@@ -1,1 +1,16 @@
-"""What is evaluated: the catalogue of tasks, and LightEval's TASKS_TABLE built from it on demand."""
+"""What is evaluated: the catalogue of tasks, and LightEval's TASKS_TABLE, built when it is asked for.
+
+`lighteval ... --custom-tasks cultureval.tasks` reads TASKS_TABLE; everything else of the catalogue is plain data that
+loads in milliseconds.
+"""
+
+from typing import Any
+
+
+def __getattr__(name: str) -> Any:
+    if name != "TASKS_TABLE":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from cultureval.tasks.task_table import build_tasks_table
+
+    globals()[name] = build_tasks_table()
+    return globals()[name]

@@ -1,0 +1,142 @@
+"""Checked access to the cells of a dataset row, under the names that a source is known to use for a column."""
+
+import math
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cultureval.runtime.errors import BadRow, MissingColumn
+
+# Names under which sources keep a column. The first one present is read.
+ALIASES: dict[str, tuple[str, ...]] = {
+    "question": ("question", "Question", "question_text", "Question Text", "السؤال", "Question - Arabic", "query"),
+    "context": ("context", "Context", "passage", "Passage", "paragraph", "النص"),
+    "options": ("options", "choices", "Options", "Choices", "الخيارات", "answers_list"),
+    "answer": ("answer", "Answer", "correct_answer", "Correct Answer", "correct_choice", "label", "الإجابة"),
+    "answers": (
+        "answers",
+        "correct_answers",
+        "Correct Answers",
+        "correct_choices",
+        "labels",
+        "gold",
+        "answer",
+        "Answer",
+    ),
+    "legal_question": ("questions", "question", "Question", "query"),
+    "legal_answer": ("ground_truths", "ground_truth", "answer", "Answer", "answers"),
+    "legal_context": ("context", "contexts", "Context"),
+}
+
+
+def has_column(row: Mapping[str, Any], column: str) -> bool:
+    """Whether the row has the column under one of its known names, filled or not."""
+    return any(name in row for name in ALIASES.get(column, (column,)))
+
+
+def column_name(row: Mapping[str, Any], column: str) -> str:
+    """The name under which the row has the column.
+
+    Raises:
+        MissingColumn: None of the names is there; the message lists the columns found.
+    """
+    names = ALIASES.get(column, (column,))
+    for name in names:
+        if name in row:
+            return name
+    found = ", ".join(name for name in map(str, row) if not name.startswith("__"))
+    raise MissingColumn(f"no column {' or '.join(repr(name) for name in names)}; columns found: {found}")
+
+
+def is_empty(value: Any) -> bool:
+    """Whether a cell holds nothing: null, NaN, or text of white space only."""
+    return (
+        value is None
+        or (isinstance(value, float) and math.isnan(value))
+        or (isinstance(value, str) and not value.strip())
+    )
+
+
+def text_cell(row: Mapping[str, Any], column: str) -> str:
+    """The stripped text of a cell that must not be empty; numbers become their decimal text.
+
+    Raises:
+        BadRow: The cell is empty, not text, or not readable.
+    """
+    name = column_name(row, column)
+    text = optional_text(row, column)
+    if text is None:
+        raise BadRow(name, row[name], "is null or empty")
+    return text
+
+
+def optional_text(row: Mapping[str, Any], column: str) -> str | None:
+    """As `text_cell`, but None where the cell, or the column, is missing or empty."""
+    if not has_column(row, column):
+        return None
+    name = column_name(row, column)
+    return None if is_empty(row[name]) else readable(row[name], name)
+
+
+def readable(value: Any, column: str) -> str:
+    """The stripped text of a value, checked for signs of a broken encoding.
+
+    Raises:
+        BadRow: The value is neither text nor a number, or its text is damaged.
+    """
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise BadRow(column, value, f"holds {type(value).__name__} where text is expected")
+    text = str(value).strip()
+    if any(_is_damage(character) for character in text) or _is_mojibake(text):
+        raise BadRow(column, value, "is not readable text (broken encoding)")
+    return text
+
+
+def text_list(values: Any, column: str) -> list[str]:
+    """The stripped texts of a list of values, none of them empty.
+
+    Raises:
+        BadRow: Not a list, an empty list, or an empty or unreadable entry.
+    """
+    if isinstance(values, tuple):
+        values = list(values)
+    if not isinstance(values, list) or not values:
+        raise BadRow(column, values, "is not a filled list")
+    for value in values:
+        if is_empty(value):
+            raise BadRow(column, values, "has an empty entry")
+    return [readable(value, column) for value in values]
+
+
+def distinct(options: Sequence[str], column: str) -> list[str]:
+    """The options, checked: at least two, no two the same.
+
+    Raises:
+        BadRow: Fewer than two options, or one that stands twice.
+    """
+    if len(options) < 2:
+        raise BadRow(column, list(options), "holds fewer than two options")
+    for position, option in enumerate(options):
+        if option in options[:position]:
+            raise BadRow(column, list(options), f"holds the option {option!r} twice")
+    return list(options)
+
+
+def _is_damage(character: str) -> bool:
+    if character == "\ufffd":
+        return True
+    return unicodedata.category(character) in ("Cc", "Cs", "Co", "Cn") and character not in "\t\n\r\x0b\x0c\x85"
+
+
+def _is_mojibake(text: str) -> bool:
+    """Arabic in UTF-8 that was decoded as Windows-1252 or Latin-1 somewhere on its way (`Ø§Ù„`)."""
+    if not any(character in "ØÙ" for character in text):
+        return False
+    for encoding in ("cp1252", "latin-1"):
+        try:
+            repaired = text.encode(encoding).decode("utf-8")
+        except UnicodeError:
+            continue
+        if any("\u0600" <= character <= "\u06ff" for character in repaired):
+            return True
+    return False

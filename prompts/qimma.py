@@ -1,0 +1,61 @@
+"""QIMMA's prompt functions: from a prepared row (the schema of QIMMA's curated copies) to a LightEval Doc.
+
+As in QIMMA's own task code, the query is the row's `prompt`, the continuations scored are the bare Arabic labels, and
+there is no instruction and no system prompt.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from cultureval.prompts.option_labels import labels_for
+
+if TYPE_CHECKING:
+    from lighteval.tasks.requests import Doc
+
+PROVENANCE = ("source_row", "cluster", "form", "permutation")
+
+
+def choice_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
+    """Doc of a multiple-choice or multi-select row; the gold is one position or a list of several."""
+    from lighteval.tasks.requests import Doc
+
+    index = row["index"]
+    return Doc(
+        task_name=task_name or "",
+        query=row["prompt"],
+        choices=labels_for(len(row["choices"])),
+        gold_index=index[0] if len(index) == 1 else list(index),
+        specific=_provenance(row) | {"options": list(row["choices"])},
+    )
+
+
+def answer_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
+    """Doc of a question-answering row; its choices are the reference answers."""
+    from lighteval.tasks.requests import Doc
+
+    references = list(row["choices"])
+    return Doc(
+        task_name=task_name or "",
+        query=row["prompt"],
+        choices=references,
+        gold_index=list(range(len(references))),
+        specific=_provenance(row),
+    )
+
+
+def poem_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
+    """Doc of a FannOrFlop poem; the gold verses and explanations travel in `specific["gold_explanations"]`."""
+    from lighteval.tasks.requests import Doc
+
+    gold = [dict(pair) for pair in row["gold_explanations"]]
+    return Doc(
+        task_name=task_name or "",
+        query=row["prompt"],
+        choices=[" ".join(pair["explanation"] for pair in gold)],
+        gold_index=0,
+        specific=_provenance(row) | {"gold_explanations": gold},
+    )
+
+
+def _provenance(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: row[name] for name in PROVENANCE if name in row}

@@ -1,0 +1,362 @@
+"""QIMMA: from a row of any of its sources to one schema, that of QIMMA's curated copies.
+
+A prepared row holds `prompt`, `choices` and `index` as QIMMA's own data sets do (spec: QIMMA repository, prompt
+functions), so that one prompt function serves a benchmark whatever copy was read. Rows of original sources get their
+prompt from our templates, which are not QIMMA's wording (the paper's Figure 4 is an image). Each function here is named
+after the source whose rows it reads; the columns are those of the source.
+"""
+
+import ast
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cultureval.prompts.cells import (
+    column_name,
+    distinct,
+    has_column,
+    is_empty,
+    optional_text,
+    readable,
+    text_cell,
+    text_list,
+)
+from cultureval.prompts.option_labels import gold_position, label_index, labels_for, split_label
+from cultureval.prompts.templates import render
+from cultureval.runtime.errors import BadRow
+
+Row = Mapping[str, Any]
+PreparedRow = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What a conversion needs to know besides the row.
+
+    Attributes:
+        template: Name of the prompt template of the subset.
+        location: Variant of ArabCulture's prompt: country_region, region or none.
+        shuffle: Whether sources whose right option always stands first get their options shuffled.
+    """
+
+    template: str = "ar/mcq"
+    location: str = "country_region"
+    shuffle: bool = True
+
+
+Prepare = Callable[[Row, Preparation], PreparedRow]
+
+COUNTRIES = {
+    "Egypt": "مصر",
+    "Morocco": "المغرب",
+    "Algeria": "الجزائر",
+    "Libya": "ليبيا",
+    "Sudan": "السودان",
+    "Tunisia": "تونس",
+    "Jordan": "الأردن",
+    "Lebanon": "لبنان",
+    "Syria": "سوريا",
+    "Palestine": "فلسطين",
+    "Yemen": "اليمن",
+    "UAE": "الإمارات",
+    "KSA": "السعودية",
+}
+REGIONS = {"Gulf": "الخليج", "Levant": "الشام", "North Africa": "شمال أفريقيا", "Nile Valley": "وادي النيل"}
+
+
+def curated_choice(row: Row, preparation: Preparation) -> PreparedRow:
+    """QIMMA's curated multiple-choice row: its own prompt, option texts, the index or indices of the gold."""
+    options = distinct(text_list(row[column_name(row, "choices")], "choices"), "choices")
+    labels_for(len(options))
+    return {
+        "prompt": _prompt_cell(row),
+        "choices": options,
+        "index": _indices(row[column_name(row, "index")], len(options)),
+        "cluster": _cluster(optional_text(row, "context")),
+    }
+
+
+def curated_answer(row: Row, preparation: Preparation) -> PreparedRow:
+    """QIMMA's curated question-answering row: its own prompt and one or several reference answers."""
+    column = "choices" if has_column(row, "choices") else column_name(row, "answer")
+    answers = row[column]
+    references = text_list(answers if isinstance(answers, list) else [answers], column)
+    return _answer_row(_prompt_cell(row), references, optional_text(row, "context"))
+
+
+def aradice(row: Row, preparation: Preparation) -> PreparedRow:
+    """AraDiCE-Culture: the first option is always the right one, so options are shuffled by a hash of the question."""
+    question = text_cell(row, "Question")
+    options = distinct([text_cell(row, f"Option {letter}") for letter in "ABC"], "Option A, Option B, Option C")
+    order = _shuffled(question, len(options)) if preparation.shuffle else list(range(len(options)))
+    shuffled = [options[position] for position in order]
+    return _choice_row(preparation.template, question, shuffled, [order.index(0)]) | {"permutation": order}
+
+
+def arabculture(row: Row, preparation: Preparation) -> PreparedRow:
+    """ArabCulture with its authors' own Arabic prompt (lm-evaluation-harness, arab_culture)."""
+    options = row[column_name(row, "options")]
+    answer_key = row[column_name(row, "answer_key")]
+    texts = distinct(text_list(dict(options or {}).get("text"), "options.text"), "options.text")
+    gold = gold_position(dict(answer_key or {}).get("arabic_answer_key", ""), texts, "answer_key.arabic_answer_key")
+    keys = text_list(dict(options).get("arabic_keys"), "options.arabic_keys")
+    prompt = render(
+        f"ar/arabculture_{preparation.location}",
+        country=_translated(row, "country", COUNTRIES),
+        region=_translated(row, "region", REGIONS),
+        first_statement=text_cell(row, "first_statement"),
+        options="\n".join(f"{key}. {text}" for key, text in zip(keys, texts, strict=True)),
+    )
+    return {"prompt": prompt, "choices": texts, "index": [gold], "cluster": ""}
+
+
+def lettered_columns(row: Row, preparation: Preparation) -> PreparedRow:
+    """PalmX and AraTrust: one column an option (A, B, ...), the answer a Latin or Arabic letter."""
+    columns = [letter for letter in "ABCDE" if letter in row]
+    return _choice_from_columns(row, preparation, columns, "answer")
+
+
+def arabicmmlu(row: Row, preparation: Preparation) -> PreparedRow:
+    """ArabicMMLU: `Option 1` to `Option 5` and `Answer Key`; a passage in `Context` makes it MCQ-C."""
+    columns = [f"Option {number}" for number in range(1, 6) if f"Option {number}" in row]
+    return _choice_from_columns(row, preparation, columns, "Answer Key")
+
+
+def medarabench(row: Row, preparation: Preparation) -> PreparedRow:
+    """MedAraBench: `Option A` to `Option F` and `Correct Answer`, a letter of either case."""
+    columns = [f"Option {letter}" for letter in "ABCDEF" if f"Option {letter}" in row]
+    return _choice_from_columns(row, preparation, columns, "Correct Answer")
+
+
+def gat(row: Row, preparation: Preparation) -> PreparedRow:
+    """GAT (GATmath, GATLc): columns are not documented, so options may stand in A.., Option A.., or in one list."""
+    for columns in (list("ABCDE"), [f"Option {letter}" for letter in "ABCDE"], [f"Option {n}" for n in range(1, 6)]):
+        present = [column for column in columns if column in row]
+        if present:
+            return _choice_from_columns(row, preparation, present, "answer")
+    return option_list(row, preparation)
+
+
+def option_list(row: Row, preparation: Preparation) -> PreparedRow:
+    """3LM's NativeQA and SyntheticQA: all options in one cell (list, text of a list, or `أ) .. ب) ..`)."""
+    column = column_name(row, "options")
+    options = distinct(_listed_options(row[column], column), column)
+    answer_column = "self_answer" if "self_answer" in row else column_name(row, "answer")
+    gold = gold_position(_present(row, answer_column), options, answer_column)
+    context = optional_text(row, "context")
+    return _choice_row(preparation.template, text_cell(row, "question"), options, [gold], context)
+
+
+def mizanqa(row: Row, preparation: Preparation) -> PreparedRow:
+    """MizanQA: two to many options, one or several of them right; columns through aliases, as none is documented."""
+    column = column_name(row, "options")
+    options = distinct(_listed_options(row[column], column), column)
+    answer_column = column_name(row, "answers")
+    answers = _present(row, answer_column)
+    if isinstance(answers, str):
+        answers = (
+            [part for part in re.split(r"[,،;؛\s]+", answers) if part] if label_index(answers) is None else [answers]
+        )
+    golds = [gold_position(answer, options, answer_column) for answer in _as_list(answers)]
+    if not golds or len(set(golds)) < len(golds):
+        raise BadRow(answer_column, row[answer_column], "names no option, or one twice")
+    return _choice_row(preparation.template, text_cell(row, "question"), options, sorted(golds))
+
+
+def medarabiq_choice(row: Row, preparation: Preparation) -> PreparedRow:
+    """MedArabiQ's multiple-choice files: options inline, one a line; the biased wording where the file has one."""
+    names = ("Question with Bias", "Question - Arabic", "Question")
+    column = column_name(row, next((name for name in names if name in row), "question"))
+    question, options = _inline_options(text_cell(row, column), column)
+    answer_column = "Answer - Arabic" if "Answer - Arabic" in row else column_name(row, "answer")
+    gold = gold_position(_present(row, answer_column), options, answer_column)
+    return _choice_row(preparation.template, question, options, [gold])
+
+
+def medarabiq_answer(row: Row, preparation: Preparation) -> PreparedRow:
+    """MedArabiQ's free-answer files: patients' questions, and blanks without choices."""
+    modified = "Modified question description" in row
+    question = text_cell(row, "Modified question description" if modified else "Question - Arabic")
+    answer = text_cell(row, "Unmodified answer" if modified else "Answer - Arabic")
+    return _answer_row(render(preparation.template, question=question), [answer], None)
+
+
+def arablegalqa(row: Row, preparation: Preparation) -> PreparedRow:
+    """ArabLegalEval's questions with one passage each, under that benchmark's own Arabic prompt."""
+    column = column_name(row, "legal_context")
+    passages = text_list(_as_list(row[column]), column)
+    context = "\n\n".join(passages)
+    prompt = render(preparation.template, question=text_cell(row, "legal_question"), context=context)
+    answer_column = column_name(row, "legal_answer")
+    return _answer_row(prompt, text_list(_as_list(row[answer_column]), answer_column), context)
+
+
+def fannorflop(row: Row, preparation: Preparation) -> PreparedRow:
+    """FannOrFlop: a poem; the gold is its list of {verse, explanation}."""
+    gold = row[column_name(row, "explanation")]
+    if not isinstance(gold, list) or not gold:
+        raise BadRow("explanation", gold, "is not a filled list of verses and explanations")
+    pairs = []
+    for pair in gold:
+        if not isinstance(pair, dict):
+            raise BadRow("explanation", pair, "is not an object with verse and explanation")
+        pairs.append(
+            {key: "" if is_empty(pair.get(key)) else readable(pair[key], key) for key in ("verse", "explanation")}
+        )
+    if not any(pair["explanation"] for pair in pairs):
+        raise BadRow("explanation", gold, "explains no verse")
+    prompt = render(
+        preparation.template,
+        title=optional_text(row, "title") or "",
+        author=optional_text(row, "author") or "",
+        verses=_verses(row[column_name(row, "poem_verses")]),
+    )
+    return {"prompt": prompt, "choices": [], "gold_explanations": pairs, "cluster": ""}
+
+
+def _prompt_cell(row: Row) -> str:
+    """The curated prompt as it stands: its white space is QIMMA's and is scored."""
+    text_cell(row, "prompt")
+    return row["prompt"]
+
+
+def _indices(value: Any, count: int) -> list[int]:
+    positions = _as_list(value)
+    for position in positions:
+        if is_empty(position):
+            raise BadRow("index", value, "is null or empty")
+        if isinstance(position, bool) or not isinstance(position, int):
+            raise BadRow("index", value, "is not a whole number")
+        if not 0 <= position < count:
+            raise BadRow("index", value, f"points outside the {count} options")
+    if not positions or len(set(positions)) < len(positions):
+        raise BadRow("index", value, "names no option, or one twice")
+    return sorted(positions)
+
+
+def _choice_from_columns(row: Row, preparation: Preparation, columns: list[str], answer: str) -> PreparedRow:
+    """A choice row whose options stand in columns of their own; empty columns are absent options."""
+    texts = _without_labels([optional_text(row, column) for column in columns])
+    answer_column = column_name(row, answer)
+    gold = gold_position(_present(row, answer_column), [text or "" for text in texts], answer_column)
+    if texts[gold] is None:
+        raise BadRow(answer_column, row[answer_column], f"points at the empty column {columns[gold]!r}")
+    options = distinct([text for text in texts if text is not None], ", ".join(columns))
+    position = sum(text is not None for text in texts[:gold])
+    context = optional_text(row, "context")
+    return _choice_row(preparation.template, text_cell(row, "question"), options, [position], context)
+
+
+def _choice_row(
+    template: str, question: str, options: list[str], index: list[int], context: str | None = None
+) -> PreparedRow:
+    labels = labels_for(len(options))
+    listed = "\n".join(f"{label}. {option}" for label, option in zip(labels, options, strict=True))
+    slots = {"question": question, "options": listed}
+    if context:
+        prompt = render("ar/mcq_c", context=context, **slots)
+    else:
+        prompt = render(template, **slots)
+    return {"prompt": prompt, "choices": options, "index": index, "cluster": _cluster(context)}
+
+
+def _answer_row(prompt: str, references: list[str], context: str | None) -> PreparedRow:
+    return {
+        "prompt": prompt,
+        "choices": references,
+        "index": list(range(len(references))),
+        "cluster": _cluster(context),
+    }
+
+
+def _present(row: Row, column: str) -> Any:
+    if is_empty(row[column]):
+        raise BadRow(column, row[column], "is null or empty")
+    return row[column]
+
+
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _cluster(context: str | None) -> str:
+    """Rows that share a passage share a cluster; '' is a cluster of its own for each row."""
+    return hashlib.sha256(context.encode("utf-8")).hexdigest()[:12] if context else ""
+
+
+def _shuffled(question: str, count: int) -> list[int]:
+    """A permutation that depends on the question's text alone, so on neither the row's place nor the platform."""
+    keys = [hashlib.sha256(f"{question}\x1f{position}".encode()).digest() for position in range(count)]
+    return sorted(range(count), key=keys.__getitem__)
+
+
+def _translated(row: Row, column: str, names: Mapping[str, str]) -> str:
+    name = text_cell(row, column)
+    if name not in names:
+        raise BadRow(column, name, f"is none of {', '.join(names)}")
+    return names[name]
+
+
+def _without_labels(options: list[str | None]) -> list[str | None]:
+    """Options without the labels that some sources write before each (`أ) نص`, `ب) نص`, ...).
+
+    Only where all of them carry their own label: a lone `د. محمد` in the fourth place is a doctor.
+    """
+    parts = [(None, None) if option is None else split_label(option) for option in options]
+    labelled = all(
+        option is None or (label == position and rest)
+        for position, (option, (label, rest)) in enumerate(zip(options, parts, strict=True))
+    )
+    return [rest for _, rest in parts] if labelled else options
+
+
+def _listed_options(cell: Any, column: str) -> list[str]:
+    """Option texts of one cell: a list, the text of a Python list, or one text with inline labels."""
+    if isinstance(cell, str) and cell.strip().startswith("["):
+        try:
+            cell = ast.literal_eval(cell.strip()[:100_000])
+        except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
+            raise BadRow(column, cell, "looks like a list but cannot be read as one") from error
+    entries = text_list(_as_list(cell), column)
+    if len(entries) == 1:
+        return _labelled_parts(entries[0], column)
+    return _without_labels(entries)
+
+
+def _labelled_parts(text: str, column: str) -> list[str]:
+    """The options of one text `أ) .. ب) .. ج) ..`, which must come in the labels' order."""
+    starts = [
+        match
+        for match in re.finditer(r"(?:^|(?<=[\s,،;؛.]))\(?([أاإبجدهوزحطA-Ha-h]ـ?)[).\-:](?=\s|\S)", text)
+        if label_index(match.group(1)) is not None
+    ]
+    chosen: list[re.Match[str]] = []
+    for match in starts:
+        if label_index(match.group(1)) == len(chosen):
+            chosen.append(match)
+    if len(chosen) < 2:
+        raise BadRow(column, text, "holds fewer than two labelled options")
+    ends = [match.start() for match in chosen[1:]] + [len(text)]
+    return [text[match.end() : end].strip(" \t\n\r,،;؛") for match, end in zip(chosen, ends, strict=True)]
+
+
+def _inline_options(text: str, column: str) -> tuple[str, list[str]]:
+    """A question and the labelled option lines below it, which must come in the labels' order."""
+    lines = text.splitlines()
+    for first, line in enumerate(lines):
+        if first and split_label(line)[0] == 0:
+            labelled = [split_label(item) for item in lines[first:] if item.strip()]
+            if [label for label, _ in labelled] == list(range(len(labelled))):
+                options = distinct(text_list([option for _, option in labelled], column), column)
+                return "\n".join(lines[:first]).strip(), options
+    raise BadRow(column, text, "has no option lines `أ. ..`, `ب. ..` below its question")
+
+
+def _verses(cell: Any) -> str:
+    if isinstance(cell, list):
+        return "\n".join(text_list(cell, "poem_verses"))
+    if is_empty(cell):
+        raise BadRow("poem_verses", cell, "is null or empty")
+    return readable(cell, "poem_verses")

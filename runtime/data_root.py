@@ -1,0 +1,60 @@
+"""Where a source's files lie: under the data root, in the hub's cache, or fetched from the hub."""
+
+import logging
+from functools import cache
+from pathlib import Path
+
+from cultureval.runtime.errors import SourceUnavailable
+
+logger = logging.getLogger(__name__)
+
+
+def find_source(repo: str, revision: str | None, root: Path | None, on_hub: bool = True) -> tuple[Path, str] | None:
+    """The folder that holds a source, and its revision, or None where the source does not exist.
+
+    Args:
+        repo: `org/name`, below the data root and, where `on_hub`, on the hub (a data set repository).
+        revision: Branch, tag or commit on the hub; None is the default branch.
+        root: The data root; None asks the hub.
+        on_hub: False for sources that only exist as files which people fetch themselves.
+
+    Returns:
+        (folder, revision): the revision is the commit on the hub, "local" under a data root without a record of it.
+
+    Raises:
+        SourceUnavailable: The hub cannot be reached and its cache does not hold the source.
+    """
+    if root is not None:
+        folder = root.joinpath(*repo.split("/"))
+        return (folder, recorded_revision(folder)) if folder.is_dir() else None
+    return snapshot(repo, revision) if on_hub else None
+
+
+def recorded_revision(folder: Path) -> str:
+    """The commit that `cultureval mirror` wrote down for a folder, or "local"."""
+    record = folder / ".cultureval-revision"
+    return record.read_text(encoding="utf-8").strip() if record.is_file() else "local"
+
+
+@cache
+def snapshot(repo: str, revision: str | None) -> tuple[Path, str] | None:
+    """A data set repository's files in the hub's cache, fetched if need be; None if the hub does not show it to us.
+
+    Raises:
+        SourceUnavailable: The hub cannot be reached and the cache does not hold the repository.
+    """
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
+
+    try:
+        folder = Path(snapshot_download(repo, repo_type="dataset", revision=revision))
+    except RepositoryNotFoundError:  # gated repositories without access are a subclass
+        logger.warning("The hub shows no data set %s (private, gated or not published).", repo)
+        return None
+    except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
+        raise SourceUnavailable(
+            f"The data set {repo} is not in the hub's cache and the hub cannot be reached ({type(error).__name__}). "
+            "On a connected machine run `cultureval mirror qimma --to DIR`, copy DIR here and pass `--data DIR` "
+            "(or set CULTUREVAL_DATA=DIR); `--data samples` uses the shipped samples."
+        ) from error
+    return folder, folder.name

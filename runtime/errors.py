@@ -1,0 +1,35 @@
+"""The errors that people read: what was wrong, where, and what to do."""
+
+
+class CulturevalError(Exception):
+    """Base of every error that a command prints as one sentence, without a traceback."""
+
+
+class SourceUnavailable(CulturevalError):
+    """A data source is neither under the data root nor reachable on the hub."""
+
+
+class MissingColumn(CulturevalError):
+    """A source lacks a column that every one of its rows needs."""
+
+
+class BadRow(CulturevalError):
+    """One row breaks its schema.
+
+    Args:
+        column: Name of the offending column.
+        value: What the column holds.
+        reason: What is wrong with it, as a clause.
+    """
+
+    def __init__(self, column: str, value: object, reason: str) -> None:
+        self.column = column
+        self.value = value
+        self.reason = reason
+        super().__init__(f"column {column!r} {reason} (value: {shorten(value)})")
+
+
+def shorten(value: object, width: int = 120) -> str:
+    """`repr(value)`, cut to `width` characters, for error messages."""
+    text = repr(value)
+    return text if len(text) <= width else text[: width - 1] + "…"

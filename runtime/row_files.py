@@ -1,0 +1,102 @@
+"""Rows of a local folder of data files, whatever their format, exactly as the files hold them.
+
+Which files belong to a config and a split is decided by the `datasets` library (README front matter, folder and file
+names). Reading them is ours, because its CSV reader guesses types: the option "07" would become 7 and "NA" a null.
+"""
+
+import csv
+import gzip
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Any, TextIO
+
+from cultureval.runtime.errors import CulturevalError
+
+Row = dict[str, Any]
+SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
+
+
+def read_rows(path: Path) -> list[Row]:
+    """All rows of one data file (.csv, .tsv, .json, .jsonl, each also as .gz, or .parquet), in order.
+
+    CSV cells stay strings and empty cells become None. A JSON file is a list of objects, or an object of lists of one
+    length (parallel columns).
+
+    Raises:
+        CulturevalError: The file cannot be read as what its name says.
+    """
+    suffix = format_of(path)
+    try:
+        if suffix == ".parquet":
+            import pyarrow.parquet
+
+            return pyarrow.parquet.read_table(path).to_pylist()
+        with _open_text(path) as file:
+            if suffix in (".csv", ".tsv"):
+                return list(_csv_rows(file, "\t" if suffix == ".tsv" else ","))
+            if suffix == ".jsonl":
+                return [json.loads(line) for line in file if line.strip()]
+            return _json_rows(json.load(file))
+    except (ValueError, OSError, csv.Error) as error:
+        raise CulturevalError(f"{path} cannot be read as {suffix[1:]}: {error}") from error
+
+
+def format_of(path: Path) -> str:
+    """The suffix that tells a file's format, in lower case and without a final `.gz`."""
+    name = path.name.lower().removesuffix(".gz")
+    return next((suffix for suffix in SUFFIXES if name.endswith(suffix)), "")
+
+
+def files_of_split(folder: Path, configs: Sequence[str], splits: Sequence[str]) -> list[Path]:
+    """The data files of the first of `splits` that the first known one of `configs` has; [] if there are none."""
+    import datasets
+
+    try:
+        known = datasets.get_dataset_config_names(str(folder))
+    except (datasets.exceptions.DatasetNotFoundError, datasets.exceptions.DataFilesNotFoundError):
+        return []
+    config = next((name for name in configs if name in known), None)
+    if config is None:
+        return []
+    data_files = datasets.load_dataset_builder(str(folder), name=config).config.data_files or {}
+    split = next((name for name in splits if name in data_files), None)
+    return [Path(file) for file in data_files[split]] if split else []
+
+
+def files_matching(folder: Path, patterns: Iterable[str]) -> list[Path]:
+    """Data files of the folder whose relative path matches one of the glob patterns, ignoring case, sorted."""
+    lowered = [pattern.lower() for pattern in patterns]
+    return sorted(
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and format_of(path) and any(_matches(path.relative_to(folder), item) for item in lowered)
+    )
+
+
+def _matches(path: Path, pattern: str) -> bool:
+    return Path(str(path).lower()).match(pattern)
+
+
+def _open_text(path: Path) -> TextIO:
+    if path.name.lower().endswith(".gz"):
+        return TextIOWrapper(gzip.open(path), encoding="utf-8-sig", newline="")
+    return path.open(encoding="utf-8-sig", newline="")
+
+
+def _csv_rows(file: TextIO, delimiter: str) -> Iterator[Row]:
+    csv.field_size_limit(10_000_000)
+    for row in csv.DictReader(file, delimiter=delimiter, strict=True):
+        if None in row:
+            raise ValueError(f"a row has more cells than the header: {list(row.values())[:3]}")
+        yield {name: cell or None for name, cell in row.items()}
+
+
+def _json_rows(content: Any) -> list[Row]:
+    if isinstance(content, list) and all(isinstance(row, dict) for row in content):
+        return content
+    if isinstance(content, dict) and content and all(isinstance(column, list) for column in content.values()):
+        if len({len(column) for column in content.values()}) == 1:
+            return [dict(zip(content, cells, strict=True)) for cells in zip(*content.values(), strict=True)]
+    raise ValueError("expected a list of objects, or an object of lists of one length")

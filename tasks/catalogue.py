@@ -1,0 +1,195 @@
+"""The catalogue of tasks as plain data: importing it loads neither LightEval nor torch.
+
+A suite is a module of this room with a table `BENCHMARKS`; `all_tasks` names the suites.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from cultureval.prompts.qimma_rows import Prepare
+
+
+@dataclass(frozen=True)
+class Source:
+    """One copy of a benchmark's data.
+
+    Attributes:
+        repo: `org/name`: the folder below a data root and, where `on_hub`, the hub's data set.
+        form: "curated" (QIMMA's own copy, prompts included) or "original".
+        prepare: Conversion of one of its rows to the suite's schema.
+        splits: Names of the evaluated split, the preferred first; all of them together where `pool_splits`.
+        few_shot_splits: Names of the split of few-shot examples, the preferred first.
+        whole: Whether a subset is all of the source, so that its configs are pooled.
+        files: Glob patterns of the data files where the folder declares no config; `{subset}` is the subset's name.
+        subset_of: The subset that a row belongs to, for tables that hold several.
+        few_shot_column: Column that is 1 for few-shot examples, for tables without splits.
+        revision: Branch, tag or commit; None is the hub's default branch.
+        licence: The source's licence, as its card or paper states it.
+        how_to_get: What to do where it is not on the hub, or gated.
+    """
+
+    repo: str
+    form: str
+    prepare: Prepare
+    splits: tuple[str, ...] = ("test",)
+    few_shot_splits: tuple[str, ...] = ("validation", "dev")
+    pool_splits: bool = False
+    whole: bool = False
+    files: tuple[str, ...] = ()
+    subset_of: Callable[[Mapping[str, Any]], str | None] | None = None
+    few_shot_column: str | None = None
+    on_hub: bool = True
+    revision: str | None = None
+    licence: str = "not declared"
+    how_to_get: str = ""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One LightEval task: a subset of a benchmark.
+
+    Attributes:
+        task: LightEval's name, `group:subset`, or the group alone where it holds one subset.
+        suite: Suite that it belongs to (`qimma`).
+        benchmark: The benchmark's name in the suite's paper.
+        group: LightEval's group, whose subsets are averaged with equal weights.
+        subset: The subset's name in the paper.
+        domain: The paper's domain, under which benchmarks are averaged.
+        task_type: "MCQ", "multi-select" or "QA".
+        metric_set: Key of the metrics that score it, in `task_table.METRICS`.
+        metrics: Names of the metrics in the results, the headline first.
+        template: Prompt template of original rows.
+        sources: The copies of its data, the preferred first.
+        subset_names: Names of the subset in the sources: configs, files, cells.
+        expected_rows: Rows of the original source's subset, where known.
+    """
+
+    task: str
+    suite: str
+    benchmark: str
+    group: str
+    subset: str
+    domain: str
+    task_type: str
+    metric_set: str
+    metrics: tuple[str, ...]
+    template: str
+    sources: tuple[Source, ...]
+    subset_names: tuple[str, ...]
+    expected_rows: int | None = None
+    language: str = "ar"
+    register: str = "MSA"
+
+    def as_record(self) -> dict[str, Any]:
+        """The task as `cultureval tasks --json` prints it; `source` is the original, `curated` QIMMA's copy."""
+        fields = ("task", "suite", "benchmark", "group", "subset", "domain", "task_type", "language", "register")
+        record: dict[str, Any] = {name: getattr(self, name) for name in fields}
+        originals = [source.repo for source in self.sources if source.form == "original"]
+        curated = [source.repo for source in self.sources if source.form == "curated"]
+        return record | {
+            "metrics": list(self.metrics),
+            "source": originals[0],
+            "curated": curated[0] if curated else None,
+            "expected_rows": self.expected_rows,
+        }
+
+
+@dataclass(frozen=True)
+class Subset:
+    """One row of a suite's table.
+
+    Attributes:
+        name: The subset's name in the paper.
+        key: Its name behind the group's colon; None is the paper's name, "" a group that is one task.
+        rows: Rows of the original source's subset, where known.
+        aliases: Further names that sources use for it.
+        template: Prompt template, where it differs from the benchmark's.
+        sources: Copies of its data, where they differ from the benchmark's.
+        register: "MSA" or "dialectal".
+    """
+
+    name: str
+    key: str | None = None
+    rows: int | None = None
+    aliases: tuple[str, ...] = ()
+    template: str | None = None
+    sources: tuple[Source, ...] | None = None
+    register: str = "MSA"
+
+
+@dataclass(frozen=True)
+class MetricSet:
+    """What a group of tasks is scored by: a key of `task_table.METRICS`, the task type, the metrics' names."""
+
+    key: str
+    task_type: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A benchmark of a suite: what its subsets have in common. The fields are those of `Task`."""
+
+    name: str
+    domain: str
+    group: str
+    sources: tuple[Source, ...]
+    subsets: tuple[Subset, ...]
+    metric_set: MetricSet
+    template: str = "ar/mcq"
+    language: str = "ar"
+
+    def tasks(self, suite: str) -> list[Task]:
+        """One task a subset."""
+        return [self._task(suite, subset) for subset in self.subsets]
+
+    def _task(self, suite: str, subset: Subset) -> Task:
+        key = subset.name if subset.key is None else subset.key
+        return Task(
+            task=f"{self.group}:{key}" if key else self.group,
+            suite=suite,
+            benchmark=self.name,
+            group=self.group,
+            subset=subset.name,
+            domain=self.domain,
+            task_type=self.metric_set.task_type,
+            metric_set=self.metric_set.key,
+            metrics=self.metric_set.names,
+            template=subset.template or self.template,
+            sources=subset.sources or self.sources,
+            subset_names=tuple(dict.fromkeys((subset.name, *([key] if key else []), *subset.aliases))),
+            expected_rows=subset.rows,
+            language=self.language,
+            register=subset.register,
+        )
+
+
+@cache
+def all_tasks() -> dict[str, Task]:
+    """Every task by its name, suite by suite, in the order of the papers' tables."""
+    from cultureval.tasks import qimma
+
+    suites = {"qimma": qimma.BENCHMARKS}
+    tasks = [task for suite, table in suites.items() for benchmark in table for task in benchmark.tasks(suite)]
+    return {task.task: task for task in tasks}
+
+
+def suites() -> list[str]:
+    """Names of the suites, in order."""
+    return list(dict.fromkeys(task.suite for task in all_tasks().values()))
+
+
+def groups(suite: str | None = None) -> dict[str, list[str]]:
+    """Names of the tasks of each group, of one suite or of all."""
+    grouped: dict[str, list[str]] = {}
+    for task in all_tasks().values():
+        if suite in (None, task.suite):
+            grouped.setdefault(task.group, []).append(task.task)
+    return grouped
+
+
+def task_names() -> set[str]:
+    """Every name that LightEval accepts for one of our tasks: the tasks and the groups."""
+    return set(all_tasks()) | set(groups())

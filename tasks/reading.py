@@ -1,0 +1,275 @@
+"""From a task's sources to the folder of prepared rows that LightEval loads.
+
+LightEval reads `load_dataset(hf_repo, hf_subset)`. Our sources need more: two copies of a benchmark of which one is
+preferred, several configs pooled, tables that hold many subsets, options in one cell, broken rows. So each subset is
+read, checked and converted once, written as JSON lines below the user cache under a name that holds a hash of its
+content, and that folder is what LightEval loads.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from cultureval.prompts.qimma_rows import Preparation, PreparedRow
+from cultureval.prompts.templates import template_hash
+from cultureval.runtime.data_options import DataOptions, samples_root
+from cultureval.runtime.data_root import find_source
+from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn, SourceUnavailable, shorten
+from cultureval.runtime.row_files import Row, files_matching, files_of_split, read_rows
+from cultureval.runtime.user_cache import user_cache
+from cultureval.tasks.catalogue import Source, Task
+
+logger = logging.getLogger(__name__)
+
+TRAINING_NAMES = ("train", "dev", "valid")
+
+
+@dataclass(frozen=True)
+class FoundSource:
+    """A source of which this machine has the files of a subset.
+
+    Attributes:
+        source: The source.
+        folder: Folder that holds it.
+        revision: Commit on the hub, or "local".
+        files: Data files of the evaluated rows.
+        few_shot_files: Data files of the few-shot examples.
+    """
+
+    source: Source
+    folder: Path
+    revision: str
+    files: tuple[Path, ...]
+    few_shot_files: tuple[Path, ...]
+
+
+@dataclass
+class PreparedSubset:
+    """The rows of a subset, ready for LightEval, and what became of the others.
+
+    Attributes:
+        folder: Data set folder with the splits `test` and, where the source has examples, `few_shot`.
+        report: Provenance and counts, as written into the results (see `SourcedTaskConfig`).
+    """
+
+    folder: Path
+    report: dict[str, Any] = field(default_factory=dict)
+
+
+def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
+    """Reads, checks and converts the rows of a task.
+
+    Raises:
+        SourceUnavailable: No copy of the data is here or on the hub.
+        MissingColumn: A source lacks a column; the message lists those found.
+        CulturevalError: A row is broken and `options.bad_rows` is "error", or no sound row is left.
+    """
+    found = find_subset(task, options)
+    skipped: list[dict[str, Any]] = []
+    rows = list(_prepared(task, found, found.files, False, options, skipped))
+    few_shot = list(_prepared(task, found, found.few_shot_files, True, options, []))
+    if not rows:
+        raise CulturevalError(f"{_where(task, found)}: no row is left to evaluate ({len(skipped)} were skipped).")
+    folder, fingerprint = _write(task, rows, few_shot)
+    report = {
+        "source": found.source.repo,
+        "form": found.source.form,
+        "revision": found.revision,
+        "fingerprint": fingerprint,
+        "prompt": "the source's own"
+        if found.source.form == "curated"
+        else template_hash(prompt_template(task, options)),
+        "rows": len(rows),
+        "expected_rows": task.expected_rows if found.source.form == "original" else None,
+        "few_shot_rows": len(few_shot),
+        "skipped_rows": skipped,
+    }
+    _report(task, report, found)
+    return PreparedSubset(folder, report)
+
+
+def find_subset(task: Task, options: DataOptions) -> FoundSource:
+    """The preferred source of a task whose files are within reach.
+
+    Raises:
+        SourceUnavailable: There is none; the message names the places looked at and how to get the data.
+    """
+    looked_at, failures = [], []
+    for source in task.sources:
+        if options.form not in ("auto", source.form):
+            continue
+        try:
+            place = find_source(source.repo, source.revision, options.root, source.on_hub)
+        except SourceUnavailable as error:
+            failures.append(str(error))
+            continue
+        looked_at.append(source)
+        files = subset_files(task, source, place[0], source.splits) if place else []
+        if place and files:
+            few_shot = subset_files(task, source, place[0], source.few_shot_splits)
+            few_shot = few_shot or (files if source.few_shot_column else [])
+            return FoundSource(source, *place, tuple(files), tuple(few_shot))
+    if failures:
+        raise SourceUnavailable(f"{task.task}: {failures[0]}")
+    raise SourceUnavailable(_not_found(task, looked_at, options))
+
+
+def subset_files(task: Task, source: Source, folder: Path, splits: tuple[str, ...]) -> list[Path]:
+    """The data files of a subset: by config and split, else by the source's file patterns, else the whole folder."""
+    wanted = [(split,) for split in splits] if source.pool_splits else [splits]
+    files = [file for names in wanted for file in files_of_split(folder, list(task.subset_names), names)]
+    if not files and source.whole:
+        files = [file for names in wanted for file in _files_of_all_configs(folder, names)]
+    if files or splits == source.few_shot_splits:
+        return list(dict.fromkeys(files))
+    patterns = [pattern.format(subset=name) for pattern in source.files for name in task.subset_names]
+    files = files_matching(folder, patterns)
+    if not files and source.subset_of:
+        tables = [file for file in files_matching(folder, ["*"]) if not _is_training_file(file)]
+        files = [file for file in tables if any(_in_subset(row, task, source) for row in _rows_of(file))]
+    return files
+
+
+def prompt_template(task: Task, options: DataOptions) -> str:
+    """The template of a task's original rows, ArabCulture's by the option `location`."""
+    if task.group == "qimma_arabculture":
+        return f"ar/arabculture_{options.location}"
+    return task.template
+
+
+def _files_of_all_configs(folder: Path, splits: tuple[str, ...]) -> list[Path]:
+    import datasets
+
+    try:
+        configs = datasets.get_dataset_config_names(str(folder))
+    except (datasets.exceptions.DatasetNotFoundError, datasets.exceptions.DataFilesNotFoundError):
+        return []
+    return [file for config in configs if config.lower() != "all" for file in files_of_split(folder, [config], splits)]
+
+
+def _is_training_file(path: Path) -> bool:
+    return any(name in path.stem.lower() for name in TRAINING_NAMES)
+
+
+@lru_cache(maxsize=64)
+def _rows_of(path: Path) -> list[Row]:
+    return read_rows(path)
+
+
+def _in_subset(row: Row, task: Task, source: Source) -> bool:
+    name = source.subset_of(row) if source.subset_of else None
+    return name is None or name in task.subset_names
+
+
+def _prepared(
+    task: Task,
+    found: FoundSource,
+    files: tuple[Path, ...],
+    few_shot: bool,
+    options: DataOptions,
+    skipped: list[dict[str, Any]],
+) -> Iterator[PreparedRow]:
+    source = found.source
+    preparation = Preparation(prompt_template(task, options), options.location, options.shuffle == "on")
+    one_table = bool(source.few_shot_column) and set(found.files) == set(found.few_shot_files)
+    for file in files:
+        for number, row in enumerate(_rows_of(file)):
+            if not _in_subset(row, task, source):
+                continue
+            if one_table and _is_example(row, source) != few_shot:
+                continue
+            try:
+                prepared = source.prepare(row, preparation)
+            except MissingColumn as error:
+                raise MissingColumn(f"{_where(task, found)}, {file.name}: {error}") from error
+            except BadRow as error:
+                _refuse(task, found, file, number, error, options, skipped)
+                continue
+            yield prepared | {"source_row": f"{file.name}:{number}", "form": source.form}
+
+
+def _is_example(row: Row, source: Source) -> bool:
+    return str(row.get(source.few_shot_column or "")) in ("1", "1.0", "True")
+
+
+def _refuse(
+    task: Task,
+    found: FoundSource,
+    file: Path,
+    number: int,
+    error: BadRow,
+    options: DataOptions,
+    skipped: list[dict[str, Any]],
+) -> None:
+    if options.bad_rows == "error":
+        raise CulturevalError(
+            f"{_where(task, found)}, row {number} of {file.name}: {error}. "
+            "Mend the row, or pass --bad-rows skip (CULTUREVAL_BAD_ROWS=skip) to leave such rows out and list them."
+        ) from error
+    skipped.append(
+        {
+            "file": file.name,
+            "row": number,
+            "column": error.column,
+            "value": shorten(error.value),
+            "reason": error.reason,
+        }
+    )
+
+
+def _where(task: Task, found: FoundSource) -> str:
+    return f"{found.source.repo}, subset {task.subset!r} ({task.task})"
+
+
+def _not_found(task: Task, looked_at: list[Source], options: DataOptions) -> str:
+    places = ", ".join(f"{options.root}/{source.repo}" if options.root else source.repo for source in looked_at)
+    wanted = "" if options.form == "auto" else f" in the {options.form} form"
+    text = f"{task.task}: no data{wanted}; looked for subset {task.subset!r} in {places or 'no source of that form'}."
+    hints = [source.how_to_get for source in task.sources if source.how_to_get]
+    if hints:
+        return f"{text} Not on the hub: get {hints[0]}, put it below DIR/{task.sources[-1].repo} and pass --data DIR."
+    return f"{text} `cultureval mirror {task.suite} --to DIR` fetches it on a connected machine."
+
+
+def _write(task: Task, rows: list[PreparedRow], few_shot: list[PreparedRow]) -> tuple[Path, str]:
+    """Writes the splits below the user cache, whole or not at all; the folder's name holds a hash of the content."""
+    splits = {"test": rows} | ({"few_shot": few_shot} if few_shot else {})
+    texts = {
+        name: "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in split) for name, split in splits.items()
+    }
+    fingerprint = hashlib.sha256("\0".join(texts.values()).encode("utf-8")).hexdigest()[:16]
+    slug = "".join(character if character.isalnum() else "_" for character in task.task)
+    folder = user_cache() / "rows" / f"{slug}-{fingerprint}"
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(dir=folder.parent))
+        for name, text in texts.items():
+            (scratch / f"{name}.jsonl").write_text(text, encoding="utf-8")
+        (scratch / "README.md").write_text(_front_matter(list(texts)), encoding="utf-8")
+        try:
+            os.replace(scratch, folder)
+        except OSError:  # another process was first, with the same content
+            shutil.rmtree(scratch)
+    return folder, fingerprint
+
+
+def _front_matter(splits: list[str]) -> str:
+    entries = "".join(f"      - split: {name}\n        path: {name}.jsonl\n" for name in splits)
+    return f"---\nconfigs:\n  - config_name: default\n    data_files:\n{entries}---\n"
+
+
+def _report(task: Task, report: dict[str, Any], found: FoundSource) -> None:
+    if report["skipped_rows"]:
+        logger.warning("%s: skipped %d broken rows.", _where(task, found), len(report["skipped_rows"]))
+    total = report["rows"] + len(report["skipped_rows"])
+    expected = report["expected_rows"]
+    if expected not in (None, total) and not found.folder.is_relative_to(samples_root()):
+        logger.warning("%s: %d rows, %d expected.", _where(task, found), total, expected)
