@@ -1,0 +1,230 @@
+"""Tiny models with random weights, built on the fly: for the demo, the tests and the benchmark.
+
+They answer nonsense, but every part of the way is real: a folder that `from_pretrained` reads, a byte-level tokenizer
+trained on a few Arabic and Chinese sentences of our own, a chat template where one is wanted. The same arguments give
+the same files.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedTokenizerFast
+
+TextFamily = Literal["llama", "qwen2", "gemma3"]
+VisionFamily = Literal["llava", "qwen2_vl"]
+
+BOS, EOS, PAD, IMAGE = "<s>", "</s>", "<pad>", "<image>"
+VISION_START, VISION_END = "<|vision_start|>", "<|vision_end|>"
+IMAGE_SIZE, PATCH_SIZE = 32, 8
+
+CORPUS = (
+    "السؤال: ما هي عاصمة المغرب؟ أ. الرباط ب. فاس ج. مراكش د. طنجة هـ. أكادير الإجابة:",
+    "اقرأ الفقرة التالية ثم أجب عن السؤال باختيار الحرف الصحيح من بين الخيارات.",
+    "يشرب الناس الشاي بالنعناع في الأعراس والمناسبات، ويقدمون التمر والحليب للضيوف.",
+    "شنو كتاكلو نهار الجمعة؟ كناكلو الكسكس مع الدار كاملة.",
+    "إيه اللي باين في الصورة؟ راجل قاعد على القهوة وبيشرب شاي.",
+    "وش فيه بالصورة؟ فيه ناس لابسين ثوب وجالسين بالمجلس.",
+    "春节的时候，北方人包饺子，南方人做年糕。图片里有几个人？",
+    "Read the question and answer with one letter only. A. B. C. D. E. Answer:",
+)
+
+_TEXT_TURNS = (
+    "{% for message in messages %}{{ '<|' + message['role'] + '|>\\n' }}"
+    "{% if message['content'] is string %}{{ message['content'] }}{% else %}{% for part in message['content'] %}"
+    "{% if part['type'] == 'image' %}{{ '[IMAGE]' }}{% else %}{{ part['text'] }}{% endif %}{% endfor %}{% endif %}"
+    "{{ eos_token + '\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|assistant|>\\n' }}{% endif %}"
+)
+
+
+def train_tokenizer(
+    corpus: Sequence[str] = CORPUS, vocabulary: int = 800, chat_template: bool = False, image_slot: str = ""
+) -> "PreTrainedTokenizerFast":
+    """A byte-level BPE tokenizer that encodes any string and puts BOS in front of it.
+
+    Args:
+        corpus: What it is trained on.
+        vocabulary: Its size at most; a small corpus gives fewer tokens.
+        chat_template: Whether it carries a chat template.
+        image_slot: What the chat template writes for an image.
+    """
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    special = [BOS, EOS, PAD, IMAGE, VISION_START, VISION_END, "<|system|>", "<|user|>", "<|assistant|>"]
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    tokenizer.train_from_iterator(
+        corpus,
+        trainers.BpeTrainer(
+            vocab_size=vocabulary, special_tokens=special, initial_alphabet=alphabet, show_progress=False
+        ),
+    )
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{BOS} $A", special_tokens=[(BOS, tokenizer.token_to_id(BOS))]
+    )
+    wrapped = PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token=BOS, eos_token=EOS, pad_token=PAD)
+    if chat_template:
+        wrapped.chat_template = _TEXT_TURNS.replace("[IMAGE]", image_slot)
+    return wrapped
+
+
+def build_tiny_causal_lm(
+    folder: Path,
+    family: TextFamily = "llama",
+    chat_template: bool = False,
+    seed: int = 0,
+    tokenizer: "PreTrainedTokenizerFast | None" = None,
+    **sizes: int,
+) -> Path:
+    """Write a text model with random weights and its tokenizer into a folder.
+
+    Args:
+        folder: Created if need be.
+        family: Architecture; gemma3 has sliding-window layers with a window of 8 tokens.
+        chat_template: Whether the tokenizer carries a chat template.
+        seed: Of the weights.
+        tokenizer: One of `train_tokenizer`; None trains the default one.
+        **sizes: Settings of the transformers configuration that differ from the tiny ones, e.g. `hidden_size=512`.
+
+    Returns:
+        The folder.
+    """
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    tokenizer = tokenizer or train_tokenizer(chat_template=chat_template)
+    config = _text_config(family, tokenizer, **sizes)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = AutoModelForCausalLM.from_config(config)
+    model.generation_config.eos_token_id = tokenizer.eos_token_id
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return Path(folder)
+
+
+def build_tiny_vision_lm(
+    folder: Path, family: VisionFamily = "llava", chat_template: bool = True, seed: int = 0
+) -> Path:
+    """Write an image-text-to-text model with random weights and its processor into a folder.
+
+    Args:
+        folder: Created if need be.
+        family: llava sees every image as 16 tokens; qwen2_vl as a number that depends on the image's size, with M-RoPE.
+        chat_template: Whether the processor carries a chat template.
+        seed: Of the weights.
+
+    Returns:
+        The folder.
+    """
+    import torch
+    from transformers import AutoModelForImageTextToText
+
+    slot = IMAGE if family == "llava" else VISION_START + IMAGE + VISION_END
+    tokenizer = train_tokenizer(chat_template=chat_template, image_slot=slot)
+    tokenizer.add_special_tokens({"image_token": IMAGE} if family == "llava" else {})
+    build = {"llava": _llava, "qwen2_vl": _qwen2_vl}[family]
+    config, processor = build(tokenizer)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = AutoModelForImageTextToText.from_config(config)
+    model.generation_config.eos_token_id = tokenizer.eos_token_id
+    model.save_pretrained(folder)
+    processor.save_pretrained(folder)
+    return Path(folder)
+
+
+def _text_config(family: str, tokenizer: "PreTrainedTokenizerFast", **sizes: int) -> "PreTrainedConfig":
+    from transformers import AutoConfig
+
+    settings: dict[str, Any] = {
+        "vocab_size": len(tokenizer),
+        "hidden_size": 64,
+        "intermediate_size": 128,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 16,
+        "max_position_embeddings": 4096,
+        "initializer_range": 0.2,  # larger than usual: with random weights every score would be the same otherwise
+        "bos_token_id": tokenizer.bos_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+        "pad_token_id": tokenizer.pad_token_id,
+        "tie_word_embeddings": False,
+    }
+    if family == "gemma3":
+        settings |= {"sliding_window": 8, "layer_types": ["sliding_attention", "full_attention"]}
+        return AutoConfig.for_model("gemma3_text", **settings | sizes)
+    if family == "qwen2":
+        del settings["head_dim"]
+    return AutoConfig.for_model(family, **settings | sizes)
+
+
+def _llava(tokenizer: "PreTrainedTokenizerFast") -> tuple[Any, Any]:
+    from transformers import CLIPImageProcessor, CLIPVisionConfig, LlavaConfig, LlavaProcessor
+
+    vision = CLIPVisionConfig(
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        image_size=IMAGE_SIZE,
+        patch_size=PATCH_SIZE,
+        projection_dim=32,
+        initializer_range=0.2,
+    )
+    config = LlavaConfig(
+        vision_config=vision,
+        text_config=_text_config("llama", tokenizer),
+        image_token_index=tokenizer.convert_tokens_to_ids(IMAGE),
+        image_seq_length=(IMAGE_SIZE // PATCH_SIZE) ** 2,
+        vision_feature_layer=-1,
+        vision_feature_select_strategy="default",
+    )
+    size = {"height": IMAGE_SIZE, "width": IMAGE_SIZE}
+    images = CLIPImageProcessor(size={"shortest_edge": IMAGE_SIZE}, crop_size=size)
+    processor = LlavaProcessor(
+        image_processor=images,
+        tokenizer=tokenizer,
+        patch_size=PATCH_SIZE,
+        vision_feature_select_strategy="default",
+        chat_template=tokenizer.chat_template,
+        image_token=IMAGE,
+        num_additional_image_tokens=1,
+    )
+    return config, processor
+
+
+def _qwen2_vl(tokenizer: "PreTrainedTokenizerFast") -> tuple[Any, Any]:
+    from transformers import Qwen2VLConfig, Qwen2VLImageProcessor, Qwen2VLProcessor
+
+    text = _text_config("qwen2", tokenizer).to_dict()
+    text |= {"model_type": "qwen2_vl_text", "rope_parameters": {"rope_type": "default", "mrope_section": [2, 3, 3]}}
+    text["rope_parameters"]["rope_theta"] = 10000.0
+    config = Qwen2VLConfig(
+        text_config=text,
+        vision_config={
+            "depth": 2,
+            "embed_dim": 32,
+            "hidden_size": 64,
+            "num_heads": 2,
+            "mlp_ratio": 2,
+            "patch_size": PATCH_SIZE,
+            "initializer_range": 0.2,
+        },
+        image_token_id=tokenizer.convert_tokens_to_ids(IMAGE),
+        vision_start_token_id=tokenizer.convert_tokens_to_ids(VISION_START),
+        vision_end_token_id=tokenizer.convert_tokens_to_ids(VISION_END),
+    )
+    tokenizer.image_token = IMAGE
+    images = Qwen2VLImageProcessor(
+        patch_size=PATCH_SIZE, size={"shortest_edge": 16 * PATCH_SIZE**2, "longest_edge": 256 * PATCH_SIZE**2}
+    )
+    processor = Qwen2VLProcessor(
+        image_processor=images, tokenizer=tokenizer, chat_template=tokenizer.chat_template, video_processor=None
+    )
+    return config, processor
