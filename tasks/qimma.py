@@ -108,13 +108,11 @@ def original(repo: str, prepare: rows.Prepare, **properties: Any) -> Source:
 
 
 PALMX_CURATED = curated("MCQ_PALMX-2025")
-PALMX_LICENCE = "non-commercial research"
-PALMX_ISLAMIC = original(
-    "UBC-NLP/palmx_2025_subtask2_islamic", rows.lettered_columns, whole=True, licence=PALMX_LICENCE
-)
-PALMX_CULTURE = original(
-    "UBC-NLP/palmx_2025_subtask1_culture", rows.lettered_columns, whole=True, licence=PALMX_LICENCE
-)
+PALMX: dict[str, Any] = {"whole": True, "licence": "non-commercial research"}
+PALMX_ISLAMIC = original("UBC-NLP/palmx_2025_subtask2_islamic", rows.lettered_columns, **PALMX)
+PALMX_CULTURE = original("UBC-NLP/palmx_2025_subtask1_culture", rows.lettered_columns, **PALMX)
+NATIVEQA = (curated("MCQ_NativeQA", whole=True), original("tiiuae/NativeQA", rows.option_list, whole=True))
+SYNTHETICQA = (curated("MCQ_SyntheticQA", whole=True), original("tiiuae/SyntheticQA", rows.option_list, whole=True))
 GAT_CURATED = curated("MCQ_GAT")
 GATMATH = (GAT_CURATED, original("smballaa/GATmath", rows.gat, files=("{subset}.*",), licence="CC BY-NC-SA"))
 GATLC = (GAT_CURATED, original("smballaa/GATLc", rows.gat, files=("{subset}.*",)))
@@ -220,24 +218,8 @@ BENCHMARKS = (
         group="qimma_3lm_stem",
         sources=(),
         subsets=(
-            Subset(
-                "NativeQA",
-                "native",
-                865,
-                sources=(
-                    curated("MCQ_NativeQA", whole=True),
-                    original("tiiuae/NativeQA", rows.option_list, whole=True),
-                ),
-            ),
-            Subset(
-                "SyntheticQA",
-                "synthetic",
-                1744,
-                sources=(
-                    curated("MCQ_SyntheticQA", whole=True),
-                    original("tiiuae/SyntheticQA", rows.option_list, whole=True),
-                ),
-            ),
+            Subset("NativeQA", "native", 865, sources=NATIVEQA),
+            Subset("SyntheticQA", "synthetic", 1744, sources=SYNTHETICQA),
         ),
         metric_set=MULTIPLE_CHOICE,
     ),

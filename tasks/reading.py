@@ -74,8 +74,9 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
     """
     found = find_subset(task, options)
     skipped: list[dict[str, Any]] = []
+    skipped_examples: list[dict[str, Any]] = []
     rows = list(_prepared(task, found, found.files, False, options, skipped))
-    few_shot = list(_prepared(task, found, found.few_shot_files, True, options, []))
+    few_shot = list(_prepared(task, found, found.few_shot_files, True, options, skipped_examples))
     if not rows:
         raise CulturevalError(f"{_where(task, found)}: no row is left to evaluate ({len(skipped)} were skipped).")
     folder, fingerprint = _write(task, rows, few_shot)
@@ -91,6 +92,7 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
         "expected_rows": task.expected_rows if found.source.form == "original" else None,
         "few_shot_rows": len(few_shot),
         "skipped_rows": skipped,
+        "skipped_few_shot_rows": skipped_examples,
     }
     _report(task, report, found)
     return PreparedSubset(folder, report)

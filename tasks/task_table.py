@@ -4,14 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from lighteval.metrics.utils.metric_utils import Metric
+from lighteval.tasks.lighteval_task import LightevalTaskConfig
+
 from cultureval.metrics import lighteval_metrics
 from cultureval.prompts import qimma as prompts
 from cultureval.runtime.data_options import read_data_options
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import Task, all_tasks
 from cultureval.tasks.reading import prepare_subset
-from lighteval.metrics.utils.metric_utils import Metric
-from lighteval.tasks.lighteval_task import LightevalTaskConfig
 
 METRICS: dict[str, Callable[[], list[Metric]]] = {
     "multiple_choice": lighteval_metrics.multiple_choice_metrics,

@@ -1,0 +1,141 @@
+"""`cultureval doctor`: what this machine has, and what each missing thing costs."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, requires, version
+from typing import Literal
+
+from packaging.requirements import Requirement
+
+from cultureval.runtime.data_options import VARIABLES, read_data_options
+from cultureval.runtime.errors import CulturevalError
+
+HUB = "https://huggingface.co"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report: `cost` says what does not work while the state is not "ok"."""
+
+    state: Literal["ok", "missing", "wrong"]
+    what: str
+    cost: str = ""
+
+
+def doctor() -> None:
+    """Says what is here and what each missing thing costs; exits 1 on a wrong version. Example: cultureval doctor"""
+    findings = [finding for check in CHECKS for finding in check()]
+    for finding in findings:
+        cost = f" -> {finding.cost}" if finding.state != "ok" else ""
+        print(f"{finding.state:8} {finding.what}{cost}")
+    if any(finding.state == "wrong" for finding in findings):
+        raise SystemExit(1)
+
+
+def check_versions() -> list[Finding]:
+    """Installed versions against the ranges that were tested (those of our own metadata)."""
+    findings = []
+    for text in requires("cultureval") or []:
+        requirement = Requirement(text)
+        if requirement.marker is not None:
+            continue
+        try:
+            found = version(requirement.name)
+        except PackageNotFoundError:
+            findings.append(Finding("wrong", f"{requirement.name} is not installed", "install cultureval with pip"))
+            continue
+        if requirement.specifier.contains(found, prereleases=True):
+            findings.append(Finding("ok", f"{requirement.name} {found}"))
+        else:
+            cost = f"tested with {requirement.specifier}; other versions are known to fail or untried"
+            findings.append(Finding("wrong", f"{requirement.name} {found}", cost))
+    return findings
+
+
+def check_sandbox() -> list[Finding]:
+    """Bubblewrap, and whether it may make namespaces here."""
+    cost = "Arabic HumanEval+ and MBPP+ will not be run: install the package bubblewrap"
+    if not shutil.which("bwrap"):
+        return [Finding("missing", "bubblewrap", cost)]
+    command = ["bwrap", "--ro-bind", "/", "/", "--unshare-all", "true"]
+    works = subprocess.run(command, capture_output=True, check=False, timeout=30).returncode == 0
+    if works:
+        return [Finding("ok", "bubblewrap makes namespaces")]
+    return [Finding("missing", "bubblewrap may not make namespaces here", "code is not run: allow user namespaces")]
+
+
+def check_gpu() -> list[Finding]:
+    """A GPU that torch sees."""
+    import torch
+
+    if torch.cuda.is_available():
+        names = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
+        return [Finding("ok", f"GPU: {', '.join(names)}")]
+    return [Finding("missing", "GPU", "models run on the CPU: fit for samples and small models only")]
+
+
+def check_hub() -> list[Finding]:
+    """Whether the hub answers."""
+    import httpx
+
+    if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
+        return [Finding("missing", "hub (HF_HUB_OFFLINE is set)", "data and models come from folders only")]
+    try:
+        httpx.head(os.environ.get("HF_ENDPOINT", HUB), timeout=5).raise_for_status()
+    except httpx.HTTPError as error:
+        cost = "use folders: `cultureval mirror` on a connected machine, then --data DIR"
+        return [Finding("missing", f"hub ({type(error).__name__})", cost)]
+    return [Finding("ok", "hub answers")]
+
+
+def check_data_root() -> list[Finding]:
+    """The data root, and how many tasks it holds."""
+    from cultureval.tasks.catalogue import all_tasks
+    from cultureval.tasks.reading import find_subset
+
+    try:
+        options = read_data_options()
+    except CulturevalError as error:
+        return [Finding("wrong", f"data options: {error}", "no task can be read")]
+    if options.root is None:
+        return [Finding("missing", f"data root ({VARIABLES['root']} is not set)", "data come from the hub")]
+    held = 0
+    for task in all_tasks().values():
+        try:
+            find_subset(task, options)
+            held += 1
+        except CulturevalError:
+            continue
+    state: Literal["ok", "missing"] = "ok" if held == len(all_tasks()) else "missing"
+    what = f"data root {options.root} holds {held} of {len(all_tasks())} tasks"
+    return [Finding(state, what, "the other tasks cannot be run from it")]
+
+
+def check_instruments() -> list[Finding]:
+    """Models and judges that metrics need."""
+    from cultureval.metrics.semantic import check_bertscore_model, default_bertscore_model
+
+    try:
+        check_bertscore_model(default_bertscore_model())
+    except CulturevalError as error:
+        return [Finding("missing", f"BERTScore model: {error}", "QA and FannOrFlop tasks cannot be scored")]
+    return [Finding("ok", f"BERTScore model {default_bertscore_model()}")]
+
+
+def check_judges() -> list[Finding]:
+    """Judges: none of the suites so far needs one."""
+    return [Finding("ok", "judges: no task of the installed suites asks for one")]
+
+
+CHECKS: tuple[Callable[[], list[Finding]], ...] = (
+    check_versions,
+    check_sandbox,
+    check_gpu,
+    check_hub,
+    check_data_root,
+    check_instruments,
+    check_judges,
+)

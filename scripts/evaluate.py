@@ -1,0 +1,160 @@
+"""`cultureval eval`: LightEval's own pipeline on our tasks, with the model file that fits the model."""
+
+import json
+import logging
+import os
+import sys
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from cultureval.runtime.data_options import VARIABLES, DataOptions, read_data_options
+from cultureval.runtime.errors import CulturevalError, SourceUnavailable
+from cultureval.scripts.task_selection import select_tasks
+
+if TYPE_CHECKING:
+    from lighteval.pipeline import Pipeline
+
+logger = logging.getLogger(__name__)
+
+
+def evaluate(
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="Hub id, folder, or YAML file with settings (base_url: a server).")
+    ],
+    tasks: Annotated[
+        list[str], typer.Argument(metavar="TASKS...", help="Tasks, groups, suites (qimma) or files; TASK|5 is 5-shot.")
+    ],
+    data: Annotated[str | None, typer.Option(help="Data root (DIR/<org>/<name>), or `samples`; default: hub.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="At most this many rows a task.")] = None,
+    output_dir: Annotated[str, typer.Option(help="Where results and details are written.")] = "results",
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, ...; default: cuda if there is one.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16, float16, auto, 4bit, 8bit.")] = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Prompts generated at once.")] = None,
+    chat_template: Annotated[
+        Literal["auto", "on", "off"] | None, typer.Option(help="auto: where the tokenizer has one.")
+    ] = None,
+    bad_rows: Annotated[
+        Literal["error", "skip"] | None, typer.Option(help="What a broken row does: stop, or be left out and listed.")
+    ] = None,
+    form: Annotated[
+        Literal["auto", "curated", "original"] | None, typer.Option(help="Copy of the data: QIMMA's or the original.")
+    ] = None,
+    resume: Annotated[bool, typer.Option(help="Reuse the answers of an earlier, interrupted run.")] = True,
+) -> None:
+    """Evaluates a model and writes LightEval's results and details. Example: cultureval eval MODEL qimma"""
+    _set_environment({VARIABLES["root"]: data, VARIABLES["bad_rows"]: bad_rows, VARIABLES["form"]: form})
+    settings = {"device": device, "dtype": dtype, "batch_size": batch_size, "chat_template": chat_template}
+    given = {name: value for name, value in settings.items() if value is not None}
+    if given:
+        os.environ["CULTUREVAL_MODEL_SETTINGS"] = json.dumps(given)
+    os.environ["CULTUREVAL_RESUME"] = "1" if resume else "0"
+    selected, missing = available_tasks(*select_tasks(tasks), read_data_options())
+    pipeline = run_pipeline(model, selected, limit, output_dir)
+    print(summary(pipeline, missing, output_dir))
+
+
+def available_tasks(selected: list[str], explicit: set[str], options: DataOptions) -> tuple[list[str], list[str]]:
+    """Splits the tasks into those whose data are here and, of groups under a data root, those whose data are not.
+
+    A lab mirrors the subsets that it needs: asking for a group runs those that the data root holds and names the rest.
+
+    Raises:
+        SourceUnavailable: A task named one by one has no data, or none of them has.
+    """
+    from cultureval.tasks.catalogue import all_tasks
+    from cultureval.tasks.reading import find_subset
+
+    if options.root is None:
+        return selected, []
+    present, missing, first_error = [], [], None
+    for name in selected:
+        try:
+            find_subset(all_tasks()[name.partition("|")[0]], options)
+            present.append(name)
+        except SourceUnavailable as error:
+            if name in explicit:
+                raise
+            first_error = first_error or error
+            missing.append(name)
+    if first_error and not present:
+        raise first_error
+    if missing:
+        _warn(f"{len(missing)} of {len(selected)} tasks have no data under {options.root} and are left out.")
+    return present, missing
+
+
+def run_pipeline(model: str, tasks: list[str], limit: int | None, output_dir: str) -> "Pipeline":
+    """Runs LightEval's pipeline under its custom launcher, shows its table and saves its files."""
+    from cultureval.scripts.lighteval_start_up import prepare_lighteval
+
+    prepare_lighteval(",".join(tasks))
+    check_instruments(tasks)
+    from lighteval.logging.evaluation_tracker import EvaluationTracker
+    from lighteval.models.custom.custom_model import CustomModelConfig
+    from lighteval.pipeline import ParallelismManager, Pipeline, PipelineParameters
+
+    pipeline = Pipeline(
+        tasks=",".join(tasks),
+        pipeline_parameters=PipelineParameters(
+            launcher_type=ParallelismManager.CUSTOM, custom_tasks_directory="cultureval.tasks", max_samples=limit
+        ),
+        evaluation_tracker=EvaluationTracker(output_dir=output_dir, save_details=True),
+        model_config=CustomModelConfig(model_name=model, model_definition_file_path=str(model_file(model))),
+    )
+    pipeline.evaluate()
+    pipeline.show_results()
+    pipeline.save_and_push_results()
+    return pipeline
+
+
+def model_file(model: str) -> Path:
+    """The model file for `lighteval custom`: that of servers for a YAML file with `base_url`, else transformers'."""
+    name = "hf.py"
+    if model.endswith((".yaml", ".yml")):
+        import yaml
+
+        if not Path(model).is_file():
+            raise CulturevalError(f"There is no file {model!r} with model settings.")
+        content = yaml.safe_load(Path(model).read_text(encoding="utf-8")) or {}
+        if "base_url" in {**content, **(content.get("model_parameters") or {})}:
+            name = "openai_api.py"
+    return Path(str(files("cultureval.models"))) / name
+
+
+def check_instruments(tasks: list[str]) -> None:
+    """Loads what scoring needs besides the model's answers, so that a missing piece stops the run before it starts."""
+    from cultureval.tasks.catalogue import all_tasks
+
+    metric_sets = {all_tasks()[name.partition("|")[0]].metric_set for name in tasks}
+    if metric_sets & {"bertscore", "fannorflop"}:
+        from cultureval.metrics.semantic import check_bertscore_model, default_bertscore_model
+
+        check_bertscore_model(default_bertscore_model())
+
+
+def summary(pipeline: "Pipeline", missing: list[str], output_dir: str) -> str:
+    """What a reader of the table must know: rows left out, groups that are not whole, where the files lie."""
+    lines = []
+    for name, task in pipeline.tasks_dict.items():
+        report: dict[str, Any] = task.config.rows_report
+        if report["skipped_rows"]:
+            lines.append(f"{name}: {len(report['skipped_rows'])} broken rows skipped (listed in the results file).")
+    if missing:
+        groups = sorted({name.partition("|")[0].partition(":")[0] for name in missing})
+        lines.append(f"Not whole, so not comparable: {', '.join(groups)} ({len(missing)} tasks without data).")
+    forms = sorted({task.config.rows_report["form"] for task in pipeline.tasks_dict.values()})
+    if "original" in forms:
+        lines.append("Prompts of original sources are ours, not QIMMA's wording.")
+    lines.append(f"Results and details: {Path(output_dir).resolve()}")
+    return "\n".join(lines)
+
+
+def _set_environment(values: dict[str, str | None]) -> None:
+    os.environ.update({name: value for name, value in values.items() if value is not None})
+
+
+def _warn(text: str) -> None:
+    print(f"cultureval: {text}", file=sys.stderr)

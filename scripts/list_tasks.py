@@ -1,0 +1,39 @@
+"""`cultureval tasks`: what there is."""
+
+import json as json_format
+from typing import Annotated, Any
+
+import typer
+
+from cultureval.runtime.errors import CulturevalError
+from cultureval.tasks.catalogue import all_tasks, suites
+
+COLUMNS = ("task", "task_type", "metrics", "source", "expected_rows")
+
+
+def list_tasks(
+    suite: Annotated[str | None, typer.Option(help="Only the tasks of this suite.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print a JSON list of objects and nothing else.")] = False,
+) -> None:
+    """Lists the tasks: name, type, metrics, source, rows. Example: cultureval tasks --suite qimma --json"""
+    if suite is not None and suite not in suites():
+        raise CulturevalError(f"There is no suite {suite!r}; the suites are {', '.join(suites())}.")
+    records = [task.as_record() for task in all_tasks().values() if suite in (None, task.suite)]
+    if json:
+        print(json_format.dumps(records, ensure_ascii=False, indent=2))
+    else:
+        print(_table(records))
+
+
+def _table(records: list[dict[str, Any]]) -> str:
+    rows = [COLUMNS, *(tuple(_cell(record[column]) for column in COLUMNS) for record in records)]
+    widths = [max(len(row[index]) for row in rows) for index in range(len(COLUMNS))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "?"
+    return ", ".join(value) if isinstance(value, list) else str(value)

@@ -1,0 +1,49 @@
+"""The `cultureval` command: a table of sub-commands, each loaded when it is called."""
+
+import sys
+
+import typer
+
+from cultureval.runtime.errors import CulturevalError
+from cultureval.scripts import doctor, evaluate, list_tasks, mirror
+
+app = typer.Typer(
+    name="cultureval",
+    help="Culturally and dialectally grounded benchmarks for LightEval. Example: cultureval eval MODEL qimma",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+bench = typer.Typer(help="Measure ours against other harnesses, interleaved in one process.", rich_markup_mode=None)
+
+app.command("eval")(evaluate.evaluate)
+app.command("tasks")(list_tasks.list_tasks)
+app.command("doctor")(doctor.doctor)
+app.command("mirror")(mirror.mirror)
+
+
+@app.command(
+    "lighteval",
+    add_help_option=False,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    help="LightEval's own command line, started offline and fast. Example: cultureval lighteval tasks list",
+)
+def lighteval(context: typer.Context) -> None:
+    """Hands every argument to LightEval's command line."""
+    from cultureval.scripts.lighteval_cli import lighteval_command
+
+    raise typer.Exit(lighteval_command(list(context.args)) or 0)
+
+
+def main() -> None:
+    """Entry point of the command: errors that are for people end it with one sentence and exit code 2."""
+    try:
+        app()
+    except CulturevalError as error:
+        print(f"cultureval: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""`cultureval mirror`: snapshots of the sources for machines without the hub."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cultureval.runtime.data_options import DataOptions
+from cultureval.runtime.errors import CulturevalError
+from cultureval.tasks.catalogue import Source, Task, all_tasks, suites
+
+
+def mirror(
+    to: Annotated[Path, typer.Option(help="Folder to fill; use it later as --data DIR.")],
+    suite: Annotated[list[str] | None, typer.Argument(help="Suites; default: all.")] = None,
+) -> None:
+    """Copies the suites' sources from the hub, resumes, verifies counts. Example: cultureval mirror qimma --to DIR"""
+    wanted = suite or suites()
+    if unknown := [name for name in wanted if name not in suites()]:
+        raise CulturevalError(f"There is no suite {unknown[0]!r}; the suites are {', '.join(suites())}.")
+    tasks = [task for task in all_tasks().values() if task.suite in wanted]
+    sources = {source.repo: source for task in tasks for source in task.sources}
+    outcomes = [fetch(source, to) for source in sources.values()]
+    print("\n".join(outcomes))
+    print("\n".join(verify(tasks, to)))
+    if any(outcome.startswith("failed") for outcome in outcomes):
+        raise CulturevalError("Some sources could not be fetched (see above). The same command resumes.")
+
+
+def fetch(source: Source, root: Path) -> str:
+    """Brings one source below the root, whole or as far as it gets, and says what happened in one line."""
+    from huggingface_hub import HfApi, snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
+
+    folder = root.joinpath(*source.repo.split("/"))
+    if not source.on_hub:
+        state = "there" if folder.is_dir() else "to be fetched by hand"
+        return f"{state:10} {source.repo}: not on the hub; {source.how_to_get}, to lie in {folder}"
+    try:
+        commit = HfApi().dataset_info(source.repo, revision=source.revision).sha
+        snapshot_download(source.repo, repo_type="dataset", revision=commit, local_dir=folder)
+    except RepositoryNotFoundError:
+        return f"{'not shown':10} {source.repo}: private, gated (ask for access on its page) or not published"
+    except (HfHubHTTPError, OSError) as error:
+        return f"{'failed':10} {source.repo}: {type(error).__name__}: {error}".splitlines()[0]
+    (folder / ".cultureval-revision").write_text(f"{commit}\n", encoding="utf-8")
+    return f"{'fetched':10} {source.repo} at {commit}"
+
+
+def verify(tasks: list[Task], root: Path) -> list[str]:
+    """Reads every subset from the mirror: one line for those that are missing, broken or of another size."""
+    from cultureval.tasks.reading import prepare_subset
+
+    lines, sound = [], 0
+    for task in tasks:
+        try:
+            report = prepare_subset(task, DataOptions(root=root.resolve(), bad_rows="skip")).report
+        except CulturevalError as error:
+            lines.append(f"{'missing':10} {error}")
+            continue
+        total = report["rows"] + len(report["skipped_rows"])
+        if report["expected_rows"] not in (None, total):
+            lines.append(f"{'count':10} {task.task}: {total} rows, {report['expected_rows']} expected")
+        elif report["skipped_rows"]:
+            lines.append(f"{'broken':10} {task.task}: {len(report['skipped_rows'])} of {total} rows break their schema")
+        else:
+            sound += 1
+    return [*lines, f"{sound} of {len(tasks)} subsets are there and sound."]

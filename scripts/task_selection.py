@@ -1,0 +1,68 @@
+"""From what people type for TASKS to names of tasks: suites, groups, tasks, files of them, `|k` for few-shot."""
+
+import difflib
+from pathlib import Path
+
+from cultureval.runtime.errors import CulturevalError
+from cultureval.tasks.catalogue import all_tasks, groups, suites
+
+
+def select_tasks(names: list[str]) -> tuple[list[str], set[str]]:
+    """The tasks that the names stand for, without repetition and in the catalogue's order of mention.
+
+    Args:
+        names: Suites, groups, tasks (case, spaces and punctuation do not matter), files with one of these a line, or
+            several separated by commas; each may end in `|k` for k few-shot examples.
+
+    Returns:
+        (tasks, explicit): the tasks as LightEval spells them, with `|k`; and those among them that were named one by
+        one rather than by a group or a suite.
+
+    Raises:
+        CulturevalError: A name stands for nothing; the message gives the nearest names.
+    """
+    selected: dict[str, None] = {}
+    explicit: set[str] = set()
+    for name in _spread(names):
+        bare, _, few_shot = name.partition("|")
+        if few_shot and not few_shot.isdecimal():
+            raise CulturevalError(f"{name!r}: after | comes the number of few-shot examples, as in qimma_aratrust|5.")
+        found = tasks_named(bare)
+        spelled = [f"{task}|{int(few_shot or 0)}" for task in found]
+        selected.update(dict.fromkeys(spelled))
+        if len(found) == 1:
+            explicit.update(spelled)
+    if not selected:
+        raise CulturevalError("No task was named. `cultureval tasks` lists them.")
+    return list(selected), explicit
+
+
+def tasks_named(name: str) -> list[str]:
+    """The tasks of a suite, a group, or the one task of that name."""
+    if name in suites():
+        return [task for members in groups(name).values() for task in members]
+    spellings = {_plain(known): members for known, members in groups().items()}
+    spellings |= {_plain(task): [task] for task in all_tasks()}
+    if _plain(name) in spellings:
+        return spellings[_plain(name)]
+    known = [*suites(), *groups(), *all_tasks()]
+    nearest = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    hint = f" Did you mean {', '.join(nearest)}?" if nearest else ""
+    raise CulturevalError(f"There is no task, group or suite {name!r}.{hint} `cultureval tasks` lists them.")
+
+
+def _spread(names: list[str]) -> list[str]:
+    """Files replaced by their lines (`#` begins a comment), commas by separate names."""
+    spread: list[str] = []
+    for name in names:
+        if Path(name).is_file():
+            lines = Path(name).read_text(encoding="utf-8").splitlines()
+            spread += [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+        else:
+            spread += [part.strip() for part in name.split(",") if part.strip()]
+    return spread
+
+
+def _plain(name: str) -> str:
+    """A name without case, spaces and punctuation, except the colon that separates group and subset."""
+    return "".join(character for character in name.lower() if character.isalnum() or character == ":")
