@@ -1,0 +1,25 @@
+# Two commands: `make demo` and `make test`. Each does its own set-up; a second run reuses it.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+# torch first and by its exact version: with a range alone, pip may take a build with gigabytes of CUDA libraries.
+STAMP := $(VENV)/.installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
+
+.PHONY: demo test setup lint
+
+demo: setup
+	$(BIN)/python -m cultureval.scripts.demo
+
+test: setup
+	$(BIN)/python -m pytest
+
+lint: setup
+	$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[bench,dev]'
+	rm -f $(VENV)/.installed-* && touch $(STAMP)
