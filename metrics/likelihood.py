@@ -1,0 +1,137 @@
+"""Scores of items whose options are ranked by the model's log-probabilities.
+
+QIMMA paper (arXiv 2604.03395) section 5.1: accuracy of multiple choice is Eq. 1-2, the gold probability mass of
+multi-select items Eq. 3-4. QIMMA's task code divides each log-probability by the number of code points of its option
+before either; the paper's Eq. 1 shows no such division. The label of option five (heh and tatweel) has two code points,
+so the division halves its log-probability and favours it: `argmax_accuracy` stands beside the headline for that reason.
+"""
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+
+def char_normalized_accuracy(logprobs: Sequence[float], choices: Sequence[str], gold: int) -> float:
+    """Is the gold option the likeliest per code point? The headline of QIMMA's multiple-choice subsets (section 5.1).
+
+    Args:
+        logprobs: K finite log-probabilities, one an option.
+        choices: K non-empty option texts, as they were scored.
+        gold: Position of the right option, 0 to K - 1.
+
+    Returns:
+        1.0 or 0.0; of equal options the first counts as chosen.
+
+    Raises:
+        ValueError: No option, lengths differ, a log-probability is not finite, an option is empty, or a bad `gold`.
+    """
+    scores = _char_normalized(logprobs, choices)
+    return float(np.argmax(scores) == _gold_position(gold, scores.size))
+
+
+def argmax_accuracy(logprobs: Sequence[float], gold: int) -> float:
+    """Is the gold option the likeliest as a whole (the paper's Eq. 1, without normalisation)?
+
+    Args:
+        logprobs: K finite log-probabilities, one an option.
+        gold: Position of the right option, 0 to K - 1.
+
+    Returns:
+        1.0 or 0.0; of equal options the first counts as chosen.
+
+    Raises:
+        ValueError: No option, a log-probability is not finite, or a bad `gold`.
+    """
+    scores = _finite(logprobs)
+    return float(np.argmax(scores) == _gold_position(gold, scores.size))
+
+
+def gold_probability_mass(
+    logprobs: Sequence[float], choices: Sequence[str], gold: int | Sequence[int], normalize: bool = True
+) -> float:
+    """Share of probability on the gold options: softmax over all options, summed over gold (section 5.1, Eq. 3-4).
+
+    The headline of MizanQA, whose items may have several right options.
+
+    Args:
+        logprobs: K finite log-probabilities, one an option.
+        choices: K non-empty option texts, as they were scored.
+        gold: One position or several distinct ones, 0 to K - 1.
+        normalize: Divide each log-probability by the number of code points of its option, as QIMMA's task code does.
+
+    Returns:
+        A probability, 0 to 1.
+
+    Raises:
+        ValueError: No option, lengths differ, a log-probability is not finite, an option is empty, or a bad `gold`.
+    """
+    normalized = _char_normalized(logprobs, choices)
+    scores = normalized if normalize else _finite(logprobs)
+    weights = np.exp(scores - scores.max())
+    return float(weights[_gold_positions(gold, scores.size)].sum() / weights.sum())
+
+
+def gold_set_match(logprobs: Sequence[float], choices: Sequence[str], gold: int | Sequence[int]) -> float:
+    """Are the likeliest options per code point, as many as there are gold ones, exactly the gold ones?
+
+    In QIMMA's task code for MizanQA beside the probability mass; not in the paper.
+
+    Args:
+        logprobs: K finite log-probabilities, one an option.
+        choices: K non-empty option texts, as they were scored.
+        gold: One position or several distinct ones, 0 to K - 1.
+
+    Returns:
+        1.0 or 0.0; of equal options the first ones count as chosen.
+
+    Raises:
+        ValueError: No option, lengths differ, a log-probability is not finite, an option is empty, or a bad `gold`.
+    """
+    scores = _char_normalized(logprobs, choices)
+    positions = _gold_positions(gold, scores.size)
+    chosen = np.argsort(-scores, kind="stable")[: len(positions)]
+    return float(set(chosen.tolist()) == set(positions))
+
+
+def _char_normalized(logprobs: Sequence[float], choices: Sequence[str]) -> np.ndarray:
+    scores = _finite(logprobs)
+    if len(choices) != scores.size:
+        raise ValueError(f"there are {scores.size} log-probabilities but {len(choices)} choices")
+    empty = [index for index, choice in enumerate(choices) if not choice]
+    if empty:
+        raise ValueError(f"choice {empty[0]} is empty, so its log-probability cannot be divided by its length")
+    return scores / [len(choice) for choice in choices]
+
+
+def _finite(logprobs: Sequence[float]) -> np.ndarray:
+    scores = np.asarray(logprobs, dtype=np.float64)
+    if scores.ndim != 1 or not scores.size:
+        raise ValueError(f"log-probabilities must be a filled list of numbers, one a choice, not {logprobs!r}")
+    if not np.isfinite(scores).all():
+        index = int(np.flatnonzero(~np.isfinite(scores))[0])
+        raise ValueError(f"the log-probability of choice {index} is {scores[index]}; all must be finite")
+    return scores
+
+
+def _gold_position(gold: Any, count: int) -> int:
+    try:
+        position = operator.index(gold)
+    except TypeError:
+        position = None
+    if position is None or isinstance(gold, bool):
+        raise ValueError(f"gold must be an integer, not {gold!r}")
+    if not 0 <= position < count:
+        raise ValueError(f"gold {position} is outside the {count} choices (0 to {count - 1})")
+    return position
+
+
+def _gold_positions(gold: int | Sequence[int], count: int) -> list[int]:
+    several = list(gold) if isinstance(gold, list | tuple | np.ndarray) and np.ndim(gold) else [gold]
+    positions = [_gold_position(one, count) for one in several]
+    if len(set(positions)) < len(positions):
+        raise ValueError(f"gold {positions} names a choice twice")
+    if not positions:
+        raise ValueError("gold is empty; at least one choice must be right")
+    return positions

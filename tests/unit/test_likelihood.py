@@ -1,0 +1,135 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cultureval.metrics.likelihood import (
+    argmax_accuracy,
+    char_normalized_accuracy,
+    gold_probability_mass,
+    gold_set_match,
+)
+from cultureval.metrics.standard_errors import clustered_standard_error
+
+LABELS = ["أ", "ب", "ج", "د", "هـ"]
+
+
+def test_the_two_code_points_of_option_five_favour_it():
+    logprobs = [-3.5, -4.0, -5.0, -5.0, -6.0]
+    assert char_normalized_accuracy(logprobs, LABELS, 4) == 1.0
+    assert char_normalized_accuracy(logprobs, LABELS, 0) == 0.0
+    assert argmax_accuracy(logprobs, 0) == 1.0
+    assert gold_probability_mass(logprobs, LABELS, 4) > gold_probability_mass(logprobs, LABELS, 0)
+    assert gold_probability_mass(logprobs, LABELS, 4, normalize=False) < 0.05
+
+
+def test_a_tie_goes_to_the_first():
+    assert char_normalized_accuracy([-1, -1], ["أ", "ب"], 0) == 1.0
+    assert char_normalized_accuracy([-1, -1], ["أ", "ب"], 1) == 0.0
+    assert argmax_accuracy([-2, -1, -1], 1) == 1.0
+    assert gold_set_match([-2, -1, -1, -1], LABELS[:4], [1, 2]) == 1.0
+    assert gold_set_match([-2, -1, -1, -1], LABELS[:4], [2, 3]) == 0.0
+
+
+def test_gold_set_match_needs_the_whole_set():
+    logprobs = [math.log(p) for p in (0.4, 0.3, 0.2, 0.1)]
+    assert gold_set_match(logprobs, LABELS[:4], [1, 0]) == 1.0
+    assert gold_set_match(logprobs, LABELS[:4], [0, 2]) == 0.0
+    assert gold_set_match(logprobs, LABELS[:4], 0) == 1.0
+    assert gold_probability_mass(logprobs, LABELS[:4], [0, 2]) == pytest.approx(0.6)
+
+
+def test_probability_mass_survives_log_probabilities_that_underflow():
+    assert gold_probability_mass([-2000.0, -2000.0 + math.log(3)], ["أ", "ب"], 1) == pytest.approx(0.75)
+
+
+@given(st.lists(st.floats(-1e6, 0), min_size=1, max_size=5), st.booleans())
+def test_probability_masses_of_all_options_sum_to_one(logprobs, normalize):
+    choices = LABELS[: len(logprobs)]
+    parts = [gold_probability_mass(logprobs, choices, gold, normalize) for gold in range(len(choices))]
+    assert sum(parts) == pytest.approx(1.0)
+    everything = list(range(len(choices)))
+    assert gold_probability_mass(logprobs, choices, everything, normalize) == pytest.approx(1.0)
+    assert gold_set_match(logprobs, choices, everything) == 1.0
+
+
+BAD_OPTIONS = [
+    ([], [], "filled list"),
+    ([[-1.0, -2.0]], ["أ", "ب"], "filled list"),
+    ([-1.0, -2.0], ["أ"], "2 log-probabilities but 1 choices"),
+    ([-1.0, float("nan")], ["أ", "ب"], "choice 1 is nan"),
+    ([float("-inf"), -1.0], ["أ", "ب"], "choice 0 is -inf"),
+    ([-1.0, float("inf")], ["أ", "ب"], "choice 1 is inf"),
+    ([-1.0, -2.0], ["أ", ""], "choice 1 is empty"),
+]
+
+
+@pytest.mark.parametrize("metric", [char_normalized_accuracy, gold_probability_mass, gold_set_match])
+@pytest.mark.parametrize(("logprobs", "choices", "reason"), BAD_OPTIONS)
+def test_bad_options_are_refused_with_the_reason(metric, logprobs, choices, reason):
+    with pytest.raises(ValueError, match=reason):
+        metric(logprobs, choices, 0)
+
+
+@pytest.mark.parametrize(
+    ("gold", "reason"),
+    [(2, "outside the 2"), (-1, "outside the 2"), (True, "integer"), (0.0, "integer"), ("0", "integer"), (None, "int")],
+)
+def test_a_bad_gold_is_refused_with_the_reason(gold, reason):
+    logprobs, choices = [-1.0, -2.0], ["أ", "ب"]
+    for metric in (char_normalized_accuracy, gold_probability_mass, gold_set_match):
+        with pytest.raises(ValueError, match=reason):
+            metric(logprobs, choices, gold)
+    with pytest.raises(ValueError, match=reason):
+        argmax_accuracy(logprobs, gold)
+
+
+@pytest.mark.parametrize(
+    ("gold", "reason"), [([], "empty"), ([0, 0], "twice"), ([0, 2], "outside"), ([0, True], "integer")]
+)
+@pytest.mark.parametrize("metric", [gold_probability_mass, gold_set_match])
+def test_a_bad_gold_set_is_refused_with_the_reason(metric, gold, reason):
+    with pytest.raises(ValueError, match=reason):
+        metric([-1.0, -2.0], ["أ", "ب"], gold)
+
+
+def test_single_answer_accuracy_refuses_several_golds():
+    with pytest.raises(ValueError, match="integer"):
+        char_normalized_accuracy([-1.0, -2.0], ["أ", "ب"], [0, 1])
+
+
+@given(st.lists(st.floats(-100, 100), min_size=2, max_size=30))
+def test_clusters_of_one_item_give_the_usual_standard_error(values):
+    usual = np.std(values, ddof=1) / np.sqrt(len(values))
+    assert clustered_standard_error(values, range(len(values))) == pytest.approx(usual, abs=1e-12)
+
+
+def test_items_that_repeat_within_a_cluster_add_no_information():
+    values = [0.0, 1.0, 1.0, 0.5, 0.0]
+    repeated = np.repeat(values, 7)
+    clusters = np.repeat(["a", "b", "c", "d", "e"], 7).tolist()
+    single = clustered_standard_error(values, "abcde")
+    assert clustered_standard_error(repeated, clusters) == pytest.approx(single)
+    # By hand: mean 0.5, residual sums -0.5 and 0.5 of clusters {0, 1, 2} and {3}: sqrt(2 * 0.5) / 4.
+    assert clustered_standard_error([0, 0, 1, 1], ["p", "p", "p", None]) == pytest.approx(0.25)
+
+
+def test_one_cluster_says_nothing_of_the_spread():
+    assert math.isnan(clustered_standard_error([1.0], ["a"]))
+    assert math.isnan(clustered_standard_error([1.0, 0.0], ["a", "a"]))
+
+
+@pytest.mark.parametrize(
+    ("values", "clusters", "reason"),
+    [
+        ([], [], "filled"),
+        ([[1.0]], ["a"], "shape"),
+        ([1.0], [], "1 values but 0"),
+        ([1.0, float("nan")], "ab", "value 1"),
+    ],
+)
+def test_bad_scores_are_refused_with_the_reason(values, clusters, reason):
+    with pytest.raises(ValueError, match=reason):
+        clustered_standard_error(values, clusters)
