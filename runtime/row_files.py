@@ -7,6 +7,7 @@ names). Reading them is ours, because its CSV reader guesses types: the option "
 import csv
 import gzip
 import json
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from io import TextIOWrapper
 from pathlib import Path
@@ -53,16 +54,23 @@ def files_of_split(folder: Path, configs: Sequence[str], splits: Sequence[str]) 
     """The data files of the first of `splits` that the first known one of `configs` has; [] if there are none."""
     import datasets
 
-    try:
-        known = datasets.get_dataset_config_names(str(folder))
-    except (datasets.exceptions.DatasetNotFoundError, datasets.exceptions.DataFilesNotFoundError):
-        return []
+    known = config_names(folder)
     config = next((name for name in configs if name in known), None)
     if config is None:
         return []
     data_files = datasets.load_dataset_builder(str(folder), name=config).config.data_files or {}
     split = next((name for name in splits if name in data_files), None)
-    return [Path(file) for file in data_files[split]] if split else []
+    return [_inside(Path(file), folder) for file in data_files[split]] if split else []
+
+
+def config_names(folder: Path) -> list[str]:
+    """Names of the configs that a local folder declares, or that its files imply; [] if it holds no data files."""
+    import datasets
+
+    try:
+        return datasets.get_dataset_config_names(str(folder))
+    except FileNotFoundError:
+        return []
 
 
 def files_matching(folder: Path, patterns: Iterable[str]) -> list[Path]:
@@ -73,6 +81,13 @@ def files_matching(folder: Path, patterns: Iterable[str]) -> list[Path]:
         for path in folder.rglob("*")
         if path.is_file() and format_of(path) and any(_matches(path.relative_to(folder), item) for item in lowered)
     )
+
+
+def _inside(path: Path, folder: Path) -> Path:
+    """The path; front matter that points outside its folder is refused (the hub cache's own links are fine)."""
+    if not Path(os.path.abspath(path)).is_relative_to(os.path.abspath(folder)):
+        raise CulturevalError(f"{folder} declares the data file {path}, which lies outside it; it is not read.")
+    return path
 
 
 def _matches(path: Path, pattern: str) -> bool:

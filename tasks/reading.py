@@ -23,7 +23,7 @@ from cultureval.prompts.templates import template_hash
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.data_root import find_source
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn, SourceUnavailable, shorten
-from cultureval.runtime.row_files import Row, files_matching, files_of_split, read_rows
+from cultureval.runtime.row_files import Row, config_names, files_matching, files_of_split, read_rows
 from cultureval.runtime.user_cache import user_cache
 from cultureval.tasks.catalogue import Source, Task
 
@@ -148,13 +148,8 @@ def prompt_template(task: Task, options: DataOptions) -> str:
 
 
 def _files_of_all_configs(folder: Path, splits: tuple[str, ...]) -> list[Path]:
-    import datasets
-
-    try:
-        configs = datasets.get_dataset_config_names(str(folder))
-    except (datasets.exceptions.DatasetNotFoundError, datasets.exceptions.DataFilesNotFoundError):
-        return []
-    return [file for config in configs if config.lower() != "all" for file in files_of_split(folder, [config], splits)]
+    configs = [name for name in config_names(folder) if name.lower() != "all"]
+    return [file for config in configs for file in files_of_split(folder, [config], splits)]
 
 
 def _is_training_file(path: Path) -> bool:

@@ -1,0 +1,93 @@
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from cultureval.runtime.errors import CulturevalError
+from cultureval.scripts.main import app
+from cultureval.scripts.task_selection import select_tasks
+from cultureval.tasks.catalogue import all_tasks, groups, task_names
+
+TABLE_5 = Path(__file__).parents[1] / "reference" / "qimma_table_5.csv"
+FIELDS = "task suite group subset domain task_type language register metrics source expected_rows".split()
+
+
+def test_qimma_lists_the_papers_107_subsets():
+    """Pairs, domains and formats as the paper's Tables 4 and 5 have them, the two code subsets left out."""
+    output = CliRunner().invoke(app, ["tasks", "--suite", "qimma", "--json"]).stdout
+    records = json.loads(output)
+    with TABLE_5.open(encoding="utf-8") as file:
+        table = {(row["benchmark"], row["subset"]): (row["domain"], row["format"]) for row in csv.DictReader(file)}
+    listed = {(record["benchmark"], record["subset"]): (record["domain"], record["task_type"]) for record in records}
+    assert len(records) == len(table) == 107
+    assert listed == table
+    assert all(set(FIELDS) <= set(record) for record in records)
+
+
+def test_names_are_those_of_the_documentation():
+    for name in (
+        "qimma_aradice:Egypt",
+        "qimma_arabculture:KSA",
+        "qimma_palmx:culture",
+        "qimma_palmx:islamic",
+        "qimma_arabicmmlu:Biology (High School)",
+        "qimma_gat:Analogy",
+        "qimma_3lm_stem:native",
+        "qimma_3lm_stem:synthetic",
+        "qimma_arablegalqa",
+        "qimma_mizanqa",
+        "qimma_medarabiq_mcq:mcq_bias",
+        "qimma_medarabiq_qa:llm_modified",
+        "qimma_medarabench:Thoracic Internal",
+        "qimma_fannorflop",
+        "qimma_aratrust",
+    ):
+        assert name in all_tasks()
+
+
+def test_groups_hold_one_set_of_metrics():
+    """LightEval averages a missing metric of a group as 0."""
+    for members in groups().values():
+        assert len({all_tasks()[name].metrics for name in members}) == 1
+
+
+def test_known_row_counts_add_up_to_the_papers_totals():
+    """Table 2a, kept and discarded together; MedAraBench's public file has 4,959 rows, the paper says 4,960."""
+    totals = {"AraDiCE-Culture": 180, "ArabCulture": 3482, "PalmX": 3001, "3LM STEM": 2609, "MedAraBench": 4959}
+    totals |= {"MizanQA": 1769, "ArabLegalQA": 79, "MedArabiQ": 500, "AraTrust": 522, "FannOrFlop": 6984}
+    for benchmark, total in totals.items():
+        assert sum(task.expected_rows for task in all_tasks().values() if task.benchmark == benchmark) == total
+
+
+def test_selection_of_suites_groups_tasks_and_files(tmp_path):
+    names = tmp_path / "names.txt"
+    names.write_text("# two\nqimma_gat:Algebra\n\nqimma_palmx|3\n", encoding="utf-8")
+    assert len(select_tasks(["qimma"])[0]) == 107
+    assert select_tasks([str(names)])[0] == ["qimma_gat:Algebra|0", "qimma_palmx:islamic|3", "qimma_palmx:culture|3"]
+    assert select_tasks(["qimma_gat:algebra,QIMMA_ArabicMMLU:driving test|5"]) == (
+        ["qimma_gat:Algebra|0", "qimma_arabicmmlu:Driving Test|5"],
+        {"qimma_gat:Algebra|0", "qimma_arabicmmlu:Driving Test|5"},
+    )
+
+
+def test_task_list_file_of_the_suite_runs_all_of_it():
+    listed = Path(__file__).parents[2] / "tasks" / "qimma.txt"
+    assert select_tasks([str(listed)])[0] == select_tasks(["qimma"])[0]
+    assert set(listed.read_text(encoding="utf-8").split()) <= task_names()
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("qimma_aratrus", "qimma_aratrust"), ("quimma", "qimma"), ("qimma_arabicmmlu:Biology", "Biology (High School)")],
+)
+def test_unknown_task_suggests_the_nearest_names(name, hint):
+    with pytest.raises(CulturevalError, match="Did you mean") as caught:
+        select_tasks([name])
+    assert hint in str(caught.value)
+
+
+def test_few_shot_suffix_must_be_a_number():
+    with pytest.raises(CulturevalError, match="few-shot"):
+        select_tasks(["qimma_aratrust|many"])

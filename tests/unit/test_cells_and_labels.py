@@ -1,0 +1,104 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cultureval.prompts.cells import column_name, distinct, optional_text, readable, text_cell, text_list
+from cultureval.prompts.option_labels import LABELS, gold_position, label_index, labels_for, split_label
+from cultureval.runtime.errors import BadRow, MissingColumn
+
+
+def test_the_fifth_label_is_two_code_points_as_in_qimma():
+    assert [len(label) for label in LABELS] == [1] * 4 + [2] + [1] * 23
+
+
+@pytest.mark.parametrize(
+    ("text", "position"),
+    [("أ", 0), ("ا", 0), ("A", 0), ("b", 1), ("هـ", 4), ("ه", 4), ("(ج)", 2), ("د.", 3), ("نص", None), ("", None)],
+)
+def test_lone_labels(text, position):
+    assert label_index(text) == position
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("ب) القاهرة", (1, "القاهرة")),
+        ("(أ) الرباط", (0, "الرباط")),
+        ("ه. تونس\n", (4, "تونس")),
+        ("دمشق", (None, "دمشق")),
+        ("C) Muscat", (2, "Muscat")),
+    ],
+)
+def test_labelled_texts(text, parts):
+    assert split_label(text) == parts
+
+
+def test_gold_by_label_by_text_and_by_index():
+    options = ["الرباط", "فاس", "مراكش", "طنجة"]
+    for answer in ("ج", "C", "c", "ج. مراكش", "مراكش", 2, "ج) مراكش.", "ج. مراكش\n"):
+        assert gold_position(answer, options, "answer") == 2
+
+
+def test_gold_label_wins_over_an_option_that_is_a_letter():
+    """Blood groups: the answer key B means the second option, not the option "B" in the third place."""
+    assert gold_position("B", ["A", "AB", "B", "O"], "answer") == 1
+
+
+@pytest.mark.parametrize("answer", ["هـ", "F", "أكادير", "ب. مراكش", 4, -1, ""])
+def test_gold_that_names_no_option_is_refused(answer):
+    with pytest.raises(BadRow):
+        gold_position(answer, ["الرباط", "فاس", "مراكش", "طنجة"], "answer")
+
+
+@given(st.text(max_size=40), st.lists(st.text(min_size=1, max_size=10), min_size=2, max_size=6, unique=True))
+def test_gold_is_an_option_or_refused(answer, options):
+    try:
+        position = gold_position(answer, options, "answer")
+    except BadRow:
+        return
+    assert 0 <= position < len(options)
+
+
+def test_more_options_than_labels_are_refused():
+    assert labels_for(28) == list(LABELS)
+    with pytest.raises(BadRow):
+        labels_for(29)
+
+
+def test_a_missing_column_lists_the_columns_found():
+    with pytest.raises(MissingColumn, match="columns found: Frage, ID"):
+        column_name({"Frage": 1, "ID": 2, "__index": 0}, "question")
+
+
+@pytest.mark.parametrize("value", [None, "", "  \n", math.nan])
+def test_empty_cells(value):
+    assert optional_text({"question": value}, "question") is None
+    with pytest.raises(BadRow, match="null or empty"):
+        text_cell({"question": value}, "question")
+
+
+def test_numbers_become_text_and_white_space_goes():
+    assert text_cell({"Option 1": 12.0}, "Option 1") == "12.0"
+    assert text_cell({"Option 1": "B+\n"}, "Option 1") == "B+"
+
+
+@pytest.mark.parametrize("text", ["كلمة\ufffd", "a\x00b", "\ud800", "Ø§Ù„Ø³Ø¤Ø§Ù„", ["نص"], True])
+def test_unreadable_cells_are_refused(text):
+    with pytest.raises(BadRow):
+        readable(text, "question")
+
+
+@given(st.text(alphabet=st.characters(min_codepoint=0x0600, max_codepoint=0x06FF, categories=["L", "N", "P", "M"])))
+def test_arabic_text_is_readable(text):
+    assert readable(text, "question") == text.strip()
+
+
+def test_options_must_be_distinct_and_filled():
+    with pytest.raises(BadRow, match="twice"):
+        distinct(["نعم", "لا", "نعم"], "choices")
+    with pytest.raises(BadRow, match="fewer than two"):
+        distinct(["نعم"], "choices")
+    with pytest.raises(BadRow, match="empty entry"):
+        text_list(["نعم", ""], "choices")

@@ -1,0 +1,141 @@
+"""Each source's rows, awkward ones included, become the rows that they should."""
+
+import pytest
+
+from cultureval.prompts import qimma_rows as rows
+from cultureval.prompts.qimma import answer_prompt, choice_prompt, poem_prompt
+from cultureval.prompts.qimma_rows import Preparation
+from cultureval.runtime.errors import BadRow
+
+PLAIN = Preparation()
+MCQ = "السؤال التالي هو سؤال متعدد الإختيارات. اختر الإجابة الصحيحة:\n\n{}\nالإجابة:"
+
+
+def test_arabicmmlu_row_with_five_options_floats_and_nulls():
+    row = {"Question": "كم يساوي 3 × 4؟", "Context": None, "Answer Key": "E"}
+    row |= {f"Option {number}": value for number, value in enumerate([10.0, 11.0, 13.0, 14.0, 12.0], start=1)}
+    prepared = rows.arabicmmlu(row, PLAIN)
+    assert prepared["prompt"] == MCQ.format("كم يساوي 3 × 4؟\nأ. 10.0\nب. 11.0\nج. 13.0\nد. 14.0\nهـ. 12.0")
+    doc = choice_prompt(prepared, "qimma_arabicmmlu:Math (Primary School)")
+    assert (doc.choices, doc.gold_index, doc.query) == (["أ", "ب", "ج", "د", "هـ"], 4, prepared["prompt"])
+    assert doc.instruction is None
+
+
+def test_a_passage_makes_mcq_c_and_a_cluster():
+    row = {"Question": "من الكاتب؟", "Context": "نص طويل.", "Answer Key": "A", "Option 1": "زيد", "Option 2": "عمرو"}
+    other = row | {"Question": "ما العنوان؟"}
+    prepared = rows.arabicmmlu(row, PLAIN)
+    assert "السياق:\nنص طويل.\n\nالسؤال: من الكاتب؟\nأ. زيد\nب. عمرو\nالإجابة:" in prepared["prompt"]
+    assert prepared["cluster"] == rows.arabicmmlu(other, PLAIN)["cluster"] != ""
+
+
+def test_gold_letter_counts_the_original_columns():
+    """An absent option in the middle moves the later ones up, and the gold with them."""
+    texts = {"A": "واحد", "B": "", "C": "ثلاثة", "D": "أربعة", "E": "", "F": ""}
+    row = {"Question": "س", "Correct Answer": "d"} | {f"Option {letter}": text for letter, text in texts.items()}
+    prepared = rows.medarabench(row, PLAIN)
+    assert prepared["choices"] == ["واحد", "ثلاثة", "أربعة"]
+    assert prepared["index"] == [2]
+
+
+@pytest.mark.parametrize("answer", ["E", "G", "طيب", None, ""])
+def test_gold_that_points_at_nothing_is_refused(answer):
+    row = {"Question": "س", "Correct Answer": answer, "Option A": "واحد", "Option B": "اثنان", "Option E": ""}
+    with pytest.raises(BadRow, match="Correct Answer"):
+        rows.medarabench(row, PLAIN)
+
+
+def test_aratrust_prefixes_go_and_a_lone_doctor_stays():
+    row = {"Question": "س", "A": "أ) نعم", "B": "ب) لا", "C": None, "Answer": "ا", "Category": "Privacy"}
+    assert rows.lettered_columns(row, PLAIN)["choices"] == ["نعم", "لا"]
+    doctors = {"question": "س", "A": "أ. محمد", "B": "سعيد", "C": "علي", "D": "د. حسن", "answer": "D"}
+    assert rows.lettered_columns(doctors, PLAIN)["choices"] == ["أ. محمد", "سعيد", "علي", "د. حسن"]
+
+
+def test_aradice_shuffles_by_the_question_alone_and_keeps_the_permutation():
+    row = {"Question": "ما عاصمة مصر؟", "Option A": "القاهرة", "Option B": "أسوان", "Option C": "طنطا"}
+    shuffled = rows.aradice(row, PLAIN)
+    assert shuffled == rows.aradice(dict(row), PLAIN)
+    assert shuffled["choices"][shuffled["index"][0]] == "القاهرة"
+    assert [["القاهرة", "أسوان", "طنطا"][position] for position in shuffled["permutation"]] == shuffled["choices"]
+    kept = rows.aradice(row, Preparation(shuffle=False))
+    assert (kept["choices"], kept["index"]) == (["القاهرة", "أسوان", "طنطا"], [0])
+    golds = {rows.aradice(row | {"Question": f"سؤال {n}"}, PLAIN)["index"][0] for n in range(30)}
+    assert golds == {0, 1, 2}
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        ["(أ) الحديد", "(ب) النحاس", "(ج) الذهب", "(د) الفضة"],
+        "['(أ) الحديد', '(ب) النحاس', '(ج) الذهب', '(د) الفضة']",
+        "أ) الحديد ب) النحاس ج) الذهب د) الفضة",
+        ["أ) الحديد، ب) النحاس، ج) الذهب، د) الفضة"],
+    ],
+)
+def test_options_of_one_cell(choices):
+    row = {"question": "أي معدن؟", "choices": choices, "self_answer": "ج"}
+    prepared = rows.option_list(row, PLAIN)
+    assert prepared["choices"] == ["الحديد", "النحاس", "الذهب", "الفضة"]
+    assert prepared["index"] == [2]
+
+
+def test_a_list_in_text_is_read_but_never_run():
+    with pytest.raises(BadRow):
+        rows.option_list({"question": "س", "choices": "[__import__('os').getcwd(), 'ب']", "correct_choice": "أ"}, PLAIN)
+
+
+@pytest.mark.parametrize(("answers", "index"), [(["أ", "ج"], [0, 2]), ("أ، ج", [0, 2]), ("ب", [1]), ([0, 1], [0, 1])])
+def test_mizanqa_golds(answers, index):
+    row = {"question": "س", "options": ["واحد", "اثنان", "ثلاثة"], "answers": answers}
+    prepared = rows.mizanqa(row, Preparation("ar/multi_select"))
+    assert prepared["index"] == index
+    assert choice_prompt(prepared).gold_index == (index[0] if len(index) == 1 else index)
+
+
+def test_medarabiq_inline_options_with_label_variants():
+    blank = "املأ الفراغ في الجملة التالية: ينظم ..... سكر الدم."
+    question = f"{blank}\nا. الأنسولين\nب. الصفراء\nج- اللعاب\nد) الدمع\nه. العرق"
+    row = {"Question - Arabic": question, "Answer - Arabic": "أ. الأنسولين\n", "Category": "x"}
+    prepared = rows.medarabiq_choice(row, PLAIN)
+    assert prepared["choices"] == ["الأنسولين", "الصفراء", "اللعاب", "الدمع", "العرق"]
+    assert prepared["index"] == [0]
+    assert blank in prepared["prompt"]
+
+
+def test_medarabiq_biased_wording_is_the_question():
+    row = {"Question": "سؤال؟\nأ. نعم\nب. لا", "Question with Bias": "سؤال منحاز؟\nأ. نعم\nب. لا", "Answer": "ب. لا"}
+    prepared = rows.medarabiq_choice(row, PLAIN)
+    assert "سؤال منحاز؟" in prepared["prompt"]
+    assert prepared["index"] == [1]
+
+
+def test_answers_and_poems():
+    legal = {"questions": "ما الحكم؟", "ground_truths": "الحكم كذا.", "context": ["المادة الأولى."]}
+    prepared = rows.arablegalqa(legal, Preparation("ar/qa_c"))
+    assert prepared["prompt"].endswith("الاستفسار: ما الحكم؟\nالإجابة:")
+    assert answer_prompt(prepared).get_golds() == ["الحكم كذا."]
+    poem = {
+        "title": "ت",
+        "author": "ش",
+        "poem_verses": ["بيت $title"],
+        "explanation": [{"verse": "بيت", "explanation": "شرح"}],
+    }
+    doc = poem_prompt(rows.fannorflop(poem, Preparation("ar/fannorflop")))
+    assert doc.query.endswith("الأبيات:\nبيت $title")  # what fills a slot is not a template
+    assert doc.specific["gold_explanations"] == [{"verse": "بيت", "explanation": "شرح"}]
+
+
+@pytest.mark.parametrize("index", [None, [], 3, -1, "1", 1.5, True, [0, 0]])
+def test_curated_row_with_a_bad_index_is_refused(index):
+    with pytest.raises(BadRow, match="index"):
+        rows.curated_choice({"prompt": "س", "choices": ["أ", "ب", "ج"], "index": index}, PLAIN)
+
+
+def test_curated_rows_keep_their_prompt_as_it_stands():
+    prepared = rows.curated_choice({"prompt": "\nس\nالإجابة: ", "choices": ["نعم", "لا"], "index": 1}, PLAIN)
+    assert choice_prompt(prepared).query == "\nس\nالإجابة: "
+    answer = rows.curated_answer({"prompt": "س", "choices": "جواب"}, PLAIN)
+    assert answer_prompt(answer).get_golds() == ["جواب"]
+    several = rows.curated_answer({"prompt": "س", "choices": ["جواب", "رد"]}, PLAIN)
+    assert answer_prompt(several).get_golds() == ["جواب", "رد"]

@@ -1,0 +1,178 @@
+"""From a data root to prepared rows: which copy is read, what happens to broken rows, what the report says."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from cultureval.runtime.data_options import DataOptions, read_data_options
+from cultureval.runtime.errors import CulturevalError, MissingColumn, SourceUnavailable
+from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.reading import find_subset, prepare_subset
+
+GOOD = {"Question": "ما عاصمة الأردن؟", "A": "عمّان", "B": "إربد", "C": "العقبة", "Answer": "أ", "Category": "Ethics"}
+TASK = "qimma_aratrust"
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
+
+
+def write_rows(folder: Path, rows: list[dict], name: str = "test.jsonl") -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    (folder / name).write_text(text, encoding="utf-8")
+
+
+def prepared(tmp_path, task=TASK, **options):
+    return prepare_subset(all_tasks()[task], DataOptions(root=tmp_path / "root", **options))
+
+
+def written(subset, split="test"):
+    lines = (subset.folder / f"{split}.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+BROKEN = {
+    "null gold": (GOOD | {"Answer": None}, "Answer", "null or empty"),
+    "gold out of range": (GOOD | {"Answer": "د"}, "Answer", "points outside"),
+    "gold that is no option": (GOOD | {"Answer": "الكرك"}, "Answer", "not among"),
+    "duplicated options": (GOOD | {"C": "إربد"}, "A, B, C", "twice"),
+    "unreadable text": (GOOD | {"Question": "ما \ufffd؟"}, "Question", "not readable"),
+    "empty question": (GOOD | {"Question": " "}, "Question", "null or empty"),
+}
+
+
+@pytest.mark.parametrize(("row", "column", "reason"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_row_stops_with_source_subset_row_column_and_value(tmp_path, row, column, reason):
+    write_rows(tmp_path / "root/asas-ai/AraTrust", [GOOD, row])
+    with pytest.raises(CulturevalError) as caught:
+        prepared(tmp_path)
+    message = str(caught.value)
+    for part in (
+        "asas-ai/AraTrust",
+        "AraTrust",
+        "row 1 of test.jsonl",
+        repr(column),
+        reason,
+        "value:",
+        "--bad-rows skip",
+    ):
+        assert part in message
+
+
+def test_skipped_rows_are_counted_and_listed(tmp_path):
+    rows = [GOOD, *(row for row, _, _ in BROKEN.values()), GOOD | {"Question": "سؤال آخر؟"}]
+    write_rows(tmp_path / "root/asas-ai/AraTrust", rows)
+    subset = prepared(tmp_path, bad_rows="skip")
+    report = subset.report
+    assert [row["source_row"] for row in written(subset)] == ["test.jsonl:0", f"test.jsonl:{len(rows) - 1}"]
+    assert (report["rows"], report["expected_rows"], len(report["skipped_rows"])) == (2, 522, len(BROKEN))
+    assert [row["column"] for row in report["skipped_rows"]] == [column for _, column, _ in BROKEN.values()]
+
+
+def test_a_missing_column_stops_even_when_broken_rows_are_skipped(tmp_path):
+    write_rows(tmp_path / "root/asas-ai/AraTrust", [{"Frage": "?", "A": "x", "B": "y", "Answer": "A"}])
+    with pytest.raises(MissingColumn, match=r"columns found: Frage, A, B, Answer"):
+        prepared(tmp_path, bad_rows="skip")
+
+
+def test_nothing_left_is_an_error(tmp_path):
+    write_rows(tmp_path / "root/asas-ai/AraTrust", [GOOD | {"Answer": None}])
+    with pytest.raises(CulturevalError, match="no row is left"):
+        prepared(tmp_path, bad_rows="skip")
+
+
+def test_the_curated_copy_is_preferred_and_can_be_refused(tmp_path):
+    write_rows(tmp_path / "root/asas-ai/AraTrust", [GOOD])
+    write_rows(tmp_path / "root/qimma/MCQ_AraTrust", [{"prompt": "س\nالإجابة:", "choices": ["نعم", "لا"], "index": 1}])
+    assert prepared(tmp_path).report["form"] == "curated"
+    assert written(prepared(tmp_path))[0]["prompt"] == "س\nالإجابة:"
+    assert prepared(tmp_path, form="original").report["source"] == "asas-ai/AraTrust"
+
+
+def test_a_subset_that_the_curated_copy_lacks_comes_from_the_original(tmp_path):
+    write_rows(tmp_path / "root/qimma/MCQ_AraDiCE-Culture", [], "egypt.jsonl")
+    original = {
+        "Question": "ما أشهر حلوى في نابلس؟",
+        "Option A": "الكنافة",
+        "Option B": "البسبوسة",
+        "Option C": "الزلابية",
+    }
+    folder = tmp_path / "root/QCRI/AraDiCE-Culture"
+    write_rows(folder, [original], "palestine.jsonl")
+    front = "configs:\n- config_name: Palestine\n  data_files:\n  - split: test\n    path: palestine.jsonl\n"
+    (folder / "README.md").write_text(f"---\n{front}---\n", encoding="utf-8")
+    report = prepared(tmp_path, task="qimma_aradice:Palestine").report
+    assert (report["form"], report["source"], report["expected_rows"]) == ("original", "QCRI/AraDiCE-Culture", 30)
+    with pytest.raises(SourceUnavailable, match="Syria"):
+        prepared(tmp_path, task="qimma_aradice:Syria")
+
+
+def test_one_table_holds_many_subsets_and_the_few_shot_examples(tmp_path):
+    """ArabicMMLU's full table: subject and level name the config, `is_few_shot` the examples."""
+    folder = tmp_path / "root/MBZUAI/ArabicMMLU"
+    folder.mkdir(parents=True)
+    columns = ["ID", "Subject", "Level", "Question", "Context", "Answer Key", "Option 1", "Option 2", "is_few_shot"]
+    with (folder / "ArabicMMLU.csv").open("w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        table.writerow(columns)
+        table.writerow([1, "Biology", "High", "س1", "", "A", "نعم", "لا", 0])
+        table.writerow([2, "Biology", "High", "س2", "", "B", "نعم", "لا", 1])
+        table.writerow([3, "Economics", "Univ", "س3", "", "B", "نعم", "لا", 0])
+        table.writerow([4, "Driving Test", "", "س4", "", "B", "نعم", "لا", 0])
+    biology = prepared(tmp_path, task="qimma_arabicmmlu:Biology (High School)")
+    assert [row["index"] for row in written(biology)] == [[0]]
+    assert [row["index"] for row in written(biology, "few_shot")] == [[1]]
+    for task in ("qimma_arabicmmlu:Economics (University)", "qimma_arabicmmlu:Driving Test"):
+        assert prepared(tmp_path, task=task).report["rows"] == 1
+    with pytest.raises(SourceUnavailable):
+        prepared(tmp_path, task="qimma_arabicmmlu:Law (Professional)")
+
+
+def test_specialty_spelled_otherwise_in_the_source(tmp_path):
+    folder = tmp_path / "root/nyuad-cai/MedAraBench"
+    folder.mkdir(parents=True)
+    header = "Question,Option A,Option B,Correct Answer,Medical Specialty"
+    text = f"{header}\nس,نعم,لا,a,Thorasic Internal\nس,نعم,لا,b,Surgery\n"
+    (folder / "medarabench-test_split.csv").write_text(text, encoding="utf-8")
+    assert prepared(tmp_path, task="qimma_medarabench:Thoracic Internal").report["rows"] == 1
+
+
+def test_absent_data_say_where_they_were_looked_for_and_how_to_get_them(tmp_path):
+    (tmp_path / "root").mkdir()
+    with pytest.raises(SourceUnavailable) as caught:
+        prepared(tmp_path, task="qimma_medarabench:Surgery")
+    for part in ("nyuad-cai/MedAraBench", "medarabench-test_split.csv", "--data DIR"):
+        assert part in str(caught.value)
+
+
+def test_a_hub_that_cannot_be_reached_says_how_to_use_a_mirror(monkeypatch, tmp_path):
+    from cultureval.runtime import data_root
+
+    data_root.snapshot.cache_clear()
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(SourceUnavailable, match="cultureval mirror qimma --to DIR"):
+        find_subset(all_tasks()[TASK], DataOptions())
+
+
+def test_the_same_rows_are_written_once_and_other_rows_elsewhere(tmp_path):
+    write_rows(tmp_path / "root/asas-ai/AraTrust", [GOOD])
+    first = prepared(tmp_path).folder
+    assert prepared(tmp_path).folder == first
+    write_rows(tmp_path / "root/asas-ai/AraTrust", [GOOD, GOOD | {"Question": "سؤال؟"}], "test-2.jsonl")
+    assert len(list(first.parent.iterdir())) == 1
+
+
+def test_options_come_from_the_environment():
+    assert read_data_options({}) == DataOptions()
+    options = read_data_options({"CULTUREVAL_DATA": "samples", "CULTUREVAL_BAD_ROWS": "skip"})
+    assert (options.bad_rows, options.root.name) == ("skip", "samples")
+    with pytest.raises(CulturevalError, match="CULTUREVAL_FORM='curate' is not one of"):
+        read_data_options({"CULTUREVAL_FORM": "curate"})
+    with pytest.raises(CulturevalError, match="not a folder"):
+        read_data_options({"CULTUREVAL_DATA": "/no/such/folder"})

@@ -1,0 +1,74 @@
+import gzip
+import json
+
+import pytest
+
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.row_files import files_matching, files_of_split, read_rows
+
+ROWS = [{"سؤال": "كم؟", "أ": "07"}, {"سؤال": "سطر\nثانٍ", "أ": "NA"}]
+
+
+def test_csv_cells_stay_text_and_empty_cells_are_none(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_bytes('\ufeffسؤال,أ,ب\nكم؟,07,\n"سطر\nثانٍ",NA,x\n'.encode())
+    assert read_rows(path) == [ROWS[0] | {"ب": None}, ROWS[1] | {"ب": "x"}]
+
+
+def test_json_forms_read_the_same(tmp_path):
+    (tmp_path / "a.json").write_text(json.dumps(ROWS), encoding="utf-8")
+    columns = {name: [row[name] for row in ROWS] for name in ROWS[0]}
+    (tmp_path / "b.JSON").write_text(json.dumps(columns), encoding="utf-8")
+    lines = "\n".join(json.dumps(row, ensure_ascii=False) for row in ROWS)
+    (tmp_path / "c.jsonl").write_text(lines + "\n\n", encoding="utf-8")
+    (tmp_path / "d.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
+    assert [read_rows(path) for path in sorted(tmp_path.iterdir())] == [ROWS] * 4
+
+
+def test_parquet(tmp_path):
+    import datasets
+
+    datasets.Dataset.from_list(ROWS).to_parquet(str(tmp_path / "test.parquet"))
+    assert read_rows(tmp_path / "test.parquet") == ROWS
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.json", b"[1, 2]"),
+        ("a.jsonl", b'{"a": 1'),
+        ("a.csv", b"a,b\n1,2,3\n"),
+        ("a.csv", b"\xff\xfe"),
+        ("a.parquet", b"x"),
+    ],
+)
+def test_a_broken_file_is_named(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(CulturevalError, match=name):
+        read_rows(tmp_path / name)
+
+
+def test_files_by_config_split_and_pattern(tmp_path):
+    (tmp_path / "data").mkdir()
+    for name in ("data/egypt.csv", "data/egypt_dev.csv", "Algebra.JSON"):
+        (tmp_path / name).write_text("[]", encoding="utf-8")
+    front = "configs:\n- config_name: Egypt\n  data_files:\n  - split: test\n    path: data/egypt.csv\n"
+    (tmp_path / "README.md").write_text(f"---\n{front}---\n", encoding="utf-8")
+    assert files_of_split(tmp_path, ["Misr", "Egypt"], ["test", "train"]) == [tmp_path / "data" / "egypt.csv"]
+    assert files_of_split(tmp_path, ["Egypt"], ["validation"]) == []
+    assert files_of_split(tmp_path, ["Qatar"], ["test"]) == []
+    assert files_matching(tmp_path, ["algebra.*"]) == [tmp_path / "Algebra.JSON"]
+    (tmp_path / "empty").mkdir()
+    assert files_of_split(tmp_path / "empty", ["Egypt"], ["test"]) == []
+
+
+@pytest.mark.parametrize("path", ["../secret.csv", "{outside}"])
+def test_a_folder_cannot_declare_files_outside_itself(tmp_path, path):
+    (tmp_path / "secret.csv").write_text("key\n1\n", encoding="utf-8")
+    folder = tmp_path / "data"
+    folder.mkdir()
+    declared = path.format(outside=tmp_path / "secret.csv")
+    front = f"configs:\n- config_name: Egypt\n  data_files:\n  - split: test\n    path: {declared}\n"
+    (folder / "README.md").write_text(f"---\n{front}---\n", encoding="utf-8")
+    with pytest.raises(CulturevalError, match="outside"):
+        files_of_split(folder, ["Egypt"], ["test"])
