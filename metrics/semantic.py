@@ -1,0 +1,230 @@
+"""BERTScore (Zhang et al., ICLR 2020), as QIMMA computes it: no idf weights, no rescaling, the model's last layer.
+
+QIMMA paper (arXiv 2604.03395) section 5.1: BERTScore F1 with AraBERT v02 scores QIMMA's generated answers.
+Values equal those of the package bert-score 0.3.13 for BERT-like tokenizers. As there, the markers around a text
+([CLS], [SEP]) weigh nothing themselves, but a word of the other text may find its best match in them.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from cultureval.runtime.errors import CulturevalError
+
+if TYPE_CHECKING:
+    import torch
+
+DEFAULT_MODEL = "aubmindlab/bert-base-arabertv02"
+MODEL_VARIABLE = "CULTUREVAL_BERTSCORE_MODEL"
+MAX_TOKENS = 512
+# Token vectors held at once: 200 MB of them for a model of 768 dimensions in float32.
+HELD_TOKENS = 2**16
+
+Pair = tuple[str, str]
+
+
+class Encoder(NamedTuple):
+    """A loaded model with its tokenizer; texts are cut to `max_tokens`."""
+
+    tokenizer: Any
+    model: Any
+    max_tokens: int
+    device: str
+
+
+class Embedded(NamedTuple):
+    """One text: unit vectors of its T tokens, shape (T, dimensions), and the tokens' weights, shape (T,)."""
+
+    vectors: "torch.Tensor"
+    weights: "torch.Tensor"
+
+
+def bertscore_model() -> str:
+    """The model of QIMMA's BERTScore: the environment variable CULTUREVAL_BERTSCORE_MODEL, or AraBERT v02."""
+    return os.environ.get(MODEL_VARIABLE) or DEFAULT_MODEL
+
+
+def bertscore(
+    predictions: Sequence[str],
+    references: Sequence[str | Sequence[str]],
+    model: str,
+    num_layers: int | None = None,
+    device: str = "cpu",
+    batch_size: int = 32,
+) -> dict[str, np.ndarray]:
+    """BERTScore of each prediction against its reference.
+
+    Args:
+        predictions: N texts.
+        references: N references, each one text or several; of several the best value counts, for precision, recall and
+            F1 separately, as in the package.
+        model: Hub id or folder of an encoder with its tokenizer.
+        num_layers: The layer whose token vectors are compared, counted from 1; None is the last.
+        device: Where the model runs, as torch names it.
+        batch_size: Texts encoded at once.
+
+    Returns:
+        `precision`, `recall` and `f1`, float64 arrays of shape (N,) in -1 to 1, in practice 0 to 1. All three are 0
+        where the prediction or the reference is empty or white space. Texts are cut to 512 tokens.
+
+    Raises:
+        ValueError: Lengths differ, an item has no reference, or the model has no such layer.
+        CulturevalError: The model cannot be loaded.
+    """
+    groups = [[texts] if isinstance(texts, str) else list(texts) for texts in references]
+    if len(groups) != len(predictions):
+        raise ValueError(f"there are {len(predictions)} predictions but {len(groups)} references")
+    if not all(groups):
+        raise ValueError(f"item {[bool(group) for group in groups].index(False)} has no reference")
+    texts = [prediction.strip() for prediction in predictions]
+    asked = [[(text, reference.strip()) for reference in group] for text, group in zip(texts, groups, strict=True)]
+    pairs = {pair for group in asked for pair in group if all(pair)}
+    scores = _score_pairs(pairs, load_encoder(model, num_layers, device), batch_size) if pairs else {}
+    best = [np.max([scores.get(pair, (0.0, 0.0, 0.0)) for pair in group], axis=0) for group in asked]
+    columns = np.asarray(best, dtype=np.float64).reshape(-1, 3).T
+    return dict(zip(("precision", "recall", "f1"), columns, strict=True))
+
+
+@lru_cache(maxsize=4)
+def load_encoder(model: str, num_layers: int | None, device: str) -> Encoder:
+    """Load a model once per process, without the layers above `num_layers`, in float32.
+
+    Raises:
+        ValueError: The model has no such layer.
+        CulturevalError: The model cannot be loaded.
+    """
+    import torch
+    from transformers import AutoModel
+
+    config, tokenizer = check_bertscore_model(model)
+    layers = config.num_hidden_layers if num_layers is None else num_layers
+    if not 1 <= layers <= config.num_hidden_layers:
+        raise ValueError(f"num_layers={num_layers} is outside the {config.num_hidden_layers} layers of {model}")
+    try:
+        network, report = AutoModel.from_pretrained(
+            model, num_hidden_layers=layers, dtype=torch.float32, output_loading_info=True
+        )
+    except Exception as error:
+        raise _not_loadable(model, str(error)) from error
+    # transformers fills weights that it does not find with random numbers, and only logs so.
+    missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
+    if missing:
+        raise _not_loadable(model, f"its weights lack {missing[0]} and {len(missing) - 1} more")
+    limits = (MAX_TOKENS, tokenizer.model_max_length, getattr(config, "max_position_embeddings", 0))
+    return Encoder(tokenizer, network.eval().to(device), min(limit for limit in limits if limit > 0), device)
+
+
+def check_bertscore_model(model: str) -> tuple[Any, Any]:
+    """Make sure, before a long run starts, that a model's configuration and tokenizer load.
+
+    Returns:
+        The configuration and the tokenizer.
+
+    Raises:
+        CulturevalError: One of them does not load; says how to give a local folder.
+    """
+    from transformers import AutoConfig, AutoTokenizer
+
+    # Loading fails in as many ways as files can be wrong: OSError, ValueError, KeyError, the Rust tokenizers' own.
+    try:
+        config, tokenizer = AutoConfig.from_pretrained(model), AutoTokenizer.from_pretrained(model)
+    except Exception as error:
+        raise _not_loadable(model, str(error)) from error
+    # Without tokenizer files transformers 5 builds a tokenizer that knows the special tokens only.
+    if len(tokenizer) <= len(tokenizer.all_special_ids):
+        raise _not_loadable(model, "its tokenizer has no vocabulary; are the tokenizer's files there?")
+    return config, tokenizer
+
+
+def _not_loadable(model: str, reason: str) -> CulturevalError:
+    first_line = reason.strip().partition("\n")[0]
+    return CulturevalError(
+        f"The BERTScore model {model!r} cannot be loaded ({first_line}). Set {MODEL_VARIABLE} to a local folder with "
+        "its configuration, weights and tokenizer."
+    )
+
+
+def _score_pairs(pairs: set[Pair], encoder: Encoder, batch_size: int) -> dict[Pair, tuple[float, float, float]]:
+    """Precision, recall and F1 of distinct pairs of filled texts, in blocks that bound the vectors held."""
+    from tqdm import tqdm
+
+    texts = sorted({text for pair in pairs for text in pair})
+    encoded = encoder.tokenizer(texts, truncation=True, max_length=encoder.max_tokens)["input_ids"]
+    tokens = dict(zip(texts, encoded, strict=True))
+    uses = Counter(text for pair in pairs for text in pair)
+    # The longest first, so that too large a batch shows at once; equal predictions side by side.
+    order = sorted(pairs, key=lambda pair: (-len(tokens[pair[0]]), pair))
+    scores: dict[Pair, tuple[float, float, float]] = {}
+    held: dict[str, Embedded] = {}
+    with tqdm(total=len(order), desc="BERTScore", unit="pair", disable=None) as progress:
+        for block in _blocks(order, tokens):
+            missing = {text for pair in block for text in pair} - held.keys()
+            held |= _embed({text: tokens[text] for text in missing}, encoder, batch_size)
+            for pair in block:
+                scores[pair] = _match(held[pair[0]], held[pair[1]])
+                uses.subtract(pair)
+            held = _still_needed(held, uses)
+            progress.update(len(block))
+    return scores
+
+
+def _blocks(pairs: Iterable[Pair], tokens: dict[str, list[int]]) -> Iterator[list[Pair]]:
+    block, size = [], 0
+    for pair in pairs:
+        block.append(pair)
+        size += sum(len(tokens[text]) for text in pair)
+        if size >= HELD_TOKENS:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block
+
+
+def _still_needed(held: dict[str, Embedded], uses: Counter[str]) -> dict[str, Embedded]:
+    """The embedded texts of later pairs, those of most pairs first, as far as the bound on memory goes."""
+    kept, size = {}, 0
+    for text in sorted((text for text in held if uses[text]), key=lambda text: -uses[text]):
+        size += len(held[text].weights)
+        if size > HELD_TOKENS:
+            break
+        kept[text] = held[text]
+    return kept
+
+
+def _embed(tokens: dict[str, list[int]], encoder: Encoder, batch_size: int) -> dict[str, Embedded]:
+    import torch
+    from torch.nn.utils.rnn import pad_sequence
+
+    texts = sorted(tokens, key=lambda text: (-len(tokens[text]), text))
+    unweighted = {encoder.tokenizer.cls_token_id, encoder.tokenizer.sep_token_id}
+    embedded = {}
+    for start in range(0, len(texts), batch_size):
+        batch = texts[start : start + batch_size]
+        rows = [torch.tensor(tokens[text]) for text in batch]
+        ids = pad_sequence(rows, batch_first=True, padding_value=encoder.tokenizer.pad_token_id or 0)
+        mask = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
+        with torch.inference_mode():
+            output = encoder.model(ids.to(encoder.device), attention_mask=mask.to(encoder.device))
+        vectors = torch.nn.functional.normalize(output.last_hidden_state, dim=-1)
+        for text, row, row_vectors in zip(batch, rows, vectors, strict=True):
+            weights = torch.tensor([float(token not in unweighted) for token in row.tolist()], device=encoder.device)
+            # A copy, so that the padded batch is freed.
+            embedded[text] = Embedded(row_vectors[: len(row)].clone(), weights)
+    return embedded
+
+
+def _match(prediction: Embedded, reference: Embedded) -> tuple[float, float, float]:
+    import torch
+
+    similarity = prediction.vectors @ reference.vectors.T
+    sides = ((similarity.amax(dim=1), prediction.weights), (similarity.amax(dim=0), reference.weights))
+    values = torch.stack([torch.stack([best @ weights, weights.sum()]) for best, weights in sides]).tolist()
+    if not all(weight for _, weight in values):
+        return 0.0, 0.0, 0.0
+    precision, recall = (total / weight for total, weight in values)
+    total = precision + recall
+    return precision, recall, 2 * precision * recall / total if total else 0.0

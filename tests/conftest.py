@@ -1,0 +1,31 @@
+"""What several tests share."""
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def arabic_bert(tmp_path_factory):
+    """Folder of a tiny BERT with fixed random weights and a WordPiece tokenizer of Arabic and Latin letters."""
+    import torch
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+    special = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+    letters = [chr(code) for code in range(0x0621, 0x064B)] + list("abcdefghijklmnopqrstuvwxyz0123456789.,؛{}")
+    words = [*special.values(), "[MASK]", *letters, *(f"##{letter}" for letter in letters)]
+    wordpiece = Tokenizer(models.WordPiece({word: number for number, word in enumerate(words)}, unk_token="[UNK]"))
+    wordpiece.normalizer = normalizers.BertNormalizer()
+    wordpiece.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    markers = [(word, words.index(word)) for word in ("[CLS]", "[SEP]")]
+    wordpiece.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=markers)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=wordpiece, mask_token="[MASK]", **special)
+
+    folder = tmp_path_factory.mktemp("arabic_bert")
+    tokenizer.save_pretrained(folder)
+    config = BertConfig(
+        vocab_size=len(words), hidden_size=32, num_hidden_layers=3, num_attention_heads=4, intermediate_size=64
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(20260403)
+        BertModel(config).save_pretrained(folder)
+    return str(folder)

@@ -1,0 +1,133 @@
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from cultureval.metrics import semantic
+from cultureval.metrics.semantic import bertscore, bertscore_model, check_bertscore_model, load_encoder
+from cultureval.runtime.errors import CulturevalError
+
+TEXTS = ["القاهرة عاصمة مصر", "نعم", "لا", "بيت من الشعر " * 200, "abc 12", "يصف الشاعر الصحراء", "لا أعرف " * 30]
+
+
+@pytest.fixture
+def encoded_texts(arabic_bert, monkeypatch):
+    """The number of texts that went through the model, batch by batch."""
+    sizes = []
+    model = load_encoder(arabic_bert, None, "cpu").model
+    hook = model.register_forward_pre_hook(lambda _, arguments: sizes.append(arguments[0].shape[0]))
+    yield sizes
+    hook.remove()
+
+
+def test_empty_texts_score_nothing(arabic_bert):
+    predictions = ["", " \n\t", "نعم", "نعم", "​", "[SEP]", "نعم"]
+    references = ["نعم", "نعم", "", "\u3000", "نعم", "نعم", "نعم"]
+    scores = bertscore(predictions, references, arabic_bert)
+    for column in scores.values():
+        assert column.dtype == np.float64
+        assert column[:-1].tolist() == [0.0] * 6
+        assert column[-1] == pytest.approx(1.0, abs=1e-6)
+
+
+def test_no_model_is_needed_where_nothing_is_to_be_compared():
+    assert all(column.shape == (0,) for column in bertscore([], [], "no/such-model").values())
+    assert bertscore([" "], ["نص"], "no/such-model")["f1"].tolist() == [0.0]
+
+
+def test_neither_batch_size_nor_neighbours_change_a_score(arabic_bert):
+    predictions, references = TEXTS, TEXTS[1:] + TEXTS[:1]
+    together = bertscore(predictions, references, arabic_bert, batch_size=32)
+    one_by_one = bertscore(predictions, references, arabic_bert, batch_size=1)
+    for name, column in together.items():
+        np.testing.assert_allclose(column, one_by_one[name], rtol=0, atol=1e-6)
+        alone = [bertscore([p], [r], arabic_bert)[name][0] for p, r in zip(predictions, references, strict=True)]
+        np.testing.assert_allclose(column, alone, rtol=0, atol=1e-6)
+
+
+def test_precision_and_recall_swap_with_the_sides(arabic_bert):
+    forward = bertscore(TEXTS[:3], TEXTS[3:6], arabic_bert)
+    backward = bertscore(TEXTS[3:6], TEXTS[:3], arabic_bert)
+    np.testing.assert_allclose(forward["precision"], backward["recall"], atol=1e-12)
+    np.testing.assert_allclose(forward["f1"], backward["f1"], atol=1e-12)
+    assert np.abs(forward["precision"] - forward["recall"]).max() > 1e-3
+
+
+def test_of_several_references_each_best_value_counts(arabic_bert):
+    prediction, references = TEXTS[0], TEXTS[1:3] + TEXTS[4:6]
+    several = bertscore([prediction], [references], arabic_bert)
+    single = bertscore([prediction] * 4, references, arabic_bert)
+    for name, column in several.items():
+        assert column[0] == pytest.approx(single[name].max(), abs=1e-6)
+
+
+def test_each_distinct_text_is_encoded_once(arabic_bert, encoded_texts):
+    predictions = [text for text in TEXTS for _ in TEXTS]
+    bertscore(predictions, TEXTS * len(TEXTS), arabic_bert, batch_size=2)
+    assert encoded_texts == [2, 2, 2, 1]
+
+
+def test_a_small_memory_changes_no_score(arabic_bert, encoded_texts, monkeypatch):
+    predictions, references = [text for text in TEXTS for _ in TEXTS], TEXTS * len(TEXTS)
+    roomy = bertscore(predictions, references, arabic_bert)
+    calls_when_roomy = sum(encoded_texts)
+    monkeypatch.setattr(semantic, "HELD_TOKENS", 600)
+    tight = bertscore(predictions, references, arabic_bert)
+    assert sum(encoded_texts) > 2 * calls_when_roomy
+    for name, column in roomy.items():
+        np.testing.assert_allclose(column, tight[name], rtol=0, atol=1e-6)
+
+
+def test_texts_are_cut_at_the_model_s_own_maximum(arabic_bert, tmp_path):
+    from transformers import AutoModel, AutoTokenizer
+
+    model = AutoModel.from_pretrained(arabic_bert)
+    model.config.max_position_embeddings = 16
+    model.embeddings.position_embeddings.weight = torch.nn.Parameter(
+        model.embeddings.position_embeddings.weight[:16].clone()
+    )
+    model.save_pretrained(tmp_path)
+    AutoTokenizer.from_pretrained(arabic_bert).save_pretrained(tmp_path)
+    scores = bertscore(["ا " * 14 + "ب " * 30], ["ا " * 14 + "ت " * 90], str(tmp_path))
+    assert scores["f1"][0] == pytest.approx(1.0, abs=1e-6)
+
+
+def test_bad_arguments_are_refused_with_the_reason(arabic_bert):
+    with pytest.raises(ValueError, match="2 predictions but 1 references"):
+        bertscore(["أ", "ب"], ["أ"], arabic_bert)
+    with pytest.raises(ValueError, match="item 1 has no reference"):
+        bertscore(["أ", "ب"], [["أ"], []], arabic_bert)
+    for layers in (0, 4):
+        with pytest.raises(ValueError, match=f"num_layers={layers} is outside the 3 layers"):
+            bertscore(["أ"], ["أ"], arabic_bert, num_layers=layers)
+
+
+def test_the_environment_replaces_the_default_model(monkeypatch):
+    monkeypatch.delenv("CULTUREVAL_BERTSCORE_MODEL", raising=False)
+    assert bertscore_model() == "aubmindlab/bert-base-arabertv02"
+    monkeypatch.setenv("CULTUREVAL_BERTSCORE_MODEL", "some/folder")
+    assert bertscore_model() == "some/folder"
+
+
+@pytest.mark.parametrize("lost", [["config.json"], ["tokenizer.json"], ["tokenizer.json", "tokenizer_config.json"]])
+def test_a_model_without_its_files_is_found_before_the_run(arabic_bert, tmp_path, lost):
+    check_bertscore_model(arabic_bert)
+    folder = tmp_path / "model"
+    shutil.copytree(arabic_bert, folder)
+    for name in lost:
+        Path(folder, name).unlink()
+    with pytest.raises(CulturevalError, match="model' cannot be loaded .*CULTUREVAL_BERTSCORE_MODEL"):
+        check_bertscore_model(str(folder))
+
+
+def test_weights_that_are_not_there_are_not_made_up(arabic_bert, tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    folder = tmp_path / "model"
+    shutil.copytree(arabic_bert, folder)
+    weights = load_file(folder / "model.safetensors")
+    save_file({name: value for name, value in weights.items() if "layer.1" not in name}, folder / "model.safetensors")
+    with pytest.raises(CulturevalError, match=r"lack encoder.layer.1.* and 15 more"):
+        bertscore(["أ"], ["ب"], str(folder))
