@@ -1,0 +1,186 @@
+"""Imports that wait for their first use, inside named modules of another package.
+
+LightEval imports packages at start-up that most runs never touch (inspect_ai, scikit-learn, the code of every backend):
+for annotations, for one metric out of forty, for one backend out of eleven. `defer_imports` takes a table of importing
+modules and of what each may wait for. While such a module is loaded, its own import statements bind `Deferred` objects
+instead of the real ones; each becomes the real object at its first use.
+
+What keeps this honest:
+
+- Only the import statements of the named modules are touched. `sys.modules`, other packages and user code see nothing
+  but real modules.
+- A deferred object can be called, subclassed, used in `isinstance`, `issubclass` and annotations, pickled and copied;
+  each gives what the real object gives. At first use it also replaces itself in the importing module.
+- A call made while the importing module is still loading (a decorator, a default object) is recorded and made at the
+  first use of its result.
+- What changes is *when* a missing or broken package is reported: at first use rather than at start-up.
+"""
+
+import builtins
+import sys
+from collections.abc import Callable, Collection, Mapping
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from types import ModuleType
+from typing import Any, Union
+
+
+class Deferred:
+    """Stands for an object that `resolve` obtains at the first use.
+
+    Args:
+        source: Name of the module that the object comes from.
+        resolve: Obtains the real object; called once.
+        importer: Module whose import statement or call made this object.
+    """
+
+    def __init__(self, source: str, resolve: Callable[[], Any], importer: ModuleType) -> None:
+        self._source = source
+        self._resolve: Callable[[], Any] | None = resolve
+        self._object: Any = None
+        self._importer = importer
+
+    def real(self) -> Any:
+        """The real object, which from now on also stands in the importing module's namespace."""
+        resolve = self._resolve
+        if resolve is not None:
+            self._object = resolve()
+            self._resolve = None
+            names = vars(self._importer)
+            for name in [name for name, value in names.items() if value is self]:
+                names[name] = self._object
+        return self._object
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and is_loading(self._importer):
+            raise AttributeError(name)  # `typing` probes what stands in an annotation; that is no use yet
+        return getattr(self.real(), name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the real object; while the importing module is loading, records the call instead."""
+        if is_loading(self._importer):
+            return Deferred(self._source, lambda: self.real()(*args, **kwargs), self._importer)
+        return self.real()(*args, **kwargs)
+
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[Any, ...]:
+        return (self.real(),)
+
+    def __instancecheck__(self, instance: object) -> bool:
+        # Nothing can be an instance of a class whose module nobody has loaded.
+        return self._source in sys.modules and isinstance(instance, self.real())
+
+    def __subclasscheck__(self, subclass: type) -> bool:
+        return self._source in sys.modules and issubclass(subclass, self.real())
+
+    def __or__(self, other: Any) -> Any:
+        return Union[self, other]  # noqa: UP007  (the operator is what is being defined)
+
+    def __ror__(self, other: Any) -> Any:
+        return Union[other, self]  # noqa: UP007
+
+    def __getitem__(self, item: Any) -> Any:
+        return self.real()[item]
+
+    def __reduce_ex__(self, protocol: int) -> tuple[Any, ...]:
+        return _itself, (self.real(),)
+
+    def __repr__(self) -> str:
+        return repr(self.real())
+
+
+def _itself(value: Any) -> Any:
+    """Rebuilds a pickled or copied `Deferred` as its real object."""
+    return value
+
+
+class _Names:
+    """What `from source import a, b` reads its names from."""
+
+    def __init__(self, source: str, importer: ModuleType) -> None:
+        self._source = source
+        self._importer = importer
+
+    def __getattr__(self, name: str) -> Deferred:
+        def resolve() -> Any:
+            return getattr(builtins.__import__(self._source, fromlist=(name,)), name)
+
+        return Deferred(self._source, resolve, self._importer)
+
+
+def is_loading(module: ModuleType) -> bool:
+    """Whether the module's own code is still running for the first time."""
+    return getattr(module.__spec__, "_initializing", False)
+
+
+class _DeferringLoader(SourceFileLoader):
+    """Loads a source file whose imports of `sources` wait, then hands the module to `then`."""
+
+    def __init__(
+        self, name: str, path: str, sources: Collection[str], then: Callable[[ModuleType], None] | None
+    ) -> None:
+        super().__init__(name, path)
+        self._sources = sources
+        self._then = then
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Runs the module's code under an `__import__` of its own."""
+
+        def import_or_defer(
+            name: str,
+            globals: Mapping[str, Any] | None = None,
+            locals: Mapping[str, Any] | None = None,
+            fromlist: tuple[str, ...] | None = (),
+            level: int = 0,
+        ) -> Any:
+            if level or name not in self._sources:
+                return builtins.__import__(name, globals, locals, fromlist, level)
+            if fromlist:
+                return _Names(name, module)
+            return Deferred(name, lambda: builtins.__import__(name), module)
+
+        own_builtins = {**vars(builtins), "__import__": import_or_defer}
+        vars(module)["__builtins__"] = own_builtins
+        super().exec_module(module)
+        # Imports inside the module's functions run when the object is wanted: they are ordinary.
+        own_builtins["__import__"] = builtins.__import__
+        if self._then is not None:
+            self._then(module)
+
+
+class _DeferringFinder(MetaPathFinder):
+    """Finds the modules of a table and gives them a `_DeferringLoader`."""
+
+    def __init__(self, table: Mapping[str, Collection[str]], then: Mapping[str, Callable[[ModuleType], None]]) -> None:
+        self._table = dict(table)
+        self._then = dict(then)
+
+    def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """The spec of a module in the table; None leaves the others to the finders that follow."""
+        if name not in self._table and name not in self._then:
+            return None
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is not None and type(spec.loader) is SourceFileLoader:
+            spec.loader = _DeferringLoader(name, spec.loader.path, self._table.get(name, ()), self._then.get(name))
+        return spec
+
+
+def defer_imports(
+    table: Mapping[str, Collection[str]], then: Mapping[str, Callable[[ModuleType], None]] | None = None
+) -> None:
+    """Lets import statements of the named modules wait for the first use of what they import.
+
+    Modules that are loaded already keep what they have imported.
+
+    Args:
+        table: Full name of the importing module -> names of the modules, as its import statements write them.
+        then: Full name of a module -> what is done to it as soon as it is loaded (at once where it is loaded already).
+    """
+    sys.meta_path.insert(0, _DeferringFinder(table, then or {}))
+    for name, action in (then or {}).items():
+        if name in sys.modules:
+            action(sys.modules[name])
+
+
+def deferred_names(module: ModuleType) -> set[str]:
+    """Names in a loaded module that still wait for their first use."""
+    return {name for name, value in vars(module).items() if isinstance(value, Deferred)}

@@ -1,0 +1,129 @@
+"""`cultureval lighteval`: LightEval's own command line, which starts offline and loads only the sub-command's code."""
+
+import importlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from cultureval.runtime.errors import CulturevalError
+from cultureval.scripts.lighteval_start_up import prepare_lighteval
+
+if TYPE_CHECKING:
+    from typer import Typer
+
+PROGRAM = "cultureval lighteval"
+EXAMPLE = f"{PROGRAM} accelerate model_name=MODEL qimma_aratrust"
+
+
+@dataclass(frozen=True)
+class SubCommand:
+    """One sub-command of LightEval: the module that holds it, and its help (LightEval's own where it has one)."""
+
+    module: str
+    help: str
+
+
+SUB_COMMANDS = {
+    "accelerate": SubCommand("main_accelerate", "Evaluate models using accelerate and transformers as backend."),
+    "baseline": SubCommand("main_baseline", "Compute baselines for given tasks."),
+    "nanotron": SubCommand("main_nanotron", "Evaluate models using nanotron as backend."),
+    "vllm": SubCommand("main_vllm", "Evaluate models using vllm as backend."),
+    "custom": SubCommand("main_custom", "Evaluate custom models (can be anything)."),
+    "sglang": SubCommand("main_sglang", "Evaluate models using sglang as backend."),
+    "eval": SubCommand("main_inspect", "Evaluate models using inspect-ai as backend."),
+    "bundle": SubCommand("main_inspect", "Bundle the logs of `eval` for viewing, and push them to the hub."),
+    "endpoint": SubCommand(
+        "main_endpoint", "Evaluate models using some endpoint (tgi, inference endpoint, openai) as backend."
+    ),
+    "tasks": SubCommand("main_tasks", "List or inspect tasks."),
+}
+
+
+def lighteval_command(args: list[str]) -> int | None:
+    """Runs LightEval's command line.
+
+    Args:
+        args: What follows `cultureval lighteval`: a sub-command of LightEval and its arguments.
+
+    Returns:
+        The exit code; None is success.
+
+    Raises:
+        CulturevalError: No such sub-command, task or module of custom tasks.
+    """
+    if not args or args[0] in ("--help", "-h"):
+        print(overview())
+        return 0 if args else 2
+    if args[0] not in SUB_COMMANDS:
+        raise CulturevalError(f"LightEval has no command {args[0]!r}; it has {', '.join(SUB_COMMANDS)}.")
+    prepare_lighteval()
+    try:
+        lighteval_app(SUB_COMMANDS[args[0]].module)(args, prog_name=PROGRAM)
+    except SystemExit as end:
+        return end.code
+    return None
+
+
+def overview() -> str:
+    """The help of `cultureval lighteval` itself, from plain data: importing LightEval takes seconds."""
+    width = max(map(len, SUB_COMMANDS))
+    rows = [f"  {name:<{width}}  {command.help}".rstrip() for name, command in SUB_COMMANDS.items()]
+    return "\n".join(
+        [
+            f"Usage: {PROGRAM} COMMAND [ARGS]...",
+            "",
+            "LightEval's own command line: same options, same results files. It starts without internet, knows our",
+            "tasks without --custom-tasks, and imports LightEval's built-in tasks only where one is asked for.",
+            "",
+            "Commands:",
+            *rows,
+            "",
+            f"Options of a command: {PROGRAM} COMMAND --help",
+            f"Example: {EXAMPLE}",
+        ]
+    )
+
+
+def lighteval_app(module: str) -> "Typer":
+    """LightEval's own Typer app, with the code of one of its modules of sub-commands and stand-ins for the others."""
+    others = {command.module for command in SUB_COMMANDS.values()} - {module}
+    with _stand_ins(others):
+        return importlib.import_module("lighteval.__main__").app
+
+
+@contextmanager
+def _stand_ins(modules: set[str]) -> Iterator[None]:
+    """Lets `lighteval.__main__` find modules with empty commands in place of these; leaves none of it behind."""
+    import lighteval
+
+    for name in modules:
+        stand_in = _StandIn(f"lighteval.{name}")
+        sys.modules[stand_in.__name__] = stand_in
+        setattr(lighteval, name, stand_in)
+    try:
+        yield
+    finally:
+        for name in [*modules, "__main__"]:
+            sys.modules.pop(f"lighteval.{name}", None)
+            vars(lighteval).pop(name, None)
+
+
+class _StandIn(ModuleType):
+    """A module of sub-commands that nobody asked for: `app` has no commands, every function does nothing."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "app":
+            from typer import Typer
+
+            return Typer()
+        if name.startswith("__"):
+            raise AttributeError(name)
+
+        def not_asked_for() -> None:
+            """Has LightEval's name, so that the app takes it for the command."""
+
+        not_asked_for.__name__ = name
+        return not_asked_for
