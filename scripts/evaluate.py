@@ -12,6 +12,7 @@ import typer
 
 from cultureval.runtime.data_options import VARIABLES, DataOptions, read_data_options
 from cultureval.runtime.errors import CulturevalError, SourceUnavailable
+from cultureval.runtime.signatures import combined_hash, installed_versions, signature
 from cultureval.scripts.task_selection import select_tasks
 
 if TYPE_CHECKING:
@@ -148,8 +149,32 @@ def summary(pipeline: "Pipeline", missing: list[str], output_dir: str) -> str:
     forms = sorted({task.config.rows_report["form"] for task in pipeline.tasks_dict.values()})
     if "original" in forms:
         lines.append("Prompts of original sources are ours, not QIMMA's wording.")
+    lines += ["Signatures:", *(f"  {line}" for line in signatures(pipeline))]
     lines.append(f"Results and details: {Path(output_dir).resolve()}")
     return "\n".join(lines)
+
+
+def signatures(pipeline: "Pipeline") -> list[str]:
+    """One signature for each group that was run: all that its scores depend on."""
+    reports: dict[str, list[dict[str, Any]]] = {}
+    for name, task in pipeline.tasks_dict.items():
+        group, few_shot = name.partition("|")[0].partition(":")[0], name.partition("|")[2]
+        reports.setdefault(f"{group}/{few_shot}-shot/v{task.version}", []).append(task.config.rows_report)
+    backend = getattr(pipeline.model, "signature_fields", dict)()
+    return sorted(
+        signature(
+            task=group,
+            subsets=len(members),
+            rows=sum(report["rows"] for report in members),
+            data=",".join(sorted({f"{report['source']}@{report['revision'][:8]}" for report in members})),
+            form=",".join(sorted({report["form"] for report in members})),
+            rows_hash=combined_hash(report["fingerprint"] for report in members),
+            prompt=",".join(sorted({report["prompt"] for report in members})),
+            **backend,
+            **installed_versions(),
+        )
+        for group, members in reports.items()
+    )
 
 
 def _set_environment(values: dict[str, str | None]) -> None:

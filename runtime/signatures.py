@@ -1,0 +1,32 @@
+"""Score signatures: one line that says what a number depends on, as sacrebleu's does.
+
+Two scores may be compared only if their signatures are the same but for the model.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from importlib.metadata import version
+
+PACKAGES = ("cultureval", "lighteval", "transformers", "torch")
+
+
+def signature(**fields: object) -> str:
+    """`name:value|name:value`, in the order given; a field that is None is left out.
+
+    Raises:
+        ValueError: A value holds the separator `|`, so that the line could not be taken apart again.
+    """
+    parts = [f"{name}:{value}" for name, value in fields.items() if value is not None]
+    if any("|" in part for part in parts):
+        raise ValueError(f"a signature's values cannot hold '|': {parts}")
+    return "|".join(parts)
+
+
+def combined_hash(hashes: Iterable[str]) -> str:
+    """One hash of several, whatever their order: the first eight hexadecimal digits of a SHA-256."""
+    return hashlib.sha256("\n".join(sorted(hashes)).encode("utf-8")).hexdigest()[:8]
+
+
+def installed_versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
+    """Versions of the packages that scores depend on."""
+    return {name: version(name) for name in packages}
