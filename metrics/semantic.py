@@ -80,13 +80,18 @@ def bertscore(
         raise ValueError(f"there are {len(predictions)} predictions but {len(groups)} references")
     if not all(groups):
         raise ValueError(f"item {[bool(group) for group in groups].index(False)} has no reference")
-    texts = [prediction.strip() for prediction in predictions]
-    asked = [[(text, reference.strip()) for reference in group] for text, group in zip(texts, groups, strict=True)]
+    texts = [_clean(prediction) for prediction in predictions]
+    asked = [[(text, _clean(reference)) for reference in group] for text, group in zip(texts, groups, strict=True)]
     pairs = {pair for group in asked for pair in group if all(pair)}
     scores = _score_pairs(pairs, load_encoder(model, num_layers, device), batch_size) if pairs else {}
     best = [np.max([scores.get(pair, (0.0, 0.0, 0.0)) for pair in group], axis=0) for group in asked]
     columns = np.asarray(best, dtype=np.float64).reshape(-1, 3).T
     return dict(zip(("precision", "recall", "f1"), columns, strict=True))
+
+
+def _clean(text: str) -> str:
+    """Without white space around; lone surrogates, which no tokenizer takes, as question marks."""
+    return text.strip().encode("utf-8", "replace").decode()
 
 
 @lru_cache(maxsize=4)
