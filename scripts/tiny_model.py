@@ -126,7 +126,6 @@ def build_tiny_vision_lm(
 
     slot = IMAGE if family == "llava" else VISION_START + IMAGE + VISION_END
     tokenizer = train_tokenizer(chat_template=chat_template, image_slot=slot)
-    tokenizer.add_special_tokens({"image_token": IMAGE} if family == "llava" else {})
     build = {"llava": _llava, "qwen2_vl": _qwen2_vl}[family]
     config, processor = build(tokenizer)
     with torch.random.fork_rng(devices=[]):

@@ -1,0 +1,162 @@
+"""Generation in batches: stop strings on text rather than tokens, thoughts kept apart from answers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedTokenizerBase, StoppingCriteria
+
+from cultureval.models.loading import LoadedModel
+
+NEUTRAL = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None, "min_p": None}
+Tags = Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Generation:
+    """One generated answer.
+
+    Attributes:
+        text: Without thoughts, up to the first stop string.
+        reasoning: The thoughts, None where there are none.
+        tokens: All generated tokens, without the end token.
+    """
+
+    text: str
+    reasoning: str | None
+    tokens: list[int]
+
+
+class StopOnStrings(StoppingCriteria):
+    """Ends each row of a batch at its own stop strings, however the tokens cut them; never within a thought."""
+
+    def __init__(
+        self, tokenizer: PreTrainedTokenizerBase, stops: Sequence[Sequence[str]], prompt_width: int, tags: Tags
+    ) -> None:
+        """Prepare to watch a batch.
+
+        Args:
+            tokenizer: Decodes.
+            stops: Stop strings of each row.
+            prompt_width: Number of columns that the prompts take.
+            tags: Pairs of tags between which a model thinks.
+        """
+        self.tokenizer, self.stops, self.width, self.tags = tokenizer, stops, prompt_width, tags
+        # A token stands for at least one byte, so a stop string that ends now lies within so many tokens.
+        self.tail = max((len(stop.encode()) for row in stops for stop in row), default=0) + 1
+
+    def __call__(self, input_ids: Tensor, scores: Tensor, **_: Any) -> Tensor:
+        """Which rows are done: bool [rows]."""
+        rows = input_ids[:, self.width :].tolist()
+        done = [self._done(row, stops) for row, stops in zip(rows, self.stops, strict=True)]
+        return torch.tensor(done, device=input_ids.device)
+
+    def _done(self, row: list[int], stops: Sequence[str]) -> bool:
+        tail = self.tokenizer.decode(row[-self.tail :])
+        if not any(stop in tail for stop in stops):
+            return False
+        answer, _ = split_reasoning(self.tokenizer.decode(row), self.tags)
+        return any(stop in answer for stop in stops)
+
+
+def split_reasoning(text: str, tags: Tags) -> tuple[str, str | None]:
+    """Take thoughts out of a text.
+
+    An end tag without a start tag closes a thought that the prompt opened; a start tag without an end tag opens one
+    that goes on to the end.
+
+    Args:
+        text: What a model wrote.
+        tags: Pairs of start and end tags.
+
+    Returns:
+        (text without thoughts, the thoughts joined by blank lines or None).
+    """
+    thoughts: list[str] = []
+    for start, end in tags:
+        head, closed, rest = text.partition(end)
+        if closed and start not in head:
+            thoughts.append(head)
+            text = rest
+        while start in text:
+            before, _, after = text.partition(start)
+            thought, _, rest = after.partition(end)
+            thoughts.append(thought)
+            text = before + rest
+    found = [thought.strip() for thought in thoughts if thought.strip()]
+    return (text.lstrip() if thoughts else text), ("\n\n".join(found) or None)
+
+
+def cut(text: str, stops: Sequence[str]) -> str:
+    """A text up to the first of its stop strings."""
+    return min((text.split(stop, 1)[0] for stop in stops if stop), key=len, default=text)
+
+
+def pad_left(prompts: Sequence[Sequence[int]], pad: int) -> dict[str, Tensor]:
+    """Token ids and attention mask [prompts, longest], padded on the left."""
+    width = max(map(len, prompts))
+    ids = torch.tensor([[pad] * (width - len(prompt)) + list(prompt) for prompt in prompts])
+    mask = torch.tensor([[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts])
+    return {"input_ids": ids, "attention_mask": mask}
+
+
+@torch.inference_mode()
+def generate(
+    loaded: LoadedModel,
+    inputs: Mapping[str, Tensor],
+    stops: Sequence[Sequence[str]],
+    max_new_tokens: int,
+    samples: int,
+    sampling: Mapping[str, Any],
+    seed: int,
+    tags: Tags,
+) -> list[list[Generation]]:
+    """Answer a batch of prompts.
+
+    Args:
+        loaded: The model.
+        inputs: `input_ids` and `attention_mask`, padded on the left, and what the processor made of images.
+        stops: Stop strings of each prompt.
+        max_new_tokens: At most so many tokens each.
+        samples: Answers a prompt; more than one needs sampling.
+        sampling: Settings for transformers' `generate`, without a temperature (or with 0) for greedy decoding.
+        seed: Of sampling; the same batch and seed give the same answers.
+        tags: Pairs of tags between which a model thinks.
+
+    Returns:
+        `samples` answers for each prompt.
+    """
+    width = inputs["input_ids"].shape[1]
+    per_row = [row for row in stops for _ in range(samples)]
+    criteria = [StopOnStrings(loaded.tokenizer, per_row, width, tags)] if any(per_row) else []
+    settings = {"do_sample": True, **sampling} if sampling.get("temperature") else {**sampling, **NEUTRAL}
+    end_ids = loaded.end_ids()
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        output = loaded.model.generate(
+            **{name: value.to(loaded.model.device) for name, value in inputs.items()},
+            **settings,
+            max_new_tokens=max_new_tokens,
+            num_return_sequences=samples,
+            pad_token_id=loaded.tokenizer.pad_token_id,
+            eos_token_id=end_ids or None,
+            stopping_criteria=criteria,
+        )
+    rows = [
+        _answer(row, stop, loaded, end_ids, tags) for row, stop in zip(output[:, width:].tolist(), per_row, strict=True)
+    ]
+    return [rows[start : start + samples] for start in range(0, len(rows), samples)]
+
+
+def _answer(row: list[int], stops: Sequence[str], loaded: LoadedModel, ends: Sequence[int], tags: Tags) -> Generation:
+    last = next((place for place, token in enumerate(row) if token in ends), len(row))
+    tokens = row[:last]
+    # Tags that are special tokens would vanish with the others, so those texts keep theirs until the split.
+    special = set(loaded.tokenizer.all_special_tokens)
+    keep = any(tag in special for pair in tags for tag in pair)
+    text, reasoning = split_reasoning(loaded.tokenizer.decode(tokens, skip_special_tokens=not keep), tags)
+    for token in special if keep else ():
+        text = text.replace(token, "")
+    return Generation(cut(text, stops), reasoning, tokens)

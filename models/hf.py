@@ -1,0 +1,418 @@
+"""`lighteval custom MODEL .../cultureval/models/hf.py TASKS`: any causal or image-text-to-text model of transformers.
+
+MODEL is a hub id, a folder, or a YAML file with the settings of `cultureval.models.settings`. Log-likelihoods are
+scored as `packed_scoring` describes. Every batch of answers goes to the journal at once, and a run that starts again
+takes its answers from there; LightEval's own response cache is not used, since its key leaves the weights out.
+
+Under `accelerate launch` or `torchrun` every process answers its share and the first one goes on to the metrics.
+"""
+
+import hashlib
+import inspect
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from itertools import groupby, islice
+from typing import Any
+
+from lighteval.models.abstract_model import LightevalModel
+from lighteval.models.model_output import ModelResponse
+from lighteval.tasks.requests import Doc
+from lighteval.utils.cache_management import SampleCache
+from tqdm import tqdm
+
+from cultureval.models import processes
+from cultureval.models.generation import Generation, generate, pad_left
+from cultureval.models.loading import LoadedModel, load
+from cultureval.models.packed_scoring import ChoiceScore, ChoiceScorer, ScoringRequest
+from cultureval.models.rendering import Renderer, all_images, image_hashes, open_images
+from cultureval.models.settings import HFModelSettings, read_settings
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.journal import answer_key, open_journal
+
+logger = logging.getLogger(__name__)
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+WINDOW = 256  # docs that are encoded together, so that a long run starts at once and its memory stays small
+
+
+class HFModel(LightevalModel):
+    """A transformers model behind LightEval's interface.
+
+    Attributes:
+        config: The settings, as they land in the results.
+        loaded: The model, its tokenizer and its identity.
+        renderer: Makes prompts of docs.
+        scorer: Scores choices.
+        journal: Keeps answers.
+    """
+
+    def __init__(self, config: Any) -> None:
+        """Load the model.
+
+        Args:
+            config: LightEval's CustomModelConfig, whose `model_name` is a hub id, a folder or a YAML file; or the
+                settings themselves.
+
+        Raises:
+            CulturevalError: The settings or the model cannot be read.
+        """
+        processes.connect()
+        settings = config if isinstance(config, HFModelSettings) else read_settings(config.model_name)
+        self.loaded: LoadedModel = load(settings)
+        self.config = settings.model_copy(update={"model_name": settings.display_name()})
+        self.renderer = Renderer(self.loaded.tokenizer, self.loaded.processor, settings)
+        self.scorer = ChoiceScorer(self.loaded.model, self.loaded.end_ids(), settings.token_budget)
+        self.journal = open_journal()
+        self._cache = SampleCache(self.config)  # LightEval's pipeline hands it the task registry
+
+    @property
+    def tokenizer(self) -> Any:
+        """The tokenizer, padding and truncating on the left."""
+        return self.loaded.tokenizer
+
+    @property
+    def add_special_tokens(self) -> bool:
+        """Whether BOS goes before a prompt: not where the chat template wrote it, unless the settings say on."""
+        switch = self.config.add_special_tokens
+        return not self.renderer.writes_bos if switch == "auto" else switch == "on"
+
+    @property
+    def max_length(self) -> int:
+        """Longest sequence in tokens."""
+        return self.loaded.max_length
+
+    @property
+    def disable_tqdm(self) -> bool:
+        """Progress is shown by the first process only."""
+        return processes.process_rank() > 0
+
+    def cleanup(self) -> None:
+        """Called by LightEval after the last answer and before the metrics: all processes but the first end here."""
+        processes.leave()
+
+    # --- log-likelihood ---
+
+    def loglikelihood(self, docs: list[Doc]) -> list[ModelResponse]:
+        """Score the choices of each doc behind its prompt.
+
+        Returns:
+            For each doc `logprobs` (sum over a choice's tokens), `argmax_logits_eq_gold`, `input_tokens` (the
+            prompt's) and `output_tokens` (each choice's, without padding, so their lengths are the token counts).
+            Where `doc.specific["end_logprob"]` is true, `logits` holds for each choice [log-probability that the text
+            ends behind it]; it costs one more token a choice.
+
+        Raises:
+            CulturevalError: A choice is longer than the model's longest sequence.
+        """
+        sizes = [len(doc.query) + max((len(choice) for choice in doc.choices), default=0) for doc in docs]
+        order = sorted(range(len(docs)), key=lambda index: -sizes[index])
+        return processes.answer_together(
+            len(docs), order, lambda indices: self._score_all([docs[index] for index in indices])
+        )
+
+    def loglikelihood_rolling(self, docs: list[Doc]) -> list[ModelResponse]:
+        """Score each doc's query itself, for perplexity: one log-probability a doc.
+
+        Raises:
+            CulturevalError: A doc has images.
+        """
+        if any(all_images(doc) for doc in docs):
+            raise CulturevalError("Perplexity is defined for text alone, and a doc has images.")
+        order = sorted(range(len(docs)), key=lambda index: -len(docs[index].query))
+        return processes.answer_together(
+            len(docs), order, lambda indices: self._score_all([docs[index] for index in indices], rolling=True)
+        )
+
+    def _score_all(self, docs: Sequence[Doc], rolling: bool = False) -> list[ModelResponse]:
+        """Score docs in their order, window by window; answers go to the journal batch by batch."""
+        responses: list[ModelResponse] = []
+        bar = tqdm(total=len(docs), desc="Scoring choices", unit="doc", disable=self.disable_tqdm)
+        for window in _windows(docs):
+            jobs = [_ScoringJob(self, doc, rolling) for doc in window]
+            texts = [job for job in jobs if not job.images]
+            plan = [job.requests() for job in texts]
+            flat = [
+                (job, number, request)
+                for job, of_job in zip(texts, plan, strict=True)
+                for number, request in enumerate(of_job)
+            ]
+            for batch in self.scorer.batches([request for _, _, request in flat]):
+                self._score_batch([flat[index] for index in batch])
+            for job in jobs:
+                if job.images and not job.done:
+                    self._score_batch([(job, number, request) for number, request in enumerate(job.requests())])
+                responses.append(job.response())
+                bar.update()
+        bar.close()
+        return responses
+
+    def _score_batch(self, batch: Sequence[tuple["_ScoringJob", int, ScoringRequest]]) -> None:
+        """Score what a batch still needs and journal the docs that it completes."""
+        needed = [item for item in batch if not item[0].done]
+        finished = {}
+        groups = [needed] if all(item[2].vision is None for item in needed) else [[item] for item in needed]
+        for group in filter(None, groups):
+            for (job, number, _), scores in zip(group, self.scorer.score([item[2] for item in group]), strict=True):
+                if job.take(number, scores):
+                    finished[job.key] = job.record
+        self.journal.append(finished)
+
+    # --- generation ---
+
+    def greedy_until(self, docs: list[Doc]) -> list[ModelResponse]:
+        """Generate answers: greedy, or sampled where the settings give a temperature.
+
+        Returns:
+            For each doc `text` (num_samples strings without thoughts, cut at stop strings), `reasonings` and
+            `output_tokens`.
+
+        Raises:
+            CulturevalError: Several samples are asked for at temperature 0.
+        """
+        if any(doc.num_samples > 1 for doc in docs) and not self.config.generation_parameters.temperature:
+            raise CulturevalError(
+                "Several samples at temperature 0 would all be the same: set generation_parameters.temperature."
+            )
+        jobs = [_GenerationJob(self, doc) for doc in docs]
+        order = sorted(range(len(docs)), key=lambda index: (jobs[index].group, -len(jobs[index].prompt)))
+        return processes.answer_together(
+            len(docs), order, lambda indices: self._generate_all([jobs[index] for index in indices])
+        )
+
+    def _generate_all(self, jobs: Sequence["_GenerationJob"]) -> list[ModelResponse]:
+        """Answer jobs in batches of one group each; batches do not depend on what the journal holds."""
+        bar = tqdm(total=len(jobs), desc="Generating", unit="doc", disable=self.disable_tqdm)
+        responses: list[ModelResponse] = []
+        for _, group in groupby(jobs, key=lambda job: job.group):
+            members = list(group)
+            for start in range(0, len(members), self.config.batch_size):
+                batch = members[start : start + self.config.batch_size]
+                for job in batch:
+                    job.look_up()
+                if not all(job.answers for job in batch):
+                    self._generate_batch(batch)
+                responses += [job.response() for job in batch]
+                bar.update(len(batch))
+        bar.close()
+        return responses
+
+    def _generate_batch(self, batch: Sequence["_GenerationJob"]) -> None:
+        """Answer a batch and journal it; the seed follows from the batch, so that a resumed run samples the same."""
+        parameters = self.config.generation_parameters
+        sampling = parameters.to_transformers_dict()
+        for name in ("max_new_tokens", "stop_strings", "output_scores", "return_dict_in_generate"):
+            sampling.pop(name, None)
+        inputs = self._generation_inputs(batch)
+        room = self.max_length - inputs["input_ids"].shape[1]
+        wanted = batch[0].max_new_tokens
+        digest = hashlib.sha256("".join(job.key for job in batch).encode()).digest()
+        answers = generate(
+            self.loaded,
+            inputs,
+            [job.stops for job in batch],
+            max_new_tokens=max(1, min(wanted or room, room)),
+            samples=batch[0].doc.num_samples,
+            sampling=sampling,
+            seed=int.from_bytes(digest[:4]) ^ (parameters.seed or 0),
+            tags=self.config.reasoning_tags,
+        )
+        fresh = {}
+        for job, answer in zip(batch, answers, strict=True):
+            if not job.answers:
+                job.answers = answer
+                fresh[job.key] = {"answers": [vars(one) for one in answer]}
+        self.journal.append(fresh)
+
+    def _generation_inputs(self, batch: Sequence["_GenerationJob"]) -> dict[str, Any]:
+        if batch[0].images:
+            return self.with_images([job.prompt for job in batch], [job.doc for job in batch], self.max_length - 1)
+        return pad_left([job.tokens for job in batch], self.tokenizer.pad_token_id)
+
+    # --- what both need ---
+
+    def with_images(self, prompts: list[str], docs: Sequence[Doc], limit: int) -> dict[str, Any]:
+        """What the processor makes of prompts with images, padded on the left, as far as the model takes it.
+
+        Raises:
+            CulturevalError: The model takes no images, or a prompt with its images has more than `limit` tokens.
+        """
+        if self.loaded.processor is None:
+            raise CulturevalError(f"{self.config.model_name} takes text only, and {docs[0].task_name} has images.")
+        images = [open_images(doc, self.config) for doc in docs]
+        inputs = self.loaded.processor(
+            text=prompts,
+            images=images,
+            return_tensors="pt",
+            padding=True,
+            padding_side="left",
+            add_special_tokens=self.add_special_tokens,
+        )
+        width = inputs["input_ids"].shape[1]
+        if width > limit:
+            raise CulturevalError(
+                f"A prompt of {docs[0].task_name} has {width} tokens with its images, more than {limit}: "
+                "set image_max_pixels lower or max_length higher."
+            )
+        taken = inspect.signature(self.loaded.model.forward).parameters
+        cast = {
+            name: value.to(self.loaded.model.dtype) if value.is_floating_point() else value
+            for name, value in inputs.items()
+        }
+        return {name: value for name, value in cast.items() if name in taken}
+
+    def key(self, kind: str, doc: Doc, prompt: str, **parts: Any) -> str:
+        """The name of an answer: model, settings, prompt, images and what else tells it apart."""
+        settings = self.config.that_change_answers()
+        return answer_key(
+            kind=kind,
+            model=self.loaded.identity,
+            settings=settings,
+            special_tokens=self.add_special_tokens,
+            prompt=prompt,
+            images=image_hashes(doc),
+            **parts,
+        )
+
+
+class _ScoringJob:
+    """One doc whose choices are to be scored: its key, its requests, and its scores as they come in."""
+
+    def __init__(self, owner: HFModel, doc: Doc, rolling: bool) -> None:
+        self.owner, self.doc, self.rolling = owner, doc, rolling
+        self.images = bool(all_images(doc))
+        self.ending = bool((doc.specific or {}).get("end_logprob"))
+        self.prompt = "" if rolling else owner.renderer.text(doc, scoring=True)
+        self.choices = [doc.query] if rolling else list(doc.choices)
+        if not self.choices:
+            raise CulturevalError(f"{doc.task_name} asks to score the choices of doc {doc.id!r}, which has none.")
+        kind = "rolling" if rolling else "loglikelihood"
+        self.key = owner.key(kind, doc, self.prompt, choices=self.choices, ending=self.ending)
+        self.record: dict[str, Any] = owner.journal.get(self.key) or {}
+        self.done = bool(self.record)
+        self.contexts: list[list[int]] = []
+        self.continuations: list[list[int]] = []
+        self._scores: list[ChoiceScore | None] = [None] * len(self.choices)
+        self._members: list[list[int]] = []
+        if not self.images:
+            self._encode()
+
+    def requests(self) -> list[ScoringRequest]:
+        """One request for each different context: mostly one, more where a choice merges with the prompt's end."""
+        vision = None
+        if self.images:
+            inputs = self.owner.with_images([self.prompt_without_spaces()], [self.doc], self.owner.max_length)
+            ids = inputs.pop("input_ids")[0].tolist()
+            inputs.pop("attention_mask", None)
+            vision = {name: value.to(self.owner.loaded.model.device) for name, value in inputs.items()}
+            self._encode(ids)
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for index, context in enumerate(self.contexts):
+            groups.setdefault(tuple(context), []).append(index)
+        self._members = list(groups.values())
+        return [
+            ScoringRequest(context, [self.continuations[index] for index in members], self.ending, vision)
+            for context, members in groups.items()
+        ]
+
+    def prompt_without_spaces(self) -> str:
+        """The prompt as `tok_encode_pair` encodes it: spaces at its end go to the choices."""
+        return self.prompt.rstrip()
+
+    def _encode(self, image_prompt: Sequence[int] | None = None) -> None:
+        """Token ids as LightEval makes them, cut on the left to the model's longest sequence."""
+        owner = self.owner
+        pairwise = owner.config.pairwise_tokenization or self.images or self.rolling
+        self.contexts, self.continuations = owner.tok_encode_pair(self.prompt, self.choices, pairwise=pairwise)
+        if image_prompt is not None:
+            self.contexts = [list(image_prompt)] * len(self.choices)
+        first = [
+            owner.tokenizer.bos_token_id if owner.tokenizer.bos_token_id is not None else owner.loaded.end_ids()[0]
+        ]
+        for index, (context, choice) in enumerate(zip(self.contexts, self.continuations, strict=True)):
+            room = owner.max_length - len(choice)
+            if room < 1:
+                raise CulturevalError(
+                    f"A choice of {self.doc.task_name} has {len(choice)} tokens; the model takes {owner.max_length}."
+                )
+            self.contexts[index] = (context or first)[-room:]
+
+    def take(self, number: int, scores: Sequence[ChoiceScore]) -> bool:
+        """Take the scores of one request; True when the doc is complete, and then `record` holds its answer."""
+        for index, score in zip(self._members[number], scores, strict=True):
+            self._scores[index] = score
+        if any(score is None for score in self._scores):
+            return False
+        self.record = {
+            "logprobs": [score.logprob for score in self._scores],
+            "greedy": [score.is_greedy for score in self._scores],
+            "end_logprobs": [score.end_logprob for score in self._scores] if self.ending else None,
+            "prompt_tokens": list(self.contexts[0]),
+            "choice_tokens": [list(choice) for choice in self.continuations],
+        }
+        self.done = True
+        return True
+
+    def response(self) -> ModelResponse:
+        """The answer in LightEval's terms."""
+        ends = self.record["end_logprobs"]
+        return ModelResponse(
+            input=self.prompt,
+            input_tokens=self.record["prompt_tokens"],
+            output_tokens=self.record["choice_tokens"],
+            logprobs=self.record["logprobs"],
+            argmax_logits_eq_gold=self.record["greedy"],
+            logits=None if ends is None else [[end] for end in ends],
+        )
+
+
+class _GenerationJob:
+    """One doc to be answered in text."""
+
+    def __init__(self, owner: HFModel, doc: Doc) -> None:
+        self.owner, self.doc = owner, doc
+        parameters = owner.config.generation_parameters
+        self.images = bool(all_images(doc))
+        self.prompt = owner.renderer.text(doc)
+        self.stops = [stop for stop in [*(doc.stop_sequences or []), *(parameters.stop_tokens or [])] if stop]
+        self.max_new_tokens = parameters.max_new_tokens or doc.generation_size
+        self.group = (self.images, -(self.max_new_tokens or 0), doc.num_samples)
+        self.key = owner.key(
+            "generation", doc, self.prompt, stops=self.stops, length=self.max_new_tokens, samples=doc.num_samples
+        )
+        self.truncated = 0
+        self.tokens: list[int] = [] if self.images else self._encode()
+        self.answers: list[Generation] = []
+
+    def _encode(self) -> list[int]:
+        """Prompt tokens, cut on the left where not even one token more would fit."""
+        tokens = self.owner.tok_encode(self.prompt)
+        longest = self.owner.max_length
+        if len(tokens) >= longest:
+            kept = longest - min(self.max_new_tokens or 1, max(longest // 2, 1))
+            self.truncated = len(tokens) - kept
+            tokens = tokens[-kept:]
+        return tokens
+
+    def look_up(self) -> None:
+        """Take the answers of an earlier run from the journal."""
+        record = self.owner.journal.get(self.key)
+        if record:
+            self.answers = [Generation(**answer) for answer in record["answers"]]
+
+    def response(self) -> ModelResponse:
+        """The answers in LightEval's terms."""
+        return ModelResponse(
+            input=self.prompt,
+            input_tokens=self.tokens,
+            text=[answer.text for answer in self.answers],
+            reasonings=[answer.reasoning for answer in self.answers],
+            output_tokens=[answer.tokens for answer in self.answers],
+            truncated_tokens_count=self.truncated,
+        )
+
+
+def _windows(docs: Sequence[Doc]) -> Iterator[list[Doc]]:
+    rest = iter(docs)
+    while window := list(islice(rest, WINDOW)):
+        yield window

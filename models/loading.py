@@ -1,0 +1,187 @@
+"""From settings to a loaded model: which class, where to, and by what its answers are told apart from others'."""
+
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+import transformers
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForImageTextToText,
+    AutoProcessor,
+    AutoTokenizer,
+    BitsAndBytesConfig,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    ProcessorMixin,
+)
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+    MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES,
+)
+
+from cultureval.models.settings import HFModelSettings, is_local
+from cultureval.runtime.errors import CulturevalError
+
+Loaded = TypeVar("Loaded")
+WHOLE_FILE = 64 * 2**20  # larger files are told apart by size, time and first MiB (a safetensors header lies there)
+
+
+@dataclass
+class LoadedModel:
+    """A model ready to be asked.
+
+    Attributes:
+        model: In evaluation mode, on its device.
+        tokenizer: Pads and truncates on the left.
+        processor: Of an image-text-to-text model, else None.
+        identity: What tells its answers apart: name, commit or hash of the folder, versions of the libraries.
+        max_length: Longest sequence in tokens.
+    """
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    processor: ProcessorMixin | None
+    identity: dict[str, Any]
+    max_length: int
+
+    def end_ids(self) -> list[int]:
+        """Every token that ends a text: the tokenizer's and those of the model's generation settings."""
+        configured = self.model.generation_config.eos_token_id if self.model.generation_config else None
+        several = configured if isinstance(configured, list) else [configured]
+        return sorted({token for token in [*several, self.tokenizer.eos_token_id] if token is not None})
+
+
+def load(settings: HFModelSettings) -> LoadedModel:
+    """Load the model that the settings name.
+
+    Raises:
+        CulturevalError: It cannot be found, read or built; the message says what to do.
+    """
+    source = _expanded(settings.model_name)
+    common = {"revision": settings.revision, "trust_remote_code": settings.trust_remote_code}
+    config = _loaded(lambda: AutoConfig.from_pretrained(source, **common), settings.model_name)
+    vision = is_vision(config)
+    text_source = _expanded(settings.tokenizer) if settings.tokenizer else source
+    # The revision is the model's: another repository's tokenizer comes from its main branch.
+    text_common = common | ({"revision": "main"} if settings.tokenizer else {})
+    auto = AutoProcessor if vision else AutoTokenizer
+    reader = _loaded(lambda: auto.from_pretrained(text_source, **text_common), text_source)
+    tokenizer = reader.tokenizer if vision else reader
+    tokenizer.padding_side = tokenizer.truncation_side = "left"
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    model_class = AutoModelForImageTextToText if vision else AutoModelForCausalLM
+    arguments = _model_arguments(settings, config)
+    model = _loaded(lambda: model_class.from_pretrained(source, **common, **arguments), settings.model_name)
+    return LoadedModel(
+        model=model.eval(),
+        tokenizer=tokenizer,
+        processor=reader if vision else None,
+        identity=_identity(settings, config, text_source),
+        max_length=settings.max_length or longest_sequence(config),
+    )
+
+
+def is_vision(config: PreTrainedConfig) -> bool:
+    """Whether a configuration belongs to an image-text-to-text model."""
+    for architecture in config.architectures or []:
+        if architecture in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES.values():
+            return True
+        if architecture in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values():
+            return False
+    return config.model_type in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
+
+
+def longest_sequence(config: PreTrainedConfig) -> int:
+    """The longest sequence of a model in tokens, 2048 where its configuration does not say (as in LightEval)."""
+    text = config.get_text_config(decoder=True)
+    names = ("n_positions", "max_position_embeddings", "n_ctx")
+    return next((value for name in names if (value := getattr(text, name, None))), 2048)
+
+
+def device_of(settings: HFModelSettings) -> torch.device:
+    """The device of this process: as set, else the accelerator of the process's local rank, else the CPU."""
+    if settings.device != "auto":
+        return torch.device(settings.device)
+    if not torch.accelerator.is_available():
+        return torch.device("cpu")
+    kind = torch.accelerator.current_accelerator().type
+    return torch.device(kind, int(os.environ.get("LOCAL_RANK", 0)) % torch.accelerator.device_count())
+
+
+def fingerprint(folder: Path) -> str:
+    """A hash over a folder's files, so that other weights under the same name never reuse answers.
+
+    Files up to 64 MiB count with their contents, larger ones with size, time of change and first MiB.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith(".")):
+        stat = path.stat()
+        digest.update(f"{path.name}\0{stat.st_size}\0".encode())
+        with path.open("rb") as file:
+            if stat.st_size <= WHOLE_FILE:
+                digest.update(file.read())
+            else:
+                digest.update(str(stat.st_mtime_ns).encode() + file.read(2**20))
+    return digest.hexdigest()
+
+
+def _identity(settings: HFModelSettings, config: PreTrainedConfig, text_source: str) -> dict[str, Any]:
+    settings.resolved_revision = getattr(config, "_commit_hash", None)
+    if is_local(settings.model_name):
+        settings.fingerprint = fingerprint(Path(_expanded(settings.model_name)))
+    return {
+        "name": settings.display_name(),
+        "revision": settings.resolved_revision,
+        "fingerprint": settings.fingerprint,
+        "tokenizer": fingerprint(Path(text_source))
+        if settings.tokenizer and is_local(text_source)
+        else text_source
+        if settings.tokenizer
+        else None,
+        "transformers": transformers.__version__,
+        "torch": torch.__version__,
+    }
+
+
+def _model_arguments(settings: HFModelSettings, config: PreTrainedConfig) -> dict[str, Any]:
+    """Arguments of `from_pretrained` beyond the source."""
+    arguments: dict[str, Any] = {"device_map": settings.device_map or device_of(settings)}
+    if settings.attn_implementation:
+        arguments["attn_implementation"] = settings.attn_implementation
+    bits = {"4bit": {"load_in_4bit": True, "bnb_4bit_compute_dtype": torch.bfloat16}, "8bit": {"load_in_8bit": True}}
+    quantisation = settings.quantisation or bits.get(settings.dtype)
+    # A checkpoint that is quantised already brings its own configuration.
+    if quantisation and not hasattr(config, "quantization_config"):
+        arguments["quantization_config"] = BitsAndBytesConfig(**quantisation)
+    if settings.dtype not in bits:
+        arguments["dtype"] = settings.dtype if settings.dtype == "auto" else _dtype(settings.dtype)
+    return arguments
+
+
+def _dtype(name: str) -> torch.dtype:
+    dtype = getattr(torch, name, None)
+    if not isinstance(dtype, torch.dtype):
+        raise CulturevalError(f"Unknown dtype {name!r}: use float32, bfloat16, float16, auto, 4bit or 8bit.")
+    return dtype
+
+
+def _loaded(read: Callable[[], Loaded], name: str) -> Loaded:
+    try:
+        return read()
+    except ImportError as error:
+        reason = str(error).strip().splitlines()[0]
+        raise CulturevalError(f"{name} needs a package that is not installed: {reason}") from error
+    except (OSError, ValueError) as error:
+        raise CulturevalError(f"{name} cannot be loaded: {error}") from error
+
+
+def _expanded(name: str) -> str:
+    return str(Path(name).expanduser()) if is_local(name) else name

@@ -1,0 +1,131 @@
+"""From a Doc to what a model reads: the prompt's text, as LightEval writes it, and its images in order."""
+
+import hashlib
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Literal
+
+from lighteval.tasks.prompt_manager import PromptManager
+from lighteval.tasks.requests import Doc
+from PIL import Image
+
+from cultureval.models.settings import HFModelSettings
+from cultureval.runtime.errors import CulturevalError
+
+IMAGE_MARK = "<image>"
+
+
+class Renderer:
+    """Renders docs for one model.
+
+    Text is rendered by LightEval's PromptManager. Prompts with images have the same turns; in each, images stand
+    where the text holds `<image>` marks, or else all of them before (or behind) the text.
+    """
+
+    def __init__(self, tokenizer: Any, processor: Any | None, settings: HFModelSettings) -> None:
+        """Settle whether the chat template is used.
+
+        Raises:
+            CulturevalError: The chat template is asked for and there is none.
+        """
+        self.processor = processor
+        self.writer = processor if processor is not None and getattr(processor, "chat_template", None) else tokenizer
+        template = getattr(self.writer, "chat_template", None)
+        if settings.chat_template == "on" and not template:
+            raise CulturevalError(f"{settings.model_name} has no chat template: set chat_template to auto or off.")
+        self.uses_chat_template = bool(template) and settings.chat_template != "off"
+        self.placement: Literal["first", "last"] = settings.image_placement
+        self.system_prompt = settings.system_prompt
+        self.knows_thinking = "enable_thinking" in str(template)
+        self.writes_bos = self._writes_bos(tokenizer.bos_token)
+
+    def text(self, doc: Doc, scoring: bool = False) -> str:
+        """The prompt of a doc.
+
+        Args:
+            doc: With or without images.
+            scoring: Choices are scored right behind the prompt, so a template that can is told not to open a thought.
+        """
+        apply = partial(self.writer.apply_chat_template) if self.uses_chat_template else None
+        if apply and scoring and self.knows_thinking:
+            apply = partial(apply, enable_thinking=False)
+        if all_images(doc):
+            return self._multimodal(doc, apply)
+        manager = self._manager(SimpleNamespace(apply_chat_template=apply), self.uses_chat_template)
+        return manager.prepare_prompt(doc)
+
+    def _manager(self, tokenizer: Any, chat: bool) -> PromptManager:
+        return PromptManager(use_chat_template=chat, tokenizer=tokenizer, system_prompt=self.system_prompt)
+
+    def _multimodal(self, doc: Doc, apply: Any | None) -> str:
+        if apply is None:
+            return self._plain_multimodal(doc)
+        messages = []
+        askers = iter([*doc.fewshot_samples, doc])
+        for message in self._manager(None, True).prepare_prompt_api(doc):
+            images = (next(askers).images or []) if message["role"] == "user" else []
+            messages.append({"role": message["role"], "content": self._parts(message["content"], len(images))})
+        return apply(messages, tokenize=False, add_generation_prompt=True)
+
+    def _parts(self, text: str, images: int) -> list[dict[str, str]]:
+        """The parts of one turn: images at their marks, or before or behind the text."""
+        image = {"type": "image"}
+        if images and text.count(IMAGE_MARK) == images:
+            parts: list[dict[str, str]] = []
+            for place, piece in enumerate(text.split(IMAGE_MARK)):
+                parts += [image] if place else []
+                parts += [{"type": "text", "text": piece}] if piece else []
+            return parts
+        slots, words = [image] * images, [{"type": "text", "text": text}]
+        return slots + words if self.placement == "first" else words + slots
+
+    def _plain_multimodal(self, doc: Doc) -> str:
+        # Gemma's processors expand a begin-of-image token, the others an image token.
+        token = getattr(self.processor, "boi_token", None) or getattr(self.processor, "image_token", None)
+        if not token:
+            raise CulturevalError("This processor names no image token: images need a chat template here.")
+        text = self._manager(None, False).prepare_prompt(doc)
+        images = len(all_images(doc))
+        if text.count(IMAGE_MARK) == images:
+            return text.replace(IMAGE_MARK, token)
+        return token * images + "\n" + text if self.placement == "first" else text + "\n" + token * images
+
+    def _writes_bos(self, bos: str | None) -> bool:
+        if not self.uses_chat_template or not bos:
+            return False
+        content: Any = [{"type": "text", "text": "?"}] if self.writer is self.processor else "?"
+        turn = [{"role": "user", "content": content}]
+        return self.writer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True).startswith(bos)
+
+
+def all_images(doc: Doc) -> list[Any]:
+    """The images of the few-shot samples and of the doc itself, in the order of the prompt."""
+    return [image for one in [*doc.fewshot_samples, doc] for image in one.images or []]
+
+
+def open_images(doc: Doc, settings: HFModelSettings) -> list[Image.Image]:
+    """A doc's images as RGB, scaled into the limits of the settings; paths are opened."""
+    opened = [Image.open(image) if isinstance(image, str | Path) else image for image in all_images(doc)]
+    return [scaled(image.convert("RGB"), settings.image_min_pixels, settings.image_max_pixels) for image in opened]
+
+
+def scaled(image: Image.Image, least: int | None, most: int | None) -> Image.Image:
+    """Scale an image so that it has between `least` and `most` pixels, keeping its proportions."""
+    pixels = image.width * image.height
+    target = min(max(pixels, least or 0), most or max(pixels, least or 0))
+    if target == pixels:
+        return image
+    factor = (target / pixels) ** 0.5
+    size = (max(1, int(image.width * factor)), max(1, int(image.height * factor)))
+    return image.resize(size, Image.Resampling.BICUBIC)
+
+
+def image_hashes(doc: Doc) -> list[str]:
+    """SHA-256 of each image's mode, size and pixels, for the keys of answers."""
+    hashes = []
+    for image in all_images(doc):
+        opened = Image.open(image) if isinstance(image, str | Path) else image
+        head = f"{opened.mode} {opened.size}".encode()
+        hashes.append(hashlib.sha256(head + opened.tobytes()).hexdigest())
+    return hashes
