@@ -1,6 +1,5 @@
 """`cultureval doctor`: what this machine has, and what each missing thing costs."""
 
-import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -12,8 +11,7 @@ from packaging.requirements import Requirement
 
 from cultureval.runtime.data_options import VARIABLES, read_data_options
 from cultureval.runtime.errors import CulturevalError
-
-HUB = "https://huggingface.co"
+from cultureval.runtime.hub import go_offline_if_unreachable, is_offline
 
 
 @dataclass(frozen=True)
@@ -79,15 +77,11 @@ def check_gpu() -> list[Finding]:
 
 def check_hub() -> list[Finding]:
     """Whether the hub answers."""
-    import httpx
-
-    if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
+    if is_offline():
         return [Finding("missing", "hub (HF_HUB_OFFLINE is set)", "data and models come from folders only")]
-    try:
-        httpx.head(os.environ.get("HF_ENDPOINT", HUB), timeout=5).raise_for_status()
-    except httpx.HTTPError as error:
+    if problem := go_offline_if_unreachable():
         cost = "use folders: `cultureval mirror` on a connected machine, then --data DIR"
-        return [Finding("missing", f"hub ({type(error).__name__})", cost)]
+        return [Finding("missing", f"hub ({problem})", cost)]
     return [Finding("ok", "hub answers")]
 
 
@@ -116,13 +110,13 @@ def check_data_root() -> list[Finding]:
 
 def check_instruments() -> list[Finding]:
     """Models and judges that metrics need."""
-    from cultureval.metrics.semantic import check_bertscore_model, default_bertscore_model
+    from cultureval.metrics.semantic import bertscore_model, check_bertscore_model
 
     try:
-        check_bertscore_model(default_bertscore_model())
+        check_bertscore_model(bertscore_model())
     except CulturevalError as error:
         return [Finding("missing", f"BERTScore model: {error}", "QA and FannOrFlop tasks cannot be scored")]
-    return [Finding("ok", f"BERTScore model {default_bertscore_model()}")]
+    return [Finding("ok", f"BERTScore model {bertscore_model()}")]
 
 
 def check_judges() -> list[Finding]:

@@ -12,6 +12,7 @@ import typer
 
 from cultureval.runtime.data_options import VARIABLES, DataOptions, read_data_options
 from cultureval.runtime.errors import CulturevalError, SourceUnavailable
+from cultureval.runtime.hub import go_offline_if_unreachable
 from cultureval.runtime.signatures import combined_hash, installed_versions, signature
 from cultureval.scripts.task_selection import select_tasks
 
@@ -52,6 +53,8 @@ def evaluate(
     if given:
         os.environ["CULTUREVAL_MODEL_SETTINGS"] = json.dumps(given)
     os.environ["CULTUREVAL_RESUME"] = "1" if resume else "0"
+    if problem := go_offline_if_unreachable():
+        _warn(f"the hub does not answer ({problem}); models and data come from folders and the cache.")
     selected, missing = available_tasks(*select_tasks(tasks), read_data_options())
     pipeline = run_pipeline(model, selected, limit, output_dir)
     print(summary(pipeline, missing, output_dir))
@@ -91,12 +94,14 @@ def run_pipeline(model: str, tasks: list[str], limit: int | None, output_dir: st
     """Runs LightEval's pipeline under its custom launcher, shows its table and saves its files."""
     from cultureval.scripts.lighteval_start_up import prepare_lighteval
 
-    prepare_lighteval(",".join(tasks))
+    prepare_lighteval()
     check_instruments(tasks)
+    import datasets
     from lighteval.logging.evaluation_tracker import EvaluationTracker
     from lighteval.models.custom.custom_model import CustomModelConfig
     from lighteval.pipeline import ParallelismManager, Pipeline, PipelineParameters
 
+    datasets.disable_progress_bars()  # one for each of a hundred small files hides the model's
     pipeline = Pipeline(
         tasks=",".join(tasks),
         pipeline_parameters=PipelineParameters(
@@ -131,9 +136,9 @@ def check_instruments(tasks: list[str]) -> None:
 
     metric_sets = {all_tasks()[name.partition("|")[0]].metric_set for name in tasks}
     if metric_sets & {"bertscore", "fannorflop"}:
-        from cultureval.metrics.semantic import check_bertscore_model, default_bertscore_model
+        from cultureval.metrics.semantic import bertscore_model, check_bertscore_model
 
-        check_bertscore_model(default_bertscore_model())
+        check_bertscore_model(bertscore_model())
 
 
 def summary(pipeline: "Pipeline", missing: list[str], output_dir: str) -> str:

@@ -45,7 +45,7 @@ def tasks_named(name: str) -> list[str]:
     spellings |= {_plain(task): [task] for task in all_tasks()}
     if _plain(name) in spellings:
         return spellings[_plain(name)]
-    known = [*suites(), *groups(), *all_tasks()]
+    known = dict.fromkeys([*suites(), *groups(), *all_tasks()])
     nearest = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     hint = f" Did you mean {', '.join(nearest)}?" if nearest else ""
     raise CulturevalError(f"There is no task, group or suite {name!r}.{hint} `cultureval tasks` lists them.")

@@ -1,0 +1,37 @@
+"""Whether the hub can be reached, asked once and before its client library is loaded."""
+
+import os
+
+HUB = "https://huggingface.co"
+
+
+def is_offline() -> bool:
+    """Whether HF_HUB_OFFLINE says that the hub is not to be asked."""
+    return os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
+
+
+def hub_problem(timeout: float = 5.0) -> str | None:
+    """Why the hub (or what HF_ENDPOINT names) does not answer, in a word; None if it does.
+
+    Args:
+        timeout: Seconds to wait for an answer.
+    """
+    import httpx
+
+    try:
+        httpx.head(os.environ.get("HF_ENDPOINT", HUB), timeout=timeout)
+    except httpx.HTTPError as error:
+        return type(error).__name__
+    return None
+
+
+def go_offline_if_unreachable() -> str | None:
+    """Sets HF_HUB_OFFLINE where the hub does not answer; its client would retry for half a minute for every file.
+
+    Returns:
+        Why the hub does not answer; None if it does, or if it is not to be asked anyway.
+    """
+    problem = None if is_offline() else hub_problem()
+    if problem:
+        os.environ["HF_HUB_OFFLINE"] = "1"
+    return problem
