@@ -1,11 +1,10 @@
 import random
 
+import bert_score
 import numpy as np
 import pytest
 
 from cultureval.metrics.semantic import bertscore
-
-bert_score = pytest.importorskip("bert_score", reason="bert-score, of the extra 'dev', is not installed")
 
 WORDS = "القاهرة عاصمة مصر نهر النيل قصيدة الشاعر يصف الصحراء ليلا abc 12 ، ؛ لا نعم".split()
 
