@@ -1,0 +1,326 @@
+"""Any OpenAI-compatible server as a LightEval model: `lighteval custom SETTINGS.yaml openai_api.py TASKS`.
+
+SETTINGS.yaml, all but the first two optional:
+
+    model: Qwen/Qwen2.5-VL-7B-Instruct      # the id under which the server serves it
+    base_url: http://localhost:8000/v1      # or a list: balanced, a dead one is left out until it answers
+    api_key_env: MY_KEY                     # name of the environment variable with the key
+    system_prompt: ...
+    generation_parameters: {temperature: 0.7, max_new_tokens: 256}
+    tokenizer: /models/qwen                 # for log-likelihoods; default: the model's id
+
+The other settings and their defaults are the fields of `ServerModelConfig`. The environment variable
+CULTUREVAL_MODEL_SETTINGS (a JSON object) overrides the file.
+"""
+
+import logging
+from typing import Any, Literal
+
+from lighteval.models.abstract_model import LightevalModel, ModelConfig
+from lighteval.models.model_input import GenerationParameters
+from lighteval.models.model_output import ModelResponse
+from lighteval.tasks.prompt_manager import PromptManager
+from lighteval.tasks.requests import Doc
+from lighteval.utils.cache_management import SampleCache
+from pydantic import Field, ValidationError, field_validator
+from transformers import AutoTokenizer, PreTrainedTokenizerBase
+
+from cultureval.models import server_scoring
+from cultureval.models.server_chat import as_data_url, as_hash, chat_messages, generation_arguments, until_stop
+from cultureval.runtime.data_urls import ImageFormat
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.journal import answer_key, open_journal
+from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
+from cultureval.runtime.openai_client import Answer, OpenAIClient, Question, ServerSettings, answer_all
+from cultureval.runtime.user_cache import user_cache
+
+logger = logging.getLogger(__name__)
+
+
+class ServerModelConfig(ModelConfig):
+    """Settings of a model behind a server; what LightEval writes into the results.
+
+    Attributes:
+        model: Id under which the servers serve the model.
+        model_name: The same as a relative path, which names the results folder.
+        revision: Your name for the weights behind the id. Answers are reused for the same model and revision only:
+            change it when you serve other weights under the same id.
+        base_url: One or more servers.
+        api_key_env: Name of the environment variable that holds the key.
+        concurrency: Requests in flight at once.
+        timeout_s: Limit of one request.
+        max_retries: Further tries of a request that failed for a reason that may pass.
+        give_up_s: Limit of one request with all its retries and waits.
+        backoff_s: First wait before a retry.
+        chat_template: Whether prompts are chat messages; auto: yes, unless `tokenizer` is given and has no template.
+        seed: Of sampling; overrides that of `generation_parameters`. Sample i of a Doc gets seed + i.
+        n: Samples asked for with one request.
+        max_tokens_name: How the server calls the limit of generated tokens (OpenAI's newer models: the longer name).
+        extra_body: Further fields of each request, such as {"chat_template_kwargs": {"enable_thinking": false}}.
+        image_format: as_given sends a file's own bytes, and PNG where there is no file.
+        image_max_side: Larger images are scaled down to this many pixels.
+        tokenizer: Folder or hub id of the tokenizer for log-likelihoods; default: `model`.
+        add_special_tokens: As LightEval's setting of this name.
+        pairwise_tokenization: Prompt and choice are tokenised apart, which is what `lighteval accelerate` does whatever
+            its setting says.
+        max_length: Longer prompts lose their beginning, for log-likelihoods; None leaves it to the server to refuse.
+        parity_tolerance: Largest difference of a token's log-probability between repeated requests, in nats.
+    """
+
+    model: str
+    model_name: str
+    revision: str | None = None
+    base_url: list[str]
+    api_key_env: str | None = None
+    concurrency: int = Field(16, ge=1)
+    timeout_s: float = Field(600.0, gt=0)
+    max_retries: int = Field(8, ge=0)
+    give_up_s: float = Field(3600.0, gt=0)
+    backoff_s: float = Field(0.5, gt=0)
+    chat_template: Literal["auto", "on", "off"] = "auto"
+    seed: int | None = Field(None, ge=0)
+    n: int = Field(1, ge=1)
+    max_tokens_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    extra_body: dict[str, Any] = {}
+    image_format: ImageFormat = "as_given"
+    image_max_side: int | None = Field(None, ge=1)
+    tokenizer: str | None = None
+    add_special_tokens: bool = True
+    pairwise_tokenization: bool = True
+    max_length: int | None = Field(None, ge=2)
+    parity_tolerance: float = Field(0.2, gt=0)
+
+    @field_validator("base_url", mode="before")
+    @classmethod
+    def _one_or_more(cls, value: Any) -> Any:
+        return [value] if isinstance(value, str) else value
+
+    @field_validator("chat_template", mode="before")
+    @classmethod
+    def _yaml_switch(cls, value: Any) -> Any:
+        # YAML 1.1 reads a bare on and off as true and false.
+        return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
+
+    def servers(self) -> ServerSettings:
+        """What the client needs to know."""
+        shared = ("api_key_env", "concurrency", "timeout_s", "max_retries", "give_up_s", "backoff_s")
+        return ServerSettings(tuple(self.base_url), **{name: getattr(self, name) for name in shared})
+
+
+def read_config(model: str) -> ServerModelConfig:
+    """Read the settings of a model behind a server.
+
+    Args:
+        model: A YAML file, or the model's id with the other settings in CULTUREVAL_MODEL_SETTINGS.
+
+    Raises:
+        CulturevalError: A setting is unknown, missing or has a wrong value.
+    """
+    settings = read_model_settings(model)
+    known = set(ServerModelConfig.model_fields) - {"model_name", "cache_dir"}
+    refuse_unknown(settings, known, "A model behind a server")
+    refuse_unknown(
+        settings.get("generation_parameters") or {}, GenerationParameters.model_fields, "generation_parameters"
+    )
+    folder = "/".join(part for part in str(settings.get("model", "")).split("/") if part not in {"", ".", ".."})
+    try:
+        return ServerModelConfig(**settings, model_name=folder, cache_dir=str(user_cache() / "lighteval"))
+    except ValidationError as error:
+        # Not the values: a key may have been put where none belongs.
+        wrong = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
+        raise CulturevalError(f"Wrong model settings: {wrong}.") from None
+
+
+class OpenAIModel(LightevalModel):
+    """A text or vision model behind OpenAI-compatible servers."""
+
+    def __init__(self, config: Any) -> None:
+        """Read the settings; no server is asked before the first prompt.
+
+        Args:
+            config: LightEval's, whose `model_name` is the YAML file.
+        """
+        self.config = read_config(config.model_name)
+        self._servers = self.config.servers()
+        self._generation = generation_arguments(self.config)
+        self._tokenizer: PreTrainedTokenizerBase | None = None
+        self._journal = open_journal()
+        self._cache = SampleCache(self.config)
+
+    @property
+    def tokenizer(self) -> PreTrainedTokenizerBase:
+        """The model's tokenizer, loaded at its first use (log-likelihoods only).
+
+        Raises:
+            CulturevalError: It cannot be loaded.
+        """
+        if self._tokenizer is None:
+            name = self.config.tokenizer or self.config.model
+            try:
+                self._tokenizer = AutoTokenizer.from_pretrained(name)
+            except (OSError, ValueError) as error:
+                raise CulturevalError(
+                    f"Log-likelihoods need the model's tokenizer, and {name!r} is none: set `tokenizer` to the model's "
+                    f"folder or hub id. ({error})"
+                ) from error
+        return self._tokenizer
+
+    @property
+    def add_special_tokens(self) -> bool:
+        """Whether the tokenizer adds BOS and its like to prompts."""
+        return self.config.add_special_tokens
+
+    @property
+    def max_length(self) -> int | None:
+        """Longest prompt with choice, in tokens; None where only the server knows it."""
+        return self.config.max_length
+
+    @property
+    def _identity(self) -> dict[str, Any]:
+        return {"model": self.config.model, "revision": self.config.revision, "extra_body": self.config.extra_body}
+
+    @property
+    def _uses_chat(self) -> bool:
+        if self.config.chat_template == "auto" and self.config.tokenizer is None:
+            return True
+        return self._scores_chat
+
+    @property
+    def _scores_chat(self) -> bool:
+        if self.config.chat_template != "auto":
+            return self.config.chat_template == "on"
+        return self.tokenizer.chat_template is not None
+
+    def greedy_until(self, docs: list[Doc]) -> list[ModelResponse]:
+        """Generate an answer (or `num_samples` of them) to each Doc.
+
+        The finish reasons ("stop", "length", "content_filter"...) and refusals of a Doc's answers are put into its
+        `specific`, where LightEval's details keep them.
+
+        Raises:
+            ServerError: A prompt was refused, or not answered in time; all answers so far are in the journal.
+            CulturevalError: A Doc wants several samples at temperature 0.
+        """
+        questions: dict[str, Question] = {}
+        keys_of_docs = []
+        for doc in docs:
+            asked = self._generations(doc)
+            keys_of_docs.append(list(asked))
+            questions |= asked
+        answers = answer_all(self._servers, questions, self._journal, "generating")
+        return [
+            self._generated(doc, [answers[key] for key in keys]) for doc, keys in zip(docs, keys_of_docs, strict=True)
+        ]
+
+    def _generations(self, doc: Doc) -> dict[str, Question]:
+        """The requests that give a Doc's samples, `n` at a time: key -> question."""
+        if doc.num_samples > 1 and not self._generation["temperature"]:
+            raise CulturevalError(f"{doc.task_name} wants several samples: set a temperature above 0.")
+        arguments = dict(self._generation)
+        stop = [*arguments.pop("stop", []), *(doc.stop_sequences or [])]
+        arguments["stop"] = sorted({text for text in stop if text}) or None
+        limit = self.config.generation_parameters.max_new_tokens or doc.generation_size
+        arguments |= {self.config.max_tokens_name: limit} if limit else {}
+        questions = {}
+        for start in range(0, doc.num_samples, self.config.n):
+            count = min(self.config.n, doc.num_samples - start)
+            seed = None if self.config.seed is None else self.config.seed + start
+            request = {"model": self.config.model, **arguments, "seed": seed, "n": count if count > 1 else None}
+            request = {name: value for name, value in request.items() if value is not None}
+            key = answer_key(
+                kind="generation",
+                identity=self._identity,
+                request=request,
+                prompt=chat_messages(doc, self.config.system_prompt, as_hash) if self._uses_chat else self._plain(doc),
+                images=[self.config.image_format, self.config.image_max_side] if doc.images else None,
+                sampling_index=start,
+            )
+            questions[key] = self._generation_question(doc, request)
+        return questions
+
+    def _generation_question(self, doc: Doc, request: dict[str, Any]) -> Question:
+        async def ask(client: OpenAIClient) -> Answer:
+            if not self._uses_chat:
+                return await client.complete(prompt=self._plain(doc), **request)
+            # Encoded here, so that only the images of requests in flight are in memory.
+            part = as_data_url(self.config.image_format, self.config.image_max_side)
+            return await client.chat(messages=chat_messages(doc, self.config.system_prompt, part), **request)
+
+        return ask
+
+    def _plain(self, doc: Doc) -> str:
+        if doc.images:
+            raise CulturevalError(f"{doc.task_name} has images, which need chat messages: set chat_template to on.")
+        return PromptManager(use_chat_template=False, system_prompt=self.config.system_prompt).prepare_prompt(doc)
+
+    def _generated(self, doc: Doc, answers: list[Answer]) -> ModelResponse:
+        completions = [completion for answer in answers for completion in answer["completions"]]
+        doc.specific = {
+            **(doc.specific or {}),
+            "finish_reasons": [completion["finish_reason"] for completion in completions],
+            "refusals": [completion["refusal"] for completion in completions],
+        }
+        prompt = chat_messages(doc, self.config.system_prompt, as_hash) if self._uses_chat else self._plain(doc)
+        return ModelResponse(
+            input=prompt,
+            text=[until_stop(completion["text"], doc.stop_sequences) for completion in completions],
+            reasonings=[completion["reasoning"] for completion in completions],
+        )
+
+    def loglikelihood(self, docs: list[Doc]) -> list[ModelResponse]:
+        """Score the choices of each Doc: the sum of the log-probabilities of a choice's tokens behind the prompt.
+
+        Raises:
+            ServerError: The server has no prompt log-probabilities, or they depend on the order of requests; or it
+                refused a prompt or did not answer it in time.
+        """
+        return self._score([self._prompts(doc) for doc in docs])
+
+    def _prompts(self, doc: Doc) -> server_scoring.Prompt:
+        use_chat, messages = self._scores_chat, None
+        if not doc.images:
+            text = PromptManager(use_chat, self.tokenizer, self.config.system_prompt).prepare_prompt(doc)
+        elif use_chat:
+            shown = chat_messages(doc, self.config.system_prompt, lambda _: {"type": "image"})
+            text = self.tokenizer.apply_chat_template(shown, tokenize=False, add_generation_prompt=True)
+            messages = chat_messages(doc, self.config.system_prompt, as_hash)
+        else:
+            raise CulturevalError(f"{doc.task_name} has images, which need chat messages: set chat_template to on.")
+        contexts, choices = self.tok_encode_pair(text, doc.choices, pairwise=self.config.pairwise_tokenization)
+        contexts = [context or [self._first_token] for context in contexts]
+        longest = max(map(len, contexts))
+        if self.max_length is not None and messages is None:
+            limits = [max(1, self.max_length - len(choice)) for choice in choices]
+            contexts = [context[-limit:] for context, limit in zip(contexts, limits, strict=True)]
+        truncated = longest - max(map(len, contexts))
+        if truncated:
+            logger.warning("%s %s: the prompt lost its first %d tokens to max_length", doc.task_name, doc.id, truncated)
+        return server_scoring.Prompt(doc, text, messages, contexts, choices, truncated)
+
+    @property
+    def _first_token(self) -> int:
+        """What stands in front of a text that nothing else stands in front of."""
+        bos = self.tokenizer.bos_token_id
+        return self.tokenizer.eos_token_id if bos is None else bos
+
+    def loglikelihood_rolling(self, docs: list[Doc]) -> list[ModelResponse]:
+        """Score each Doc's whole query behind BOS (or EOS, where there is no BOS); raises as `loglikelihood`."""
+        start = self._first_token
+        texts = [(doc, self.tok_encode(doc.query, add_special_tokens=False)) for doc in docs]
+        return self._score([server_scoring.Prompt(doc, doc.query, None, [[start]], [ids]) for doc, ids in texts])
+
+    def _score(self, prompts: list[server_scoring.Prompt]) -> list[ModelResponse]:
+        scorer = server_scoring.Scorer(self.config, self._identity)
+        questions: dict[str, Question] = {}
+        keys_of_prompts = []
+        for prompt in prompts:
+            asked = scorer.questions(prompt)
+            keys_of_prompts.append(list(asked))
+            questions |= asked
+        missing = [question for key, question in questions.items() if key not in self._journal]
+        probe = server_scoring.parity_probe(missing, self.config.parity_tolerance)
+        answers = answer_all(self._servers, questions, self._journal, "scoring", first=probe)
+        return [
+            server_scoring.response(prompt, [answers[key] for key in keys])
+            for prompt, keys in zip(prompts, keys_of_prompts, strict=True)
+        ]

@@ -1,0 +1,69 @@
+"""Settings of a model: from a YAML file, overridden by the environment, with unknown names refused."""
+
+import difflib
+import json
+import os
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from cultureval.runtime.errors import CulturevalError
+
+VARIABLE = "CULTUREVAL_MODEL_SETTINGS"
+
+
+def read_model_settings(model: str) -> dict[str, Any]:
+    """Read what the user says of a model.
+
+    Args:
+        model: A YAML file (its keys at the top or under `model_parameters`, as in LightEval's own), or the model
+            itself, which then becomes the setting `model`.
+
+    Returns:
+        The settings, those of the environment variable CULTUREVAL_MODEL_SETTINGS (a JSON object) on top.
+
+    Raises:
+        CulturevalError: the file or the variable does not hold a mapping.
+    """
+    if not model.endswith((".yaml", ".yml")):
+        return {"model": model, **_from_environment()}
+    import yaml
+
+    try:
+        content = yaml.safe_load(Path(model).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise CulturevalError(f"The model settings {model!r} cannot be read: {error}") from error
+    if isinstance(content, dict) and set(content) == {"model_parameters"}:
+        content = content["model_parameters"]
+    if not isinstance(content, dict):
+        raise CulturevalError(f"The model settings {model!r} must be `name: value` lines.")
+    return content | _from_environment()
+
+
+def _from_environment() -> dict[str, Any]:
+    text = os.environ.get(VARIABLE) or "{}"
+    try:
+        settings = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise CulturevalError(f"{VARIABLE} is not JSON: {error}.") from error
+    if not isinstance(settings, dict):
+        raise CulturevalError(f'{VARIABLE} must be a JSON object, such as {{"seed": 1}}.')
+    return settings
+
+
+def refuse_unknown(settings: Mapping[str, Any], known: Collection[str], where: str) -> None:
+    """Stop at the first setting that does not exist, naming the near ones.
+
+    Args:
+        settings: What the user gave.
+        known: The names that exist.
+        where: What the settings are of, for the message.
+
+    Raises:
+        CulturevalError: A name is not among the known ones.
+    """
+    for name in settings:
+        if name not in known:
+            near = difflib.get_close_matches(str(name), known, n=3, cutoff=0.5)
+            hint = f"Did you mean {' or '.join(near)}?" if near else f"There are: {', '.join(sorted(known))}."
+            raise CulturevalError(f"{where} has no setting {name!r}. {hint}")

@@ -1,0 +1,384 @@
+"""The client of OpenAI-compatible servers, shared by models and judges.
+
+What it adds to the `openai` package's own client: several servers balanced, a dead one left out until it answers again,
+retries that may go to another server, Retry-After kept for all requests to a server, and answers that go to the journal
+as they arrive. Keys are read from the environment; no message of ours contains one.
+"""
+
+import asyncio
+import email.utils
+import json
+import logging
+import os
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import openai
+import tenacity
+from tqdm import tqdm
+
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.journal import Journal
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Answer = dict[str, Any]
+
+_RETRIED_STATUS = {408, 409, 429}
+_LONGEST_WAIT_S = 60.0
+_HEALTH_TIMEOUT_S = 10.0
+
+
+class ServerError(CulturevalError):
+    """A server refused a request, or did not answer it within the retries and the time allowed."""
+
+
+class IncompleteAnswer(Exception):
+    """A server answered 200 with something that is not an answer (cut JSON, a proxy's page, no choices)."""
+
+
+@dataclass(frozen=True)
+class ServerSettings:
+    """Where the servers are and how they are asked.
+
+    Attributes:
+        base_urls: One or more servers of the same model, each up to and including `/v1`.
+        api_key_env: Name of the environment variable that holds the key; None sends no key.
+        concurrency: Requests in flight at once, over all servers.
+        timeout_s: Limit of one request.
+        max_retries: Further tries of one request after the first; being told to wait (Retry-After) does not count.
+        give_up_s: Limit of one request with all its retries and waits.
+        backoff_s: First wait before a retry; it doubles, with jitter, up to 60 s.
+
+    Raises:
+        CulturevalError: No server, a URL that is not http(s) or carries a password, or the key's variable is not set.
+    """
+
+    base_urls: tuple[str, ...]
+    api_key_env: str | None = None
+    concurrency: int = 16
+    timeout_s: float = 600.0
+    max_retries: int = 8
+    give_up_s: float = 3600.0
+    backoff_s: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not self.base_urls:
+            raise CulturevalError("No server: give base_url, such as http://localhost:8000/v1.")
+        for url in self.base_urls:
+            parts = urlsplit(url)
+            if parts.username or parts.password:
+                raise CulturevalError("A base_url carries a password: put keys into an environment variable only.")
+            if parts.scheme not in {"http", "https"} or not parts.netloc:
+                raise CulturevalError(f"base_url {url!r} is not of the form http(s)://host[:port]/v1.")
+        if self.api_key_env and not os.environ.get(self.api_key_env):
+            raise CulturevalError(f"The environment variable {self.api_key_env} (api_key_env) is not set.")
+
+    def api_key(self) -> str | None:
+        """The key, from the environment."""
+        return os.environ[self.api_key_env] if self.api_key_env else None
+
+
+@dataclass
+class _Server:
+    """One server and what is known of its health."""
+
+    url: str
+    client: openai.AsyncOpenAI
+    in_flight: int = 0
+    asked: int = 0
+    absences: int = 0  # times left out since its last answer
+    paused_until: float = 0.0
+    watcher: asyncio.Task[None] | None = field(default=None, repr=False)
+
+    @property
+    def left_out(self) -> bool:
+        return self.watcher is not None
+
+
+class OpenAIClient:
+    """Sends requests to one or more servers of the same model; use it with `async with`."""
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self.settings = settings
+        self._key = settings.api_key()
+        self._slots = asyncio.Semaphore(settings.concurrency)
+        self._servers = [_Server(url, self._connect(url)) for url in settings.base_urls]
+
+    def _connect(self, url: str) -> openai.AsyncOpenAI:
+        # Retries are ours, because they may go to another server. The client insists on some key.
+        return openai.AsyncOpenAI(
+            base_url=url, api_key=self._key or "none", timeout=self.settings.timeout_s, max_retries=0
+        )
+
+    async def __aenter__(self) -> "OpenAIClient":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for server in self._servers:
+            if server.watcher is not None:
+                server.watcher.cancel()
+            await server.client.close()
+
+    async def chat(self, **request: Any) -> Answer:
+        """Ask for chat completions.
+
+        Args:
+            **request: Arguments of the openai client's `chat.completions.create`.
+
+        Returns:
+            `{"completions": [{"text", "reasoning", "finish_reason", "refusal"}, ...], "usage": {...} | None}`, `n` of
+            them in order. A refusal is its own text; what a content filter stopped has the finish reason
+            "content_filter" and whatever text came before.
+
+        Raises:
+            ServerError: The request is wrong, or was not answered in time.
+        """
+        return await self._completions(lambda client: client.chat.completions.create(**request), request)
+
+    async def complete(self, **request: Any) -> Answer:
+        """Ask for plain completions; arguments of `completions.create`, returns and raises as `chat`."""
+        return await self._completions(lambda client: client.completions.create(**request), request)
+
+    async def _completions(self, call: Callable[[openai.AsyncOpenAI], Awaitable[Any]], request: Answer) -> Answer:
+        wanted = request.get("n") or 1
+        try:
+            response = await self.send(call, wanted)
+        except _ContentFilter as error:
+            stopped = {"text": "", "reasoning": None, "finish_reason": "content_filter", "refusal": str(error)}
+            return {"completions": [stopped] * wanted, "usage": None}
+        choices = sorted(response.choices, key=lambda choice: choice.index or 0)
+        usage = response.usage.model_dump(exclude_none=True) if response.usage else None
+        return {"completions": [_completion(choice) for choice in choices], "usage": usage}
+
+    async def send(self, call: Callable[[openai.AsyncOpenAI], Awaitable[T]], choices: int = 1) -> T:
+        """Make a request, retried until it is answered.
+
+        Args:
+            call: Makes the request with the client of the server that is chosen for it.
+            choices: How many choices the answer must have.
+
+        Raises:
+            ServerError: The request is wrong, or was not answered in time.
+        """
+        retrying = tenacity.AsyncRetrying(
+            retry=tenacity.retry_if_exception(_worth_retrying),
+            wait=tenacity.wait_random_exponential(multiplier=self.settings.backoff_s, max=_LONGEST_WAIT_S),
+            stop=_patience(self.settings),
+            before_sleep=lambda state: logger.debug("retrying: %s", type(state.outcome.exception()).__name__),
+            reraise=True,
+        )
+        async with self._slots:
+            try:
+                return await retrying(self._try_once, call, choices)
+            except (openai.OpenAIError, IncompleteAnswer, TimeoutError) as error:
+                if _is_content_filter(error):
+                    raise _ContentFilter(self._explain(error)) from None
+                raise ServerError(self._explain(error)) from None
+
+    async def _try_once(self, call: Callable[[openai.AsyncOpenAI], Awaitable[T]], choices: int) -> T:
+        server = await self._free_server()
+        server.in_flight += 1
+        server.asked += 1
+        try:
+            async with asyncio.timeout(self.settings.timeout_s):
+                response = await _whole(call(server.client), choices)
+        except (openai.OpenAIError, IncompleteAnswer, TimeoutError) as error:
+            self._note_failure(server, error)
+            raise
+        finally:
+            server.in_flight -= 1
+        server.absences = 0
+        return response
+
+    async def _free_server(self) -> _Server:
+        """Wait for a server that may be asked now; with several, the one with the least to do."""
+        while True:
+            now = time.monotonic()
+            present = [server for server in self._servers if not server.left_out] or self._servers
+            free = [server for server in present if server.paused_until <= now]
+            if free:
+                return min(free, key=lambda server: (server.in_flight, server.asked))
+            await asyncio.sleep(min(server.paused_until for server in present) - now)
+
+    def _note_failure(self, server: _Server, error: Exception) -> None:
+        wait = _retry_after(error)
+        if wait is not None:
+            server.paused_until = max(server.paused_until, time.monotonic() + wait)
+            return
+        if _worth_retrying(error) and len(self._servers) > 1 and not server.left_out:
+            logger.warning("%s does not answer (%s); left out until it does", server.url, type(error).__name__)
+            server.absences += 1
+            server.watcher = asyncio.create_task(self._take_back(server))
+
+    async def _take_back(self, server: _Server) -> None:
+        """Ask a server for its models until it answers anything but an error of its own."""
+        first_wait = self.settings.backoff_s * 2 ** (server.absences - 1)
+        await asyncio.sleep(min(first_wait, _LONGEST_WAIT_S))
+        retrying = tenacity.AsyncRetrying(
+            wait=tenacity.wait_random_exponential(multiplier=self.settings.backoff_s, max=_LONGEST_WAIT_S)
+        )
+        await retrying(_check_health, server.client)
+        logger.warning("%s answers again", server.url)
+        server.watcher = None
+
+    def _explain(self, error: Exception) -> str:
+        text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        if self._key:
+            text = text.replace(self._key, "[key]")
+        return (
+            f"The server {' / '.join(self.settings.base_urls)} did not answer a request ({text}). "
+            "Everything so far is kept: the same command goes on from here."
+        )
+
+
+class _ContentFilter(Exception):
+    """The provider's filter refused the prompt."""
+
+
+def _is_content_filter(error: Exception) -> bool:
+    return isinstance(error, openai.BadRequestError) and error.code == "content_filter"
+
+
+async def _whole(answer: Awaitable[T], choices: int) -> T:
+    """Await an answer and see to it that it is one."""
+    try:
+        response = await answer
+    except (json.JSONDecodeError, openai.APIResponseValidationError) as error:
+        raise IncompleteAnswer(f"the answer is not JSON: {error}") from error
+    got = len(getattr(response, "choices", None) or [])
+    if got != choices:
+        raise IncompleteAnswer(f"{got} choices instead of {choices}")
+    return response
+
+
+def _worth_retrying(error: BaseException) -> bool:
+    """Whether the same request may be answered later: 408, 409, 429, 5xx, lost connections, cut answers, time-outs."""
+    if isinstance(error, openai.APIStatusError):
+        if error.code == "insufficient_quota":
+            return False
+        return error.status_code in _RETRIED_STATUS or error.status_code >= 500
+    return isinstance(error, (openai.APIConnectionError, IncompleteAnswer, TimeoutError))
+
+
+def _retry_after(error: BaseException | None) -> float | None:
+    """Seconds that a server asks us to wait, from its Retry-After header (seconds, or a date)."""
+    if not isinstance(error, openai.APIStatusError) or not _worth_retrying(error):
+        return None
+    value = error.response.headers.get("retry-after")
+    if value is None:
+        return None
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        date = email.utils.parsedate_tz(value)
+        return max(0.0, email.utils.mktime_tz(date) - time.time()) if date else None
+
+
+def _patience(settings: ServerSettings) -> Callable[[tenacity.RetryCallState], bool]:
+    failures = 0
+
+    def stop(state: tenacity.RetryCallState) -> bool:
+        nonlocal failures
+        failures += _retry_after(state.outcome.exception()) is None
+        return failures > settings.max_retries or state.seconds_since_start > settings.give_up_s
+
+    return stop
+
+
+async def _check_health(client: openai.AsyncOpenAI) -> None:
+    try:
+        await client.with_options(timeout=_HEALTH_TIMEOUT_S).models.list()
+    except openai.APIStatusError as error:
+        if error.status_code >= 500:
+            raise
+
+
+def _completion(choice: Any) -> Answer:
+    message = getattr(choice, "message", None)
+    if message is None:
+        return {"text": choice.text or "", "reasoning": None, "finish_reason": choice.finish_reason, "refusal": None}
+    extra = message.model_extra or {}
+    return {
+        "text": message.content or message.refusal or "",
+        "reasoning": extra.get("reasoning_content") or extra.get("reasoning"),
+        "finish_reason": choice.finish_reason,
+        "refusal": message.refusal,
+    }
+
+
+Question = Callable[[OpenAIClient], Awaitable[Answer]]
+
+
+def answer_all(
+    settings: ServerSettings,
+    questions: Mapping[str, Question],
+    journal: Journal,
+    description: str = "answers",
+    first: Question | None = None,
+) -> dict[str, Answer]:
+    """Answer every question, from the journal where it is there, from the servers where it is not.
+
+    Each answer is in the journal before the next question of the same slot is asked. On an error the questions in
+    flight are still finished and kept.
+
+    Args:
+        settings: The servers.
+        questions: Key of the answer (`answer_key`) -> what asks for it.
+        journal: Read and written.
+        description: Of the progress bar.
+        first: Awaited before the first question, if any has to be asked.
+
+    Returns:
+        Key -> answer, for all questions, in their order.
+
+    Raises:
+        ServerError: A question was refused, or not answered in time; the answers so far are kept.
+    """
+    missing = {key: question for key, question in questions.items() if key not in journal}
+    if missing:
+        with tqdm(total=len(questions), initial=len(questions) - len(missing), desc=description) as progress:
+            asyncio.run(_ask(settings, missing, journal, progress, first))
+    return {key: journal.get(key) for key in questions}
+
+
+async def _ask(
+    settings: ServerSettings,
+    questions: Mapping[str, Question],
+    journal: Journal,
+    progress: tqdm,
+    first: Question | None,
+) -> None:
+    failures: list[Exception] = []
+    waiting = iter(questions.items())
+    async with OpenAIClient(settings) as client:
+        if first is not None:
+            await first(client)
+        slots = min(settings.concurrency, len(questions))
+        await asyncio.gather(*(_work(client, waiting, journal, progress, failures) for _ in range(slots)))
+    if failures:
+        raise failures[0]
+
+
+async def _work(
+    client: OpenAIClient,
+    waiting: Iterator[tuple[str, Question]],
+    journal: Journal,
+    progress: tqdm,
+    failures: list[Exception],
+) -> None:
+    for key, question in waiting:
+        if failures:
+            return
+        try:
+            answer = await question(client)
+        except CulturevalError as error:
+            failures.append(error)
+            return
+        # fsync in a thread: a slow disk must not hold up the other requests.
+        await asyncio.to_thread(journal.append, {key: answer})
+        progress.update()

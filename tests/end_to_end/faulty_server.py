@@ -1,0 +1,196 @@
+"""An OpenAI-compatible server that misbehaves as it is told to, and keeps count of what it is asked.
+
+Its answers are functions of the request alone, so a test can say what a complete and right run must give.
+"""
+
+import base64
+import hashlib
+import json
+import socket
+import threading
+import time
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+MODEL = "org/tiny"
+
+
+def answer_text(prompt: str, index: int = 0) -> str:
+    """What the server answers to a prompt, as its choice number `index`."""
+    return f"answer {index} to {prompt} " + hashlib.sha256(prompt.encode()).hexdigest()[:8]
+
+
+def token_logprob(prefix: list[int], token: int) -> float:
+    """Log-probability of a token behind a prefix: any fixed function of both."""
+    digest = hashlib.sha256(json.dumps([prefix, token]).encode()).digest()
+    return -0.01 - int.from_bytes(digest[:2], "big") / 4096
+
+
+def flatten(messages: list[dict]) -> str:
+    """Messages as one string; an image becomes `[image <first digits of its bytes' hash>]`."""
+    return " | ".join(part for message in messages for part in _parts(message["content"]))
+
+
+def _parts(content) -> list[str]:
+    if isinstance(content, str):
+        return [content]
+    return [part["text"] if part["type"] == "text" else _image(part["image_url"]["url"]) for part in content]
+
+
+def _image(url: str) -> str:
+    head, _, data = url.partition(",")
+    digest = hashlib.sha256(base64.b64decode(data)).hexdigest()[:12]
+    return f"[image {head.removeprefix('data:').removesuffix(';base64')} {digest}]"
+
+
+class FaultyServer:
+    """A local server; `plan(prompt, time_asked)` names the fault of each request, None for none.
+
+    Attributes:
+        asked: Prompt -> how often it came; answered: prompt -> how often a right answer was sent in full.
+        requests: All request bodies; authorizations: their Authorization headers.
+        arrivals: (time, fault) of each request; most_at_once: the largest number of requests in flight.
+        down: While True, every connection is dropped.
+    """
+
+    def __init__(self, plan=lambda prompt, count: None, delay=0.0, features=("prompt_logprobs", "labels")):
+        self.plan, self.delay, self.features = plan, delay, set(features)
+        self.asked, self.answered = Counter(), Counter()
+        self.requests, self.authorizations, self.arrivals = [], [], []
+        self.most_at_once = self.in_flight = self.dropped_while_down = 0
+        self.down = False
+        self.lock = threading.Lock()
+        owner = self
+
+        class Handler(_Handler):
+            server_state = owner
+
+        class Server(ThreadingHTTPServer):
+            request_queue_size = 128
+
+            def handle_error(self, request, client_address):
+                pass  # a client that was killed leaves a broken pipe, as it should
+
+        self._http = Server(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._http.server_address[1]}/v1"
+
+    def __enter__(self):
+        self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._http.shutdown()
+        self._http.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1  # head and body in one packet
+    server_state: FaultyServer
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        if self.server_state.down:
+            return self._drop()
+        self._json(200, {"object": "list", "data": [{"id": MODEL, "object": "model", "created": 0, "owned_by": "me"}]})
+
+    def do_POST(self):
+        state = self.server_state
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        prompt = flatten(body["messages"]) if "messages" in body else str(body["prompt"])
+        with state.lock:
+            if state.down:
+                state.dropped_while_down += 1
+                return self._drop()
+            state.asked[prompt] += 1
+            fault = state.plan(prompt, state.asked[prompt])
+            state.requests.append(body)
+            state.authorizations.append(self.headers["Authorization"])
+            state.arrivals.append((time.monotonic(), fault))
+            state.in_flight += 1
+            state.most_at_once = max(state.most_at_once, state.in_flight)
+        try:
+            self._answer(prompt, body, fault)
+        finally:
+            with state.lock:
+                state.in_flight -= 1
+
+    def _answer(self, prompt, body, fault):
+        time.sleep(self.server_state.delay)
+        faults = {
+            "drop": self._drop,
+            "500": lambda: self._json(500, {"error": {"message": "broken"}}),
+            "503": lambda: self._json(503, {"error": {"message": "loading"}}),
+            "408": lambda: self._json(408, {"error": {"message": "too slow"}}),
+            "409": lambda: self._json(409, {"error": {"message": "locked"}}),
+            "rate": lambda: self._json(429, {"error": {"message": "slow down"}}, {"Retry-After": "1"}),
+            "rate_without_header": lambda: self._json(429, {"error": {"message": "slow down"}}),
+            "cut_json": lambda: self._send(200, b'{"id": "x", "choices": [{"index": 0, "mess'),
+            "cut_body": lambda: self._send(200, b'{"id": "x", "cho', {}, length=500),
+            "no_choices": lambda: self._json(200, {"id": "x", "object": "chat.completion", "choices": []}),
+            "page": lambda: self._send(200, b"<html>gateway</html>", content_type="text/html"),
+            "filter_prompt": lambda: self._json(400, {"error": {"message": "no", "code": "content_filter"}}),
+            "bad_request": lambda: self._json(
+                400, {"error": {"message": f"bad; your header was {self.headers['Authorization']}"}}
+            ),
+            "hang": lambda: (time.sleep(1.5), self._drop()),
+        }
+        if fault in faults:
+            return faults[fault]()
+        if fault == "delay":
+            time.sleep(0.3)
+        reply = self._chat(prompt, body, fault) if "messages" in body else self._completion(prompt, body)
+        self._json(200, reply)
+        with self.server_state.lock:
+            self.server_state.answered[prompt] += 1
+
+    def _chat(self, prompt, body, fault):
+        choices = []
+        for index in range(body.get("n") or 1):
+            message = {"role": "assistant", "content": answer_text(prompt, index), "reasoning_content": "hm"}
+            finish = "stop"
+            if fault == "filter_answer":
+                message["content"], finish = None, "content_filter"
+            if fault == "refusal":
+                message |= {"content": None, "refusal": "I will not."}
+            choices.append({"index": index, "message": message, "finish_reason": finish})
+        usage = {"prompt_tokens": 3, "completion_tokens": 5, "total_tokens": 8}
+        return {"id": "x", "object": "chat.completion", "model": MODEL, "choices": choices[::-1], "usage": usage}
+
+    def _completion(self, prompt, body):
+        choice = {"index": 0, "text": answer_text(prompt), "finish_reason": "length", "logprobs": None}
+        tokens = body["prompt"]
+        if "prompt_logprobs" in body and "prompt_logprobs" in self.server_state.features:
+            drift = len(self.server_state.requests) if "drifts" in self.server_state.features else 0
+            entries = [
+                {str(token): {"logprob": token_logprob(tokens[:i], token) - drift, "rank": 1 + token % 2}}
+                for i, token in enumerate(tokens)
+            ]
+            choice["prompt_logprobs"] = [None, *entries[1:]]
+        if body.get("logprobs") and "labels" in self.server_state.features:
+            shift = 1.0 if "other_labels" in self.server_state.features else 0.0
+            labels = body.get("logprob_token_ids", [])
+            top = {f"token_id:{token}": token_logprob(tokens, token) - shift for token in labels}
+            choice["logprobs"] = {"tokens": [max(top, key=top.get)], "top_logprobs": [top]}
+        return {"id": "x", "object": "text_completion", "model": MODEL, "choices": [choice], "usage": None}
+
+    def _json(self, status, content, headers=None):
+        self._send(status, json.dumps(content).encode(), headers)
+
+    def _send(self, status, content, headers=None, length=None, content_type="application/json"):
+        self.send_response(status)
+        headers = {"Content-Type": content_type, "Content-Length": str(length or len(content)), **(headers or {})}
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(content)
+        if length:
+            self._drop()
+
+    def _drop(self):
+        self.close_connection = True
+        self.wfile.flush()
+        self.connection.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,361 @@
+"""Whatever a server does, the answers are complete and right, and nothing is asked more often than it must be."""
+
+import base64
+import email.utils
+import io
+import json
+import logging
+import threading
+import time
+
+import openai
+import pytest
+import yaml
+from faulty_server import MODEL, FaultyServer, answer_text, flatten, token_logprob
+from lighteval.models.custom.custom_model import CustomModelConfig
+from lighteval.models.model_loader import load_custom_model
+from lighteval.tasks.requests import Doc
+from PIL import Image
+
+from cultureval.models import openai_api
+from cultureval.models.openai_api import OpenAIModel, read_config
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.journal import open_journal
+from cultureval.runtime.openai_client import ServerError, _retry_after
+from cultureval.scripts.tiny_model import train_tokenizer
+
+
+@pytest.fixture(autouse=True)
+def own_folders(tmp_path, monkeypatch):
+    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("CULTUREVAL_JOURNAL", str(tmp_path / "journal"))
+    for name in ("CULTUREVAL_RESUME", "CULTUREVAL_MODEL_SETTINGS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Load the model file as `lighteval custom` does, with settings written as a user writes them."""
+
+    def build(*servers, **settings):
+        file = tmp_path / "settings.yaml"
+        urls = [server if isinstance(server, str) else server.url for server in servers]
+        defaults = {"model": MODEL, "base_url": urls[0] if len(urls) == 1 else urls, "backoff_s": 0.02}
+        file.write_text(yaml.safe_dump(defaults | settings))
+        config = CustomModelConfig(model_name=str(file), model_definition_file_path=openai_api.__file__)
+        return load_custom_model(config)
+
+    return build
+
+
+@pytest.fixture(scope="module")
+def tokenizer_folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tokenizer")
+    train_tokenizer().save_pretrained(folder)
+    return str(folder)
+
+
+def docs_of(queries, **fields):
+    return [
+        Doc(**{"query": query, "choices": ["x"], "gold_index": 0, "task_name": "t", "id": str(i)} | fields)
+        for i, query in enumerate(queries)
+    ]
+
+
+def texts(model, queries, **fields):
+    return [response.text for response in model.greedy_until(docs_of(queries, **fields))]
+
+
+FAULTS = [
+    *("drop", "500", "503", "408", "409", "rate", "rate_without_header", "cut_json", "cut_body", "no_choices"),
+    *("page", "delay", "hang", None),
+]
+
+
+def test_every_fault_is_survived_and_nothing_is_asked_needlessly(load):
+    queries = [f"{fault} {number}" for fault in FAULTS for number in range(3)]
+
+    def plan(prompt, count):
+        fault = prompt.split()[0]
+        return fault if fault in FAULTS and count <= int(prompt.split()[1]) else None
+
+    with FaultyServer(plan) as server:
+        model = load(server, concurrency=8, timeout_s=1.0)
+        assert texts(model, queries) == [[answer_text(query)] for query in queries]
+        faults = {query: 0 if "delay" in query or "None" in query else int(query.split()[1]) for query in queries}
+        assert server.asked == {query: faults[query] + 1 for query in queries}
+        before = sum(server.asked.values())
+        assert texts(load(server), queries) == [[answer_text(query)] for query in queries]
+        assert sum(server.asked.values()) == before
+
+
+def test_retry_after_holds_back_every_request_to_that_server(load):
+    queries = [f"q{i}" for i in range(30)]
+    with FaultyServer(lambda prompt, count: "rate" if prompt == "q3" and count == 1 else None, delay=0.01) as server:
+        assert texts(load(server, concurrency=4), queries) == [[answer_text(query)] for query in queries]
+        (told,) = [moment for moment, fault in server.arrivals if fault == "rate"]
+        # 0.2 s for the requests that were on their way when the server asked for silence
+        assert not [moment for moment, _ in server.arrivals if 0.2 < moment - told < 0.95]
+        assert sum(server.asked.values()) == len(queries) + 1
+
+
+def test_being_told_to_wait_does_not_use_up_the_retries(load):
+    with FaultyServer(lambda prompt, count: "rate" if count <= 2 else None) as server:
+        assert texts(load(server, max_retries=0), ["q"]) == [[answer_text("q")]]
+
+
+@pytest.mark.parametrize(("header", "least", "most"), [("3", 3, 3), ("date", 3, 6), ("soon", None, None)])
+def test_retry_after_may_be_seconds_or_a_date(header, least, most):
+    value = email.utils.formatdate(time.time() + 5, usegmt=True) if header == "date" else header
+    request = openai._base_client.httpx2.Request("POST", "http://x")
+    response = openai._base_client.httpx2.Response(429, headers={"retry-after": value}, request=request)
+    wait = _retry_after(openai.RateLimitError("slow down", response=response, body=None))
+    assert wait is None if least is None else least <= wait <= most
+
+
+def test_the_concurrency_limit_is_reached_and_kept(load):
+    with FaultyServer(delay=0.05) as server:
+        texts(load(server, concurrency=5), [f"q{i}" for i in range(30)])
+        assert server.most_at_once == 5
+
+
+def test_two_servers_share_the_work(load):
+    queries = [f"q{i}" for i in range(60)]
+    with FaultyServer(delay=0.01) as one, FaultyServer(delay=0.01) as two:
+        assert texts(load(one, two, concurrency=6), queries) == [[answer_text(query)] for query in queries]
+        assert set(one.asked) | set(two.asked) == set(queries)
+        assert sum(one.asked.values()) + sum(two.asked.values()) == 60
+        assert min(sum(one.asked.values()), sum(two.asked.values())) >= 20
+
+
+def test_a_dead_server_is_left_out_and_taken_back(load):
+    queries = [f"q{i}" for i in range(150)]
+    with FaultyServer(delay=0.02) as alive, FaultyServer(delay=0.02) as dead:
+        dead.down = True
+        threading.Timer(0.8, setattr, (dead, "down", False)).start()
+        assert texts(load(alive, dead, concurrency=2), queries) == [[answer_text(query)] for query in queries]
+        assert 0 < dead.dropped_while_down <= 4
+        assert sum(dead.asked.values()) >= 10
+        assert sum(alive.asked.values()) + sum(dead.asked.values()) == 150
+
+
+def test_a_server_that_never_answers_stops_the_run_with_everything_so_far_kept(load):
+    queries = [f"q{i}" for i in range(10)]
+    with FaultyServer(lambda prompt, count: "500" if prompt == "q7" else None) as server:
+        with pytest.raises(ServerError, match="500|broken") as stopped:
+            texts(load(server, concurrency=1, max_retries=2), queries)
+        assert "goes on from here" in str(stopped.value)
+        assert server.asked["q7"] == 3 and len(open_journal()) == 7
+        server.plan = lambda prompt, count: None
+        assert texts(load(server), queries) == [[answer_text(query)] for query in queries]
+        assert server.answered == dict.fromkeys(queries, 1)
+
+
+def test_a_wrong_request_is_not_repeated(load):
+    with FaultyServer(lambda prompt, count: "bad_request") as server:
+        with pytest.raises(ServerError, match="bad"):
+            texts(load(server), ["q"])
+        assert server.asked == {"q": 1}
+
+
+def test_refusals_and_filters_are_recorded_as_such(load):
+    queries = ["filter_prompt", "filter_answer", "refusal", "plain"]
+    with FaultyServer(lambda prompt, count: prompt) as server:
+        docs = docs_of(queries)
+        responses = load(server).greedy_until(docs)
+        assert server.asked == dict.fromkeys(queries, 1)
+    assert [response.text for response in responses] == [[""], [""], ["I will not."], [answer_text("plain")]]
+    reasons = [doc.specific["finish_reasons"] for doc in docs]
+    assert reasons == [["content_filter"], ["content_filter"], ["stop"], ["stop"]]
+    assert [bool(doc.specific["refusals"][0]) for doc in docs] == [True, False, True, False]
+
+
+def test_the_key_is_sent_and_written_nowhere(load, tmp_path, monkeypatch, caplog, capfd):
+    secret = "sk-never-to-be-seen-0123456789"
+    monkeypatch.setenv("MY_KEY", secret)
+    caplog.set_level(logging.DEBUG)
+    with FaultyServer(
+        lambda prompt, count: {"bad": "bad_request", "slow": "rate"}.get(prompt * (count == 1))
+    ) as server:
+        model = load(server, api_key_env="MY_KEY", concurrency=1)
+        texts(model, ["slow", "fine"])
+        with pytest.raises(ServerError) as refused:
+            texts(model, ["bad"])
+        assert set(server.authorizations) == {f"Bearer {secret}"}
+    assert "[key]" in str(refused.value) and secret not in str(refused.value)
+    printed = capfd.readouterr()
+    assert secret not in caplog.text + printed.out + printed.err + model.config.model_dump_json() + repr(model._servers)
+    assert not [file for file in tmp_path.rglob("*") if file.is_file() and secret.encode() in file.read_bytes()]
+    monkeypatch.delenv("MY_KEY")
+    with pytest.raises(CulturevalError, match="MY_KEY"):
+        load("http://localhost:1/v1", api_key_env="MY_KEY")
+
+
+def test_no_key_of_another_provider_is_sent(load, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-another-provider")
+    with FaultyServer() as server:
+        texts(load(server), ["q"])
+        assert server.authorizations == ["Bearer none"]
+
+
+def test_images_stand_in_front_of_the_text_and_arrive_as_they_were(load, tmp_path):
+    photo = tmp_path / "photo.jpg"
+    Image.new("RGB", (40, 30), "red").save(photo, quality=31)
+    drawing = Image.linear_gradient("L").resize((20, 50))
+    shot = docs_of(["shot?"], images=[drawing], choices=["yes"])[0]
+    (doc,) = docs_of(["what?"], images=[str(photo), drawing], fewshot_samples=[shot], instruction="Look. ")
+    with FaultyServer() as server:
+        model = load(server, system_prompt="Be brief.")
+        (response,) = model.greedy_until([doc])
+        (request,) = server.requests
+        assert [message["role"] for message in request["messages"]] == ["system", "user", "assistant", "user"]
+        assert [part["type"] for part in request["messages"][3]["content"]] == ["image_url", "image_url", "text"]
+        prompt = flatten(request["messages"])
+        assert response.text == [answer_text(prompt)]
+        assert "[image image/jpeg " in prompt and prompt.count("[image image/png ") == 2
+        sent = [part["image_url"]["url"] for part in request["messages"][3]["content"][:2]]
+        assert openai_api.as_data_url("as_given", None)(photo)["image_url"]["url"] == sent[0]
+        returned = Image.open(io.BytesIO(base64.b64decode(sent[1].partition(",")[2])))
+        assert returned.tobytes() == drawing.tobytes()
+        doc.images = [drawing, str(photo)]
+        model.greedy_until([doc])
+        small = load(server, system_prompt="Be brief.", image_max_side=10, image_format="jpeg")
+        small.greedy_until([doc])
+        assert sum(server.asked.values()) == 3
+    url = server.requests[2]["messages"][3]["content"][0]["image_url"]["url"]
+    smaller = Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2])))
+    assert url.startswith("data:image/jpeg") and smaller.size == (4, 10)
+
+
+def test_samples_seeds_stops_and_reasoning(load):
+    settings = {"generation_parameters": {"temperature": 0.7, "top_k": 5, "max_new_tokens": 9}, "seed": 11, "n": 2}
+    with FaultyServer() as server:
+        docs = docs_of(["q"], num_samples=3, stop_sequences=["to q"])
+        (response,) = load(server, **settings).greedy_until(docs)
+        assert response.text == ["answer 0 ", "answer 1 ", "answer 0 "]
+        assert response.reasonings == ["hm"] * 3
+        common = {"temperature": 0.7, "top_k": 5, "max_tokens": 9, "stop": ["to q"], "model": MODEL}
+        asked = sorted(server.requests, key=lambda request: request["seed"])
+        assert [request.items() >= common.items() for request in asked] == [True, True]
+        assert [(request["seed"], request.get("n")) for request in asked] == [(11, 2), (13, None)]
+        with pytest.raises(CulturevalError, match="temperature"):
+            load(server).greedy_until(docs)
+
+
+def test_plain_completions_where_there_is_no_chat_template(load, tokenizer_folder):
+    with FaultyServer() as server:
+        assert texts(load(server, tokenizer=tokenizer_folder), ["q"]) == [[answer_text("q")]]
+        assert server.requests[0]["prompt"] == "q"
+
+
+def expected_logprobs(model, query, choices):
+    contexts, continuations = model.tok_encode_pair(query, choices, pairwise=True)
+    return [
+        sum(token_logprob(context + choice[:i], token) for i, token in enumerate(choice))
+        for context, choice in zip(contexts, continuations, strict=True)
+    ]
+
+
+CHOICES = [[" الرباط", " فاس والدار", " x"], [" A", "B", "C"]]
+
+
+def test_log_likelihoods_are_those_of_the_choice_tokens(load, tokenizer_folder):
+    with FaultyServer() as server:
+        model = load(server, tokenizer=tokenizer_folder)
+        docs = [doc for choices in CHOICES for doc in docs_of(["ما هي العاصمة؟ ", "答案"], choices=choices)]
+        responses = model.loglikelihood(docs)
+        for doc, response in zip(docs, responses, strict=True):
+            assert response.logprobs == pytest.approx(expected_logprobs(model, doc.query, doc.choices))
+            _, tokens = model.tok_encode_pair(doc.query, doc.choices, pairwise=True)
+            assert response.output_tokens == tokens
+        asked = len(server.requests)
+        again = load(server, tokenizer=tokenizer_folder).loglikelihood(docs)
+        assert [response.logprobs for response in again] == [response.logprobs for response in responses]
+        assert len(server.requests) == asked
+        (rolled,) = model.loglikelihood_rolling(docs_of(["ما هي"]))
+        ids = model.tok_encode("ما هي", add_special_tokens=False)
+        bos = [model.tokenizer.bos_token_id]
+        assert rolled.logprobs == pytest.approx([sum(token_logprob(bos + ids[:i], t) for i, t in enumerate(ids))])
+
+
+@pytest.mark.parametrize("features", [{"prompt_logprobs", "labels"}, {"prompt_logprobs"}, {"other_labels"}])
+def test_labels_are_read_from_the_next_token_only_where_that_is_exact(load, tokenizer_folder, features):
+    features |= {"prompt_logprobs", "labels"} if "other_labels" in features else set()
+    with FaultyServer(features=features) as server:
+        model = load(server, tokenizer=tokenizer_folder)
+        docs = docs_of([f"السؤال {i}" for i in range(20)], choices=["A", "B", "C"])
+        for doc, response in zip(docs, model.loglikelihood(docs), strict=True):
+            assert response.logprobs == pytest.approx(expected_logprobs(model, doc.query, doc.choices))
+        scored_choices = sum("prompt_logprobs" in request for request in server.requests)
+        assert scored_choices == 1 if features == {"prompt_logprobs", "labels"} else scored_choices >= 60
+
+
+def test_a_server_without_prompt_log_probabilities_is_told_apart(load, tokenizer_folder, tmp_path):
+    with FaultyServer(features=()) as server, pytest.raises(ServerError, match="vLLM"):
+        load(server, tokenizer=tokenizer_folder).loglikelihood(docs_of(["س"], choices=["نعم نعم", "لا لا"]))
+    with pytest.raises(CulturevalError, match="tokenizer"):
+        load("http://localhost:1/v1", tokenizer=str(tmp_path)).loglikelihood(docs_of(["س"], choices=["نعم", "لا"]))
+
+
+def test_log_probabilities_that_depend_on_the_order_of_requests_are_refused(load, tokenizer_folder):
+    with FaultyServer(features={"prompt_logprobs", "drifts"}) as server:
+        model = load(server, tokenizer=tokenizer_folder)
+        with pytest.raises(ServerError, match="prefix caching"):
+            model.loglikelihood(docs_of(["س", "ش"], choices=["نعم نعم", "لا لا"]))
+    assert len(open_journal()) == 0
+
+
+def test_answers_of_other_settings_are_not_reused(load):
+    changes = [
+        {},
+        {"model": "org/other"},
+        {"revision": "2"},
+        {"system_prompt": "s"},
+        {"generation_parameters": {"temperature": 0.1}},
+        {"seed": 3},
+        {"extra_body": {"x": 1}},
+        {"chat_template": False},
+    ]
+    with FaultyServer() as server:
+        for change in changes:
+            texts(load(server, **change), ["q"])
+        assert len(server.requests) == len(changes)
+        for change in changes:
+            texts(load(server, concurrency=1, timeout_s=5, **change), ["q"])
+        assert len(server.requests) == len(changes)
+
+
+def test_settings_are_checked(tmp_path, monkeypatch):
+    def read(text):
+        file = tmp_path / "s.yaml"
+        file.write_text(text)
+        return read_config(str(file))
+
+    good = "model: /models/org/m\nbase_url: [http://a/v1, http://b/v1]\n"
+    config = read("model_parameters:\n  " + good.replace("\n", "\n  "))
+    assert (config.model, config.model_name) == ("/models/org/m", "models/org/m")
+    assert config.servers().base_urls == ("http://a/v1", "http://b/v1")
+    for text, message in [
+        (good + "concurency: 3", "concurrency"),
+        (good + "api_key: sk-123", "api_key_env"),
+        (good + "generation_parameters: {temprature: 1}", "temperature"),
+        (good + "concurrency: 0", "concurrency"),
+        ("model: m", "base_url"),
+        ("- a", "name: value"),
+        ("{", "cannot be read"),
+    ]:
+        with pytest.raises(CulturevalError, match=message) as error:
+            read(text)
+        assert "sk-123" not in str(error.value)
+    for url in ("http://me:sk-123@a/v1", "a/v1"):
+        with pytest.raises(CulturevalError) as error:
+            read(f"model: m\nbase_url: {url}").servers()
+        assert "sk-123" not in str(error.value)
+    monkeypatch.setenv("CULTUREVAL_MODEL_SETTINGS", json.dumps({"seed": 5, "base_url": "http://c/v1"}))
+    assert (read(good).seed, read(good).base_url, read_config("m").model) == (5, ["http://c/v1"], "m")
+
+
+def test_the_file_shows_lighteval_exactly_one_model():
+    classes = [item for item in vars(openai_api).values() if isinstance(item, type)]
+    models = [item for item in classes if issubclass(item, openai_api.LightevalModel)]
+    assert set(models) == {openai_api.LightevalModel, OpenAIModel}
