@@ -16,15 +16,24 @@ PROVENANCE = ("source_row", "cluster", "form", "permutation")
 
 
 def choice_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
-    """Doc of a multiple-choice or multi-select row; the gold is one position or a list of several."""
+    """Doc of a multiple-choice row; the gold is one position."""
+    (gold,) = row["index"]
+    return _labelled_doc(row, task_name, gold)
+
+
+def multi_select_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
+    """Doc of a multi-select row; the gold is a list of positions, of one too: a details column holds one type."""
+    return _labelled_doc(row, task_name, list(row["index"]))
+
+
+def _labelled_doc(row: Mapping[str, Any], task_name: str | None, gold: int | list[int]) -> "Doc":
     from lighteval.tasks.requests import Doc
 
-    index = row["index"]
     return Doc(
         task_name=task_name or "",
         query=row["prompt"],
         choices=labels_for(len(row["choices"])),
-        gold_index=index[0] if len(index) == 1 else list(index),
+        gold_index=gold,
         specific=_provenance(row) | {"options": list(row["choices"])},
     )
 

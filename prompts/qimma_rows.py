@@ -67,7 +67,15 @@ REGIONS = {"Gulf": "الخليج", "Levant": "الشام", "North Africa": "شم
 
 
 def curated_choice(row: Row, preparation: Preparation) -> PreparedRow:
-    """QIMMA's curated multiple-choice row: its own prompt, option texts, the index or indices of the gold."""
+    """QIMMA's curated multiple-choice row: its own prompt, option texts, the index of the gold."""
+    prepared = curated_multi_select(row, preparation)
+    if len(prepared["index"]) > 1:
+        raise BadRow("index", prepared["index"], "names several options of a question with one right answer")
+    return prepared
+
+
+def curated_multi_select(row: Row, preparation: Preparation) -> PreparedRow:
+    """QIMMA's curated multi-select row: as `curated_choice`, with one or several indices of the gold."""
     options = distinct(text_list(row[column_name(row, "choices")], "choices"), "choices")
     labels_for(len(options))
     return {

@@ -55,6 +55,7 @@ def evaluate(
     os.environ["CULTUREVAL_RESUME"] = "1" if resume else "0"
     if problem := go_offline_if_unreachable():
         _warn(f"the hub does not answer ({problem}); models and data come from folders and the cache.")
+    quiet_libraries()
     selected, missing = available_tasks(*select_tasks(tasks), read_data_options())
     pipeline = run_pipeline(model, selected, limit, output_dir)
     print(summary(pipeline, missing, output_dir))
@@ -96,12 +97,10 @@ def run_pipeline(model: str, tasks: list[str], limit: int | None, output_dir: st
 
     prepare_lighteval()
     check_instruments(tasks)
-    import datasets
     from lighteval.logging.evaluation_tracker import EvaluationTracker
     from lighteval.models.custom.custom_model import CustomModelConfig
     from lighteval.pipeline import ParallelismManager, Pipeline, PipelineParameters
 
-    datasets.disable_progress_bars()  # one for each of a hundred small files hides the model's
     pipeline = Pipeline(
         tasks=",".join(tasks),
         pipeline_parameters=PipelineParameters(
@@ -114,6 +113,14 @@ def run_pipeline(model: str, tasks: list[str], limit: int | None, output_dir: st
     pipeline.show_results()
     pipeline.save_and_push_results()
     return pipeline
+
+
+def quiet_libraries() -> None:
+    """Turns off what LightEval's libraries say of each of a hundred small files; it hides the model's progress."""
+    import datasets
+
+    datasets.disable_progress_bars()
+    logging.getLogger("huggingface_hub.repocard").setLevel(logging.ERROR)
 
 
 def model_file(model: str) -> Path:

@@ -96,9 +96,8 @@ def medarabench_subset(row: Mapping[str, Any]) -> str | None:
     return row.get("Medical Specialty")
 
 
-def curated(name: str, answers: bool = False, whole: bool = False) -> Source:
+def curated(name: str, prepare: rows.Prepare = rows.curated_choice, whole: bool = False) -> Source:
     """QIMMA's own copy `qimma/<name>` (QIMMA's task code: splits test and validation)."""
-    prepare = rows.curated_answer if answers else rows.curated_choice
     return Source(f"qimma/{name}", "curated", prepare, few_shot_splits=("validation",), whole=whole)
 
 
@@ -137,7 +136,7 @@ def medarabiq_choice(name: str, file: str) -> Subset:
 
 def medarabiq_answer(name: str, file: str, **properties: Any) -> Subset:
     """A free-answer subset of MedArabiQ."""
-    sources = (curated("QA_MedArabiQ", answers=True), medarabiq(file, rows.medarabiq_answer))
+    sources = (curated("QA_MedArabiQ", rows.curated_answer), medarabiq(file, rows.medarabiq_answer))
     return Subset(name, rows=100, sources=sources, **properties)
 
 
@@ -228,7 +227,7 @@ BENCHMARKS = (
         domain="Legal",
         group="qimma_mizanqa",
         sources=(
-            curated("MCQ_MizanQA", whole=True),
+            curated("MCQ_MizanQA", rows.curated_multi_select, whole=True),
             original("adlbh/MizanQA-v0", rows.mizanqa, splits=("test", "train"), whole=True),
         ),
         subsets=(Subset("MizanQA", "", 1769),),
@@ -240,7 +239,7 @@ BENCHMARKS = (
         domain="Legal",
         group="qimma_arablegalqa",
         sources=(
-            curated("QA_ArabLegalEval", answers=True, whole=True),
+            curated("QA_ArabLegalEval", rows.curated_answer, whole=True),
             original("FarisHijazi/ArabLegalEval", rows.arablegalqa, splits=("train", "test"), pool_splits=True),
             original(
                 "Thiqah/ArabLegalEval",

@@ -85,9 +85,7 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
         "form": found.source.form,
         "revision": found.revision,
         "fingerprint": fingerprint,
-        "prompt": "the source's own"
-        if found.source.form == "curated"
-        else template_hash(prompt_template(task, options)),
+        "prompt": "curated" if found.source.form == "curated" else template_hash(prompt_template(task, options)),
         "rows": len(rows),
         "expected_rows": task.expected_rows if found.source.form == "original" else None,
         "few_shot_rows": len(few_shot),

@@ -22,7 +22,7 @@ METRICS: dict[str, Callable[[], list[Metric]]] = {
 }
 PROMPTS = {
     "multiple_choice": prompts.choice_prompt,
-    "multi_select": prompts.choice_prompt,
+    "multi_select": prompts.multi_select_prompt,
     "bertscore": prompts.answer_prompt,
     "fannorflop": prompts.poem_prompt,
 }

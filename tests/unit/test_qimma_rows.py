@@ -3,7 +3,7 @@
 import pytest
 
 from cultureval.prompts import qimma_rows as rows
-from cultureval.prompts.qimma import answer_prompt, choice_prompt, poem_prompt
+from cultureval.prompts.qimma import answer_prompt, choice_prompt, multi_select_prompt, poem_prompt
 from cultureval.prompts.qimma_rows import Preparation
 from cultureval.runtime.errors import BadRow
 
@@ -90,7 +90,7 @@ def test_mizanqa_golds(answers, index):
     row = {"question": "س", "options": ["واحد", "اثنان", "ثلاثة"], "answers": answers}
     prepared = rows.mizanqa(row, Preparation("ar/multi_select"))
     assert prepared["index"] == index
-    assert choice_prompt(prepared).gold_index == (index[0] if len(index) == 1 else index)
+    assert multi_select_prompt(prepared).gold_index == index
 
 
 def test_medarabiq_inline_options_with_label_variants():
@@ -126,7 +126,7 @@ def test_answers_and_poems():
     assert doc.specific["gold_explanations"] == [{"verse": "بيت", "explanation": "شرح"}]
 
 
-@pytest.mark.parametrize("index", [None, [], 3, -1, "1", 1.5, True, [0, 0]])
+@pytest.mark.parametrize("index", [None, [], 3, -1, "1", 1.5, True, [0, 0], [0, 1]])
 def test_curated_row_with_a_bad_index_is_refused(index):
     with pytest.raises(BadRow, match="index"):
         rows.curated_choice({"prompt": "س", "choices": ["أ", "ب", "ج"], "index": index}, PLAIN)
