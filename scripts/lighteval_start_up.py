@@ -47,7 +47,15 @@ BACKENDS = {
 # Importing module of LightEval -> what it imports for annotations, for one metric, or for one backend.
 DEFERRED: dict[str, set[str]] = {
     "lighteval.main_custom": {"lighteval.models.custom.custom_model"},
-    "lighteval.main_inspect": {"lighteval.models.abstract_model", "lighteval.tasks.lighteval_task"},
+    "lighteval.main_inspect": {
+        "inspect_ai",
+        "inspect_ai.dataset",
+        "inspect_ai.log",
+        "inspect_ai.scorer",
+        "inspect_ai.solver",
+        "lighteval.models.abstract_model",
+        "lighteval.tasks.lighteval_task",
+    },
     "lighteval.metrics.harness_compatibility.drop": {"scipy.optimize"},
     "lighteval.metrics.metrics": {"inspect_ai.scorer", "inspect_ai.solver"},
     "lighteval.metrics.metrics_corpus": {"sacrebleu", "sklearn.metrics"},
@@ -102,7 +110,7 @@ def needs_builtin_tasks(tasks: str | Path | None, custom_tasks: str | Path | Mod
     if tasks is None:
         return True
     known = task_names() if custom_tasks in (None, OUR_TASKS) else _names_of(load_custom_tasks(custom_tasks))
-    return not known.issuperset(requested_names(tasks)) or not builtin_groups().isdisjoint(map(_group, known))
+    return not known.issuperset(requested_names(tasks)) or any(map(builtin_name_pattern().match, known))
 
 
 def requested_names(tasks: str | Path) -> list[str]:
@@ -134,13 +142,17 @@ def load_custom_tasks(custom_tasks: str | Path | ModuleType) -> ModuleType:
 
 
 @cache
-def builtin_groups() -> frozenset[str]:
-    """Groups (names up to the colon) of LightEval's built-in tasks, read from their source without importing it."""
+def builtin_name_pattern() -> re.Pattern[str]:
+    """Matches every name that a built-in task of LightEval bears, read from their source without importing it.
+
+    It may match others: it knows names up to the colon, and up to what an f-string fills in.
+    """
     (package,) = find_spec("lighteval").submodule_search_locations
     folder = Path(package, "tasks", "tasks")
-    pattern = re.compile(r"""\bname\s*=\s*f?["']([^"'{:]+)""")
+    assignment = re.compile(r"""\bname\s*=\s*f?["']([^"'{:]+)(["'{:])""")
     files = [*folder.glob("*.py"), *folder.glob("*/main.py")]
-    return frozenset(name for file in files for name in pattern.findall(file.read_text(encoding="utf-8")))
+    found = {pair for file in files for pair in assignment.findall(file.read_text(encoding="utf-8"))}
+    return re.compile("|".join(re.escape(head) + ("" if end == "{" else "(?::|$)") for head, end in sorted(found)))
 
 
 def _bare(entry: str) -> str:
