@@ -12,9 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from cultureval.runtime.journal import Journal, answer_key, open_journal
 from hypothesis import given
 from hypothesis import strategies as st
+
+from cultureval.runtime.journal import Journal, answer_key, open_journal
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters()),
