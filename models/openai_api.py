@@ -14,6 +14,7 @@ CULTUREVAL_MODEL_SETTINGS (a JSON object) overrides the file.
 """
 
 import logging
+from functools import cached_property
 from typing import Any, Literal
 
 from lighteval.models.abstract_model import LightevalModel, ModelConfig
@@ -26,7 +27,17 @@ from pydantic import Field, ValidationError, field_validator
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from cultureval.models import server_scoring
-from cultureval.models.server_chat import as_data_url, as_hash, chat_messages, generation_arguments, until_stop
+from cultureval.models.rendering import Renderer, all_images
+from cultureval.models.server_chat import (
+    ImagePart,
+    Placement,
+    as_data_url,
+    as_hash,
+    chat_messages,
+    generation_arguments,
+    until_stop,
+)
+from cultureval.models.settings import Switch
 from cultureval.runtime.data_urls import ImageFormat
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import answer_key, open_journal
@@ -59,8 +70,9 @@ class ServerModelConfig(ModelConfig):
         extra_body: Further fields of each request, such as {"chat_template_kwargs": {"enable_thinking": false}}.
         image_format: as_given sends a file's own bytes, and PNG where there is no file.
         image_max_side: Larger images are scaled down to this many pixels.
+        image_placement: Where images stand that the prompt does not place itself with `<image>` marks.
         tokenizer: Folder or hub id of the tokenizer for log-likelihoods; default: `model`.
-        add_special_tokens: As LightEval's setting of this name.
+        add_special_tokens: For log-likelihoods: "auto" puts BOS before a prompt that has none from the chat template.
         pairwise_tokenization: Prompt and choice are tokenised apart, which is what `lighteval accelerate` does whatever
             its setting says.
         max_length: Longer prompts lose their beginning, for log-likelihoods; None leaves it to the server to refuse.
@@ -77,15 +89,16 @@ class ServerModelConfig(ModelConfig):
     max_retries: int = Field(8, ge=0)
     give_up_s: float = Field(3600.0, gt=0)
     backoff_s: float = Field(0.5, gt=0)
-    chat_template: Literal["auto", "on", "off"] = "auto"
+    chat_template: Switch = "auto"
     seed: int | None = Field(None, ge=0)
     n: int = Field(1, ge=1)
     max_tokens_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     extra_body: dict[str, Any] = {}
     image_format: ImageFormat = "as_given"
     image_max_side: int | None = Field(None, ge=1)
+    image_placement: Placement = "first"
     tokenizer: str | None = None
-    add_special_tokens: bool = True
+    add_special_tokens: Switch = "auto"
     pairwise_tokenization: bool = True
     max_length: int | None = Field(None, ge=2)
     parity_tolerance: float = Field(0.2, gt=0)
@@ -95,7 +108,7 @@ class ServerModelConfig(ModelConfig):
     def _one_or_more(cls, value: Any) -> Any:
         return [value] if isinstance(value, str) else value
 
-    @field_validator("chat_template", mode="before")
+    @field_validator("chat_template", "add_special_tokens", mode="before")
     @classmethod
     def _yaml_switch(cls, value: Any) -> Any:
         # YAML 1.1 reads a bare on and off as true and false.
@@ -143,32 +156,30 @@ class OpenAIModel(LightevalModel):
         self.config = read_config(config.model_name)
         self._servers = self.config.servers()
         self._generation = generation_arguments(self.config)
-        self._tokenizer: PreTrainedTokenizerBase | None = None
         self._journal = open_journal()
         self._cache = SampleCache(self.config)
 
-    @property
+    @cached_property
     def tokenizer(self) -> PreTrainedTokenizerBase:
         """The model's tokenizer, loaded at its first use (log-likelihoods only).
 
         Raises:
             CulturevalError: It cannot be loaded.
         """
-        if self._tokenizer is None:
-            name = self.config.tokenizer or self.config.model
-            try:
-                self._tokenizer = AutoTokenizer.from_pretrained(name)
-            except (OSError, ValueError) as error:
-                raise CulturevalError(
-                    f"Log-likelihoods need the model's tokenizer, and {name!r} is none: set `tokenizer` to the model's "
-                    f"folder or hub id. ({error})"
-                ) from error
-        return self._tokenizer
+        name = self.config.tokenizer or self.config.model
+        try:
+            return AutoTokenizer.from_pretrained(name)
+        except (OSError, ValueError) as error:
+            raise CulturevalError(
+                f"Log-likelihoods need the model's tokenizer, and {name!r} is none: set `tokenizer` to the model's "
+                f"folder or hub id. ({error})"
+            ) from error
 
     @property
     def add_special_tokens(self) -> bool:
-        """Whether the tokenizer adds BOS and its like to prompts."""
-        return self.config.add_special_tokens
+        """Whether BOS goes before a prompt: not where the chat template wrote it, unless the settings say on."""
+        switch = self.config.add_special_tokens
+        return not self._renderer.writes_bos if switch == "auto" else switch == "on"
 
     @property
     def max_length(self) -> int | None:
@@ -181,15 +192,17 @@ class OpenAIModel(LightevalModel):
 
     @property
     def _uses_chat(self) -> bool:
-        if self.config.chat_template == "auto" and self.config.tokenizer is None:
-            return True
-        return self._scores_chat
+        if self.config.chat_template == "auto":
+            return self.config.tokenizer is None or self._renderer.uses_chat_template
+        return self.config.chat_template == "on"
 
-    @property
-    def _scores_chat(self) -> bool:
-        if self.config.chat_template != "auto":
-            return self.config.chat_template == "on"
-        return self.tokenizer.chat_template is not None
+    @cached_property
+    def _renderer(self) -> Renderer:
+        """Writes prompts for log-likelihoods, as the transformers models do."""
+        return Renderer(self.tokenizer, None, self.config)
+
+    def _messages(self, doc: Doc, image_part: ImagePart = as_hash) -> list[dict[str, Any]]:
+        return chat_messages(doc, self.config.system_prompt, image_part, self.config.image_placement)
 
     def greedy_until(self, docs: list[Doc]) -> list[ModelResponse]:
         """Generate an answer (or `num_samples` of them) to each Doc.
@@ -231,8 +244,8 @@ class OpenAIModel(LightevalModel):
                 kind="generation",
                 identity=self._identity,
                 request=request,
-                prompt=chat_messages(doc, self.config.system_prompt, as_hash) if self._uses_chat else self._plain(doc),
-                images=[self.config.image_format, self.config.image_max_side] if doc.images else None,
+                prompt=self._messages(doc) if self._uses_chat else self._plain(doc),
+                images=[self.config.image_format, self.config.image_max_side] if all_images(doc) else None,
                 sampling_index=start,
             )
             questions[key] = self._generation_question(doc, request)
@@ -244,12 +257,12 @@ class OpenAIModel(LightevalModel):
                 return await client.complete(prompt=self._plain(doc), **request)
             # Encoded here, so that only the images of requests in flight are in memory.
             part = as_data_url(self.config.image_format, self.config.image_max_side)
-            return await client.chat(messages=chat_messages(doc, self.config.system_prompt, part), **request)
+            return await client.chat(messages=self._messages(doc, part), **request)
 
         return ask
 
     def _plain(self, doc: Doc) -> str:
-        if doc.images:
+        if all_images(doc):
             raise CulturevalError(f"{doc.task_name} has images, which need chat messages: set chat_template to on.")
         return PromptManager(use_chat_template=False, system_prompt=self.config.system_prompt).prepare_prompt(doc)
 
@@ -260,7 +273,7 @@ class OpenAIModel(LightevalModel):
             "finish_reasons": [completion["finish_reason"] for completion in completions],
             "refusals": [completion["refusal"] for completion in completions],
         }
-        prompt = chat_messages(doc, self.config.system_prompt, as_hash) if self._uses_chat else self._plain(doc)
+        prompt = self._messages(doc) if self._uses_chat else self._plain(doc)
         return ModelResponse(
             input=prompt,
             text=[until_stop(completion["text"], doc.stop_sequences) for completion in completions],
@@ -277,15 +290,10 @@ class OpenAIModel(LightevalModel):
         return self._score([self._prompts(doc) for doc in docs])
 
     def _prompts(self, doc: Doc) -> server_scoring.Prompt:
-        use_chat, messages = self._scores_chat, None
-        if not doc.images:
-            text = PromptManager(use_chat, self.tokenizer, self.config.system_prompt).prepare_prompt(doc)
-        elif use_chat:
-            shown = chat_messages(doc, self.config.system_prompt, lambda _: {"type": "image"})
-            text = self.tokenizer.apply_chat_template(shown, tokenize=False, add_generation_prompt=True)
-            messages = chat_messages(doc, self.config.system_prompt, as_hash)
-        else:
-            raise CulturevalError(f"{doc.task_name} has images, which need chat messages: set chat_template to on.")
+        text = self._renderer.text(doc, scoring=True)
+        messages = self._messages(doc) if all_images(doc) else None
+        if messages and not self._renderer.uses_chat_template:
+            raise CulturevalError(f"{doc.task_name} has images, which a server scores as chats: use a chat template.")
         contexts, choices = self.tok_encode_pair(text, doc.choices, pairwise=self.config.pairwise_tokenization)
         contexts = [context or [self._first_token] for context in contexts]
         longest = max(map(len, contexts))
@@ -310,7 +318,7 @@ class OpenAIModel(LightevalModel):
         return self._score([server_scoring.Prompt(doc, doc.query, None, [[start]], [ids]) for doc, ids in texts])
 
     def _score(self, prompts: list[server_scoring.Prompt]) -> list[ModelResponse]:
-        scorer = server_scoring.Scorer(self.config, self._identity)
+        scorer = server_scoring.Scorer(self.config, self._identity, self._renderer.knows_thinking)
         questions: dict[str, Question] = {}
         keys_of_prompts = []
         for prompt in prompts:

@@ -1,12 +1,13 @@
 """What a Doc becomes in a request to an OpenAI-compatible server, and LightEval's generation settings there."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from lighteval.models.abstract_model import ModelConfig
 from lighteval.tasks.prompt_manager import PromptManager
 from lighteval.tasks.requests import Doc
 
+from cultureval.models.rendering import IMAGE_MARK
 from cultureval.runtime.data_urls import ImageFormat, data_url, image_hash
 from cultureval.runtime.errors import CulturevalError
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 ImagePart = Callable[["Image"], dict[str, Any]]
+Placement = Literal["first", "last"]
 
 _STANDARD = {"temperature", "top_p", "frequency_penalty", "presence_penalty", "seed"}
 # Not in OpenAI's API; vLLM, SGLang and others read them from the body.
@@ -31,13 +33,16 @@ def as_data_url(image_format: ImageFormat, max_side: int | None) -> ImagePart:
     return lambda image: {"type": "image_url", "image_url": {"url": data_url(image, image_format, max_side)}}
 
 
-def chat_messages(doc: Doc, system_prompt: str | None, image_part: ImagePart) -> list[dict[str, Any]]:
-    """LightEval's chat messages for a Doc, with the images of each turn in front of its text.
+def chat_messages(
+    doc: Doc, system_prompt: str | None, image_part: ImagePart, placement: Placement = "first"
+) -> list[dict[str, Any]]:
+    """LightEval's chat messages for a Doc, with the images of each turn where the transformers models have them too.
 
     Args:
         doc: With or without images; its few-shot samples may have images of their own.
         system_prompt: The first message, if given.
         image_part: Makes the part of a message that stands for an image.
+        placement: Where images stand in a turn that does not place them itself with `<image>` marks.
     """
     messages: list[dict[str, Any]] = PromptManager(
         use_chat_template=True, system_prompt=system_prompt
@@ -45,9 +50,19 @@ def chat_messages(doc: Doc, system_prompt: str | None, image_part: ImagePart) ->
     questions = [message for message in messages if message["role"] == "user"]
     for message, source in zip(questions, [*doc.fewshot_samples, doc], strict=True):
         if source.images:
-            text = {"type": "text", "text": message["content"]}
-            message["content"] = [*map(image_part, source.images), text]
+            message["content"] = _parts(message["content"], [*map(image_part, source.images)], placement)
     return messages
+
+
+def _parts(text: str, images: list[dict[str, Any]], placement: Placement) -> list[dict[str, Any]]:
+    if text.count(IMAGE_MARK) != len(images):
+        words = [{"type": "text", "text": text}]
+        return images + words if placement == "first" else words + images
+    first, *pieces = text.split(IMAGE_MARK)
+    parts = [{"type": "text", "text": first}]
+    for image, piece in zip(images, pieces, strict=True):
+        parts += [image, {"type": "text", "text": piece}]
+    return [part for part in parts if part.get("text") != ""]
 
 
 def generation_arguments(config: ModelConfig) -> dict[str, Any]:

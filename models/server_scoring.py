@@ -58,9 +58,17 @@ class Prompt:
 class Scorer:
     """Makes the questions that score a prompt's choices. An answer is `{"logprobs", "greedy", "tokens"}`, lists."""
 
-    def __init__(self, config: ModelConfig, identity: dict[str, Any]) -> None:
+    def __init__(self, config: ModelConfig, identity: dict[str, Any], knows_thinking: bool) -> None:
+        """Prepare scoring.
+
+        Args:
+            config: The model's settings.
+            identity: What tells the model apart in the journal.
+            knows_thinking: Whether the chat template can be told not to open a thought before the choice.
+        """
         self._config = config
         self._identity = identity
+        self._chat_body = {"chat_template_kwargs": {"enable_thinking": False}} if knows_thinking else {}
         self._labels_are_exact: bool | None = None
 
     def questions(self, prompt: Prompt) -> dict[str, Question]:
@@ -104,7 +112,7 @@ class Scorer:
     async def _next_token(self, client: OpenAIClient, prompt: Prompt) -> Answer | None:
         """Score one-token choices with one request; None where the server does not report one of them."""
         wanted = [choice[0] for choice in prompt.choices]
-        body = self._body(logprob_token_ids=sorted(set(wanted)), return_tokens_as_token_ids=True)
+        body = self._body(prompt, logprob_token_ids=sorted(set(wanted)), return_tokens_as_token_ids=True)
         common = {"model": self._config.model, "max_tokens": 1, "temperature": 0, "extra_body": body}
         if prompt.messages is None:
             request = {**common, "prompt": prompt.contexts[0], "logprobs": _MOST_LOGPROBS}
@@ -129,7 +137,7 @@ class Scorer:
     async def _choice(self, client: OpenAIClient, prompt: Prompt, index: int) -> Answer:
         """Score one choice from the log-probabilities of the last tokens of prompt + choice."""
         choice = prompt.choices[index]
-        body = self._body(prompt_logprobs=0)
+        body = self._body(prompt, prompt_logprobs=0)
         common = {"model": self._config.model, "max_tokens": 1, "temperature": 0}
         if prompt.messages is None:
             tokens = prompt.contexts[index] + choice
@@ -147,10 +155,10 @@ class Scorer:
 
     def _messages(self, prompt: Prompt) -> list[dict[str, Any]]:
         part = as_data_url(self._config.image_format, self._config.image_max_side)
-        return chat_messages(prompt.doc, self._config.system_prompt, part)
+        return chat_messages(prompt.doc, self._config.system_prompt, part, self._config.image_placement)
 
-    def _body(self, **fields: Any) -> dict[str, Any]:
-        return {**self._config.extra_body, **fields}
+    def _body(self, prompt: Prompt, **fields: Any) -> dict[str, Any]:
+        return {**(self._chat_body if prompt.messages else {}), **self._config.extra_body, **fields}
 
 
 def _first_of_completion(response: Any) -> tuple[str, dict[str, float]] | None:
