@@ -25,8 +25,9 @@ from cultureval.models import processes
 from cultureval.models.generation import Generation, generate, pad_left
 from cultureval.models.loading import LoadedModel, load
 from cultureval.models.packed_scoring import ChoiceScore, ChoiceScorer, ScoringRequest
-from cultureval.models.rendering import Renderer, all_images, image_hashes, open_images
+from cultureval.models.rendering import Renderer, all_images, open_images
 from cultureval.models.settings import HFModelSettings, read_settings
+from cultureval.runtime.data_urls import image_hash
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import answer_key, open_journal
 
@@ -270,7 +271,7 @@ class HFModel(LightevalModel):
             settings=settings,
             special_tokens=self.add_special_tokens,
             prompt=prompt,
-            images=image_hashes(doc),
+            images=[image_hash(image) for image in all_images(doc)],
             **parts,
         )
 

@@ -305,9 +305,7 @@ class ChoiceScorer:
             count = len(choice) + 1
             ids = torch.tensor([[*request.prompt, *choice]], device=self.model.device)
             extra = {"logits_to_keep": count} if trims else {}
-            vision = {
-                name: lengthen(name, x, len(request.prompt), len(choice)) for name, x in (request.vision or {}).items()
-            }
+            vision = {name: lengthen(name, value, len(choice)) for name, value in (request.vision or {}).items()}
             yield self.model(input_ids=ids, use_cache=False, **vision, **extra).logits[0, -count:]
 
     def _cached_rows(self, request: ScoringRequest) -> Iterator[Tensor]:
@@ -383,11 +381,9 @@ def rope_offset(model: PreTrainedModel) -> int:
     return 0 if deltas is None else int(deltas.flatten()[0])
 
 
-def lengthen(name: str, value: Tensor, prompt: int, more: int) -> Tensor:
-    """A processor's output for a prompt with text behind it: per-token values go on as text (type 0, mask 1)."""
-    if value.ndim != 2 or value.shape != (1, prompt) or name.startswith("pixel"):
-        return value
-    return torch.nn.functional.pad(value, (0, more), value=1 if name == "attention_mask" else 0)
+def lengthen(name: str, value: Tensor, more: int) -> Tensor:
+    """A processor's output for a prompt with `more` tokens of text behind it: per-token types go on as text (0)."""
+    return torch.nn.functional.pad(value, (0, more)) if name in ("token_type_ids", "mm_token_type_ids") else value
 
 
 def read_scores(

@@ -1,6 +1,6 @@
 """From a Doc to what a model reads: the prompt's text, as LightEval writes it, and its images in order."""
 
-import hashlib
+import math
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -117,15 +117,6 @@ def scaled(image: Image.Image, least: int | None, most: int | None) -> Image.Ima
     if target == pixels:
         return image
     factor = (target / pixels) ** 0.5
-    size = (max(1, int(image.width * factor)), max(1, int(image.height * factor)))
+    rounded = math.ceil if factor > 1 else math.floor
+    size = (max(1, rounded(image.width * factor)), max(1, rounded(image.height * factor)))
     return image.resize(size, Image.Resampling.BICUBIC)
-
-
-def image_hashes(doc: Doc) -> list[str]:
-    """SHA-256 of each image's mode, size and pixels, for the keys of answers."""
-    hashes = []
-    for image in all_images(doc):
-        opened = Image.open(image) if isinstance(image, str | Path) else image
-        head = f"{opened.mode} {opened.size}".encode()
-        hashes.append(hashlib.sha256(head + opened.tobytes()).hexdigest())
-    return hashes

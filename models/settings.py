@@ -1,21 +1,17 @@
 """Settings of a model, from a YAML file and from the command line, checked before anything loads."""
 
-import difflib
-import json
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-import yaml
 from lighteval.models.abstract_model import ModelConfig
 from lighteval.models.model_input import GenerationParameters
 from pydantic import BaseModel, Field, PositiveInt, ValidationError
 
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
 from cultureval.runtime.user_cache import user_cache
 
-OVERRIDES = "CULTUREVAL_MODEL_SETTINGS"
 Switch = Literal["auto", "on", "off"]
 Settings = TypeVar("Settings", bound=BaseModel)
 
@@ -83,57 +79,22 @@ class HFModelSettings(ModelConfig, extra="forbid"):
         return self.model_dump(mode="json", exclude=left_out)
 
 
-def read_settings(model: str, environment: Mapping[str, str] | None = None) -> HFModelSettings:
+def read_settings(model: str) -> HFModelSettings:
     """The settings that LightEval's model name stands for.
 
     Args:
-        model: A hub id, a folder, or the path of a YAML file (keys at the top or below `model_parameters`).
-        environment: Where CULTUREVAL_MODEL_SETTINGS is looked up, a JSON object that goes before the file.
+        model: A hub id, a folder, or the path of a YAML file (keys at the top or below `model_parameters`); what
+            CULTUREVAL_MODEL_SETTINGS holds, a JSON object, goes before the file.
 
     Raises:
         CulturevalError: No such file or folder, not YAML, an unknown key (the near ones are named), or a bad value.
     """
-    values = read_yaml_settings(Path(model)) if model.endswith((".yaml", ".yml")) else {"model_name": model}
-    values |= read_overrides(os.environ if environment is None else environment)
-    source = model if model.endswith((".yaml", ".yml")) else "the model's settings"
-    settings = checked(HFModelSettings, values, source)
+    values = read_model_settings(model)
+    if "model" in values and "model_name" not in values:
+        values["model_name"] = values.pop("model")
+    settings = checked(HFModelSettings, values, f"The model {model!r}")
     _require_model(settings.model_name)
     return settings
-
-
-def read_yaml_settings(path: Path) -> dict[str, Any]:
-    """The keys of a settings file; `model` is the same as `model_name`.
-
-    Raises:
-        CulturevalError: The file is not there, or does not hold a mapping.
-    """
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise CulturevalError(f"The settings file {path} cannot be read: {error}") from error
-    if isinstance(content, dict) and isinstance(content.get("model_parameters"), dict):
-        content = content["model_parameters"]
-    if not isinstance(content, dict):
-        raise CulturevalError(f"The settings file {path} must hold keys and values, e.g. `model_name: org/model`.")
-    if "model" in content and "model_name" not in content:
-        content["model_name"] = content.pop("model")
-    return {str(key): value for key, value in content.items()}
-
-
-def read_overrides(environment: Mapping[str, str]) -> dict[str, Any]:
-    """The JSON object of CULTUREVAL_MODEL_SETTINGS, {} where it is not set.
-
-    Raises:
-        CulturevalError: It is not a JSON object.
-    """
-    text = environment.get(OVERRIDES) or "{}"
-    try:
-        values = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise CulturevalError(f"{OVERRIDES} is not JSON: {error}") from error
-    if not isinstance(values, dict):
-        raise CulturevalError(f'{OVERRIDES} must hold a JSON object, e.g. {{"dtype": "bfloat16"}}, not {text!r}.')
-    return values
 
 
 def checked(kind: type[Settings], values: Mapping[str, Any], source: str) -> Settings:
@@ -147,25 +108,17 @@ def checked(kind: type[Settings], values: Mapping[str, Any], source: str) -> Set
     Raises:
         CulturevalError: An unknown key or a bad value, at the top or in the generation parameters.
     """
-    _refuse_unknown(values, list(kind.model_fields), source)
+    refuse_unknown(values, kind.model_fields, source)
     generation = values.get("generation_parameters")
     if isinstance(generation, Mapping):
-        _refuse_unknown(generation, list(GenerationParameters.model_fields), f"generation_parameters of {source}")
+        refuse_unknown(generation, GenerationParameters.model_fields, f"{source}, generation_parameters,")
     try:
         return kind(**values)
     except ValidationError as error:
         reasons = [
             f"{'.'.join(map(str, item['loc']))}: {item['msg']} (given: {item['input']!r})" for item in error.errors()
         ]
-        raise CulturevalError(f"Bad settings in {source}: {'; '.join(reasons)}") from error
-
-
-def _refuse_unknown(values: Mapping[str, Any], known: Sequence[str], source: str) -> None:
-    for key in values:
-        if key not in known:
-            near = difflib.get_close_matches(key, known, n=3)
-            hint = f"Did you mean {' or '.join(near)}?" if near else f"Known keys: {', '.join(sorted(known))}."
-            raise CulturevalError(f"Unknown key {key!r} in {source}. {hint}")
+        raise CulturevalError(f"{source} has bad settings: {'; '.join(reasons)}") from error
 
 
 def is_local(name: str) -> bool:

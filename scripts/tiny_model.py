@@ -114,7 +114,8 @@ def build_tiny_vision_lm(
 
     Args:
         folder: Created if need be.
-        family: llava sees every image as 16 tokens; qwen2_vl as a number that depends on the image's size, with M-RoPE.
+        family: llava sees every image as 16 tokens; qwen2_vl as a number that depends on the image's size, with M-RoPE
+            (its folder holds the tokenizer and the image processor: its whole processor needs torchvision for videos).
         chat_template: Whether the processor carries a chat template.
         seed: Of the weights.
 
@@ -127,13 +128,13 @@ def build_tiny_vision_lm(
     slot = IMAGE if family == "llava" else VISION_START + IMAGE + VISION_END
     tokenizer = train_tokenizer(chat_template=chat_template, image_slot=slot)
     build = {"llava": _llava, "qwen2_vl": _qwen2_vl}[family]
-    config, processor = build(tokenizer)
+    config, readers = build(tokenizer)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = AutoModelForImageTextToText.from_config(config)
     model.generation_config.eos_token_id = tokenizer.eos_token_id
-    model.save_pretrained(folder)
-    processor.save_pretrained(folder)
+    for part in (model, *readers):
+        part.save_pretrained(folder)
     return Path(folder)
 
 
@@ -163,8 +164,8 @@ def _text_config(family: str, tokenizer: "PreTrainedTokenizerFast", **sizes: int
     return AutoConfig.for_model(family, **settings | sizes)
 
 
-def _llava(tokenizer: "PreTrainedTokenizerFast") -> tuple[Any, Any]:
-    from transformers import CLIPImageProcessor, CLIPVisionConfig, LlavaConfig, LlavaProcessor
+def _llava(tokenizer: "PreTrainedTokenizerFast") -> tuple[Any, tuple[Any, ...]]:
+    from transformers import CLIPImageProcessorPil, CLIPVisionConfig, LlavaConfig, LlavaProcessor
 
     vision = CLIPVisionConfig(
         hidden_size=32,
@@ -185,7 +186,7 @@ def _llava(tokenizer: "PreTrainedTokenizerFast") -> tuple[Any, Any]:
         vision_feature_select_strategy="default",
     )
     size = {"height": IMAGE_SIZE, "width": IMAGE_SIZE}
-    images = CLIPImageProcessor(size={"shortest_edge": IMAGE_SIZE}, crop_size=size)
+    images = CLIPImageProcessorPil(size={"shortest_edge": IMAGE_SIZE}, crop_size=size)
     processor = LlavaProcessor(
         image_processor=images,
         tokenizer=tokenizer,
@@ -195,11 +196,11 @@ def _llava(tokenizer: "PreTrainedTokenizerFast") -> tuple[Any, Any]:
         image_token=IMAGE,
         num_additional_image_tokens=1,
     )
-    return config, processor
+    return config, (processor,)
 
 
-def _qwen2_vl(tokenizer: "PreTrainedTokenizerFast") -> tuple[Any, Any]:
-    from transformers import Qwen2VLConfig, Qwen2VLImageProcessor, Qwen2VLProcessor
+def _qwen2_vl(tokenizer: "PreTrainedTokenizerFast") -> tuple[Any, tuple[Any, ...]]:
+    from transformers import Qwen2VLConfig, Qwen2VLImageProcessorPil
 
     text = _text_config("qwen2", tokenizer).to_dict()
     text |= {"model_type": "qwen2_vl_text", "rope_parameters": {"rope_type": "default", "mrope_section": [2, 3, 3]}}
@@ -219,11 +220,5 @@ def _qwen2_vl(tokenizer: "PreTrainedTokenizerFast") -> tuple[Any, Any]:
         vision_start_token_id=tokenizer.convert_tokens_to_ids(VISION_START),
         vision_end_token_id=tokenizer.convert_tokens_to_ids(VISION_END),
     )
-    tokenizer.image_token = IMAGE
-    images = Qwen2VLImageProcessor(
-        patch_size=PATCH_SIZE, size={"shortest_edge": 16 * PATCH_SIZE**2, "longest_edge": 256 * PATCH_SIZE**2}
-    )
-    processor = Qwen2VLProcessor(
-        image_processor=images, tokenizer=tokenizer, chat_template=tokenizer.chat_template, video_processor=None
-    )
-    return config, processor
+    size = {"shortest_edge": 16 * PATCH_SIZE**2, "longest_edge": 256 * PATCH_SIZE**2}
+    return config, (tokenizer, Qwen2VLImageProcessorPil(patch_size=PATCH_SIZE, size=size))

@@ -1,0 +1,176 @@
+"""Packed scoring gives the scores of plain forward passes, whatever the model, the choices and the batch."""
+
+import logging
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tiny_models import picture, plain_scores, text_model, vision_model, vision_processor
+
+from cultureval.models.packed_scoring import ChoiceScorer, ScoringRequest, score_choices
+from cultureval.models.token_tree import build_tree
+
+TEXT = ("llama", "qwen2", "gemma3")
+VISION = ("llava", "qwen2_vl")
+TOLERANCE = 1e-4
+
+token = st.integers(9, 300)
+# Few different tokens, so that choices share beginnings, repeat each other, and may be empty.
+choice = st.lists(st.integers(9, 14) | token, max_size=9)
+
+
+COUNTS = (1, 2, 5, 100)
+
+
+def choices_of(count):
+    return st.lists(choice, min_size=count, max_size=count)
+
+
+def agree(scores, expected):
+    assert [score.logprob for score in scores] == pytest.approx([total for total, _ in expected], abs=TOLERANCE)
+    assert [score.is_greedy for score in scores] == [greedy for _, greedy in expected]
+
+
+def greedy_choice(model, prompt, length=3):
+    return model.generate(torch.tensor([prompt]), max_new_tokens=length, do_sample=False)[0, len(prompt) :].tolist()
+
+
+@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize("family", TEXT)
+@settings(max_examples=10, deadline=None)
+@given(data=st.data())
+def test_a_batch_of_text_prompts_scores_as_plain_passes_do(family, count, data):
+    model = text_model(family)
+    prompts = data.draw(st.lists(st.lists(token, min_size=1, max_size=40), min_size=1, max_size=3))
+    choices = [data.draw(choices_of(count)) for _ in prompts]
+    choices[0][0] = greedy_choice(model, prompts[0])
+    scorer = ChoiceScorer(model, token_budget=data.draw(st.sampled_from([40, 2000])))
+    requests = [ScoringRequest(*pair) for pair in zip(prompts, choices, strict=True)]
+    for batch in scorer.batches(requests):
+        for index, scores in zip(batch, scorer.score([requests[index] for index in batch]), strict=True):
+            agree(scores, plain_scores(model, prompts[index], choices[index]))
+    assert set(scorer.routes.values()) <= {"packed"}
+
+
+@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize("family", VISION)
+@settings(max_examples=6, deadline=None)
+@given(data=st.data())
+def test_choices_behind_images_score_as_plain_passes_do(family, count, data):
+    model, processor = vision_model(family), vision_processor(family)
+    sizes = data.draw(st.lists(st.tuples(st.integers(20, 90), st.integers(20, 90)), min_size=1, max_size=2))
+    parts = [{"type": "image"}] * len(sizes) + [{"type": "text", "text": "وش فيه بالصورة؟"}]
+    text = processor.apply_chat_template([{"role": "user", "content": parts}], add_generation_prompt=True)
+    inputs = dict(processor(text=[text], images=[[picture(*size) for size in sizes]], return_tensors="pt"))
+    prompt = inputs.pop("input_ids")[0].tolist()
+    del inputs["attention_mask"]
+    choices = data.draw(choices_of(count))
+    budget = data.draw(st.sampled_from([40, 2000]))
+    scorer = ChoiceScorer(model, token_budget=budget)
+    (scores,) = scorer.score([ScoringRequest(prompt, choices, vision=inputs)])
+    agree(scores, plain_scores(model, prompt, choices, **inputs))
+    assert set(scorer.routes.values()) <= {"packed"}
+
+
+@pytest.mark.parametrize("family", VISION)
+def test_a_vision_model_scores_text_after_images(family):
+    model, processor = vision_model(family), vision_processor(family)
+    text = processor.apply_chat_template([{"role": "user", "content": [{"type": "image"}]}], add_generation_prompt=True)
+    inputs = dict(processor(text=[text], images=[[picture(64, 40)]], return_tensors="pt"))
+    prompt, choices = inputs.pop("input_ids")[0].tolist(), [[9, 10, 11], [12]]
+    del inputs["attention_mask"]
+    score_choices(model, prompt, choices, vision=inputs)
+    agree(score_choices(model, [0, 20, 30, 40], choices), plain_scores(model, [0, 20, 30, 40], choices))
+
+
+@pytest.mark.parametrize("family", TEXT)
+@pytest.mark.parametrize("route", ["cached", "plain"])
+def test_the_other_routes_score_the_same(family, route):
+    model, prompt = text_model(family), list(range(20, 50))
+    choices = [[9, 10, 11, 12], [13], [], [9, 10, 30, 31, 32, 33, 34, 35, 36, 37]]
+    scorer = ChoiceScorer(model, token_budget=30)
+    scorer.routes = {False: route}
+    agree(scorer.score([ScoringRequest(prompt, choices)])[0], plain_scores(model, prompt, choices))
+
+
+def test_the_log_probability_of_ending_is_that_of_any_end_token_behind_the_choice():
+    model, prompt, choices = text_model("llama"), [0, 20, 21], [[9], [9, 10, 11], []]
+    scores = score_choices(model, prompt, choices, end_ids=[1, 2])
+    for score, tokens in zip(scores, choices, strict=True):
+        last = model(torch.tensor([[*prompt, *tokens]])).logits[0, -1].log_softmax(-1)
+        assert score.end_logprob == pytest.approx(last[[1, 2]].logsumexp(0).item(), abs=TOLERANCE)
+    assert score_choices(model, prompt, choices)[0].end_logprob is None
+
+
+class RefusesMasks(torch.nn.Module):
+    """Attention that takes every custom mask for a causal one, as fused kernels without mask support do."""
+
+    def __init__(self, forward):
+        super().__init__()
+        self.plain = forward
+
+    def forward(self, *args, attention_mask=None, **kwargs):
+        return self.plain(*args, attention_mask=None, **kwargs)
+
+
+def test_a_model_that_ignores_masks_is_found_out_and_scored_by_cached_prefixes(monkeypatch, caplog):
+    model, prompt = text_model("llama"), list(range(20, 40))
+    choices = [[9, 10, 11, 12, 13], [14, 15, 16, 17, 18], [9, 15, 11, 17, 13]]
+    expected = plain_scores(model, prompt, choices)
+    monkeypatch.setattr(model, "forward", RefusesMasks(model.forward).forward)
+    monkeypatch.setattr(type(model), "forward", type(model).forward)  # the signature stays the model's own
+    with caplog.at_level(logging.WARNING):
+        scorer = ChoiceScorer(model)
+        agree(scorer.score([ScoringRequest(prompt, choices)])[0], expected)
+    assert scorer.routes == {False: "cached"}
+    assert "packed scoring is off" in caplog.text
+
+
+def test_the_vocabulary_head_sees_only_the_rows_that_predict_a_choice():
+    model, seen = text_model("llama"), []
+    hook = model.lm_head.register_forward_hook(lambda _, args, __: seen.append(args[0].shape[1]))
+    scorer = ChoiceScorer(model, token_budget=4000)
+    scorer.routes = {False: "packed"}
+    prompts = [ScoringRequest(list(range(20, 60)), [[9], [10], [11]])] * 3
+    scorer.score(prompts)
+    letters, seen[:] = list(seen), []
+    scorer.score([ScoringRequest(list(range(20, 60)), [[9, 10, 11], [9, 10, 12], [13]])])
+    hook.remove()
+    assert letters == [3]  # one pass, one row a prompt
+    assert seen == [1, 2]  # the prompt's last row; the shared beginning 9 10 stands once
+
+
+def test_choices_beyond_the_budget_reuse_the_prompts_keys_and_values():
+    model, seen = text_model("llama"), []
+    hook = model.model.embed_tokens.register_forward_hook(lambda _, args, __: seen.append(tuple(args[0].shape)))
+    scorer = ChoiceScorer(model, token_budget=50)
+    scorer.routes = {False: "packed"}
+    choices = [[9, 10 + index, 11] for index in range(40)]
+    scores = scorer.score([ScoringRequest(list(range(20, 60)), choices)])[0]
+    hook.remove()
+    agree(scores, plain_scores(model, list(range(20, 60)), choices))
+    assert seen[0] == (1, 40)
+    assert len(seen) > 2
+    assert all(width <= 50 for _, width in seen[1:])
+
+
+@given(st.lists(choice, min_size=1, max_size=30), st.booleans())
+def test_a_tree_spells_every_choice_and_feeds_no_last_token(choices, ending):
+    tree = build_tree(choices, ending)
+    spelled = [[] for _ in choices]
+    for row, fed, index in tree.reads:
+        path = []
+        while row != -1:
+            path.insert(0, tree.tokens[row])
+            row = tree.parents[row]
+        assert path == spelled[index]
+        spelled[index].append(fed)
+    assert spelled == choices
+    beginnings = {tuple(choice[:end]) for choice in choices for end in range(1, len(choice) + ending)}
+    assert len(tree) == len(beginnings)
+
+
+def test_an_empty_prompt_is_refused():
+    with pytest.raises(ValueError, match="at least one token"):
+        score_choices(text_model("llama"), [], [[9]])
