@@ -318,7 +318,8 @@ class OpenAIModel(LightevalModel):
         return self._score([server_scoring.Prompt(doc, doc.query, None, [[start]], [ids]) for doc, ids in texts])
 
     def _score(self, prompts: list[server_scoring.Prompt]) -> list[ModelResponse]:
-        scorer = server_scoring.Scorer(self.config, self._identity, self._renderer.knows_thinking)
+        thinking = self._renderer.knows_thinking
+        scorer = server_scoring.Scorer(self.config, self._identity, self.add_special_tokens, thinking)
         questions: dict[str, Question] = {}
         keys_of_prompts = []
         for prompt in prompts:

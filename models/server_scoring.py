@@ -2,7 +2,7 @@
 
 Text: prompt and choice are sent as token ids, tokenised here exactly as LightEval does, so nothing is left to the
 server's own tokenisation. Images: the choice is the beginning of the assistant's message, and the token ids that the
-server reports must end with the choice's. Choices of one token each need one request: that for the next token.
+server reports must end with the choice's. Choices that differ in one token need one request: for the next token.
 """
 
 import asyncio
@@ -46,29 +46,40 @@ class Prompt:
     truncated: int = 0
 
     def has_labels_only(self) -> bool:
-        """Whether every choice is one token behind the same prompt, which the server's own next token then is."""
-        one_token = all(len(choice) == 1 for choice in self.choices)
-        return one_token and len(set(map(tuple, self.contexts))) == 1 and not self._white_space_moved()
+        """Whether the choices differ in their last token only, so that one request for the next token scores all.
 
-    def _white_space_moved(self) -> bool:
-        # LightEval moves a prompt's last spaces into the choices; the messages of a chat cannot follow.
-        return self.messages is not None and self.text != self.text.rstrip()
+        That holds for letters, also where LightEval has moved the white space behind a chat's prompt into the choices.
+        """
+        beginnings = {(*context, *choice[:-1]) for context, choice in zip(self.contexts, self.choices, strict=True)}
+        if len(beginnings) != 1 or not all(self.choices):
+            return False
+        # What the messages of a chat end with cannot be changed: only moved white space can be a common beginning.
+        return self.messages is None or bool(self.common_beginning) == (self.text != self.text.rstrip())
+
+    @property
+    def common_beginning(self) -> list[int]:
+        """The tokens in front of the label."""
+        return self.choices[0][:-1]
 
 
 class Scorer:
     """Makes the questions that score a prompt's choices. An answer is `{"logprobs", "greedy", "tokens"}`, lists."""
 
-    def __init__(self, config: ModelConfig, identity: dict[str, Any], knows_thinking: bool) -> None:
+    def __init__(
+        self, config: ModelConfig, identity: dict[str, Any], add_special_tokens: bool, knows_thinking: bool
+    ) -> None:
         """Prepare scoring.
 
         Args:
             config: The model's settings.
             identity: What tells the model apart in the journal.
+            add_special_tokens: Whether the server puts BOS before a chat.
             knows_thinking: Whether the chat template can be told not to open a thought before the choice.
         """
         self._config = config
         self._identity = identity
-        self._chat_body = {"chat_template_kwargs": {"enable_thinking": False}} if knows_thinking else {}
+        self._chat_body = {"add_special_tokens": add_special_tokens}
+        self._chat_body |= {"chat_template_kwargs": {"enable_thinking": False}} if knows_thinking else {}
         self._labels_are_exact: bool | None = None
 
     def questions(self, prompt: Prompt) -> dict[str, Question]:
@@ -82,7 +93,7 @@ class Scorer:
             kind="log-likelihood",
             identity=self._identity,
             prompt=prompt.messages or prompt.contexts[group[0]],
-            images=[config.image_format, config.image_max_side] if prompt.messages else None,
+            images=[config.image_format, config.image_max_side, self._chat_body] if prompt.messages else None,
             choices=[prompt.choices[index] for index in group],
         )
 
@@ -110,33 +121,39 @@ class Scorer:
         return difference <= self._config.parity_tolerance
 
     async def _next_token(self, client: OpenAIClient, prompt: Prompt) -> Answer | None:
-        """Score one-token choices with one request; None where the server does not report one of them."""
-        wanted = [choice[0] for choice in prompt.choices]
+        """Score labels with one request; None where the server does not report one of them."""
+        wanted = [choice[-1] for choice in prompt.choices]
         body = self._body(prompt, logprob_token_ids=sorted(set(wanted)), return_tokens_as_token_ids=True)
+        body |= {"prompt_logprobs": 0, "return_token_ids": True} if prompt.common_beginning else {}
         common = {"model": self._config.model, "max_tokens": 1, "temperature": 0, "extra_body": body}
         if prompt.messages is None:
-            request = {**common, "prompt": prompt.contexts[0], "logprobs": _MOST_LOGPROBS}
+            tokens = prompt.contexts[0] + prompt.common_beginning
+            request = {**common, "prompt": tokens, "logprobs": _MOST_LOGPROBS}
             response = await client.send(lambda server: server.completions.create(**request))
-            first = _first_of_completion(response)
+            first, holder = _first_of_completion(response), response.choices[0]
         else:
             request = {**common, "messages": self._messages(prompt), "logprobs": True, "top_logprobs": _MOST_LOGPROBS}
             response = await client.send(lambda server: server.chat.completions.create(**request))
-            first = _first_of_chat(response)
-        if first is None:
+            first, holder = _first_of_chat(response), response
+            tokens = _prompt_tokens(response) if prompt.common_beginning else []
+        names = [f"token_id:{token}" for token in wanted]
+        if first is None or not all(name in first[1] for name in names):
             return None
         sampled, scores = first
-        names = [f"token_id:{token}" for token in wanted]
-        if not all(name in scores for name in names):
-            return None
+        before = {"logprobs": 0.0, "greedy": True}
+        if prompt.common_beginning:
+            before = _sum_of_tail(_prompt_logprobs(holder), tokens, prompt.common_beginning)
         return {
-            "logprobs": [scores[name] for name in names],
-            "greedy": [name == sampled for name in names],
-            "tokens": [1] * len(names),
+            "logprobs": [before["logprobs"] + scores[name] for name in names],
+            "greedy": [before["greedy"] and name == sampled for name in names],
+            "tokens": [len(choice) for choice in prompt.choices],
         }
 
     async def _choice(self, client: OpenAIClient, prompt: Prompt, index: int) -> Answer:
         """Score one choice from the log-probabilities of the last tokens of prompt + choice."""
         choice = prompt.choices[index]
+        if not choice:
+            return {"logprobs": 0.0, "greedy": True, "tokens": 0}
         body = self._body(prompt, prompt_logprobs=0)
         common = {"model": self._config.model, "max_tokens": 1, "temperature": 0}
         if prompt.messages is None:

@@ -256,13 +256,14 @@ def expected_logprobs(model, query, choices):
     ]
 
 
-CHOICES = [[" الرباط", " فاس والدار", " x"], [" A", "B", "C"]]
+CHOICES = [[" الرباط", " فاس والدار", " x"], ["A", "B", "C"], [" A", "B", ""]]
 
 
 def test_log_likelihoods_are_those_of_the_choice_tokens(load, tokenizer_folder):
     with FaultyServer() as server:
         model = load(server, tokenizer=tokenizer_folder)
-        docs = [doc for choices in CHOICES for doc in docs_of(["ما هي العاصمة؟ ", "答案"], choices=choices)]
+        assert [len(ids) for ids in model.tok_encode_pair("س\n", CHOICES[1], pairwise=True)[1]] == [2, 2, 2]
+        docs = [doc for choices in CHOICES for doc in docs_of(["ما هي العاصمة؟ ", "答案", "س\n"], choices=choices)]
         responses = model.loglikelihood(docs)
         for doc, response in zip(docs, responses, strict=True):
             assert response.logprobs == pytest.approx(expected_logprobs(model, doc.query, doc.choices))
@@ -283,11 +284,11 @@ def test_labels_are_read_from_the_next_token_only_where_that_is_exact(load, toke
     features |= {"prompt_logprobs", "labels"} if "other_labels" in features else set()
     with FaultyServer(features=features) as server:
         model = load(server, tokenizer=tokenizer_folder)
-        docs = docs_of([f"السؤال {i}" for i in range(20)], choices=["A", "B", "C"])
+        docs = docs_of([f"السؤال {i}" + "\n" * (i % 2) for i in range(20)], choices=["A", "B", "C"])
         for doc, response in zip(docs, model.loglikelihood(docs), strict=True):
             assert response.logprobs == pytest.approx(expected_logprobs(model, doc.query, doc.choices))
-        scored_choices = sum("prompt_logprobs" in request for request in server.requests)
-        assert scored_choices == 1 if features == {"prompt_logprobs", "labels"} else scored_choices >= 60
+        by_choice = [request for request in server.requests if not request.get("logprobs")]
+        assert len(by_choice) == 1 if features == {"prompt_logprobs", "labels"} else len(by_choice) >= 60
 
 
 def test_a_server_without_prompt_log_probabilities_is_told_apart(load, tokenizer_folder, tmp_path):
