@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+BERTSCORE_SETS = {"bertscore", "fannorflop"}
+
 
 def evaluate(
     model: Annotated[
@@ -142,7 +144,7 @@ def check_instruments(tasks: list[str]) -> None:
     from cultureval.tasks.catalogue import all_tasks
 
     metric_sets = {all_tasks()[name.partition("|")[0]].metric_set for name in tasks}
-    if metric_sets & {"bertscore", "fannorflop"}:
+    if metric_sets & BERTSCORE_SETS:
         from cultureval.metrics.semantic import bertscore_model, check_bertscore_model
 
         check_bertscore_model(bertscore_model())
@@ -182,11 +184,21 @@ def signatures(pipeline: "Pipeline") -> list[str]:
             form=",".join(sorted({report["form"] for report in members})),
             rows_hash=combined_hash(report["fingerprint"] for report in members),
             prompt=",".join(sorted({report["prompt"] for report in members})),
+            scorer=scorer_of(group.partition("/")[0]),
             **backend,
             **installed_versions(),
         )
         for group, members in reports.items()
     )
+
+
+def scorer_of(group: str) -> str | None:
+    """The model that scores a group's answers; None where scores need no model."""
+    from cultureval.metrics.semantic import bertscore_model
+    from cultureval.tasks.catalogue import all_tasks, groups
+
+    scored = all_tasks()[groups()[group][0]].metric_set in BERTSCORE_SETS
+    return f"BERTScore({bertscore_model()},last layer,no idf,no rescaling)" if scored else None
 
 
 def _set_environment(values: dict[str, str | None]) -> None:

@@ -1,0 +1,132 @@
+"""`cultureval eval` as people type it: shipped samples, a tiny model, no network."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from conftest import details_of, results_of
+
+from cultureval.tasks.catalogue import all_tasks, groups
+
+ROW = {"Question": "ما عاصمة الأردن؟", "A": "عمّان", "B": "إربد", "C": "العقبة", "Answer": "أ", "Category": "Ethics"}
+
+
+@pytest.mark.parametrize("form", ["auto", "original"])
+def test_the_whole_suite_runs_offline_and_writes_lightevals_files(cultureval, tiny_lm, tmp_path, form):
+    run = cultureval(
+        "eval", tiny_lm, "qimma", "--data", "samples", "--form", form, "--output-dir", "out", "--device", "cpu"
+    )
+    assert run.returncode == 0, run.stderr
+    results, details = results_of(tmp_path / "out"), details_of(tmp_path / "out")
+    assert set(details) == {f"{name}|0" for name in all_tasks()}
+    scores = results["results"]
+    for name, task in all_tasks().items():
+        assert {*task.metrics, *(f"{metric}_stderr" for metric in task.metrics)} == set(scores[f"{name}|0"])
+        means = {metric: np.mean([row["metric"][metric] for row in details[f"{name}|0"]]) for metric in task.metrics}
+        assert means == pytest.approx({metric: scores[f"{name}|0"][metric] for metric in task.metrics})
+        report = results["config_tasks"][f"{name}|0"]["rows_report"]
+        assert report["rows"] == len(details[f"{name}|0"]) >= 2
+        assert form == "auto" or report["form"] == "original"
+    for group, members in groups("qimma").items():
+        if len(members) > 1:  # the macro average of QIMMA
+            metric = all_tasks()[members[0]].metrics[0]
+            mean = np.mean([scores[f"{name}|0"][metric] for name in members])
+            assert scores[f"{group}:_average|0"][metric] == pytest.approx(mean)
+    assert not any(math.isnan(value) for values in scores.values() for value in values.values())
+    assert "Signatures:" in run.stdout
+    assert "task:qimma_fannorflop/0-shot/v0|" in run.stdout
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"results", "details"}
+
+
+def write_aratrust(root, rows):
+    folder = root / "asas-ai" / "AraTrust"
+    folder.mkdir(parents=True)
+    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    (folder / "test.jsonl").write_text(text, encoding="utf-8")
+
+
+def test_a_broken_row_ends_the_run_with_one_sentence_or_is_listed_in_the_results(cultureval, tiny_lm, tmp_path):
+    write_aratrust(tmp_path / "root", [ROW, ROW | {"Question": "سؤال؟", "C": "إربد"}, ROW | {"Question": "ثالث؟"}])
+    command = ("eval", tiny_lm, "qimma_aratrust", "--data", "root", "--output-dir", "out", "--device", "cpu")
+    stopped = cultureval(*command)
+    assert stopped.returncode == 2
+    assert "Traceback" not in stopped.stderr
+    last = stopped.stderr.strip().splitlines()[-1]
+    assert "asas-ai/AraTrust, subset 'AraTrust' (qimma_aratrust), row 1 of test.jsonl: column 'A, B, C'" in last
+    assert not (tmp_path / "out").exists()
+    skipped = cultureval(*command, "--bad-rows", "skip")
+    assert skipped.returncode == 0, skipped.stderr
+    report = results_of(tmp_path / "out")["config_tasks"]["qimma_aratrust|0"]["rows_report"]
+    assert (report["rows"], [row["row"] for row in report["skipped_rows"]]) == (2, [1])
+    assert "1 broken rows skipped" in skipped.stdout
+
+
+def test_few_shot_examples_stand_before_the_question(cultureval, tiny_lm, tmp_path):
+    name = "qimma_arabicmmlu:Biology (High School)"
+    run = cultureval("eval", tiny_lm, f"{name}|2", "--data", "samples", "--form", "original", "--output-dir", "out")
+    if "has no few-shot examples" in run.stderr:
+        pytest.fail("the samples have no examples for this subject")
+    assert run.returncode == 0, run.stderr
+    (row,) = details_of(tmp_path / "out")[f"{name}|2"][:1]
+    doc = row["doc"]
+    assert len(doc["fewshot_samples"]) == 2
+    assert all(example["query"] != doc["query"] for example in doc["fewshot_samples"])
+    without = cultureval("eval", tiny_lm, "qimma_aradice:Egypt|2", "--data", "samples", "--form", "original")
+    assert without.returncode == 2
+    assert "has no few-shot examples; run it zero-shot" in without.stderr
+
+
+def test_a_group_of_which_the_data_root_holds_a_part(cultureval, tiny_lm, tmp_path):
+    folder = tmp_path / "root" / "MBZUAI" / "ArabicMMLU"
+    folder.mkdir(parents=True)
+    table = "Subject,Level,Question,Context,Answer Key,Option 1,Option 2,is_few_shot\n"
+    table += "".join(f"Driving Test,,سؤال {number}؟,,A,نعم,لا,0\n" for number in range(3))
+    (folder / "ArabicMMLU.csv").write_text(table, encoding="utf-8")
+    run = cultureval("eval", tiny_lm, "qimma_arabicmmlu", "--data", "root", "--output-dir", "out", "--limit", 2)
+    assert run.returncode == 0, run.stderr
+    assert "39 of 40 tasks have no data" in run.stderr
+    assert "Not whole, so not comparable: qimma_arabicmmlu" in run.stdout
+    assert {name: len(rows) for name, rows in details_of(tmp_path / "out").items()} == {
+        "qimma_arabicmmlu:Driving Test|0": 2
+    }
+    named = cultureval("eval", tiny_lm, "qimma_arabicmmlu:Law (Professional)", "--data", "root")
+    assert named.returncode == 2
+    assert "no data" in named.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        (("eval", "{model}", "qimma_aratrus", "--data", "samples"), "Did you mean qimma_aratrust"),
+        (("eval", "{model}", "qimma_aratrust"), "cultureval mirror qimma --to DIR"),
+        (("eval", "{model}", "qimma_aratrust", "--data", "nowhere"), "is not a folder"),
+        (("eval", "/no/such/model", "qimma_aratrust", "--data", "samples"), "/no/such/model"),
+        (("eval", "no.yaml", "qimma_aratrust", "--data", "samples"), "no.yaml"),
+        (("eval", "{model}", "qimma_aratrust", "--data", "samples", "--dtype", "float12"), "float12"),
+        (("tasks", "--suite", "quimma"), "qimma"),
+        (("mirror", "qimmma", "--to", "x"), "qimma"),
+    ],
+)
+def test_bad_input_ends_with_one_clear_sentence(cultureval, tiny_lm, command, sentence):
+    run = cultureval(*(part.format(model=tiny_lm) for part in command))
+    assert run.returncode == 2
+    assert sentence in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_a_missing_scorer_stops_before_the_model_runs(cultureval, tiny_lm):
+    command = ("eval", tiny_lm, "qimma_arablegalqa", "--data", "samples")
+    run = cultureval(*command, CULTUREVAL_BERTSCORE_MODEL="/no/such/bert")
+    assert run.returncode == 2
+    assert "CULTUREVAL_BERTSCORE_MODEL" in run.stderr
+    assert "Generating" not in run.stderr
+
+
+def test_doctor_says_what_is_missing_and_what_it_costs(cultureval):
+    run = cultureval("doctor", CULTUREVAL_DATA="samples")
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "ok       lighteval 0.13.0" in run.stdout
+    assert "holds 107 of 107 tasks" in run.stdout
+    assert "missing  hub" in run.stdout
+    assert "cultureval mirror" in run.stdout
