@@ -1,11 +1,9 @@
-"""What the tests of the real command line share: tiny models, a runner with the network cut, and readers of results."""
+"""What the tests of the real command line share: tiny models, and a runner with the network cut."""
 
-import json
 import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -44,20 +42,3 @@ def cultureval(tmp_path, tiny_bert, no_network):
         return subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=600)
 
     return run
-
-
-def results_of(folder: Path) -> dict:
-    """The one results file below an output folder."""
-    (file,) = folder.glob("results/**/results_*.json")
-    return json.loads(file.read_text(encoding="utf-8"))
-
-
-def details_of(folder: Path) -> dict[str, list[dict]]:
-    """Rows of each task's details file: `doc`, `model_response` and `metric`, in LightEval's order."""
-    import pyarrow.parquet
-
-    files = folder.glob("details/**/details_*.parquet")
-    return {
-        file.name.removeprefix("details_").rpartition("_")[0]: pyarrow.parquet.read_table(file).to_pylist()
-        for file in files
-    }

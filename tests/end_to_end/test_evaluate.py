@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from conftest import details_of, results_of
+from result_files import details_of, results_of
 
 from cultureval.tasks.catalogue import all_tasks, groups
 

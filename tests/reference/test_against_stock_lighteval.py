@@ -1,0 +1,100 @@
+"""Our scores against stock LightEval's: its own command lines, backend and metrics, on the same model and rows.
+
+The model is a tiny one in float32, so that the log-probabilities of the two backends agree to 1e-4.
+"""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from result_files import details_of, results_of
+
+from cultureval.scripts.tiny_model import build_tiny_causal_lm
+
+# Our tasks with stock LightEval's metrics beside ours, under names of their own.
+BOTH_METRICS = """
+import numpy as np
+from lighteval.metrics.dynamic_metrics import LogLikelihoodAccMetric, NormalizedMultiChoiceProbMetric
+from lighteval.metrics.metrics_sample import LoglikelihoodAcc
+from lighteval.metrics.normalizations import LogProbCharNorm
+from cultureval.tasks import TASKS_TABLE as OURS
+
+def stock(metric, name):
+    metric.metric_name = name
+    return metric
+
+TASKS_TABLE = [config for config in OURS if config.name.startswith(("qimma_arabicmmlu", "qimma_aratrust"))]
+for config in TASKS_TABLE:
+    config.metrics = (*config.metrics,
+        stock(LogLikelihoodAccMetric(LogProbCharNorm()), "stock_acc_norm"),
+        stock(LogLikelihoodAccMetric(), "stock_acc"))
+"""
+ANSWER_404 = """
+import requests
+stock_get = requests.get
+def get(url, *args, **kwargs):
+    answer = requests.Response()
+    answer.status_code = 404
+    return answer if url.endswith("tinyBenchmarks.pkl") else stock_get(url, *args, **kwargs)
+requests.get = get
+"""
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("stock")
+    build_tiny_causal_lm(folder / "tiny-llama")
+    (folder / "both_metrics.py").write_text(BOTH_METRICS, encoding="utf-8")
+    (folder / "start").mkdir()
+    (folder / "start" / "sitecustomize.py").write_text(ANSWER_404, encoding="utf-8")
+    return folder
+
+
+def lighteval(bench, *args, **environment):
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "CULTUREVAL_"))}
+    own = {"HF_HOME": str(bench / "hf"), "CULTUREVAL_CACHE": str(bench / "cache"), "HF_HUB_OFFLINE": "1"}
+    own |= {"PYTHONPATH": str(bench / "start"), "CULTUREVAL_DATA": "samples"} | environment
+    command = [sys.executable, "-m", "lighteval", *args]
+    run = subprocess.run(command, cwd=bench, env=kept | own, capture_output=True, text=True, timeout=600)
+    assert run.returncode == 0, run.stderr[-3000:]
+    return run
+
+
+def test_accuracy_equals_stock_metrics_and_backend_sample_by_sample(bench):
+    """The stock command lines of both launchers, run on the original ArabicMMLU samples (five options among them)."""
+    data = {"CULTUREVAL_FORM": "original"}
+    tasks = ("qimma_arabicmmlu", "--custom-tasks", "both_metrics.py", "--save-details", "--output-dir")
+    model = f"model_name={bench / 'tiny-llama'},dtype=float32,batch_size=4"
+    lighteval(bench, "accelerate", model, *tasks, "stock", **data)
+    model_file = Path(__file__).parents[2] / "models" / "hf.py"
+    lighteval(bench, "custom", str(bench / "tiny-llama"), str(model_file), *tasks, "ours", **data)
+    stock, ours = details_of(bench / "stock"), details_of(bench / "ours")
+    assert len(stock) == len(ours) == 40
+    labels = set()
+    for task in stock:
+        for left, right in zip(stock[task], ours[task], strict=True):
+            assert left["doc"]["query"] == right["doc"]["query"]
+            assert right["model_response"]["logprobs"] == pytest.approx(left["model_response"]["logprobs"], abs=1e-4)
+            assert left["metric"] == right["metric"]
+            for row in (left, right):
+                assert row["metric"]["acc_norm"] == row["metric"]["stock_acc_norm"]
+                assert row["metric"]["acc"] == row["metric"]["stock_acc"]
+            labels.update(left["doc"]["choices"])
+    assert "هـ" in labels
+    average = "qimma_arabicmmlu:_average|0"
+    scores = [results_of(bench / side)["results"][average] for side in ("stock", "ours")]
+    assert scores[0]["acc_norm"] == scores[1]["acc_norm"] == pytest.approx(scores[0]["stock_acc_norm"])
+
+
+def test_stock_command_lines_of_the_documentation(bench):
+    """`lighteval accelerate` and `lighteval custom` with --custom-tasks cultureval.tasks, as README has them."""
+    model_file = Path(__file__).parents[2] / "models" / "hf.py"
+    end = ("--custom-tasks", "cultureval.tasks", "--output-dir")
+    model = f"model_name={bench / 'tiny-llama'},batch_size=8"
+    one = lighteval(bench, "accelerate", model, "qimma_arabicmmlu", *end, "a")
+    two = lighteval(bench, "custom", str(bench / "tiny-llama"), str(model_file), "qimma_aratrust", *end, "b")
+    assert "qimma_arabicmmlu:_average" in one.stdout
+    assert "qimma_aratrust" in two.stdout
+    report = results_of(bench / "b")["config_tasks"]["qimma_aratrust|0"]["rows_report"]
+    assert (report["form"], report["source"]) == ("curated", "qimma/MCQ_AraTrust")

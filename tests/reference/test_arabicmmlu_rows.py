@@ -1,0 +1,49 @@
+"""Real rows: part of ArabicMMLU in its original columns, scored through the real command line.
+
+Skipped where the rows are not at hand; they are third-party data and no part of this repository.
+"""
+
+import csv
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from result_files import details_of, results_of
+
+from cultureval.scripts.tiny_model import build_tiny_causal_lm
+from cultureval.tasks.qimma import arabicmmlu_subset
+
+ROOT = Path(__file__).parents[2]
+TABLE = ROOT.parent / "shared" / "data" / "arabicmmlu" / "ArabicMMLUs.csv"
+pytestmark = pytest.mark.skipif(not TABLE.is_file(), reason="real ArabicMMLU rows are not part of the repository")
+
+
+def has_duplicated_options(row):
+    options = [row[f"Option {number}"].strip() for number in range(1, 6) if row[f"Option {number}"].strip()]
+    return len(set(options)) < len(options)
+
+
+def test_every_subject_is_scored_and_counted(tmp_path):
+    folder = tmp_path / "root" / "MBZUAI" / "ArabicMMLU"
+    folder.mkdir(parents=True)
+    (folder / TABLE.name).symlink_to(TABLE)
+    with TABLE.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 2506
+    evaluated = [row for row in rows if row["is_few_shot"] == "0"]
+    sound = Counter(arabicmmlu_subset(row) for row in evaluated if not has_duplicated_options(row))
+    broken = Counter(arabicmmlu_subset(row) for row in evaluated if has_duplicated_options(row))
+    model = build_tiny_causal_lm(tmp_path / "tiny-llama")
+    command = [sys.executable, "-m", "cultureval.scripts.main", "eval", str(model), "qimma_arabicmmlu"]
+    command += ["--data", "root", "--bad-rows", "skip", "--output-dir", "out", "--device", "cpu"]
+    own = {"CULTUREVAL_CACHE": str(tmp_path / "cache"), "HF_HOME": str(tmp_path / "hf"), "HF_HUB_OFFLINE": "1"}
+    run = subprocess.run(command, cwd=tmp_path, env=os.environ | own, capture_output=True, text=True, timeout=900)
+    assert run.returncode == 0, run.stderr[-3000:]
+    scored = {name: len(rows) for name, rows in details_of(tmp_path / "out").items()}
+    assert scored == {f"qimma_arabicmmlu:{subject}|0": count for subject, count in sound.items()}
+    reports = {name: task["rows_report"] for name, task in results_of(tmp_path / "out")["config_tasks"].items()}
+    skipped = {name: len(report["skipped_rows"]) for name, report in reports.items() if report["skipped_rows"]}
+    assert skipped == {f"qimma_arabicmmlu:{subject}|0": count for subject, count in broken.items()}
