@@ -6,6 +6,7 @@ The model is a tiny one in float32, so that the log-probabilities of the two bac
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from result_files import details_of, results_of
