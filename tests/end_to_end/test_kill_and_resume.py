@@ -1,0 +1,142 @@
+"""A run that is killed at any moment goes on where it was: nothing is lost, nothing is asked twice without need."""
+
+import json
+import multiprocessing
+import os
+import random
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+from faulty_server import MODEL, FaultyServer, answer_text
+
+from cultureval.scripts.tiny_model import build_tiny_causal_lm, train_tokenizer
+
+KILLS = 10
+CONCURRENCY = 4
+# Children are forked from a process that has imported the models already and runs nothing else.
+processes = multiprocessing.get_context("forkserver")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def preloaded():
+    processes.set_forkserver_preload(["cultureval.models.openai_api", "cultureval.models.hf"])
+
+
+def run(model_class, model, method, docs, folder, result):
+    """In a process of its own: answer the docs and write the responses down."""
+    os.environ["CULTUREVAL_JOURNAL"] = str(Path(folder) / "journal")
+    os.environ["CULTUREVAL_CACHE"] = str(Path(folder) / "cache")
+    import torch
+    from lighteval.models.custom.custom_model import CustomModelConfig
+    from lighteval.tasks.requests import Doc
+
+    torch.set_num_threads(1)
+    module, name = model_class
+    loaded = getattr(__import__(module, fromlist=[name]), name)(
+        CustomModelConfig(model_name=model, model_definition_file_path="x")
+    )
+    responses = getattr(loaded, method)([Doc(choices=choices, gold_index=0, **one) for one, choices in docs])
+    rows = [[response.text, response.logprobs, response.argmax_logits_eq_gold] for response in responses]
+    Path(result).write_text(json.dumps(rows))
+
+
+def start(*arguments):
+    process = processes.Process(target=run, args=arguments, daemon=True)
+    process.start()
+    return process
+
+
+def finish(*arguments):
+    process = start(*arguments)
+    process.join(120)
+    assert process.exitcode == 0
+    return json.loads(Path(arguments[-1]).read_text())
+
+
+def journal_records(folder):
+    return sum(file.read_bytes().count(b"\n") for file in (Path(folder) / "journal").glob("*.jsonl"))
+
+
+def kill_at_random_moments(arguments, folder, total):
+    """Kill the run KILLS times, each time after some progress and a random while, then let it finish."""
+    chance = random.Random(20261121)
+    kills = 0
+    while kills < KILLS:
+        before = journal_records(folder)
+        process = start(*arguments)
+        wanted = min(before + chance.randint(0, max(1, total // (KILLS + 3))), total - 1)
+        deadline = time.monotonic() + 60
+        while process.is_alive() and journal_records(folder) < wanted and time.monotonic() < deadline:
+            time.sleep(0.002)
+        time.sleep(chance.random() * 0.02)
+        assert process.is_alive(), "the run ended before it could be killed: give it more to do"
+        process.kill()
+        process.join(10)
+        kills += 1
+    return finish(*arguments)
+
+
+@pytest.fixture
+def settings(tmp_path):
+    tokenizer = tmp_path / "tokenizer"
+    train_tokenizer().save_pretrained(tokenizer)
+
+    def write(server):
+        file = tmp_path / "settings.yaml"
+        values = {"model": MODEL, "base_url": server.url, "tokenizer": str(tokenizer), "chat_template": "on"}
+        file.write_text(yaml.safe_dump(values | {"concurrency": CONCURRENCY, "backoff_s": 0.01}))
+        return str(file)
+
+    return write
+
+
+SERVER_MODEL = ("cultureval.models.openai_api", "OpenAIModel")
+
+
+def test_generations_by_a_server(tmp_path, settings):
+    queries = [f"question {number}" for number in range(260)]
+    docs = [({"query": query, "id": str(i)}, []) for i, query in enumerate(queries)]
+    faults = {"question 17": "500", "question 101": "drop", "question 200": "cut_json"}
+    with FaultyServer(lambda prompt, count: faults.get(prompt) if count == 1 else None, delay=0.01) as server:
+        arguments = (SERVER_MODEL, settings(server), "greedy_until", docs, str(tmp_path), str(tmp_path / "result"))
+        rows = kill_at_random_moments(arguments, tmp_path, len(docs))
+        assert rows == [[[answer_text(query)], [], []] for query in queries]
+        repeated = Counter(server.answered) - Counter(dict.fromkeys(queries, 1))
+        assert sum(repeated.values()) <= KILLS * CONCURRENCY
+        asked = sum(server.asked.values())
+        assert finish(*arguments) == rows and sum(server.asked.values()) == asked
+
+
+def test_log_likelihoods_by_a_server(tmp_path, settings):
+    docs = [({"query": f"سؤال {i}", "id": str(i)}, ["نعم والله", "لا والله"]) for i in range(120)]
+    with FaultyServer(delay=0.005) as server:
+        file = settings(server)
+        Path(file).write_text(Path(file).read_text().replace("chat_template: 'on'", "chat_template: 'off'"))
+        arguments = (SERVER_MODEL, file, "loglikelihood", docs, str(tmp_path), str(tmp_path / "result"))
+        rows = kill_at_random_moments(arguments, tmp_path, 2 * len(docs))
+        prompts = [request["prompt"] for request in server.requests]
+        assert [len(row[1]) for row in rows] == [2] * len(docs)
+        undisturbed = finish(*arguments[:4], str(tmp_path / "afresh"), str(tmp_path / "other"))
+        assert rows == undisturbed
+        probed = 4 * 3 * (KILLS + 1)  # the parity probe: four questions, three times, in each process
+        assert len(prompts) <= 2 * len(docs) + KILLS * CONCURRENCY + probed
+
+
+@pytest.mark.parametrize("method", ["loglikelihood", "greedy_until"])
+def test_a_transformers_model(tmp_path, method):
+    folder = build_tiny_causal_lm(tmp_path / "model")
+    settings = {"model_name": str(folder), "device": "cpu", "token_budget": 48, "batch_size": 2}
+    file = tmp_path / "settings.yaml"
+    file.write_text(yaml.safe_dump(settings | {"generation_parameters": {"max_new_tokens": 6}}))
+    choices = ["نعم", "لا أدري"] if method == "loglikelihood" else []
+    docs = [({"query": f"سؤال {i} " + "كلمة " * (i % 7), "id": str(i)}, choices) for i in range(260)]
+    model, afresh, killed = ("cultureval.models.hf", "HFModel"), tmp_path / "afresh", tmp_path / "killed"
+    wanted = finish(model, str(file), method, docs, str(afresh), str(tmp_path / "wanted"))
+    arguments = (model, str(file), method, docs, str(killed), str(tmp_path / "got"))
+    got = kill_at_random_moments(arguments, killed, len(docs))
+    assert [[row[0], row[2]] for row in got] == [[row[0], row[2]] for row in wanted]
+    assert [row[1] for row in got] == [pytest.approx(row[1], abs=1e-5) for row in wanted]
+    assert journal_records(killed) == journal_records(afresh) == len(docs)  # so no answer was written twice

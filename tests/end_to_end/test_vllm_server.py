@@ -1,0 +1,264 @@
+"""A real vLLM server on this machine's CPU: what it says is what transformers says.
+
+The server has an environment of its own (CULTUREVAL_VLLM_PYTHON, or .venv-vllm here), made by make_vllm_environment.sh
+when it is not there.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+import torch
+import yaml
+from lighteval.models.custom.custom_model import CustomModelConfig
+from lighteval.tasks.requests import Doc
+from PIL import Image
+from safetensors.torch import load_file, save_file
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, AutoProcessor
+
+from cultureval.models.openai_api import OpenAIModel
+from cultureval.scripts.tiny_model import build_tiny_causal_lm, build_tiny_vision_lm
+
+REPOSITORY = Path(__file__).parents[2]
+MODEL = "org/tiny"
+HEADS = {"head_dim": 32, "num_attention_heads": 2, "num_key_value_heads": 1}  # vLLM's CPU attention starts at 32
+
+
+@pytest.fixture(scope="module")
+def vllm_python():
+    named = os.environ.get("CULTUREVAL_VLLM_PYTHON")
+    if named:
+        return named
+    folder = REPOSITORY / ".venv-vllm"
+    script = Path(__file__).with_name("make_vllm_environment.sh")
+    subprocess.run([script, folder], check=True, timeout=800, env={**os.environ, "PYTHON": sys.executable})
+    return str(folder / "bin" / "python")
+
+
+@pytest.fixture(scope="module")
+def text_folder(tmp_path_factory):
+    return build_tiny_causal_lm(tmp_path_factory.mktemp("text"), chat_template=True, **HEADS)
+
+
+@pytest.fixture(scope="module")
+def vision_folder(tmp_path_factory):
+    """A tiny LLaVA with heads that vLLM's CPU attention takes and weights under the names that vLLM reads."""
+    folder = build_tiny_vision_lm(tmp_path_factory.mktemp("vision"), family="llava")
+    config = AutoConfig.from_pretrained(folder)
+    for name, value in HEADS.items():
+        setattr(config.text_config, name, value)
+    torch.manual_seed(0)
+    AutoModelForImageTextToText.from_config(config).save_pretrained(folder)
+    file = folder / "model.safetensors"
+    weights = {name.replace("vision_tower.", "vision_tower.vision_model."): w for name, w in load_file(file).items()}
+    save_file(weights, file, metadata={"format": "pt"})
+    return folder
+
+
+@pytest.fixture(scope="module")
+def servers(vllm_python, text_folder, vision_folder, tmp_path_factory):
+    """URLs of both servers; they start at the same time, and their processes end with the tests."""
+    logs = tmp_path_factory.mktemp("logs")
+    with contextlib.ExitStack() as stack:
+        started = {
+            name: stack.enter_context(vllm_server(vllm_python, folder, logs / f"{name}.log"))
+            for name, folder in (("text", text_folder), ("vision", vision_folder))
+        }
+        for name, (process, url) in started.items():
+            wait_until_it_answers(process, url, logs / f"{name}.log")
+        yield {name: url for name, (_, url) in started.items()}
+
+
+@contextlib.contextmanager
+def vllm_server(python, folder, log):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    variables = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": "1"}
+    variables |= {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1"}
+    command = [python, "-m", "vllm.entrypoints.openai.api_server", "--model", str(folder), "--served-model-name", MODEL]
+    command += ["--host", "127.0.0.1", "--port", str(port), "--dtype", "float32", "--max-model-len", "1024"]
+    command += ["--enforce-eager", "--max-num-seqs", "8"]
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, env={**os.environ, **variables}, stdout=output, stderr=output, start_new_session=True
+        )
+        try:
+            yield process, f"http://127.0.0.1:{port}/v1"
+        finally:
+            os.killpg(process.pid, signal.SIGTERM)
+            try:
+                process.wait(20)
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+
+
+def wait_until_it_answers(process, url, log, seconds=400):
+    for _ in range(seconds):
+        assert process.poll() is None, f"vLLM ended:\n{log.read_text(errors='replace')[-3000:]}"
+        with contextlib.suppress(OSError), urlopen(f"{url}/models", timeout=5) as answer:
+            assert json.load(answer)["data"][0]["id"] == MODEL
+            return
+        time.sleep(1)
+    pytest.fail(f"vLLM did not start in {seconds} s:\n{log.read_text(errors='replace')[-3000:]}")
+
+
+@pytest.fixture
+def load(tmp_path, monkeypatch):
+    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("CULTUREVAL_JOURNAL", str(tmp_path / "journal"))
+    for name in ("CULTUREVAL_RESUME", "CULTUREVAL_MODEL_SETTINGS"):
+        monkeypatch.delenv(name, raising=False)
+
+    def build(url, **settings):
+        file = tmp_path / "settings.yaml"
+        file.write_text(yaml.safe_dump({"model": MODEL, "base_url": url, "max_retries": 2} | settings))
+        return OpenAIModel(CustomModelConfig(model_name=str(file), model_definition_file_path="openai_api.py"))
+
+    return build
+
+
+def doc(query, choices=(), **fields):
+    return Doc(query=query, choices=list(choices), gold_index=0, task_name="t", **fields)
+
+
+TEXTS = [[" الرباط", " فاس والدار البيضاء", " x"], ["A", "B", "C", "D"], ["أ", "ب"]]
+QUERIES = ["ما هي عاصمة المغرب؟ ", "春节的时候\n", "السؤال: اقرأ الفقرة التالية ثم أجب عن السؤال باختيار الحرف الصحيح؟"]
+
+
+def scores(model, context, choice, **inputs):
+    """Log-probability of a choice's tokens by transformers, and whether each is the likeliest one."""
+    ids = torch.tensor([[*context, *choice]])
+    with torch.no_grad():
+        logits = model(input_ids=ids, attention_mask=torch.ones_like(ids), **inputs).logits[0]
+    rows = logits.log_softmax(-1)[len(context) - 1 : -1]
+    picked = rows[range(len(choice)), choice]
+    return picked.sum().item(), bool((rows.argmax(-1) == torch.tensor(choice)).all())
+
+
+@pytest.mark.parametrize("chat_template", ["on", "off"])
+def test_log_likelihoods_of_text_are_those_of_transformers(servers, text_folder, load, chat_template):
+    model = load(servers["text"], tokenizer=str(text_folder), chat_template=chat_template)
+    reference = AutoModelForCausalLM.from_pretrained(text_folder, dtype=torch.float32).eval()
+    docs = [doc(query, choices) for query in QUERIES for choices in TEXTS]
+    if chat_template == "off":
+        docs.append(doc_with_the_likeliest_token(model, reference))
+    responses = model.loglikelihood(docs)
+    greedy = []
+    for one, response in zip(docs, responses, strict=True):
+        contexts, choices = response.input_tokens, response.output_tokens
+        assert len(response.logprobs) == len(one.choices)
+        wanted = [scores(reference, c, t) for c, t in zip(contexts, choices, strict=True)]
+        assert response.logprobs == pytest.approx([value for value, _ in wanted], abs=1e-3)
+        assert response.argmax_logits_eq_gold == [is_greedy for _, is_greedy in wanted]
+        greedy += response.argmax_logits_eq_gold
+    assert (False in greedy) and (True in greedy or chat_template == "on")
+
+
+def doc_with_the_likeliest_token(model, reference):
+    """A question one of whose choices is what greedy decoding would write."""
+    for number in range(100):
+        query = f"السؤال {number}:"
+        with torch.no_grad():
+            likeliest = reference(torch.tensor([model.tok_encode(query)])).logits[0, -1].argmax().item()
+        text = model.tokenizer.decode([likeliest])
+        if model.tok_encode(text, add_special_tokens=False) == [likeliest]:
+            return doc(query, ["A", text])
+    raise AssertionError("no such question")
+
+
+def test_chats_are_answered_as_transformers_generates(servers, text_folder, load):
+    model = load(servers["text"], system_prompt="اقرأ.")
+    reference = AutoModelForCausalLM.from_pretrained(text_folder, dtype=torch.float32).eval()
+    tokenizer = load(servers["text"], tokenizer=str(text_folder)).tokenizer
+    docs = [doc(query, generation_size=12) for query in QUERIES]
+    for one, response in zip(docs, model.greedy_until(docs), strict=True):
+        messages = [{"role": "system", "content": "اقرأ."}, {"role": "user", "content": one.query}]
+        inputs = tokenizer.apply_chat_template(
+            messages, add_generation_prompt=True, return_tensors="pt", return_dict=True
+        )
+        output = reference.generate(**inputs, max_new_tokens=12, do_sample=False)
+        new = output[0, inputs["input_ids"].shape[1] :]
+        assert_same_text(response.text[0], tokenizer.decode(new, skip_special_tokens=True))
+        assert one.specific["finish_reasons"] == ["stop" if new[-1] == tokenizer.eos_token_id else "length"]
+
+
+def assert_same_text(served, expected):
+    """vLLM holds back the last tokens where they end within a character."""
+    missing = expected.removeprefix(served)
+    assert expected.startswith(served) and (not missing or ("�" in missing and len(missing) <= 4))
+
+
+def test_samples_follow_their_seeds(servers, load, monkeypatch):
+    sampling = {"generation_parameters": {"temperature": 1.0, "max_new_tokens": 8}, "n": 2}
+    (first,) = load(servers["text"], seed=7, **sampling).greedy_until([doc("س", num_samples=4)])
+    monkeypatch.setenv("CULTUREVAL_RESUME", "0")
+    (again,) = load(servers["text"], seed=7, **sampling).greedy_until([doc("س", num_samples=4)])
+    (other,) = load(servers["text"], seed=70, **sampling).greedy_until([doc("س", num_samples=4)])
+    assert first.text == again.text != other.text
+    assert len(set(first.text)) > 1
+
+
+def picture(angle):
+    return Image.linear_gradient("L").resize((32, 32)).convert("RGB").rotate(angle)
+
+
+def test_log_likelihoods_behind_images_are_those_of_transformers(servers, vision_folder, load):
+    model = load(servers["vision"], tokenizer=str(vision_folder))
+    reference = AutoModelForImageTextToText.from_pretrained(vision_folder, dtype=torch.float32).eval()
+    processor = AutoProcessor.from_pretrained(vision_folder)
+    choices = [["الرباط", "فاس والدار البيضاء", "x"], ["A", "B", "C"]]
+    docs = [doc("ما في الصورة؟", options, images=[picture(40 * i)]) for i in range(2) for options in choices]
+    docs.append(doc("<image> أم <image>؟", choices[1], images=[picture(0), picture(90)]))
+    totals = set()
+    for one, response in zip(docs, model.loglikelihood(docs), strict=True):
+        inputs = processor(text=response.input.rstrip(), images=one.images, return_tensors="pt")
+        pixels, context = inputs["pixel_values"], inputs["input_ids"][0].tolist()
+        wanted = [scores(reference, context, tokens, pixel_values=pixels) for tokens in response.output_tokens]
+        assert response.logprobs == pytest.approx([value for value, _ in wanted], abs=1e-3)
+        totals.add(round(sum(response.logprobs), 2))
+    assert len(totals) == len(docs)  # each image is seen
+
+
+def test_chats_with_images_are_answered(servers, vision_folder, load):
+    docs = [doc("ما في الصورة؟", generation_size=8, images=[picture(angle)]) for angle in (0, 90, 0)]
+    texts = [response.text[0] for response in load(servers["vision"]).greedy_until(docs)]
+    processor = AutoProcessor.from_pretrained(vision_folder)
+    reference = AutoModelForImageTextToText.from_pretrained(vision_folder, dtype=torch.float32).eval()
+    for one, text in zip(docs, texts, strict=True):
+        messages = [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": one.query}]}]
+        prompt = processor.apply_chat_template(messages, add_generation_prompt=True)
+        inputs = processor(text=prompt, images=one.images, add_special_tokens=False, return_tensors="pt")
+        output = reference.generate(**inputs, max_new_tokens=8, do_sample=False)
+        new = output[0, inputs["input_ids"].shape[1] :]
+        assert_same_text(text, processor.decode(new, skip_special_tokens=True))
+
+
+def test_the_command_gives_the_same_scores_through_the_server_as_with_transformers(servers, text_folder, tmp_path):
+    settings = tmp_path / "server.yaml"
+    settings.write_text(yaml.safe_dump({"model": MODEL, "base_url": servers["text"], "tokenizer": str(text_folder)}))
+    variables = {"CULTUREVAL_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    tables = {}
+    for name, model in (("server", str(settings)), ("local", str(text_folder))):
+        command = [sys.executable, "-m", "cultureval.scripts.main", "eval", model, "qimma_arabicmmlu"]
+        command += ["--data", "samples", "--output-dir", str(tmp_path / name)]
+        done = subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr[-3000:]
+        (file,) = (tmp_path / name / "results").rglob("*.json")
+        tables[name] = json.loads(file.read_text())["results"]
+    assert [path.name for path in (tmp_path / "server" / "results").iterdir()] == ["org"]
+    assert len(tables["server"]) > 40
+    numbers = {
+        name: {f"{task} {metric}": value for task, row in table.items() for metric, value in row.items()}
+        for name, table in tables.items()
+    }
+    assert numbers["server"] == pytest.approx(numbers["local"], nan_ok=True)
