@@ -152,6 +152,9 @@ def generate(
 
 def _answer(row: list[int], stops: Sequence[str], loaded: LoadedModel, ends: Sequence[int], tags: Tags) -> Generation:
     last = next((place for place, token in enumerate(row) if token in ends), len(row))
+    # Rows that a stop string ended are padded up to the longest one.
+    while last and row[last - 1] == loaded.tokenizer.pad_token_id:
+        last -= 1
     tokens = row[:last]
     # Tags that are special tokens would vanish with the others, so those texts keep theirs until the split.
     special = set(loaded.tokenizer.all_special_tokens)

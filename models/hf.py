@@ -236,10 +236,8 @@ class HFModel(LightevalModel):
         """What the processor makes of prompts with images, padded on the left, as far as the model takes it.
 
         Raises:
-            CulturevalError: The model takes no images, or a prompt with its images has more than `limit` tokens.
+            CulturevalError: A prompt with its images has more than `limit` tokens.
         """
-        if self.loaded.processor is None:
-            raise CulturevalError(f"{self.config.model_name} takes text only, and {docs[0].task_name} has images.")
         images = [open_images(doc, self.config) for doc in docs]
         inputs = self.loaded.processor(
             text=prompts,

@@ -29,7 +29,7 @@ class Renderer:
         Raises:
             CulturevalError: The chat template is asked for and there is none.
         """
-        self.processor = processor
+        self.model_name, self.processor = settings.model_name, processor
         self.writer = processor if processor is not None and getattr(processor, "chat_template", None) else tokenizer
         template = getattr(self.writer, "chat_template", None)
         if settings.chat_template == "on" and not template:
@@ -46,11 +46,16 @@ class Renderer:
         Args:
             doc: With or without images.
             scoring: Choices are scored right behind the prompt, so a template that can is told not to open a thought.
+
+        Raises:
+            CulturevalError: The doc has images and the model takes none.
         """
         apply = partial(self.writer.apply_chat_template) if self.uses_chat_template else None
         if apply and scoring and self.knows_thinking:
             apply = partial(apply, enable_thinking=False)
         if all_images(doc):
+            if self.processor is None:
+                raise CulturevalError(f"{self.model_name} takes text only, and {doc.task_name} has images.")
             return self._multimodal(doc, apply)
         manager = self._manager(SimpleNamespace(apply_chat_template=apply), self.uses_chat_template)
         return manager.prepare_prompt(doc)

@@ -1,0 +1,295 @@
+"""The transformers model file behind LightEval's interface: equal to LightEval's own model, and to transformers'."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from lighteval.models.custom.custom_model import CustomModelConfig
+from lighteval.models.model_loader import load_custom_model
+from lighteval.models.transformers.transformers_model import TransformersModel, TransformersModelConfig
+from lighteval.tasks.requests import Doc
+from tiny_models import (
+    ImagesOnlyQwen2VLProcessor,
+    build_tiny_causal_lm,
+    folder_of,
+    picture,
+    plain_scores,
+    vision_model,
+    vision_processor,
+)
+from transformers import AutoImageProcessor, AutoModelForCausalLM, AutoProcessor, AutoTokenizer
+
+import cultureval.models
+
+MODEL_FILE = Path(cultureval.models.__path__[0]) / "hf.py"
+QUESTIONS = ("ما عاصمة المغرب؟", "وش يقدمون للضيوف؟", "اقرأ الفقرة ثم أجب", "شنو كتاكلو نهار الجمعة؟", "春节吃什么？")
+OPTIONS = ("الرباط", "التمر والحليب", "饺子", "أ", "شاي بالنعناع")
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("CULTUREVAL_JOURNAL", raising=False)
+
+
+def load(folder, monkeypatch=None, **settings):
+    if settings:
+        monkeypatch.setenv("CULTUREVAL_MODEL_SETTINGS", json.dumps(settings))
+    return load_custom_model(CustomModelConfig(model_name=str(folder), model_definition_file_path=str(MODEL_FILE)))
+
+
+def multiple_choice(count=11):
+    docs = []
+    for number in range(count):
+        choices = [f" {option}" for option in OPTIONS[: 2 + number % 4]] if number % 3 else ["أ", "ب", "ج"]
+        query = f"{QUESTIONS[number % 5]} {'قهوة ' * (number * 2)}\nالإجابة:" + " " * (number % 2)
+        docs.append(Doc(query=query, choices=choices, gold_index=0, id=str(number), task_name="t"))
+    return docs
+
+
+def open_questions(stops=()):
+    return [
+        Doc(
+            query=question * repeats,
+            choices=[],
+            gold_index=0,
+            id=question,
+            task_name="t",
+            generation_size=12,
+            stop_sequences=list(stops),
+        )
+        for question, repeats in zip(QUESTIONS, (1, 4, 2, 3, 1), strict=True)
+    ]
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen2", "gemma3"])
+@pytest.mark.parametrize("chat_template", [False, True])
+@pytest.mark.parametrize("max_length", [None, 40])
+def test_scores_are_those_of_lightevals_transformers_model(family, chat_template, max_length, tmp_path, monkeypatch):
+    folder, docs = folder_of(family, chat_template), multiple_choice()
+    ours = load(folder, monkeypatch, max_length=max_length).loglikelihood(docs)
+    stock = TransformersModel(
+        TransformersModelConfig(
+            model_name=str(folder), batch_size=1, device="cpu", max_length=max_length, cache_dir=str(tmp_path / "stock")
+        )
+    )
+    for own, other in zip(ours, stock.loglikelihood(docs), strict=True):
+        assert own.logprobs == pytest.approx(other.logprobs, abs=1e-4)
+        assert own.argmax_logits_eq_gold == other.argmax_logits_eq_gold
+
+
+def test_encoded_together_a_choice_that_merges_with_the_prompt_counts_the_merged_token(monkeypatch):
+    model = load(folder_of("llama"), monkeypatch, pairwise_tokenization=False)
+    docs = [Doc(query="شا", choices=["ي", "", "كر"], gold_index=0, id="0", task_name="t")]
+    contexts, choices = model.tok_encode_pair("شا", ["ي", "", "كر"], pairwise=False)
+    assert len({tuple(context) for context in contexts}) > 1, "the test needs a merge"
+    (response,) = model.loglikelihood(docs)
+    expected = [
+        plain_scores(model.loaded.model, *pair)[0] for pair in zip(contexts, [[c] for c in choices], strict=True)
+    ]
+    assert response.logprobs == pytest.approx([total for total, _ in expected], abs=1e-4)
+
+
+def test_the_log_probability_of_ending_stands_in_logits_where_the_doc_asks(monkeypatch):
+    model = load(folder_of("llama"))
+    plain, asked = multiple_choice(2)
+    asked.specific = {"end_logprob": True}
+    first, second = model.loglikelihood([plain, asked])
+    assert first.logits is None
+    ids = [*second.input_tokens, *second.output_tokens[1]]
+    last = model.loaded.model(torch.tensor([ids])).logits[0, -1].log_softmax(-1)
+    assert second.logits[1] == pytest.approx([last[model.tokenizer.eos_token_id].item()], abs=1e-4)
+    assert len(second.logits) == len(asked.choices)
+
+
+def one_by_one(folder, prompt_ids, stop=None, count=12):
+    model, tokenizer = AutoModelForCausalLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    output = model.generate(torch.tensor([prompt_ids]), max_new_tokens=count, do_sample=False)[0, len(prompt_ids) :]
+    text = tokenizer.decode(output, skip_special_tokens=True)
+    return text.split(stop)[0] if stop else text
+
+
+@pytest.mark.parametrize("chat_template", [False, True])
+def test_batches_generate_what_transformers_generates_one_by_one(chat_template):
+    folder = folder_of("qwen2", chat_template)
+    model = load(folder)
+    plain = model.greedy_until(open_questions())
+    texts = [one_by_one(folder, response.input_tokens) for response in plain]
+    assert [response.text for response in plain] == [[text] for text in texts]
+    stop = texts[0][3:5]
+    stopped = model.greedy_until(open_questions(stops=[stop]))
+    assert [response.text[0] for response in stopped] == [text.split(stop)[0] for text in texts]
+    lengths = [len(response.output_tokens[0]) for response in stopped]
+    assert lengths[0] < 12, "generation goes on behind the stop string"
+
+
+def test_answers_come_from_the_journal_and_never_from_other_weights(tmp_path):
+    folder = build_tiny_causal_lm(tmp_path / "model", seed=1)
+    docs, questions = multiple_choice(), open_questions()
+    model = load(folder)
+    scored, generated = model.loglikelihood(docs), model.greedy_until(questions)
+    again = load(folder)
+    again.loaded.model.forward = None  # any call would fail
+    assert again.loglikelihood(docs) == scored
+    assert again.greedy_until(questions) == generated
+    build_tiny_causal_lm(folder, seed=2)
+    changed = load(folder).loglikelihood(docs)
+    assert all(new.logprobs != old.logprobs for new, old in zip(changed, scored, strict=True))
+
+
+def test_batches_are_journaled_as_they_are_done(monkeypatch):
+    model = load(folder_of("llama"), monkeypatch, token_budget=100, batch_size=2)
+    docs, questions = multiple_choice(), open_questions()
+    appended = []
+    monkeypatch.setattr(model.journal, "append", lambda records: appended.append(len(records)))
+    model.loglikelihood(docs)
+    assert sum(appended) == len(docs)
+    assert len(appended) > 3
+    appended.clear()
+    model.greedy_until(questions)
+    assert appended == [2, 2, 1]
+
+
+def test_samples_differ_and_come_again_with_the_same_seed(monkeypatch):
+    monkeypatch.setenv("CULTUREVAL_RESUME", "0")
+    sampling = {"temperature": 1.5, "seed": 3}
+    questions = open_questions()
+    for question in questions:
+        question.num_samples = 4
+    first = load(folder_of("llama"), monkeypatch, generation_parameters=sampling).greedy_until(questions)
+    again = load(folder_of("llama"), monkeypatch, generation_parameters=sampling).greedy_until(questions)
+    assert [response.text for response in first] == [response.text for response in again]
+    assert all(len(set(response.text)) > 1 and len(response.text) == 4 for response in first)
+    with pytest.raises(Exception, match="temperature"):
+        load(folder_of("llama"), monkeypatch, generation_parameters={}).greedy_until(questions)
+
+
+def test_a_template_that_knows_thinking_is_told_not_to_think_only_when_choices_are_scored(tmp_path):
+    folder = build_tiny_causal_lm(tmp_path / "model", chat_template=True)
+    template = folder / "chat_template.jinja"
+    thought = "{% if enable_thinking is defined and enable_thinking is false %}<think></think>{% endif %}"
+    template.write_text(template.read_text(encoding="utf-8") + thought, encoding="utf-8")
+    model = load(folder)
+    assert model.loglikelihood(multiple_choice(1))[0].input.endswith("<think></think>")
+    assert "<think>" not in model.greedy_until(open_questions())[0].input
+
+
+def test_a_prompt_gets_one_bos_where_the_template_writes_it(tmp_path, monkeypatch):
+    folder = build_tiny_causal_lm(tmp_path / "model", chat_template=True)
+    template = folder / "chat_template.jinja"
+    template.write_text("{{ bos_token }}" + template.read_text(encoding="utf-8"), encoding="utf-8")
+    docs = multiple_choice(1)
+    assert load(folder).loglikelihood(docs)[0].input_tokens.count(0) == 1
+    assert load(folder, monkeypatch, add_special_tokens="on").loglikelihood(docs)[0].input_tokens.count(0) == 2
+
+
+def image_docs():
+    kinds = [((40, 30),), ((64, 64), (30, 50)), ((90, 40),)]
+    return [
+        Doc(
+            query="قبل <image> بعد <image>" if len(sizes) == 2 else "وش فيه بالصورة؟",
+            choices=["شاي", "قهوة وتمر", "ناس لابسين ثوب"],
+            gold_index=0,
+            id=str(number),
+            task_name="t",
+            generation_size=8,
+            images=[picture(*size, seed=number) for size in sizes],
+        )
+        for number, sizes in enumerate(kinds)
+    ]
+
+
+@pytest.mark.parametrize("family", ["llava", "qwen2_vl"])
+def test_prompts_with_images_are_scored_and_answered_as_transformers_does(family, monkeypatch):
+    def images_only(folder, **_):
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        return ImagesOnlyQwen2VLProcessor(AutoImageProcessor.from_pretrained(folder), tokenizer)
+
+    if family == "qwen2_vl":
+        monkeypatch.setattr(AutoProcessor, "from_pretrained", images_only)
+    model = load(folder_of(family, True))
+    docs, text_doc = image_docs(), multiple_choice(1)
+    scored, answered = model.loglikelihood([*docs, *text_doc]), model.greedy_until(docs)
+    stock, processor = vision_model(family), vision_processor(family)
+    for doc, scores, answer in zip(docs, scored[:3], answered, strict=True):
+        slots = scores.input.count("<image>")
+        assert slots == len(doc.images)
+        inputs = dict(processor(text=[scores.input], images=[doc.images], return_tensors="pt"))
+        output = stock.generate(**inputs, max_new_tokens=8, do_sample=False)[0, inputs["input_ids"].shape[1] :]
+        assert answer.text == [model.tokenizer.decode(output, skip_special_tokens=True)]
+        del inputs["attention_mask"]
+        trimmed = dict(processor(text=[scores.input.rstrip()], images=[doc.images], return_tensors="pt"))
+        prompt = trimmed.pop("input_ids")[0].tolist()
+        del trimmed["attention_mask"]
+        expected = plain_scores(stock, prompt, scores.output_tokens, **trimmed)
+        assert scores.logprobs == pytest.approx([total for total, _ in expected], abs=1e-4)
+    assert scored[0].input.startswith("<|user|>\n<image>" if family == "llava" else "<|user|>\n<|vision_start|><image>")
+    assert scored[1].input.index("قبل") < scored[1].input.index("<image>") < scored[1].input.index("بعد")
+    text = plain_scores(stock, scored[3].input_tokens, scored[3].output_tokens)
+    assert scored[3].logprobs == pytest.approx([total for total, _ in text], abs=1e-4)
+
+
+def test_images_for_a_text_model_are_an_error_that_says_so():
+    with pytest.raises(Exception, match="takes text only"):
+        load(folder_of("llama")).loglikelihood(image_docs())
+
+
+TOGETHER = """
+import json, sys
+from test_hf_model import load, shared_docs
+model = load(sys.argv[1])
+docs = shared_docs()
+scored, generated = model.loglikelihood(docs), model.greedy_until(docs)
+model.cleanup()
+print("LEFT", flush=True)
+answers = [[r.input for r in scored], [r.logprobs for r in scored], [r.text for r in generated]]
+json.dump(answers, open(sys.argv[2], "w"))
+"""
+
+
+def shared_docs():
+    docs = multiple_choice(7)
+    for doc in docs:
+        doc.generation_size = 5
+    return docs
+
+
+def run_together(arguments, cwd):
+    """Run a script or module in two processes, as `accelerate launch` starts them on one machine."""
+    here = Path(__file__).parent
+    environment = {**os.environ, "CULTUREVAL_CACHE": str(cwd / "shared-cache"), "OMP_NUM_THREADS": "1"}
+    environment["PYTHONPATH"] = f"{here}{os.pathsep}{here.parent}"
+    launcher = [sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu", "--num_machines", "1"]
+    launcher += ["--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", "0"]
+    command = [*launcher, "--num_processes", "2", *map(str, arguments)]
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
+
+
+def test_two_processes_share_the_work_and_only_the_first_goes_on(tmp_path):
+    script, out, folder = tmp_path / "together.py", tmp_path / "answers.json", folder_of("llama")
+    script.write_text(TOGETHER, encoding="utf-8")
+    run = run_together([script, folder, out], tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.count("LEFT") == 1
+    alone, docs = load(folder), shared_docs()
+    scored, generated = alone.loglikelihood(docs), alone.greedy_until(docs)
+    prompts, logprobs, texts = json.loads(out.read_text(encoding="utf-8"))
+    assert prompts == [response.input for response in scored]
+    assert logprobs == [pytest.approx(response.logprobs, abs=1e-4) for response in scored]
+    assert texts == [response.text for response in generated]
+    files = (tmp_path / "shared-cache" / "journal").glob("*.jsonl")
+    lines = sorted(len(file.read_text(encoding="utf-8").splitlines()) for file in files)
+    assert lines == [6, 8]  # 7 docs scored and 7 answered, none twice
+
+
+def test_two_processes_write_one_results_file_and_one_table(tmp_path):
+    arguments = ["-m", "cultureval.scripts.main", "eval", str(folder_of("llama")), "qimma_aratrust"]
+    arguments += ["--data", "samples", "--device", "cpu", "--output-dir", "out"]
+    run = run_together(arguments, tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.count("|all ") == 1
+    assert len(list((tmp_path / "out").glob("results/**/*.json"))) == 1

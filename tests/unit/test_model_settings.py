@@ -1,0 +1,122 @@
+"""Settings of a transformers model: where they come from, which wins, and errors that say what to do."""
+
+import json
+
+import pytest
+from PIL import Image
+
+from cultureval.models.generation import cut, split_reasoning
+from cultureval.models.loading import fingerprint
+from cultureval.models.rendering import scaled
+from cultureval.models.settings import read_settings
+from cultureval.runtime.errors import CulturevalError
+
+VARIABLE = "CULTUREVAL_MODEL_SETTINGS"
+
+
+@pytest.fixture(autouse=True)
+def no_overrides(monkeypatch):
+    monkeypatch.delenv(VARIABLE, raising=False)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "my-model"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}", encoding="utf-8")
+    return folder
+
+
+def written(tmp_path, text):
+    path = tmp_path / "model.yaml"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def test_the_command_line_goes_before_the_file_and_the_file_before_the_defaults(tmp_path, folder, monkeypatch):
+    text = f"model_name: {folder}\ndtype: float16\nbatch_size: 3\ngeneration_parameters: {{temperature: 0.5}}\n"
+    monkeypatch.setenv(VARIABLE, json.dumps({"dtype": "bfloat16"}))
+    settings = read_settings(written(tmp_path, text))
+    assert (settings.dtype, settings.batch_size, settings.chat_template) == ("bfloat16", 3, "auto")
+    assert settings.generation_parameters.temperature == 0.5
+    nested = "model_parameters:\n" + "".join(f"  {line}\n" for line in text.splitlines())
+    assert read_settings(written(tmp_path, nested)) == settings
+
+
+def test_results_are_named_after_the_folder_or_the_hub_id(folder):
+    assert read_settings(str(folder)).display_name() == "my-model"
+    assert read_settings("org/name").display_name() == "org/name"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("model_name: org/name\ndtpye: float16\n", "'dtpye'.*dtype"),
+        ("model_name: org/name\ngeneration_parameters: {temprature: 1}\n", "temprature.*temperature"),
+        ("model_name: org/name\nbatch_size: many\n", "batch_size: .*'many'"),
+        ("model_name: org/name\nchat_template: maybe\n", "chat_template: .*'maybe'"),
+        ("dtype: float16\n", "model_name"),
+        ("model_name: ./nowhere\n", "nowhere"),
+        ("- a list\n", "model.yaml"),
+        ("model_name: [unclosed\n", "model.yaml"),
+    ],
+)
+def test_a_bad_file_is_one_error_that_names_what_is_wrong(tmp_path, text, message):
+    with pytest.raises(CulturevalError, match=message) as caught:
+        read_settings(written(tmp_path, text))
+    assert str(tmp_path / "model.yaml") in str(caught.value) or "nowhere" in str(caught.value)
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path):
+    with pytest.raises(CulturevalError, match="config.json"):
+        read_settings(str(tmp_path))
+
+
+def test_settings_of_speed_and_place_do_not_change_answers(tmp_path, folder):
+    slow = read_settings(written(tmp_path, f"model_name: {folder}\nbatch_size: 1\ntoken_budget: 100\ndevice: cpu\n"))
+    fast = read_settings(written(tmp_path, f"model_name: {folder}\nbatch_size: 64\n"))
+    other = read_settings(written(tmp_path, f"model_name: {folder}\nsystem_prompt: أجب\n"))
+    assert slow.that_change_answers() == fast.that_change_answers() != other.that_change_answers()
+
+
+def test_a_fingerprint_changes_with_any_file_and_only_with_files(folder):
+    first = fingerprint(folder)
+    (folder / "config.json").touch()
+    assert fingerprint(folder) == first
+    (folder / "model.safetensors").write_bytes(b"1")
+    second = fingerprint(folder)
+    (folder / "model.safetensors").write_bytes(b"2")
+    assert len({first, second, fingerprint(folder)}) == 3
+
+
+@pytest.mark.parametrize(
+    ("written_text", "answer", "thought"),
+    [
+        ("<think>so</think>\n\nأ", "أ", "so"),
+        ("so</think> أ", "أ", "so"),
+        ("<think>never ends", "", "never ends"),
+        ("a<think>1</think>b<think>2</think>c", "abc", "1\n\n2"),
+        ("<think></think>أ", "أ", None),
+        (" أ", " أ", None),
+    ],
+)
+def test_thoughts_are_kept_apart(written_text, answer, thought):
+    assert split_reasoning(written_text, [("<think>", "</think>")]) == (answer, thought)
+
+
+def test_text_ends_at_its_first_stop_string():
+    assert cut("a\nb##c", ["##", "\n"]) == "a"
+    assert cut("abc", ["##", ""]) == "abc"
+
+
+@pytest.mark.parametrize(
+    ("size", "least", "most", "expected"),
+    [
+        ((100, 50), None, None, (100, 50)),
+        ((100, 50), 10, 5000, (100, 50)),
+        ((200, 100), None, 5000, (100, 50)),
+        ((10, 20), 800, None, (20, 40)),
+    ],
+)
+def test_images_are_scaled_into_their_limits_and_keep_their_proportions(size, least, most, expected):
+    assert scaled(Image.new("RGB", size), least, most).size == expected
