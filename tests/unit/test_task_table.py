@@ -1,0 +1,41 @@
+"""What LightEval sees of a task: configurations that read nothing until they are run."""
+
+import copy
+
+import pytest
+
+import cultureval.tasks
+from cultureval.tasks.catalogue import all_tasks
+
+
+@pytest.fixture
+def table(monkeypatch, tmp_path):
+    monkeypatch.setenv("CULTUREVAL_DATA", "samples")
+    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path))
+    return {config.name: config for config in cultureval.tasks.TASKS_TABLE}
+
+
+def test_the_table_holds_every_task_and_reads_nothing(table, tmp_path):
+    assert list(table) == list(all_tasks())
+    assert table["qimma_aratrust"].hf_repo == "qimma/MCQ_AraTrust"
+    assert all(str(config) for config in table.values())
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_configuration_that_is_run_reads_its_rows_once(table, tmp_path):
+    config = copy.deepcopy(table["qimma_fannorflop"])
+    folder = config.hf_repo
+    assert folder.startswith(str(tmp_path))
+    assert config.rows_report["rows"] == 6
+    assert copy.deepcopy(config).hf_repo == config.hf_repo == folder
+    assert not table["qimma_fannorflop"].rows_report
+
+
+def test_generation_is_asked_for_as_qimma_does(table):
+    """QIMMA's task code: 512 tokens up to a newline for QA; log-likelihoods generate nothing."""
+    answers = table["qimma_arablegalqa"]
+    assert (answers.generation_size, list(answers.stop_sequence)) == (512, ["\n"])
+    assert table["qimma_aratrust"].generation_size == -1
+    assert (table["qimma_fannorflop"].generation_size, list(table["qimma_fannorflop"].stop_sequence)) == (4096, [])
+    for config in table.values():
+        assert {metric.metric_name for metric in config.metrics} == set(all_tasks()[config.name].metrics)
