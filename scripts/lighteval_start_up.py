@@ -81,6 +81,7 @@ class UnknownTask(CulturevalError):
     """A requested task is neither ours, nor in the custom tasks, nor one of LightEval's."""
 
 
+@cache
 def prepare_lighteval() -> None:
     """Makes LightEval start offline and fast; call it before anything imports LightEval.
 
@@ -88,11 +89,6 @@ def prepare_lighteval() -> None:
     finds our tasks without `--custom-tasks`, and raises `UnknownTask` for a name that it does not know. Called again,
     it changes nothing.
     """
-    _prepare_once()
-
-
-@cache
-def _prepare_once() -> None:
     defer_imports(DEFERRED, then={"lighteval.tasks.registry": _import_tasks_on_demand})
 
 
