@@ -1,6 +1,7 @@
 """From what people type for TASKS to names of tasks: suites, groups, tasks, files of them, `|k` for few-shot."""
 
 import difflib
+import os
 from pathlib import Path
 
 from cultureval.runtime.errors import CulturevalError
@@ -55,7 +56,7 @@ def _spread(names: list[str]) -> list[str]:
     """Files replaced by their lines (`#` begins a comment), commas by separate names."""
     spread: list[str] = []
     for name in names:
-        if Path(name).is_file():
+        if os.path.isfile(name):  # Path.is_file raises on a list that is longer than a file's name may be
             lines = Path(name).read_text(encoding="utf-8").splitlines()
             spread += [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
         else:
