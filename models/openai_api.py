@@ -290,10 +290,8 @@ class OpenAIModel(LightevalModel):
         return self._score([self._prompts(doc) for doc in docs])
 
     def _prompts(self, doc: Doc) -> server_scoring.Prompt:
-        text = self._renderer.text(doc, scoring=True)
         messages = self._messages(doc) if all_images(doc) else None
-        if messages and not self._renderer.uses_chat_template:
-            raise CulturevalError(f"{doc.task_name} has images, which a server scores as chats: use a chat template.")
+        text = self._chat_text(doc) if messages else self._renderer.text(doc, scoring=True)
         contexts, choices = self.tok_encode_pair(text, doc.choices, pairwise=self.config.pairwise_tokenization)
         contexts = [context or [self._first_token] for context in contexts]
         longest = max(map(len, contexts))
@@ -304,6 +302,14 @@ class OpenAIModel(LightevalModel):
         if truncated:
             logger.warning("%s %s: the prompt lost its first %d tokens to max_length", doc.task_name, doc.id, truncated)
         return server_scoring.Prompt(doc, text, messages, contexts, choices, truncated)
+
+    def _chat_text(self, doc: Doc) -> str:
+        """The text that the server's chat template makes of a prompt with images."""
+        if not self._renderer.uses_chat_template:
+            raise CulturevalError(f"{doc.task_name} has images, which a server scores as chats: use a chat template.")
+        thinking = {"enable_thinking": False} if self._renderer.knows_thinking else {}
+        messages = self._messages(doc, lambda _: {"type": "image"})
+        return self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, **thinking)
 
     @property
     def _first_token(self) -> int:
