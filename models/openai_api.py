@@ -27,6 +27,7 @@ from pydantic import Field, ValidationError, field_validator
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from cultureval.models import server_scoring
+from cultureval.models.processes import process_count
 from cultureval.models.rendering import Renderer, all_images
 from cultureval.models.server_chat import (
     ImagePart,
@@ -152,7 +153,12 @@ class OpenAIModel(LightevalModel):
 
         Args:
             config: LightEval's, whose `model_name` is the YAML file.
+
+        Raises:
+            CulturevalError: The settings are wrong, or several processes would ask the same questions.
         """
+        if process_count() > 1:
+            raise CulturevalError("A server is asked by one process: start without a launcher and raise concurrency.")
         self.config = read_config(config.model_name)
         self._servers = self.config.servers()
         self._generation = generation_arguments(self.config)

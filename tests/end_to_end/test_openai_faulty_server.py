@@ -356,6 +356,12 @@ def test_settings_are_checked(tmp_path, monkeypatch):
     assert (read(good).seed, read(good).base_url, read_config("m").model) == (5, ["http://c/v1"], "m")
 
 
+def test_only_one_process_asks_a_server(load, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(CulturevalError, match="one process"):
+        load("http://localhost:1/v1")
+
+
 def test_the_file_shows_lighteval_exactly_one_model():
     classes = [item for item in vars(openai_api).values() if isinstance(item, type)]
     models = [item for item in classes if issubclass(item, openai_api.LightevalModel)]

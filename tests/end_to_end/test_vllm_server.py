@@ -65,12 +65,12 @@ def vision_folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def servers(vllm_python, text_folder, vision_folder, tmp_path_factory):
-    """URLs of both servers; they start at the same time, and their processes end with the tests."""
+    """URLs of a server of the vision model and two of the text model; they start at the same time."""
     logs = tmp_path_factory.mktemp("logs")
     with contextlib.ExitStack() as stack:
         started = {
             name: stack.enter_context(vllm_server(vllm_python, folder, logs / f"{name}.log"))
-            for name, folder in (("text", text_folder), ("vision", vision_folder))
+            for name, folder in (("text", text_folder), ("second", text_folder), ("vision", vision_folder))
         }
         for name, (process, url) in started.items():
             wait_until_it_answers(process, url, logs / f"{name}.log")
@@ -206,6 +206,24 @@ def test_samples_follow_their_seeds(servers, load, monkeypatch):
     (other,) = load(servers["text"], seed=70, **sampling).greedy_until([doc("س", num_samples=4)])
     assert first.text == again.text != other.text
     assert len(set(first.text)) > 1
+
+
+def requests_served(url):
+    with urlopen(url.removesuffix("/v1") + "/metrics", timeout=5) as page:
+        lines = [line for line in page.read().decode().splitlines() if line.startswith("vllm:request_success_total{")]
+    return sum(float(line.split()[-1]) for line in lines)
+
+
+def test_two_servers_of_one_model_share_a_run(servers, load, tmp_path):
+    urls = [servers["text"], servers["second"]]
+    docs = [doc(f"سؤال {number}", generation_size=8) for number in range(48)]
+    load(servers["second"], revision="warm up").greedy_until(docs[:4])  # its first requests are slow
+    before = [requests_served(url) for url in urls]
+    shared = load(urls, concurrency=4).greedy_until(docs)
+    shares = [requests_served(url) - count for url, count in zip(urls, before, strict=True)]
+    assert sum(shares) == 48 and min(shares) >= 6
+    alone = load(servers["text"], revision="asked again").greedy_until(docs)
+    assert [response.text for response in shared] == [response.text for response in alone]
 
 
 def picture(angle):
