@@ -235,15 +235,14 @@ class OpenAIModel(LightevalModel):
         """The requests that give a Doc's samples, `n` at a time: key -> question."""
         if doc.num_samples > 1 and not self._generation["temperature"]:
             raise CulturevalError(f"{doc.task_name} wants several samples: set a temperature above 0.")
-        arguments = dict(self._generation)
-        stop = [*arguments.pop("stop", []), *(doc.stop_sequences or [])]
-        arguments["stop"] = sorted({text for text in stop if text}) or None
+        arguments = {**self._generation, "stop": self._stops(doc) or None}
+        first_seed = self._generation.get("seed") if self.config.seed is None else self.config.seed
         limit = self.config.generation_parameters.max_new_tokens or doc.generation_size
         arguments |= {self.config.max_tokens_name: limit} if limit else {}
         questions = {}
         for start in range(0, doc.num_samples, self.config.n):
             count = min(self.config.n, doc.num_samples - start)
-            seed = None if self.config.seed is None else self.config.seed + start
+            seed = None if first_seed is None else first_seed + start
             request = {"model": self.config.model, **arguments, "seed": seed, "n": count if count > 1 else None}
             request = {name: value for name, value in request.items() if value is not None}
             key = answer_key(
@@ -256,6 +255,9 @@ class OpenAIModel(LightevalModel):
             )
             questions[key] = self._generation_question(doc, request)
         return questions
+
+    def _stops(self, doc: Doc) -> list[str]:
+        return sorted({text for text in [*self._generation.get("stop", []), *(doc.stop_sequences or [])] if text})
 
     def _generation_question(self, doc: Doc, request: dict[str, Any]) -> Question:
         async def ask(client: OpenAIClient) -> Answer:
@@ -282,7 +284,7 @@ class OpenAIModel(LightevalModel):
         prompt = self._messages(doc) if self._uses_chat else self._plain(doc)
         return ModelResponse(
             input=prompt,
-            text=[until_stop(completion["text"], doc.stop_sequences) for completion in completions],
+            text=[until_stop(completion["text"], self._stops(doc)) for completion in completions],
             reasonings=[completion["reasoning"] for completion in completions],
         )
 
@@ -296,6 +298,8 @@ class OpenAIModel(LightevalModel):
         return self._score([self._prompts(doc) for doc in docs])
 
     def _prompts(self, doc: Doc) -> server_scoring.Prompt:
+        if not doc.choices:
+            raise CulturevalError(f"{doc.task_name} asks to score the choices of doc {doc.id!r}, which has none.")
         messages = self._messages(doc) if all_images(doc) else None
         text = self._chat_text(doc) if messages else self._renderer.text(doc, scoring=True)
         contexts, choices = self.tok_encode_pair(text, doc.choices, pairwise=self.config.pairwise_tokenization)

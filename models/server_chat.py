@@ -84,8 +84,8 @@ def generation_arguments(config: ModelConfig) -> dict[str, Any]:
     return arguments | ({"extra_body": body} if body else {})
 
 
-def until_stop(text: str, stops: Sequence[str] | None) -> str:
+def until_stop(text: str, stops: Sequence[str]) -> str:
     """The text before the first stop sequence, for servers that do not honour them."""
-    for stop in filter(None, stops or ()):
+    for stop in stops:
         text = text.partition(stop)[0]
     return text

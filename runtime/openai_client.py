@@ -252,7 +252,8 @@ async def _whole(answer: Awaitable[T], choices: int) -> T:
         raise IncompleteAnswer(f"the answer is not JSON: {error}") from error
     got = len(getattr(response, "choices", None) or [])
     if got != choices:
-        raise IncompleteAnswer(f"{got} choices instead of {choices}")
+        hint = "; does the server know the parameter n? If not, set n to 1" if got == 1 else ""
+        raise IncompleteAnswer(f"{got} choices instead of {choices}{hint}")
     return response
 
 

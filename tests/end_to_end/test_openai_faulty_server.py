@@ -231,16 +231,19 @@ def test_images_stand_in_front_of_the_text_and_arrive_as_they_were(load, tmp_pat
 
 
 def test_samples_seeds_stops_and_reasoning(load):
-    settings = {"generation_parameters": {"temperature": 0.7, "top_k": 5, "max_new_tokens": 9}, "seed": 11, "n": 2}
+    parameters = {"temperature": 0.7, "top_k": 5, "max_new_tokens": 9, "seed": 11, "stop_tokens": ["zzz"]}
+    settings = {"generation_parameters": parameters, "n": 2}
     with FaultyServer() as server:
         docs = docs_of(["q"], num_samples=3, stop_sequences=["to q"])
         (response,) = load(server, **settings).greedy_until(docs)
         assert response.text == ["answer 0 ", "answer 1 ", "answer 0 "]
         assert response.reasonings == ["hm"] * 3
-        common = {"temperature": 0.7, "top_k": 5, "max_tokens": 9, "stop": ["to q"], "model": MODEL}
+        common = {"temperature": 0.7, "top_k": 5, "max_tokens": 9, "stop": ["to q", "zzz"], "model": MODEL}
         asked = sorted(server.requests, key=lambda request: request["seed"])
         assert [request.items() >= common.items() for request in asked] == [True, True]
         assert [(request["seed"], request.get("n")) for request in asked] == [(11, 2), (13, None)]
+        load(server, **settings | {"seed": 5}).greedy_until(docs)
+        assert sorted(request["seed"] for request in server.requests) == [5, 7, 11, 13]
         with pytest.raises(CulturevalError, match="temperature"):
             load(server).greedy_until(docs)
 
