@@ -27,6 +27,7 @@ from cultureval.models.loading import LoadedModel, load
 from cultureval.models.packed_scoring import ChoiceScore, ChoiceScorer, ScoringRequest
 from cultureval.models.rendering import Renderer, all_images, open_images
 from cultureval.models.settings import HFModelSettings, read_settings
+from cultureval.models.task_wishes import stop_strings
 from cultureval.runtime.data_urls import image_hash
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import answer_key, open_journal
@@ -88,6 +89,16 @@ class HFModel(LightevalModel):
         """Progress is shown by the first process only."""
         return processes.process_rank() > 0
 
+    def signature_fields(self) -> dict[str, str]:
+        """What of this backend a score depends on, for its signature."""
+        version = self.config.resolved_revision or self.config.fingerprint or "?"
+        return {
+            "model": f"{self.config.model_name}@{version[:8]}",
+            "backend": "transformers",
+            "dtype": str(self.loaded.model.dtype).removeprefix("torch."),
+            "chat": "on" if self.renderer.uses_chat_template else "off",
+        }
+
     def cleanup(self) -> None:
         """Called by LightEval after the last answer and before the metrics: all processes but the first end here."""
         processes.leave()
@@ -138,6 +149,7 @@ class HFModel(LightevalModel):
                 for job, of_job in zip(texts, plan, strict=True)
                 for number, request in enumerate(of_job)
             ]
+            flat.sort(key=lambda item: item[2].size(), reverse=True)
             for batch in self.scorer.batches([request for _, _, request in flat]):
                 self._score_batch([flat[index] for index in batch])
             for job in jobs:
@@ -373,7 +385,8 @@ class _GenerationJob:
         parameters = owner.config.generation_parameters
         self.images = bool(all_images(doc))
         self.prompt = owner.renderer.text(doc)
-        self.stops = [stop for stop in [*(doc.stop_sequences or []), *(parameters.stop_tokens or [])] if stop]
+        asked = stop_strings(doc, owner.renderer.uses_chat_template)
+        self.stops = [*asked, *filter(None, parameters.stop_tokens or [])]
         self.max_new_tokens = parameters.max_new_tokens or doc.generation_size
         self.group = (self.images, -(self.max_new_tokens or 0), doc.num_samples)
         self.key = owner.key(

@@ -39,6 +39,7 @@ from cultureval.models.server_chat import (
     until_stop,
 )
 from cultureval.models.settings import Switch
+from cultureval.models.task_wishes import stop_strings
 from cultureval.runtime.data_urls import ImageFormat
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import answer_key, open_journal
@@ -192,6 +193,12 @@ class OpenAIModel(LightevalModel):
         """Longest prompt with choice, in tokens; None where only the server knows it."""
         return self.config.max_length
 
+    def signature_fields(self) -> dict[str, str]:
+        """What of this backend a score depends on, for its signature."""
+        revision = f"@{self.config.revision}" if self.config.revision else ""
+        chat = "on" if self._uses_chat else "off"
+        return {"model": f"{self.config.model}{revision}", "backend": "server", "chat": chat}
+
     @property
     def _identity(self) -> dict[str, Any]:
         return {"model": self.config.model, "revision": self.config.revision, "extra_body": self.config.extra_body}
@@ -257,7 +264,9 @@ class OpenAIModel(LightevalModel):
         return questions
 
     def _stops(self, doc: Doc) -> list[str]:
-        return sorted({text for text in [*self._generation.get("stop", []), *(doc.stop_sequences or [])] if text})
+        return sorted(
+            {text for text in [*self._generation.get("stop", []), *stop_strings(doc, self._uses_chat)] if text}
+        )
 
     def _generation_question(self, doc: Doc, request: dict[str, Any]) -> Question:
         async def ask(client: OpenAIClient) -> Answer:

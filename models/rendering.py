@@ -11,6 +11,7 @@ from lighteval.tasks.requests import Doc
 from PIL import Image
 
 from cultureval.models.settings import HFModelSettings
+from cultureval.models.task_wishes import may_think
 from cultureval.runtime.errors import CulturevalError
 
 IMAGE_MARK = "<image>"
@@ -45,13 +46,14 @@ class Renderer:
 
         Args:
             doc: With or without images.
-            scoring: Choices are scored right behind the prompt, so a template that can is told not to open a thought.
+            scoring: Choices are scored right behind the prompt, so a template that can is told not to open a thought,
+                as it is where the task wants none.
 
         Raises:
             CulturevalError: The doc has images and the model takes none.
         """
         apply = partial(self.writer.apply_chat_template) if self.uses_chat_template else None
-        if apply and scoring and self.knows_thinking:
+        if apply and self.knows_thinking and (scoring or not may_think(doc)):
             apply = partial(apply, enable_thinking=False)
         if all_images(doc):
             if self.processor is None:

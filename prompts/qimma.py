@@ -39,7 +39,11 @@ def _labelled_doc(row: Mapping[str, Any], task_name: str | None, gold: int | lis
 
 
 def answer_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
-    """Doc of a question-answering row; its choices are the reference answers."""
+    """Doc of a question-answering row; its choices are the reference answers.
+
+    The stop string (a newline) does not hold for chat prompts: LightEval's backends, with which QIMMA's scores were
+    made, drop stop strings there.
+    """
     from lighteval.tasks.requests import Doc
 
     references = list(row["choices"])
@@ -48,12 +52,15 @@ def answer_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc"
         query=row["prompt"],
         choices=references,
         gold_index=list(range(len(references))),
-        specific=_provenance(row),
+        specific=_provenance(row) | {"stop_in_chat": False},
     )
 
 
 def poem_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
-    """Doc of a FannOrFlop poem; the gold verses and explanations travel in `specific["gold_explanations"]`."""
+    """Doc of a FannOrFlop poem; the gold verses and explanations travel in `specific["gold_explanations"]`.
+
+    Models do not think first (paper, section 5.2.1).
+    """
     from lighteval.tasks.requests import Doc
 
     gold = [dict(pair) for pair in row["gold_explanations"]]
@@ -62,7 +69,7 @@ def poem_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
         query=row["prompt"],
         choices=[" ".join(pair["explanation"] for pair in gold)],
         gold_index=0,
-        specific=_provenance(row) | {"gold_explanations": gold},
+        specific=_provenance(row) | {"gold_explanations": gold, "thinking": False},
     )
 
 

@@ -35,7 +35,10 @@ def test_the_whole_suite_runs_offline_and_writes_lightevals_files(cultureval, ti
             assert scores[f"{group}:_average|0"][metric] == pytest.approx(mean)
     assert not any(math.isnan(value) for values in scores.values() for value in values.values())
     assert "Signatures:" in run.stdout
-    assert "task:qimma_fannorflop/0-shot/v0|" in run.stdout
+    (line,) = [line for line in run.stdout.splitlines() if "task:qimma_fannorflop/0-shot/v0|" in line]
+    assert "|scorer:BERTScore(" in line
+    assert "|model:tiny-llama@" in line
+    assert "|backend:transformers|dtype:float32|chat:off|" in line
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"results", "details"}
 
 
