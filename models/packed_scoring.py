@@ -1,15 +1,14 @@
 """Log-probabilities of choices behind a prompt: the prompt is encoded once, all its choices in one packed sequence.
 
-How one batch is scored:
-1. Prompts of similar length, padded on the right, go through the model once under plain causal attention. Only the
-   hidden state of each prompt's last token reaches the vocabulary head; it predicts every choice's first token.
-   Choices of one token are done here.
-2. What is left of the choices (see `token_tree`) follows in one sequence a prompt, on top of the prompt's keys and
-   values, under a 4-D tree attention mask and with positions that restart behind the prompt. Models with
-   sliding-window layers get one mask per kind of layer.
+What is fed of a prompt's choices is a tree of tokens (see `token_tree`), under a 4-D mask in which every token sees its
+prompt and its own beginning, with positions that restart behind the prompt. Models with sliding-window layers get one
+mask per kind of layer. A batch is scored in one of three ways:
+- Choices of one token: nothing but the prompts is fed, padded on the right under plain causal attention.
+- Short prompts: prompt and tree in one sequence, several such sequences at once.
+- Long prompts, and prompts with images: the prompts first, under the model's own mask and positions, then the trees on
+  top of their keys and values; choices beyond the token budget take several such turns.
 
-Logits exist only for the rows that predict a choice's token, and log-softmax is taken over those, in fp32. Choices
-beyond the token budget are split over further sequences on top of the same keys and values.
+Only the rows that predict a choice's token reach the vocabulary head (see `vocabulary`).
 
 Models that refuse custom masks are found by a numeric self-check on the first prompt with a longer choice: `packed`
 must agree with plain forward passes, else `cached` (prompt once, one row a choice, no custom mask) must, else every
@@ -19,8 +18,7 @@ choice is scored by a plain forward pass of its own (`plain`).
 import copy
 import inspect
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -29,11 +27,15 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from transformers import DynamicCache, PreTrainedModel
 
-from cultureval.models.token_tree import TokenTree, build_tree, visibility
+from cultureval.models.token_tree import TokenTree, build_tree, prompt_visibility, visibility
+from cultureval.models.vocabulary import Rows, VocabularyHead
 
 logger = logging.getLogger(__name__)
 
-TOKEN_BUDGET_CPU, TOKEN_BUDGET_ACCELERATOR = 1024, 8192
+# Batches of prompts are kept small on a CPU: larger ones gain nothing there and pad more.
+TOKEN_BUDGET_CPU, TOKEN_BUDGET_ACCELERATOR = 512, 8192
+TREE_BUDGET = 4096
+ONE_SEQUENCE = 512  # prompt and tree up to so many tokens go in one sequence
 MAX_LOGITS = 2**28  # at most so many logits at once: 1 GiB in fp32
 
 
@@ -109,7 +111,9 @@ class ChoiceScorer:
     """Scores requests with one model; the route (packed, cached or plain) is settled at the first longer choice.
 
     Attributes:
-        token_budget: Tokens in one forward pass.
+        token_budget: Tokens in one forward pass over several prompts.
+        tree_budget: Choice tokens of one prompt in one forward pass.
+        head: The model's vocabulary head.
         routes: The route of requests without (False) and with images (True), once settled.
     """
 
@@ -119,12 +123,14 @@ class ChoiceScorer:
         Args:
             model: A causal or image-text-to-text model with a vocabulary head.
             end_ids: Tokens that end a text.
-            token_budget: None takes TOKEN_BUDGET_CPU or TOKEN_BUDGET_ACCELERATOR.
+            token_budget: Sets both budgets; None takes the defaults above.
         """
         self.model = model
+        self.head = VocabularyHead(model)
         self.end_ids = list(end_ids)
         default = TOKEN_BUDGET_CPU if model.device.type == "cpu" else TOKEN_BUDGET_ACCELERATOR
         self.token_budget = token_budget or default
+        self.tree_budget = token_budget or TREE_BUDGET
         self.routes: dict[bool, str] = {}
 
     def batches(self, requests: Sequence[ScoringRequest]) -> Iterator[list[int]]:
@@ -207,24 +213,28 @@ class ChoiceScorer:
     # --- packed ---
 
     def _packed(self, requests: Sequence[ScoringRequest]) -> list[list[ChoiceScore]]:
-        """Score a batch by prompts first, then trees of choices on top of their keys and values."""
-        parts = [self._split(request) for request in requests]
-        trees = [trees_of_one[0][1] for trees_of_one in parts]
+        """Score a batch by trees of choices."""
+        runs = [self._split(request) for request in requests]
+        trees = [of_one[0][1] for of_one in runs]
         lengths = [len(request.prompt) for request in requests]
-        deeper = any(len(tree) for chunks in parts for _, tree in chunks)
-        logits, cache, offset = self._prompts(requests, keep=deeper)
-        results: list[list[ChoiceScore]] = []
-        if len(parts) == 1:
-            results.append([])
-            for choices, tree in parts[0]:
-                results[0] += self._trees([choices], [tree], [requests[0].ending], logits, cache, lengths, offset)[0]
-            return results
-        choices = [request.choices for request in requests]
-        return self._trees(choices, trees, [r.ending for r in requests], logits, cache, lengths, offset)
+        at_once = max(map(len, runs)) == 1
+        short = max(lengths) + max(map(len, trees)) <= ONE_SEQUENCE and not requests[0].vision
+        if at_once and short and any(map(len, trees)):
+            rows = self._one_sequence(requests, trees, lengths)
+            return read_scores(rows, [request.choices for request in requests], trees, self.end_ids)
+        prompts, cache, offset = self._prompts(requests, keep=any(len(tree) for run in runs for _, tree in run))
+        if at_once:
+            rows = self._on_top(prompts, trees, cache, lengths, offset)
+            return read_scores(rows, [request.choices for request in requests], trees, self.end_ids)
+        scores: list[ChoiceScore] = []
+        for choices, tree in runs[0]:
+            rows = self._on_top(prompts, [tree], cache, lengths, offset)
+            scores += read_scores(rows, [choices], [tree], self.end_ids)[0]
+        return [scores]
 
     def _split(self, request: ScoringRequest) -> list[tuple[list[Sequence[int]], TokenTree]]:
         """The choices in runs whose trees fit the budget; mostly one."""
-        limit = min(self.token_budget, self._row_limit())
+        limit = min(self.tree_budget, self._row_limit())
         runs: list[list[Sequence[int]]] = [[]]
         size = 0
         for choice in request.choices:
@@ -235,57 +245,70 @@ class ChoiceScorer:
             runs[-1].append(choice)
         return [(run, build_tree(run, request.ending)) for run in runs]
 
-    def _prompts(self, requests: Sequence[ScoringRequest], keep: bool) -> tuple[Tensor, DynamicCache | None, int]:
-        """Encode prompts once: logits of their last rows [batch, vocabulary], keys and values, M-RoPE offset."""
+    def _one_sequence(
+        self, requests: Sequence[ScoringRequest], trees: Sequence[TokenTree], lengths: Sequence[int]
+    ) -> Rows:
+        """Prompts and trees in one pass: the prompts' last rows, then the nodes of all trees."""
+        prompts, (nodes, depths) = padded([request.prompt for request in requests]), _columns(trees)
+        start, total = prompts.shape[1], prompts.shape[1] + nodes.shape[1]
+        behind = depths + torch.tensor(lengths)[:, None]
+        positions = torch.cat([torch.arange(start).expand(len(trees), -1), behind], 1)
+        first = torch.arange(len(trees)) * total
+        lasts = first + torch.tensor(lengths) - 1
+        at = torch.cat(
+            [lasts, *(torch.arange(len(tree)) + begin + start for tree, begin in zip(trees, first, strict=True))]
+        )
         device = self.model.device
-        ids = pad_sequence([torch.tensor(request.prompt) for request in requests], batch_first=True).to(device)
-        lengths = torch.tensor([len(request.prompt) for request in requests], device=device)
-        rows = torch.arange(len(requests), device=device) * ids.shape[1] + lengths - 1
+        return self.head.rows(
+            at.to(device),
+            input_ids=torch.cat([prompts, nodes], 1).to(device),
+            attention_mask=tree_masks(self.model, trees, lengths, start, with_prompts=True),
+            position_ids=positions.to(device),
+            use_cache=False,
+        )
+
+    def _prompts(self, requests: Sequence[ScoringRequest], keep: bool) -> tuple[Rows, DynamicCache | None, int]:
+        """Prompts alone: their last rows, their keys and values if they are to be kept, their M-RoPE offset."""
+        device = self.model.device
+        ids = padded([request.prompt for request in requests])
+        last = torch.arange(len(requests)) * ids.shape[1] + torch.tensor([len(r.prompt) - 1 for r in requests])
         # Full layers also for sliding-window models: the choices' masks address every token of the prompt.
         cache = DynamicCache() if keep else None
         vision = requests[0].vision or {}
-        with only_rows(self.model, rows):
-            logits = self.model(input_ids=ids, past_key_values=cache, use_cache=keep, **vision).logits[0]
-        return logits, cache, rope_offset(self.model) if vision else 0
+        rows = self.head.rows(
+            last.to(device), input_ids=ids.to(device), past_key_values=cache, use_cache=keep, **vision
+        )
+        return rows, cache, rope_offset(self.model) if vision else 0
 
-    def _trees(
+    def _on_top(
         self,
-        choices: Sequence[Sequence[Sequence[int]]],
+        prompts: Rows,
         trees: Sequence[TokenTree],
-        endings: Sequence[bool],
-        prompt_logits: Tensor,
         cache: DynamicCache | None,
         lengths: Sequence[int],
         offset: int,
-    ) -> list[list[ChoiceScore]]:
-        """Feed one tree a prompt on top of the cache, read the scores, and leave the cache as it was."""
-        logits = prompt_logits
-        width = max(len(tree) for tree in trees)
-        if width:
-            logits = torch.cat([prompt_logits, self._tree_logits(trees, cache, lengths, offset)])
-            cache.crop(-width)
-        return read_scores(logits, choices, trees, self.end_ids)
-
-    def _tree_logits(
-        self, trees: Sequence[TokenTree], cache: DynamicCache, lengths: Sequence[int], offset: int
-    ) -> Tensor:
-        """Logits of the nodes of all trees, one tree after the other: [nodes, vocabulary]."""
-        device = self.model.device
-        ids = pad_sequence([torch.tensor(tree.tokens, dtype=torch.long) for tree in trees], batch_first=True)
-        depths = pad_sequence([torch.tensor(tree.depths, dtype=torch.long) for tree in trees], batch_first=True)
+    ) -> Rows:
+        """One tree a prompt on top of the cache, which is left as it was: the prompts' rows, then all nodes."""
+        nodes, depths = _columns(trees)
+        width = nodes.shape[1]
+        if not width:
+            return prompts
+        at = torch.cat([torch.arange(len(tree)) + number * width for number, tree in enumerate(trees)])
         positions = depths + torch.tensor(lengths)[:, None] + offset
-        rows = torch.cat([torch.arange(len(tree)) + row * ids.shape[1] for row, tree in enumerate(trees)])
-        with only_rows(self.model, rows.to(device)):
-            return self.model(
-                input_ids=ids.to(device),
-                attention_mask=tree_masks(self.model, trees, lengths, cache.get_seq_length()),
-                position_ids=positions.to(device),
-                past_key_values=cache,
-                use_cache=True,
-            ).logits[0]
+        device = self.model.device
+        rows = self.head.rows(
+            at.to(device),
+            input_ids=nodes.to(device),
+            attention_mask=tree_masks(self.model, trees, lengths, cache.get_seq_length()),
+            position_ids=positions.to(device),
+            past_key_values=cache,
+            use_cache=True,
+        )
+        cache.crop(-width)
+        return prompts.join(rows)
 
     def _row_limit(self) -> int:
-        return max(MAX_LOGITS // self.model.get_output_embeddings().weight.shape[0], 1)
+        return self.tree_budget if self.head.is_plain else max(MAX_LOGITS // self.head.size, 1)
 
     # --- one row a choice ---
 
@@ -295,26 +318,28 @@ class ChoiceScorer:
         scores = []
         for choice, logits in zip(request.choices, rows, strict=True):
             tree = build_tree([choice], request.ending)
-            scores += read_scores(logits, [[choice]], [tree], self.end_ids)[0]
+            scores += read_scores(Rows(logits), [[choice]], [tree], self.end_ids)[0]
         return scores
 
     def _plain_rows(self, request: ScoringRequest) -> Iterator[Tensor]:
         """For each choice the logits of the prompt's last row and of the rows behind it, by a pass of its own."""
-        trims = "logits_to_keep" in inspect.signature(self.model.forward).parameters
         for choice in request.choices:
             count = len(choice) + 1
             ids = torch.tensor([[*request.prompt, *choice]], device=self.model.device)
-            extra = {"logits_to_keep": count} if trims else {}
             vision = {name: lengthen(name, value, len(choice)) for name, value in (request.vision or {}).items()}
-            yield self.model(input_ids=ids, use_cache=False, **vision, **extra).logits[0, -count:]
+            yield self.model(input_ids=ids, use_cache=False, **vision, **self._last_logits(count)).logits[0, -count:]
+
+    def _last_logits(self, count: int) -> dict[str, int]:
+        """The argument that keeps a model from making more than the last logits, where it has one."""
+        trims = "logits_to_keep" in inspect.signature(self.model.forward).parameters
+        return {"logits_to_keep": count} if trims else {}
 
     def _cached_rows(self, request: ScoringRequest) -> Iterator[Tensor]:
         """The same rows from one pass over the prompt and copies of the cache that the model itself made."""
         device, length = self.model.device, len(request.prompt)
         prompt = torch.tensor([list(request.prompt)], device=device)
-        with only_rows(self.model, torch.tensor([length - 1], device=device)):
-            out = self.model(input_ids=prompt, use_cache=True, **(request.vision or {}))
-        first, cache = out.logits[0], out.past_key_values
+        out = self.model(input_ids=prompt, use_cache=True, **self._last_logits(1), **(request.vision or {}))
+        first, cache = out.logits[0, -1:], out.past_key_values
         offset = rope_offset(self.model) if request.vision else 0
         longest = max(map(len, request.choices))
         at_once = max(1, min(self.token_budget, self._row_limit()) // max(longest, 1))
@@ -332,26 +357,21 @@ class ChoiceScorer:
                 yield torch.cat([first, rows[: len(choice)]])
 
 
-@contextmanager
-def only_rows(model: PreTrainedModel, rows: Tensor) -> Iterator[None]:
-    """Let only some hidden states reach the vocabulary head, whatever the model does around it.
-
-    Args:
-        model: Any model with output embeddings; its logits become [1, len(rows), vocabulary].
-        rows: Indices into the batch's tokens, row by row: batch index * width + column.
-    """
-    head = model.get_output_embeddings()
-    hook = head.register_forward_pre_hook(lambda _, args: (args[0].flatten(0, 1)[rows][None], *args[1:]))
-    try:
-        yield
-    finally:
-        hook.remove()
-
-
 def tree_masks(
-    model: PreTrainedModel, trees: Sequence[TokenTree], lengths: Sequence[int], width: int
+    model: PreTrainedModel,
+    trees: Sequence[TokenTree],
+    lengths: Sequence[int],
+    width: int,
+    with_prompts: bool = False,
 ) -> Tensor | dict[str, Tensor]:
     """Additive masks [batch, 1, nodes, width + nodes]: one, or one per kind of layer for models that mix kinds.
+
+    Args:
+        model: Tells kinds of layers, window and dtype.
+        trees: One a prompt.
+        lengths: Of the prompts.
+        width: Number of columns that the padded prompts take.
+        with_prompts: Whether the prompts' own rows stand above those of the nodes.
 
     Raises:
         ValueError: A kind of layer that has no such mask (recurrent, chunked).
@@ -363,9 +383,11 @@ def tree_masks(
         raise ValueError(f"no tree mask for layers of kind {', '.join(sorted(kinds))}")
 
     def additive(reach: int | None) -> Tensor:
-        seen = visibility(trees, lengths, width, reach)[:, None]
-        mask = torch.zeros(seen.shape, dtype=model.dtype).masked_fill_(~seen, torch.finfo(model.dtype).min)
-        return mask.to(model.device)
+        seen = visibility(trees, lengths, width, reach)
+        if with_prompts:
+            seen = torch.cat([prompt_visibility(len(trees), width, seen.shape[2], reach), seen], 1)
+        hidden = torch.full((), torch.finfo(model.dtype).min, dtype=model.dtype)
+        return torch.where(seen[:, None], hidden.new_zeros(()), hidden).to(model.device)
 
     if not kinds:
         return additive(window)
@@ -386,55 +408,47 @@ def lengthen(name: str, value: Tensor, more: int) -> Tensor:
     return torch.nn.functional.pad(value, (0, more)) if name in ("token_type_ids", "mm_token_type_ids") else value
 
 
+def padded(sequences: Sequence[Sequence[int]]) -> Tensor:
+    """Integers [sequences, longest], padded with 0 on the right."""
+    return pad_sequence([torch.tensor(sequence, dtype=torch.long) for sequence in sequences], batch_first=True)
+
+
+def _columns(trees: Sequence[TokenTree]) -> tuple[Tensor, Tensor]:
+    return padded([tree.tokens for tree in trees]), padded([tree.depths for tree in trees])
+
+
 def read_scores(
-    logits: Tensor,
-    choices: Sequence[Sequence[Sequence[int]]],
-    trees: Sequence[TokenTree],
-    end_ids: Sequence[int],
+    rows: Rows, choices: Sequence[Sequence[Sequence[int]]], trees: Sequence[TokenTree], end_ids: Sequence[int]
 ) -> list[list[ChoiceScore]]:
     """Scores of the choices of a batch of prompts.
 
     Args:
-        logits: [prompts + nodes, vocabulary]: the last row of each prompt, then the nodes of tree after tree.
+        rows: The last row of each prompt, then the nodes of tree after tree.
         choices: Of each prompt.
         trees: Of each prompt, over the same choices.
         end_ids: Tokens that end a text.
     """
-    rows, tokens, owners, ends = [], [], [], []
-    start = len(trees)
-    counts = [len(of_one) for of_one in choices]
-    firsts = torch.tensor([0, *counts]).cumsum(0).tolist()
-    for prompt, tree in enumerate(trees):
-        place = [prompt, *range(start, start + len(tree))]
-        rows += [place[row + 1] for row, _, _ in tree.reads]
-        tokens += [token for _, token, _ in tree.reads]
-        owners += [firsts[prompt] + choice for _, _, choice in tree.reads]
-        ends += [place[row + 1] for row in tree.ends] or [None] * counts[prompt]
-        start += len(tree)
-    normaliser, best = normalise(logits)
-    at, token = (torch.tensor(ids, dtype=torch.long, device=logits.device) for ids in (rows, tokens))
-    picked = (logits[at, token].float() - normaliser[at]).double().cpu()
+    pairs: list[tuple[int, int]] = []  # (row, token) of every read, then those of the ends
+    owners: list[int] = []
+    ends: list[tuple[int, int]] = []
+    start, first = len(trees), 0
+    for prompt, (tree, of_one) in enumerate(zip(trees, choices, strict=True)):
+        place = [prompt, *range(start, start + len(tree))]  # PROMPT_ROW + 1 is the prompt's own row
+        pairs += [(place[row + 1], token) for row, token, _ in tree.reads]
+        owners += [first + choice for _, _, choice in tree.reads]
+        ends += [(place[row + 1], token) for row in tree.ends for token in end_ids]
+        start, first = start + len(tree), first + len(of_one)
+    at, tokens = torch.tensor([*pairs, *ends], dtype=torch.long, device=rows.values.device).reshape(-1, 2).T
+    logprobs, is_best = (values.cpu() for values in rows.log_probs(at, tokens))
     owner = torch.tensor(owners, dtype=torch.long)
-    sums = torch.zeros(firsts[-1], dtype=torch.double).index_add_(0, owner, picked).tolist()
-    missed = torch.zeros(firsts[-1]).index_add_(0, owner, (best[at] != token).float().cpu()).tolist()
-    ending = [None if row is None else _ending(logits[row], normaliser[row], end_ids) for row in ends]
-    flat = [choice for of_one in choices for choice in of_one]
-    scores = [
-        ChoiceScore(total, len(choice), not wrong, end)
-        for total, choice, wrong, end in zip(sums, flat, missed, ending, strict=True)
+    sums = torch.zeros(first, dtype=torch.double).index_add_(0, owner, logprobs[: len(pairs)].double()).tolist()
+    misses = torch.zeros(first).index_add_(0, owner, (~is_best[: len(pairs)]).float()).tolist()
+    ending = iter(logprobs[len(pairs) :].reshape(-1, max(len(end_ids), 1)).logsumexp(1).tolist())
+    scores = iter(zip(sums, misses, strict=True))
+    return [
+        [
+            ChoiceScore(total, len(choice), not wrong, next(ending) if tree.ends else None)
+            for choice, (total, wrong) in zip(of_one, scores, strict=False)
+        ]
+        for tree, of_one in zip(trees, choices, strict=True)
     ]
-    return [scores[first : first + count] for first, count in zip(firsts, counts, strict=False)]
-
-
-def normalise(logits: Tensor, at_once: int = 2**24) -> tuple[Tensor, Tensor]:
-    """Log-sum-exp in fp32 and most likely token of each row of [rows, vocabulary], a few rows at a time."""
-    step = max(1, at_once // logits.shape[1])
-    sums, best = [], []
-    for part in logits.split(step):
-        sums.append(torch.logsumexp(part.float(), -1))
-        best.append(part.argmax(-1))
-    return torch.cat(sums), torch.cat(best)
-
-
-def _ending(row: Tensor, normaliser: Tensor, end_ids: Iterable[int]) -> float:
-    return float(torch.logsumexp(row[list(end_ids)].float(), 0) - normaliser)

@@ -101,3 +101,16 @@ def visibility(
             near = (length + depths)[:, None] - keys[None, :] < window
             mask[row, :nodes, : prompt_width + nodes] &= near
     return mask
+
+
+def prompt_visibility(count: int, width: int, total: int, window: int | None) -> torch.Tensor:
+    """What the tokens of prompts see, which stand in front of a batch's trees: causal, as far as the window reaches.
+
+    Returns:
+        bool [count, width, total]; nothing behind the prompts is seen.
+    """
+    place = torch.arange(width)
+    distance = place[:, None] - place[None, :]
+    seen = torch.zeros(width, total, dtype=torch.bool)
+    seen[:, :width] = (distance >= 0) & (distance < (window or width))
+    return seen.expand(count, -1, -1)

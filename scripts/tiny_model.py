@@ -108,7 +108,14 @@ def build_tiny_causal_lm(
 
 
 def build_tiny_vision_lm(
-    folder: Path, family: VisionFamily = "llava", chat_template: bool = True, seed: int = 0
+    folder: Path,
+    family: VisionFamily = "llava",
+    chat_template: bool = True,
+    seed: int = 0,
+    tokenizer: "PreTrainedTokenizerFast | None" = None,
+    image_size: int = IMAGE_SIZE,
+    patch_size: int = PATCH_SIZE,
+    **sizes: int,
 ) -> Path:
     """Write an image-text-to-text model with random weights and its processor into a folder.
 
@@ -118,6 +125,10 @@ def build_tiny_vision_lm(
             (its folder holds the tokenizer and the image processor: its whole processor needs torchvision for videos).
         chat_template: Whether the processor carries a chat template.
         seed: Of the weights.
+        tokenizer: One of `train_tokenizer`, with a chat template that writes `image_slot(family)` for an image.
+        image_size: Side of the images that llava sees, in pixels.
+        patch_size: Side of a patch of an image, in pixels.
+        **sizes: Settings of the text model's configuration that differ from the tiny ones.
 
     Returns:
         The folder.
@@ -125,10 +136,9 @@ def build_tiny_vision_lm(
     import torch
     from transformers import AutoModelForImageTextToText
 
-    slot = IMAGE if family == "llava" else VISION_START + IMAGE + VISION_END
-    tokenizer = train_tokenizer(chat_template=chat_template, image_slot=slot)
+    tokenizer = tokenizer or train_tokenizer(chat_template=chat_template, image_slot=image_slot(family))
     build = {"llava": _llava, "qwen2_vl": _qwen2_vl}[family]
-    config, readers = build(tokenizer)
+    config, readers = build(tokenizer, image_size, patch_size, **sizes)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = AutoModelForImageTextToText.from_config(config)
@@ -136,6 +146,11 @@ def build_tiny_vision_lm(
     for part in (model, *readers):
         part.save_pretrained(folder)
     return Path(folder)
+
+
+def image_slot(family: VisionFamily) -> str:
+    """What stands for an image in a prompt of a family."""
+    return IMAGE if family == "llava" else VISION_START + IMAGE + VISION_END
 
 
 def _text_config(family: str, tokenizer: "PreTrainedTokenizerFast", **sizes: int) -> "PreTrainedConfig":
@@ -164,7 +179,9 @@ def _text_config(family: str, tokenizer: "PreTrainedTokenizerFast", **sizes: int
     return AutoConfig.for_model(family, **settings | sizes)
 
 
-def _llava(tokenizer: "PreTrainedTokenizerFast") -> tuple[Any, tuple[Any, ...]]:
+def _llava(
+    tokenizer: "PreTrainedTokenizerFast", image_size: int, patch_size: int, **sizes: int
+) -> tuple[Any, tuple[Any, ...]]:
     from transformers import CLIPImageProcessorPil, CLIPVisionConfig, LlavaConfig, LlavaProcessor
 
     vision = CLIPVisionConfig(
@@ -172,25 +189,25 @@ def _llava(tokenizer: "PreTrainedTokenizerFast") -> tuple[Any, tuple[Any, ...]]:
         intermediate_size=64,
         num_hidden_layers=2,
         num_attention_heads=2,
-        image_size=IMAGE_SIZE,
-        patch_size=PATCH_SIZE,
+        image_size=image_size,
+        patch_size=patch_size,
         projection_dim=32,
         initializer_range=0.2,
     )
     config = LlavaConfig(
         vision_config=vision,
-        text_config=_text_config("llama", tokenizer),
+        text_config=_text_config("llama", tokenizer, **sizes),
         image_token_index=tokenizer.convert_tokens_to_ids(IMAGE),
-        image_seq_length=(IMAGE_SIZE // PATCH_SIZE) ** 2,
+        image_seq_length=(image_size // patch_size) ** 2,
         vision_feature_layer=-1,
         vision_feature_select_strategy="default",
     )
-    size = {"height": IMAGE_SIZE, "width": IMAGE_SIZE}
-    images = CLIPImageProcessorPil(size={"shortest_edge": IMAGE_SIZE}, crop_size=size)
+    size = {"height": image_size, "width": image_size}
+    images = CLIPImageProcessorPil(size={"shortest_edge": image_size}, crop_size=size)
     processor = LlavaProcessor(
         image_processor=images,
         tokenizer=tokenizer,
-        patch_size=PATCH_SIZE,
+        patch_size=patch_size,
         vision_feature_select_strategy="default",
         chat_template=tokenizer.chat_template,
         image_token=IMAGE,
@@ -199,10 +216,12 @@ def _llava(tokenizer: "PreTrainedTokenizerFast") -> tuple[Any, tuple[Any, ...]]:
     return config, (processor,)
 
 
-def _qwen2_vl(tokenizer: "PreTrainedTokenizerFast") -> tuple[Any, tuple[Any, ...]]:
+def _qwen2_vl(
+    tokenizer: "PreTrainedTokenizerFast", image_size: int, patch_size: int, **sizes: int
+) -> tuple[Any, tuple[Any, ...]]:
     from transformers import Qwen2VLConfig, Qwen2VLImageProcessorPil
 
-    text = _text_config("qwen2", tokenizer).to_dict()
+    text = _text_config("qwen2", tokenizer, **sizes).to_dict()
     text |= {"model_type": "qwen2_vl_text", "rope_parameters": {"rope_type": "default", "mrope_section": [2, 3, 3]}}
     text["rope_parameters"]["rope_theta"] = 10000.0
     config = Qwen2VLConfig(
@@ -213,12 +232,12 @@ def _qwen2_vl(tokenizer: "PreTrainedTokenizerFast") -> tuple[Any, tuple[Any, ...
             "hidden_size": 64,
             "num_heads": 2,
             "mlp_ratio": 2,
-            "patch_size": PATCH_SIZE,
+            "patch_size": patch_size,
             "initializer_range": 0.2,
         },
         image_token_id=tokenizer.convert_tokens_to_ids(IMAGE),
         vision_start_token_id=tokenizer.convert_tokens_to_ids(VISION_START),
         vision_end_token_id=tokenizer.convert_tokens_to_ids(VISION_END),
     )
-    size = {"shortest_edge": 16 * PATCH_SIZE**2, "longest_edge": 256 * PATCH_SIZE**2}
-    return config, (tokenizer, Qwen2VLImageProcessorPil(patch_size=PATCH_SIZE, size=size))
+    size = {"shortest_edge": 16 * patch_size**2, "longest_edge": 256 * patch_size**2}
+    return config, (tokenizer, Qwen2VLImageProcessorPil(patch_size=patch_size, size=size))

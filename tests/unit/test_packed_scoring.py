@@ -10,6 +10,7 @@ from tiny_models import picture, plain_scores, text_model, vision_model, vision_
 
 from cultureval.models.packed_scoring import ChoiceScorer, ScoringRequest, score_choices
 from cultureval.models.token_tree import build_tree
+from cultureval.models.vocabulary import Rows
 
 TEXT = ("llama", "qwen2", "gemma3")
 VISION = ("llava", "qwen2_vl")
@@ -127,18 +128,54 @@ def test_a_model_that_ignores_masks_is_found_out_and_scored_by_cached_prefixes(m
     assert "packed scoring is off" in caplog.text
 
 
-def test_the_vocabulary_head_sees_only_the_rows_that_predict_a_choice():
-    model, seen = text_model("llama"), []
-    hook = model.lm_head.register_forward_hook(lambda _, args, __: seen.append(args[0].shape[1]))
+@pytest.mark.parametrize("family", ["llama", "gemma3"])
+def test_the_vocabulary_head_sees_only_the_rows_that_predict_a_choice(family, monkeypatch):
+    model, seen, read = text_model(family), [], []
+    log_probs = Rows.log_probs
+    monkeypatch.setattr(Rows, "log_probs", lambda rows, *of: read.append(len(rows.values)) or log_probs(rows, *of))
+    hook = model.lm_head.register_forward_hook(lambda _, __, logits: seen.append(logits.shape[:-1].numel()))
     scorer = ChoiceScorer(model, token_budget=4000)
     scorer.routes = {False: "packed"}
-    prompts = [ScoringRequest(list(range(20, 60)), [[9], [10], [11]])] * 3
-    scorer.score(prompts)
-    letters, seen[:] = list(seen), []
+    scorer.score([ScoringRequest(list(range(20, 60)), [[9], [10], [11]])] * 3)
+    assert read == [3]  # one row a prompt, whatever the number of one-token choices
     scorer.score([ScoringRequest(list(range(20, 60)), [[9, 10, 11], [9, 10, 12], [13]])])
     hook.remove()
-    assert letters == [3]  # one pass, one row a prompt
-    assert seen == [1, 2]  # the prompt's last row; the shared beginning 9 10 stands once
+    assert read == [3, 3]  # the prompt's last row; the shared beginning 9 10 stands once
+    assert max(seen) <= 3
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_log_probabilities_are_the_same_from_hidden_states_and_from_logits(plain, monkeypatch):
+    monkeypatch.setattr("cultureval.models.vocabulary.SLICE", 40)  # many slices, of 1024 tokens at least
+    numbers = torch.Generator().manual_seed(0)
+    head = torch.nn.Linear(16, 5000)
+    hidden = torch.randn(7, 16, generator=numbers)
+    at, tokens = torch.tensor([0, 0, 3, 6, 5]), torch.tensor([0, 4999, 1024, 17, 2047])
+    logits = head(hidden).detach()
+    tokens[3] = logits[6].argmax()
+    rows = Rows(hidden, head) if plain else Rows(logits)
+    logprobs, is_best = rows.log_probs(at, tokens)
+    assert logprobs.tolist() == pytest.approx(logits.log_softmax(-1)[at, tokens].tolist(), abs=1e-5)
+    assert is_best.tolist() == (logits.argmax(-1)[at] == tokens).tolist()
+
+
+def test_a_head_with_something_behind_it_is_left_to_the_model(monkeypatch):
+    model, prompt, choices = text_model("llama"), [0, 20, 21], [[9, 10, 11], [12, 13], [14]]
+    plain = type(model).forward
+
+    def capped(self, *args, **kwargs):
+        out = plain(self, *args, **kwargs)
+        out.logits = torch.tanh(out.logits / 3) * 3
+        return out
+
+    expected = plain_scores(model, prompt, choices)
+    monkeypatch.setattr(type(model), "forward", capped)
+    scorer = ChoiceScorer(model)
+    agree(scorer.score([ScoringRequest(prompt, choices)])[0], plain_scores(model, prompt, choices))
+    assert (scorer.head.is_plain, scorer.routes) == (False, {False: "packed"})
+    assert [total for total, _ in expected] != pytest.approx(
+        [total for total, _ in plain_scores(model, prompt, choices)]
+    )
 
 
 def test_choices_beyond_the_budget_reuse_the_prompts_keys_and_values():

@@ -1,0 +1,119 @@
+"""The vocabulary head: which hidden states reach it, and log-probabilities read from it in fp32.
+
+Most heads are one matrix, and the model does nothing to its product. Then logits are made, normalised and thrown away a
+slice of the vocabulary at a time, which needs neither memory for them nor trips to it. Whether a model is of that kind
+(no soft-capping, scaling or quantised head) is checked by numbers on its first rows; of others, the model makes the
+logits itself.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+SLICE = 2**22  # logits of one slice: 16 MiB in fp32, so that they stay near the processor
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows over the vocabulary.
+
+    Attributes:
+        values: Logits [rows, vocabulary], or hidden states [rows, width] that `head` turns into them.
+        head: The model's head, or None where the values are logits.
+    """
+
+    values: Tensor
+    head: nn.Linear | None = None
+
+    def join(self, other: "Rows") -> "Rows":
+        """These rows and, below them, others of the same model."""
+        return Rows(torch.cat([self.values, other.values]), self.head)
+
+    def log_probs(self, at: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """Log-probabilities of tokens.
+
+        Args:
+            at: [pairs] row of each pair.
+            tokens: [pairs] token of each pair.
+
+        Returns:
+            ([pairs] log-probability in fp32, [pairs] whether the token is its row's most likely one, the first of
+            equals).
+        """
+        picked = torch.zeros(len(tokens), device=self.values.device)
+        top: Tensor | None = None
+        for start, logits in self._slices():
+            here = ((tokens >= start) & (tokens < start + logits.shape[1])).nonzero().flatten()
+            picked[here] = logits[at[here], tokens[here] - start]
+            high, place = logits.max(-1)
+            if top is None:
+                top, best = high, place
+                total = (logits - top[:, None]).exp_().sum(-1)
+                continue
+            higher = torch.maximum(top, high)
+            total = total * (top - higher).exp_() + (logits - higher[:, None]).exp_().sum(-1)
+            best = torch.where(high > top, place + start, best)
+            top = higher
+        return picked - (top + total.log())[at], best[at] == tokens
+
+    def _slices(self) -> Iterator[tuple[int, Tensor]]:
+        """(first token, fp32 logits [rows, tokens of the slice]) over the whole vocabulary."""
+        size = self.values.shape[1] if self.head is None else self.head.weight.shape[0]
+        step = max(1024, SLICE // len(self.values))
+        for start in range(0, size, step):
+            if self.head is None:
+                logits = self.values[:, start : start + step]
+            else:
+                bias = None if self.head.bias is None else self.head.bias[start : start + step]
+                logits = nn.functional.linear(self.values, self.head.weight[start : start + step], bias)
+            yield start, logits.float()
+
+
+class VocabularyHead:
+    """Runs a model so that only chosen rows reach its head.
+
+    Attributes:
+        is_plain: Whether the head is one matrix with nothing behind it; None until the first rows have been seen.
+    """
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        """Take hold of a model's head.
+
+        Raises:
+            ValueError: The model has none.
+        """
+        self.model = model
+        self.head = model.get_output_embeddings()
+        if self.head is None:
+            raise ValueError(f"{type(model).__name__} has no vocabulary head: it cannot score text")
+        self.size = self.head.weight.shape[0]
+        # Offloaded weights come through a hook of their own, so such a head must be called.
+        simple = type(self.head) is nn.Linear and not hasattr(self.head, "_hf_hook")
+        self.is_plain: bool | None = None if simple else False
+
+    def rows(self, wanted: Tensor, **inputs: Any) -> Rows:
+        """Run the model on inputs and keep some rows.
+
+        Args:
+            wanted: Indices into the batch's tokens, row by row: batch index * width + column.
+            **inputs: Of the model's forward.
+        """
+        captured: list[Tensor] = []
+
+        def choose(_: nn.Module, args: tuple[Tensor, ...]) -> tuple[Any, ...]:
+            captured.append(args[0].flatten(0, 1)[wanted])
+            return (captured[0][None, : 1 if self.is_plain else None], *args[1:])
+
+        hook = self.head.register_forward_pre_hook(choose)
+        try:
+            logits = self.model(**inputs).logits[0]
+        finally:
+            hook.remove()
+        hidden = captured[0]
+        if self.is_plain is None:
+            self.is_plain = torch.allclose(self.head(hidden), logits, rtol=1e-3, atol=1e-3)
+        return Rows(hidden, self.head) if self.is_plain else Rows(logits)
