@@ -22,12 +22,12 @@ from lighteval.utils.cache_management import SampleCache
 from tqdm import tqdm
 
 from cultureval.models import processes
-from cultureval.models.generation import Generation, generate, pad_left
+from cultureval.models.generation import generate, pad_left
+from cultureval.models.jobs import GenerationJob, ScoringJob
 from cultureval.models.loading import LoadedModel, load
-from cultureval.models.packed_scoring import ChoiceScore, ChoiceScorer, ScoringRequest
+from cultureval.models.packed_scoring import ChoiceScorer, ScoringRequest
 from cultureval.models.rendering import Renderer, all_images, open_images
 from cultureval.models.settings import HFModelSettings, read_settings
-from cultureval.models.task_wishes import stop_strings
 from cultureval.runtime.data_urls import image_hash
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import answer_key, open_journal
@@ -141,7 +141,7 @@ class HFModel(LightevalModel):
         responses: list[ModelResponse] = []
         bar = tqdm(total=len(docs), desc="Scoring choices", unit="doc", disable=self.disable_tqdm)
         for window in _windows(docs):
-            jobs = [_ScoringJob(self, doc, rolling) for doc in window]
+            jobs = [ScoringJob(self, doc, rolling) for doc in window]
             texts = [job for job in jobs if not job.images]
             plan = [job.requests() for job in texts]
             flat = [
@@ -160,7 +160,7 @@ class HFModel(LightevalModel):
         bar.close()
         return responses
 
-    def _score_batch(self, batch: Sequence[tuple["_ScoringJob", int, ScoringRequest]]) -> None:
+    def _score_batch(self, batch: Sequence[tuple[ScoringJob, int, ScoringRequest]]) -> None:
         """Score what a batch still needs and journal the docs that it completes."""
         needed = [item for item in batch if not item[0].done]
         finished = {}
@@ -187,13 +187,13 @@ class HFModel(LightevalModel):
             raise CulturevalError(
                 "Several samples at temperature 0 would all be the same: set generation_parameters.temperature."
             )
-        jobs = [_GenerationJob(self, doc) for doc in docs]
+        jobs = [GenerationJob(self, doc) for doc in docs]
         order = sorted(range(len(docs)), key=lambda index: (jobs[index].group, -len(jobs[index].prompt)))
         return processes.answer_together(
             len(docs), order, lambda indices: self._generate_all([jobs[index] for index in indices])
         )
 
-    def _generate_all(self, jobs: Sequence["_GenerationJob"]) -> list[ModelResponse]:
+    def _generate_all(self, jobs: Sequence[GenerationJob]) -> list[ModelResponse]:
         """Answer jobs in batches of one group each; batches do not depend on what the journal holds."""
         bar = tqdm(total=len(jobs), desc="Generating", unit="doc", disable=self.disable_tqdm)
         responses: list[ModelResponse] = []
@@ -210,7 +210,7 @@ class HFModel(LightevalModel):
         bar.close()
         return responses
 
-    def _generate_batch(self, batch: Sequence["_GenerationJob"]) -> None:
+    def _generate_batch(self, batch: Sequence[GenerationJob]) -> None:
         """Answer a batch and journal it; the seed follows from the batch, so that a resumed run samples the same."""
         parameters = self.config.generation_parameters
         sampling = parameters.to_transformers_dict()
@@ -237,7 +237,7 @@ class HFModel(LightevalModel):
                 fresh[job.key] = {"answers": [vars(one) for one in answer]}
         self.journal.append(fresh)
 
-    def _generation_inputs(self, batch: Sequence["_GenerationJob"]) -> dict[str, Any]:
+    def _generation_inputs(self, batch: Sequence[GenerationJob]) -> dict[str, Any]:
         if batch[0].images:
             return self.with_images([job.prompt for job in batch], [job.doc for job in batch], self.max_length - 1)
         return pad_left([job.tokens for job in batch], self.tokenizer.pad_token_id)
@@ -283,144 +283,6 @@ class HFModel(LightevalModel):
             prompt=prompt,
             images=[image_hash(image) for image in all_images(doc)],
             **parts,
-        )
-
-
-class _ScoringJob:
-    """One doc whose choices are to be scored: its key, its requests, and its scores as they come in."""
-
-    def __init__(self, owner: HFModel, doc: Doc, rolling: bool) -> None:
-        self.owner, self.doc, self.rolling = owner, doc, rolling
-        self.images = bool(all_images(doc))
-        self.ending = bool((doc.specific or {}).get("end_logprob"))
-        self.prompt = "" if rolling else owner.renderer.text(doc, scoring=True)
-        self.choices = [doc.query] if rolling else list(doc.choices)
-        if not self.choices:
-            raise CulturevalError(f"{doc.task_name} asks to score the choices of doc {doc.id!r}, which has none.")
-        kind = "rolling" if rolling else "loglikelihood"
-        self.key = owner.key(kind, doc, self.prompt, choices=self.choices, ending=self.ending)
-        self.record: dict[str, Any] = owner.journal.get(self.key) or {}
-        self.done = bool(self.record)
-        self.contexts: list[list[int]] = []
-        self.continuations: list[list[int]] = []
-        self._scores: list[ChoiceScore | None] = [None] * len(self.choices)
-        self._members: list[list[int]] = []
-        if not self.images:
-            self._encode()
-
-    def requests(self) -> list[ScoringRequest]:
-        """One request for each different context: mostly one, more where a choice merges with the prompt's end."""
-        vision = None
-        if self.images:
-            inputs = self.owner.with_images([self.prompt_without_spaces()], [self.doc], self.owner.max_length)
-            ids = inputs.pop("input_ids")[0].tolist()
-            inputs.pop("attention_mask", None)
-            vision = {name: value.to(self.owner.loaded.model.device) for name, value in inputs.items()}
-            self._encode(ids)
-        groups: dict[tuple[int, ...], list[int]] = {}
-        for index, context in enumerate(self.contexts):
-            groups.setdefault(tuple(context), []).append(index)
-        self._members = list(groups.values())
-        return [
-            ScoringRequest(context, [self.continuations[index] for index in members], self.ending, vision)
-            for context, members in groups.items()
-        ]
-
-    def prompt_without_spaces(self) -> str:
-        """The prompt as `tok_encode_pair` encodes it: spaces at its end go to the choices."""
-        return self.prompt.rstrip()
-
-    def _encode(self, image_prompt: Sequence[int] | None = None) -> None:
-        """Token ids as LightEval makes them, cut on the left to the model's longest sequence."""
-        owner = self.owner
-        pairwise = owner.config.pairwise_tokenization or self.images or self.rolling
-        self.contexts, self.continuations = owner.tok_encode_pair(self.prompt, self.choices, pairwise=pairwise)
-        if image_prompt is not None:
-            self.contexts = [list(image_prompt)] * len(self.choices)
-        first = [
-            owner.tokenizer.bos_token_id if owner.tokenizer.bos_token_id is not None else owner.loaded.end_ids()[0]
-        ]
-        for index, (context, choice) in enumerate(zip(self.contexts, self.continuations, strict=True)):
-            room = owner.max_length - len(choice)
-            if room < 1:
-                raise CulturevalError(
-                    f"A choice of {self.doc.task_name} has {len(choice)} tokens; the model takes {owner.max_length}."
-                )
-            self.contexts[index] = (context or first)[-room:]
-
-    def take(self, number: int, scores: Sequence[ChoiceScore]) -> bool:
-        """Take the scores of one request; True when the doc is complete, and then `record` holds its answer."""
-        for index, score in zip(self._members[number], scores, strict=True):
-            self._scores[index] = score
-        if any(score is None for score in self._scores):
-            return False
-        self.record = {
-            "logprobs": [score.logprob for score in self._scores],
-            "greedy": [score.is_greedy for score in self._scores],
-            "end_logprobs": [score.end_logprob for score in self._scores] if self.ending else None,
-            "prompt_tokens": list(self.contexts[0]),
-            "choice_tokens": [list(choice) for choice in self.continuations],
-        }
-        self.done = True
-        return True
-
-    def response(self) -> ModelResponse:
-        """The answer in LightEval's terms."""
-        ends = self.record["end_logprobs"]
-        return ModelResponse(
-            input=self.prompt,
-            input_tokens=self.record["prompt_tokens"],
-            output_tokens=self.record["choice_tokens"],
-            logprobs=self.record["logprobs"],
-            argmax_logits_eq_gold=self.record["greedy"],
-            logits=None if ends is None else [[end] for end in ends],
-        )
-
-
-class _GenerationJob:
-    """One doc to be answered in text."""
-
-    def __init__(self, owner: HFModel, doc: Doc) -> None:
-        self.owner, self.doc = owner, doc
-        parameters = owner.config.generation_parameters
-        self.images = bool(all_images(doc))
-        self.prompt = owner.renderer.text(doc)
-        asked = stop_strings(doc, owner.renderer.uses_chat_template)
-        self.stops = [*asked, *filter(None, parameters.stop_tokens or [])]
-        self.max_new_tokens = parameters.max_new_tokens or doc.generation_size
-        self.group = (self.images, -(self.max_new_tokens or 0), doc.num_samples)
-        self.key = owner.key(
-            "generation", doc, self.prompt, stops=self.stops, length=self.max_new_tokens, samples=doc.num_samples
-        )
-        self.truncated = 0
-        self.tokens: list[int] = [] if self.images else self._encode()
-        self.answers: list[Generation] = []
-
-    def _encode(self) -> list[int]:
-        """Prompt tokens, cut on the left where not even one token more would fit."""
-        tokens = self.owner.tok_encode(self.prompt)
-        longest = self.owner.max_length
-        if len(tokens) >= longest:
-            kept = longest - min(self.max_new_tokens or 1, max(longest // 2, 1))
-            self.truncated = len(tokens) - kept
-            tokens = tokens[-kept:]
-        return tokens
-
-    def look_up(self) -> None:
-        """Take the answers of an earlier run from the journal."""
-        record = self.owner.journal.get(self.key)
-        if record:
-            self.answers = [Generation(**answer) for answer in record["answers"]]
-
-    def response(self) -> ModelResponse:
-        """The answers in LightEval's terms."""
-        return ModelResponse(
-            input=self.prompt,
-            input_tokens=self.tokens,
-            text=[answer.text for answer in self.answers],
-            reasonings=[answer.reasoning for answer in self.answers],
-            output_tokens=[answer.tokens for answer in self.answers],
-            truncated_tokens_count=self.truncated,
         )
 
 
