@@ -5,7 +5,7 @@ import sys
 import typer
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.scripts import doctor, evaluate, list_tasks, mirror
+from cultureval.scripts import bench, doctor, evaluate, list_tasks, mirror
 
 app = typer.Typer(
     name="cultureval",
@@ -15,12 +15,18 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-bench = typer.Typer(help="Measure ours against other harnesses, interleaved in one process.", rich_markup_mode=None)
+benchmarks = typer.Typer(
+    help="Ours against other harnesses, interleaved in one process. Example: cultureval bench scoring",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 
 app.command("eval")(evaluate.evaluate)
 app.command("tasks")(list_tasks.list_tasks)
 app.command("doctor")(doctor.doctor)
 app.command("mirror")(mirror.mirror)
+benchmarks.command("scoring")(bench.bench_scoring)
+app.add_typer(benchmarks, name="bench")
 
 
 @app.command(
