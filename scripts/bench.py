@@ -2,12 +2,12 @@
 
 import contextlib
 import json
-import os
+import math
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, cycle, islice
+from itertools import chain, cycle, islice, takewhile
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 LABELS = "أ ب ج د هـ".split()
 BENCH_SIZES = {"hidden_size": 512, "intermediate_size": 2048, "num_hidden_layers": 8, "num_attention_heads": 8}
 BENCH_SIZES |= {"num_key_value_heads": 8, "head_dim": 64, "vocab_size": 64_000, "max_position_embeddings": 4096}
-RANKING_PROMPT, RANKING_CHOICES, RANKING_TOKENS = 400, 100, 9
+RANKING_PROMPT, RANKING_CHOICES, RANKING_TOKENS = 400, 100, (7, 8, 9, 10, 11)
 # LightEval holds the logits of all choices of a doc twice: 100 at once would be over 20 GB, so it gets them in tens.
 STOCK_CHOICES = 10
 
@@ -59,7 +59,9 @@ def bench_scoring(
         Path | None, typer.Option(help='JSONL of {"prompt": ..., "choices": [...]}; default: shipped ArabicMMLU rows.')
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object to stdout and nothing else.")] = False,
-    questions: Annotated[int, typer.Option(min=1, help="Questions of letters and full_text.")] = 24,
+    questions: Annotated[
+        int, typer.Option(min=1, help="Questions of letters and full_text, of 4 choices or more.")
+    ] = 24,
     repeats: Annotated[int, typer.Option(min=1, help="Interleaved repeats; medians are shown.")] = 3,
     batch_size: Annotated[int, typer.Option(min=1, help="Batch size of LightEval and lm-eval.")] = 8,
     scenario: Annotated[list[str] | None, typer.Option(help="Only this one; may be given several times.")] = None,
@@ -67,7 +69,6 @@ def bench_scoring(
 ) -> None:
     """Times the scoring of choices. Example: cultureval bench scoring --data questions.jsonl --json"""
     with tempfile.TemporaryDirectory(prefix="cultureval-bench-") as temporary, contextlib.redirect_stdout(sys.stderr):
-        os.environ |= {"CULTUREVAL_JOURNAL": f"{temporary}/journal", "CULTUREVAL_RESUME": "0"}
         bench = _Bench(Path(temporary), model, read_questions(data), questions, repeats, batch_size, device)
         wanted = scenario or list(bench.scenarios)
         unknown = sorted(set(wanted) - set(bench.scenarios))
@@ -116,8 +117,8 @@ class _Bench:
     ) -> None:
         self.temporary, self.repeats, self.batch_size, self.device = folder, repeats, batch_size, device
         self.all = list(questions)
-        step = max(1, len(self.all) // count)
-        self.questions = self.all[::step][:count]
+        several = [question for question in self.all if len(question.choices) >= 4] or self.all
+        self.questions = several[:: max(1, len(several) // count)][:count]
         self.model_folder = model or build_bench_model(folder / "bench-model", self.all)
         self.scenarios = {
             "letters": lambda: self._text(self._letters()),
@@ -129,7 +130,7 @@ class _Bench:
 
     @property
     def ours(self) -> "HFModel":
-        self._ours = self._ours or load_ours(self.model_folder, self.device)
+        self._ours = self._ours or load_ours(self.model_folder, self.device, self.temporary)
         return self._ours
 
     def _letters(self) -> list[Question]:
@@ -139,15 +140,23 @@ class _Bench:
         ]
 
     def _ranking(self) -> Question:
-        """One prompt of 400 tokens and 100 candidates of about 9 tokens, cut out of the questions' texts."""
+        """One prompt of 400 tokens and 100 candidates of about 9 tokens, cut out of the questions' texts.
+
+        Raises:
+            CulturevalError: There is too little text for 100 different candidates.
+        """
         tokenizer = self.ours.tokenizer
-        texts = tokenizer("\n".join(question.prompt for question in self.all), add_special_tokens=False)["input_ids"]
-        pool = tokenizer(
-            ["".join(islice(cycle(question.choices), 6)) for question in self.all], add_special_tokens=False
-        )["input_ids"]
-        lengths = chain.from_iterable(cycle([[7, 8, 9, 10, 11]]))
-        candidates = dict.fromkeys(tokenizer.decode(ids[:length]) for ids, length in zip(pool, lengths, strict=False))
-        return Question(tokenizer.decode(texts[:RANKING_PROMPT]), list(candidates)[:RANKING_CHOICES])
+        prompts = tokenizer("\n".join(question.prompt for question in self.all), add_special_tokens=False)["input_ids"]
+        options = "".join(chain.from_iterable(question.choices for question in self.all))
+        tokens = iter(tokenizer(options, add_special_tokens=False)["input_ids"])
+        pieces = (list(islice(tokens, length)) for length in cycle(RANKING_TOKENS))
+        texts = (" " + tokenizer.decode(piece).strip() for piece in takewhile(bool, pieces))
+        candidates = list(islice(dict.fromkeys(texts), RANKING_CHOICES))
+        if len(candidates) < RANKING_CHOICES:
+            raise CulturevalError(
+                f"ranking_100 needs more data: only {len(candidates)} candidates could be cut from it."
+            )
+        return Question(tokenizer.decode(list(islice(cycle(prompts), RANKING_PROMPT))).strip(), candidates)
 
     def _text(self, questions: Sequence[Question]) -> dict[str, float | None]:
         runners = {
@@ -167,7 +176,7 @@ class _Bench:
             patch_size=14,
             **BENCH_SIZES,
         )
-        vision = load_ours(folder, self.device)
+        vision = load_ours(folder, self.device, self.temporary)
         docs = [_doc(self._ranking()._replace(prompt="ماذا ترى في الصورة؟"), _picture(336))]
         runners = {
             "ours": lambda: scored_afresh(vision, docs),
@@ -185,12 +194,15 @@ def build_bench_model(folder: Path, questions: Sequence[Question]) -> Path:
     return build_tiny_causal_lm(folder, tokenizer=tokenizer, **BENCH_SIZES)
 
 
-def load_ours(folder: Path, device: str) -> "HFModel":
-    """Our model file over a folder."""
+def load_ours(folder: Path, device: str, temporary: Path) -> "HFModel":
+    """Our model file over a folder, with a journal of its own."""
     from cultureval.models.hf import HFModel
     from cultureval.models.settings import HFModelSettings
+    from cultureval.runtime.journal import Journal
 
-    return HFModel(HFModelSettings(model_name=str(folder), device=device, dtype="float32"))
+    model = HFModel(HFModelSettings(model_name=str(folder), device=device, dtype="float32"))
+    model.journal = Journal(temporary / "journal", resume=False)
+    return model
 
 
 def _doc(question: Question, *images: Any) -> "Doc":
@@ -269,7 +281,10 @@ def lighteval_runner(
 
 
 def lm_eval_runner(ours: "HFModel", questions: Sequence[Question], batch_size: int) -> Callable[[], Scores] | None:
-    """lm-eval's HFLM on the same weights; None where lm-eval is not installed."""
+    """lm-eval's HFLM on the same weights; None where lm-eval is not installed.
+
+    It encodes prompt and choice together, LightEval apart: the scores of choices whose tokens differ are NaN.
+    """
     try:
         from lm_eval.api.instance import Instance
         from lm_eval.models.huggingface import HFLM
@@ -282,9 +297,15 @@ def lm_eval_runner(ours: "HFModel", questions: Sequence[Question], batch_size: i
         Instance(request_type="loglikelihood", doc={}, arguments=pair, idx=index) for index, pair in enumerate(pairs)
     ]
 
+    apart = chain.from_iterable(
+        zip(*ours.tok_encode_pair(*question, pairwise=True), strict=True) for question in questions
+    )
+    alike = [harness._encode_pair(*pair) == tokens for pair, tokens in zip(pairs, apart, strict=True)]
+
     def run() -> Scores:
-        flat = iter(harness.loglikelihood(instances, disable_tqdm=True))
-        return [[next(flat)[0] for _ in choices] for _, choices in questions]
+        scores = harness.loglikelihood(instances, disable_tqdm=True)
+        flat = iter(score if same else math.nan for (score, _), same in zip(scores, alike, strict=True))
+        return [[next(flat) for _ in choices] for _, choices in questions]
 
     return run
 
@@ -396,7 +417,7 @@ def summary(measured: dict[str, Measured]) -> dict[str, float | None]:
         for own, theirs in zip(ours.scores, other.scores, strict=True)
         for left, right in zip(own, theirs, strict=True)
     ]
-    return result | {"max_abs_difference": max(differences)}
+    return result | {"max_abs_difference": max(filter(math.isfinite, differences))}
 
 
 def table(results: dict[str, dict[str, float | None]]) -> str:

@@ -1,0 +1,48 @@
+"""`cultureval bench scoring`: its JSON, and that every harness gives the same scores."""
+
+import json
+
+import pytest
+import typer
+from tiny_models import folder_of
+from typer.testing import CliRunner
+
+from cultureval.runtime.errors import CulturevalError
+from cultureval.scripts.bench import bench_scoring, read_questions
+
+KEYS = {"ours_s", "lighteval_s", "lm_eval_s", "limit_s", "speedup_vs_lighteval", "speedup_vs_lm_eval"}
+KEYS |= {"ratio_to_limit", "peak_mib", "max_abs_difference"}
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path):
+    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("CULTUREVAL_JOURNAL", raising=False)
+    monkeypatch.delenv("CULTUREVAL_RESUME", raising=False)
+    app = typer.Typer()
+    app.command()(bench_scoring)
+    return lambda *arguments: CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_the_json_alone_goes_to_stdout_and_all_harnesses_agree(run):
+    options = ["--model", folder_of("llama"), "--questions", "3", "--repeats", "1", "--json"]
+    names = ["letters", "full_text", "ranking_100"]
+    result = run(*options, *(part for name in names for part in ("--scenario", name)))
+    assert result.exit_code == 0, result.output
+    scenarios = json.loads(result.stdout)["scenarios"]
+    assert list(scenarios) == names
+    for numbers in scenarios.values():
+        assert set(numbers) >= KEYS
+        assert numbers["max_abs_difference"] < 1e-3
+        assert numbers["ours_s"] > 0 and numbers["limit_s"] > 0
+        assert numbers["speedup_vs_lighteval"] == pytest.approx(numbers["lighteval_s"] / numbers["ours_s"], rel=0.3)
+
+
+def test_bad_input_is_one_error(run, tmp_path):
+    data = tmp_path / "data.jsonl"
+    data.write_text('{"prompt": "سؤال", "choices": ["أ"]}\n{"prompt": "سؤال"}\n', encoding="utf-8")
+    with pytest.raises(CulturevalError, match="line 2"):
+        read_questions(data)
+    result = run("--model", folder_of("llama"), "--scenario", "numbers")
+    assert isinstance(result.exception, CulturevalError)
+    assert "letters" in str(result.exception)
