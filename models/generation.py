@@ -102,15 +102,34 @@ def pad_left(prompts: Sequence[Sequence[int]], pad: int) -> dict[str, Tensor]:
     return {"input_ids": ids, "attention_mask": mask}
 
 
+@dataclass(frozen=True)
+class Sampling:
+    """How many answers a prompt gets, and how.
+
+    Attributes:
+        count: Answers a prompt; more than one needs a temperature.
+        settings: For transformers' `generate`; without a temperature (or with 0) decoding is greedy.
+        seed: The same batch and seed give the same answers.
+    """
+
+    count: int
+    settings: Mapping[str, Any]
+    seed: int
+
+    def arguments(self) -> dict[str, Any]:
+        """Arguments of `generate`; the model's own sampling settings do not reach greedy decoding."""
+        sampled = bool(self.settings.get("temperature"))
+        how = {"do_sample": True, **self.settings} if sampled else {**self.settings, **NEUTRAL}
+        return {**how, "num_return_sequences": self.count}
+
+
 @torch.inference_mode()
 def generate(
     loaded: LoadedModel,
     inputs: Mapping[str, Tensor],
     stops: Sequence[Sequence[str]],
     max_new_tokens: int,
-    samples: int,
-    sampling: Mapping[str, Any],
-    seed: int,
+    sampling: Sampling,
     tags: Tags,
 ) -> list[list[Generation]]:
     """Answer a batch of prompts.
@@ -120,34 +139,29 @@ def generate(
         inputs: `input_ids` and `attention_mask`, padded on the left, and what the processor made of images.
         stops: Stop strings of each prompt.
         max_new_tokens: At most so many tokens each.
-        samples: Answers a prompt; more than one needs sampling.
-        sampling: Settings for transformers' `generate`, without a temperature (or with 0) for greedy decoding.
-        seed: Of sampling; the same batch and seed give the same answers.
+        sampling: Greedy or not, and how many answers.
         tags: Pairs of tags between which a model thinks.
 
     Returns:
-        `samples` answers for each prompt.
+        `sampling.count` answers for each prompt.
     """
-    width = inputs["input_ids"].shape[1]
-    per_row = [row for row in stops for _ in range(samples)]
-    criteria = [StopOnStrings(loaded.tokenizer, per_row, width, tags)] if any(per_row) else []
-    settings = {"do_sample": True, **sampling} if sampling.get("temperature") else {**sampling, **NEUTRAL}
+    width, count = inputs["input_ids"].shape[1], sampling.count
+    per_row = [row for row in stops for _ in range(count)]
     end_ids = loaded.end_ids()
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
+    device = loaded.model.device
+    with torch.random.fork_rng([] if device.type == "cpu" else [device]):
+        torch.manual_seed(sampling.seed)
         output = loaded.model.generate(
             **{name: value.to(loaded.model.device) for name, value in inputs.items()},
-            **settings,
+            **sampling.arguments(),
             max_new_tokens=max_new_tokens,
-            num_return_sequences=samples,
             pad_token_id=loaded.tokenizer.pad_token_id,
             eos_token_id=end_ids or None,
-            stopping_criteria=criteria,
+            stopping_criteria=[StopOnStrings(loaded.tokenizer, per_row, width, tags)] if any(per_row) else [],
         )
-    rows = [
-        _answer(row, stop, loaded, end_ids, tags) for row, stop in zip(output[:, width:].tolist(), per_row, strict=True)
-    ]
-    return [rows[start : start + samples] for start in range(0, len(rows), samples)]
+    rows = zip(output[:, width:].tolist(), per_row, strict=True)
+    answers = [_answer(row, stop, loaded, end_ids, tags) for row, stop in rows]
+    return [answers[start : start + count] for start in range(0, len(answers), count)]
 
 
 def _answer(row: list[int], stops: Sequence[str], loaded: LoadedModel, ends: Sequence[int], tags: Tags) -> Generation:

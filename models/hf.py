@@ -22,7 +22,7 @@ from lighteval.utils.cache_management import SampleCache
 from tqdm import tqdm
 
 from cultureval.models import processes
-from cultureval.models.generation import generate, pad_left
+from cultureval.models.generation import Sampling, generate, pad_left
 from cultureval.models.jobs import GenerationJob, ScoringJob
 from cultureval.models.loading import LoadedModel, load
 from cultureval.models.packed_scoring import ChoiceScorer, ScoringRequest
@@ -225,9 +225,7 @@ class HFModel(LightevalModel):
             inputs,
             [job.stops for job in batch],
             max_new_tokens=max(1, min(wanted or room, room)),
-            samples=batch[0].doc.num_samples,
-            sampling=sampling,
-            seed=int.from_bytes(digest[:4]) ^ (parameters.seed or 0),
+            sampling=Sampling(batch[0].doc.num_samples, sampling, int.from_bytes(digest[:4]) ^ (parameters.seed or 0)),
             tags=self.config.reasoning_tags,
         )
         fresh = {}

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from cultureval.prompts.option_labels import LABELS
+from cultureval.prompts.templates import render
 from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.row_files import read_rows
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from cultureval.models.hf import HFModel
     from cultureval.models.packed_scoring import ScoringRequest
 
-LABELS = "أ ب ج د هـ".split()
 BENCH_SIZES = {"hidden_size": 512, "intermediate_size": 2048, "num_hidden_layers": 8, "num_attention_heads": 8}
 BENCH_SIZES |= {"num_key_value_heads": 8, "head_dim": 64, "vocab_size": 64_000, "max_position_embeddings": 4096}
 RANKING_PROMPT, RANKING_CHOICES, RANKING_TOKENS = 400, 100, (7, 8, 9, 10, 11)
@@ -98,8 +99,9 @@ def read_questions(path: Path | None) -> list[Question]:
 def _from_arabicmmlu(row: dict[str, Any]) -> Question:
     options = [row[f"Option {number}"] for number in range(1, 6) if row.get(f"Option {number}")]
     lines = [f"{label}. {option}" for label, option in zip(LABELS, options, strict=False)]
-    parts = [row.get("Context"), row["Question"], *lines, "الإجابة:"]
-    return Question("\n".join(part for part in parts if part), [f" {option}" for option in options])
+    question = "\n".join(part for part in (row.get("Context"), row["Question"]) if part)
+    prompt = render("ar/mcq", question=question, options="\n".join(lines))
+    return Question(prompt, [f" {option}" for option in options])
 
 
 class _Bench:
@@ -134,10 +136,7 @@ class _Bench:
         return self._ours
 
     def _letters(self) -> list[Question]:
-        return [
-            Question(question.prompt, [f" {label}" for label in LABELS[: len(question.choices)]])
-            for question in self.questions
-        ]
+        return [Question(question.prompt, list(LABELS[: len(question.choices)])) for question in self.questions]
 
     def _ranking(self) -> Question:
         """One prompt of 400 tokens and 100 candidates of about 9 tokens, cut out of the questions' texts.
@@ -189,7 +188,7 @@ class _Bench:
 def build_bench_model(folder: Path, questions: Sequence[Question]) -> Path:
     """A random Llama of 8 layers, 512 wide, with a 64,000-token head and a tokenizer trained on the questions."""
     texts = [question.prompt + "".join(question.choices) for question in questions]
-    texts += [f" {label}" for label in LABELS for _ in range(10)]
+    texts += [label for label in LABELS for _ in range(10)]
     tokenizer = train_tokenizer(texts, BENCH_SIZES["vocab_size"])
     return build_tiny_causal_lm(folder, tokenizer=tokenizer, **BENCH_SIZES)
 
