@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-SLICE = 2**22  # logits of one slice: 16 MiB in fp32, so that they stay near the processor
+SLICE = 2**21  # logits of one slice: 8 MiB in fp32, so that they stay near the processor
 
 
 @dataclass(frozen=True)
