@@ -115,7 +115,8 @@ def find_subset(task: Task, options: DataOptions) -> FoundSource:
         files = subset_files(task, source, place[0], source.splits) if place else []
         if place and files:
             few_shot = subset_files(task, source, place[0], source.few_shot_splits)
-            few_shot = few_shot or (files if source.few_shot_column else [])
+            if not few_shot and source.few_shot_column and not any(_is_test_file(file) for file in files):
+                few_shot = files  # one table, in which a column tells the examples
             return FoundSource(source, *place, tuple(files), tuple(few_shot))
     if failures:
         raise SourceUnavailable(f"{task.task}: {failures[0]}")
@@ -148,6 +149,10 @@ def prompt_template(task: Task, options: DataOptions) -> str:
 def _files_of_all_configs(folder: Path, splits: tuple[str, ...]) -> list[Path]:
     configs = [name for name in config_names(folder) if name.lower() != "all"]
     return [file for config in configs for file in files_of_split(folder, [config], splits)]
+
+
+def _is_test_file(path: Path) -> bool:
+    return path.stem.lower().startswith("test")
 
 
 def _is_training_file(path: Path) -> bool:

@@ -132,6 +132,22 @@ def test_one_table_holds_many_subsets_and_the_few_shot_examples(tmp_path):
         prepared(tmp_path, task="qimma_arabicmmlu:Law (Professional)")
 
 
+def test_a_test_split_is_evaluated_whole(tmp_path):
+    """Where files are split, the split decides what is evaluated, not the column `is_few_shot`."""
+    row = {
+        "Subject": "Driving Test",
+        "Level": None,
+        "Question": "س؟",
+        "Answer Key": "A",
+        "Option 1": "نعم",
+        "Option 2": "لا",
+    }
+    rows = [row | {"is_few_shot": 1}, row | {"Question": "ص؟", "is_few_shot": 0}]
+    write_rows(tmp_path / "root/MBZUAI/ArabicMMLU/Driving Test", rows)
+    report = prepared(tmp_path, task="qimma_arabicmmlu:Driving Test").report
+    assert (report["rows"], report["few_shot_rows"]) == (2, 0)
+
+
 def test_specialty_spelled_otherwise_in_the_source(tmp_path):
     folder = tmp_path / "root/nyuad-cai/MedAraBench"
     folder.mkdir(parents=True)
