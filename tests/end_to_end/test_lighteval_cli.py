@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from stock_lighteval import ANSWER_404
 
 from cultureval.scripts.lighteval_cli import SUB_COMMANDS
 
@@ -20,18 +21,6 @@ OURS = [sys.executable, "-m", "cultureval.scripts.main", "lighteval"]
 STOCK = [sys.executable, "-m", "lighteval"]
 LIGHTEVAL = Path(importlib.util.find_spec("lighteval").origin).parent
 
-# Stock LightEval downloads a file at start-up, and accepts a 404.
-ANSWER_404 = """
-import requests
-stock_get = requests.get
-def get(url, *args, **kwargs):
-    if not url.endswith("tinyBenchmarks.pkl"):
-        return stock_get(url, *args, **kwargs)
-    answer = requests.Response()
-    answer.status_code = 404
-    return answer
-requests.get = get
-"""
 # Where a namespace without network is not permitted, Python itself refuses to connect.
 NO_NETWORK = """
 import socket

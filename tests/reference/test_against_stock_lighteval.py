@@ -3,13 +3,11 @@
 The model is a tiny one in float32, so that the log-probabilities of the two backends agree to 1e-4.
 """
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from result_files import details_of, results_of
+from stock_lighteval import stock_lighteval
 
 from cultureval.scripts.tiny_model import build_tiny_causal_lm
 
@@ -31,15 +29,6 @@ for config in TASKS_TABLE:
         stock(LogLikelihoodAccMetric(LogProbCharNorm()), "stock_acc_norm"),
         stock(LogLikelihoodAccMetric(), "stock_acc"))
 """
-ANSWER_404 = """
-import requests
-stock_get = requests.get
-def get(url, *args, **kwargs):
-    answer = requests.Response()
-    answer.status_code = 404
-    return answer if url.endswith("tinyBenchmarks.pkl") else stock_get(url, *args, **kwargs)
-requests.get = get
-"""
 
 
 @pytest.fixture(scope="module")
@@ -47,19 +36,7 @@ def bench(tmp_path_factory):
     folder = tmp_path_factory.mktemp("stock")
     build_tiny_causal_lm(folder / "tiny-llama")
     (folder / "both_metrics.py").write_text(BOTH_METRICS, encoding="utf-8")
-    (folder / "start").mkdir()
-    (folder / "start" / "sitecustomize.py").write_text(ANSWER_404, encoding="utf-8")
     return folder
-
-
-def lighteval(bench, *args, **environment):
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "CULTUREVAL_"))}
-    own = {"HF_HOME": str(bench / "hf"), "CULTUREVAL_CACHE": str(bench / "cache"), "HF_HUB_OFFLINE": "1"}
-    own |= {"PYTHONPATH": str(bench / "start"), "CULTUREVAL_DATA": "samples"} | environment
-    command = [sys.executable, "-m", "lighteval", *args]
-    run = subprocess.run(command, cwd=bench, env=kept | own, capture_output=True, text=True, timeout=600)
-    assert run.returncode == 0, run.stderr[-3000:]
-    return run
 
 
 def test_accuracy_equals_stock_metrics_and_backend_sample_by_sample(bench):
@@ -67,9 +44,9 @@ def test_accuracy_equals_stock_metrics_and_backend_sample_by_sample(bench):
     data = {"CULTUREVAL_FORM": "original"}
     tasks = ("qimma_arabicmmlu", "--custom-tasks", "both_metrics.py", "--save-details", "--output-dir")
     model = f"model_name={bench / 'tiny-llama'},dtype=float32,batch_size=4"
-    lighteval(bench, "accelerate", model, *tasks, "stock", **data)
+    stock_lighteval(bench, "accelerate", model, *tasks, "stock", **data)
     model_file = Path(__file__).parents[2] / "models" / "hf.py"
-    lighteval(bench, "custom", str(bench / "tiny-llama"), str(model_file), *tasks, "ours", **data)
+    stock_lighteval(bench, "custom", str(bench / "tiny-llama"), str(model_file), *tasks, "ours", **data)
     stock, ours = details_of(bench / "stock"), details_of(bench / "ours")
     assert len(stock) == len(ours) == 40
     labels = set()
@@ -93,8 +70,8 @@ def test_stock_command_lines_of_the_documentation(bench):
     model_file = Path(__file__).parents[2] / "models" / "hf.py"
     end = ("--custom-tasks", "cultureval.tasks", "--output-dir")
     model = f"model_name={bench / 'tiny-llama'},batch_size=8"
-    one = lighteval(bench, "accelerate", model, "qimma_arabicmmlu", *end, "a")
-    two = lighteval(bench, "custom", str(bench / "tiny-llama"), str(model_file), "qimma_aratrust", *end, "b")
+    one = stock_lighteval(bench, "accelerate", model, "qimma_arabicmmlu", *end, "a")
+    two = stock_lighteval(bench, "custom", str(bench / "tiny-llama"), str(model_file), "qimma_aratrust", *end, "b")
     assert "qimma_arabicmmlu:_average" in one.stdout
     assert "qimma_aratrust" in two.stdout
     report = results_of(bench / "b")["config_tasks"]["qimma_aratrust|0"]["rows_report"]

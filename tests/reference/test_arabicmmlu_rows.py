@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from result_files import details_of, results_of
+from stock_lighteval import stock_lighteval
 
 from cultureval.scripts.tiny_model import build_tiny_causal_lm
 from cultureval.tasks.qimma import arabicmmlu_subset
@@ -26,10 +27,15 @@ def has_duplicated_options(row):
     return len(set(options)) < len(options)
 
 
-def test_every_subject_is_scored_and_counted(tmp_path):
+@pytest.fixture
+def data_root(tmp_path):
     folder = tmp_path / "root" / "MBZUAI" / "ArabicMMLU"
     folder.mkdir(parents=True)
     (folder / TABLE.name).symlink_to(TABLE)
+    return tmp_path / "root"
+
+
+def test_every_subject_is_scored_and_counted(tmp_path, data_root):
     with TABLE.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 2506
@@ -38,7 +44,7 @@ def test_every_subject_is_scored_and_counted(tmp_path):
     broken = Counter(arabicmmlu_subset(row) for row in evaluated if has_duplicated_options(row))
     model = build_tiny_causal_lm(tmp_path / "tiny-llama")
     command = [sys.executable, "-m", "cultureval.scripts.main", "eval", str(model), "qimma_arabicmmlu"]
-    command += ["--data", "root", "--bad-rows", "skip", "--output-dir", "out", "--device", "cpu"]
+    command += ["--data", str(data_root), "--bad-rows", "skip", "--output-dir", "out", "--device", "cpu"]
     own = {"CULTUREVAL_CACHE": str(tmp_path / "cache"), "HF_HOME": str(tmp_path / "hf"), "HF_HUB_OFFLINE": "1"}
     run = subprocess.run(command, cwd=tmp_path, env=os.environ | own, capture_output=True, text=True, timeout=900)
     assert run.returncode == 0, run.stderr[-3000:]
@@ -47,3 +53,27 @@ def test_every_subject_is_scored_and_counted(tmp_path):
     reports = {name: task["rows_report"] for name, task in results_of(tmp_path / "out")["config_tasks"].items()}
     skipped = {name: len(report["skipped_rows"]) for name, report in reports.items() if report["skipped_rows"]}
     assert skipped == {f"qimma_arabicmmlu:{subject}|0": count for subject, count in broken.items()}
+
+
+def test_both_stock_launchers_give_the_same_accuracies(tmp_path, data_root):
+    """`lighteval custom SETTINGS.yaml hf.py` and `lighteval accelerate`: 20 real rows of each subject."""
+    model = build_tiny_causal_lm(tmp_path / "tiny-llama")
+    settings = tmp_path / "settings.yaml"
+    settings.write_text(f"model_name: {model}\ndtype: float32\ndevice: cpu\n", encoding="utf-8")
+    with TABLE.open(encoding="utf-8", newline="") as file:
+        subjects = sorted({arabicmmlu_subset(row) for row in csv.DictReader(file)})
+    (tmp_path / "tasks.txt").write_text("".join(f"qimma_arabicmmlu:{name}\n" for name in subjects), encoding="utf-8")
+    end = ("tasks.txt", "--custom-tasks", "cultureval.tasks", "--max-samples", "20", "--save-details", "--output-dir")
+    data = {"CULTUREVAL_DATA": str(data_root), "CULTUREVAL_BAD_ROWS": "skip"}
+    stock_lighteval(tmp_path, "custom", str(settings), str(ROOT / "models" / "hf.py"), *end, "custom", **data)
+    stock = f"model_name={model},dtype=float32,batch_size=8"
+    stock_lighteval(tmp_path, "accelerate", stock, *end, "accelerate", **data)
+    ours, theirs = (results_of(tmp_path / side)["results"] for side in ("custom", "accelerate"))
+    assert len(ours) == len(subjects) + 2
+    for name, scores in theirs.items():
+        assert scores == pytest.approx(ours[name])
+    details = [details_of(tmp_path / side) for side in ("custom", "accelerate")]
+    for name in details[0]:
+        for one, other in zip(details[0][name], details[1][name], strict=True):
+            assert one["metric"] == other["metric"]
+            assert one["model_response"]["logprobs"] == pytest.approx(other["model_response"]["logprobs"], abs=1e-4)
