@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from cultureval.runtime.data_options import VARIABLES, DataOptions, read_data_options
-from cultureval.runtime.errors import CulturevalError, SourceUnavailable
+from cultureval.runtime.errors import SourceUnavailable
 from cultureval.runtime.hub import go_offline_if_unreachable
+from cultureval.runtime.model_settings import VARIABLE as SETTINGS
+from cultureval.runtime.model_settings import read_model_settings
 from cultureval.runtime.signatures import combined_hash, installed_versions, signature
 from cultureval.scripts.task_selection import select_tasks
 
@@ -53,7 +55,7 @@ def evaluate(
     settings = {"device": device, "dtype": dtype, "batch_size": batch_size, "chat_template": chat_template}
     given = {name: value for name, value in settings.items() if value is not None}
     if given:
-        os.environ["CULTUREVAL_MODEL_SETTINGS"] = json.dumps(given)
+        os.environ[SETTINGS] = json.dumps(json.loads(os.environ.get(SETTINGS) or "{}") | given)
     os.environ["CULTUREVAL_RESUME"] = "1" if resume else "0"
     if problem := go_offline_if_unreachable():
         _warn(f"the hub does not answer ({problem}); models and data come from folders and the cache.")
@@ -127,15 +129,7 @@ def quiet_libraries() -> None:
 
 def model_file(model: str) -> Path:
     """The model file for `lighteval custom`: that of servers for a YAML file with `base_url`, else transformers'."""
-    name = "hf.py"
-    if model.endswith((".yaml", ".yml")):
-        import yaml
-
-        if not Path(model).is_file():
-            raise CulturevalError(f"There is no file {model!r} with model settings.")
-        content = yaml.safe_load(Path(model).read_text(encoding="utf-8")) or {}
-        if "base_url" in {**content, **(content.get("model_parameters") or {})}:
-            name = "openai_api.py"
+    name = "openai_api.py" if "base_url" in read_model_settings(model) else "hf.py"
     return Path(str(files("cultureval.models"))) / name
 
 

@@ -106,12 +106,16 @@ def test_a_group_of_which_the_data_root_holds_a_part(cultureval, tiny_lm, tmp_pa
         (("eval", "{model}", "qimma_aratrust", "--data", "nowhere"), "is not a folder"),
         (("eval", "/no/such/model", "qimma_aratrust", "--data", "samples"), "/no/such/model"),
         (("eval", "no.yaml", "qimma_aratrust", "--data", "samples"), "no.yaml"),
+        (("eval", "broken.yaml", "qimma_aratrust", "--data", "samples"), "broken.yaml"),
+        (("eval", "typo.yaml", "qimma_aratrust", "--data", "samples"), "Did you mean dtype"),
         (("eval", "{model}", "qimma_aratrust", "--data", "samples", "--dtype", "float12"), "float12"),
         (("tasks", "--suite", "quimma"), "qimma"),
         (("mirror", "qimmma", "--to", "x"), "qimma"),
     ],
 )
-def test_bad_input_ends_with_one_clear_sentence(cultureval, tiny_lm, command, sentence):
+def test_bad_input_ends_with_one_clear_sentence(cultureval, tiny_lm, tmp_path, command, sentence):
+    (tmp_path / "broken.yaml").write_text("model_name: [", encoding="utf-8")
+    (tmp_path / "typo.yaml").write_text(f"model_name: {tiny_lm}\ndtyp: float32\n", encoding="utf-8")
     run = cultureval(*(part.format(model=tiny_lm) for part in command))
     assert run.returncode == 2
     assert sentence in run.stderr
