@@ -28,10 +28,9 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from cultureval.models import server_scoring
 from cultureval.models.processes import process_count
-from cultureval.models.rendering import Renderer, all_images
+from cultureval.models.rendering import Placement, Renderer, all_images
 from cultureval.models.server_chat import (
     ImagePart,
-    Placement,
     as_data_url,
     as_hash,
     chat_messages,

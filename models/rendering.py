@@ -1,6 +1,7 @@
 """From a Doc to what a model reads: the prompt's text, as LightEval writes it, and its images in order."""
 
 import math
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ from cultureval.models.task_wishes import may_think
 from cultureval.runtime.errors import CulturevalError
 
 IMAGE_MARK = "<image>"
+Placement = Literal["first", "last"]
 
 
 class Renderer:
@@ -36,7 +38,7 @@ class Renderer:
         if settings.chat_template == "on" and not template:
             raise CulturevalError(f"{settings.model_name} has no chat template: set chat_template to auto or off.")
         self.uses_chat_template = bool(template) and settings.chat_template != "off"
-        self.placement: Literal["first", "last"] = settings.image_placement
+        self.placement: Placement = settings.image_placement
         self.system_prompt = settings.system_prompt
         self.knows_thinking = "enable_thinking" in str(template)
         self.writes_bos = self._writes_bos(tokenizer.bos_token)
@@ -72,20 +74,9 @@ class Renderer:
         askers = iter([*doc.fewshot_samples, doc])
         for message in self._manager(None, True).prepare_prompt_api(doc):
             images = (next(askers).images or []) if message["role"] == "user" else []
-            messages.append({"role": message["role"], "content": self._parts(message["content"], len(images))})
+            parts = message_parts(message["content"], [{"type": "image"}] * len(images), self.placement)
+            messages.append({"role": message["role"], "content": parts})
         return apply(messages, tokenize=False, add_generation_prompt=True)
-
-    def _parts(self, text: str, images: int) -> list[dict[str, str]]:
-        """The parts of one turn: images at their marks, or before or behind the text."""
-        image = {"type": "image"}
-        if images and text.count(IMAGE_MARK) == images:
-            parts: list[dict[str, str]] = []
-            for place, piece in enumerate(text.split(IMAGE_MARK)):
-                parts += [image] if place else []
-                parts += [{"type": "text", "text": piece}] if piece else []
-            return parts
-        slots, words = [image] * images, [{"type": "text", "text": text}]
-        return slots + words if self.placement == "first" else words + slots
 
     def _plain_multimodal(self, doc: Doc) -> str:
         # Gemma's processors expand a begin-of-image token, the others an image token.
@@ -104,6 +95,24 @@ class Renderer:
         content: Any = [{"type": "text", "text": "?"}] if self.writer is self.processor else "?"
         turn = [{"role": "user", "content": content}]
         return self.writer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True).startswith(bos)
+
+
+def message_parts(text: str, images: Sequence[dict[str, Any]], placement: Placement) -> list[dict[str, Any]]:
+    """The parts of one turn of a chat: images at the text's `<image>` marks, or else all before or behind the text.
+
+    Args:
+        text: The turn's text.
+        images: The parts that stand for the turn's images, in order.
+        placement: Where images stand in a text that has not one mark for each of them.
+    """
+    if not images or text.count(IMAGE_MARK) != len(images):
+        words = [{"type": "text", "text": text}]
+        return [*images, *words] if placement == "first" else [*words, *images]
+    first, *pieces = text.split(IMAGE_MARK)
+    parts = [{"type": "text", "text": first}]
+    for image, piece in zip(images, pieces, strict=True):
+        parts += [image, {"type": "text", "text": piece}]
+    return [part for part in parts if part.get("text") != ""]
 
 
 def all_images(doc: Doc) -> list[Any]:

@@ -1,13 +1,13 @@
 """What a Doc becomes in a request to an OpenAI-compatible server, and LightEval's generation settings there."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from lighteval.models.abstract_model import ModelConfig
 from lighteval.tasks.prompt_manager import PromptManager
 from lighteval.tasks.requests import Doc
 
-from cultureval.models.rendering import IMAGE_MARK
+from cultureval.models.rendering import Placement, message_parts
 from cultureval.runtime.data_urls import ImageFormat, data_url, image_hash
 from cultureval.runtime.errors import CulturevalError
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 ImagePart = Callable[["Image"], dict[str, Any]]
-Placement = Literal["first", "last"]
 
 _STANDARD = {"temperature", "top_p", "frequency_penalty", "presence_penalty", "seed"}
 # Not in OpenAI's API; vLLM, SGLang and others read them from the body.
@@ -50,19 +49,8 @@ def chat_messages(
     questions = [message for message in messages if message["role"] == "user"]
     for message, source in zip(questions, [*doc.fewshot_samples, doc], strict=True):
         if source.images:
-            message["content"] = _parts(message["content"], [*map(image_part, source.images)], placement)
+            message["content"] = message_parts(message["content"], [*map(image_part, source.images)], placement)
     return messages
-
-
-def _parts(text: str, images: list[dict[str, Any]], placement: Placement) -> list[dict[str, Any]]:
-    if text.count(IMAGE_MARK) != len(images):
-        words = [{"type": "text", "text": text}]
-        return images + words if placement == "first" else words + images
-    first, *pieces = text.split(IMAGE_MARK)
-    parts = [{"type": "text", "text": first}]
-    for image, piece in zip(images, pieces, strict=True):
-        parts += [image, {"type": "text", "text": piece}]
-    return [part for part in parts if part.get("text") != ""]
 
 
 def generation_arguments(config: ModelConfig) -> dict[str, Any]:

@@ -37,12 +37,10 @@ class Preparation:
 
     Attributes:
         template: Name of the prompt template of the subset.
-        location: Variant of ArabCulture's prompt: country_region, region or none.
         shuffle: Whether sources whose right option always stands first get their options shuffled.
     """
 
     template: str = "ar/mcq"
-    location: str = "country_region"
     shuffle: bool = True
 
 
@@ -111,7 +109,7 @@ def arabculture(row: Row, preparation: Preparation) -> PreparedRow:
     gold = gold_position(dict(answer_key or {}).get("arabic_answer_key", ""), texts, "answer_key.arabic_answer_key")
     keys = text_list(dict(options).get("arabic_keys"), "options.arabic_keys")
     prompt = render(
-        f"ar/arabculture_{preparation.location}",
+        preparation.template,
         country=_translated(row, "country", COUNTRIES),
         region=_translated(row, "region", REGIONS),
         first_statement=text_cell(row, "first_statement"),

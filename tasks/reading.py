@@ -178,7 +178,7 @@ def _prepared(
     skipped: list[dict[str, Any]],
 ) -> Iterator[PreparedRow]:
     source = found.source
-    preparation = Preparation(prompt_template(task, options), options.location, options.shuffle == "on")
+    preparation = Preparation(prompt_template(task, options), options.shuffle == "on")
     one_table = bool(source.few_shot_column) and set(found.files) == set(found.few_shot_files)
     for file in files:
         for number, row in enumerate(_rows_of(file)):
