@@ -103,11 +103,12 @@ def aradice(row: Row, preparation: Preparation) -> PreparedRow:
 
 def arabculture(row: Row, preparation: Preparation) -> PreparedRow:
     """ArabCulture with its authors' own Arabic prompt (lm-evaluation-harness, arab_culture)."""
-    options = row[column_name(row, "options")]
-    answer_key = row[column_name(row, "answer_key")]
-    texts = distinct(text_list(dict(options or {}).get("text"), "options.text"), "options.text")
-    gold = gold_position(dict(answer_key or {}).get("arabic_answer_key", ""), texts, "answer_key.arabic_answer_key")
-    keys = text_list(dict(options).get("arabic_keys"), "options.arabic_keys")
+    options, answer_key = _object(row, "options"), _object(row, "answer_key")
+    texts = distinct(text_list(options.get("text"), "options.text"), "options.text")
+    keys = text_list(options.get("arabic_keys"), "options.arabic_keys")
+    if len(keys) != len(texts):
+        raise BadRow("options.arabic_keys", keys, f"does not label the {len(texts)} options")
+    gold = gold_position(answer_key.get("arabic_answer_key", ""), texts, "answer_key.arabic_answer_key")
     prompt = render(
         preparation.template,
         country=_translated(row, "country", COUNTRIES),
@@ -220,6 +221,13 @@ def fannorflop(row: Row, preparation: Preparation) -> PreparedRow:
         verses=_verses(row[column_name(row, "poem_verses")]),
     )
     return {"prompt": prompt, "choices": [], "gold_explanations": pairs, "cluster": ""}
+
+
+def _object(row: Row, column: str) -> Mapping[str, Any]:
+    value = row[column_name(row, column)]
+    if not isinstance(value, Mapping):
+        raise BadRow(column, value, "is not an object")
+    return value
 
 
 def _prompt_cell(row: Row) -> str:

@@ -64,6 +64,33 @@ def test_aradice_shuffles_by_the_question_alone_and_keeps_the_permutation():
     assert golds == {0, 1, 2}
 
 
+ARABCULTURE = {
+    "country": "Egypt",
+    "region": "Nile Valley",
+    "first_statement": "في العيد",
+    "options": {"arabic_keys": ["أ", "ب"], "text": ["كعك", "بسبوسة"]},
+    "answer_key": {"arabic_answer_key": "أ"},
+}
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("options", "كعك"),
+        ("options", None),
+        ("options", {"arabic_keys": ["أ"], "text": ["كعك", "بسبوسة"]}),
+        ("answer_key", "أ"),
+        ("answer_key", {"arabic_answer_key": None}),
+        ("country", "Atlantis"),
+    ],
+)
+def test_arabculture_row_with_a_broken_part_is_refused(column, value):
+    preparation = Preparation("ar/arabculture_country_region")
+    assert rows.arabculture(ARABCULTURE, preparation)["index"] == [0]
+    with pytest.raises(BadRow, match=column):
+        rows.arabculture(ARABCULTURE | {column: value}, preparation)
+
+
 @pytest.mark.parametrize(
     "choices",
     [
