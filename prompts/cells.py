@@ -1,11 +1,14 @@
 """Checked access to the cells of a dataset row, under the names that a source is known to use for a column."""
 
+import io
 import math
 import unicodedata
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from cultureval.runtime.errors import BadRow, MissingColumn
+from cultureval.runtime.image_store import store_image
 
 # Names under which sources keep a column. The first one present is read.
 ALIASES: dict[str, tuple[str, ...]] = {
@@ -120,6 +123,46 @@ def distinct(options: Sequence[str], column: str) -> list[str]:
         if option in options[:position]:
             raise BadRow(column, list(options), f"holds the option {option!r} twice")
     return list(options)
+
+
+def image_cell(row: Mapping[str, Any], column: str, folder: Path) -> str:
+    """Keeps the image of a cell and gives the name under which `stored_image` finds it.
+
+    Args:
+        row: The row.
+        column: Name of its column, or a key of `ALIASES`. The cell is a file's bytes, its path below the folder, the
+            hub's pair of `bytes` and `path`, or a PIL image (kept as PNG).
+        folder: The source's folder.
+
+    Raises:
+        MissingColumn: The row has no such column.
+        BadRow: No image, a path that leads out of the folder or to no file, or an image that does not decode.
+    """
+    name = column_name(row, column)
+    value = row[name]
+    if isinstance(value, Mapping):
+        value = value.get("bytes") or value.get("path")
+    try:
+        return store_image(_image_bytes(value, folder))
+    except (ValueError, OSError) as error:
+        raise BadRow(name, value if isinstance(value, str) else type(value).__name__, str(error)) from error
+
+
+def _image_bytes(value: Any, folder: Path) -> bytes:
+    if isinstance(value, bytes) and value:
+        return value
+    if isinstance(value, str | Path) and str(value).strip():
+        path = (folder / value).resolve()
+        if not path.is_relative_to(folder.resolve()):
+            raise ValueError("is a path that leads out of the source's folder")
+        if not path.is_file():
+            raise ValueError(f"names no file below {folder}")
+        return path.read_bytes()
+    if hasattr(value, "save"):
+        stream = io.BytesIO()
+        value.save(stream, "PNG")
+        return stream.getvalue()
+    raise ValueError("holds no image")
 
 
 def _is_damage(character: str) -> bool:

@@ -9,8 +9,7 @@ after the source whose rows it reads; the columns are those of the source.
 import ast
 import hashlib
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from cultureval.prompts.cells import (
@@ -24,27 +23,9 @@ from cultureval.prompts.cells import (
     text_list,
 )
 from cultureval.prompts.option_labels import gold_position, label_index, labels_for, split_label
+from cultureval.prompts.preparation import Preparation, PreparedRow, Row
 from cultureval.prompts.templates import render
 from cultureval.runtime.errors import BadRow
-
-Row = Mapping[str, Any]
-PreparedRow = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Preparation:
-    """What a conversion needs to know besides the row.
-
-    Attributes:
-        template: Name of the prompt template of the subset.
-        shuffle: Whether sources whose right option always stands first get their options shuffled.
-    """
-
-    template: str = "ar/mcq"
-    shuffle: bool = True
-
-
-Prepare = Callable[[Row, Preparation], PreparedRow]
 
 COUNTRIES = {
     "Egypt": "مصر",

@@ -11,11 +11,21 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from cultureval.runtime.errors import CulturevalError
 
 Row = dict[str, Any]
+
+
+class PlacedRow(NamedTuple):
+    """A row and where it stands: the name of its file, and its number there, from 0."""
+
+    file: str
+    number: int
+    row: Row
+
+
 SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from cultureval.scripts.evaluate import evaluate
 from cultureval.scripts.tiny_encoder import build_tiny_encoder
-from cultureval.scripts.tiny_model import build_tiny_causal_lm
-from cultureval.tasks.catalogue import suites
+from cultureval.scripts.tiny_model import build_tiny_causal_lm, build_tiny_vision_lm
+from cultureval.tasks.catalogue import all_tasks
 
 NOTICE = """
 These scores mean nothing: the models are tiny, have random weights (fixed seed) and score at chance, and the rows are
@@ -19,10 +19,16 @@ def main() -> None:
     """Builds the models, evaluates all suites on the samples, prints LightEval's table and where the files lie."""
     os.environ["HF_HUB_OFFLINE"] = "1"
     with tempfile.TemporaryDirectory() as scratch:
-        model, encoder = Path(scratch) / "tiny-random-llama", Path(scratch) / "tiny-random-bert"
-        build_tiny_causal_lm(model, max_position_embeddings=2048)
-        os.environ["CULTUREVAL_BERTSCORE_MODEL"] = str(build_tiny_encoder(encoder))
-        evaluate(str(model), suites(), data="samples", output_dir="results/demo", device="cpu", resume=False)
+        folder = Path(scratch)
+        os.environ["CULTUREVAL_BERTSCORE_MODEL"] = str(build_tiny_encoder(folder / "tiny-random-bert"))
+        models = {
+            False: build_tiny_causal_lm(folder / "tiny-random-llama", max_position_embeddings=2048),
+            True: build_tiny_vision_lm(folder / "tiny-random-llava", max_position_embeddings=2048),
+        }
+        for images, model in models.items():
+            tasks = [name for name, task in all_tasks().items() if task.images == images]
+            if tasks:
+                evaluate(str(model), tasks, data="samples", output_dir="results/demo", device="cpu", resume=False)
     print(NOTICE)
 
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-BERTSCORE_SETS = {"bertscore", "fannorflop"}
-
 
 def evaluate(
     model: Annotated[
@@ -135,13 +133,11 @@ def model_file(model: str) -> Path:
 
 def check_instruments(tasks: list[str]) -> None:
     """Loads what scoring needs besides the model's answers, so that a missing piece stops the run before it starts."""
-    from cultureval.tasks.catalogue import all_tasks
+    from cultureval.tasks.task_table import kind_of
 
-    metric_sets = {all_tasks()[name.partition("|")[0]].metric_set for name in tasks}
-    if metric_sets & BERTSCORE_SETS:
-        from cultureval.metrics.semantic import bertscore_model, check_bertscore_model
-
-        check_bertscore_model(bertscore_model())
+    for instrument in dict.fromkeys(kind_of(name).instrument for name in tasks):
+        if instrument:
+            instrument.check()
 
 
 def summary(pipeline: "Pipeline", missing: list[str], output_dir: str) -> str:
@@ -187,12 +183,12 @@ def signatures(pipeline: "Pipeline") -> list[str]:
 
 
 def scorer_of(group: str) -> str | None:
-    """The model that scores a group's answers; None where scores need no model."""
-    from cultureval.metrics.semantic import bertscore_model
-    from cultureval.tasks.catalogue import all_tasks, groups
+    """What scores a group's answers besides the answers themselves; None where scores need nothing else."""
+    from cultureval.tasks.catalogue import groups
+    from cultureval.tasks.task_table import kind_of
 
-    scored = all_tasks()[groups()[group][0]].metric_set in BERTSCORE_SETS
-    return f"BERTScore({bertscore_model()},last layer,no idf,no rescaling)" if scored else None
+    instrument = kind_of(groups()[group][0]).instrument
+    return instrument.name() if instrument else None
 
 
 def _set_environment(values: dict[str, str | None]) -> None:

@@ -3,12 +3,14 @@
 A suite is a module of this room with a table `BENCHMARKS`; `all_tasks` names the suites.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-from cultureval.prompts.qimma_rows import Prepare
+from cultureval.prompts.preparation import Prepare, PreparedRow
+from cultureval.runtime.row_files import PlacedRow
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,11 @@ class Source:
         files: Glob patterns of the data files where the folder declares no config; `{subset}` is the subset's name.
         subset_of: The subset that a row belongs to, for tables that hold several.
         few_shot_column: Column that is 1 for few-shot examples, for tables without splits.
+        find: Finds a task's files (evaluated, few-shot) below the source's folder, where configs, splits and patterns
+            cannot; two empty lists where they are not there.
+        read: Makes a task's rows of its files, where a row is not one record of one file (joins, samplings).
+        check: Refuses prepared rows for what only all of them together show (an id that stands twice), by raising
+            CulturevalError.
         revision: Branch, tag or commit; None is the hub's default branch.
         licence: The source's licence, as its card or paper states it.
         how_to_get: What to do where it is not on the hub, or gated.
@@ -40,6 +47,9 @@ class Source:
     files: tuple[str, ...] = ()
     subset_of: Callable[[Mapping[str, Any]], str | None] | None = None
     few_shot_column: str | None = None
+    find: "Callable[[Path, Task], tuple[list[Path], list[Path]]] | None" = None
+    read: "Callable[[Sequence[Path], Task], Iterable[PlacedRow]] | None" = None
+    check: Callable[[Sequence[PreparedRow]], None] | None = None
     on_hub: bool = True
     revision: str | None = None
     licence: str = "not declared"
@@ -58,12 +68,15 @@ class Task:
         subset: The subset's name in the paper.
         domain: The paper's domain, under which benchmarks are averaged.
         task_type: "MCQ", "multi-select" or "QA".
-        metric_set: Key of the metrics that score it, in `task_table.METRICS`.
+        metric_set: Key of how it is asked and scored, in `task_table.KINDS`.
         metrics: Names of the metrics in the results, the headline first.
         template: Prompt template of original rows.
         sources: The copies of its data, the preferred first.
         subset_names: Names of the subset in the sources: configs, files, cells.
         expected_rows: Rows of the original source's subset, where known.
+        language: ISO 639 code.
+        register: "MSA", "dialectal" or, where that distinction says nothing, "standard".
+        images: Whether its prompts hold images, so that only vision-language models can run it.
     """
 
     task: str
@@ -81,10 +94,12 @@ class Task:
     expected_rows: int | None = None
     language: str = "ar"
     register: str = "MSA"
+    images: bool = False
 
     def as_record(self) -> dict[str, Any]:
         """The task as `cultureval tasks --json` prints it; `source` is the original, `curated` QIMMA's copy."""
         fields = ("task", "suite", "benchmark", "group", "subset", "domain", "task_type", "language", "register")
+        fields += ("images",)
         record: dict[str, Any] = {name: getattr(self, name) for name in fields}
         originals = [source.repo for source in self.sources if source.form == "original"]
         curated = [source.repo for source in self.sources if source.form == "curated"]
@@ -121,7 +136,7 @@ class Subset:
 
 @dataclass(frozen=True)
 class MetricSet:
-    """What a group of tasks is scored by: a key of `task_table.METRICS`, the task type, the metrics' names."""
+    """What a group of tasks is scored by: a key of `task_table.KINDS`, the task type, the metrics' names."""
 
     key: str
     task_type: str
@@ -140,6 +155,7 @@ class Benchmark:
     metric_set: MetricSet
     template: str = "ar/mcq"
     language: str = "ar"
+    images: bool = False
 
     def tasks(self, suite: str) -> list[Task]:
         """One task a subset."""
@@ -163,6 +179,7 @@ class Benchmark:
             expected_rows=subset.rows,
             language=self.language,
             register=subset.register,
+            images=self.images,
         )
 
 

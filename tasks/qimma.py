@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cultureval.prompts import qimma_rows as rows
+from cultureval.prompts.preparation import Prepare
 from cultureval.tasks.catalogue import Benchmark, MetricSet, Source, Subset
 
 MULTIPLE_CHOICE = MetricSet("multiple_choice", "MCQ", ("acc_norm", "acc"))
@@ -96,12 +97,12 @@ def medarabench_subset(row: Mapping[str, Any]) -> str | None:
     return row.get("Medical Specialty")
 
 
-def curated(name: str, prepare: rows.Prepare = rows.curated_choice, whole: bool = False) -> Source:
+def curated(name: str, prepare: Prepare = rows.curated_choice, whole: bool = False) -> Source:
     """QIMMA's own copy `qimma/<name>` (QIMMA's task code: splits test and validation)."""
     return Source(f"qimma/{name}", "curated", prepare, few_shot_splits=("validation",), whole=whole)
 
 
-def original(repo: str, prepare: rows.Prepare, **properties: Any) -> Source:
+def original(repo: str, prepare: Prepare, **properties: Any) -> Source:
     """The source that QIMMA's authors started from."""
     return Source(repo, "original", prepare, **properties)
 
@@ -117,7 +118,7 @@ GATMATH = (GAT_CURATED, original("smballaa/GATmath", rows.gat, files=("{subset}.
 GATLC = (GAT_CURATED, original("smballaa/GATLc", rows.gat, files=("{subset}.*",)))
 
 
-def medarabiq(file: str, prepare: rows.Prepare) -> Source:
+def medarabiq(file: str, prepare: Prepare) -> Source:
     """One of MedArabiQ's files, which only its GitHub repository has."""
     return original(
         "nyuad-cai/MedArabiQ",

@@ -12,18 +12,18 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from cultureval.prompts.qimma_rows import Preparation, PreparedRow
+from cultureval.prompts.preparation import Preparation, PreparedRow
 from cultureval.prompts.templates import template_hash
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.data_root import find_source
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn, SourceUnavailable, shorten
-from cultureval.runtime.row_files import Row, config_names, files_matching, files_of_split, read_rows
+from cultureval.runtime.row_files import PlacedRow, Row, config_names, files_matching, files_of_split, read_rows
 from cultureval.runtime.user_cache import user_cache
 from cultureval.tasks.catalogue import Source, Task
 
@@ -70,7 +70,8 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
     Raises:
         SourceUnavailable: No copy of the data is here or on the hub.
         MissingColumn: A source lacks a column; the message lists those found.
-        CulturevalError: A row is broken and `options.bad_rows` is "error", or no sound row is left.
+        CulturevalError: A row is broken and `options.bad_rows` is "error", no sound row is left, or the
+            source's check of all rows together fails.
     """
     found = find_subset(task, options)
     skipped: list[dict[str, Any]] = []
@@ -79,6 +80,8 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
     few_shot = list(_prepared(task, found, found.few_shot_files, True, options, skipped_examples))
     if not rows:
         raise CulturevalError(f"{_where(task, found)}: no row is left to evaluate ({len(skipped)} were skipped).")
+    if found.source.check:
+        found.source.check(rows)
     folder, fingerprint = _write(task, rows, few_shot)
     report = {
         "source": found.source.repo,
@@ -112,15 +115,22 @@ def find_subset(task: Task, options: DataOptions) -> FoundSource:
             failures.append(str(error))
             continue
         looked_at.append(source)
-        files = subset_files(task, source, place[0], source.splits) if place else []
+        files, few_shot = _task_files(task, source, place[0]) if place else ([], [])
         if place and files:
-            few_shot = subset_files(task, source, place[0], source.few_shot_splits)
-            if not few_shot and source.few_shot_column and not any(_is_test_file(file) for file in files):
-                few_shot = files  # one table, in which a column tells the examples
             return FoundSource(source, *place, tuple(files), tuple(few_shot))
     if failures:
         raise SourceUnavailable(f"{task.task}: {failures[0]}")
     raise SourceUnavailable(_not_found(task, looked_at, options))
+
+
+def _task_files(task: Task, source: Source, folder: Path) -> tuple[list[Path], list[Path]]:
+    if source.find:
+        return source.find(folder, task)
+    files = subset_files(task, source, folder, source.splits)
+    few_shot = subset_files(task, source, folder, source.few_shot_splits) if files else []
+    if not few_shot and source.few_shot_column and not any(_is_test_file(file) for file in files):
+        few_shot = files  # one table, in which a column tells the examples
+    return files, few_shot
 
 
 def subset_files(task: Task, source: Source, folder: Path, splits: tuple[str, ...]) -> list[Path]:
@@ -178,22 +188,26 @@ def _prepared(
     skipped: list[dict[str, Any]],
 ) -> Iterator[PreparedRow]:
     source = found.source
-    preparation = Preparation(prompt_template(task, options), options.shuffle == "on")
+    preparation = Preparation(prompt_template(task, options), options.shuffle == "on", found.folder)
     one_table = bool(source.few_shot_column) and set(found.files) == set(found.few_shot_files)
+    for placed in source.read(files, task) if source.read else _records(files):
+        if not _in_subset(placed.row, task, source) or (one_table and _is_example(placed.row, source) != few_shot):
+            continue
+        try:
+            prepared = source.prepare(placed.row, preparation)
+        except MissingColumn as error:
+            raise MissingColumn(f"{_where(task, found)}, {placed.file}: {error}") from error
+        except BadRow as error:
+            _refuse(task, found, placed, error, options, skipped)
+            continue
+        for item in prepared if isinstance(prepared, list) else [prepared]:
+            yield item | {"source_row": f"{placed.file}:{placed.number}", "form": source.form}
+
+
+def _records(files: Iterable[Path]) -> Iterator[PlacedRow]:
     for file in files:
         for number, row in enumerate(_rows_of(file)):
-            if not _in_subset(row, task, source):
-                continue
-            if one_table and _is_example(row, source) != few_shot:
-                continue
-            try:
-                prepared = source.prepare(row, preparation)
-            except MissingColumn as error:
-                raise MissingColumn(f"{_where(task, found)}, {file.name}: {error}") from error
-            except BadRow as error:
-                _refuse(task, found, file, number, error, options, skipped)
-                continue
-            yield prepared | {"source_row": f"{file.name}:{number}", "form": source.form}
+            yield PlacedRow(file.name, number, row)
 
 
 def _is_example(row: Row, source: Source) -> bool:
@@ -203,21 +217,20 @@ def _is_example(row: Row, source: Source) -> bool:
 def _refuse(
     task: Task,
     found: FoundSource,
-    file: Path,
-    number: int,
+    placed: PlacedRow,
     error: BadRow,
     options: DataOptions,
     skipped: list[dict[str, Any]],
 ) -> None:
     if options.bad_rows == "error":
         raise CulturevalError(
-            f"{_where(task, found)}, row {number} of {file.name}: {error}. "
+            f"{_where(task, found)}, row {placed.number} of {placed.file}: {error}. "
             "Mend the row, or pass --bad-rows skip (CULTUREVAL_BAD_ROWS=skip) to leave such rows out and list them."
         ) from error
     skipped.append(
         {
-            "file": file.name,
-            "row": number,
+            "file": placed.file,
+            "row": placed.number,
             "column": error.column,
             "value": shorten(error.value),
             "reason": error.reason,

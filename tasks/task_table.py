@@ -1,36 +1,66 @@
 """LightEval's TASKS_TABLE, built from the catalogue when LightEval asks for it."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from lighteval.metrics.utils.metric_utils import Metric
 from lighteval.tasks.lighteval_task import LightevalTaskConfig
+from lighteval.tasks.requests import Doc
 
 from cultureval.metrics import lighteval_metrics
-from cultureval.prompts import qimma as prompts
+from cultureval.metrics.semantic import bertscore_model, check_bertscore_model
+from cultureval.prompts import qimma
 from cultureval.runtime.data_options import read_data_options
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import Task, all_tasks
 from cultureval.tasks.reading import prepare_subset
 
-METRICS: dict[str, Callable[[], list[Metric]]] = {
-    "multiple_choice": lighteval_metrics.multiple_choice_metrics,
-    "multi_select": lighteval_metrics.multi_select_metrics,
-    "bertscore": lighteval_metrics.bertscore_metrics,
-    "fannorflop": lighteval_metrics.fannorflop_metrics,
-}
-PROMPTS = {
-    "multiple_choice": prompts.choice_prompt,
-    "multi_select": prompts.multi_select_prompt,
-    "bertscore": prompts.answer_prompt,
-    "fannorflop": prompts.poem_prompt,
-}
+
+@dataclass(frozen=True)
+class Instrument:
+    """What scores answers besides the answers: a model, a judge, a sandbox.
+
+    Attributes:
+        name: Names it for the signature of the scores.
+        check: Raises CulturevalError where it is not here, before any answer is asked for.
+    """
+
+    name: Callable[[], str]
+    check: Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How the tasks of one metric set are asked and scored.
+
+    Attributes:
+        prompt: From a prepared row to a Doc.
+        metrics: Makes the LightEval metrics.
+        generation_size: New tokens at most; -1 where nothing is generated.
+        stop_sequence: What ends a generation.
+        instrument: What the metrics need besides the answers.
+    """
+
+    prompt: Callable[..., Doc]
+    metrics: Callable[[], Sequence[Metric]]
+    generation_size: int = -1
+    stop_sequence: tuple[str, ...] = ()
+    instrument: Instrument | None = None
+
+
+BERTSCORE = Instrument(
+    name=lambda: f"BERTScore({bertscore_model()},last layer,no idf,no rescaling)",
+    check=lambda: check_bertscore_model(bertscore_model()),
+)
+
 # QIMMA's task code: 512 new tokens up to a newline for QA; unpublished for FannOrFlop (ours: 4,096, no stop).
-GENERATION: dict[str, dict[str, Any]] = {
-    "bertscore": {"generation_size": 512, "stop_sequence": ["\n"]},
-    "fannorflop": {"generation_size": 4096, "stop_sequence": []},
+KINDS: dict[str, Kind] = {
+    "multiple_choice": Kind(qimma.choice_prompt, lighteval_metrics.multiple_choice_metrics),
+    "multi_select": Kind(qimma.multi_select_prompt, lighteval_metrics.multi_select_metrics),
+    "bertscore": Kind(qimma.answer_prompt, lighteval_metrics.bertscore_metrics, 512, ("\n",), BERTSCORE),
+    "fannorflop": Kind(qimma.poem_prompt, lighteval_metrics.fannorflop_metrics, 4096, (), BERTSCORE),
 }
 
 
@@ -80,17 +110,24 @@ def build_tasks_table() -> list[LightevalTaskConfig]:
     return [_configuration(task) for task in all_tasks().values()]
 
 
+def kind_of(name: str) -> Kind:
+    """The kind of a task, whose name may end in `|k` for few-shot examples."""
+    return KINDS[all_tasks()[name.partition("|")[0]].metric_set]
+
+
 def _configuration(task: Task) -> SourcedTaskConfig:
+    kind = KINDS[task.metric_set]
     return SourcedTaskConfig(
         name=task.task,
-        prompt_function=PROMPTS[task.metric_set],
+        prompt_function=kind.prompt,
         hf_repo=task.sources[0].repo,
         hf_subset="default",
-        metrics=METRICS[task.metric_set](),
+        metrics=list(kind.metrics()),
         hf_avail_splits=["test", "few_shot"],
         evaluation_splits=["test"],
         few_shots_split="few_shot",
         few_shots_select="sequential",
+        generation_size=kind.generation_size,
+        stop_sequence=list(kind.stop_sequence),
         source_task=task.task,
-        **GENERATION.get(task.metric_set, {"generation_size": -1}),
     )

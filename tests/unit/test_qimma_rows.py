@@ -3,8 +3,8 @@
 import pytest
 
 from cultureval.prompts import qimma_rows as rows
+from cultureval.prompts.preparation import Preparation
 from cultureval.prompts.qimma import answer_prompt, choice_prompt, multi_select_prompt, poem_prompt
-from cultureval.prompts.qimma_rows import Preparation
 from cultureval.runtime.errors import BadRow
 
 PLAIN = Preparation()

@@ -1,0 +1,72 @@
+"""The images of prepared rows: one file for each different image, below the user cache, named by its content.
+
+A data set's images come as bytes, as paths and inside parquet cells, and one image may serve many rows. Prepared rows
+name the stored file, Docs hold its path: thousands of images cost neither memory nor open files.
+"""
+
+import hashlib
+import io
+import os
+import re
+import tempfile
+from pathlib import Path
+
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.user_cache import user_cache
+
+SUFFIXES = {"PNG": ".png", "JPEG": ".jpg", "WEBP": ".webp", "GIF": ".gif", "BMP": ".bmp"}
+MAX_BYTES = 64 * 2**20
+_NAME = re.compile(r"[0-9a-f]{64}\.(png|jpg|webp|gif|bmp)")
+
+
+def store_image(content: bytes) -> str:
+    """Keep an image file's bytes, unchanged.
+
+    Args:
+        content: A PNG, JPEG, WebP, GIF or BMP file, of 64 MiB and about 179 million pixels (Pillow's limit) at most.
+
+    Returns:
+        The name to give to `stored_image`: the SHA-256 of the bytes and the format's suffix.
+
+    Raises:
+        ValueError: The bytes are no image, do not decode, or are too large; says which.
+    """
+    digest = hashlib.sha256(content).hexdigest()
+    folder = user_cache() / "images" / digest[:2]
+    for suffix in SUFFIXES.values():
+        if (folder / (digest + suffix)).is_file():
+            return digest + suffix
+    path = folder / (digest + SUFFIXES[_format_of(content)])
+    folder.mkdir(parents=True, exist_ok=True)
+    handle, scratch = tempfile.mkstemp(dir=folder)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+    os.replace(scratch, path)
+    return path.name
+
+
+def stored_image(name: str) -> Path:
+    """The file of a stored image.
+
+    Raises:
+        CulturevalError: The name is none of `store_image`, or its file is gone.
+    """
+    if not _NAME.fullmatch(name):
+        raise CulturevalError(f"{name!r} does not name a stored image.")
+    path = user_cache() / "images" / name[:2] / name
+    if not path.is_file():
+        raise CulturevalError(f"The image {path} is gone; delete {user_cache() / 'rows'} so that it is made again.")
+    return path
+
+
+def _format_of(content: bytes) -> str:
+    from PIL import Image
+
+    if len(content) > MAX_BYTES:
+        raise ValueError(f"is an image file of {len(content) >> 20} MiB; {MAX_BYTES >> 20} MiB are the most")
+    try:
+        with Image.open(io.BytesIO(content), formats=list(SUFFIXES)) as picture:
+            picture.load()
+            return picture.format or ""
+    except Exception as error:  # Pillow's decoders raise errors of many kinds on damaged files
+        raise ValueError(f"is not an image that can be decoded ({type(error).__name__}: {error})") from error

@@ -1,0 +1,75 @@
+"""Images of rows: kept once under the hash of their bytes, whatever form the cell has; hostile cells are refused."""
+
+import io
+
+import pytest
+from PIL import Image
+
+from cultureval.prompts.cells import image_cell
+from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn
+from cultureval.runtime.image_store import store_image, stored_image
+
+
+def png(colour="red", size=(5, 4)):
+    stream = io.BytesIO()
+    Image.new("RGB", size, colour).save(stream, "PNG")
+    return stream.getvalue()
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
+
+
+def test_every_form_of_a_cell_gives_the_same_stored_bytes(tmp_path):
+    content = png()
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "صورة.png").write_bytes(content)
+    picture = Image.open(io.BytesIO(content))
+    cells = [content, {"bytes": content, "path": None}, "images/صورة.png", {"bytes": None, "path": "images/صورة.png"}]
+    names = {image_cell({"image": cell}, "image", tmp_path) for cell in cells}
+    assert len(names) == 1
+    stored = stored_image(names.pop())
+    assert stored.read_bytes() == content
+    again = Image.open(stored_image(image_cell({"image": picture}, "image", tmp_path)))
+    assert again.tobytes() == picture.tobytes() and again.size == picture.size
+
+
+@pytest.mark.parametrize(
+    ("cell", "reason"),
+    [
+        (None, "no image"),
+        (b"", "no image"),
+        ({"bytes": None, "path": None}, "no image"),
+        (b"<svg onload=alert(1)>", "cannot|can be decoded"),
+        (png()[:40], "can be decoded"),
+        ("../secret.png", "leads out"),
+        ("/etc/hostname", "leads out"),
+        ("link.png", "leads out"),
+        ("nowhere.png", "names no file"),
+        ("folder", "names no file"),
+    ],
+)
+def test_what_is_no_image_of_the_source_is_a_broken_row(tmp_path, cell, reason):
+    source = tmp_path / "source"
+    (source / "folder").mkdir(parents=True)
+    (tmp_path / "secret.png").write_bytes(png())
+    (source / "link.png").symlink_to(tmp_path / "secret.png")
+    with pytest.raises(BadRow, match=reason):
+        image_cell({"image": cell}, "image", source)
+
+
+def test_a_decompression_bomb_is_not_decoded(monkeypatch):
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 9)
+    with pytest.raises(ValueError, match="DecompressionBomb"):
+        store_image(png())
+
+
+def test_missing_column_and_foreign_names():
+    with pytest.raises(MissingColumn):
+        image_cell({"picture": png()}, "image", ".")
+    for name in ("../../etc/passwd", "0" * 64 + ".svg", ""):
+        with pytest.raises(CulturevalError, match="does not name"):
+            stored_image(name)
+    with pytest.raises(CulturevalError, match="is gone"):
+        stored_image("0" * 64 + ".png")
