@@ -1,0 +1,320 @@
+"""From a judge's reply to scores or a label: strict about values, tolerant of how they are dressed.
+
+Tolerated: markdown, bullets, Arabic-Indic digits, full-width forms, marks of direction, thoughts before the reply, and
+prose around the lines (which is flagged). A reply that lacks a value, repeats one with another value, or gives one
+that is not on the scale raises `JudgeReplyError`; it never becomes a score. The JEEM paper prints the form of the
+replies (Figures 7-11) but not how its authors parsed them: the rules are ours.
+"""
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cultureval.runtime.errors import CulturevalError, shorten
+
+LOWEST, HIGHEST = 1.0, 5.0
+PARSER_VERSION = 1
+
+ALIASES: dict[str, tuple[str, ...]] = {
+    "dialect authenticity": ("dialectal authenticity", "dialect's authenticity", "authenticity of dialect"),
+}
+
+_DIGITS = {ord(digit): str(value) for row in ("٠١٢٣٤٥٦٧٨٩", "۰۱۲۳۴۵۶۷۸۹") for value, digit in enumerate(row)}
+_DIGITS[ord("٫")] = "."
+_INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2069\u061c\ufeff\u0640\ufe0f]")
+_MARKDOWN = re.compile(r"[*_`\[\](){}<>\"'«»“”‘’#]")
+_THOUGHTS_END = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
+_THOUGHTS_START = re.compile(r"<think(?:ing)?>", re.IGNORECASE)
+_LONGEST = 20_000  # characters behind the thoughts: no reply that was asked for comes near
+_LINE_START = r"[\s|•·–—+\-]*(?:[0-9]{1,2}\s*[.:\-]?\s*)?"
+_SEPARATOR = r"\s*[:=|–—\-]\s*"
+_NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
+_OUT_OF = re.compile(r"\s*(?:[/\\]|\bout of\b|\bof\b|من أصل\b|من\b)\s*([0-9]+(?:\.[0-9]+)?(?![\w/]))?", re.IGNORECASE)
+_STOPS = r"[\s.,;:!|=،؛…–—\-]*"
+_JOINED = r"(?:to|or|and|then|الى|إلى|أو|او|ثم|و)\s*[0-9]"
+# Behind a value: another one. Behind "4/5" a number may begin an explanation ("- 2 details are missing").
+_SECOND_VALUE = re.compile(rf"{_STOPS}(?:[0-9%٪/\\~→±]|{_JOINED})", re.IGNORECASE)
+_ALONE = r"[0-9]+(?:\.[0-9]+)?\s*(?:[/,;|]|\.(?!\w)|$)"
+_SECOND_FRACTION = re.compile(rf"{_STOPS}(?:[%٪/\\~→±]|{_JOINED}|{_ALONE})", re.IGNORECASE)
+_FRACTION = re.compile(r"(?<![0-9])([0-9]+(?:\.[0-9]+)?)?\s{0,3}(?:/|\bout of\b|من أصل)\s{0,3}([0-9]+)", re.IGNORECASE)
+
+
+class JudgeReplyError(CulturevalError):
+    """A judge's reply does not hold what was asked for; the message says why, in words."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a reply says.
+
+    Attributes:
+        scores: Criterion -> score on the scale from 1 to 5; empty where a label was asked for.
+        label: The label; None where scores were asked for.
+        flags: What was tolerated: "extra_prose", "decimal", "repeated", "thoughts".
+    """
+
+    scores: dict[str, float] = field(default_factory=dict)
+    label: str | None = None
+    flags: tuple[str, ...] = ()
+
+
+def parse_likert(reply: str, criteria: Sequence[str]) -> dict[str, float]:
+    """Read one line `Criterion: X/5` for each criterion.
+
+    A line begins with the criterion's name (in any case, after a bullet or a number), then one of `: = - |`, then a
+    number from 1 to 5, then `/5` or `out of 5` or nothing. Text behind it and lines between are ignored.
+
+    Args:
+        reply: The judge's whole reply.
+        criteria: Names of the criteria, such as "Dialect Authenticity" (which "Dialectal Authenticity" stands for too).
+
+    Returns:
+        Criterion, as given -> its score from 1 to 5, for all criteria in their order.
+
+    Raises:
+        JudgeReplyError: A criterion is missing, has two values, a value outside 1 to 5, the placeholder X/5, or
+            another denominator than 5.
+        ValueError: No criteria, or one twice.
+    """
+    return read_likert(reply, criteria).scores
+
+
+def read_likert(reply: str, criteria: Sequence[str]) -> Reading:
+    """As `parse_likert`, with the flags of what was tolerated."""
+    names = _checked(criteria)
+    text, flags = _plain(reply)
+    patterns = {name: _line_pattern(name) for name in names}
+    found: dict[str, list[float]] = {name: [] for name in names}
+    for line in text.splitlines():
+        match, name = _criterion_of(line, patterns)
+        if name is None:
+            flags |= {"extra_prose"} if line.strip(" \t-|:.") else set()
+            continue
+        value, rest = _value(line[match.end() :], name)
+        if value is None:
+            flags.add("extra_prose")
+            continue
+        flags |= {"decimal"} if value % 1 else set()
+        flags |= {"extra_prose"} if rest.strip(" \t|.،") else set()
+        found[name].append(value)
+    return _agreed(found, flags)
+
+
+def parse_json_scores(reply: str, criteria: Sequence[str]) -> dict[str, float]:
+    """Read one JSON object `{"Criterion": 4, ...}`, alone, in a code fence or within prose.
+
+    Args:
+        reply: The judge's whole reply.
+        criteria: Names of the criteria; the object's keys may differ in case, spaces and underscores.
+
+    Returns:
+        As `parse_likert`. A value may be a number or a string such as "4" or "4/5".
+
+    Raises:
+        JudgeReplyError: There is no such object or no complete one, a key stands twice, a value is not on the scale.
+        ValueError: No criteria, or one twice.
+    """
+    return read_json_scores(reply, criteria).scores
+
+
+def read_json_scores(reply: str, criteria: Sequence[str]) -> Reading:
+    """As `parse_json_scores`, with the flags of what was tolerated."""
+    names = {_key(alias): name for name in _checked(criteria) for alias in _aliases(name)}
+    text, flags = _without_thoughts(reply)
+    found: dict[str, list[float]] = {name: [] for name in criteria}
+    for pairs in _objects(text, flags):
+        for key, value in pairs:
+            name = names.get(_key(_normal(key)))
+            if name is None:
+                flags.add("extra_prose")
+                continue
+            number = _json_value(value, name)
+            flags |= {"decimal"} if number % 1 else set()
+            found[name].append(number)
+    return _agreed(found, flags)
+
+
+def parse_label(reply: str, labels: Sequence[str] | Mapping[str, Sequence[str]], prefix: str = "") -> str:
+    """Read one label of a closed set.
+
+    Args:
+        reply: The judge's whole reply.
+        labels: The labels, or each label with further spellings of it.
+        prefix: What may stand before the label, followed by a colon (the JEEM paper's prompt ends so).
+
+    Returns:
+        The label, as given.
+
+    Raises:
+        JudgeReplyError: No line is exactly one of the labels, or two lines are different ones.
+        ValueError: No labels.
+    """
+    return str(read_label(reply, labels, prefix).label)
+
+
+def read_label(reply: str, labels: Sequence[str] | Mapping[str, Sequence[str]], prefix: str = "") -> Reading:
+    """As `parse_label`, with the flags of what was tolerated."""
+    if not labels:
+        raise ValueError("there must be at least one label")
+    spellings = labels if isinstance(labels, Mapping) else {label: () for label in labels}
+    known = {_key(text): label for label, others in spellings.items() for text in (label, *others)}
+    text, flags = _plain(reply)
+    lead = re.compile(rf"[\s\-•]*(?:{re.escape(_normal(prefix))}\s*[:：\-]\s*)?", re.IGNORECASE)
+    found: dict[str, None] = {}
+    for line in filter(str.strip, text.splitlines()):
+        label = known.get(_key(line[lead.match(line).end() :].strip(" \t.:،؛,!")))
+        if label is None:
+            flags.add("extra_prose")
+        else:
+            found[label] = None
+    if not found:
+        raise JudgeReplyError(f"no line of the reply is one of the {len(spellings)} labels ({shorten(reply)})")
+    if len(found) > 1:
+        raise JudgeReplyError(f"the reply gives several labels: {', '.join(found)}")
+    return Reading(label=next(iter(found)), flags=tuple(sorted(flags)))
+
+
+def read_line(reply: str, prefix: str = "", longest: int = 100) -> Reading:
+    """Read a short free text: the first line that is not empty, without `prefix:` and markdown.
+
+    Raises:
+        JudgeReplyError: The reply is empty, or its first line is longer than `longest` characters.
+    """
+    text, flags = _plain(reply)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    first = re.sub(rf"^{re.escape(_normal(prefix))}\s*:\s*", "", lines[0]).strip(" \t.:،؛,") if lines else ""
+    if not first:
+        raise JudgeReplyError("the reply's first line is empty")
+    if len(first) > longest:
+        raise JudgeReplyError(f"the reply's first line has {len(first)} characters; {longest} are the most")
+    return Reading(label=first, flags=tuple(sorted(flags | ({"extra_prose"} if len(lines) > 1 else set()))))
+
+
+def _checked(criteria: Sequence[str]) -> list[str]:
+    names = [criteria] if isinstance(criteria, str) else list(criteria)
+    if not names or len({_key(name) for name in names}) < len(names):
+        raise ValueError(f"criteria must be different names, at least one: {names}")
+    return names
+
+
+def _normal(text: str) -> str:
+    return _INVISIBLE.sub("", unicodedata.normalize("NFKC", text).translate(_DIGITS))
+
+
+def _without_thoughts(reply: str) -> tuple[str, set[str]]:
+    if not isinstance(reply, str):
+        raise JudgeReplyError(f"the reply is {type(reply).__name__}, not text")
+    whole = _normal(reply)
+    text = _THOUGHTS_END.split(whole)[-1]
+    if _THOUGHTS_START.search(text):
+        raise JudgeReplyError("the reply's thoughts have no end")
+    if len(text) > _LONGEST:
+        raise JudgeReplyError(f"the reply has {len(text)} characters; {_LONGEST} are the most")
+    if not text.strip():
+        raise JudgeReplyError("the reply is empty")
+    return text, {"thoughts"} if len(text) < len(whole) else set()
+
+
+def _plain(reply: str) -> tuple[str, set[str]]:
+    text, flags = _without_thoughts(reply)
+    return _MARKDOWN.sub("", text), flags
+
+
+def _key(text: str) -> str:
+    return re.sub(r"[\s_'’\-]+", "", _normal(text)).casefold()
+
+
+def _aliases(name: str) -> tuple[str, ...]:
+    return (name, *ALIASES.get(" ".join(name.casefold().split()), ()))
+
+
+def _line_pattern(name: str) -> re.Pattern[str]:
+    # Markdown's underscores are deleted with the rest, so a name's words may have run together.
+    spelled = [r"\s*".join(map(re.escape, _MARKDOWN.sub(" ", _normal(alias)).split())) for alias in _aliases(name)]
+    return re.compile(rf"{_LINE_START}(?:{'|'.join(spelled)}){_SEPARATOR}", re.IGNORECASE)
+
+
+def _criterion_of(line: str, patterns: Mapping[str, re.Pattern[str]]) -> tuple[Any, str | None]:
+    for name, pattern in patterns.items():
+        if match := pattern.match(line):
+            return match, name
+    return None, None
+
+
+def _value(text: str, name: str) -> tuple[float | None, str]:
+    """The value at the start of a text and what stands behind it; None where the text is prose."""
+    if re.match(r"X\s*(?:/|$)", text, re.IGNORECASE):
+        raise JudgeReplyError(f"{name} has the placeholder X instead of a value")
+    number = _NUMBER.match(text)
+    if number is None:
+        return None, text
+    value, rest = float(number.group()), text[number.end() :]
+    second = _SECOND_VALUE
+    if out_of := _OUT_OF.match(rest):
+        if out_of.group(1) is None or float(out_of.group(1)) != HIGHEST:
+            raise JudgeReplyError(f"{name} is not given out of 5: {shorten(text.strip(), 40)}")
+        rest, second = rest[out_of.end() :], _SECOND_FRACTION
+    if rest and rest[0] not in " \t.,;:!|،؛…–—-":
+        raise JudgeReplyError(f"{name} has the unclear value {shorten(text.strip(), 40)}")
+    others = [(float(a or value), int(b)) for a, b in _FRACTION.findall(rest)]
+    if second.match(rest) or any(other != (value, HIGHEST) for other in others):
+        raise JudgeReplyError(f"{name} has more than one value: {shorten(text.strip(), 40)}")
+    return _on_scale(value, name), rest
+
+
+def _on_scale(value: float, name: str) -> float:
+    if not LOWEST <= value <= HIGHEST:
+        raise JudgeReplyError(f"{name} is {value:g}, outside 1 to 5")
+    return value
+
+
+def _agreed(found: Mapping[str, list[float]], flags: set[str]) -> Reading:
+    missing = [name for name, values in found.items() if not values]
+    if missing:
+        raise JudgeReplyError(f"no value for {', '.join(missing)}")
+    for name, values in found.items():
+        if len(set(values)) > 1:
+            raise JudgeReplyError(
+                f"{name} is given as {' and as '.join(f'{value:g}' for value in sorted(set(values)))}"
+            )
+    if any(len(values) > 1 for values in found.values()):
+        flags = flags | {"repeated"}
+    return Reading({name: values[0] for name, values in found.items()}, flags=tuple(sorted(flags)))
+
+
+def _objects(text: str, flags: set[str]) -> Iterator[list[tuple[str, Any]]]:
+    """The JSON objects of a text, outermost ones only, as lists of pairs (a key that stands twice is there twice)."""
+    decoder = json.JSONDecoder(object_pairs_hook=list, parse_constant=str)
+    position, end, count = 0, 0, 0
+    while (position := text.find("{", position)) >= 0:
+        try:
+            pairs, stop = decoder.raw_decode(text, position)
+        except RecursionError as error:
+            raise JudgeReplyError("the reply's JSON is nested too deeply") from error
+        except json.JSONDecodeError as error:
+            if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated"):
+                raise JudgeReplyError("the reply's JSON object is cut off") from error
+            flags.add("extra_prose")
+            position += 1
+            continue
+        flags |= {"extra_prose"} if text[end:position].replace("```json", "").strip("` \n\t") else set()
+        yield pairs
+        position, end, count = stop, stop, count + 1
+    if not count:
+        raise JudgeReplyError("the reply holds no complete JSON object")
+    if text[end:].strip("` \n\t"):
+        flags.add("extra_prose")
+
+
+def _json_value(value: Any, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise JudgeReplyError(f"{name} is {shorten(value, 40)}, not a number")
+    if not isinstance(value, str):
+        return _on_scale(float(value) if abs(value) < 1e9 else float("inf"), name)
+    number, rest = _value(_MARKDOWN.sub("", _normal(value)).strip(), name)
+    if number is None or rest.strip():
+        raise JudgeReplyError(f"{name} is {shorten(value, 40)}, not a number")
+    return number

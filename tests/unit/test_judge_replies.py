@@ -1,0 +1,288 @@
+"""Judges' replies, typed by hand, with their verdicts: a score, or the reason why there is none."""
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from cultureval.judge_prompts import (
+    JudgeReplyError,
+    parse_json_scores,
+    parse_label,
+    parse_likert,
+    read_json_scores,
+    read_label,
+    read_likert,
+)
+
+CRITERIA = ("Consistency", "Relevance", "Fluency", "Dialect Authenticity")
+REST = "\nRelevance: 4/5\nFluency: 3/5\nDialect Authenticity: 2/5"
+
+
+def reply(first):
+    return first + REST
+
+
+# What stands for the line of Consistency (the other three are in order) -> its score, or words of the reason.
+FIRST_LINES = [
+    ("Consistency: 5/5", 5),
+    ("Consistency: 1/5", 1),
+    ("Consistency: 4", 4),
+    ("consistency = 4/5", 4),
+    ("CONSISTENCY - 4 / 5", 4),
+    ("**Consistency:** 4/5", 4),
+    ("**Consistency**: **4/5**", 4),
+    ("- Consistency: 4/5", 4),
+    ("* Consistency: 4/5", 4),
+    ("• Consistency: `4`/5", 4),
+    ("1. Consistency: 4/5", 4),
+    ("1) **Consistency:** 4/5", 4),
+    ("### Consistency: 4/5", 4),
+    ("> Consistency: 4/5", 4),
+    ("   Consistency :   4/5   ", 4),
+    ("Consistency: [4]/5", 4),
+    ("Consistency: (4/5)", 4),
+    ("Consistency: <4>/5", 4),
+    ("| Consistency | 4/5 |", 4),
+    ("Consistency: ٤/٥", 4),
+    ("Consistency: ۴/۵", 4),
+    ("Consistency： ４／５", 4),
+    ("\u200fConsistency: \u202a4\u202c/5\u200f", 4),
+    ("Consistency: 4 out of 5", 4),
+    ("Consistency: 4 من 5", 4),
+    ("Consistency: 4.0/5", 4),
+    ("Consistency: 4.5/5", 4.5),
+    ("Consistency: ٣٫٥/٥", 3.5),
+    ("Consistency: 4/5.", 4),
+    ("Consistency: 4/5 - the caption matches the image", 4),
+    ("Consistency: 4/5—matches", 4),
+    ("Consistency: 4/5 - 2 details are missing", 4),
+    ("Consistency: 4 (good)", 4),
+    ("Consistency: 5 stars", 5),
+    ("Here is my evaluation.\n\nConsistency: 4/5", 4),
+    ("Consistency: does the caption match?\nConsistency: 4/5", 4),
+    ("Consistency: 4/5\nConsistency: 4/5", 4),
+    ("<think>Consistency: 1/5? No.</think>\nConsistency: 4/5", 4),
+    ("```\nConsistency: 4/5", 4),
+    ("Consistency: 4/5\nOverall: 1/5", 4),
+    ("Consistency: 0/5", "outside 1 to 5"),
+    ("Consistency: 6/5", "outside 1 to 5"),
+    ("Consistency: 5.5/5", "outside 1 to 5"),
+    ("Consistency: 0.99", "outside 1 to 5"),
+    ("Consistency: -4/5", "outside 1 to 5"),
+    ("Consistency: 45", "outside 1 to 5"),
+    ("Consistency: " + "9" * 5000, "outside 1 to 5"),
+    ("Consistency: X/5", "placeholder"),
+    ("Consistency: x/5\nConsistency: 4/5", "placeholder"),
+    ("Consistency: 4/10", "not given out of 5"),
+    ("Consistency: 4/50", "not given out of 5"),
+    ("Consistency: 4 out of 10", "not given out of 5"),
+    ("Consistency: 4 (out of 10)", "not given out of 5"),
+    ("Consistency: 4 points out of 10", "more than one value"),
+    ("Consistency: 4/X", "not given out of 5"),
+    ("Consistency: 4/", "not given out of 5"),
+    ("Consistency: 80%", "outside 1 to 5|unclear"),
+    ("Consistency: 4%", "unclear"),
+    ("Consistency: 4-5", "more than one value"),
+    ("Consistency: 4 to 5", "more than one value"),
+    ("Consistency: 3/5 or 4/5", "more than one value"),
+    ("Consistency: 3 -> 4", "more than one value"),
+    ("Consistency: 4,5/5", "more than one value"),
+    ("Consistency: 4 ± 1", "more than one value"),
+    ("Consistency: 3 1/2", "more than one value"),
+    ("Consistency: 4½", "unclear|outside"),
+    ("Consistency: ⅘", "unclear"),
+    ("Consistency: 4th", "unclear"),
+    ("Consistency: 4+", "unclear"),
+    ("Consistency: 4/5/5", "unclear|more than one|not given out of 5"),
+    ("Consistency: 4/5\nConsistency: 5/5", "4 and as 5"),
+    ("Consistency: 4/5, Relevance: 3/5", "more than one value"),
+    ("Consistency: four/5", "no value for Consistency"),
+    ("Consistency: N/A", "no value for Consistency"),
+    ("Consistency:", "no value for Consistency"),
+    ("Consistency 4/5", "no value for Consistency"),
+    ("The Consistency: 4/5", "no value for Consistency"),
+    ("Consistency of colours: 4/5", "no value for Consistency"),
+    ("", "no value for Consistency"),
+    ("<think>Consistency: 4/5", "thoughts"),
+]
+# Whole replies.
+REPLIES = [
+    ("", "empty"),
+    (" \n\u200b\n", "empty"),
+    ("I'm sorry, but I can't evaluate this image.", "no value for Consistency, Relevance, Fluency"),
+    ("<html><body>502 Bad Gateway</body></html>", "no value"),
+    ('{"Consistency": 4, "Relevance": 4, "Fluency": 3, "Dialect Authenticity": 2}', "no value"),
+    ("Consistency: 4/5\nRelevance: 4/5\nFluency: 3/5", "no value for Dialect Authenticity"),
+    ("Consistency: 4/5\nRelevance: 4/5\nFluency: 3/5\nDialect Authent", "no value for Dialect Authenticity"),
+    ("Consistency: 4/5\nRelevance: 4/5\nFluency: 3/5\nDialectal authenticity: 2/5", 4),
+    ("Consistency: 4/5\nRelevance: 4/5\nFluency: 3/5\n**dialect_authenticity**: 2/5", 4),
+    ("Consistency: 4/5\rRelevance: 4/5\u2028Fluency: 3/5\x0bDialect  Authenticity: 2/5", 4),
+    ("4/5\n4/5\n3/5\n2/5", "no value"),
+    ("Consistency: 4/5\n" * 2000, "characters; 20000 are the most"),
+    ("draft: Consistency: 1/5</think>Consistency: 4/5\nRelevance: 4/5\nFluency: 3/5\nDialect Authenticity: 2/5", 4),
+    (None, "not text"),
+]
+
+
+def test_the_table_is_large_enough():
+    assert len(FIRST_LINES) + len(REPLIES) >= 60
+
+
+@pytest.mark.parametrize(("line", "verdict"), FIRST_LINES)
+def test_first_lines(line, verdict):
+    check(reply(line), verdict)
+
+
+@pytest.mark.parametrize(("text", "verdict"), REPLIES)
+def test_whole_replies(text, verdict):
+    check(text, verdict)
+
+
+def check(text, verdict):
+    if isinstance(verdict, str):
+        with pytest.raises(JudgeReplyError, match=verdict):
+            parse_likert(text, CRITERIA)
+    else:
+        scores = parse_likert(text, CRITERIA)
+        assert scores == dict(zip(CRITERIA, (verdict, 4, 3, 2), strict=True))
+        assert list(scores) == list(CRITERIA)
+
+
+def test_what_is_tolerated_is_flagged():
+    plain = "Consistency: 4/5"
+    assert read_likert(reply(plain), CRITERIA).flags == ()
+    assert read_likert(reply("**Consistency**: ٤/٥"), CRITERIA).flags == ()
+    assert read_likert(reply("Sure!\n" + plain), CRITERIA).flags == ("extra_prose",)
+    assert read_likert(reply(plain + " as it should be"), CRITERIA).flags == ("extra_prose",)
+    assert read_likert(reply("Consistency: 4.5/5"), CRITERIA).flags == ("decimal",)
+    assert read_likert(reply(f"<think>hm</think>{plain}\n{plain}"), CRITERIA).flags == ("repeated", "thoughts")
+
+
+def test_three_criteria_of_msa_do_not_ask_for_the_fourth():
+    assert parse_likert("Consistency: 4/5\nRelevance: 4/5\nFluency: 3/5", CRITERIA[:3])["Fluency"] == 3
+
+
+@pytest.mark.parametrize("criteria", [(), ("Fluency", "fluency")])
+def test_criteria_are_checked(criteria):
+    with pytest.raises(ValueError, match="different names"):
+        parse_likert("Fluency: 3", criteria)
+
+
+JSON_REPLIES = [
+    ('{"Fluency": 4, "Dialect Authenticity": 2}', (4, 2)),
+    ('```json\n{"fluency": "4/5", "dialect_authenticity": "٢"}\n```', (4, 2)),
+    ('Here you are: {"Fluency": 4.5, "dialectal authenticity": 2, "comment": "{ok}"} Bye.', (4.5, 2)),
+    ('{"Fluency": 4, "Dialect Authenticity": 2} {"Fluency": 4, "Dialect Authenticity": 2}', (4, 2)),
+    ("{not json} " + '{"Fluency": 4, "Dialect Authenticity": 2}', (4, 2)),
+    ('{"Fluency": 4, "Fluency": 5, "Dialect Authenticity": 2}', "4 and as 5"),
+    ('{"Fluency": 4, "Dialect Authenticity": 2} {"Fluency": 1, "Dialect Authenticity": 2}', "1 and as 4"),
+    ('{"Fluency": 4, "Dialect Authenticity": 2', "cut off"),
+    ('{"scores": {"Fluency": 4, "Dialect Authenticity": 2}', "cut off"),
+    ('{"Fluency": 4, "Dialect Auth', "cut off"),
+    ('{"Fluency": 4}', "no value for Dialect Authenticity"),
+    ('{"Fluency": true, "Dialect Authenticity": 2}', "not a number"),
+    ('{"Fluency": null, "Dialect Authenticity": 2}', "not a number"),
+    ('{"Fluency": [4], "Dialect Authenticity": 2}', "not a number"),
+    ('{"Fluency": NaN, "Dialect Authenticity": 2}', "not a number"),
+    ('{"Fluency": 1e999, "Dialect Authenticity": 2}', "outside"),
+    ('{"Fluency": 0, "Dialect Authenticity": 2}', "outside"),
+    ('{"Fluency": "4/10", "Dialect Authenticity": 2}', "out of 5"),
+    ('{"Fluency": "good", "Dialect Authenticity": 2}', "not a number"),
+    ("[" * 10_000, "no complete JSON"),
+    ('{"a":' * 4_000, "nested|cut off"),
+    ('{"a":' * 4_001, "characters"),
+    ("Fluency: 4", "no complete JSON"),
+]
+
+
+@pytest.mark.parametrize(("text", "verdict"), JSON_REPLIES)
+def test_json_replies(text, verdict):
+    if isinstance(verdict, str):
+        with pytest.raises(JudgeReplyError, match=verdict):
+            parse_json_scores(text, CRITERIA[2:])
+    else:
+        assert tuple(parse_json_scores(text, CRITERIA[2:]).values()) == verdict
+
+
+LABELS = {"وصف": ("Descriptive",), "عد": ("Quantitative",), "تحقق": ("Yes/No",), "تصنيفي": ("Categorical",)}
+LABEL_REPLIES = [
+    ("وصف", "وصف"),
+    ("النوع: وصف", "وصف"),
+    ("**النوع:** تصنيفي.", "تصنيفي"),
+    ("- عـد", "عد"),
+    ("yes/no", "تحقق"),
+    ("النوع: تحقق\nلأن السؤال يبدأ بهل", "تحقق"),
+    ("وصف\nعد", None),
+    ("وصفي", None),
+    ("وصف أو عد", None),
+    ("", None),
+    ("لا أعرف", None),
+]
+
+
+@pytest.mark.parametrize(("text", "label"), LABEL_REPLIES)
+def test_labels(text, label):
+    if label is None:
+        with pytest.raises(JudgeReplyError):
+            parse_label(text, LABELS, "النوع")
+    else:
+        assert parse_label(text, LABELS, "النوع") == label
+
+
+PIECES = st.sampled_from(
+    ["Consistency", "Relevance", "Fluency", "Dialect Authenticity", ":", "=", "-", " ", "\n", "/", "5", "X", "٤", "**"]
+    + [
+        "4.5",
+        "10",
+        "{",
+        "}",
+        '"',
+        ",",
+        "0",
+        "out of",
+        "<think>",
+        "</think>",
+        "\u200f",
+        "|",
+        "1e5",
+        "-1",
+        "٥",
+        "وصف",
+        "النوع",
+    ]
+)
+TEXTS = st.one_of(st.text(max_size=300), st.lists(PIECES, max_size=60).map("".join))
+
+
+@settings(max_examples=400, deadline=None)
+@given(TEXTS)
+@example("Consistency:" + "-" * 5000)
+@example("Consistency: 4" + " " * 19_000 + "x")
+@example("Consistency: " + "9" * 19_000)
+@example("<think>" * 2_000 + "</think>" * 2_000)
+def test_no_text_crashes_a_parser_or_gives_a_score_off_the_scale(text):
+    for read in (read_likert, read_json_scores):
+        for criteria in (CRITERIA, CRITERIA[:1]):
+            try:
+                scores = read(text, criteria).scores
+            except JudgeReplyError as error:
+                assert str(error)
+                continue
+            assert set(scores) == set(criteria)
+            assert all(1 <= score <= 5 for score in scores.values())
+    try:
+        assert read_label(text, LABELS, "النوع").label in LABELS
+    except JudgeReplyError as error:
+        assert str(error)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.integers(1, 5), min_size=4, max_size=4),
+    st.sampled_from(["{}: {}/5", "**{}:** {}/5", "- {} = {}", "1. {}: {} / 5", "{} | {} out of 5"]),
+    st.permutations(range(4)),
+    st.sampled_from(["\n", "\n\n", "\r\n", "\nso:\n"]),
+)
+def test_scores_in_any_dress_and_order_are_read(values, dress, order, gap):
+    lines = [dress.format(CRITERIA[index], values[index]) for index in order]
+    assert list(parse_likert(gap.join(lines), CRITERIA).values()) == values
