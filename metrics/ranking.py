@@ -1,0 +1,117 @@
+"""Rankings of candidates by score: recall in the first k, mean reciprocal rank, mean rank, NDCG.
+
+CVLUE's visual dialogue (paper section 3, Table 10) reports R@1, R@5 and R@10 of the gold answer among 100 candidates;
+the other values and the definition of NDCG are those of the Visual Dialog challenge (Das et al., 2017). Candidates of
+equal score keep their original order.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+
+def gold_ranks(scores: ArrayLike, gold: ArrayLike) -> np.ndarray:
+    """The rank of each item's gold candidate.
+
+    Args:
+        scores: [N, C], higher is better; minus infinity is allowed.
+        gold: [N] positions, 0 to C - 1.
+
+    Returns:
+        [N] ranks, 1 to C.
+
+    Raises:
+        ValueError: Another shape, a score that is not a number or plus infinity, or a position out of range.
+    """
+    table, position, own = _checked(scores, gold)
+    before = np.arange(table.shape[1]) < position[:, None]
+    return 1 + (table > own).sum(1) + ((table == own) & before).sum(1)
+
+
+def recall_at_k(scores: ArrayLike, gold: ArrayLike, ks: Sequence[int]) -> dict[int, float]:
+    """The share of items whose gold candidate is among the first k, for each k.
+
+    Args:
+        scores: [N, C], higher is better.
+        gold: [N] positions, 0 to C - 1.
+        ks: Positive numbers.
+
+    Raises:
+        ValueError: As `gold_ranks`, or a k below 1.
+    """
+    if any(k < 1 for k in ks):
+        raise ValueError(f"k must be at least 1, not {min(ks)}")
+    ranks = gold_ranks(scores, gold)
+    return {k: float(np.mean(ranks <= k)) for k in ks}
+
+
+def mrr(scores: ArrayLike, gold: ArrayLike) -> float:
+    """The mean of 1 / rank of the gold candidate, 0 to 1; arguments and errors as `gold_ranks`."""
+    return float(np.mean(1 / gold_ranks(scores, gold)))
+
+
+def mean_rank(scores: ArrayLike, gold: ArrayLike) -> float:
+    """The mean rank of the gold candidate, 1 to C, lower is better; arguments and errors as `gold_ranks`."""
+    return float(np.mean(gold_ranks(scores, gold)))
+
+
+def gold_ties(scores: ArrayLike, gold: ArrayLike) -> np.ndarray:
+    """[N] whether another candidate has the gold one's score; arguments and errors as `gold_ranks`."""
+    table, _, own = _checked(scores, gold)
+    return (table == own).sum(1) > 1
+
+
+def ndcg(scores: ArrayLike, relevance: ArrayLike) -> float:
+    """Normalised discounted cumulative gain, as the Visual Dialog challenge defines it.
+
+    For each item k is the number of candidates of non-zero relevance; the gain is the sum over the first k candidates
+    of relevance / log2(rank + 1), divided by that of the ideal order.
+
+    Args:
+        scores: [N, C], higher is better.
+        relevance: [N, C], 0 to 1.
+
+    Returns:
+        The mean over the items, 0 to 1.
+
+    Raises:
+        ValueError: Shapes differ, a score is not a number, or an item has no relevant candidate or a negative one.
+    """
+    table = _table(scores)
+    gains = np.asarray(relevance, dtype=np.float64)
+    if gains.shape != table.shape:
+        raise ValueError(f"scores are of shape {table.shape}, relevance of {gains.shape}")
+    if not np.isfinite(gains).all() or (gains < 0).any():
+        raise ValueError("relevance must be finite and not negative")
+    counts = (gains > 0).sum(1)
+    if not counts.all():
+        raise ValueError(f"item {int(np.flatnonzero(counts == 0)[0])} has no relevant candidate")
+    order = np.argsort(-table, axis=1, kind="stable")
+    counted = np.arange(table.shape[1]) < counts[:, None]
+    discounts = np.where(counted, 1 / np.log2(np.arange(table.shape[1]) + 2), 0)
+    reached = (np.take_along_axis(gains, order, 1) * discounts).sum(1)
+    ideal = (-np.sort(-gains, axis=1) * discounts).sum(1)
+    return float(np.mean(reached / ideal))
+
+
+def _table(scores: ArrayLike) -> np.ndarray:
+    table = np.asarray(scores, dtype=np.float64)
+    if table.ndim != 2 or not table.size:
+        raise ValueError(f"scores must be a filled table [N, C], not of shape {table.shape}")
+    broken = np.isnan(table) | np.isposinf(table)
+    if broken.any():
+        item, candidate = (int(place[0]) for place in np.nonzero(broken))
+        raise ValueError(f"the score of candidate {candidate} of item {item} is {table[item, candidate]}")
+    return table
+
+
+def _checked(scores: ArrayLike, gold: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    table, positions = _table(scores), np.asarray(gold)
+    if positions.shape != table.shape[:1] or not np.issubdtype(positions.dtype, np.integer):
+        raise ValueError(f"gold must be {table.shape[0]} whole numbers, not {positions.dtype} of {positions.shape}")
+    outside = (positions < 0) | (positions >= table.shape[1])
+    if outside.any():
+        item = int(np.flatnonzero(outside)[0])
+        raise ValueError(f"gold {positions[item]} of item {item} is outside 0 to {table.shape[1] - 1}")
+    return table, positions, np.take_along_axis(table, positions[:, None], 1)

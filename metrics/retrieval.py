@@ -1,0 +1,122 @@
+"""Image-text retrieval: recall of dual encoders, computed block by block, and of ranked lists.
+
+CVLUE (paper section 3, Table 10) and COCO 5K report R@1, R@5 and R@10 of text retrieval (TR: an image asks, any of its
+captions is right) and image retrieval (IR: a caption asks). As in CVLUE's released scorer (evaluation/eval_itr.py) what
+is right is a matter of strings: a caption that several images share is right for each of them.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+KS = (1, 5, 10)
+BLOCK_BYTES = 128 * 2**20
+
+
+def recall(
+    queries: np.ndarray,
+    gallery: np.ndarray,
+    correct: Sequence[Sequence[int]],
+    ks: Sequence[int] = KS,
+    block_bytes: int = BLOCK_BYTES,
+) -> dict[int, float]:
+    """The share of queries of which any correct item is among the first k of the gallery, for each k.
+
+    Items are ranked by dot product; items of equal score keep the gallery's order. The table of scores is never held
+    as a whole.
+
+    Args:
+        queries: [Q, D] embeddings (normalised ones for cosine similarity).
+        gallery: [G, D] embeddings.
+        correct: For each query the positions of its correct items in the gallery, at least one.
+        ks: Positive numbers.
+        block_bytes: Memory for the scores of one block of queries, about.
+
+    Raises:
+        ValueError: As `best_ranks`, or a k below 1.
+    """
+    if any(k < 1 for k in ks):
+        raise ValueError(f"k must be at least 1, not {min(ks)}")
+    ranks = best_ranks(queries, gallery, correct, block_bytes)
+    return {k: float(np.mean(ranks <= k)) for k in ks}
+
+
+def best_ranks(
+    queries: np.ndarray, gallery: np.ndarray, correct: Sequence[Sequence[int]], block_bytes: int = BLOCK_BYTES
+) -> np.ndarray:
+    """The rank of each query's best placed correct item: [Q] numbers from 1 to G; arguments as `recall`.
+
+    Raises:
+        ValueError: Shapes that do not fit, embeddings that are not finite, or a query without a correct item or
+            with one that is not in the gallery.
+    """
+    _check(queries, gallery, correct)
+    block = max(1, block_bytes // (gallery.shape[0] * queries.dtype.itemsize))
+    transposed = gallery.T
+    ranks = np.empty(len(queries), dtype=np.int64)
+    scores = np.empty((min(block, len(queries)), gallery.shape[0]), dtype=np.result_type(queries, gallery))
+    for start in range(0, len(queries), block):
+        stop = min(start + block, len(queries))
+        part = np.matmul(queries[start:stop], transposed, out=scores[: stop - start])
+        for row, items in zip(range(start, stop), correct[start:stop], strict=True):
+            ranks[row] = _best_rank(part[row - start], np.asarray(items))
+    return ranks
+
+
+def correct_items(captions: Sequence[Sequence[str]]) -> tuple[list[str], list[list[int]], list[list[int]]]:
+    """The different captions of a set of images, and what is right for whom, by string.
+
+    Args:
+        captions: The captions of each image.
+
+    Returns:
+        (texts, of_images, of_texts): the different captions in order of appearance; for each image the positions of its
+        captions among them; for each of them the positions of its images.
+    """
+    numbers: dict[str, int] = {}
+    of_images = [list(dict.fromkeys(numbers.setdefault(text, len(numbers)) for text in own)) for own in captions]
+    of_texts: list[list[int]] = [[] for _ in numbers]
+    for image, texts in enumerate(of_images):
+        for text in texts:
+            of_texts[text].append(image)
+    return list(numbers), of_images, of_texts
+
+
+def list_ranks(ranked: Mapping[str, Sequence[str]], correct: Mapping[str, Sequence[str]]) -> dict[str, int | None]:
+    """The rank of each query's first correct item in its ranked list, from 1; None where the list holds none.
+
+    Args:
+        ranked: Items best first, by query.
+        correct: The right items, by query.
+
+    Raises:
+        KeyError: A query has no entry in `correct`.
+    """
+    ranks: dict[str, int | None] = {}
+    for query, items in ranked.items():
+        right = set(correct[query])
+        ranks[query] = next((rank for rank, item in enumerate(items, 1) if item in right), None)
+    return ranks
+
+
+def _best_rank(scores: np.ndarray, items: np.ndarray) -> int:
+    own = scores[items]
+    best = own.max()
+    position = items[own == best].min()
+    return 1 + int(np.count_nonzero(scores > best)) + int(np.count_nonzero(scores[:position] == best))
+
+
+def _check(queries: ArrayLike, gallery: ArrayLike, correct: Sequence[Sequence[int]]) -> None:
+    for name, table in (("queries", queries), ("gallery", gallery)):
+        if not isinstance(table, np.ndarray) or table.ndim != 2 or not table.size:
+            raise ValueError(f"{name} must be a filled array [items, dimensions]")
+        if not np.isfinite(table).all():
+            raise ValueError(f"{name} holds an embedding that is not finite")
+    if queries.shape[1] != gallery.shape[1]:
+        raise ValueError(f"queries have {queries.shape[1]} dimensions, the gallery {gallery.shape[1]}")
+    if len(correct) != len(queries):
+        raise ValueError(f"there are {len(queries)} queries but correct items of {len(correct)}")
+    for number, items in enumerate(correct):
+        if not len(items) or min(items) < 0 or max(items) >= len(gallery):
+            raise ValueError(f"query {number} has no correct item in the gallery of {len(gallery)}: {list(items)[:5]}")

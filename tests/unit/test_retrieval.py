@@ -1,0 +1,58 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cultureval.metrics.retrieval import best_ranks, correct_items, list_ranks, recall
+
+
+def dense_ranks(queries, gallery, correct):
+    """By a stable sort of the whole table."""
+    order = np.argsort(-(queries @ gallery.T), axis=1, kind="stable")
+    return [min(list(row).index(item) for item in items) + 1 for row, items in zip(order, correct, strict=True)]
+
+
+def test_blockwise_equals_dense_on_2000_items_with_ties():
+    """Whole-numbered embeddings, so that equal scores are exactly equal and ties are everywhere."""
+    numbers = np.random.default_rng(0)
+    captions, images = (numbers.integers(-1, 2, (size, 8)).astype(np.float32) for size in (2000, 400))
+    of_images = [list(range(5 * image, 5 * image + 5)) for image in range(400)]
+    of_captions = [[caption // 5] for caption in range(2000)]
+    for queries, gallery, correct in ((captions, images, of_captions), (images, captions, of_images)):
+        ranks = best_ranks(queries, gallery, correct, block_bytes=300_000)
+        expected = dense_ranks(queries, gallery, correct)
+        assert ranks.tolist() == expected
+        assert (
+            queries @ gallery.T == np.take_along_axis(queries @ gallery.T, np.array(correct)[:, :1], 1)
+        ).sum() > 9000
+        wanted = {k: float(np.mean(ranks <= k)) for k in (1, 5, 10)}
+        assert recall(queries, gallery, correct, block_bytes=1) == wanted
+
+
+@given(st.integers(1, 9), st.integers(1, 9), st.integers(1, 400), st.integers(0, 10**6))
+def test_any_block_size_gives_the_same_ranks(queries, gallery, block_bytes, seed):
+    numbers = np.random.default_rng(seed)
+    asked, items = (numbers.integers(-2, 3, (size, 3)).astype(np.float32) for size in (queries, gallery))
+    correct = [sorted(set(numbers.integers(0, gallery, 2).tolist())) for _ in range(queries)]
+    assert best_ranks(asked, items, correct, block_bytes).tolist() == dense_ranks(asked, items, correct)
+
+
+def test_correctness_is_a_matter_of_strings():
+    texts, of_images, of_texts = correct_items([["a", "b", "a"], ["b", "c"]])
+    assert (texts, of_images, of_texts) == (["a", "b", "c"], [[0, 1], [1, 2]], [[0], [0, 1], [1]])
+    assert list_ranks({"q": ["x", "b", "a"], "r": ["x"]}, {"q": ["a", "b"], "r": ["a"]}) == {"q": 2, "r": None}
+
+
+def test_impossible_input_is_refused():
+    one = np.ones((2, 3), dtype=np.float32)
+    for queries, gallery, correct in (
+        (one, one, [[0]]),
+        (one, one, [[0], []]),
+        (one, one, [[0], [2]]),
+        (one, one[:, :2], [[0], [0]]),
+        (one * np.nan, one, [[0], [0]]),
+    ):
+        with pytest.raises(ValueError):
+            recall(queries, gallery, correct)
+    with pytest.raises(ValueError, match="k must be"):
+        recall(one, one, [[0], [1]], ks=(0,))
