@@ -1,0 +1,232 @@
+"""The Counterfactual Hallucination Rate and its companions, as numbers of items' right and wrong judgements.
+
+Paper: "Once Correct, Still Wrong: Counterfactual Hallucination in Multilingual Vision-Language Models", arXiv
+2602.05437, section 3 (CFHR) and appendix A.5 (bootstrap). An item has one true statement Q+ and K false ones Q-.
+Verified: CFHR, accuracy on Q+, combined accuracy (section 3). Established from the published tables: accuracy on Q- is
+per statement, F1 is the harmonic mean of both accuracies, the bootstrap is paired (all in `tests/reference`).
+Ours: the standard errors, null where nothing is defined, the p-value's exact form.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cultureval.metrics.verdicts import parse_verdict
+
+__all__ = [
+    "cfhr_bounds",
+    "cfhr_replicates",
+    "counterfactual_report",
+    "harmonic_mean",
+    "paired_cfhr_difference",
+    "parse_verdict",
+    "percentile_difference",
+    "resample_counts",
+]
+
+Flags = NDArray[np.bool_]
+ITERATIONS = 1000  # the paper's
+
+
+def counterfactual_report(
+    q_plus: ArrayLike,
+    q_minus: ArrayLike,
+    invalid: ArrayLike | None = None,
+    iterations: int = ITERATIONS,
+    seed: int = 0,
+) -> dict[str, float | int | None]:
+    """The metrics of one cell: a model under one prompt in one language variety.
+
+    Args:
+        q_plus: bool[N], whether each item's true statement was judged true.
+        q_minus: bool[N, K], whether each of its false statements was judged false. An output without a readable verdict
+            is False here and in `q_plus`: it neither accepts a true statement nor rejects a false one.
+        invalid: bool[N, 1 + K], which outputs (Q+ first) had no readable verdict; None: all had one.
+        iterations: Bootstrap resamples of items.
+        seed: Of the resamples.
+
+    Returns:
+        `q_plus_acc`, `q_minus_acc` (per statement), `f1` (their harmonic mean), `combined_acc` (items with all
+        statements right), `cfhr` = (q_plus_acc - combined_acc) / q_plus_acc, `invalid_rate` (of outputs),
+        `cfhr_valid_only` (CFHR of the items whose outputs were all readable), `n_items`, `n_q_plus` (items with Q+
+        right), and `<name>_stderr` of each: the standard deviation over resamples of the items in which it is defined.
+        Rates are in [0, 1]. What is undefined is None: a CFHR without any right Q+, an error of fewer than two items.
+
+    Raises:
+        ValueError: No items, other shapes than those above, or values that are neither true nor false.
+    """
+    right, rejected = _checked(q_plus, q_minus)
+    unreadable = np.zeros((right.size, 1 + rejected.shape[1]), bool) if invalid is None else _flags(invalid, "invalid")
+    if unreadable.shape != (right.size, 1 + rejected.shape[1]):
+        raise ValueError(f"invalid has shape {unreadable.shape}, not {(right.size, 1 + rejected.shape[1])}")
+    fooled, readable = right & ~rejected.all(axis=1), ~unreadable.any(axis=1)
+    counted = np.column_stack(
+        [right, rejected.sum(axis=1), fooled, unreadable.sum(axis=1), right & readable, fooled & readable]
+    ).astype(np.float32)
+    values = _metrics(counted.sum(axis=0, dtype=np.float64), right.size, rejected.shape[1])
+    report = {name: _number(value) for name, value in values.items()}
+    draws = _metrics(resample_counts(right.size, iterations, seed) @ counted, right.size, rejected.shape[1])
+    errors = {f"{name}_stderr": _spread(draw) if right.size > 1 else None for name, draw in draws.items()}
+    sizes = {"n_items": right.size, "n_q_plus": int(right.sum())}
+    errors |= {"n_items_stderr": 0.0 if right.size > 1 else None, "n_q_plus_stderr": errors.pop("hits_stderr")}
+    del report["hits"]
+    return report | sizes | errors
+
+
+def paired_cfhr_difference(
+    a_plus: ArrayLike,
+    a_minus: ArrayLike,
+    b_plus: ArrayLike,
+    b_minus: ArrayLike,
+    iterations: int = ITERATIONS,
+    seed: int = 0,
+) -> dict[str, float | None]:
+    """CFHR of cell a minus CFHR of cell b, which judged the same items, with a paired bootstrap over items.
+
+    Paper, appendix A.5 and Table 7: each resample draws the items once, with replacement, for both cells.
+
+    Args:
+        a_plus: bool[N], as `q_plus` of `counterfactual_report`.
+        a_minus: bool[N, K], as `q_minus`; the same items in the same order in all four.
+        b_plus: bool[N].
+        b_minus: bool[N, K].
+        iterations: Resamples.
+        seed: Of the resamples; the same for all comparisons of N items, so that these are consistent.
+
+    Returns:
+        As `percentile_difference`.
+
+    Raises:
+        ValueError: As `cfhr_replicates`.
+    """
+    point, draws = cfhr_replicates([(a_plus, a_minus), (b_plus, b_minus)], iterations, seed)
+    return percentile_difference(point[0] - point[1], draws[:, 0] - draws[:, 1])
+
+
+def percentile_difference(delta: float, draws: NDArray[np.floating]) -> dict[str, float | None]:
+    """A difference, its 95% percentile interval and its two-sided p-value, from bootstrap replicates.
+
+    Args:
+        delta: The difference of the sample itself; nan where it is undefined.
+        draws: [B] the same difference in each resample; nan where it is undefined, which leaves the resample out.
+
+    Returns:
+        `delta`, `ci_low`, `ci_high` (percentiles 2.5 and 97.5), and `p_value` = (1 + number of resamples at least
+        |delta| away from delta) / (B + 1). All None where the difference is undefined in the sample or everywhere else.
+    """
+    known = draws[~np.isnan(draws)]
+    if np.isnan(delta) or not known.size:
+        return dict.fromkeys(("delta", "ci_low", "ci_high", "p_value"))
+    low, high = np.percentile(known, [2.5, 97.5])
+    # Equal counts give differences that are equal up to rounding: those are as far away, not nearer.
+    far = np.abs(known - delta) >= abs(delta) - 1e-12
+    p_value = (1 + int(far.sum())) / (known.size + 1)
+    return {"delta": float(delta), "ci_low": float(low), "ci_high": float(high), "p_value": p_value}
+
+
+def cfhr_replicates(
+    cells: Sequence[tuple[ArrayLike, ArrayLike]], iterations: int = ITERATIONS, seed: int = 0
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """CFHR of several cells, in the sample and in resamples of its items that all cells share.
+
+    Args:
+        cells: C pairs (`q_plus` bool[N], `q_minus` bool[N, K]) of the same N items in the same order.
+        iterations: B resamples.
+        seed: Of the resamples.
+
+    Returns:
+        (CFHR [C], CFHR in each resample [B, C]); nan where no Q+ is right.
+
+    Raises:
+        ValueError: As `counterfactual_report`; or cells that differ in their number of items or of false statements.
+    """
+    checked = [_checked(*cell) for cell in cells]
+    if len({rejected.shape for _, rejected in checked}) > 1:
+        raise ValueError(f"the cells differ in shape: {[rejected.shape for _, rejected in checked]}")
+    right = np.column_stack([plus for plus, _ in checked])
+    fooled = np.column_stack([plus & ~rejected.all(axis=1) for plus, rejected in checked])
+    counted = np.hstack([right, fooled]).astype(np.float32)
+    sums = resample_counts(len(right), iterations, seed) @ counted
+    point = _ratio(fooled.sum(axis=0), right.sum(axis=0))
+    return point, _ratio(sums[:, len(checked) :], sums[:, : len(checked)])
+
+
+@lru_cache(maxsize=1)
+def resample_counts(items: int, iterations: int, seed: int) -> NDArray[np.float32]:
+    """How often each item is drawn in each bootstrap resample: float32 [iterations, items], rows sum to `items`.
+
+    The draws are `default_rng(seed).integers(items, size=(iterations, items), dtype=int32)`. The last table is kept (40
+    MB for the 9,990 items and 1,000 iterations of the paper), since every comparison of a run uses the same one.
+    """
+    draws = np.random.default_rng(seed).integers(items, size=(iterations, items), dtype=np.int32)
+    counts = np.empty((iterations, items), np.float32)
+    for row, drawn in zip(counts, draws, strict=True):
+        row[:] = np.bincount(drawn, minlength=items)
+    counts.setflags(write=False)
+    return counts
+
+
+def harmonic_mean(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
+    """Harmonic mean of two rates, elementwise; 0 where both are 0. The paper's F1 (established, see the module)."""
+    first, second = np.asarray(first, np.float64), np.asarray(second, np.float64)
+    total = first + second
+    return np.divide(2 * first * second, total, out=np.zeros_like(total), where=total > 0)
+
+
+def cfhr_bounds(q_plus_acc: float, q_minus_acc: float) -> tuple[float, float]:
+    """The least and the largest CFHR that two false statements an item allow, given both accuracies.
+
+    For p = `q_plus_acc` > 0 and m = `q_minus_acc` per statement: max(0, 1 - m/p) and min(1, 1 - max(0, p + 2m - 2)/p).
+    """
+    p, m = q_plus_acc, q_minus_acc
+    return max(0.0, 1 - m / p), min(1.0, 1 - max(0.0, p + 2 * m - 2) / p)
+
+
+def _metrics(sums: NDArray[np.floating], items: int, false_statements: int) -> dict[str, NDArray[np.float64]]:
+    """Metrics of sums over items [..., 6] in the order in which `counterfactual_report` counts; `hits` is a count."""
+    hits, rejections, fooled, unreadable, readable_hits, readable_fooled = np.moveaxis(np.float64(sums), -1, 0)
+    q_plus_acc, q_minus_acc = hits / items, rejections / (items * false_statements)
+    return {
+        "q_plus_acc": q_plus_acc,
+        "q_minus_acc": q_minus_acc,
+        "f1": harmonic_mean(q_plus_acc, q_minus_acc),
+        "combined_acc": (hits - fooled) / items,
+        "cfhr": _ratio(fooled, hits),
+        "invalid_rate": unreadable / (items * (1 + false_statements)),
+        "cfhr_valid_only": _ratio(readable_fooled, readable_hits),
+        "hits": hits,
+    }
+
+
+def _ratio(part: ArrayLike, whole: ArrayLike) -> NDArray[np.float64]:
+    part, whole = np.asarray(part, np.float64), np.asarray(whole, np.float64)
+    return np.divide(part, whole, out=np.full_like(whole, np.nan), where=whole > 0)
+
+
+def _spread(draws: NDArray[np.float64]) -> float | None:
+    known = draws[~np.isnan(draws)]
+    return float(np.std(known, ddof=1)) if known.size > 1 else None
+
+
+def _number(value: NDArray[np.float64]) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def _checked(q_plus: ArrayLike, q_minus: ArrayLike) -> tuple[Flags, Flags]:
+    right, rejected = _flags(q_plus, "q_plus"), _flags(q_minus, "q_minus")
+    if right.ndim != 1 or not right.size:
+        raise ValueError(f"q_plus must be a filled list of flags, not of shape {right.shape}")
+    if rejected.ndim != 2 or rejected.shape[0] != right.size or not rejected.shape[1]:
+        raise ValueError(f"q_minus has shape {rejected.shape}, not ({right.size}, K) with K of at least 1")
+    return right, rejected
+
+
+def _flags(values: ArrayLike, name: str) -> Flags:
+    array = np.asarray(values)
+    if array.dtype != np.bool_:
+        if array.dtype.kind not in "iuf" or not np.isin(array, (0, 1)).all():
+            raise ValueError(f"{name} holds values that are neither true nor false")
+        array = array.astype(bool)
+    return array

@@ -1,0 +1,149 @@
+"""Verdicts of outputs: what each profile reads, what none may read, and that nothing takes long."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cultureval.metrics.verdicts import parse_verdict
+
+AR = "الإجابة النهائية هي"
+EN = "The final answer is"
+EVIDENCE = "الدليل: المئذنة ظاهرة"
+
+# (output, prompt, language, strict, tolerant, lenient)
+CASES = [
+    ("The final answer is: True", "tf", "en", True, True, True),
+    ("  the FINAL answer\n is : < False > . ", "tf", "en", False, False, False),
+    ("‘The final answer is: **True**.’", "tf", "en", True, True, True),
+    ("True", "tf", "en", None, None, True),
+    ("The final answer is: True/False", "tf", "en", None, None, None),
+    ("The final answer is: <True/False>", "tf", "en", None, None, None),
+    ("The final answer is: True or False", "tf", "en", None, None, None),
+    ("The final answer is: not True", "tf", "en", None, None, None),
+    ("The final answer is: Untrue", "tf", "en", None, None, None),
+    ("The final answer is: True. The final answer is: False.", "tf", "en", None, None, False),
+    ("The final answer is: True False", "tf", "en", None, None, True),
+    ("I think so. The final answer is: True", "tf", "en", None, None, True),
+    ("The final answer is True", "tf", "en", None, None, True),
+    ("The final answer is: صحيح", "tf", "en", None, None, None),
+    ("", "tf", "en", None, None, None),
+    (f"{AR}: صحيح", "tf", "msa", True, True, True),
+    (f"{AR}: خطأ.", "tf", "msa", False, False, False),
+    ("الاجابه النهائيه هى: خطا", "tf", "msa", False, False, False),
+    ("\u200f\u202bالإِجَابَةُ النِّهائيّة هي: صحـــيح\u202c", "tf", "msa", True, True, True),
+    (f"«{AR}: `صحيح`»", "tf", "msa", True, True, True),
+    ("ﺍﻹﺟﺎﺑﺔ ﺍﻟﻨﻬﺎﺋﻴﺔ ﻫﻲ: ﺻﺤﻴﺢ", "tf", "msa", True, True, True),  # presentation forms
+    (f"{AR}: <صحيح/خطأ>", "tf", "msa", None, None, None),
+    (f"{AR}: صحيح أم خطأ", "tf", "msa", None, None, None),
+    (f"{AR}: غلط", "tf", "msa", None, False, False),
+    (f"{AR}: صح", "tf", "msa", None, True, True),
+    (f"{AR}: غلط", "tf", "arz", False, False, False),
+    (f"{AR}: صح", "tf", "ajp", True, True, True),
+    (f"{AR}: خاطئة", "tf", "ajp", None, False, False),
+    (f"{AR}: صحيحة", "tf", "ajp", None, True, True),
+    (f"{AR}: غير صحيح", "tf", "msa", None, False, False),
+    (f"{AR}: غير صحيحة.", "tf", "arz", None, False, False),
+    (f"{AR}: ليس صحيح", "tf", "msa", None, None, None),
+    (f"{AR}: False", "tf", "msa", None, False, False),
+    ("١. صحيح", "tf", "msa", None, None, None),
+    (f"{AR}: ١", "tf", "msa", None, None, None),
+    ("غلط", "tf", "arz", None, None, False),
+    ("The final answer is: True. Evidence: a ١٢ m minaret", "answer_reason", "en", True, True, True),
+    ("The final answer is: False, Evidence: none", "answer_reason", "en", False, False, False),
+    ("The final answer is: True Evidence: x", "answer_reason", "en", True, True, True),
+    (
+        "The final answer is: True.\n\n**Evidence:**\nit is tall. It isn't false.",
+        "answer_reason",
+        "en",
+        True,
+        True,
+        True,
+    ),
+    ("The final answer is: True. Evidence:", "answer_reason", "en", None, True, True),
+    ("The final answer is: True.", "answer_reason", "en", None, True, True),
+    ("The final answer is: False. The minaret is missing.", "answer_reason", "en", None, False, False),
+    ("The final answer is: True. The final answer is: False.", "answer_reason", "en", None, None, False),
+    ("The final answer is: True. False. Evidence: x", "answer_reason", "en", None, None, True),
+    ("Evidence: x. The final answer is: True", "answer_reason", "en", None, None, True),
+    ("The final answer is: <True/False>. Evidence: <your evidence>", "answer_reason", "en", None, None, None),
+    (f"{AR}: خطأ، {EVIDENCE}", "answer_reason", "msa", False, False, False),
+    (f"{AR}: غلط. {EVIDENCE}", "answer_reason", "msa", None, False, False),
+    (f"{AR}: غلط. {EVIDENCE}", "answer_reason", "ajp", False, False, False),
+    ("Thinking Steps: I see a dome. The final answer is True", "reason_first", "en", True, True, True),
+    ("Thinking Steps: is it true? No. The final answer is: False.", "reason_first", "en", False, False, False),
+    (
+        "Thinking Steps: x. The final answer is True. Wait. The final answer is False",
+        "reason_first",
+        "en",
+        *[False] * 3,
+    ),
+    ("Reasoning: I see a dome. The final answer is: False.", "reason_first", "en", None, False, False),
+    ("The final answer is True", "reason_first", "en", None, True, True),
+    ("Thinking Steps: The final answer is True", "reason_first", "en", None, True, True),
+    ("Thinking Steps: x. The final answer is True because of y", "reason_first", "en", None, None, True),
+    ("Thinking Steps: <thinking_steps>’. The final answer is <True/False>’", "reason_first", "en", None, None, None),
+    ("Thinking Steps: it is true that ... I stop here", "reason_first", "en", None, None, None),
+    (f"خطوات التفكير: أرى قبة. {AR} صحيح", "reason_first", "msa", True, True, True),
+    (f"خطوات التفكير: هذا غير صحيح تماما. {AR} خطأ.", "reason_first", "msa", False, False, False),
+    (f"التفكير: أرى قبة. {AR}: غلط", "reason_first", "arz", None, False, False),
+]
+
+
+@pytest.mark.parametrize(("output", "prompt", "language", "strict", "tolerant", "lenient"), CASES)
+def test_what_each_profile_reads(output, prompt, language, strict, tolerant, lenient):
+    read = [parse_verdict(output, prompt, language, profile) for profile in ("strict", "tolerant", "lenient")]
+    assert read == [strict, tolerant, lenient]
+    assert parse_verdict(output, prompt, language) is strict
+
+
+def test_evidence_with_a_dangling_label_is_none_in_the_strict_profile_only():
+    assert parse_verdict("The final answer is: True. Evidence:   ", "answer_reason", "en") is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [(("a", "en"), "prompt 'a'"), (("tf", "ar"), "language 'ar'"), (("tf", "en", "loose"), "profile 'loose'")],
+)
+def test_unknown_names_are_refused(arguments, named):
+    with pytest.raises(ValueError, match=named):
+        parse_verdict("True", *arguments)
+
+
+PIECES = st.sampled_from(
+    [EN, AR, "Evidence:", "الدليل:", "Thinking Steps:", "خطوات التفكير:", ":", ".", "<", ">", "/", " ", "\n", "True"]
+    + ["False", "صحيح", "خطأ", "غير", "صحيحة", "صح", "غلط", "\u200f", "*", "not", "أم", "٣", "x"]
+)
+OUTPUTS = st.one_of(st.text(max_size=60), st.lists(PIECES, max_size=12).map(" ".join), st.lists(PIECES).map("".join))
+
+
+@given(OUTPUTS, st.sampled_from(["tf", "answer_reason", "reason_first"]), st.sampled_from(["en", "msa", "ajp", "arz"]))
+def test_profiles_and_noise(output, prompt, language):
+    strict, tolerant, lenient = (parse_verdict(output, prompt, language, p) for p in ("strict", "tolerant", "lenient"))
+    assert strict is None or tolerant is strict  # what has the format asked for is read the same by both
+    assert tolerant is None or lenient is not None
+    noisy = "\ufeff" + output.replace(" ", " \u200f ").replace("ح", "حـ") + "\u061c"
+    assert parse_verdict(noisy, prompt, language) is strict
+
+
+HOSTILE = [
+    "The final answer is " * 50_000,
+    "The final answer is: True. " * 40_000,
+    "Thinking Steps: " + "The final answer is True " * 40_000 + "?",
+    "<" * 1_000_000,
+    " \u200f" * 500_000,
+    "The final answer is: True. " + "Evidence" * 120_000,
+    "Thinking Steps: " + ": . < > " * 120_000,
+    "صحيح " * 200_000,
+    "The final answer is:" + " " * 1_000_000 + "True",
+]
+
+
+@pytest.mark.parametrize("output", HOSTILE, ids=range(len(HOSTILE)))
+def test_a_megabyte_is_read_in_well_under_a_second(output):
+    for prompt in ("tf", "answer_reason", "reason_first"):
+        for profile in ("strict", "tolerant", "lenient"):
+            began = time.process_time()
+            parse_verdict(output, prompt, "en", profile)
+            assert time.process_time() - began < 1
