@@ -221,11 +221,11 @@ def _argmax_of_options(logprobs: Sequence[float], choices: Sequence[str], gold: 
 
 def _score_answers(docs: list[Doc], replies: list[str], model: str) -> dict[str, np.ndarray]:
     references = [[remove_braces(gold) for gold in doc.get_golds()] for doc in docs]
-    return bertscore([remove_braces_and_strip(reply) for reply in replies], references, model, device=_device())
+    return bertscore([remove_braces_and_strip(reply) for reply in replies], references, model, device=scoring_device())
 
 
 def _score_poems(docs: list[Doc], replies: list[str], model: str) -> dict[str, np.ndarray]:
-    return fannorflop(replies, [doc.specific["gold_explanations"] for doc in docs], model, device=_device())
+    return fannorflop(replies, [doc.specific["gold_explanations"] for doc in docs], model, device=scoring_device())
 
 
 def _reply(doc: Doc, response: ModelResponse) -> str:
@@ -234,7 +234,8 @@ def _reply(doc: Doc, response: ModelResponse) -> str:
     return response.final_text[0]
 
 
-def _device() -> str:
+def scoring_device() -> str:
+    """Where models that score run: the first GPU, else the CPU."""
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 DEFAULT_MODEL = "aubmindlab/bert-base-arabertv02"
 MODEL_VARIABLE = "CULTUREVAL_BERTSCORE_MODEL"
+# JEEM section 5.1.1: CAMeLBERT, trained on MSA and dialects, which is the family's member `mix`; the paper names no
+# layer. 9 of 12 is ours: what the package bert-score takes for bert-base-uncased and multilingual BERT.
+CAPTION_MODEL, CAPTION_LAYER = "CAMeL-Lab/bert-base-arabic-camelbert-mix", 9
+CAPTION_VARIABLES = ("CULTUREVAL_CAPTION_BERTSCORE_MODEL", "CULTUREVAL_CAPTION_BERTSCORE_LAYER")
 MAX_TOKENS = 512
 # Token vectors held at once: 200 MB of them for a model of 768 dimensions in float32.
 HELD_TOKENS = 2**16
@@ -46,6 +50,30 @@ class Embedded(NamedTuple):
 def bertscore_model() -> str:
     """The model of QIMMA's BERTScore: the environment variable CULTUREVAL_BERTSCORE_MODEL, or AraBERT v02."""
     return os.environ.get(MODEL_VARIABLE) or DEFAULT_MODEL
+
+
+def caption_bertscore_model() -> tuple[str, int]:
+    """The model and the layer of JEEM's BERTScore: CAPTION_VARIABLES of the environment, or CAMeLBERT-mix and 9.
+
+    Raises:
+        CulturevalError: The layer is not a whole number above 0.
+    """
+    model, layer = (os.environ.get(variable) for variable in CAPTION_VARIABLES)
+    if layer and not (layer.isascii() and layer.isdigit() and int(layer)):
+        raise CulturevalError(f"{CAPTION_VARIABLES[1]}={layer!r} is not the number of a layer, counted from 1.")
+    return model or CAPTION_MODEL, int(layer or CAPTION_LAYER)
+
+
+def check_caption_bertscore() -> None:
+    """Make sure, before a long run starts, that JEEM's BERTScore model and layer are there.
+
+    Raises:
+        CulturevalError: They are not; says which variable to set.
+    """
+    try:
+        check_bertscore_model(*caption_bertscore_model())
+    except ValueError as error:
+        raise CulturevalError(f"{CAPTION_VARIABLES[1]}: {error}.") from error
 
 
 def bertscore(
@@ -105,10 +133,8 @@ def load_encoder(model: str, num_layers: int | None, device: str) -> Encoder:
     import torch
     from transformers import AutoModel
 
-    config, tokenizer = check_bertscore_model(model)
+    config, tokenizer = check_bertscore_model(model, num_layers)
     layers = config.num_hidden_layers if num_layers is None else num_layers
-    if not 1 <= layers <= config.num_hidden_layers:
-        raise ValueError(f"num_layers={num_layers} is outside the {config.num_hidden_layers} layers of {model}")
     try:
         network, report = AutoModel.from_pretrained(
             model, num_hidden_layers=layers, dtype=torch.float32, output_loading_info=True
@@ -123,13 +149,14 @@ def load_encoder(model: str, num_layers: int | None, device: str) -> Encoder:
     return Encoder(tokenizer, network.eval().to(device), min(limit for limit in limits if limit > 0), device)
 
 
-def check_bertscore_model(model: str) -> tuple[Any, Any]:
+def check_bertscore_model(model: str, num_layers: int | None = None) -> tuple[Any, Any]:
     """Make sure, before a long run starts, that a model's configuration and tokenizer load.
 
     Returns:
         The configuration and the tokenizer.
 
     Raises:
+        ValueError: The model has no such layer.
         CulturevalError: One of them does not load; says how to give a local folder.
     """
     from transformers import AutoConfig, AutoTokenizer
@@ -142,14 +169,16 @@ def check_bertscore_model(model: str) -> tuple[Any, Any]:
     # Without tokenizer files transformers 5 builds a tokenizer that knows the special tokens only.
     if len(tokenizer) <= len(tokenizer.all_special_ids):
         raise _not_loadable(model, "its tokenizer has no vocabulary; are the tokenizer's files there?")
+    if num_layers is not None and not 1 <= num_layers <= config.num_hidden_layers:
+        raise ValueError(f"num_layers={num_layers} is outside the {config.num_hidden_layers} layers of {model}")
     return config, tokenizer
 
 
 def _not_loadable(model: str, reason: str) -> CulturevalError:
     first_line = reason.strip().partition("\n")[0]
     return CulturevalError(
-        f"The BERTScore model {model!r} cannot be loaded ({first_line}). Set {MODEL_VARIABLE} to a local folder with "
-        "its configuration, weights and tokenizer."
+        f"The BERTScore model {model!r} cannot be loaded ({first_line}). Set {MODEL_VARIABLE} (captions: "
+        f"{CAPTION_VARIABLES[0]}) to a local folder with its configuration, weights and tokenizer."
     )
 
 

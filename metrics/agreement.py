@@ -1,0 +1,194 @@
+"""How well metrics agree with people, and people with each other: Kendall's tau-c, Gwet's AC1, raw agreement.
+
+JEEM (arXiv 2503.21910) Table 3 correlates metrics with human scores by tau-c; M2CQA Table 1 states AC1 beside the raw
+agreement of its annotators. No installable package has AC1 (irrCAC needs a scipy of years ago), so it is ours.
+"""
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+DRAWS = 1000
+
+
+def kendall_tau_c(x: Sequence[float], y: Sequence[float]) -> float:
+    """Kendall's tau-c (Stuart 1953), by scipy: 2 (P - Q) / (n^2 (m - 1) / m).
+
+    P and Q are the concordant and discordant pairs, m the smaller number of distinct values.
+
+    Args:
+        x: n finite numbers.
+        y: n finite numbers.
+
+    Returns:
+        The correlation in -1 to 1; nan, which tables print as n/a, where x or y is constant or n is below 2: there is
+        nothing to order.
+
+    Raises:
+        ValueError: The lengths differ, or a number is not finite.
+    """
+    from scipy.stats import kendalltau
+
+    first, second = _numbers(x, "x"), _numbers(y, "y")
+    if first.size != second.size:
+        raise ValueError(f"x has {first.size} values but y has {second.size}")
+    if len(np.unique(first)) < 2 or len(np.unique(second)) < 2:
+        return math.nan
+    return float(kendalltau(first, second, variant="c").statistic)
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """A correlation with its 95% interval; nan where it is undefined.
+
+    Attributes:
+        value: Tau-c of all pairs.
+        low: 2.5th percentile over resampled items.
+        high: 97.5th percentile.
+        pairs: Number of pairs.
+        items: Number of items that were resampled.
+    """
+
+    value: float
+    low: float
+    high: float
+    pairs: int
+    items: int
+
+
+def tau_c_with_interval(
+    x: Sequence[float], y: Sequence[float], items: Sequence[Hashable] | None = None, draws: int = DRAWS, seed: int = 0
+) -> Correlation:
+    """Kendall's tau-c with a percentile interval of a bootstrap over items.
+
+    Items are drawn with replacement and bring all their pairs along (several captions of one image are not
+    independent). A draw in which x or y is constant has no correlation and is left out of the percentiles.
+
+    Args:
+        x: n finite numbers.
+        y: n finite numbers.
+        items: The item of each pair; None is one item a pair.
+        draws: Number of resamples.
+        seed: Of the resampling.
+
+    Raises:
+        ValueError: As `kendall_tau_c`; or the number of items differs.
+    """
+    value = kendall_tau_c(x, y)
+    names = list(range(len(x))) if items is None else list(items)
+    if len(names) != len(x):
+        raise ValueError(f"there are {len(x)} pairs but {len(names)} items")
+    numbers: dict[Hashable, int] = {}
+    members = np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)
+    low = high = math.nan
+    if not math.isnan(value) and len(numbers) > 1:
+        drawn = np.random.default_rng(seed).multinomial(len(numbers), [1 / len(numbers)] * len(numbers), size=draws)
+        replicates = _tau_c_of_draws(np.asarray(x, float), np.asarray(y, float), members, drawn)
+        kept = replicates[np.isfinite(replicates)]
+        low, high = np.percentile(kept, [2.5, 97.5]).tolist() if kept.size else (math.nan, math.nan)
+    return Correlation(value, low, high, len(names), len(numbers))
+
+
+def _tau_c_of_draws(x: np.ndarray, y: np.ndarray, members: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+    """Tau-c of each draw, shape (draws,), from how often each item was drawn, shape (draws, items).
+
+    P - Q of a draw is a quadratic form: each two pairs of the data count as often as their items were drawn together.
+    """
+    items = drawn.shape[1]
+    membership = np.zeros((len(x), items))
+    membership[np.arange(len(x)), members] = 1
+    # Half of each sum over ordered pairs; a pair against itself is a tie.
+    signs = np.sign(x[:, None] - x) * np.sign(y[:, None] - y)
+    difference = np.einsum("dg,gh,dh->d", drawn, membership.T @ signs @ membership, drawn, optimize=True) / 2
+    sizes = drawn @ membership.sum(axis=0)
+    distinct = np.minimum(*(_distinct_values(values, members, drawn) for values in (x, y)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(distinct > 1, 2 * difference / (sizes**2 * (distinct - 1) / distinct), math.nan)
+
+
+def _distinct_values(values: np.ndarray, members: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+    """How many different values each draw holds, shape (draws,)."""
+    unique, numbers = np.unique(values, return_inverse=True)
+    holds = np.zeros((drawn.shape[1], len(unique)))
+    holds[members, numbers] = 1
+    return (drawn @ holds > 0).sum(axis=1)
+
+
+def gwet_ac1(ratings: Sequence[Sequence[Hashable]], categories: Sequence[Hashable] | int) -> float:
+    """Gwet's AC1: agreement of raters beyond chance (British J. of Mathematical and Statistical Psychology 61, 2008).
+
+    AC1 = (pa - pe) / (1 - pe), with pa the raw agreement, pi_k the mean share of category k, q the number of categories
+    and pe = sum over k of pi_k (1 - pi_k) / (q - 1). Any number of raters; unrated cells as in Gwet's handbook: an item
+    counts in pi_k from one rating on, in pa from two.
+
+    Args:
+        ratings: Shape (N, R): the category that each of R raters gave each of N items; None or nan is not rated.
+        categories: All q categories that raters could choose, used or not; or q itself.
+
+    Returns:
+        The coefficient, at most 1; nan where no item has two ratings.
+
+    Raises:
+        ValueError: Ratings are not a table of at least two raters, fewer than two categories, or a rating that is none
+            of them.
+    """
+    counts = _rating_counts(ratings, categories)
+    agreement = _raw(counts)
+    rated = counts[counts.sum(axis=1) > 0]
+    if math.isnan(agreement):
+        return math.nan
+    shares = (rated / rated.sum(axis=1, keepdims=True)).mean(axis=0)
+    chance = float((shares * (1 - shares)).sum()) / (counts.shape[1] - 1)
+    return (agreement - chance) / (1 - chance)
+
+
+def raw_agreement(ratings: Sequence[Sequence[Hashable]], categories: Sequence[Hashable] | int) -> float:
+    """The share of pairs of raters that agree, averaged over items with two ratings or more; used as `gwet_ac1`."""
+    return _raw(_rating_counts(ratings, categories))
+
+
+def _raw(counts: np.ndarray) -> float:
+    sizes = counts.sum(axis=1)
+    several = sizes > 1
+    if not several.any():
+        return math.nan
+    agreeing = (counts * (counts - 1)).sum(axis=1)[several]
+    return float((agreeing / (sizes * (sizes - 1))[several]).mean())
+
+
+def _rating_counts(ratings: Sequence[Sequence[Hashable]], categories: Sequence[Hashable] | int) -> np.ndarray:
+    """How many raters gave each item each category, shape (N, q)."""
+    rows = [list(row) for row in ratings]
+    if not rows or len({len(row) for row in rows}) != 1 or len(rows[0]) < 2:
+        raise ValueError("ratings must be a table of items by at least two raters")
+    used = list(dict.fromkeys(rating for row in rows for rating in row if not _is_missing(rating)))
+    if isinstance(categories, int):  # the names of unused categories do not matter
+        known = [*used, *(object() for _ in range(categories - len(used)))][:categories]
+    else:
+        known = list(dict.fromkeys(categories))
+    if len(known) < 2:
+        raise ValueError(f"there must be at least two categories, not {len(known)}")
+    if strange := [rating for rating in used if rating not in known]:
+        raise ValueError(f"the rating {strange[0]!r} is none of the {len(known)} categories")
+    numbers = {category: number for number, category in enumerate(known)}
+    counts = np.zeros((len(rows), len(known)))
+    for item, row in enumerate(rows):
+        for rating in row:
+            if not _is_missing(rating):
+                counts[item, numbers[rating]] += 1
+    return counts
+
+
+def _is_missing(rating: Hashable) -> bool:
+    return rating is None or (isinstance(rating, float) and math.isnan(rating))
+
+
+def _numbers(values: Sequence[float], name: str) -> np.ndarray:
+    numbers = np.asarray(values, dtype=np.float64)
+    if numbers.ndim != 1:
+        raise ValueError(f"{name} must be a list of numbers, not of shape {numbers.shape}")
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"value {int(np.flatnonzero(~np.isfinite(numbers))[0])} of {name} is not finite")
+    return numbers

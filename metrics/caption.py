@@ -1,0 +1,269 @@
+"""BLEU, ROUGE-L and CIDEr-D of captions against their references, on the scale of the JEEM paper (times 100).
+
+JEEM (arXiv 2503.21910) section 5.1.1 names BLEU, CIDEr and ROUGE, but no order, variant or program; these are the
+definitions of image captioning's common program, pycocoevalcap 1.2: BLEU with the closest reference length (Papineni et
+al., ACL 2002), ROUGE-L with beta 1.2 (Lin, 2004), CIDEr-D with sigma 6 (Vedantam et al., CVPR 2015). Ours because that
+program cannot hold the document frequencies fixed while a part of the captions is scored, and brings 100 MB of Java;
+a reference test holds the values together. Tokens are ours too: its Java tokenizer and the common ROUGE package's are
+made for English (the latter drops every Arabic letter, so that equal Arabic texts score 0).
+"""
+
+import math
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+MAX_ORDER = 4
+ROUGE_BETA = 1.2
+CIDER_SIGMA = 6.0
+NAMES = ("bleu_1", "bleu_2", "bleu_3", "bleu_4", "rouge_l", "cider")
+
+# Keep quotients defined where no n-gram matches or a text is shorter than n; the values of pycocoevalcap.
+_TINY, _SMALL = 1e-15, 1e-9
+
+Tokens = list[str]
+References = Sequence[str | Sequence[str]]
+NGram = tuple[str, ...]
+
+
+def corpus_scores(
+    predictions: Sequence[str],
+    references: References,
+    normalize: bool = True,
+    document_references: References | None = None,
+) -> dict[str, float]:
+    """Scores of all captions together: corpus BLEU, and the means of ROUGE-L and CIDEr-D.
+
+    Args:
+        predictions: N captions; an empty one scores 0.
+        references: N references, each one text or several.
+        normalize: Whether tokens are those of `tokenize`'s normalisation, or the words of the texts as they stand.
+        document_references: References from which CIDEr counts in how many items an n-gram occurs; None is
+            `references`. Give those of the whole data set when only a part of it is scored.
+
+    Returns:
+        `bleu_1` to `bleu_4` and `rouge_l` in 0 to 100, `cider` in 0 to 1,000 (identical texts of at least four words:
+        1,000, which is CIDEr's raw 10; 0 where there is one document only, whose n-grams tell it from no other).
+
+    Raises:
+        ValueError: No caption, lengths that differ, or an item without a reference.
+    """
+    scored = score_captions(predictions, references, normalize, document_references)
+    bleu = 100 * bleu_of(scored.bleu_statistics.sum(axis=0))
+    values = dict(zip(NAMES, bleu.tolist(), strict=False))
+    return values | {"rouge_l": float(scored.rouge_l.mean()), "cider": float(scored.cider.mean())}
+
+
+def sample_scores(
+    predictions: Sequence[str],
+    references: References,
+    normalize: bool = True,
+    document_references: References | None = None,
+) -> dict[str, np.ndarray]:
+    """Scores of each caption by itself; arguments, keys, scale and errors are those of `corpus_scores`.
+
+    Returns:
+        For each name an array of shape (N,). An item's BLEU without any match of an order is not quite 0, as in
+        pycocoevalcap: such items still differ by their lower orders.
+    """
+    scored = score_captions(predictions, references, normalize, document_references)
+    bleu = 100 * bleu_of(scored.bleu_statistics)
+    values = dict(zip(NAMES, bleu.T, strict=False))
+    return values | {"rouge_l": scored.rouge_l, "cider": scored.cider}
+
+
+def tokenize(text: str, normalize: bool = True) -> Tokens:
+    """The words of a text.
+
+    Args:
+        text: Any text.
+        normalize: False splits at white space and changes nothing. True brings the text to NFKC, deletes tatweel and
+            diacritics (U+064B to U+065F, U+0670), writes every alef as ا, ى as ي and ة as ه (camel-tools), splits off
+            punctuation and drops it.
+    """
+    if not normalize:
+        return text.split()
+    from camel_tools.tokenizers.word import simple_word_tokenize
+    from camel_tools.utils.normalize import (
+        normalize_alef_ar,
+        normalize_alef_maksura_ar,
+        normalize_teh_marbuta_ar,
+        normalize_unicode,
+    )
+
+    plain = normalize_unicode(text).translate(_DELETED)
+    plain = normalize_teh_marbuta_ar(normalize_alef_maksura_ar(normalize_alef_ar(plain)))
+    return [token for token in simple_word_tokenize(plain) if not _is_punctuation(token)]
+
+
+_DELETED = dict.fromkeys([0x0640, 0x0670, *range(0x064B, 0x0660)])
+
+
+def _is_punctuation(token: str) -> bool:
+    return all(unicodedata.category(character).startswith("P") for character in token)
+
+
+@dataclass(frozen=True)
+class CaptionScores:
+    """Of N items: BLEU's counts (`bleu_statistics`), shape (N, 10); ROUGE-L and CIDEr-D times 100, shape (N,) each."""
+
+    bleu_statistics: np.ndarray
+    rouge_l: np.ndarray
+    cider: np.ndarray
+
+
+def score_captions(
+    predictions: Sequence[str], references: References, normalize: bool, document_references: References | None
+) -> CaptionScores:
+    """What `corpus_scores` and `sample_scores` are made of; arguments and errors are theirs."""
+    hypotheses = [tokenize(text, normalize) for text in predictions]
+    groups = token_groups(references, normalize)
+    if not hypotheses:
+        raise ValueError("there is no caption to score")
+    if len(hypotheses) != len(groups):
+        raise ValueError(f"there are {len(hypotheses)} predictions but {len(groups)} references")
+    documents = groups if document_references is None else token_groups(document_references, normalize)
+    frequencies = DocumentFrequencies.of(documents)
+    pairs = list(zip(hypotheses, groups, strict=True))
+    return CaptionScores(
+        bleu_statistics=np.array([bleu_statistics(*pair) for pair in pairs]),
+        rouge_l=np.array([100 * rouge_l(*pair) for pair in pairs]),
+        cider=np.array([100 * cider_d(*pair, frequencies) for pair in pairs]),
+    )
+
+
+def token_groups(references: References, normalize: bool) -> list[list[Tokens]]:
+    """The words of each item's references.
+
+    Raises:
+        ValueError: An item has no reference.
+    """
+    groups = [[texts] if isinstance(texts, str) else list(texts) for texts in references]
+    if not all(groups):
+        raise ValueError(f"item {[bool(group) for group in groups].index(False)} has no reference")
+    return [[tokenize(text, normalize) for text in group] for group in groups]
+
+
+def ngrams(tokens: Sequence[str], order: int) -> Counter[NGram]:
+    """How often each n-gram of an order stands in a text."""
+    return Counter(zip(*(tokens[start:] for start in range(order)), strict=False))
+
+
+def bleu_statistics(hypothesis: Tokens, references: Sequence[Tokens]) -> np.ndarray:
+    """What BLEU counts in one item; sums over items are what it counts in a corpus.
+
+    Returns:
+        Shape (10,): n-grams that match, each at most as often as in one reference, for n = 1 to 4; n-grams of the
+        hypothesis for n = 1 to 4; its length; the length of the reference that is closest to it (of two equally close
+        the shorter).
+    """
+    matches, totals = [], []
+    for order in range(1, MAX_ORDER + 1):
+        counted = ngrams(hypothesis, order)
+        most: Counter[NGram] = Counter()
+        for reference in references:
+            most |= ngrams(reference, order)
+        matches.append((counted & most).total())
+        totals.append(counted.total())
+    size = len(hypothesis)
+    closest = min((len(reference) for reference in references), key=lambda length: (abs(length - size), length))
+    return np.array([*matches, *totals, size, closest], dtype=np.float64)
+
+
+def bleu_of(statistics: np.ndarray) -> np.ndarray:
+    """BLEU-1 to BLEU-4 in 0 to 1 of counts as `bleu_statistics` makes them: shape (..., 10) gives (..., 4)."""
+    matches, totals = statistics[..., :MAX_ORDER], statistics[..., MAX_ORDER : 2 * MAX_ORDER]
+    precisions = np.log((matches + _TINY) / (totals + _SMALL))
+    ratio = (statistics[..., -2] + _TINY) / (statistics[..., -1] + _SMALL)
+    log_brevity = np.minimum(0.0, 1 - 1 / ratio)[..., None]
+    return np.exp(np.cumsum(precisions, axis=-1) / np.arange(1, MAX_ORDER + 1) + log_brevity)
+
+
+def rouge_l(hypothesis: Tokens, references: Sequence[Tokens]) -> float:
+    """ROUGE-L in 0 to 1: the F measure, beta 1.2, of the best precision and the best recall over the references.
+
+    Both are shares of the longest common subsequence (Lin 2004, Eq. 2-4). 0 where either text is empty.
+    """
+    if not hypothesis:
+        return 0.0
+    common = [(longest_common_subsequence(hypothesis, reference), len(reference)) for reference in references]
+    precision = max(length for length, _ in common) / len(hypothesis)
+    recall = max(length / size if size else 0.0 for length, size in common)
+    if not precision:
+        return 0.0
+    return (1 + ROUGE_BETA**2) * precision * recall / (recall + ROUGE_BETA**2 * precision)
+
+
+def longest_common_subsequence(first: Sequence[str], second: Sequence[str]) -> int:
+    """Length of the longest common subsequence, by Hyyrö's bit-parallel recurrence (AWOCA 2004)."""
+    places: dict[str, int] = {}
+    for place, token in enumerate(first):
+        places[token] = places.get(token, 0) | 1 << place
+    everything = (1 << len(first)) - 1
+    row = everything  # a 0 at each place where the subsequence grew
+    for token in second:
+        matching = row & places.get(token, 0)
+        row = ((row + matching) | (row - matching)) & everything
+    return len(first) - row.bit_count()
+
+
+@dataclass(frozen=True)
+class DocumentFrequencies:
+    """In how many of the documents (items, all references of one together) each n-gram of one to four words occurs."""
+
+    counts: Counter[NGram]
+    documents: int
+
+    @classmethod
+    def of(cls, groups: Iterable[Sequence[Tokens]]) -> "DocumentFrequencies":
+        """Counts the n-grams of each item's references."""
+        counts: Counter[NGram] = Counter()
+        documents = 0
+        for references in groups:
+            orders = range(1, MAX_ORDER + 1)
+            counts.update({ngram for tokens in references for order in orders for ngram in ngrams(tokens, order)})
+            documents += 1
+        return cls(counts, documents)
+
+    def weight(self, ngram: NGram) -> float:
+        """The inverse document frequency; an n-gram of no document counts as one of one document."""
+        return math.log(self.documents) - math.log(max(1, self.counts[ngram]))
+
+
+@dataclass(frozen=True)
+class _Weighted:
+    """A text for CIDEr-D: its weighted n-grams and their norm for each order, and its number of bigrams."""
+
+    vectors: list[dict[NGram, float]]
+    norms: list[float]
+    bigrams: int
+
+    @classmethod
+    def of(cls, tokens: Tokens, frequencies: DocumentFrequencies) -> "_Weighted":
+        counts = [ngrams(tokens, order) for order in range(1, MAX_ORDER + 1)]
+        vectors = [{ngram: count * frequencies.weight(ngram) for ngram, count in order.items()} for order in counts]
+        norms = [math.sqrt(sum(value**2 for value in vector.values())) for vector in vectors]
+        return cls(vectors, norms, counts[1].total())
+
+
+def cider_d(hypothesis: Tokens, references: Sequence[Tokens], frequencies: DocumentFrequencies) -> float:
+    """CIDEr-D in 0 to 10: the mean over orders and references of clipped cosines of weighted n-grams, times 10.
+
+    Vedantam et al. 2015, section 4, Eq. 3-6. Its penalty for lengths that differ counts bigrams, as pycocoevalcap does.
+    """
+    text = _Weighted.of(hypothesis, frequencies)
+    total = 0.0
+    for reference in references:
+        other = _Weighted.of(reference, frequencies)
+        penalty = math.exp(-((text.bigrams - other.bigrams) ** 2) / (2 * CIDER_SIGMA**2))
+        total += penalty * sum(_clipped_cosine(text, other, order) for order in range(MAX_ORDER))
+    return 10 * total / MAX_ORDER / len(references)
+
+
+def _clipped_cosine(text: _Weighted, reference: _Weighted, order: int) -> float:
+    theirs, norms = reference.vectors[order], text.norms[order] * reference.norms[order]
+    shared = ((value, theirs[ngram]) for ngram, value in text.vectors[order].items() if ngram in theirs)
+    return sum(min(value, other) * other for value, other in shared) / norms if norms else 0.0

@@ -1,0 +1,108 @@
+"""JEEM's reference metrics as LightEval runs them."""
+
+import numpy as np
+import pytest
+from lighteval.metrics import apply_metric
+from lighteval.models.model_output import ModelResponse
+from lighteval.tasks.requests import Doc
+
+from cultureval.metrics.caption import corpus_scores, sample_scores
+from cultureval.metrics.caption_metrics import caption_metrics
+from cultureval.metrics.semantic import CAPTION_VARIABLES, bertscore, caption_bertscore_model, check_caption_bertscore
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.text_store import store_texts, stored_texts
+
+REFERENCES = ["رجل يجلس في السوق القديم", "طفلة تحمل الخبز إلى البيت", "قارب كبير يعبر النهر", "شجرة نخيل أمام البيت"]
+REPLIES = ["رجل يجلس أمام السوق", "", "قارب كبير يعبر النهر", "نخلة امام البيت القديم"]
+
+
+@pytest.fixture(autouse=True)
+def settings(monkeypatch, tmp_path, arabic_bert):
+    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path))
+    monkeypatch.setenv(CAPTION_VARIABLES[0], str(arabic_bert))
+    monkeypatch.setenv(CAPTION_VARIABLES[1], "2")
+
+
+def items(count, clusters=("",) * 4):
+    named = store_texts(REFERENCES)
+    docs = [
+        Doc("", [text], 0, specific={"reference_set": named, "cluster": cluster}, id=str(place), task_name="t|0")
+        for place, (text, cluster) in enumerate(zip(REFERENCES, clusters, strict=True))
+    ]
+    return docs[:count], [ModelResponse(text=[reply]) for reply in REPLIES[:count]]
+
+
+def scores(docs, responses):
+    """Corpus values and lists of per-item values by name, as LightEval aggregates them."""
+    metrics = caption_metrics()
+    rows = apply_metric(responses, docs, metrics)
+    corpus = {}
+    for metric in metrics:
+        corpus |= metric.get_corpus_aggregations()[metric.metric_name]([row[metric.metric_name] for row in rows])
+    return corpus, {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def test_values_are_those_of_the_pure_functions(arabic_bert):
+    corpus, rows = scores(*items(4))
+    for suffix, normalize in (("", True), ("_raw", False)):
+        for name, value in corpus_scores(REPLIES, REFERENCES, normalize).items():
+            assert corpus[f"{name}{suffix}"] == pytest.approx(value)
+        for name, values in sample_scores(REPLIES, REFERENCES, normalize).items():
+            np.testing.assert_allclose(rows[f"{name}{suffix}"], values)
+    expected = bertscore(REPLIES, REFERENCES, arabic_bert, 2)
+    np.testing.assert_allclose(rows["bertscore_recall"], 100 * expected["recall"])
+    assert corpus["bertscore_f1"] == pytest.approx(100 * expected["f1"].mean())
+    assert corpus["bleu_1"] > corpus["bleu_1_raw"]
+    assert list(corpus)[0] == "cider"
+
+
+def test_a_limited_run_keeps_the_document_frequencies_of_all_references():
+    part, _ = scores(*items(2))
+    whole = sample_scores(REPLIES, REFERENCES)["cider"]
+    assert part["cider"] == pytest.approx(whole[:2].mean()) and whole[0] > 0
+
+
+def test_standard_errors_know_of_shared_images():
+    apart, _ = scores(*items(4))
+    shared, _ = scores(*items(4, ("image1", "image1", "image2", "image2")))
+    alone, _ = scores(*items(4, ("image",) * 4))
+    for name in ("bleu_2", "cider", "bertscore_recall"):
+        assert apart[name] == pytest.approx(shared[name])
+        assert apart[f"{name}_stderr"] > 0 and shared[f"{name}_stderr"] > 0
+        assert apart[f"{name}_stderr"] != pytest.approx(shared[f"{name}_stderr"])
+        assert np.isnan(alone[f"{name}_stderr"])
+
+
+def test_bleus_error_is_the_spread_of_resampled_corpora():
+    docs, responses = items(4)
+    corpus, rows = scores(docs, responses)
+    statistics = np.array([score.statistics for score in rows["bleu_1"]])
+    rng = np.random.default_rng(1)
+    draws = [statistics[rng.integers(0, 4, 4)].sum(axis=0) for _ in range(4000)]
+    spread = np.std([100 * min(1, np.exp(1 - d[9] / max(d[8], 1e-9))) * d[0] / max(d[4], 1e-9) for d in draws])
+    assert corpus["bleu_1_stderr"] == pytest.approx(spread, rel=0.1)
+
+
+@pytest.mark.parametrize(("layer", "message"), [("three", "number of a layer"), ("40", "outside the")])
+def test_a_wrong_layer_is_one_sentence(monkeypatch, layer, message):
+    monkeypatch.setenv(CAPTION_VARIABLES[1], layer)
+    with pytest.raises(CulturevalError, match=message):
+        check_caption_bertscore()
+
+
+def test_the_default_is_camelbert_mix_at_layer_nine(monkeypatch):
+    for variable in CAPTION_VARIABLES:
+        monkeypatch.delenv(variable)
+    assert caption_bertscore_model() == ("CAMeL-Lab/bert-base-arabic-camelbert-mix", 9)
+
+
+def test_stored_texts_are_checked(tmp_path):
+    name = store_texts(["نص", "\ud800"])
+    assert stored_texts(name) == ["نص", "\ud800"]
+    (tmp_path / "texts" / name).write_text("[]", encoding="utf-8")
+    with pytest.raises(CulturevalError, match="damaged"):
+        stored_texts(name)
+    (tmp_path / "texts" / name).unlink()
+    for gone in (name, "../texts.json"):
+        with pytest.raises(CulturevalError):
+            stored_texts(gone)
