@@ -5,7 +5,7 @@ import sys
 import typer
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.scripts import bench, doctor, evaluate, list_tasks, mirror
+from cultureval.scripts import bench, doctor, evaluate, list_tasks, mirror, score
 
 app = typer.Typer(
     name="cultureval",
@@ -25,6 +25,7 @@ app.command("eval")(evaluate.evaluate)
 app.command("tasks")(list_tasks.list_tasks)
 app.command("doctor")(doctor.doctor)
 app.command("mirror")(mirror.mirror)
+app.command("score")(score.score)
 benchmarks.command("scoring")(bench.bench_scoring)
 app.add_typer(benchmarks, name="bench")
 

@@ -1,0 +1,288 @@
+"""CVLUE's submission files against its gold files: one record of scores for each item.
+
+Both official formats are read: the 2024 contest's and the current one; they differ in visual dialogue only (the gold as
+a bare list or below `data`; the ranking as `answer_sort` of the record or of its dialogue's last round). The official
+scorers pair gold and prediction by position; here they are joined by id: missing, extra and repeated ids are errors.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cultureval.metrics.grounding import iou
+from cultureval.metrics.retrieval import KS, list_ranks
+from cultureval.metrics.vqa import cvlue_correct
+from cultureval.runtime.errors import CulturevalError, shorten
+
+Record = Mapping[str, Any]
+Key = Callable[[Record], Any]
+
+# The macro-average of the contest: eleven numbers, by task, of the released scorers and of the contest's own.
+MACRO = {
+    "itr": ("TR@1", "TR@5", "TR@10", "IR@1", "IR@5", "IR@10"),
+    "vqa": ("accuracy_loose",),
+    "vg": ("iou",),
+    "vd": ("R@1", "R@5", "R@10"),
+}
+CONTEST = MACRO | {"vqa": ("accuracy_exact",), "vg": ("iou_continuous",)}
+
+
+@dataclass(frozen=True)
+class ScoredItem:
+    """The scores of one item, by metric, and the path of its image, which tells its category."""
+
+    image: str
+    scores: dict[str, float]
+
+
+def read_json(path: Path) -> Any:
+    """A JSON file's content.
+
+    Raises:
+        CulturevalError: No such file, not JSON, or an object with a name that stands twice.
+    """
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        content = dict(pairs)
+        if len(content) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = next(name for place, name in enumerate(names) if name in names[:place])
+            raise ValueError(f"the name {twice!r} stands twice in one object")
+        return content
+
+    try:
+        return json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=unique)
+    except (OSError, ValueError, RecursionError) as error:
+        raise CulturevalError(f"{path} cannot be read as JSON: {error}") from error
+
+
+def vqa_items(gold: Any, pred: Any) -> list[ScoredItem]:
+    """Scores of visual question answering: `accuracy_loose`, `accuracy_strict`, `accuracy_exact`.
+
+    Args:
+        gold: The list of `image`, `question_id`, `question`, `answer`.
+        pred: The same list with the predicted answers, in any order; null is a wrong answer.
+
+    Raises:
+        CulturevalError: Ids that are missing, extra or repeated, or an answer that is not text.
+    """
+    items = []
+    for right, mine in _joined(_records(gold, "gold"), _records(pred, "pred"), _field("question_id"), "question_id"):
+        answer = mine.get("answer")
+        if answer is not None and not isinstance(answer, str):
+            raise _bad("pred", "answer", answer, f"is not text (question_id {right['question_id']})")
+        expected = _text(right, "answer")
+        scores = {f"accuracy_{mode}": float(cvlue_correct(answer, expected, mode)) for mode in _MODES}
+        items.append(ScoredItem(_text(right, "image"), scores))
+    return items
+
+
+def vg_items(gold: Any, pred: Any) -> list[ScoredItem]:
+    """Scores of visual grounding: `iou` (the released scorer's), `iou_continuous`, `acc@0.5`, `unpredicted`.
+
+    Args:
+        gold: The list of `ref_id`, `image`, `text`, `bbox`.
+        pred: The same list with the predicted boxes, in any order; [] or null where there is none.
+
+    Raises:
+        CulturevalError: Ids that are missing, extra or repeated, or a box that is not four numbers.
+    """
+    items = []
+    for right, mine in _joined(_records(gold, "gold"), _records(pred, "pred"), _field("ref_id"), "ref_id"):
+        try:
+            scores = box_scores(mine.get("bbox"), right.get("bbox"))
+        except (ValueError, TypeError) as error:
+            raise CulturevalError(f"ref_id {right['ref_id']!r}: {error}.") from error
+        items.append(ScoredItem(_text(right, "image"), scores | {"unpredicted": float(not mine.get("bbox"))}))
+    return items
+
+
+def box_scores(pred: Sequence[float] | None, gold: Sequence[float]) -> dict[str, float]:
+    """The values of one box: `iou`, `iou_continuous`, `acc@0.5` (the released readme's: official IoU above 0.5).
+
+    Raises:
+        ValueError: As `iou`.
+    """
+    official = iou(pred, gold)
+    return {"iou": official, "iou_continuous": iou(pred, gold, "continuous"), "acc@0.5": float(official > 0.5)}
+
+
+def vd_items(gold: Any, pred: Any) -> list[ScoredItem]:
+    """Scores of visual dialogue: `R@1`, `R@5`, `R@10`, `MRR`, `mean_rank` of the gold answer in the given order.
+
+    Args:
+        gold: The list of `image_id`, `question`, `answer_options`, `answer`, bare or below `data`.
+        pred: Records with `image_id`, `question` and `answer_sort`, or with a `dialog` whose last round has the two.
+
+    Raises:
+        CulturevalError: Ids that are missing, extra or repeated, or a ranking that is not of the record's options.
+    """
+    rounds = gold.get("data") if isinstance(gold, Mapping) else gold
+    flat = [_last_round(record) for record in _records(pred, "pred")]
+    items = []
+    for right, mine in _joined(_records(rounds, "gold"), flat, _dialogue_round, "(image_id, question)"):
+        order, options, where = mine.get("answer_sort"), right.get("answer_options"), _dialogue_round(right)
+        if not isinstance(order, list) or not isinstance(options, list):
+            raise CulturevalError(f"(image_id, question) {where}: answer_sort and answer_options must be lists.")
+        if len(set(map(repr, order))) < len(order) or set(map(repr, order)) != set(map(repr, options)):
+            raise CulturevalError(
+                f"(image_id, question) {where}: answer_sort must hold each of the {len(options)} answer_options once, "
+                f"ids as whole numbers; it has {len(order)} entries."
+            )
+        if right.get("answer") not in order:
+            raise _bad("gold", "answer", right.get("answer"), f"is not among the options of {where}")
+        rank = order.index(right["answer"]) + 1
+        scores = {f"R@{k}": float(rank <= k) for k in KS} | {"MRR": 1 / rank, "mean_rank": float(rank)}
+        items.append(ScoredItem(_text(right, "image"), scores))
+    return items
+
+
+def itr_items(gold: Any, pred: Sequence[Any]) -> list[ScoredItem]:
+    """Scores of image-text retrieval: `TR@1` ... of the images' rankings, `IR@1` ... of the captions'.
+
+    Args:
+        gold: The list of `image` and its `caption` strings.
+        pred: One or two objects, told apart by their keys: image path to ranked captions, caption to ranked image
+            paths. A caption that is none of the gold ones is tried with commas for its white space, as the official
+            scorer does.
+
+    Raises:
+        CulturevalError: Queries that are missing, extra or repeated, or two objects of the same direction.
+    """
+    captions: dict[str, list[str]] = {}
+    for record in _records(gold, "gold"):
+        image, own = _text(record, "image"), record.get("caption")
+        if image in captions or not isinstance(own, list) or not own or not all(isinstance(text, str) for text in own):
+            raise _bad("gold", "caption", own, f"of image {image!r} is no list of texts, or the image stands twice")
+        captions[image] = own
+    images: dict[str, list[str]] = {}
+    for image, own in captions.items():
+        for text in dict.fromkeys(own):
+            images.setdefault(text, []).append(image)
+    by_direction: dict[str, dict[str, list[str]]] = {}
+    for rankings in pred:
+        direction, ranked = _direction(rankings, captions, images)
+        if direction in by_direction:
+            raise CulturevalError(f"Two of the prediction files rank for {direction}; give one for TR and one for IR.")
+        by_direction[direction] = ranked
+    items = []
+    for direction, ranked in by_direction.items():
+        for query, rank in list_ranks(ranked, captions if direction == "TR" else images).items():
+            scores = {f"{direction}@{k}": float(rank is not None and rank <= k) for k in KS}
+            items.append(ScoredItem(query if direction == "TR" else images[query][0], scores))
+    return items
+
+
+def means(items: Sequence[ScoredItem]) -> dict[str, float]:
+    """The mean of every metric over the items that have it, in order of appearance."""
+    values: dict[str, list[float]] = {}
+    for item in items:
+        for name, value in item.scores.items():
+            values.setdefault(name, []).append(value)
+    return {name: sum(scores) / len(scores) for name, scores in values.items()}
+
+
+def macro_average(scores: Mapping[str, Mapping[str, float]], numbers: Mapping[str, Sequence[str]] = MACRO) -> float:
+    """The contest's macro-average: the mean of eleven numbers, each of equal weight, 0 to 1.
+
+    Args:
+        scores: By task (`itr`, `vqa`, `vg`, `vd`) the means by metric.
+        numbers: Which metrics count: `MACRO` (the released scorers') or `CONTEST` (exact answers, continuous IoU).
+
+    Raises:
+        KeyError: A task or a metric is missing.
+    """
+    values = [scores[task][name] for task, names in numbers.items() for name in names]
+    return sum(values) / len(values)
+
+
+_MODES = ("loose", "strict", "exact")
+
+
+def _records(content: Any, which: str) -> list[Record]:
+    if not isinstance(content, list) or not content or not all(isinstance(record, Mapping) for record in content):
+        raise CulturevalError(f"The {which} file does not hold a filled list of objects.")
+    return content
+
+
+def _field(name: str) -> Key:
+    def read(record: Record) -> Any:
+        if not isinstance(record.get(name), int | str):
+            raise CulturevalError(f"A record has no {name}: {shorten(dict(record))}.")
+        return record[name]
+
+    return read
+
+
+def _dialogue_round(record: Record) -> tuple[Any, Any]:
+    return _field("image_id")(record), _field("question")(record)
+
+
+def _last_round(record: Record) -> Record:
+    """A record of the contest's format, flat as the current one."""
+    rounds = record.get("dialog")
+    if "answer_sort" in record or not isinstance(rounds, list) or not rounds or not isinstance(rounds[-1], Mapping):
+        return record
+    return {**record, **rounds[-1]}
+
+
+def _joined(gold: Sequence[Record], pred: Sequence[Record], key: Key, name: str) -> list[tuple[Record, Record]]:
+    """Pairs of gold and prediction, in the gold's order."""
+    tables: list[dict[Any, Record]] = []
+    for which, records in (("gold", gold), ("pred", pred)):
+        table: dict[Any, Record] = {}
+        for record in records:
+            if key(record) in table:
+                raise CulturevalError(f"{name} {key(record)!r} stands twice in the {which} file.")
+            table[key(record)] = record
+        tables.append(table)
+    _require_same(tables[0], tables[1], name)
+    pairs = [(record, tables[1][number]) for number, record in tables[0].items()]
+    for right, mine in pairs:
+        if mine.get("image", right.get("image")) != right.get("image"):
+            raise CulturevalError(
+                f"{name} {key(right)!r} is of image {right.get('image')!r} in the gold file "
+                f"but of {mine.get('image')!r} in the prediction."
+            )
+    return pairs
+
+
+def _require_same(gold: Mapping[Any, Any], pred: Mapping[Any, Any], name: str) -> None:
+    missing = [number for number in gold if number not in pred]
+    extra = [number for number in pred if number not in gold]
+    if missing or extra:
+        found = [(missing, "missing from the predictions"), (extra, "in the predictions but not in the gold file")]
+        parts = [f"{len(ids)} {what} (such as {ids[0]!r})" for ids, what in found if ids]
+        raise CulturevalError(f"The files do not hold the same {name}s: {' and '.join(parts)}.")
+
+
+def _direction(
+    rankings: Any, captions: Mapping[str, Any], images: Mapping[str, Any]
+) -> tuple[str, dict[str, list[str]]]:
+    """Which direction an object of rankings is of, and its rankings by gold query."""
+    if not isinstance(rankings, Mapping) or not all(isinstance(ranked, list) for ranked in rankings.values()):
+        raise CulturevalError("A prediction file of retrieval is an object of ranked lists.")
+    if any(query in captions for query in rankings):
+        _require_same(captions, rankings, "image")
+        return "TR", dict(rankings)
+    repaired: dict[str, list[str]] = {}
+    for query, ranked in rankings.items():
+        name = query if query in images else re.sub(r"\s", ",", query)
+        if name in repaired:
+            raise CulturevalError(f"caption {name!r} stands twice in the prediction file.")
+        repaired[name if name in images else query] = ranked
+    _require_same(images, repaired, "caption")
+    return "IR", repaired
+
+
+def _text(record: Record, name: str) -> str:
+    if not isinstance(record.get(name), str):
+        raise _bad("gold", name, record.get(name), "is not text")
+    return record[name]
+
+
+def _bad(which: str, name: str, value: object, reason: str) -> CulturevalError:
+    return CulturevalError(f"The {which} file's {name} {reason} (value: {shorten(value)}).")

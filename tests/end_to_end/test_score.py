@@ -1,0 +1,128 @@
+"""`cultureval score`: official submission files against gold files, as people type it."""
+
+import csv
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from cultureval.runtime.errors import CulturevalError
+from cultureval.scripts.score import score
+
+EXAMPLE = Path(__file__).parents[2].resolve().parent / "shared" / "data" / "cvlue" / "test_example"
+FOLDERS = ("84-suona", "1-panda", "<b>&x")
+
+
+def image(folder, number):
+    return f"images/test/A/{folder}/A-{number}.png"
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Gold and submission files of our own in the official formats: 12 questions, boxes, rounds and images."""
+    places = [image(FOLDERS[number % 3], number) for number in range(12)]
+    gold = {
+        "IC": [{"image": path, "caption": [f"第{n}张图，{c}" for c in range(5)]} for n, path in enumerate(places)],
+        "VQA": [
+            {"image": path, "question_id": n, "question": "几个？", "answer": "2"} for n, path in enumerate(places)
+        ],
+        "VG": [{"ref_id": n, "image": path, "text": "狗", "bbox": [0, 0, 10, 10]} for n, path in enumerate(places)],
+        "VD": [
+            {"image_id": n, "image": path, "question": 7, "answer_options": [*range(100)], "answer": n}
+            for n, path in enumerate(places)
+        ],
+    }
+    pred = {
+        "VQA": [row | {"answer": "2个" if row["question_id"] % 2 else None} for row in gold["VQA"]],
+        "VG": [row | {"bbox": [5, 0, 10, 10] if row["ref_id"] % 2 else []} for row in gold["VG"]],
+        "VD": [{"image_id": r["image_id"], "question": 7, "answer_sort": [*range(100)]} for r in gold["VD"]],
+        "i2t": {row["image"]: [gold["IC"][0]["caption"][0], *row["caption"]] for row in gold["IC"]},
+        "t2i": {text.replace(",", " "): places for row in gold["IC"] for text in row["caption"]},
+    }
+    random.Random(0).shuffle(pred["VQA"])  # joined by id, not by position
+    for name, content in [*((f"gold_{k}", v) for k, v in gold.items()), *pred.items()]:
+        (tmp_path / f"{name}.json").write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+    contest = [
+        {"image_id": r["image_id"], "dialog": [{"question": 7, "answer_sort": [*range(100)]}]} for r in pred["VD"]
+    ]
+    (tmp_path / "VD_contest.json").write_text(json.dumps(contest), encoding="utf-8")
+    (tmp_path / "gold_VD_data.json").write_text(json.dumps({"data": gold["VD"]}), encoding="utf-8")
+    return tmp_path
+
+
+def totals(folder, task):
+    rows = json.loads((folder / "results" / "score" / f"cvlue-{task}.json").read_text(encoding="utf-8"))
+    with (folder / "results" / "score" / f"cvlue-{task}.csv").open(encoding="utf-8-sig", newline="") as file:
+        assert [row["name"] for row in csv.DictReader(file)] == [row["name"] for row in rows]
+    return rows
+
+
+def test_each_task_by_id_with_categories_and_plots(cultureval, files):
+    for task, gold, preds in (
+        ("vqa", "gold_VQA", ["VQA"]),
+        ("vg", "gold_VG", ["VG"]),
+        ("itr", "gold_IC", ["t2i", "i2t"]),
+        ("vd", "gold_VD", ["VD_contest"]),
+        ("vd", "gold_VD_data", ["VD"]),
+    ):
+        options = [part for name in preds for part in ("--pred", f"{name}.json")]
+        run = cultureval("score", f"cvlue-{task}", "--gold", f"{gold}.json", *options)
+        assert run.returncode == 0, run.stderr
+        assert "唢呐 suona horn" in run.stdout and "乐器 Instruments" in run.stdout
+        picture = (files / "results" / "score" / f"cvlue-{task}.svg").read_text(encoding="utf-8")
+        assert "唢呐 suona horn (" in picture and "Noto Sans CJK SC" in picture and "<b>" not in picture
+    every, *_ = totals(files, "vqa")
+    assert (every["accuracy_loose"], every["accuracy_exact"]) == (0.5, 0)
+    assert totals(files, "vg")[0]["iou"] == pytest.approx(0.375 / 2)
+    assert totals(files, "vg")[0]["unpredicted"] == 0.5
+    every = totals(files, "vd")[0]
+    assert (every["R@1"], every["R@5"], every["R@10"], every["mean_rank"]) == pytest.approx(
+        (1 / 12, 5 / 12, 10 / 12, 6.5)
+    )
+    every = totals(files, "itr")[0]
+    assert (every["TR@1"], every["TR@5"], every["IR@5"]) == pytest.approx((1 / 12, 1, 5 / 12))
+    names = [(row["level"], row["name"], row["items"]) for row in totals(files, "vqa")]
+    assert ("category", "熊猫 panda", 4) in names and ("field", "动物 Animal", 4) in names
+    assert names[-1] == ("category", "other", 4)
+
+
+@pytest.mark.skipif(not EXAMPLE.is_dir(), reason="the authors' sample data are not here")
+def test_the_released_example_as_a_whole(cultureval, tmp_path):
+    """Published verdicts: TR .5/1/1, IR .6/1/1, VQA 6/9, VG 0.4777310067517693, VD .5/1/1 (spec, section 2)."""
+    run = cultureval("score", "cvlue", "--gold", EXAMPLE, "--pred", EXAMPLE)
+    assert run.returncode == 0, run.stderr
+    written = json.loads((tmp_path / "results" / "score" / "cvlue.json").read_text(encoding="utf-8"))
+    eleven = [0.5, 1, 1, 0.6, 1, 1, 6 / 9, 0.4777310067517693, 0.5, 1, 1]
+    assert written["macro_average"] == pytest.approx(sum(eleven) / 11)
+    contest = sum(eleven) - 6 / 9 - 0.4777310067517693 + 4 / 9 + written["tasks"]["vg"]["iou_continuous"]
+    assert written["macro_average_contest_2024"] == pytest.approx(contest / 11)
+
+
+@pytest.mark.parametrize(
+    ("task", "gold", "pred", "change", "sentence"),
+    [
+        ("vqa", "gold_VQA", "VQA", lambda rows: rows[1:], "missing from the predictions"),
+        ("vqa", "gold_VQA", "VQA", lambda rows: [*rows, rows[0] | {"question_id": 99}], "but not in the gold file"),
+        ("vqa", "gold_VQA", "VQA", lambda rows: [*rows, rows[0]], "stands twice in the pred file"),
+        ("vqa", "gold_VQA", "VQA", lambda rows: [rows[0] | {"image": "x.png"}, *rows[1:]], "is of image"),
+        ("vg", "gold_VG", "VG", lambda rows: [rows[0] | {"bbox": [1, 2]}, *rows[1:]], "four numbers"),
+        ("vd", "gold_VD", "VD", lambda rows: [rows[0] | {"answer_sort": [*"abc"]}, *rows[1:]], "ids as whole numbers"),
+        ("vd", "gold_VD", "VD", lambda rows: [], "filled list"),
+        ("itr", "gold_IC", "i2t", lambda ranked: dict(list(ranked.items())[1:]), "missing from the predictions"),
+        ("vqua", "gold_VQA", "VQA", lambda rows: rows, "nothing to score"),
+    ],
+)
+def test_files_that_do_not_fit_are_refused(files, task, gold, pred, change, sentence):
+    content = json.loads((files / f"{pred}.json").read_text(encoding="utf-8"))
+    (files / "bad.json").write_text(json.dumps(change(content)), encoding="utf-8")
+    with pytest.raises(CulturevalError) as caught:
+        score(f"cvlue-{task}", files / f"{gold}.json", [files / "bad.json"], files)
+    assert sentence in str(caught.value)
+
+
+def test_a_name_that_stands_twice_in_an_object_is_refused(cultureval, files):
+    (files / "twice.json").write_text('{"a": [], "a": []}', encoding="utf-8")
+    run = cultureval("score", "cvlue-itr", "--gold", "gold_IC.json", "--pred", "twice.json")
+    assert run.returncode == 2
+    assert "stands twice in one object" in run.stderr and "Traceback" not in run.stderr
