@@ -176,7 +176,7 @@ def test_a_score_keeps_its_cluster_when_copied():
 def bertscore_on_tiny_model(arabic_bert, monkeypatch):
     monkeypatch.setenv("CULTUREVAL_BERTSCORE_MODEL", arabic_bert)
     calls = []
-    hook = load_encoder(arabic_bert, None, lighteval_metrics._device()).model.register_forward_pre_hook(
+    hook = load_encoder(arabic_bert, None, lighteval_metrics.scoring_device()).model.register_forward_pre_hook(
         lambda *_: calls.append(1)
     )
     yield calls
