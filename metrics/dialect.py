@@ -1,0 +1,241 @@
+"""Dialectal fidelity of Arabic text: NADI, ALDi, ADI2 (AL-QASIDA, arXiv 2412.04193, section 3, and its released files).
+
+NADI is the probability that a text is of the wanted country; ALDi, between 0 and 1, how far it is from Standard Arabic;
+ADI2 their product. A macro score takes the probability of the country's whole region. Text that is not Arabic scores 0.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from cultureval.metrics.dialect_models import DialectModels
+
+# The classes of the NADI model in their fixed order, by code and by name. The paper's program never reads the config.
+COUNTRIES = tuple("dza bhr egy irq jor kwt lbn lby mar omn pse qat sau sdn syr tun are yem".split())
+COUNTRY_NAMES = tuple(
+    "Algeria Bahrain Egypt Iraq Jordan Kuwait Lebanon Libya Morocco Oman Palestine Qatar Saudi_Arabia Sudan Syria "
+    "Tunisia UAE Yemen".split()
+)
+# Regions of the released files (and of ADI-under-scrutiny); the paper does not list them.
+REGIONS: dict[str, tuple[str, ...]] = {
+    "Gulf": ("bhr", "irq", "kwt", "omn", "qat", "sau", "are"),
+    "Levant": ("jor", "lbn", "pse", "syr"),
+    "Maghreb": ("dza", "lby", "mar", "tun"),
+    "Nile": ("egy", "sdn"),
+    "Aden": ("yem",),
+}
+SCORES = ("nadi", "nadi_macro", "aldi", "adi2", "adi2_macro", "arabic_rate")
+PROFILES = ("paper", "released", "clean")
+
+LEAST_WORDS = 5  # words of a line that `released` takes for usable, as the public language-confusion benchmark does
+_PUNCTUATION = str.maketrans({"—": " ", "،": "", **dict.fromkeys("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", "")})
+_URL = re.compile(r"(?:https?://|www\.)\S+")
+_LATIN = re.compile(r"[A-Za-z\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff]+")
+_SUM_TOLERANCE = 1e-3
+
+
+def macro_region(country: str) -> tuple[str, ...]:
+    """The codes of the countries of a country's region, itself included.
+
+    Args:
+        country: Three-letter code, one of `COUNTRIES`.
+
+    Raises:
+        ValueError: The code is unknown.
+    """
+    _position(country)
+    return next(members for members in REGIONS.values() if country in members)
+
+
+def adi2(country_probs: np.ndarray, aldi: np.ndarray, country: str) -> dict[str, np.ndarray]:
+    """ADI2 = NADI x ALDi, and its macro form (AL-QASIDA section 3; the program's `score` and `macro_score`).
+
+    Args:
+        country_probs: Probabilities of the 18 countries, shape (N, 18), in the order of `COUNTRIES`. A row of zeros is
+            a text that is not Arabic.
+        aldi: Levels of dialectness, shape (N,), in 0 to 1: ALDi's logit, clamped.
+        country: The wanted country, as a three-letter code.
+
+    Returns:
+        `nadi`, `nadi_macro` (sum over the country's region), `adi2` and `adi2_macro`: float64 arrays of shape (N,) in
+        0 to 1.
+
+    Raises:
+        ValueError: Another shape, an unknown country, values outside 0 to 1, or probabilities that add up to neither
+            1 nor 0.
+    """
+    probabilities = np.asarray(country_probs, dtype=np.float64)
+    levels = np.asarray(aldi, dtype=np.float64)
+    if probabilities.ndim != 2 or probabilities.shape[1] != len(COUNTRIES):
+        raise ValueError(f"country_probs must be of shape (N, {len(COUNTRIES)}), not {probabilities.shape}")
+    if levels.shape != probabilities.shape[:1]:
+        raise ValueError(f"aldi must be of shape ({len(probabilities)},), not {levels.shape}")
+    for name, values in (("country_probs", probabilities), ("aldi", levels)):
+        if not ((values >= 0) & (values <= 1)).all():  # false for nan as well
+            raise ValueError(f"{name} holds a value outside 0 to 1")
+    totals = probabilities.sum(axis=1)
+    if not ((abs(totals - 1) <= _SUM_TOLERANCE) | (totals == 0)).all():
+        raise ValueError("a row of country_probs adds up to neither 1 nor 0")
+    region = [_position(code) for code in macro_region(country)]
+    nadi, macro = probabilities[:, _position(country)], probabilities[:, region].sum(axis=1)
+    return {"nadi": nadi, "nadi_macro": macro, "adi2": nadi * levels, "adi2_macro": macro * levels}
+
+
+def remove_prompt_copies(prompt: str, completion: str) -> str:
+    """A completion on one line without the copies of its prompt, as AL-QASIDA re-scored completions.
+
+    Line feeds become spaces in both, every exact occurrence of the prompt goes, and two spaces become one in a single
+    pass from left to right. Nothing else is touched: no stripping, no partial matches.
+    """
+    return one_line(completion).replace(one_line(prompt), "").replace("  ", " ")
+
+
+def holds_prompt_copy(prompt: str, completion: str) -> bool:
+    """Whether a completion holds a copy of its prompt that `remove_prompt_copies` takes out."""
+    return bool(prompt) and one_line(prompt) in one_line(completion)
+
+
+def one_line(text: str) -> str:
+    """The text with every line feed as a space: all the cleaning that the paper's program does."""
+    return text.replace("\n", " ")
+
+
+def without_urls_and_latin(text: str) -> str:
+    """A text as ALDi's authors advise to prepare it (AMR-KELEG/ALDi): URLs and Latin letters out."""
+    return " ".join(_LATIN.sub(" ", _URL.sub(" ", text)).split())
+
+
+def has_too_few_words(completion: str) -> bool:
+    """Whether no line of a completion has five words, so that the `released` profile leaves it out of the means.
+
+    A line's words are counted without ASCII punctuation and Arabic commas; what follows a line that begins with `Q:`
+    does not count. The released program is not public: this is the rule of the language-confusion benchmark, of the
+    same authors, less its check of each line's language.
+    """
+    lines = completion.partition("\nQ:")[0].split("\n")
+    return not any(len(line.translate(_PUNCTUATION).split()) >= LEAST_WORDS for line in lines)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a profile reads one completion: the texts to be scored and their weights.
+
+    Attributes:
+        texts: What the language gate and NADI see, and what ALDi sees.
+        weights: Shares of the texts in the completion's scores; they add up to 1.
+    """
+
+    texts: tuple[tuple[str, str], ...]
+    weights: tuple[float, ...]
+
+
+def read_completion(profile: str, prompt: str, completion: str) -> Reading | None:
+    """What of a completion a profile scores; None where it leaves the completion out of its means.
+
+    - `paper`, the headline (path C of the released files): one line, prompt copies removed; every completion counts.
+    - `released` (path A): one line as it is; completions with too few words are left out.
+    - `clean` (ours): prompt copies removed, each line a text of its own, weighted by its words; ALDi sees it without
+      URLs and Latin letters. Every completion counts.
+
+    Raises:
+        ValueError: There is no such profile.
+    """
+    if profile == "paper":
+        return _whole(remove_prompt_copies(prompt, completion))
+    if profile == "released":
+        return None if has_too_few_words(completion) else _whole(one_line(completion))
+    if profile != "clean":
+        raise ValueError(f"there is no profile {profile!r}; the profiles are {', '.join(PROFILES)}")
+    rest = completion.replace(prompt, "") if prompt else completion
+    lines = [line.strip() for line in rest.split("\n") if line.strip()]
+    words = [len(line.split()) for line in lines]
+    weights = tuple(count / sum(words) for count in words)
+    return Reading(tuple((line, without_urls_and_latin(line)) for line in lines), weights)
+
+
+def score_completions(
+    prompts: Sequence[str],
+    completions: Sequence[str],
+    country: str,
+    models: "DialectModels | None" = None,
+) -> dict[str, np.ndarray]:
+    """The scores of completions under all three profiles, from one pass of the models over their distinct texts.
+
+    Args:
+        prompts: N prompts, of which copies are looked for; "" where there is none.
+        completions: N texts.
+        country: The wanted country, as a three-letter code.
+        models: The classifiers; None are those that the environment names, loaded on first use.
+
+    Returns:
+        float64 arrays of shape (N,) in 0 to 1: each of `SCORES` for the profile `paper`, under `<name>_released` and
+        `<name>_clean` for the others (nan where `released` leaves the completion out), and `empty_rate`,
+        `prompt_copy_rate`, `too_few_rate`, `truncated_rate` (the completion is longer than NADI or ALDi reads).
+
+    Raises:
+        ValueError: Lengths differ or the country is unknown.
+        CulturevalError: A classifier cannot be loaded or is not what it should be.
+    """
+    if len(prompts) != len(completions):
+        raise ValueError(f"there are {len(prompts)} prompts but {len(completions)} completions")
+    _position(country)
+    pairs = list(zip(prompts, completions, strict=True))
+    readings = {name: [read_completion(name, *pair) for pair in pairs] for name in PROFILES}
+    texts = {pair for column in readings.values() for reading in column if reading for pair in reading.texts}
+    if models is None:
+        from cultureval.metrics.dialect_models import configured_models
+
+        models = configured_models()
+    measured = _measure(sorted(texts), country, models)
+    values: dict[str, np.ndarray] = {}
+    for profile, column in readings.items():
+        table = np.array([_average(reading, measured) for reading in column]).reshape(-1, len(SCORES))
+        suffix = "" if profile == "paper" else f"_{profile}"
+        values |= {name + suffix: table[:, number] for number, name in enumerate(SCORES)}
+    cut = models.truncated(list(dict.fromkeys(reading.texts[0][0] for reading in readings["paper"] if reading.texts)))
+    flags = {
+        "empty_rate": [not text.strip() for text in completions],
+        "prompt_copy_rate": [holds_prompt_copy(*pair) for pair in pairs],
+        "too_few_rate": [reading is None for reading in readings["released"]],
+        "truncated_rate": [bool(reading.texts) and reading.texts[0][0] in cut for reading in readings["paper"]],
+    }
+    return values | {name: np.array(flag, dtype=np.float64) for name, flag in flags.items()}
+
+
+def _whole(text: str) -> Reading:
+    return Reading(((text, text),), (1.0,)) if text else Reading((), ())
+
+
+def _position(country: str) -> int:
+    if country not in COUNTRIES:
+        raise ValueError(f"{country!r} is not one of the country codes {', '.join(COUNTRIES)}")
+    return COUNTRIES.index(country)
+
+
+def _measure(texts: list[tuple[str, str]], country: str, models: "DialectModels") -> dict[tuple[str, str], np.ndarray]:
+    """`SCORES` of each distinct pair of texts; NADI and ALDi see only what the language gate lets through."""
+    gate = dict(zip(wholes := sorted({whole for whole, _ in texts}), models.is_arabic(wholes), strict=True))
+    arabic = [pair for pair in texts if gate[pair[0]]]
+    nadi_texts = sorted({whole for whole, _ in arabic})
+    aldi_texts = sorted({part for _, part in arabic if part})
+    probabilities = dict(zip(nadi_texts, models.country_probabilities(nadi_texts), strict=True))
+    levels = dict(zip(aldi_texts, models.dialectness(aldi_texts), strict=True))
+    rows = np.array([probabilities[whole] for whole, _ in arabic]).reshape(-1, len(COUNTRIES))
+    aldi = np.array([levels.get(part, 0.0) for _, part in arabic])
+    scored = adi2(rows, aldi, country) | {"aldi": aldi, "arabic_rate": np.ones(len(arabic))}
+    table = np.column_stack([scored[name] for name in SCORES])
+    zeros = np.zeros(len(SCORES))
+    return dict.fromkeys(texts, zeros) | dict(zip(arabic, table, strict=True))
+
+
+def _average(reading: Reading | None, measured: dict[tuple[str, str], np.ndarray]) -> np.ndarray:
+    if reading is None:
+        return np.full(len(SCORES), np.nan)
+    total = np.zeros(len(SCORES))
+    for text, weight in zip(reading.texts, reading.weights, strict=True):
+        total += weight * measured[text]
+    return total

@@ -1,0 +1,312 @@
+"""The classifiers of dialectal fidelity: NADI and ALDi (BERT), and fastText's language identification.
+
+Each is loaded when it is first needed, from the hub id or folder that the environment names.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cultureval.metrics.dialect import COUNTRIES, COUNTRY_NAMES, one_line
+from cultureval.runtime.errors import CulturevalError
+
+if TYPE_CHECKING:
+    import torch
+
+NADI, ALDI, LID = "NADI", "ALDi", "LID"
+VARIABLES = {NADI: "CULTUREVAL_NADI_MODEL", ALDI: "CULTUREVAL_ALDI_MODEL", LID: "CULTUREVAL_LID_MODEL"}
+DEFAULTS = {
+    NADI: "AMR-KELEG/NADI2024-baseline",
+    ALDI: "AMR-KELEG/Sentence-ALDi",
+    LID: "facebook/fasttext-language-identification",
+}
+OUTPUTS = {NADI: len(COUNTRIES), ALDI: 1}
+# Labels of the language model that count as Arabic, whatever their script (the paper's program).
+ARABIC = frozenset("ara arb arq arz acm ayp apc ajp afb ayl ary acw ars apd aeb ayn acq".split())
+MAX_TOKENS = 512
+TOKENS_A_BATCH = 8192  # padded tokens of a batch
+TEXTS_A_BATCH = 256
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """A loaded BERT sequence classifier with its tokenizer; texts are cut to `max_tokens`."""
+
+    tokenizer: Any
+    model: Any
+    max_tokens: int
+    device: str
+
+    def logits(self, texts: Sequence[str]) -> np.ndarray:
+        """Raw outputs, float64 of shape (N, labels), in batches of texts of about one length."""
+        import torch
+        from tqdm import tqdm
+
+        encoded = self._encode(texts)
+        found = np.zeros((len(texts), self.model.config.num_labels))
+        progress = tqdm(total=len(texts), desc="Classifying", unit="text", disable=None if len(texts) > 1 else True)
+        for batch in batches_by_length([len(tokens) for tokens in encoded]):
+            ids, mask = self._padded([encoded[index] for index in batch])
+            with torch.inference_mode():
+                output = self.model(input_ids=ids.to(self.device), attention_mask=mask.to(self.device))
+            found[batch] = output.logits.double().cpu().numpy()
+            progress.update(len(batch))
+        progress.close()
+        return found
+
+    def cut(self, texts: Sequence[str]) -> set[str]:
+        """The texts of which the model does not read the end."""
+        long = [text for text in texts if len(text) > self.max_tokens - 3]  # a piece has one character at least
+        if not long:
+            return set()
+        lengths = [len(tokens) for tokens in self._encode(long, cut=False)]
+        return {text for text, length in zip(long, lengths, strict=True) if length > self.max_tokens}
+
+    def _encode(self, texts: Sequence[str], cut: bool = True) -> list[list[int]]:
+        if not texts:
+            return []
+        limit = {"truncation": True, "max_length": self.max_tokens} if cut else {}
+        cleaned = [_plain(text) for text in texts]
+        return self.tokenizer(cleaned, return_attention_mask=False, return_token_type_ids=False, **limit)["input_ids"]
+
+    def _padded(self, rows: list[list[int]]) -> tuple["torch.Tensor", "torch.Tensor"]:
+        """Token ids and mask of a batch, padded on the right whatever the tokenizer does: BERT counts positions."""
+        import torch
+
+        ids = np.full((len(rows), max(map(len, rows))), self.tokenizer.pad_token_id or 0, dtype=np.int64)
+        mask = np.zeros_like(ids)
+        for number, row in enumerate(rows):
+            ids[number, : len(row)] = row
+            mask[number, : len(row)] = 1
+        return torch.from_numpy(ids), torch.from_numpy(mask)
+
+
+class DialectModels:
+    """The three classifiers of dialectal fidelity, each loaded on first use.
+
+    Args:
+        nadi: Hub id or folder of the country classifier, whose 18 labels are in the order of `COUNTRIES`.
+        aldi: Hub id or folder of the regressor of dialectness.
+        lid: Hub id, folder or file of the fastText model.
+        device: Where the first two run, as torch names it; None is a GPU if there is one.
+    """
+
+    def __init__(
+        self,
+        nadi: str = DEFAULTS[NADI],
+        aldi: str = DEFAULTS[ALDI],
+        lid: str = DEFAULTS[LID],
+        device: str | None = None,
+    ) -> None:
+        self.names = {NADI: nadi, ALDI: aldi, LID: lid}
+        self.device = device
+
+    def country_probabilities(self, texts: Sequence[str]) -> np.ndarray:
+        """Softmax over the 18 countries, shape (N, 18), in the order of `COUNTRIES`.
+
+        Raises:
+            CulturevalError: The model cannot be loaded, or its labels are in another order.
+        """
+        if not texts:
+            return np.zeros((0, len(COUNTRIES)))
+        logits = self._classifier(NADI).logits(texts)
+        exponents = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return exponents / exponents.sum(axis=1, keepdims=True)
+
+    def dialectness(self, texts: Sequence[str]) -> np.ndarray:
+        """ALDi's single output, clamped to 0 to 1, shape (N,).
+
+        Raises:
+            CulturevalError: The model cannot be loaded.
+        """
+        return self._classifier(ALDI).logits(texts)[:, 0].clip(0.0, 1.0) if texts else np.zeros(0)
+
+    def is_arabic(self, texts: Sequence[str]) -> np.ndarray:
+        """Whether the likeliest language of each text is a kind of Arabic, in any script; an empty text is not.
+
+        Raises:
+            CulturevalError: The model cannot be loaded.
+        """
+        return np.array([self.language(text) in ARABIC for text in texts], dtype=bool)
+
+    def language(self, text: str) -> str:
+        """ISO 639-3 code of the likeliest language of a text; "" for an empty one, or one with no known word."""
+        if not text:
+            return ""
+        labels, _ = load_language_model(self.names[LID]).predict(_plain(one_line(text)))
+        return labels[0].removeprefix("__label__").partition("_")[0] if labels else ""
+
+    def truncated(self, texts: Sequence[str]) -> set[str]:
+        """The texts that the country classifier does not read to their end."""
+        return self._classifier(NADI).cut(texts) if texts else set()
+
+    def _classifier(self, kind: str) -> Classifier:
+        return load_classifier(kind, self.names[kind], self.device or _best_device())
+
+
+def configured_models() -> DialectModels:
+    """The classifiers that the environment names (`VARIABLES`), or else the paper's."""
+    nadi, aldi, lid = (os.environ.get(VARIABLES[kind]) or DEFAULTS[kind] for kind in (NADI, ALDI, LID))
+    return DialectModels(nadi, aldi, lid)
+
+
+def models_signature() -> str:
+    """The classifiers' identities for score signatures: names, and hashes of what local ones hold."""
+    names = configured_models().names
+    return "ADI2(" + ",".join(f"{kind}={_identity(kind, name)}" for kind, name in names.items()) + ")"
+
+
+def check_models() -> None:
+    """Makes sure, before a long run starts, that the three classifiers load.
+
+    Raises:
+        CulturevalError: One does not; says which, why, and how to give a local one.
+    """
+    for kind in (LID, NADI, ALDI):
+        check_model(kind)
+
+
+def check_model(kind: str) -> None:
+    """As `check_models`, for one of them."""
+    models = configured_models()
+    if kind == LID:
+        load_language_model(models.names[LID])
+    else:
+        models._classifier(kind)
+
+
+def batches_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Positions in batches of about one length, the longest first, each within the bounds on texts and tokens."""
+    order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
+    batch: list[int] = []
+    for index in order:
+        if batch and (len(batch) == TEXTS_A_BATCH or (len(batch) + 1) * lengths[batch[0]] > TOKENS_A_BATCH):
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch
+
+
+@lru_cache(maxsize=4)
+def load_classifier(kind: str, name: str, device: str) -> Classifier:
+    """Loads a BERT classifier once per process, in float32.
+
+    Args:
+        kind: `NADI` or `ALDI`.
+        name: Hub id or folder.
+        device: As torch names it.
+
+    Raises:
+        CulturevalError: It cannot be loaded, lacks weights, has another number of outputs, or orders its labels
+            otherwise than `COUNTRIES`.
+    """
+    import torch
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    # Loading fails in as many ways as files can be wrong: OSError, ValueError, KeyError, the Rust tokenizers' own.
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(name)
+        model, report = AutoModelForSequenceClassification.from_pretrained(
+            name, dtype=torch.float32, output_loading_info=True
+        )
+    except Exception as error:
+        raise _not_loadable(kind, name, str(error)) from error
+    if len(tokenizer) <= len(tokenizer.all_special_ids):
+        raise _not_loadable(kind, name, "its tokenizer has no vocabulary; are the tokenizer's files there?")
+    if missing := sorted(report["missing_keys"]):
+        raise _not_loadable(kind, name, f"its weights lack {missing[0]} and {len(missing) - 1} more")
+    if model.config.num_labels != OUTPUTS[kind]:
+        raise _not_loadable(kind, name, f"it has {model.config.num_labels} outputs, not {OUTPUTS[kind]}")
+    if kind == NADI:
+        _check_labels(name, model.config.id2label)
+    limits = (MAX_TOKENS, tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", 0))
+    return Classifier(tokenizer, model.eval().to(device), min(limit for limit in limits if limit > 0), device)
+
+
+@lru_cache(maxsize=2)
+def load_language_model(name: str) -> Any:
+    """Loads a fastText model once per process.
+
+    Args:
+        name: Its file, a folder that holds `model.bin`, or a hub id.
+
+    Raises:
+        CulturevalError: It is not there, or is no fastText classifier.
+    """
+    import fasttext
+
+    try:
+        model = fasttext.load_model(str(_language_model_file(name)))
+        if not str(next(iter(model.predict("a")[0]), "")).startswith("__label__"):
+            raise ValueError("it is no classifier")
+    except Exception as error:  # fastText raises ValueError and RuntimeError, the hub's client its own
+        raise _not_loadable(LID, name, str(error)) from error
+    return model
+
+
+def _language_model_file(name: str) -> Path:
+    place = Path(name).expanduser()
+    if place.is_file():
+        return place
+    if place.is_dir():
+        return place / "model.bin"
+    from huggingface_hub import hf_hub_download
+
+    return Path(hf_hub_download(name, "model.bin"))
+
+
+def _check_labels(name: str, labels: dict[int, str]) -> None:
+    """A config without names for its labels says LABEL_0 and so on, which contradicts nothing."""
+    for number, label in labels.items():
+        plain = _letters(label)
+        if plain == f"label{number}":
+            continue
+        wanted = {_letters(COUNTRY_NAMES[number]), COUNTRIES[number]}
+        wanted |= {"unitedarabemirates"} if COUNTRIES[number] == "are" else set()
+        if plain not in wanted:
+            reason = f"label {number} of its config is {label!r}, and NADI's is {COUNTRY_NAMES[number]!r}"
+            raise _not_loadable(NADI, name, reason)
+
+
+def _letters(label: str) -> str:
+    return "".join(character for character in str(label).lower() if character.isalnum())
+
+
+def _identity(kind: str, name: str) -> str:
+    place = Path(name).expanduser()
+    if not place.exists():
+        return name
+    names = ("model.safetensors", "pytorch_model.bin", "tokenizer.json", "vocab.txt")
+    files = [_language_model_file(name)] if kind == LID else [place / name for name in names]
+    digest = hashlib.sha256()
+    for file in filter(Path.is_file, files):
+        with file.open("rb") as stream:
+            digest.update(hashlib.file_digest(stream, "sha256").digest())
+    return f"{place.name}@{digest.hexdigest()[:8]}"
+
+
+def _plain(text: str) -> str:
+    """Lone surrogates, which neither tokenizers nor fastText take, as question marks."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _best_device() -> str:
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _not_loadable(kind: str, name: str, reason: str) -> CulturevalError:
+    first_line = reason.strip().partition("\n")[0]
+    what = "its model.bin" if kind == LID else "its configuration, weights and tokenizer"
+    return CulturevalError(
+        f"The {kind} model {name!r} cannot be used ({first_line}). Set {VARIABLES[kind]} to a local folder with "
+        f"{what}, or fetch {DEFAULTS[kind]} where the hub is reachable."
+    )

@@ -1,0 +1,168 @@
+"""Corpus scores of translations, as AL-QASIDA computes them with sacrebleu (arXiv 2412.04193, section 3; its files).
+
+Both sides are stripped, there is one reference a sentence, and scores are on 0 to 100. The published
+`ChrF_corpus_score` of GPT-4o, Command R and Command R+ is chrF++, that of Llama, SILMA and AceGPT chrF: each of the two
+stands under its own name here.
+"""
+
+import os
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.hub import is_offline
+
+FLORES200_VARIABLE = "CULTUREVAL_FLORES200_MODEL"
+NAMES = ("spbleu", "chrf", "chrf_plus_plus", "bleu")
+DRAWS = 1000
+SEED = 417
+
+
+def spbleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+    """BLEU over the pieces of the SentencePiece model of FLORES-200 (sacrebleu's `flores200` tokenizer).
+
+    Args:
+        hypotheses: N translations.
+        references: One reference for each.
+
+    Returns:
+        Corpus score on 0 to 100.
+
+    Raises:
+        ValueError: No sentence, or another number of references.
+        CulturevalError: The SentencePiece model is neither named by CULTUREVAL_FLORES200_MODEL nor in sacrebleu's
+            cache, and cannot be fetched.
+    """
+    return _corpus_score("spbleu", hypotheses, references)
+
+
+def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+    """chrF2: characters up to 6-grams, no words, beta 2 (Popović 2015). Arguments and errors as in `spbleu`."""
+    return _corpus_score("chrf", hypotheses, references)
+
+
+def chrf_plus_plus(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+    """chrF++: chrF2 with words and pairs of words (Popović 2017). Arguments and errors as in `spbleu`."""
+    return _corpus_score("chrf_plus_plus", hypotheses, references)
+
+
+def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+    """BLEU with sacrebleu's defaults: 13a tokens, exponential smoothing. Arguments and errors as in `spbleu`."""
+    return _corpus_score("bleu", hypotheses, references)
+
+
+def sentence_score(name: str, hypothesis: str, reference: str) -> float:
+    """One sentence's score on 0 to 100; BLEU of the n-gram orders that the sentence has.
+
+    Args:
+        name: One of `NAMES`.
+        hypothesis: The translation.
+        reference: Its reference.
+
+    Raises:
+        CulturevalError: As in `spbleu`.
+    """
+    metric = _metric(name, effective_order=True)
+    return metric.sentence_score(_prepared(name, hypothesis), [_prepared(name, reference)]).score
+
+
+def corpus_score_and_error(name: str, hypotheses: Sequence[str], references: Sequence[str]) -> tuple[float, float]:
+    """A corpus score and its standard error, the spread of 1,000 bootstrap draws of the sentences (fixed seed).
+
+    Args:
+        name: One of `NAMES`.
+        hypotheses: N translations.
+        references: One reference for each.
+
+    Returns:
+        Both on 0 to 100; the error is nan for a single sentence.
+
+    Raises:
+        ValueError: No sentence, or another number of references.
+        CulturevalError: As in `spbleu`.
+    """
+    metric, counts = _statistics(name, hypotheses, references)
+    score = _score(metric, counts.sum(axis=0))
+    if len(counts) < 2:
+        return score, float("nan")
+    # A draw is how often each sentence was taken: one product of matrices gives the counts of all draws.
+    taken = np.random.default_rng(SEED).multinomial(len(counts), np.full(len(counts), 1 / len(counts)), size=DRAWS)
+    return score, float(np.std([_score(metric, total) for total in taken @ counts], ddof=1))
+
+
+def flores200_model() -> Path:
+    """The SentencePiece model of FLORES-200: the file that CULTUREVAL_FLORES200_MODEL names, or sacrebleu's cache.
+
+    Raises:
+        CulturevalError: It is not there and cannot be fetched.
+    """
+    from sacrebleu.tokenizers.tokenizer_spm import SPM_MODELS
+    from sacrebleu.utils import SACREBLEU_DIR, download_file
+
+    url = SPM_MODELS["flores200"]["url"]
+    named = os.environ.get(FLORES200_VARIABLE)
+    cached = Path(SACREBLEU_DIR) / "models" / url.rpartition("/")[2]
+    place = Path(named).expanduser() if named else cached
+    if place.is_file():
+        return place
+    reason = f"{place} is no file"
+    if not named and not is_offline():
+        try:
+            download_file(url, str(cached))
+            return cached
+        except (OSError, EOFError, SystemExit) as error:  # sacrebleu exits where it cannot download
+            reason = f"it cannot be fetched ({error or type(error).__name__})"
+    raise CulturevalError(
+        f"spBLEU needs the SentencePiece model of FLORES-200: {reason}. Fetch {url} on a connected machine and set "
+        f"{FLORES200_VARIABLE} to the file, or put it at {cached}."
+    )
+
+
+def _corpus_score(name: str, hypotheses: Sequence[str], references: Sequence[str]) -> float:
+    metric, counts = _statistics(name, hypotheses, references)
+    return _score(metric, counts.sum(axis=0))
+
+
+def _statistics(name: str, hypotheses: Sequence[str], references: Sequence[str]) -> tuple[Any, np.ndarray]:
+    """The sacrebleu metric and its sufficient statistics, one row of counts a sentence."""
+    if isinstance(hypotheses, str) or isinstance(references, str):
+        raise ValueError("hypotheses and references are lists of sentences")
+    if len(hypotheses) != len(references) or not len(hypotheses):
+        raise ValueError(f"there are {len(hypotheses)} hypotheses and {len(references)} references; one each is needed")
+    metric = _metric(name)
+    sides = [[_prepared(name, text) for text in side] for side in (hypotheses, references)]
+    # sacrebleu's own resampling reads them with this method, too; its public one gives no standard error.
+    return metric, np.array(metric._extract_corpus_statistics(sides[0], [sides[1]]), dtype=np.int64)
+
+
+def _score(metric: Any, totals: np.ndarray) -> float:
+    return float(metric._compute_score_from_stats(totals.tolist()).score)
+
+
+def _metric(name: str, effective_order: bool = False) -> Any:
+    from sacrebleu.metrics import BLEU, CHRF
+
+    if name == "spbleu":
+        return BLEU(tokenize="none", force=True, effective_order=effective_order)
+    if name == "bleu":
+        return BLEU(effective_order=effective_order)
+    return CHRF(word_order={"chrf": 0, "chrf_plus_plus": 2}[name])
+
+
+def _prepared(name: str, text: str) -> str:
+    text = text.strip()
+    return " ".join(_pieces(str(flores200_model())).encode(text, out_type=str)) if name == "spbleu" else text
+
+
+@lru_cache(maxsize=2)
+def _pieces(file: str) -> Any:
+    from sentencepiece import SentencePieceProcessor
+
+    try:
+        return SentencePieceProcessor(model_file=file)
+    except (OSError, RuntimeError) as error:
+        raise CulturevalError(f"{file} cannot be read as a SentencePiece model ({error}).") from error

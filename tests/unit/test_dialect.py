@@ -1,0 +1,217 @@
+"""ADI2, the profiles and the batched classifiers."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cultureval.metrics import dialect_models
+from cultureval.metrics.dialect import (
+    COUNTRIES,
+    COUNTRY_NAMES,
+    PROFILES,
+    REGIONS,
+    SCORES,
+    adi2,
+    has_too_few_words,
+    macro_region,
+    read_completion,
+    remove_prompt_copies,
+    score_completions,
+    without_urls_and_latin,
+)
+from cultureval.metrics.dialect_models import DialectModels, batches_by_length, configured_models, models_signature
+from cultureval.runtime.errors import CulturevalError
+from cultureval.scripts.tiny_classifiers import build_tiny_aldi, build_tiny_language_model, build_tiny_nadi
+
+ARABIC = "عايز اروح السوق دلوقتي عشان اجيب شوية حاجات للبيت"
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("classifiers")
+    return DialectModels(
+        str(build_tiny_nadi(folder / "nadi")),
+        str(build_tiny_aldi(folder / "aldi")),
+        str(build_tiny_language_model(folder / "lid")),
+        device="cpu",
+    )
+
+
+def test_regions_divide_the_countries():
+    assert sorted(code for members in REGIONS.values() for code in members) == sorted(COUNTRIES)
+    assert set(macro_region("egy")) == {"egy", "sdn"}
+    assert macro_region("yem") == ("yem",)
+    with pytest.raises(ValueError, match="xyz"):
+        macro_region("xyz")
+
+
+def test_adi2_by_hand():
+    probabilities = np.zeros((3, 18))
+    probabilities[0, [2, 13, 0]] = 0.5, 0.3, 0.2
+    probabilities[1] = 1 / 18
+    found = adi2(probabilities, np.array([0.5, 1.0, 0.0]), "egy")
+    assert found["nadi"].tolist() == pytest.approx([0.5, 1 / 18, 0])
+    assert found["nadi_macro"].tolist() == pytest.approx([0.8, 2 / 18, 0])
+    assert found["adi2"].tolist() == pytest.approx([0.25, 1 / 18, 0])
+    assert found["adi2_macro"].tolist() == pytest.approx([0.4, 2 / 18, 0])
+    assert all(values.shape == (0,) for values in adi2(np.zeros((0, 18)), np.zeros(0), "egy").values())
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "level", "country", "message"),
+    [
+        (np.full((2, 17), 1 / 17), [0, 0], "egy", "shape"),
+        (np.full((2, 18), 1 / 18), [0], "egy", "shape"),
+        (np.full((1, 18), 1 / 18), [1.2], "egy", "outside 0 to 1"),
+        (np.full((1, 18), 1 / 18), [float("nan")], "egy", "outside 0 to 1"),
+        (np.full((1, 18), -1.0), [0], "egy", "outside 0 to 1"),
+        (np.full((1, 18), 0.5), [0], "egy", "adds up to"),
+        (np.full((1, 18), 1 / 18), [0], "Egypt", "country codes"),
+    ],
+)
+def test_adi2_refuses_what_it_cannot_mean(probabilities, level, country, message):
+    with pytest.raises(ValueError, match=message):
+        adi2(probabilities, np.array(level), country)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "completion", "left"),
+    [
+        ("سؤال؟", "سؤال؟ جواب", " جواب"),
+        ("س\nؤال", "س ؤالجس\nؤال", "ج"),
+        ("سؤال", "سؤا ل", "سؤا ل"),
+        ("", "a\nb", "a b"),
+        ("p", "x   y    z", "x  y  z"),  # one pass: three spaces become two, four become two
+        ("سؤال", "سؤالسؤال<EOS_TOKEN>", "<EOS_TOKEN>"),
+        ("s\t", "s\tx\r\n", "x\r "),
+    ],
+)
+def test_prompt_copies(prompt, completion, left):
+    assert remove_prompt_copies(prompt, completion) == left
+
+
+@given(st.text(max_size=20), st.text(max_size=60))
+def test_profiles_read_anything(prompt, completion):
+    assert "\n" not in remove_prompt_copies(prompt, completion)
+    for profile in PROFILES:
+        reading = read_completion(profile, prompt, completion)
+        assert reading is None or not reading.weights or sum(reading.weights) == pytest.approx(1)
+        assert profile == "released" or reading is not None
+
+
+def test_the_clean_profile_keeps_lines_apart_and_shows_aldi_arabic_only():
+    text = "سؤال؟\nشوف https://example.org/a هنا يا man\n\nكمان سطر"
+    reading = read_completion("clean", "سؤال؟", text)
+    assert [whole for whole, _ in reading.texts] == ["شوف https://example.org/a هنا يا man", "كمان سطر"]
+    assert [part for _, part in reading.texts] == ["شوف هنا يا", "كمان سطر"]
+    assert reading.weights == pytest.approx((5 / 7, 2 / 7))
+    assert without_urls_and_latin("www.x.org café") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "few"),
+    [
+        ("", True),
+        ("واحد اثنان ثلاثة أربعة", True),
+        ("واحد اثنان ثلاثة أربعة خمسة", False),
+        ("واحد اثنان ، - .", True),
+        ("واحد اثنان\nثلاثة أربعة\nخمسة ستة", True),
+        ("لا\nQ: واحد اثنان ثلاثة أربعة خمسة", True),
+        ("واحد—اثنان ثلاثة أربعة خمسة", False),
+    ],
+)
+def test_lines_of_fewer_than_five_words(text, few):
+    assert has_too_few_words(text) == few
+
+
+def test_scores_of_a_batch_are_those_of_its_members_alone(models):
+    random = np.random.default_rng(0)
+    words = ARABIC.split() + ["book", "\n", "!"]
+    completions = ["", " ", "only English words", ARABIC, ARABIC + "\n" + ARABIC, "ا" * 2000, "x\ud800"]
+    completions += [" ".join(random.choice(words, size)) for size in random.integers(1, 80, 40)]
+    prompts = ["", "", "", ARABIC, "نعم", "", ""] + [ARABIC] * 40
+    together = score_completions(prompts, completions, "egy", models)
+    for number, pair in enumerate(zip(prompts, completions, strict=True)):
+        alone = score_completions(*([text] for text in pair), "egy", models)
+        for name, values in together.items():
+            assert values[number] == pytest.approx(alone[name][0], abs=1e-5, nan_ok=True), name
+    assert together["empty_rate"][:4].tolist() == [1, 1, 0, 0]
+    assert together["arabic_rate"][:4].tolist() == [0, 0, 0, 0]  # the fourth is its prompt
+    assert together["prompt_copy_rate"][3] == 1
+    assert np.isnan(together["adi2_released"][:3]).all() and together["too_few_rate"][:3].all()
+    assert together["arabic_rate"][4] == 1 and together["adi2_released"][3] == together["adi2_clean"][4] > 0
+    assert all(not together[name][2] for name in SCORES)
+
+
+def test_text_longer_than_the_model_is_cut_and_counted(models):
+    long, short = " ".join([ARABIC] * 200), ARABIC
+    scored = score_completions(["", ""], [long, short], "egy", models)
+    assert scored["truncated_rate"].tolist() == [1, 0]
+    assert scored["nadi"][0] > 0
+
+
+def test_probabilities_and_levels(models):
+    probabilities = models.country_probabilities([ARABIC, "نعم"])
+    assert probabilities.shape == (2, 18) and probabilities.sum(axis=1) == pytest.approx(1)
+    levels = models.dialectness([ARABIC * count for count in range(1, 9)])
+    assert ((levels >= 0) & (levels <= 1)).all()
+    assert models.country_probabilities([]).shape == (0, 18) and models.dialectness([]).shape == (0,)
+    assert models.is_arabic([ARABIC, "book", ""]).tolist() == [True, False, False]
+
+
+def test_the_softmax_is_that_of_the_plain_model(models):
+    """Against transformers' own classes, one text at a time, as the paper's program runs them."""
+    import torch
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    folder = models.names["NADI"]
+    network, tokenizer = AutoModelForSequenceClassification.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    texts = [ARABIC, "نعم لا", ARABIC + " book"]
+    with torch.inference_mode():
+        plain = [network(**tokenizer(text, return_tensors="pt")).logits.softmax(dim=1)[0].numpy() for text in texts]
+    assert abs(models.country_probabilities(texts) - np.array(plain)).max() < 1e-5
+
+
+@given(st.lists(st.integers(1, 512), max_size=600))
+def test_batches_hold_every_text_once_within_their_bounds(lengths):
+    batches = list(batches_by_length(lengths))
+    assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
+    for batch in batches:
+        longest = max(lengths[index] for index in batch)
+        assert len(batch) == 1 or longest * len(batch) <= dialect_models.TOKENS_A_BATCH
+        assert len(batch) <= dialect_models.TEXTS_A_BATCH
+
+
+def test_another_order_of_labels_stops(tmp_path, models):
+    swapped = list(COUNTRY_NAMES)
+    swapped[0], swapped[1] = swapped[1], swapped[0]
+    labels = dict(enumerate(swapped))
+    folder = build_tiny_nadi(tmp_path / "swapped", id2label=labels, label2id={name: n for n, name in labels.items()})
+    wrong = DialectModels(str(folder), models.names["ALDi"], models.names["LID"], device="cpu")
+    with pytest.raises(CulturevalError, match="label 0 of its config is 'Bahrain', and NADI's is Algeria"):
+        wrong.country_probabilities([ARABIC])
+    unnamed = build_tiny_nadi(tmp_path / "unnamed", id2label={n: f"LABEL_{n}" for n in range(18)}, label2id=None)
+    assert DialectModels(str(unnamed), device="cpu").country_probabilities([ARABIC]).shape == (1, 18)
+
+
+def test_models_that_do_not_load_say_which_and_what_to_do(tmp_path, monkeypatch, models):
+    for kind, variable in dialect_models.VARIABLES.items():
+        monkeypatch.setenv(variable, str(tmp_path / "nowhere"))
+        with pytest.raises(CulturevalError, match=f"The {kind} model .*{variable}"):
+            dialect_models.check_model(kind)
+    (tmp_path / "model.bin").write_bytes(b"no model")
+    monkeypatch.setenv("CULTUREVAL_LID_MODEL", str(tmp_path))
+    with pytest.raises(CulturevalError, match="CULTUREVAL_LID_MODEL"):
+        configured_models().is_arabic(["x"])
+    monkeypatch.setenv("CULTUREVAL_ALDI_MODEL", models.names["NADI"])
+    with pytest.raises(CulturevalError, match="18 outputs, not 1"):
+        dialect_models.check_model("ALDi")
+
+
+def test_the_signature_names_local_models_by_their_content(monkeypatch, models):
+    monkeypatch.setenv("CULTUREVAL_NADI_MODEL", models.names["NADI"])
+    monkeypatch.delenv("CULTUREVAL_ALDI_MODEL", raising=False)
+    monkeypatch.setenv("CULTUREVAL_LID_MODEL", models.names["LID"])
+    assert models_signature().startswith("ADI2(NADI=nadi@")
+    assert "ALDi=AMR-KELEG/Sentence-ALDi" in models_signature()
