@@ -5,6 +5,7 @@ Both sides are stripped, there is one reference a sentence, and scores are on 0 
 stands under its own name here.
 """
 
+import hashlib
 import os
 from collections.abc import Sequence
 from functools import lru_cache
@@ -120,6 +121,14 @@ def flores200_model() -> Path:
         f"spBLEU needs the SentencePiece model of FLORES-200: {reason}. Fetch {url} on a connected machine and set "
         f"{FLORES200_VARIABLE} to the file, or put it at {cached}."
     )
+
+
+def flores200_signature() -> str:
+    """The SentencePiece model by the hash of its content, and sacrebleu's version, for score signatures."""
+    import sacrebleu
+
+    digest = hashlib.sha256(flores200_model().read_bytes()).hexdigest()[:8]
+    return f"spBLEU(flores200@{digest},sacrebleu {sacrebleu.__version__})"
 
 
 def _corpus_score(name: str, hypotheses: Sequence[str], references: Sequence[str]) -> float:

@@ -5,6 +5,7 @@ a fastText classifier that looks at letters. The SentencePiece model of spBLEU: 
 """
 
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,16 +39,17 @@ def build_tiny_instruments(folder: Path) -> dict[str, str]:
     }
 
 
-def build_tiny_nadi(folder: Path, seed: int = 0, **sizes: int) -> Path:
+def build_tiny_nadi(folder: Path, seed: int = 0, labels: Sequence[str] = COUNTRY_NAMES, **sizes: int) -> Path:
     """A country classifier with NADI's 18 labels in their order, and random weights.
 
     Args:
         folder: Created if need be.
         seed: Of the weights.
+        labels: Names of its classes in the configuration.
         **sizes: Settings of the BERT configuration that differ from the tiny ones.
     """
-    labels = dict(enumerate(COUNTRY_NAMES))
-    return _build_classifier(folder, seed, id2label=labels, label2id={name: n for n, name in labels.items()}, **sizes)
+    numbers = {name: number for number, name in enumerate(labels)}
+    return _build_classifier(folder, seed, id2label=dict(enumerate(labels)), label2id=numbers, **sizes)
 
 
 def build_tiny_aldi(folder: Path, seed: int = 1, **sizes: int) -> Path:

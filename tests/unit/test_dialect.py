@@ -166,7 +166,10 @@ def test_the_softmax_is_that_of_the_plain_model(models):
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     folder = models.names["NADI"]
-    network, tokenizer = AutoModelForSequenceClassification.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    network, tokenizer = (
+        AutoModelForSequenceClassification.from_pretrained(folder),
+        AutoTokenizer.from_pretrained(folder),
+    )
     texts = [ARABIC, "نعم لا", ARABIC + " book"]
     with torch.inference_mode():
         plain = [network(**tokenizer(text, return_tensors="pt")).logits.softmax(dim=1)[0].numpy() for text in texts]
@@ -186,12 +189,11 @@ def test_batches_hold_every_text_once_within_their_bounds(lengths):
 def test_another_order_of_labels_stops(tmp_path, models):
     swapped = list(COUNTRY_NAMES)
     swapped[0], swapped[1] = swapped[1], swapped[0]
-    labels = dict(enumerate(swapped))
-    folder = build_tiny_nadi(tmp_path / "swapped", id2label=labels, label2id={name: n for n, name in labels.items()})
+    folder = build_tiny_nadi(tmp_path / "swapped", labels=swapped)
     wrong = DialectModels(str(folder), models.names["ALDi"], models.names["LID"], device="cpu")
     with pytest.raises(CulturevalError, match="label 0 of its config is 'Bahrain', and NADI's is Algeria"):
         wrong.country_probabilities([ARABIC])
-    unnamed = build_tiny_nadi(tmp_path / "unnamed", id2label={n: f"LABEL_{n}" for n in range(18)}, label2id=None)
+    unnamed = build_tiny_nadi(tmp_path / "unnamed", labels=[f"LABEL_{n}" for n in range(18)])
     assert DialectModels(str(unnamed), device="cpu").country_probabilities([ARABIC]).shape == (1, 18)
 
 
