@@ -191,7 +191,7 @@ def test_another_order_of_labels_stops(tmp_path, models):
     swapped[0], swapped[1] = swapped[1], swapped[0]
     folder = build_tiny_nadi(tmp_path / "swapped", labels=swapped)
     wrong = DialectModels(str(folder), models.names["ALDi"], models.names["LID"], device="cpu")
-    with pytest.raises(CulturevalError, match="label 0 of its config is 'Bahrain', and NADI's is Algeria"):
+    with pytest.raises(CulturevalError, match="label 0 of its config is 'Bahrain', and NADI's is 'Algeria'"):
         wrong.country_probabilities([ARABIC])
     unnamed = build_tiny_nadi(tmp_path / "unnamed", labels=[f"LABEL_{n}" for n in range(18)])
     assert DialectModels(str(unnamed), device="cpu").country_probabilities([ARABIC]).shape == (1, 18)
