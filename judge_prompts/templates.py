@@ -109,9 +109,9 @@ TEMPLATES: dict[str, JudgeTemplate] = {
         JudgeTemplate(
             "jeem_question_type", "question_type", "label", "question", labels=QUESTION_TYPES, prefix="النوع"
         ),
-        JudgeTemplate("jeem_topic", "topic", "line", "caption", prefix="الموضوع", reply_tokens=10),
+        JudgeTemplate("jeem_topic", "topic", "line", "caption_msa", prefix="الموضوع", reply_tokens=10),
         JudgeTemplate(
-            *("jeem_topic_group", "topic_group", "label", "caption"),
+            *("jeem_topic_group", "topic_group", "label", "caption_msa"),
             labels=dict.fromkeys(TOPICS, ()),
             prefix="Category",
             trusted=("categories",),

@@ -36,7 +36,7 @@ def store_image(content: bytes) -> str:
     for suffix in SUFFIXES.values():
         if (folder / (digest + suffix)).is_file():
             return digest + suffix
-    path = folder / (digest + SUFFIXES[_format_of(content)])
+    path = folder / (digest + SUFFIXES[image_format(content)])
     folder.mkdir(parents=True, exist_ok=True)
     handle, scratch = tempfile.mkstemp(dir=folder)
     with os.fdopen(handle, "wb") as file:
@@ -59,7 +59,12 @@ def stored_image(name: str) -> Path:
     return path
 
 
-def _format_of(content: bytes) -> str:
+def image_format(content: bytes) -> str:
+    """Decode an image file's bytes and say what they are: PNG, JPEG, WEBP, GIF or BMP.
+
+    Raises:
+        ValueError: As `store_image`.
+    """
     from PIL import Image
 
     if len(content) > MAX_BYTES:

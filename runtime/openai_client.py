@@ -29,12 +29,24 @@ T = TypeVar("T")
 Answer = dict[str, Any]
 
 _RETRIED_STATUS = {408, 409, 429}
+_REFUSING_STATUS = {401, 402, 404}
 _LONGEST_WAIT_S = 60.0
 _HEALTH_TIMEOUT_S = 10.0
+_LONGEST_CAUSE = 400  # characters of a server's own words; some send whole pages
 
 
 class ServerError(CulturevalError):
-    """A server refused a request, or did not answer it within the retries and the time allowed."""
+    """A server refused a request, or did not answer it within the retries and the time allowed.
+
+    Attributes:
+        cause: What the server said or did, in one line.
+        refuses_all: Whether it would refuse any other request too (wrong key, no credit, unknown model or address).
+    """
+
+    def __init__(self, message: str, cause: str = "", refuses_all: bool = False) -> None:
+        self.cause = cause or message
+        self.refuses_all = refuses_all
+        super().__init__(message)
 
 
 class IncompleteAnswer(Exception):
@@ -131,9 +143,9 @@ class OpenAIClient:
             **request: Arguments of the openai client's `chat.completions.create`.
 
         Returns:
-            `{"completions": [{"text", "reasoning", "finish_reason", "refusal"}, ...], "usage": {...} | None}`, `n` of
-            them in order. A refusal is its own text; what a content filter stopped has the finish reason
-            "content_filter" and whatever text came before.
+            `{"completions": [{"text", "reasoning", "finish_reason", "refusal"}, ...], "usage": {...} | None, "model"}`,
+            `n` completions in order; the model as the server names it. A refusal is its own text; what a content filter
+            stopped has the finish reason "content_filter" and whatever text came before.
 
         Raises:
             ServerError: The request is wrong, or was not answered in time.
@@ -150,10 +162,14 @@ class OpenAIClient:
             response = await self.send(call, wanted)
         except _ContentFilter as error:
             stopped = {"text": "", "reasoning": None, "finish_reason": "content_filter", "refusal": str(error)}
-            return {"completions": [stopped] * wanted, "usage": None}
+            return {"completions": [stopped] * wanted, "usage": None, "model": None}
         choices = sorted(response.choices, key=lambda choice: choice.index or 0)
         usage = response.usage.model_dump(exclude_none=True) if response.usage else None
-        return {"completions": [_completion(choice) for choice in choices], "usage": usage}
+        return {
+            "completions": [_completion(choice) for choice in choices],
+            "usage": usage,
+            "model": getattr(response, "model", None),
+        }
 
     async def send(self, call: Callable[[openai.AsyncOpenAI], Awaitable[T]], choices: int = 1) -> T:
         """Make a request, retried until it is answered.
@@ -178,7 +194,7 @@ class OpenAIClient:
             except (openai.OpenAIError, IncompleteAnswer, TimeoutError) as error:
                 if _is_content_filter(error):
                     raise _ContentFilter(self._explain(error)) from None
-                raise ServerError(self._explain(error)) from None
+                raise ServerError(self._explain(error), self._cause(error), _refuses_all(error)) from None
 
     async def _try_once(self, call: Callable[[openai.AsyncOpenAI], Awaitable[T]], choices: int) -> T:
         server = await self._free_server()
@@ -226,12 +242,15 @@ class OpenAIClient:
         logger.warning("%s answers again", server.url)
         server.watcher = None
 
-    def _explain(self, error: Exception) -> str:
-        text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    def _cause(self, error: Exception) -> str:
+        text = " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
         if self._key:
             text = text.replace(self._key, "[key]")
+        return text if len(text) <= _LONGEST_CAUSE else f"{text[: _LONGEST_CAUSE - 1]}…"
+
+    def _explain(self, error: Exception) -> str:
         return (
-            f"The server {' / '.join(self.settings.base_urls)} did not answer a request ({text}). "
+            f"The server {' / '.join(self.settings.base_urls)} did not answer a request ({self._cause(error)}). "
             "Everything so far is kept: the same command goes on from here."
         )
 
@@ -250,11 +269,20 @@ async def _whole(answer: Awaitable[T], choices: int) -> T:
         response = await answer
     except (json.JSONDecodeError, openai.APIResponseValidationError) as error:
         raise IncompleteAnswer(f"the answer is not JSON: {error}") from error
+    if isinstance(response, str):
+        raise IncompleteAnswer(f"the answer is text or a page, not JSON: {response[:100]!r}")
     got = len(getattr(response, "choices", None) or [])
     if got != choices:
         hint = "; does the server know the parameter n? If not, set n to 1" if got == 1 else ""
         raise IncompleteAnswer(f"{got} choices instead of {choices}{hint}")
     return response
+
+
+def _refuses_all(error: Exception) -> bool:
+    """Whether the trouble is not the request's: 401, 402, 404, or no credit left."""
+    return isinstance(error, openai.APIStatusError) and (
+        error.status_code in _REFUSING_STATUS or error.code == "insufficient_quota"
+    )
 
 
 def _worth_retrying(error: BaseException) -> bool:
@@ -313,6 +341,7 @@ def _completion(choice: Any) -> Answer:
 
 
 Question = Callable[[OpenAIClient], Awaitable[Answer]]
+OnFailure = Callable[[str, CulturevalError], bool]
 
 
 def answer_all(
@@ -321,6 +350,8 @@ def answer_all(
     journal: Journal,
     description: str = "answers",
     first: Question | None = None,
+    on_failure: OnFailure | None = None,
+    note: Callable[[], str] | None = None,
 ) -> dict[str, Answer]:
     """Answer every question, from the journal where it is there, from the servers where it is not.
 
@@ -333,9 +364,11 @@ def answer_all(
         journal: Read and written.
         description: Of the progress bar.
         first: Awaited before the first question, if any has to be asked.
+        on_failure: Told the key and the error of a question that failed; True leaves the question out and goes on.
+        note: Asked after each answer for what to show beside the progress bar.
 
     Returns:
-        Key -> answer, for all questions, in their order.
+        Key -> answer, for all questions but those left out, in their order.
 
     Raises:
         ServerError: A question was refused, or not answered in time; the answers so far are kept.
@@ -343,43 +376,46 @@ def answer_all(
     missing = {key: question for key, question in questions.items() if key not in journal}
     if missing:
         with tqdm(total=len(questions), initial=len(questions) - len(missing), desc=description) as progress:
-            asyncio.run(_ask(settings, missing, journal, progress, first))
-    return {key: journal.get(key) for key in questions}
+            run = _Run(journal, progress, iter(missing.items()), on_failure, note)
+            asyncio.run(_ask(settings, run, min(settings.concurrency, len(missing)), first))
+    return {key: journal.get(key) for key in questions if key in journal}
 
 
-async def _ask(
-    settings: ServerSettings,
-    questions: Mapping[str, Question],
-    journal: Journal,
-    progress: tqdm,
-    first: Question | None,
-) -> None:
-    failures: list[Exception] = []
-    waiting = iter(questions.items())
+@dataclass
+class _Run:
+    """What the workers of one `answer_all` share."""
+
+    journal: Journal
+    progress: tqdm
+    waiting: Iterator[tuple[str, Question]]
+    on_failure: OnFailure | None
+    note: Callable[[], str] | None
+    failures: list[Exception] = field(default_factory=list)
+
+
+async def _ask(settings: ServerSettings, run: _Run, workers: int, first: Question | None) -> None:
     async with OpenAIClient(settings) as client:
         if first is not None:
             await first(client)
-        slots = min(settings.concurrency, len(questions))
-        await asyncio.gather(*(_work(client, waiting, journal, progress, failures) for _ in range(slots)))
-    if failures:
-        raise failures[0]
+        await asyncio.gather(*(_work(client, run) for _ in range(workers)))
+    if run.failures:
+        raise run.failures[0]
 
 
-async def _work(
-    client: OpenAIClient,
-    waiting: Iterator[tuple[str, Question]],
-    journal: Journal,
-    progress: tqdm,
-    failures: list[Exception],
-) -> None:
-    for key, question in waiting:
-        if failures:
+async def _work(client: OpenAIClient, run: _Run) -> None:
+    for key, question in run.waiting:
+        if run.failures:
             return
         try:
             answer = await question(client)
         except CulturevalError as error:
-            failures.append(error)
+            if run.on_failure is not None and run.on_failure(key, error):
+                run.progress.update()
+                continue
+            run.failures.append(error)
             return
         # fsync in a thread: a slow disk must not hold up the other requests.
-        await asyncio.to_thread(journal.append, {key: answer})
-        progress.update()
+        await asyncio.to_thread(run.journal.append, {key: answer})
+        if run.note is not None:
+            run.progress.set_postfix_str(run.note(), refresh=False)
+        run.progress.update()

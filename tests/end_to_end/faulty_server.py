@@ -53,8 +53,10 @@ class FaultyServer:
         down: While True, every connection is dropped.
     """
 
-    def __init__(self, plan=lambda prompt, count: None, delay=0.0, features=("prompt_logprobs", "labels")):
-        self.plan, self.delay, self.features = plan, delay, set(features)
+    def __init__(
+        self, plan=lambda prompt, count: None, delay=0.0, features=("prompt_logprobs", "labels"), reply=answer_text
+    ):
+        self.plan, self.delay, self.features, self.reply = plan, delay, set(features), reply
         self.asked, self.answered = Counter(), Counter()
         self.requests, self.authorizations, self.arrivals = [], [], []
         self.most_at_once = self.in_flight = self.dropped_while_down = 0
@@ -137,6 +139,8 @@ class _Handler(BaseHTTPRequestHandler):
                 400, {"error": {"message": f"bad; your header was {self.headers['Authorization']}"}}
             ),
             "hang": lambda: (time.sleep(1.5), self._drop()),
+            "wrong_key": lambda: self._json(401, {"error": {"message": "Incorrect API key provided"}}),
+            "no_credit": lambda: self._json(429, {"error": {"message": "pay", "code": "insufficient_quota"}}),
         }
         if fault in faults:
             return faults[fault]()
@@ -150,7 +154,11 @@ class _Handler(BaseHTTPRequestHandler):
     def _chat(self, prompt, body, fault):
         choices = []
         for index in range(body.get("n") or 1):
-            message = {"role": "assistant", "content": answer_text(prompt, index), "reasoning_content": "hm"}
+            message = {
+                "role": "assistant",
+                "content": self.server_state.reply(prompt, index),
+                "reasoning_content": "hm",
+            }
             finish = "stop"
             if fault == "filter_answer":
                 message["content"], finish = None, "content_filter"

@@ -18,15 +18,15 @@ HASHES = {
     "jeem_caption_reference_msa": "0fcc5f3d",
     "jeem_vqa": "23a4aa78",
     "jeem_question_type": "8c460a8e",
-    "jeem_topic": "a525956a",
-    "jeem_topic_group": "0af351b8",
+    "jeem_topic": "1cb63a7c",
+    "jeem_topic_group": "c1a1b391",
 }
 SLOTS = {
     "country": "Egypt",
     "reference": "قطة تنام على كرسي.",
     "generated": "قطة نايمة على الكرسي.",
     "question": "القطة بتعمل إيه؟",
-    "caption": "قطة تنام على كرسي.",
+    "caption_msa": "قطة تنام على كرسي.",
     "topic": "حيوانات",
     "categories": "\n".join(TOPICS),
 }

@@ -1,0 +1,212 @@
+"""Settings of judges: YAML files and the environment, checked before anything is asked.
+
+A judge's YAML file, all but `model` optional (several judges: a list of these under `judges`):
+
+    name: gpt-4o                             # in the names of metrics; default: the last part of the model's id
+    model: gpt-4o-2024-08-06
+    base_url: https://api.openai.com/v1      # or a list; default: OPENAI_BASE_URL, else this
+    api_key_env: OPENAI_API_KEY              # name of the variable with the key; default: this, without a base_url
+    input_token_price: 0.0000025             # of one token, in whatever currency the budget is in
+    output_token_price: 0.00001
+    budget: 20                               # the most that the verdicts of a run may cost, earlier ones included
+    extra_body: {structured_outputs: ...}    # further fields of each request (here: vLLM's)
+
+CULTUREVAL_JUDGE names the judges of a run: YAML files or models' ids, separated by commas. CULTUREVAL_JUDGE_SETTINGS, a
+JSON object, overrides settings of all of them. Keys stand in the environment only.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from cultureval.runtime.data_urls import ImageFormat
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.model_settings import refuse_unknown
+from cultureval.runtime.openai_client import ServerSettings
+
+VARIABLE = "CULTUREVAL_JUDGE"
+SETTINGS_VARIABLE = "CULTUREVAL_JUDGE_SETTINGS"
+OPENAI = "https://api.openai.com/v1"
+
+
+class JudgeSettings(BaseModel):
+    """One judge.
+
+    Attributes:
+        name: Stands in the names of its metrics.
+        model: Id under which the servers serve the model.
+        revision: Your name for the weights behind the id; verdicts are reused for the same model and revision only.
+        base_url: One or more servers of the model.
+        api_key_env: Name of the environment variable with the key.
+        temperature: None sends none, for models that refuse it.
+        max_tokens: Limit of a reply.
+        max_tokens_name: How the server calls that limit (OpenAI's newer models: the longer name).
+        re_asks: Fresh calls after a malformed reply, before the item stays unscored.
+        concurrency: Requests in flight at once.
+        timeout_s: Limit of one request.
+        max_retries: Further tries of a request that failed for a reason that may pass.
+        give_up_s: Limit of one request with all its retries and waits.
+        backoff_s: First wait before a retry.
+        input_token_price: Price of one token of a prompt.
+        output_token_price: Price of one token of a reply.
+        budget: The most that verdicts may cost, those of earlier runs that are reused included.
+        images: Whether the model takes images; if not, it is not asked where images belong to the question.
+        image_format: as_given sends a file's own bytes.
+        image_max_side: Larger images are scaled down to this many pixels.
+        image_tokens: Tokens that an image counts in estimates of cost (GPT-4o: 1,105 for 2:1, high detail).
+        delimit: "always" puts the marks of `judge_prompts/slots.py` around plain texts too.
+        extra_body: Further fields of each request.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    model: str = Field(min_length=1)
+    revision: str | None = None
+    base_url: tuple[str, ...]
+    api_key_env: str | None = None
+    temperature: float | None = Field(0.0, ge=0)
+    max_tokens: int = Field(256, ge=1)
+    max_tokens_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    re_asks: int = Field(2, ge=0, le=2)
+    concurrency: int = Field(16, ge=1)
+    timeout_s: float = Field(120.0, gt=0)
+    max_retries: int = Field(5, ge=0)
+    give_up_s: float = Field(900.0, gt=0)
+    backoff_s: float = Field(0.5, gt=0)
+    input_token_price: float = Field(0.0, ge=0, allow_inf_nan=False)
+    output_token_price: float = Field(0.0, ge=0, allow_inf_nan=False)
+    budget: float | None = Field(None, ge=0, allow_inf_nan=False)
+    images: bool = True
+    image_format: ImageFormat = "as_given"
+    image_max_side: int | None = Field(None, ge=1)
+    image_tokens: int = Field(1105, ge=0)
+    delimit: Literal["needed", "always"] = "needed"
+    extra_body: dict[str, Any] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults(cls, values: dict[str, Any]) -> dict[str, Any]:
+        given = dict(values)
+        if not given.get("base_url"):
+            given["base_url"] = os.environ.get("OPENAI_BASE_URL") or OPENAI
+            given.setdefault("api_key_env", "OPENAI_API_KEY")
+        given.setdefault("name", re.sub(r"[^\w.-]+", "-", str(given.get("model", "")).rsplit("/", 1)[-1]))
+        return given
+
+    @field_validator("base_url", mode="before")
+    @classmethod
+    def _one_or_more(cls, value: Any) -> Any:
+        return [value] if isinstance(value, str) else value
+
+    @field_validator("name")
+    @classmethod
+    def _fit_for_names_of_metrics(cls, name: str) -> str:
+        if not re.fullmatch(r"[\w.-]+", name):
+            raise ValueError("letters, digits and . _ - only")
+        return name
+
+    @model_validator(mode="after")
+    def _a_budget_needs_prices(self) -> "JudgeSettings":
+        if self.budget is not None and not (self.input_token_price or self.output_token_price):
+            raise ValueError("a budget needs input_token_price and output_token_price")
+        return self
+
+    def servers(self) -> ServerSettings:
+        """What the client needs to know.
+
+        Raises:
+            CulturevalError: A URL is wrong or the key's variable is not set.
+        """
+        shared = ("api_key_env", "concurrency", "timeout_s", "max_retries", "give_up_s", "backoff_s")
+        return ServerSettings(self.base_url, **{name: getattr(self, name) for name in shared})
+
+    def with_budget(self, budget: float | None) -> "JudgeSettings":
+        """The same judge with another budget, if one is given.
+
+        Raises:
+            CulturevalError: The judge has no prices.
+        """
+        return self if budget is None else _checked(self.model_dump() | {"budget": budget}, f"the judge {self.name}")
+
+
+def configured_judges() -> list[JudgeSettings]:
+    """The judges that CULTUREVAL_JUDGE names; none where it is not set.
+
+    Raises:
+        CulturevalError: As `find_judges`.
+    """
+    return find_judges(os.environ.get(VARIABLE, "").split(","))
+
+
+def find_judges(names: Iterable[str]) -> list[JudgeSettings]:
+    """The judges of YAML files and models' ids.
+
+    Args:
+        names: YAML files, names of judges that CULTUREVAL_JUDGE's files define, or models' ids.
+
+    Raises:
+        CulturevalError: A file cannot be read, a setting is wrong, or two judges have one name.
+    """
+    wanted = [name.strip() for name in names if name.strip()]
+    known: dict[str, JudgeSettings] = {}
+    if any(not _is_file(name) for name in wanted):
+        files = [name.strip() for name in os.environ.get(VARIABLE, "").split(",") if _is_file(name.strip())]
+        known = {judge.name: judge for file in files for judge in _read(file)}
+    judges: list[JudgeSettings] = []
+    for name in wanted:
+        if _is_file(name):
+            judges += _read(name)
+        else:
+            judges.append(known.get(name) or _checked({"model": name} | _from_environment(), f"the judge {name}"))
+    names_of = [judge.name for judge in judges]
+    for name in names_of:
+        if names_of.count(name) > 1:
+            raise CulturevalError(f"Two judges are called {name!r}: give each a `name` of its own.")
+    return judges
+
+
+def _is_file(name: str) -> bool:
+    return name.endswith((".yaml", ".yml"))
+
+
+def _read(path: str) -> list[JudgeSettings]:
+    import yaml
+
+    try:
+        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise CulturevalError(f"The judge's settings {path!r} cannot be read: {error}") from error
+    several = isinstance(content, dict) and set(content) == {"judges"}
+    entries = content["judges"] if several else [content]
+    if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
+        raise CulturevalError(
+            f"The judge's settings {path!r} must be `name: value` lines, or a list of them (judges:)."
+        )
+    return [_checked(entry | _from_environment(), path) for entry in entries]
+
+
+def _from_environment() -> dict[str, Any]:
+    text = os.environ.get(SETTINGS_VARIABLE) or "{}"
+    try:
+        settings = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise CulturevalError(f"{SETTINGS_VARIABLE} is not JSON: {error}.") from error
+    if not isinstance(settings, dict):
+        raise CulturevalError(f'{SETTINGS_VARIABLE} must be a JSON object, such as {{"temperature": 0}}.')
+    return settings
+
+
+def _checked(values: dict[str, Any], where: str) -> JudgeSettings:
+    refuse_unknown(values, JudgeSettings.model_fields, f"A judge ({where})")
+    try:
+        return JudgeSettings(**values)
+    except ValidationError as error:
+        # Not the values: a key may have been put where none belongs.
+        wrong = "; ".join(f"{'.'.join(map(str, item['loc'])) or 'settings'}: {item['msg']}" for item in error.errors())
+        raise CulturevalError(f"Wrong settings of a judge ({where}): {wrong}.") from None

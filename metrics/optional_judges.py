@@ -1,0 +1,44 @@
+"""The door of the judges: it loads nothing where CULTUREVAL_JUDGE names none."""
+
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lighteval.metrics.utils.metric_utils import SampleLevelMetric
+
+VARIABLE = "CULTUREVAL_JUDGE"
+
+
+def judges_wanted() -> bool:
+    """Whether CULTUREVAL_JUDGE names a judge."""
+    return bool(os.environ.get(VARIABLE, "").strip(" ,"))
+
+
+def judge_metrics(*templates: str) -> "list[SampleLevelMetric]":
+    """As `lighteval_judge.judge_metrics`: the metrics of the configured judges, none where there is none."""
+    if not judges_wanted():
+        return []
+    from cultureval.metrics import lighteval_judge
+
+    return lighteval_judge.judge_metrics(*templates)
+
+
+def signatures_of_judges(*templates: str) -> str | None:
+    """What the configured judges' scores depend on, for a signature; None where there is none."""
+    if not judges_wanted():
+        return None
+    from cultureval.metrics import lighteval_judge
+
+    return lighteval_judge.signatures_of_judges(*templates)
+
+
+def check_judges() -> None:
+    """See that the configured judges' settings are right and their keys there; asks nothing.
+
+    Raises:
+        CulturevalError: They are not.
+    """
+    if judges_wanted():
+        from cultureval.metrics import lighteval_judge
+
+        lighteval_judge.check_judges()
