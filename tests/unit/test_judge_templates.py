@@ -18,7 +18,7 @@ HASHES = {
     "jeem_caption_reference_msa": "0fcc5f3d",
     "jeem_vqa": "23a4aa78",
     "jeem_question_type": "8c460a8e",
-    "jeem_topic": "1cb63a7c",
+    "jeem_topic": "1cb63a7a",
     "jeem_topic_group": "c1a1b391",
 }
 SLOTS = {
