@@ -2,6 +2,7 @@
 
 import re
 import string
+from collections.abc import Sequence
 from typing import Literal
 
 Mode = Literal["loose", "strict", "exact"]
@@ -53,3 +54,58 @@ def _same_polarity(answer: str, gold: str) -> bool:
     if gold in YES:
         return answer in YES or (gold in answer and not any(word in answer for word in DENIALS))
     return gold in NO and (answer in NO or gold in answer)
+
+
+def soft_accuracy(prediction: str, answers: Sequence[str]) -> float:
+    """VQA v2's accuracy: the mean, over each answer left out, of min(1, matches among the others / 3).
+
+    Goyal et al. (CVPR 2017) and the challenge's evaluation: line breaks and tabs become spaces; where the answers
+    differ, both sides are normalised by `normalize_vqa_v2`; where all are the same, they are compared as they are.
+
+    Args:
+        prediction: The answer.
+        answers: The people's answers, ten in VQA v2.
+
+    Returns:
+        0 to 1.
+
+    Raises:
+        ValueError: No answers.
+    """
+    if not answers:
+        raise ValueError("there is no answer to compare with")
+    mine, theirs = _one_line(prediction), [_one_line(answer) for answer in answers]
+    if len(set(theirs)) > 1:
+        mine, theirs = normalize_vqa_v2(mine), [normalize_vqa_v2(answer) for answer in theirs]
+    matches = [answer == mine for answer in theirs]
+    total = sum(matches)
+    return sum(min(1.0, (total - match) / 3) for match in matches) / len(matches)
+
+
+def normalize_vqa_v2(text: str) -> str:
+    """VQA v2's normal form: no punctuation, lower case, digits for number words, no articles, apostrophes put back."""
+    found_comma_number = re.search(r"\d,\d", text) is not None
+    out = text
+    for mark in _PUNCTUATION:
+        beside_space = f"{mark} " in text or f" {mark}" in text
+        out = out.replace(mark, "" if beside_space or found_comma_number else " ")
+    out = re.sub(r"(?!<=\d)\.(?!\d)", "", out)
+    words = [_NUMBERS.get(word, word) for word in out.lower().split()]
+    return " ".join(_CONTRACTIONS.get(word, word) for word in words if word not in ("a", "an", "the"))
+
+
+def _one_line(text: str) -> str:
+    return text.replace("\n", " ").replace("\t", " ").strip()
+
+
+_PUNCTUATION = ';/[]"{}()=+\\_-><@`,?!'
+_NUMBERS = {
+    word: str(number) for number, word in enumerate("zero one two three four five six seven eight nine ten".split())
+}
+_NUMBERS["none"] = "0"
+_APOSTROPHES = """ain't aren't can't could've couldn't didn't doesn't don't hadn't hasn't haven't he'd he's how'd how'll
+how's I'm I've isn't it'd it'll let's ma'am mightn't might've mustn't must've needn't o'clock she's should've shouldn't
+somebody'll somebody's someone'd someone'll someone's something'd something'll that's there'd there're there's they'd
+they'll they're they've wasn't we've weren't what'll what're what's what've when's where'd where's where've who'd who'll
+who's who've why'll why're why's won't would've wouldn't y'all you'd you'll you're you've""".split()
+_CONTRACTIONS = {word.replace("'", ""): word for word in _APOSTROPHES}

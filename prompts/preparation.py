@@ -1,9 +1,11 @@
 """What a conversion takes and gives: from rows of sources to prepared rows, of which Docs are made."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from cultureval.runtime.data_options import DataOptions
 
 Row = Mapping[str, Any]
 PreparedRow = dict[str, Any]
@@ -17,11 +19,13 @@ class Preparation:
         template: Name of the prompt template of the subset.
         shuffle: Whether sources whose right option always stands first get their options shuffled.
         folder: The source's folder, to which the paths of images in its rows are relative.
+        options: How data are read; the options that conversions of several suites need.
     """
 
     template: str = "ar/mcq"
     shuffle: bool = True
     folder: Path = Path()
+    options: DataOptions = field(default_factory=DataOptions)
 
 
 # One prepared row, or several where a row holds several items to ask (M2CQA: three statements on one image).

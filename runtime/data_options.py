@@ -5,6 +5,7 @@ that reaches them from `cultureval eval`, from `cultureval lighteval` and from s
 """
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
@@ -17,6 +18,9 @@ BadRows = Literal["error", "skip"]
 Form = Literal["auto", "curated", "original"]
 Location = Literal["country_region", "region", "none"]
 Shuffle = Literal["on", "off"]
+BoxFormat = Literal["qwen_vl", "qwen2_vl", "qwen2.5_vl", "qwen3_vl", "xyxy", "xywh"]
+DialogueHistory = Literal["full", "as_given"]
+DialogueLayout = Literal["lines", "one_line"]
 
 VARIABLES = {
     "root": "CULTUREVAL_DATA",
@@ -24,6 +28,10 @@ VARIABLES = {
     "form": "CULTUREVAL_FORM",
     "location": "CULTUREVAL_ARABCULTURE_LOCATION",
     "shuffle": "CULTUREVAL_SHUFFLE",
+    "box_format": "CULTUREVAL_BOX_FORMAT",
+    "box_pixels": "CULTUREVAL_BOX_PIXELS",
+    "dialogue_history": "CULTUREVAL_DIALOGUE_HISTORY",
+    "dialogue_layout": "CULTUREVAL_DIALOGUE_LAYOUT",
 }
 
 
@@ -38,6 +46,10 @@ class DataOptions:
             (curated when reachable).
         location: What ArabCulture's own prompt says of the place: country and region, region only, or nothing.
         shuffle: "on" shuffles the options of sources whose right option always stands first.
+        box_format: How the model's family writes boxes, and so how it is asked for them (CVLUE's visual grounding).
+        box_pixels: Least and most pixels to which the model's image processor brings an image (Qwen2.5-VL's boxes).
+        dialogue_history: "full" completes a dialogue's history from the gold rounds, "as_given" does not.
+        dialogue_layout: Whether the parts of a dialogue's prompt stand on lines of their own or in one.
     """
 
     root: Path | None = None
@@ -45,6 +57,10 @@ class DataOptions:
     form: Form = "auto"
     location: Location = "country_region"
     shuffle: Shuffle = "on"
+    box_format: BoxFormat = "qwen_vl"
+    box_pixels: str = "3136-12845056"
+    dialogue_history: DialogueHistory = "full"
+    dialogue_layout: DialogueLayout = "lines"
 
 
 def samples_root() -> Path:
@@ -61,10 +77,13 @@ def read_data_options(environment: Mapping[str, str] | None = None) -> DataOptio
     environment = os.environ if environment is None else environment
     values = {field: environment.get(name, "") for field, name in VARIABLES.items()}
     allowed = {"bad_rows": get_args(BadRows), "form": get_args(Form), "location": get_args(Location)}
-    allowed["shuffle"] = get_args(Shuffle)
+    allowed |= {"shuffle": get_args(Shuffle), "box_format": get_args(BoxFormat)}
+    allowed |= {"dialogue_history": get_args(DialogueHistory), "dialogue_layout": get_args(DialogueLayout)}
     for field, choices in allowed.items():
         if values[field] and values[field] not in choices:
             raise CulturevalError(f"{VARIABLES[field]}={values[field]!r} is not one of {', '.join(choices)}.")
+    if values["box_pixels"] and not re.fullmatch(r"[1-9]\d{0,8}-[1-9]\d{0,8}", values["box_pixels"]):
+        raise CulturevalError(f"{VARIABLES['box_pixels']}={values['box_pixels']!r} is not LEAST-MOST, as 3136-1003520.")
     given = {field: value for field, value in values.items() if value and field != "root"}
     return DataOptions(root=data_root(values["root"]), **given)
 

@@ -46,10 +46,15 @@ def evaluate(
     form: Annotated[
         Literal["auto", "curated", "original"] | None, typer.Option(help="Copy of the data: QIMMA's or the original.")
     ] = None,
+    box_format: Annotated[
+        str | None,
+        typer.Option(help="How the model writes boxes: qwen_vl, qwen2_vl, qwen2.5_vl, qwen3_vl, xyxy, xywh."),
+    ] = None,
     resume: Annotated[bool, typer.Option(help="Reuse the answers of an earlier, interrupted run.")] = True,
 ) -> None:
     """Evaluates a model and writes LightEval's results and details. Example: cultureval eval MODEL qimma"""
     _set_environment({VARIABLES["root"]: data, VARIABLES["bad_rows"]: bad_rows, VARIABLES["form"]: form})
+    _set_environment({VARIABLES["box_format"]: box_format})
     settings = {"device": device, "dtype": dtype, "batch_size": batch_size, "chat_template": chat_template}
     given = {name: value for name, value in settings.items() if value is not None}
     if given:
@@ -147,11 +152,12 @@ def summary(pipeline: "Pipeline", missing: list[str], output_dir: str) -> str:
         report: dict[str, Any] = task.config.rows_report
         if report["skipped_rows"]:
             lines.append(f"{name}: {len(report['skipped_rows'])} broken rows skipped (listed in the results file).")
+        lines += [f"{name}: {note}" for note in report["notes"]]
     if missing:
         groups = sorted({name.partition("|")[0].partition(":")[0] for name in missing})
         lines.append(f"Not whole, so not comparable: {', '.join(groups)} ({len(missing)} tasks without data).")
-    forms = sorted({task.config.rows_report["form"] for task in pipeline.tasks_dict.values()})
-    if "original" in forms:
+    reports = [task.config.rows_report for name, task in pipeline.tasks_dict.items() if name.startswith("qimma")]
+    if any(report["form"] == "original" for report in reports):
         lines.append("Prompts of original sources are ours, not QIMMA's wording.")
     lines += ["Signatures:", *(f"  {line}" for line in signatures(pipeline))]
     lines.append(f"Results and details: {Path(output_dir).resolve()}")

@@ -32,6 +32,7 @@ class Source:
         read: Makes a task's rows of its files, where a row is not one record of one file (joins, samplings).
         check: Refuses prepared rows for what only all of them together show (an id that stands twice), by raising
             CulturevalError.
+        notes: What the results should say of all prepared rows together, one sentence each.
         revision: Branch, tag or commit; None is the hub's default branch.
         licence: The source's licence, as its card or paper states it.
         how_to_get: What to do where it is not on the hub, or gated.
@@ -50,6 +51,7 @@ class Source:
     find: "Callable[[Path, Task], tuple[list[Path], list[Path]]] | None" = None
     read: "Callable[[Sequence[Path], Task], Iterable[PlacedRow]] | None" = None
     check: Callable[[Sequence[PreparedRow]], None] | None = None
+    notes: Callable[[Sequence[PreparedRow]], list[str]] | None = None
     on_hub: bool = True
     revision: str | None = None
     licence: str = "not declared"
@@ -186,9 +188,9 @@ class Benchmark:
 @cache
 def all_tasks() -> dict[str, Task]:
     """Every task by its name, suite by suite, in the order of the papers' tables."""
-    from cultureval.tasks import qimma
+    from cultureval.tasks import cvlue, qimma
 
-    suites = {"qimma": qimma.BENCHMARKS}
+    suites = {"qimma": qimma.BENCHMARKS, "cvlue": cvlue.BENCHMARKS}
     tasks = [task for suite, table in suites.items() for benchmark in table for task in benchmark.tasks(suite)]
     return {task.task: task for task in tasks}
 

@@ -29,6 +29,16 @@ from cultureval.tasks.catalogue import Source, Task
 
 logger = logging.getLogger(__name__)
 
+# What a template's name says of the options: how a model is asked for a box, and how a dialogue is laid out.
+BOX_WORDINGS = {
+    "qwen_vl": "",
+    "qwen2_vl": "_qwen2",
+    "qwen2.5_vl": "_json",
+    "qwen3_vl": "_json",
+    "xyxy": "_xyxy",
+    "xywh": "_xywh",
+}
+LAYOUTS = {"lines": "", "one_line": "_one_line"}
 TRAINING_NAMES = ("train", "dev", "valid")
 
 
@@ -94,6 +104,7 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
         "few_shot_rows": len(few_shot),
         "skipped_rows": skipped,
         "skipped_few_shot_rows": skipped_examples,
+        "notes": found.source.notes(rows) if found.source.notes else [],
     }
     _report(task, report, found)
     return PreparedSubset(folder, report)
@@ -153,7 +164,7 @@ def prompt_template(task: Task, options: DataOptions) -> str:
     """The template of a task's original rows, ArabCulture's by the option `location`."""
     if task.group == "qimma_arabculture":
         return f"ar/arabculture_{options.location}"
-    return task.template
+    return task.template.format(boxes=BOX_WORDINGS[options.box_format], layout=LAYOUTS[options.dialogue_layout])
 
 
 def _files_of_all_configs(folder: Path, splits: tuple[str, ...]) -> list[Path]:
@@ -188,9 +199,9 @@ def _prepared(
     skipped: list[dict[str, Any]],
 ) -> Iterator[PreparedRow]:
     source = found.source
-    preparation = Preparation(prompt_template(task, options), options.shuffle == "on", found.folder)
+    preparation = Preparation(prompt_template(task, options), options.shuffle == "on", found.folder, options)
     one_table = bool(source.few_shot_column) and set(found.files) == set(found.few_shot_files)
-    for placed in source.read(files, task) if source.read else _records(files):
+    for placed in source.read(files, task) if source.read and files else _records(files):
         if not _in_subset(placed.row, task, source) or (one_table and _is_example(placed.row, source) != few_shot):
             continue
         try:
@@ -282,6 +293,8 @@ def _front_matter(splits: list[str]) -> str:
 def _report(task: Task, report: dict[str, Any], found: FoundSource) -> None:
     if report["skipped_rows"]:
         logger.warning("%s: skipped %d broken rows.", _where(task, found), len(report["skipped_rows"]))
+    for note in report["notes"]:
+        logger.info("%s: %s", _where(task, found), note)
     total = report["rows"] + len(report["skipped_rows"])
     expected = report["expected_rows"]
     if expected not in (None, total) and not found.folder.is_relative_to(samples_root()):

@@ -3,15 +3,16 @@
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 from lighteval.metrics.utils.metric_utils import Metric
 from lighteval.tasks.lighteval_task import LightevalTaskConfig
 from lighteval.tasks.requests import Doc
 
-from cultureval.metrics import lighteval_metrics
+from cultureval.metrics import cvlue_metrics, lighteval_metrics
 from cultureval.metrics.semantic import bertscore_model, check_bertscore_model
-from cultureval.prompts import qimma
+from cultureval.prompts import cvlue, qimma
 from cultureval.runtime.data_options import read_data_options
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import Task, all_tasks
@@ -61,6 +62,13 @@ KINDS: dict[str, Kind] = {
     "multi_select": Kind(qimma.multi_select_prompt, lighteval_metrics.multi_select_metrics),
     "bertscore": Kind(qimma.answer_prompt, lighteval_metrics.bertscore_metrics, 512, ("\n",), BERTSCORE),
     "fannorflop": Kind(qimma.poem_prompt, lighteval_metrics.fannorflop_metrics, 4096, (), BERTSCORE),
+    # CVLUE states no lengths: ours, short answers up to a newline, room for a box in JSON.
+    "cvlue_vqa": Kind(cvlue.answer_prompt, cvlue_metrics.cvlue_vqa_metrics, 32, ("\n",)),
+    "vqa_v2": Kind(cvlue.answer_prompt, cvlue_metrics.vqa_v2_metrics, 32, ("\n",)),
+    "grounding": Kind(cvlue.box_prompt, cvlue_metrics.grounding_metrics, 128),
+    "dialogue": Kind(cvlue.dialogue_prompt, cvlue_metrics.dialogue_metrics),
+    "dense_dialogue": Kind(cvlue.dialogue_prompt, partial(cvlue_metrics.dialogue_metrics, dense=True)),
+    "galleries": Kind(cvlue.gallery_prompt, cvlue_metrics.gallery_metrics),
 }
 
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cultureval.metrics.vqa import cvlue_correct
+from cultureval.metrics.vqa import cvlue_correct, normalize_vqa_v2, soft_accuracy
 
 
 @given(st.text(max_size=8), st.sampled_from(["是", "有", "不是", "2", "左边", "T恤", ""]))
@@ -17,3 +17,22 @@ def test_no_answer_is_wrong_and_a_mode_must_exist():
     assert not cvlue_correct(None, "", "exact")
     with pytest.raises(ValueError, match="none of"):
         cvlue_correct("是", "是", "lenient")
+
+
+def test_soft_accuracy_leaves_each_answer_out():
+    """VQA v2: with m of ten the same, the mean over left-out answers of min(1, matches / 3)."""
+    for matches, expected in ((0, 0), (1, 0.3), (2, 0.6), (3, 0.9), (4, 1), (10, 1)):
+        answers = ["red"] * matches + [f"other {number}" for number in range(10 - matches)]
+        assert soft_accuracy("red", answers) == pytest.approx(expected)
+    assert soft_accuracy("Three.", ["3"] * 9 + ["4"]) == 1
+    assert soft_accuracy("Three.", ["3"] * 10) == 0, "answers that all agree are compared as they are"
+    with pytest.raises(ValueError, match="no answer"):
+        soft_accuracy("red", [])
+
+
+@pytest.mark.parametrize(
+    ("text", "normal"),
+    [("The Two dogs.", "2 dogs"), ("dont", "don't"), ("a-b", "a b"), ("1,000", "1000"), ("yes, it is", "yes it is")],
+)
+def test_normal_form_of_vqa_v2(text, normal):
+    assert normalize_vqa_v2(text) == normal

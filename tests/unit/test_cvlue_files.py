@@ -1,0 +1,168 @@
+"""CVLUE's released folder: joins by id, what is said of the release, hostile paths, dialogue histories."""
+
+import json
+import shutil
+
+import pytest
+
+from cultureval.metrics.grounding import BOX_FORMATS
+from cultureval.prompts.templates import load_template
+from cultureval.runtime.data_options import DataOptions, read_data_options, samples_root
+from cultureval.runtime.errors import CulturevalError
+from cultureval.tasks.catalogue import all_tasks, groups
+from cultureval.tasks.reading import prepare_subset, prompt_template
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """A data root with a copy of the samples, to be damaged."""
+    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
+    shutil.copytree(samples_root() / "cvlue", tmp_path / "cvlue")
+    shutil.copytree(samples_root() / "visdial", tmp_path / "visdial")
+    return tmp_path
+
+
+def prepared(name, root, **options):
+    subset = prepare_subset(all_tasks()[name], DataOptions(root=root, **options))
+    lines = (subset.folder / "test.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines], subset.report
+
+
+def edit(path, change):
+    content = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(change(content) or content, ensure_ascii=False), encoding="utf-8")
+
+
+def test_prompts_are_the_papers():
+    """Appendix A.2; the dialogue's parts on lines of their own, or in one as printed."""
+    words = {"zh/cvlue_vqa": "只用一个阿拉伯数字或一个词或一个短语回答以下问题: ${question}"}
+    words["en/cvlue_vqa"] = "Answer the question with only an Arabic figure or a word or a phrase: ${question}"
+    words["zh/cvlue_vg"], words["en/cvlue_vg"] = "框出图中${expression}的位置", "<ref>${expression}</ref><box>"
+    words["zh/cvlue_vd_one_line"] = (
+        "描述: ${caption} 对话历史: ${history} 根据图片描述和对话历史用一句话回答以下问题. 问题: ${question} 答案:"
+    )
+    words["en/cvlue_vd_one_line"] = (
+        "Context: ${caption} History: ${history} Answer the question with one sentence based on the context and "
+        "dialogue history. Question: ${question} Answer:"
+    )
+    for name, text in words.items():
+        assert load_template(name).template.template == text
+    for language in ("zh", "en"):
+        lines = load_template(f"{language}/cvlue_vd").template.template
+        assert lines.replace("\n", " ") == words[f"{language}/cvlue_vd_one_line"]
+
+
+def test_every_box_format_has_its_prompt():
+    for task in ("cvlue_vg", "cvlue_en_vg"):
+        for name in BOX_FORMATS:
+            options = read_data_options({"CULTUREVAL_BOX_FORMAT": name})
+            assert "${expression}" in load_template(prompt_template(all_tasks()[task], options)).template.template
+    with pytest.raises(CulturevalError, match="CULTUREVAL_BOX_FORMAT"):
+        read_data_options({"CULTUREVAL_BOX_FORMAT": "auto"})
+    with pytest.raises(CulturevalError, match="CULTUREVAL_BOX_PIXELS"):
+        read_data_options({"CULTUREVAL_BOX_PIXELS": "many"})
+
+
+def test_the_samples_hold_what_is_promised(root):
+    for name in groups("cvlue"):
+        rows, report = prepared(name, samples_root())
+        assert len({row["image"] for row in rows}) >= (2 if name.endswith("_vd") else 4), name
+        assert report["notes"] or name.startswith("cvlue_en")
+        assert len({row["id"] for row in rows}) == len(rows)
+    for name in ("cvlue_vd", "cvlue_en_vd"):
+        rows, _ = prepared(name, samples_root())
+        assert [len(row["choices"]) for row in rows] == [100] * 6
+        assert [row["round"] for row in rows] == [0, 1, 2] * 2
+        assert all(not row["history_missing"] for row in rows)
+
+
+def test_the_release_is_recognised_by_its_number_of_images(root, monkeypatch):
+    from cultureval.tasks import cvlue_files
+
+    monkeypatch.setitem(cvlue_files.SPLITS, "vqa", {"the paper": (1, 2, 3), "the 2025 release": (4, 6, 5)})
+    assert prepared("cvlue_vqa", root)[1]["notes"] == ["5 images, as in the test split of the 2025 release."]
+    edit(root / "cvlue/VQA/gold.json", lambda rows: [row for row in rows if "panda" not in row["image"]])
+    (root / "cvlue/VQA/test_VQA.json").unlink()
+    assert prepared("cvlue_vqa", root)[1]["notes"] == ["4 images, as in the training split of the 2025 release."]
+    assert "no known split" in prepared("cvlue_vg", root)[1]["notes"][0]
+
+
+@pytest.mark.parametrize(
+    ("task", "file", "change", "sentence"),
+    [
+        ("cvlue_vqa", "VQA/gold.json", lambda rows: rows[1:], "1 ids of .*test_VQA.json are not in gold.json"),
+        ("cvlue_vqa", "VQA/test_VQA.json", lambda rows: rows[1:], "1 ids of .*gold.json are not in test_VQA.json"),
+        ("cvlue_vqa", "VQA/gold.json", lambda rows: [rows[0], *rows], "stands twice"),
+        ("cvlue_vqa", "VQA/gold.json", lambda rows: [rows[0] | {"answer": ""}, *rows[1:]], "has no answer"),
+        ("cvlue_vg", "VG/gold.json", lambda rows: [rows[0] | {"width": 999}, *rows[1:]], "not the size of the image"),
+        ("cvlue_vg", "VG/gold.json", lambda rows: [rows[0] | {"bbox": [1, 2, 0, 4]}, *rows[1:]], "is not a box"),
+        ("cvlue_vg", "VG/gold.json", lambda rows: [rows[0] | {"image": "../../etc/x.png"}, *rows[1:]], "leads out"),
+        ("cvlue_vg", "VG/gold.json", lambda rows: [rows[0] | {"image": "/etc/passwd"}, *rows[1:]], "leads out"),
+        ("cvlue_vd", "VD/gold.json", lambda c: c["data"].append(c["data"][0]), "stands twice"),
+        ("cvlue_vd", "VD/gold.json", lambda c: c["data"][0].update(answer=-1), "lack the answer"),
+        ("cvlue_vd", "VD/test_VD.json", lambda c: c["dialogs"].__delitem__(0), "are not in test_VD.json"),
+        ("cvlue_vd", "VD/test_VD.json", lambda c: c["id2answer"].clear(), "id2answer has no entry"),
+        ("cvlue_itr", "IC/gold.json", lambda rows: [*rows, rows[0]], "stands twice"),
+        ("cvlue_itr", "IC/gold.json", lambda rows: {"data": rows}, "filled list"),
+    ],
+)
+def test_what_does_not_fit_is_refused(root, task, file, change, sentence):
+    edit(root / "cvlue" / file, change)
+    with pytest.raises(CulturevalError, match=sentence):
+        prepared(task, root)
+
+
+def test_the_order_of_the_files_does_not_matter(root):
+    before, _ = prepared("cvlue_vd", root)
+    edit(root / "cvlue/VD/test_VD.json", lambda content: content["dialogs"].reverse())
+    edit(root / "cvlue/VD/gold.json", lambda content: content["data"].insert(0, content["data"].pop(2)))
+    assert prepared("cvlue_vd", root)[0] == before
+
+
+def test_a_history_without_the_round_before_is_completed_or_left_and_said(root):
+    """As in the released example, whose history omits the round before the current one."""
+    whole, _ = prepared("cvlue_vd", root)
+
+    def omit(content):
+        for dialog in content["dialogs"]:
+            if len(dialog["dialog"]) > 1:
+                del dialog["dialog"][-2]
+
+    edit(root / "cvlue/VD/test_VD.json", omit)
+    rows, report = prepared("cvlue_vd", root)
+    assert [row["prompt"] for row in rows] == [row["prompt"] for row in whole]
+    assert not any("lack" in note for note in report["notes"])
+    rows, report = prepared("cvlue_vd", root, dialogue_history="as_given")
+    assert "4 of 6 rounds lack" in report["notes"][1]
+    assert whole[2]["prompt"].count("问题:") == 3 and rows[2]["prompt"].count("问题:") == 2
+    one_line, _ = prepared("cvlue_vd", root, dialogue_layout="one_line")
+    assert "\n" not in one_line[2]["prompt"] and one_line[2]["prompt"] == whole[2]["prompt"].replace("\n", " ")
+
+
+def test_rounds_alone_give_the_history_too(root):
+    """The older example: a bare list of all rounds, and the strings in a file of maps."""
+    whole, _ = prepared("cvlue_vd", root)
+    texts = json.loads((root / "cvlue/VD/test_VD.json").read_text(encoding="utf-8"))
+    texts.pop("dialogs")
+    (root / "cvlue/VD/test_VD.json").unlink()
+    (root / "cvlue/VD/id_maps.json").write_text(json.dumps(texts), encoding="utf-8")
+    edit(root / "cvlue/VD/gold.json", lambda content: content["data"])
+    assert [row["prompt"] for row in prepared("cvlue_vd", root)[0]] == [row["prompt"] for row in whole]
+
+
+def test_rounds_of_one_image_share_the_beginning_of_their_prompts(root):
+    rows, _ = prepared("cvlue_vd", root)
+    for before, after in zip(rows, rows[1:], strict=False):
+        if before["image"] == after["image"]:
+            history = before["prompt"].index("根据图片描述")
+            assert after["prompt"].startswith(before["prompt"][:history].rstrip())
+
+
+def test_visdial_has_relevance_for_one_round_of_an_image(root):
+    rows, _ = prepared("cvlue_en_vd", root)
+    assert [bool(row["relevance"]) for row in rows] == [False, True, False] * 2
+    assert all(choice.startswith(" ") for row in rows for choice in row["choices"])
+    assert "Question: what color is the teapot?\nAnswer: it is brown" in rows[1]["prompt"]
+    edit(root / "visdial/visdial_1.0_val.json", lambda c: c["data"]["dialogs"][0]["dialog"][0].update(answer=999))
+    with pytest.raises(CulturevalError, match="no entry 999"):
+        prepared("cvlue_en_vd", root)
