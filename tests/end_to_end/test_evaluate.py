@@ -19,9 +19,10 @@ def test_the_whole_suite_runs_offline_and_writes_lightevals_files(cultureval, ti
     )
     assert run.returncode == 0, run.stderr
     results, details = results_of(tmp_path / "out"), details_of(tmp_path / "out")
-    assert set(details) == {f"{name}|0" for name in all_tasks()}
+    qimma = {name: task for name, task in all_tasks().items() if task.suite == "qimma"}
+    assert set(details) == {f"{name}|0" for name in qimma}
     scores = results["results"]
-    for name, task in all_tasks().items():
+    for name, task in qimma.items():
         assert {*task.metrics, *(f"{metric}_stderr" for metric in task.metrics)} == set(scores[f"{name}|0"])
         means = {metric: np.mean([row["metric"][metric] for row in details[f"{name}|0"]]) for metric in task.metrics}
         assert means == pytest.approx({metric: scores[f"{name}|0"][metric] for metric in task.metrics})
@@ -134,6 +135,6 @@ def test_doctor_says_what_is_missing_and_what_it_costs(cultureval):
     run = cultureval("doctor", CULTUREVAL_DATA="samples")
     assert run.returncode == 0, run.stdout + run.stderr
     assert "ok       lighteval 0.13.0" in run.stdout
-    assert "holds 107 of 107 tasks" in run.stdout
+    assert f"holds {len(all_tasks())} of {len(all_tasks())} tasks" in run.stdout
     assert "missing  hub" in run.stdout
     assert "cultureval mirror" in run.stdout

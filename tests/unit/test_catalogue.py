@@ -73,7 +73,7 @@ def test_selection_of_suites_groups_tasks_and_files(tmp_path):
 
 
 def test_a_long_list_of_names_is_no_file():
-    assert len(select_tasks([",".join(all_tasks())])[0]) == 107
+    assert len(select_tasks([",".join(all_tasks())])[0]) == len(all_tasks()) > 107
 
 
 def test_task_list_file_of_the_suite_runs_all_of_it():

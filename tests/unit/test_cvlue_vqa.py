@@ -32,7 +32,7 @@ def test_soft_accuracy_leaves_each_answer_out():
 
 @pytest.mark.parametrize(
     ("text", "normal"),
-    [("The Two dogs.", "2 dogs"), ("dont", "don't"), ("a-b", "a b"), ("1,000", "1000"), ("yes, it is", "yes it is")],
+    [("The Two dogs.", "2 dogs"), ("dont", "don't"), ("x-y", "x y"), ("1,000", "1000"), ("yes, it is", "yes it is")],
 )
 def test_normal_form_of_vqa_v2(text, normal):
     assert normalize_vqa_v2(text) == normal

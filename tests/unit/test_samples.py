@@ -1,4 +1,4 @@
-"""The shipped samples: each source's schema, every subset present, every row sound.
+"""QIMMA's shipped samples: each source's schema, every subset present, every row sound.
 
 The rows are read with the standard library alone, so that these tests do not trust the code they supply with data.
 """
@@ -19,6 +19,8 @@ from cultureval.runtime.data_options import samples_root
 SAMPLES = samples_root()
 TABLE_5 = Path(__file__).parents[1] / "reference" / "qimma_table_5.csv"
 MEDARABIQ = "nyuad-cai/MedArabiQ/datasets"
+# Their samples have tests of their own.
+OTHER_SUITES = ("cvlue/", "lmms-lab/", "visdial/", "coco_karpathy/")
 LABELS = ("أ", "ب", "ج", "د", "هـ", "و", "ز", "ح")
 
 MCQ_COLUMNS = {"prompt", "question", "choices", "index"}
@@ -65,7 +67,8 @@ MEDARABIQ_FILES = {
 
 def data_files():
     files = (path for path in SAMPLES.rglob("*") if path.suffix in (".jsonl", ".json", ".csv"))
-    return sorted(path.relative_to(SAMPLES).as_posix() for path in files)
+    names = sorted(path.relative_to(SAMPLES).as_posix() for path in files)
+    return [name for name in names if not name.startswith(OTHER_SUITES)]
 
 
 def read(name):
@@ -86,7 +89,8 @@ def declared():
     found = []
     for readme in sorted(SAMPLES.glob("*/*/README.md")):
         text = readme.read_text(encoding="utf-8")
-        if text.startswith("---\n"):
+        of_qimma = not readme.relative_to(SAMPLES).as_posix().startswith(OTHER_SUITES)
+        if of_qimma and text.startswith("---\n"):
             for config in yaml.safe_load(text.split("---\n")[1])["configs"]:
                 splits = {item["split"]: item["path"] for item in config["data_files"]}
                 found.append((readme.parent.relative_to(SAMPLES).as_posix(), config["config_name"], splits))

@@ -1,0 +1,90 @@
+"""CVLUE through `cultureval eval`: the shipped samples and a tiny vision model, without network."""
+
+import json
+
+import numpy as np
+import pytest
+from result_files import details_of, results_of
+
+from cultureval.metrics.ranking import gold_ranks
+from cultureval.scripts.tiny_model import build_tiny_vision_lm
+from cultureval.tasks.catalogue import all_tasks
+
+
+@pytest.fixture(scope="session")
+def tiny_llava(tmp_path_factory):
+    return build_tiny_vision_lm(tmp_path_factory.mktemp("models") / "tiny-llava", max_position_embeddings=2048)
+
+
+def test_the_whole_suite_runs_offline(cultureval, tiny_llava, tmp_path):
+    command = ("eval", tiny_llava, "cvlue", "--data", "samples", "--output-dir", "out", "--device", "cpu")
+    run = cultureval(*command, "--box-format", "xyxy")
+    assert run.returncode == 0, run.stderr
+    results, details = results_of(tmp_path / "out"), details_of(tmp_path / "out")
+    tasks = {name: task for name, task in all_tasks().items() if task.suite == "cvlue"}
+    assert set(details) == {f"{name}|0" for name in tasks} and len(tasks) == 8
+    for name, task in tasks.items():
+        scores = results["results"][f"{name}|0"]
+        assert set(task.metrics) <= set(scores)
+        assert all(0 <= scores[metric] <= (35 if "gallery" in metric else 100) for metric in task.metrics)
+    assert "cvlue_vqa|0: 5 images, as in no known split" in run.stdout
+    assert "QIMMA" not in run.stdout
+    docs = [row["doc"] for row in details["cvlue_vg|0"]]
+    assert all("只用像素坐标[x1, y1, x2, y2]回答" in doc["query"] for doc in docs)
+    check_dialogues(details["cvlue_vd|0"], results["results"]["cvlue_vd|0"])
+    check_galleries(details["cvlue_itr|0"], results["results"]["cvlue_itr|0"])
+
+
+def check_dialogues(rows, scores):
+    """The four ways of scoring candidates, computed again from what the details hold."""
+    assert len(rows) == 6
+    gold = [row["doc"]["gold_index"] for row in rows]
+    sums = np.array([row["model_response"]["logprobs"] for row in rows])
+    ends = np.array(row_ends(rows))
+    counts = np.array([[len(choice) for choice in row["model_response"]["output_tokens"]] for row in rows])
+    assert counts.shape == (6, 100) and counts.min() > 0
+    ways = {"": sums / counts, "_sum": sums, "_mean_end": (sums + ends) / (counts + 1), "_sum_end": sums + ends}
+    for suffix, values in ways.items():
+        ranks = gold_ranks(values, gold)
+        assert scores[f"mean_rank{suffix}"] == pytest.approx(ranks.mean())
+        assert scores[f"MRR{suffix}"] == pytest.approx((1 / ranks).mean())
+        assert scores[f"R@10{suffix}"] == pytest.approx((ranks <= 10).mean())
+
+
+def row_ends(rows):
+    return [[end[0] for end in row["model_response"]["logits"]] for row in rows]
+
+
+def check_galleries(rows, scores):
+    """Recall in both directions from the table [images, captions], by a stable sort."""
+    responses = [row["model_response"] for row in rows]
+    means = [
+        [total / len(tokens) for total, tokens in zip(r["logprobs"], r["output_tokens"], strict=True)]
+        for r in responses
+    ]
+    table, own = np.array(means), [set(row["doc"]["gold_index"]) for row in rows]
+    assert table.shape == (7, 35)
+    found = [[place in own[i] for place in np.argsort(-line, kind="stable")] for i, line in enumerate(table)]
+    assert scores["TR@5"] == pytest.approx(np.mean([any(line[:5]) for line in found]))
+    order = np.argsort(-table, axis=0, kind="stable")
+    hits = [any(caption in own[image] for image in order[:1, caption]) for caption in range(35)]
+    assert scores["IR@1"] == pytest.approx(np.mean(hits))
+
+
+def test_a_text_model_is_refused_in_one_sentence(cultureval, tiny_lm):
+    run = cultureval("eval", tiny_lm, "cvlue_vqa", "--data", "samples", "--device", "cpu")
+    assert run.returncode == 2
+    assert "takes text only, and cvlue_vqa" in run.stderr
+
+
+def test_data_on_request_say_how_to_get_them(cultureval, tiny_llava, tmp_path):
+    (tmp_path / "root").mkdir()
+    run = cultureval("eval", tiny_llava, "cvlue_vd", "--data", "root")
+    assert run.returncode == 2
+    assert "on request" in run.stderr and "below DIR/cvlue" in run.stderr
+    (tmp_path / "root/cvlue/VQA").mkdir(parents=True)
+    row = {"image": "images/x.png", "question_id": 1, "question": "?", "answer": "1"}
+    (tmp_path / "root/cvlue/VQA/gold.json").write_text(json.dumps([row]), encoding="utf-8")
+    run = cultureval("eval", tiny_llava, "cvlue_vqa", "--data", "root")
+    assert run.returncode == 2
+    assert "cvlue, subset 'CVLUE VQA' (cvlue_vqa), row 0 of gold.json: column 'image_file' names no file" in run.stderr
