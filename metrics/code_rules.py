@@ -1,0 +1,125 @@
+"""When an output counts as right: EvalPlus 0.3.1's rules, applied by trusted code to plain data.
+
+The oracles and the lists of tasks with a special rule are EvalPlus's own (`evalplus.eval`). Two differences, both in
+favour of the problem as it is written: the oracles see the inputs as they were before the call, whatever the solution
+did to its arguments; and HumanEval/32 can pass (EvalPlus 0.3.1 leaves out its bookkeeping in that branch, so that
+every solution of this problem fails).
+"""
+
+from typing import Any, Literal
+
+from cultureval.runtime import plain_data
+
+Dataset = Literal["humaneval", "mbpp"]
+
+_FLOAT_ATOL = 1e-6
+_RTOL = 1e-7
+_NANS = (b"\0\0\0\0\0\0\xf8\x7f", b"\0\0\0\0\0\0\xf8\xff")
+_MBPP_ORACLES = ("are_equivalent", "sum_div", "surface_Area", "digit_distance_nums")
+
+
+def compares_sets(dataset: Dataset, entry_point: str) -> bool:
+    """Tell whether outputs of this problem are compared as sets, so that any iterable will do."""
+    from evalplus.eval import MBPP_OUTPUT_SET_EQ_TASKS
+
+    return dataset == "mbpp" and entry_point in MBPP_OUTPUT_SET_EQ_TASKS
+
+
+def asks_for_any_value(dataset: Dataset, entry_point: str) -> bool:
+    """Tell whether this problem only asks whether there is a result (a match object, say, or None)."""
+    from evalplus.eval import MBPP_OUTPUT_NOT_NONE_TASKS
+
+    return dataset == "mbpp" and entry_point in MBPP_OUTPUT_NOT_NONE_TASKS
+
+
+class OutputRule:
+    """The rule for the outputs of one suite of inputs, which must be checked in order.
+
+    EvalPlus keeps a tolerance that it once raised for a float for the suite's later outputs; so does this.
+
+    Args:
+        dataset: Which collection the problem is of: their special rules differ.
+        entry_point: Name of the function that solves the problem.
+        atol: The problem's absolute tolerance.
+    """
+
+    def __init__(self, dataset: Dataset, entry_point: str, atol: float) -> None:
+        self.dataset = dataset
+        self.entry_point = entry_point
+        self.atol = atol
+        self._set_rule = compares_sets(dataset, entry_point)
+        self._any_value = asks_for_any_value(dataset, entry_point)
+        self._zero_rule = dataset == "humaneval" and entry_point == "find_zero"
+        oracle = dataset == "mbpp" and entry_point in _MBPP_ORACLES
+        self._special = oracle or self._set_rule or self._any_value or self._zero_rule
+
+    def agrees(self, arguments: list[Any], output: bytes, expected: bytes) -> bool:
+        """Tell whether an output is right.
+
+        Args:
+            arguments: The call's arguments, as they were before it.
+            output: What the solution returned, encoded; nothing about it is trusted.
+            expected: What the canonical solution returned, encoded.
+        """
+        if (
+            not self._special
+            and output == expected
+            and expected[:1] == b"P"
+            and not any(nan in expected for nan in _NANS)
+        ):
+            if self.atol == 0 and _all_floats(expected):
+                self.atol = _FLOAT_ATOL
+            return True
+        try:
+            return self._values_agree(arguments, plain_data.decode(output), plain_data.decode(expected))
+        except Exception:  # as in EvalPlus: what cannot be compared is wrong
+            return False
+
+    def _values_agree(self, arguments: list[Any], output: Any, expected: Any) -> bool:
+        import numpy
+        from evalplus.eval import _poly, is_floats
+
+        if self._zero_rule:
+            return bool(abs(_poly(*arguments, output)) <= self.atol)
+        exact = bool(self._exact(arguments, output, expected))
+        if self.atol == 0 and is_floats(expected):
+            self.atol = _FLOAT_ATOL
+        if exact or self.atol == 0:
+            return exact
+        if type(output) is not type(expected):
+            return False
+        if isinstance(expected, list | tuple) and len(output) != len(expected):
+            return False
+        with numpy.errstate(all="ignore"):
+            return bool(numpy.allclose(output, expected, rtol=_RTOL, atol=self.atol))
+
+    def _exact(self, arguments: list[Any], output: Any, expected: Any) -> Any:
+        from evalplus.eval import _digit_distance_nums, _surface_Area
+
+        if self._set_rule:
+            return set(plain_data.hashable(list(output))) == set(expected)
+        if self._any_value:
+            return output == expected if isinstance(output, bool) else expected == (output is not None)
+        equal = output == expected
+        if self.dataset != "mbpp" or bool(equal):
+            return equal
+        if self.entry_point == "are_equivalent":
+            return True
+        if self.entry_point == "sum_div":
+            return output == 0
+        if self.entry_point == "surface_Area":
+            return abs(output - _surface_Area(*arguments)) <= self.atol
+        if self.entry_point == "digit_distance_nums":
+            return output == _digit_distance_nums(*arguments)
+        return equal
+
+
+def _all_floats(encoded: bytes) -> bool:
+    """EvalPlus's `is_floats` on an encoded plain value: a float, or a filled list or tuple of nothing else."""
+    if encoded[1:2] == b"g":
+        return True
+    size = (len(encoded) - 6) // 9
+    if encoded[1:2] not in (b"[", b"(") or size < 1 or len(encoded) != 6 + 9 * size:
+        return False
+    # A float takes its code and eight bytes: if the first is one, the second starts nine bytes on, and so forth.
+    return int.from_bytes(encoded[2:6], "little") == size and encoded[6::9].count(b"g") == size

@@ -1,0 +1,407 @@
+"""Plain data in bytes: how return values leave the sandbox.
+
+A value of exact builtin types is written as `P` and the plain-data part of marshal's version 2, which C code writes
+fast and which gives equal bytes for equal data. Any other value is written as `T` and a tree in the same format, in
+which every scalar stands for itself and every tuple is `(tag, content)`. The trusted side reads both with `decode`, a
+strict reader of its own: it builds plain data only, never runs code, and bounds size and depth. Neither pickle nor
+`marshal.loads` ever sees bytes from a sandbox.
+"""
+
+import collections
+import decimal
+import fractions
+import itertools
+import marshal
+import re
+import struct
+from collections.abc import Callable, Iterable
+from typing import Any
+
+MAX_DEPTH = 200
+MAX_ITEMS = 5_000_000
+MAX_LAZY_ITEMS = 1_000_000
+SAME_HASH_LIMIT = 1000
+
+_SCALARS = frozenset({int, float, complex, str, bytes, bool, type(None)})
+_CONTAINERS = frozenset({list, tuple, set, frozenset, dict})
+_NAMED = {
+    list: "list",
+    tuple: "tuple",
+    set: "set",
+    frozenset: "frozenset",
+    collections.deque: "deque",
+    dict: "dict",
+    collections.Counter: "Counter",
+    collections.OrderedDict: "OrderedDict",
+    collections.defaultdict: "defaultdict",
+}
+_LAZY = (map, filter, zip, enumerate, reversed, type(iter([])), type({}.values()), type({}.items()))
+_NUMPY_KINDS = "biufcSU"
+
+
+class BadEncoding(ValueError):
+    """Bytes that `encode` never writes, or data beyond the limits."""
+
+
+class Opaque:
+    """Stands for an object that has no plain-data form; it equals nothing."""
+
+    def __init__(self, type_name: str) -> None:
+        self.type_name = type_name
+
+
+class Lazy:
+    """Stands for a generator or another iterator: it equals nothing, but can be iterated."""
+
+    def __init__(self, items: list[Any]) -> None:
+        self.items = items
+
+    def __iter__(self) -> Any:
+        return iter(self.items)
+
+
+class IntSubclass(int):
+    """An int of a subclass, by its plain value."""
+
+
+class FloatSubclass(float):
+    """A float of a subclass, by its plain value."""
+
+
+class StrSubclass(str):
+    """A str of a subclass, by its plain value."""
+
+
+class ListSubclass(list):
+    """A list of a subclass, by its plain items."""
+
+
+class TupleSubclass(tuple):
+    """A tuple of a subclass (a named tuple, say), by its plain items."""
+
+
+class DictSubclass(dict):
+    """A dict of a subclass, by its plain items."""
+
+
+_SUBCLASSES = {
+    "int": (int, IntSubclass),
+    "float": (float, FloatSubclass),
+    "str": (str, StrSubclass),
+    "list": (list, ListSubclass),
+    "tuple": (tuple, TupleSubclass),
+    "dict": (dict, DictSubclass),
+}
+
+
+def encode(value: Any, consume_iterators: bool = False) -> bytes:
+    """Write a value as bytes; runs inside the sandbox, so nothing may trust that it was not tampered with.
+
+    Args:
+        value: Anything; an object without a plain-data form is written as opaque, with its type's name.
+        consume_iterators: Whether generators and other iterators are read (up to MAX_LAZY_ITEMS items).
+
+    Returns:
+        One byte for the form, then the data.
+    """
+    if _is_plain(value):
+        try:
+            return b"P" + marshal.dumps(value, 2)
+        except ValueError:  # nested too deeply, or it contains itself
+            return b"T" + marshal.dumps(("opaque", type(value).__name__[:80]), 2)
+    try:
+        return b"T" + marshal.dumps(_tree(value, consume_iterators, 0), 2)
+    except ValueError:
+        return b"T" + marshal.dumps(("opaque", type(value).__name__[:80]), 2)
+
+
+def _is_plain(value: Any) -> bool:
+    """Tell whether a value and all that it contains are of exact builtin types, level by level at C speed."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        kinds = set(map(type, level))
+        if kinds <= _SCALARS:
+            return True
+        if not kinds <= _SCALARS | _CONTAINERS:
+            return False
+        inner = [item for item in level if type(item) in _CONTAINERS] if kinds & _SCALARS else level
+        mappings = [item for item in inner if type(item) is dict] if dict in kinds else []
+        level = list(itertools.chain(itertools.chain.from_iterable(inner), *(item.values() for item in mappings)))
+    return False
+
+
+def _tree(value: Any, consume: bool, depth: int) -> Any:
+    kind = type(value)
+    if kind in _SCALARS:
+        return value
+    if depth > MAX_DEPTH:
+        raise ValueError("nested too deeply")
+    if kind in _NAMED:
+        return (_NAMED[kind], _tree_items(value, kind, consume, depth))
+    if kind is range:
+        return ("range", [value.start, value.stop, value.step])
+    if kind is fractions.Fraction:
+        return ("Fraction", [value.numerator, value.denominator])
+    if kind is decimal.Decimal:
+        return ("Decimal", str(value))
+    if kind is bytearray:
+        return ("bytearray", bytes(value))
+    if kind is type({}.keys()):
+        return ("keys", [_tree(item, consume, depth + 1) for item in value])
+    if hasattr(kind, "__next__") or kind in _LAZY:
+        items = itertools.islice(value, MAX_LAZY_ITEMS) if consume else ()
+        return ("lazy", [_tree(item, consume, depth + 1) for item in items])
+    return _numpy_tree(value) or _subclass_tree(value, consume, depth) or ("opaque", kind.__name__[:80])
+
+
+def _tree_items(value: Any, kind: type, consume: bool, depth: int) -> list[Any]:
+    if issubclass(kind, dict):
+        return [_tree(part, consume, depth + 1) for pair in dict.items(value) for part in pair]
+    return [_tree(item, consume, depth + 1) for item in kind.__iter__(value)]
+
+
+def _numpy_tree(value: Any) -> tuple[str, Any] | None:
+    kind = type(value)
+    if kind.__module__ != "numpy" or getattr(getattr(value, "dtype", None), "kind", "O") not in _NUMPY_KINDS:
+        return None
+    name = "array" if kind.__name__ == "ndarray" else "scalar"
+    return (name, [value.dtype.str, list(value.shape), value.tobytes()])
+
+
+def _subclass_tree(value: Any, consume: bool, depth: int) -> tuple[str, Any] | None:
+    """Read a subclass instance by its base class's own methods: what it says of itself does not count."""
+    for name, (base, _) in _SUBCLASSES.items():
+        if not issubclass(type(value), base):
+            continue
+        if base is int:
+            return ("int", int.__add__(value, 0))
+        if base is float:
+            return ("float", float.__add__(value, 0.0))
+        if base is str:
+            return ("str", str.__str__(value))
+        return ("sub" + name, _tree_items(value, base, consume, depth))
+    return None
+
+
+def decode(data: bytes) -> Any:
+    """Read what `encode` wrote.
+
+    Args:
+        data: Bytes from a sandbox: nothing about them is trusted.
+
+    Returns:
+        Plain data, numpy scalars and arrays, or stand-ins of this module for what is not plain.
+
+    Raises:
+        BadEncoding: If the bytes are malformed, too deep, too many, or made to be slow to hash.
+    """
+    reader = _Reader(data)
+    form = reader.take(1)
+    if form not in (b"P", b"T"):
+        raise BadEncoding(f"unknown form {form!r}")
+    value = reader.value(0)
+    if reader.position != len(data):
+        raise BadEncoding("bytes follow the value")
+    return value if form == b"P" else _Builder().build(value)
+
+
+class _Reader:
+    """A strict reader of the plain-data part of marshal's version 2."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.position = 0
+        self.items = 0
+
+    def take(self, size: int) -> bytes:
+        end = self.position + size
+        if size < 0 or end > len(self.data):
+            raise BadEncoding("cut off")
+        part = self.data[self.position : end]
+        self.position = end
+        return part
+
+    def number(self, layout: str) -> Any:
+        return struct.unpack(layout, self.take(struct.calcsize(layout)))[0]
+
+    def value(self, depth: int) -> Any:
+        self.items += 1
+        if depth > MAX_DEPTH or self.items > MAX_ITEMS:
+            raise BadEncoding("nested too deeply" if depth > MAX_DEPTH else "too many items")
+        code = self.take(1)
+        if code in _CONSTANTS:
+            return _CONSTANTS[code]
+        if code in _NUMBERS:
+            return self.number(_NUMBERS[code])
+        if code in b"([<>":
+            return self.sequence(code, depth)
+        if code not in _READERS:
+            raise BadEncoding(f"unknown code {code!r}")
+        return _READERS[code](self, depth)
+
+    def sequence(self, code: bytes, depth: int) -> Any:
+        size = self.number("<i")
+        if size < 0 or size > len(self.data) - self.position:
+            raise BadEncoding("cut off")
+        items = [self.value(depth + 1) for _ in range(size)]
+        return items if code == b"[" else _SEQUENCES[code](items)
+
+    def long(self, _depth: int) -> int:
+        size = self.number("<i")
+        digits = self.take(2 * abs(size))
+        if any(high & 0x80 for high in digits[1::2]):
+            raise BadEncoding("a digit of an integer is out of range")
+        bits = "".join(f"{digit:015b}" for digit in reversed(struct.unpack(f"<{abs(size)}H", digits)))
+        return int(bits or "0", 2) * (-1 if size < 0 else 1)
+
+    def text(self, _depth: int) -> str:
+        try:
+            return self.take(self.number("<i")).decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError as error:
+            raise BadEncoding("text is not UTF-8") from error
+
+    def raw(self, _depth: int) -> bytes:
+        return self.take(self.number("<i"))
+
+    def complex(self, _depth: int) -> complex:
+        return complex(self.number("<d"), self.number("<d"))
+
+    def mapping(self, depth: int) -> dict[Any, Any]:
+        pairs = []
+        while self.data[self.position : self.position + 1] != b"0":
+            pairs.append((self.value(depth + 1), self.value(depth + 1)))
+        self.position += 1
+        return keyed(pairs)
+
+
+def hashable(items: list[Any]) -> list[Any]:
+    """Check that items can be hashed, and fast: many distinct ones with one hash make sets and dicts quadratic.
+
+    Raises:
+        BadEncoding: If an item cannot be hashed, or too many distinct ones share one hash.
+    """
+    try:
+        hashes = list(map(hash, items))
+    except TypeError as error:
+        raise BadEncoding(str(error)) from error
+    for value, count in collections.Counter(hashes).items():
+        if count > SAME_HASH_LIMIT:
+            alike = [item for item, own in zip(items, hashes, strict=True) if own == value]
+            if any(item is not alike[0] and item != alike[0] for item in alike):
+                raise BadEncoding("too many different items share one hash")
+    return items
+
+
+def keyed(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
+    """Make a dict of pairs whose keys are checked by `hashable`."""
+    hashable([key for key, _ in pairs])
+    return dict(pairs)
+
+
+_CONSTANTS = {b"N": None, b"T": True, b"F": False}
+_NUMBERS = {b"i": "<i", b"g": "<d"}
+_SEQUENCES: dict[bytes, Callable[[list[Any]], Any]] = {
+    b"(": tuple,
+    b"<": lambda items: set(hashable(items)),
+    b">": lambda items: frozenset(hashable(items)),
+}
+_READERS: dict[bytes, Callable[[_Reader, int], Any]] = {
+    b"l": _Reader.long,
+    b"u": _Reader.text,
+    b"s": _Reader.raw,
+    b"y": _Reader.complex,
+    b"{": _Reader.mapping,
+}
+
+
+class _Builder:
+    """Turns the tree of form `T` into values."""
+
+    def build(self, node: Any) -> Any:
+        if type(node) in _SCALARS:
+            return node
+        if type(node) is not tuple or len(node) != 2 or type(node[0]) is not str:
+            raise BadEncoding("not a node")
+        tag, content = node
+        maker = _MAKERS.get(tag)
+        if maker is None:
+            raise BadEncoding(f"unknown tag {tag[:80]!r}")
+        try:
+            return maker(self, content)
+        except (TypeError, ValueError, ArithmeticError) as error:
+            raise BadEncoding(f"bad {tag}: {error}"[:200]) from error
+
+    def items(self, content: Any) -> list[Any]:
+        if type(content) is not list:
+            raise BadEncoding("not a list of nodes")
+        return [self.build(node) for node in content]
+
+    def pairs(self, content: Any) -> dict[Any, Any]:
+        items = self.items(content)
+        return keyed(list(zip(items[::2], items[1::2], strict=True)))
+
+
+def _exact(kind: type, content: Any) -> Any:
+    if type(content) is not kind:
+        raise BadEncoding(f"not of type {kind.__name__}")
+    return content
+
+
+def _short_text(content: Any) -> str:
+    if len(_exact(str, content)) > 10_000:
+        raise BadEncoding("a number of too many digits")
+    return content
+
+
+def _range(content: Any) -> range:
+    numbers = range(*(_exact(int, part) for part in content))
+    if numbers[MAX_LAZY_ITEMS:]:
+        raise BadEncoding("too many items")
+    return numbers
+
+
+def _numpy(content: Any, scalar: bool) -> Any:
+    import numpy
+
+    name, shape, data = content
+    if not re.fullmatch(r"[<>|=][biufcSU]\d{1,5}", _exact(str, name)) or not all(type(size) is int for size in shape):
+        raise BadEncoding("not an array of plain numbers or text")
+    dtype = numpy.dtype(name)
+    array = numpy.frombuffer(_exact(bytes, data), dtype=dtype).reshape(shape).copy()
+    return array[()] if scalar else array
+
+
+def _from_items(make: Callable[[Iterable[Any]], Any]) -> Callable[[_Builder, Any], Any]:
+    return lambda builder, content: make(builder.items(content))
+
+
+def _from_pairs(make: Callable[[dict[Any, Any]], Any]) -> Callable[[_Builder, Any], Any]:
+    return lambda builder, content: make(builder.pairs(content))
+
+
+_MAKERS: dict[str, Callable[[_Builder, Any], Any]] = {
+    "list": _from_items(list),
+    "tuple": _from_items(tuple),
+    "set": _from_items(lambda items: set(hashable(items))),
+    "frozenset": _from_items(lambda items: frozenset(hashable(items))),
+    "deque": _from_items(collections.deque),
+    "dict": _from_pairs(dict),
+    "Counter": _from_pairs(collections.Counter),
+    "OrderedDict": _from_pairs(collections.OrderedDict),
+    "defaultdict": _from_pairs(lambda pairs: collections.defaultdict(None, pairs)),
+    "range": lambda builder, content: _range(content),
+    "Fraction": lambda builder, content: fractions.Fraction(*(_exact(int, part) for part in content)),
+    "Decimal": lambda builder, content: decimal.Decimal(_short_text(content)),
+    "bytearray": lambda builder, content: bytearray(_exact(bytes, content)),
+    "keys": _from_items(lambda items: dict.fromkeys(hashable(items)).keys()),
+    "lazy": _from_items(Lazy),
+    "scalar": lambda builder, content: _numpy(content, scalar=True),
+    "array": lambda builder, content: _numpy(content, scalar=False),
+    "int": lambda builder, content: IntSubclass(_exact(int, content)),
+    "float": lambda builder, content: FloatSubclass(_exact(float, content)),
+    "str": lambda builder, content: StrSubclass(_exact(str, content)),
+    "sublist": _from_items(ListSubclass),
+    "subtuple": _from_items(TupleSubclass),
+    "subdict": _from_pairs(DictSubclass),
+    "opaque": lambda builder, content: Opaque(_exact(str, content)[:80]),
+}

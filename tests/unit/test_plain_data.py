@@ -1,0 +1,156 @@
+"""Plain data survives the way out of the sandbox; everything else is refused or stands for itself, and costs little."""
+
+import collections
+import decimal
+import enum
+import fractions
+import marshal
+import math
+import time
+
+import numpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from cultureval.runtime.plain_data import BadEncoding, Lazy, Opaque, decode, encode
+
+scalars = (
+    some.none()
+    | some.booleans()
+    | some.integers()
+    | some.floats(allow_nan=False)
+    | some.complex_numbers(allow_nan=False)
+    | some.text(some.characters())
+    | some.binary()
+)
+keys = some.integers() | some.text() | some.tuples(some.integers(), some.text())
+plain = some.recursive(
+    scalars,
+    lambda inner: (
+        some.lists(inner)
+        | some.lists(inner).map(tuple)
+        | some.dictionaries(keys, inner)
+        | some.sets(keys)
+        | some.frozensets(keys)
+    ),
+    max_leaves=20,
+)
+
+
+def same(left, right):
+    """Equal, and of the same types all the way down."""
+    if type(left) is not type(right) or left != right:
+        return False
+    if isinstance(left, dict):
+        return all(same(*pair) for pair in zip(left.items(), right.items(), strict=True))
+    return not isinstance(left, list | tuple) or all(same(*pair) for pair in zip(left, right, strict=True))
+
+
+@given(plain)
+def test_plain_data_returns_as_it_was(value):
+    assert same(decode(encode(value)), value)
+
+
+@given(some.binary(max_size=200) | plain.map(encode), some.lists(some.tuples(some.integers(0, 500), some.binary())))
+def test_bytes_of_any_kind_give_data_or_a_refusal(data, changes):
+    for position, part in changes:
+        data = data[:position] + part + data[position + len(part) :]
+    for form in (b"", b"P", b"T"):
+        try:
+            decode(form + data)
+        except BadEncoding:
+            pass
+
+
+class Colour(enum.IntEnum):
+    RED = 3
+
+
+class LyingInt(int):
+    __eq__ = __ge__ = __le__ = lambda self, other: True
+    __hash__ = int.__hash__
+    __add__ = __int__ = __index__ = lambda self, *other: 42
+
+
+class LyingText(str):
+    __eq__ = lambda self, other: True  # noqa: E731
+    __hash__ = str.__hash__
+    __str__ = __repr__ = lambda self: "right"
+
+
+class LyingList(list):
+    __eq__ = lambda self, other: True  # noqa: E731
+    __iter__ = lambda self: iter([42])  # noqa: E731
+
+
+class LyingFloat(float):
+    __eq__ = __le__ = lambda self, other: True
+    __sub__ = __rsub__ = __add__ = __float__ = lambda self, *other: 0.0
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (LyingInt(7), 7),
+        (LyingFloat(7.5), 7.5),
+        (LyingText("wrong"), "wrong"),
+        (LyingList([1, 2]), [1, 2]),
+        (Colour.RED, 3),
+        (collections.namedtuple("Pair", "a b")(1, [2]), (1, [2])),
+        ([numpy.int64(3), numpy.float32(0.5), numpy.bool_(True), numpy.str_("ع")], [3, 0.5, True, "ع"]),
+        (collections.Counter("aab"), collections.Counter(a=2, b=1)),
+        (collections.OrderedDict(a=1, b=[2]), {"a": 1, "b": [2]}),
+        (collections.defaultdict(int, {1: 2}), {1: 2}),
+        (collections.deque([1, (2,)]), collections.deque([1, (2,)])),
+        ([range(5), fractions.Fraction(1, 3)], [range(5), fractions.Fraction(1, 3)]),
+        (decimal.Decimal("0.1"), decimal.Decimal("0.1")),
+        ({"a": 1}.keys(), {"a"}),
+    ],
+)
+def test_other_values_leave_as_what_they_hold(value, expected):
+    result = decode(encode(value))
+    assert result == expected
+    assert expected == result
+
+
+def test_arrays_keep_type_and_shape():
+    array = numpy.arange(6, dtype=numpy.float32).reshape(2, 3)
+    result = decode(encode(array))
+    assert result.dtype == array.dtype and (result == array).all()
+
+
+def test_what_is_not_data_equals_nothing():
+    deep = []
+    for _ in range(5000):
+        deep = [deep]
+    for value in (object(), len, (3).__class__, [object()], deep, numpy.array([object()])):
+        result = decode(encode(value))
+        assert isinstance(result, Opaque) or isinstance(result[0], Opaque)
+        assert result != value
+    assert isinstance(decode(encode(iter([1]))), Lazy)
+    assert list(decode(encode((item for item in "ab"), consume_iterators=True))) == ["a", "b"]
+    assert math.isnan(decode(encode(math.nan)))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"T" + marshal.dumps(("set", [number * (2**61 - 1) for number in range(200_000)]), 2),
+        b"P" + marshal.dumps({number * (2**61 - 1): 0 for number in range(2000)}, 2),
+        b"T" + marshal.dumps(("range", [0, 10**12, 1]), 2),
+        b"T" + marshal.dumps(("Decimal", "9" * 20_000), 2),
+        b"T" + marshal.dumps(("array", ["|O8", [1], b"\1" * 8]), 2),
+        b"T" + marshal.dumps(("array", ["<f8", [2**40], b""]), 2),
+        b"P[\xff\xff\xff\x7f",
+        b"P(" + b"\1\0\0\0(" * 100_000,
+        b"P" + marshal.dumps(test_arrays_keep_type_and_shape.__code__),
+        b"Pu\xff\xff\xff\xff",
+        b"P" + marshal.dumps(1) * 2,
+    ],
+)
+def test_data_made_to_harm_the_reader_is_refused_at_once(data):
+    start = time.process_time()
+    with pytest.raises(BadEncoding):
+        decode(data)
+    assert time.process_time() - start < 2
