@@ -29,6 +29,18 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "legal_question": ("questions", "question", "Question", "query"),
     "legal_answer": ("ground_truths", "ground_truth", "answer", "Answer", "answers"),
     "legal_context": ("context", "contexts", "Context"),
+    # JEEM's columns are not public without access to it: all names that its paper and card suggest.
+    "jeem_image": ("image", "Image", "img", "picture", "image_path", "file_name"),
+    "jeem_image_id": ("image_id", "img_id", "id", "image_name", "image_url", "url"),
+    "jeem_country": ("country", "Country", "dialect", "Dialect", "variety", "region", "lang", "language"),
+    "caption_msa": ("caption_msa", "msa_caption", "MSA_caption", "msa", "MSA", "caption_MSA", "description_msa"),
+    "caption_dialect": (
+        *("caption_dialect", "caption_da", "da_caption", "dialect_caption", "caption_DA", "da", "DA"),
+        *("description_da", "description_dialect", "caption"),
+    ),
+    "jeem_questions": ("questions", "Questions", "qa_questions", "vqa_questions"),
+    "jeem_answers": ("answers", "Answers", "qa_answers", "vqa_answers"),
+    "jeem_pairs": ("qa", "qa_pairs", "question_answers", "questions_answers", "vqa", "QA"),
 }
 
 
@@ -140,20 +152,27 @@ def image_cell(row: Mapping[str, Any], column: str, folder: Path) -> str:
     """
     name = column_name(row, column)
     value = row[name]
-    if isinstance(value, Mapping):
-        value = value.get("bytes") or value.get("path")
     try:
-        return store_image(_image_bytes(value, folder))
+        return store_image(image_bytes(value, folder))
     except (ValueError, OSError) as error:
+        value = value.get("path") if isinstance(value, Mapping) else value
         raise BadRow(name, value if isinstance(value, str) else type(value).__name__, str(error)) from error
 
 
-def _image_bytes(value: Any, folder: Path) -> bytes:
+def image_bytes(value: Any, folder: Path) -> bytes:
+    """The bytes of an image cell, unchecked; the forms of a cell are those of `image_cell`.
+
+    Raises:
+        ValueError: No image, or a path that leads out of the folder or to no file.
+        OSError: The file cannot be read.
+    """
+    if isinstance(value, Mapping):
+        value = value.get("bytes") or value.get("path")
     if isinstance(value, bytes) and value:
         return value
     if isinstance(value, str | Path) and str(value).strip():
         path = (folder / value).resolve()
-        if not path.is_relative_to(folder.resolve()):
+        if not any(path.is_relative_to(root) for root in _roots(folder)):
             raise ValueError("is a path that leads out of the source's folder")
         if not path.is_file():
             raise ValueError(f"names no file below {folder}")
@@ -163,6 +182,12 @@ def _image_bytes(value: Any, folder: Path) -> bytes:
         value.save(stream, "PNG")
         return stream.getvalue()
     raise ValueError("holds no image")
+
+
+def _roots(folder: Path) -> list[Path]:
+    """Where files of a source may lie: its folder and, for a snapshot of the hub's cache, the files it links to."""
+    folder = folder.resolve()
+    return [folder, folder.parents[1] / "blobs"] if folder.parent.name == "snapshots" else [folder]
 
 
 def _is_damage(character: str) -> bool:

@@ -20,7 +20,9 @@ def main() -> None:
     os.environ["HF_HUB_OFFLINE"] = "1"
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        os.environ["CULTUREVAL_BERTSCORE_MODEL"] = str(build_tiny_encoder(folder / "tiny-random-bert"))
+        encoder = str(build_tiny_encoder(folder / "tiny-random-bert"))
+        os.environ["CULTUREVAL_BERTSCORE_MODEL"] = os.environ["CULTUREVAL_CAPTION_BERTSCORE_MODEL"] = encoder
+        os.environ["CULTUREVAL_CAPTION_BERTSCORE_LAYER"] = "2"
         models = {
             False: build_tiny_causal_lm(folder / "tiny-random-llama", max_position_embeddings=2048),
             True: build_tiny_vision_lm(folder / "tiny-random-llava", max_position_embeddings=2048),

@@ -40,7 +40,8 @@ def fetch(source: Source, root: Path) -> str:
         commit = HfApi().dataset_info(source.repo, revision=source.revision).sha
         snapshot_download(source.repo, repo_type="dataset", revision=commit, local_dir=folder)
     except RepositoryNotFoundError:
-        return f"{'not shown':10} {source.repo}: private, gated (ask for access on its page) or not published"
+        reason = source.how_to_get or "private, gated (ask for access on its page) or not published"
+        return f"{'not shown':10} {source.repo}: {reason}"
     except (HfHubHTTPError, OSError) as error:
         return f"{'failed':10} {source.repo}: {type(error).__name__}: {error}".splitlines()[0]
     (folder / ".cultureval-revision").write_text(f"{commit}\n", encoding="utf-8")

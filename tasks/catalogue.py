@@ -188,9 +188,9 @@ class Benchmark:
 @cache
 def all_tasks() -> dict[str, Task]:
     """Every task by its name, suite by suite, in the order of the papers' tables."""
-    from cultureval.tasks import cvlue, qimma
+    from cultureval.tasks import cvlue, jeem, qimma
 
-    suites = {"qimma": qimma.BENCHMARKS, "cvlue": cvlue.BENCHMARKS}
+    suites = {"qimma": qimma.BENCHMARKS, "jeem": jeem.BENCHMARKS, "cvlue": cvlue.BENCHMARKS}
     tasks = [task for suite, table in suites.items() for benchmark in table for task in benchmark.tasks(suite)]
     return {task.task: task for task in tasks}
 

@@ -258,6 +258,8 @@ def _not_found(task: Task, looked_at: list[Source], options: DataOptions) -> str
     wanted = "" if options.form == "auto" else f" in the {options.form} form"
     text = f"{task.task}: no data{wanted}; looked for subset {task.subset!r} in {places or 'no source of that form'}."
     hints = [source.how_to_get for source in task.sources if source.how_to_get]
+    if hints and task.sources[-1].on_hub:
+        return f"{text} {hints[0]}. `cultureval mirror {task.suite} --to DIR` fetches it for machines without the hub."
     if hints:
         return f"{text} Not on the hub: get {hints[0]}, put it below DIR/{task.sources[-1].repo} and pass --data DIR."
     return f"{text} `cultureval mirror {task.suite} --to DIR` fetches it on a connected machine."

@@ -11,8 +11,14 @@ from lighteval.tasks.lighteval_task import LightevalTaskConfig
 from lighteval.tasks.requests import Doc
 
 from cultureval.metrics import cvlue_metrics, lighteval_metrics
-from cultureval.metrics.semantic import bertscore_model, check_bertscore_model
-from cultureval.prompts import cvlue, qimma
+from cultureval.metrics.caption_metrics import caption_metrics
+from cultureval.metrics.semantic import (
+    bertscore_model,
+    caption_bertscore_model,
+    check_bertscore_model,
+    check_caption_bertscore,
+)
+from cultureval.prompts import cvlue, jeem, qimma
 from cultureval.runtime.data_options import read_data_options
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import Task, all_tasks
@@ -56,12 +62,20 @@ BERTSCORE = Instrument(
     check=lambda: check_bertscore_model(bertscore_model()),
 )
 
+CAPTION_BERTSCORE = Instrument(
+    name=lambda: "BERTScore({},layer {},no idf,no rescaling)".format(*caption_bertscore_model()),
+    check=check_caption_bertscore,
+)
+
 # QIMMA's task code: 512 new tokens up to a newline for QA; unpublished for FannOrFlop (ours: 4,096, no stop).
 KINDS: dict[str, Kind] = {
     "multiple_choice": Kind(qimma.choice_prompt, lighteval_metrics.multiple_choice_metrics),
     "multi_select": Kind(qimma.multi_select_prompt, lighteval_metrics.multi_select_metrics),
     "bertscore": Kind(qimma.answer_prompt, lighteval_metrics.bertscore_metrics, 512, ("\n",), BERTSCORE),
     "fannorflop": Kind(qimma.poem_prompt, lighteval_metrics.fannorflop_metrics, 4096, (), BERTSCORE),
+    "jeem_caption": Kind(jeem.caption_prompt, caption_metrics, 512, (), CAPTION_BERTSCORE),
+    "jeem_caption_msa": Kind(jeem.caption_prompt, caption_metrics, 512, (), CAPTION_BERTSCORE),
+    "jeem_vqa": Kind(jeem.question_prompt, caption_metrics, 256, (), CAPTION_BERTSCORE),
     # CVLUE states no lengths: ours, short answers up to a newline, room for a box in JSON.
     "cvlue_vqa": Kind(cvlue.answer_prompt, cvlue_metrics.cvlue_vqa_metrics, 32, ("\n",)),
     "vqa_v2": Kind(cvlue.answer_prompt, cvlue_metrics.vqa_v2_metrics, 32, ("\n",)),

@@ -8,12 +8,17 @@ import sys
 import pytest
 
 from cultureval.scripts.tiny_encoder import build_tiny_encoder
-from cultureval.scripts.tiny_model import build_tiny_causal_lm
+from cultureval.scripts.tiny_model import build_tiny_causal_lm, build_tiny_vision_lm
 
 
 @pytest.fixture(scope="session")
 def tiny_lm(tmp_path_factory):
     return build_tiny_causal_lm(tmp_path_factory.mktemp("models") / "tiny-llama", max_position_embeddings=2048)
+
+
+@pytest.fixture(scope="session")
+def tiny_vlm(tmp_path_factory):
+    return build_tiny_vision_lm(tmp_path_factory.mktemp("models") / "tiny-llava", max_position_embeddings=2048)
 
 
 @pytest.fixture(scope="session")
@@ -36,7 +41,8 @@ def cultureval(tmp_path, tiny_bert, no_network):
     def run(*args: object, **environment: str) -> subprocess.CompletedProcess:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "CULTUREVAL_"))}
         own = {"CULTUREVAL_CACHE": str(tmp_path / "cache"), "HF_HOME": str(tmp_path / "hf"), "COLUMNS": "200"}
-        own["CULTUREVAL_BERTSCORE_MODEL"] = str(tiny_bert)
+        own["CULTUREVAL_BERTSCORE_MODEL"] = own["CULTUREVAL_CAPTION_BERTSCORE_MODEL"] = str(tiny_bert)
+        own["CULTUREVAL_CAPTION_BERTSCORE_LAYER"] = "2"
         command = [*no_network, sys.executable, "-m", "cultureval.scripts.main", *map(str, args)]
         variables = kept | own | environment
         return subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=600)

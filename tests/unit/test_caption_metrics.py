@@ -90,6 +90,13 @@ def test_a_wrong_layer_is_one_sentence(monkeypatch, layer, message):
         check_caption_bertscore()
 
 
+def test_a_missing_model_names_its_variable(monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv(CAPTION_VARIABLES[0], "nowhere/to-be-found")
+    with pytest.raises(CulturevalError, match=CAPTION_VARIABLES[0]):
+        check_caption_bertscore()
+
+
 def test_the_default_is_camelbert_mix_at_layer_nine(monkeypatch):
     for variable in CAPTION_VARIABLES:
         monkeypatch.delenv(variable)

@@ -1,0 +1,225 @@
+"""JEEM: from a row (an image, its captions, its five questions with answers) to prepared rows.
+
+Paper: arXiv 2503.21910, section 3 (captions in MSA and dialect, questions and answers in dialect) and Appendix B (the
+answer "Cannot tell from the picture"). JEEM's own column names and how it stores that answer are not public without
+access: columns are read through the aliases of `cells`, three layouts of the questions are known, and what fits none is
+refused with the columns that were found. The paper prints no prompt for models: those of `ar/jeem_*.txt` are ours, and
+no native speaker has reviewed them.
+"""
+
+import hashlib
+import json
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cultureval.prompts.cells import (
+    column_name,
+    has_column,
+    image_bytes,
+    image_cell,
+    is_empty,
+    optional_text,
+    readable,
+    text_cell,
+)
+from cultureval.prompts.preparation import Preparation, PreparedRow, Row
+from cultureval.prompts.templates import render
+from cultureval.runtime.errors import BadRow, MissingColumn
+
+CANNOT_TELL = "Cannot tell from the picture"
+NUMBERED = re.compile(r"(question|answer|q|a)_?(\d+)", re.IGNORECASE)
+_CANNOT_TELL = re.compile(
+    r"can ?not tell( from the (picture|image|photo))?|can't tell( from the (picture|image|photo))?"
+)
+
+
+@dataclass(frozen=True)
+class Country:
+    """One of JEEM's four countries.
+
+    Attributes:
+        name: As the judge prompts name it.
+        spellings: Lower-case names in cells, files and folders.
+        unknown: How our prompt for questions words "cannot tell", in the country's dialect.
+    """
+
+    name: str
+    spellings: tuple[str, ...]
+    unknown: str
+
+
+COUNTRIES = {
+    "JO": Country("Jordan", ("jo", "jor", "jordan", "jordanian", "levantine", "الأردن"), "مش مبين من الصورة"),
+    "AE": Country(
+        "the United Arab Emirates",
+        ("ae", "uae", "emirates", "emirati", "united arab emirates", "gulf", "الإمارات"),
+        "مب مبين من الصورة",
+    ),
+    "EG": Country("Egypt", ("eg", "egy", "egypt", "egyptian", "مصر"), "مش باينة من الصورة"),
+    "MA": Country("Morocco", ("ma", "morocco", "moroccan", "maghrebi", "المغرب"), "ما باينش من التصويرة"),
+}
+
+
+def country_of(row: Row, place: Sequence[str] = ()) -> str | None:
+    """The code of a row's country: its cell, else the first name of a country among the parts of its file's path."""
+    named = [str(row[column_name(row, "jeem_country")])] if has_column(row, "jeem_country") else []
+    parts = [part for text in place for part in (text, *re.split(r"[^\w]|_", text))]
+    for text in (*named, *parts):
+        for code, country in COUNTRIES.items():
+            if text.strip().lower() in country.spellings:
+                return code
+    return None
+
+
+def image_keys(row: Row, folder: Path) -> set[str]:
+    """What an image is recognised by in rows of other countries: the hash of its bytes, and its id.
+
+    An id of digits alone is none, as each country may count its own images. The hash is missing where the cell holds no
+    readable image: preparing that row says why.
+    """
+    keys = set()
+    if has_column(row, "jeem_image_id"):
+        name = str(row[column_name(row, "jeem_image_id")])
+        keys |= {name} if not name.isdigit() and not is_empty(name) else set()
+    try:
+        content = image_bytes(row[column_name(row, "jeem_image")], folder)
+    except (MissingColumn, ValueError, OSError):
+        return keys
+    return keys | {hashlib.sha256(content).hexdigest()}
+
+
+def msa_caption(row: Row, preparation: Preparation) -> PreparedRow:
+    """A row's MSA caption."""
+    return _item(row, preparation) | {
+        "variety": "MSA",
+        "prompt": render(preparation.template),
+        "references": [text_cell(row, "caption_msa")],
+    }
+
+
+def dialect_caption(row: Row, preparation: Preparation) -> PreparedRow:
+    """A row's caption in its country's dialect."""
+    item = _item(row, preparation)
+    references = [text_cell(row, "caption_dialect")]
+    return item | {"variety": item["country"], "prompt": render(preparation.template), "references": references}
+
+
+def questions(row: Row, preparation: Preparation) -> list[PreparedRow]:
+    """A row's questions, one prepared row each.
+
+    Where the annotator could not tell, the reference is our prompt's own wording of that in the dialect.
+    """
+    item = _item(row, preparation)
+    prepared = []
+    for number, (question, answer) in enumerate(question_pairs(row)):
+        prepared.append(
+            item
+            | {
+                "variety": item["country"],
+                "prompt": render(preparation.template, question=question),
+                "question": question,
+                "question_number": number,
+                "answer": answer,
+                "answerable": not cannot_tell(answer),
+                "references": [reference_answer(answer, item["country"])],
+            }
+        )
+    return prepared
+
+
+def question_pairs(row: Row) -> list[tuple[str, str]]:
+    """A row's questions with their answers: two lists, one list of pairs, or numbered columns (question_1, answer_1).
+
+    Raises:
+        MissingColumn: None of the layouts.
+        BadRow: Lists of different lengths, an empty or unreadable entry.
+    """
+    if has_column(row, "jeem_questions"):
+        names = [column_name(row, "jeem_questions"), column_name(row, "jeem_answers")]
+        columns = [_list_cell(row[name], name) for name in names]
+        if len(columns[0]) != len(columns[1]):
+            raise BadRow(names[1], row[names[1]], f"holds {len(columns[1])} answers to {len(columns[0])} questions")
+        pairs = list(zip(*columns, strict=True))
+    elif has_column(row, "jeem_pairs"):
+        names = [column_name(row, "jeem_pairs")] * 2
+        pairs = [_pair(entry, names[0]) for entry in _list_cell(row[names[0]], names[0])]
+    else:
+        names = ["question_1, question_2, ...", "answer_1, answer_2, ..."]
+        pairs = _numbered_pairs(row)
+    return [(_text(question, names[0]), _text(answer, names[1])) for question, answer in pairs]
+
+
+def reference_answer(answer: str, country: str) -> str:
+    """What a reply is compared with: the answer, or our prompt's wording of "cannot tell" in the country's dialect."""
+    return COUNTRIES[country].unknown if cannot_tell(answer) else answer
+
+
+def cannot_tell(answer: str) -> bool:
+    """Whether an answer is the annotators' option "Cannot tell from the picture" (Appendix B.3), however marked."""
+    plain = unicodedata.normalize("NFKC", answer).casefold().replace("\u2019", "'")
+    return bool(_CANNOT_TELL.fullmatch(re.sub(r"[^a-z' ]", "", plain).strip()))
+
+
+def _item(row: Row, preparation: Preparation) -> PreparedRow:
+    """What captions and questions of a row have in common; `__` names are those that reading adds."""
+    country = row.get("__country")
+    if country is None:
+        column = column_name(row, "jeem_country")
+        raise BadRow(column, row[column], "names none of JEEM's countries (Jordan, Emirates, Egypt, Morocco)")
+    image = image_cell(row, "jeem_image", preparation.folder)
+    return {
+        "country": country,
+        "image": image,
+        "image_id": optional_text(row, "jeem_image_id") or image.partition(".")[0],
+        "shared": row["__shared"],
+        "reference_set": row["__reference_set"],
+        "cluster": image,
+    }
+
+
+def _list_cell(value: Any, column: str) -> list[Any]:
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            raise BadRow(column, value, "is not a list") from None
+    if isinstance(value, Mapping):  # a list of records that parquet keeps as a record of lists
+        names, columns = list(value), [list(column) for column in value.values()]
+        value = [dict(zip(names, cells, strict=True)) for cells in zip(*columns, strict=True)]
+    if not isinstance(value, list) or not value:
+        raise BadRow(column, value, "is not a filled list")
+    return value
+
+
+def _pair(entry: Any, column: str) -> tuple[Any, Any]:
+    if isinstance(entry, Mapping):
+        try:
+            return entry[column_name(entry, "question")], entry[column_name(entry, "answer")]
+        except MissingColumn as error:
+            raise BadRow(column, entry, "holds an entry without question and answer") from error
+    if isinstance(entry, list) and len(entry) == 2:
+        return entry[0], entry[1]
+    raise BadRow(column, entry, "holds an entry that is no pair of question and answer")
+
+
+def _numbered_pairs(row: Row) -> list[tuple[Any, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for name, value in row.items():
+        if (match := NUMBERED.fullmatch(str(name))) and not is_empty(value):
+            found.setdefault(match[2], {})[match[1][0].lower()] = value
+    if not found:
+        column_name(row, "jeem_questions")
+    for number, pair in found.items():
+        if len(pair) < 2:
+            raise BadRow(f"question_{number}, answer_{number}", list(pair.values()), "is half of a pair")
+    return [(found[number]["q"], found[number]["a"]) for number in sorted(found, key=int)]
+
+
+def _text(value: Any, column: str) -> str:
+    if is_empty(value):
+        raise BadRow(column, value, "has an empty entry")
+    return readable(value, column)

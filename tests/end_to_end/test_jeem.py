@@ -1,0 +1,35 @@
+"""JEEM as people type it: shipped samples, a tiny vision model, no network."""
+
+import numpy as np
+import pytest
+from result_files import details_of, results_of
+
+from cultureval.metrics.caption import corpus_scores
+from cultureval.tasks.catalogue import all_tasks
+
+
+def test_captions_and_questions_from_the_command_line(cultureval, tiny_vlm, tmp_path):
+    tasks = ["jeem_caption", "jeem_vqa:ma"]
+    run = cultureval(
+        *("eval", tiny_vlm, *tasks, "--data", "samples", "--limit", 3, "--output-dir", "out", "--device", "cpu")
+    )
+    assert run.returncode == 0, run.stderr
+    results, details = results_of(tmp_path / "out"), details_of(tmp_path / "out")
+    assert len(details) == 6
+    for name, rows in details.items():
+        scores = results["results"][name]
+        metrics = all_tasks()[name.partition("|")[0]].metrics
+        assert {*metrics, *(f"{metric}_stderr" for metric in metrics)} == set(scores)
+        assert len(rows) == 3 and all(row["doc"]["images"] for row in rows)
+        replies = [row["model_response"]["text"][0] for row in rows]
+        references = [row["doc"]["choices"] for row in rows]
+        expected = corpus_scores(replies, references)
+        for metric in ("bleu_1", "bleu_4", "rouge_l"):
+            assert scores[metric] == pytest.approx(expected[metric])
+        assert scores["bertscore_recall"] == pytest.approx(np.mean([row["metric"]["bertscore_recall"] for row in rows]))
+        assert 0 < scores["bertscore_recall"] <= 100
+    average = results["results"]["jeem_caption:_average|0"]
+    captions = [scores for name, scores in results["results"].items() if name.startswith("jeem_caption:")]
+    captions.remove(average)
+    assert average["bertscore_f1"] == pytest.approx(np.mean([scores["bertscore_f1"] for scores in captions]))
+    assert "scorer:BERTScore(" in run.stdout and ",layer 2," in run.stdout

@@ -1,0 +1,254 @@
+"""JEEM's rows in every layout that its paper and card allow, and the shipped samples."""
+
+import io
+import json
+import re
+import shutil
+import unicodedata
+
+import pyarrow
+import pyarrow.parquet as parquet
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from cultureval.prompts.jeem import caption_prompt, question_prompt
+from cultureval.prompts.jeem_rows import cannot_tell, question_pairs
+from cultureval.runtime.data_options import DataOptions, samples_root
+from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn, SourceUnavailable
+from cultureval.runtime.text_store import stored_texts
+from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.reading import prepare_subset
+
+SAMPLES = samples_root() / "toloka" / "JEEM"
+PAIRS = [("شو هاد؟", "بيت."), ("وين؟", "<Cannot tell from the picture>")]
+
+
+def picture(colour):
+    stream = io.BytesIO()
+    Image.new("RGB", (8, 8), colour).save(stream, "PNG")
+    return stream.getvalue()
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
+
+
+def prepared(task, root, bad_rows="error"):
+    subset = prepare_subset(all_tasks()[task], DataOptions(root=root, bad_rows=bad_rows))
+    lines = (subset.folder / "test.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines], subset.report
+
+
+def sample_rows():
+    return [json.loads(line) for line in (SAMPLES / "test.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def write_json(root, rows, name="test.jsonl"):
+    path = root / "toloka" / "JEEM" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    shutil.copytree(SAMPLES / "images", root / "toloka" / "JEEM" / "images", dirs_exist_ok=True)
+    return root
+
+
+def row_of(**cells):
+    row = sample_rows()[0] | cells
+    return {name: value for name, value in row.items() if value is not ...}
+
+
+def test_samples_reach_every_task_with_the_shared_pool_and_unanswerable_questions():
+    counts = {}
+    for name in (task for task in all_tasks() if task.startswith("jeem")):
+        rows, report = prepared(name, samples_root())
+        counts[name] = (len(rows), sum(row["shared"] for row in rows))
+        assert {row["shared"] for row in rows} == {True, False}
+        assert report["expected_rows"] == all_tasks()[name].expected_rows
+        if name.startswith("jeem_vqa"):
+            assert {row["answerable"] for row in rows} == {True, False}
+            assert any(row["references"] != [row["answer"]] for row in rows)
+    assert counts["jeem_caption:msa"] == (12, 4)
+    assert {counts[f"jeem_caption:{code}"] for code in ("jo", "ae", "eg", "ma")} == {(3, 1)}
+    assert {counts[f"jeem_vqa:{code}"] for code in ("jo", "ae", "eg", "ma")} == {(15, 5)}
+
+
+def test_sample_texts_are_normalised_arabic_and_images_small():
+    for row in sample_rows():
+        texts = [row["caption_msa"], row["caption_dialect"], *row["questions"]]
+        assert all(unicodedata.is_normalized("NFC", text) and re.search("[\u0621-\u064a]", text) for text in texts)
+        assert len(row["questions"]) == len(row["answers"]) == 5
+        assert (SAMPLES / row["image"]).stat().st_size < 4096
+    assert len({row["caption_dialect"] for row in sample_rows()}) == 12
+
+
+def test_expected_rows_are_the_papers_table_1():
+    totals = {"jeem_caption:msa": 2178, "jeem_caption:ae": 132}
+    assert {name: all_tasks()[name].expected_rows for name in totals} == totals
+    assert sum(task.expected_rows for task in all_tasks().values() if task.group == "jeem_vqa") == 10_890
+
+
+def test_doc_says_all_that_model_metrics_and_judge_need():
+    (row, *_), _ = prepared("jeem_caption:eg", samples_root())
+    doc = caption_prompt(row, "jeem_caption:eg|0")
+    assert doc.query.startswith("اوصف الصورة دي باللهجة المصرية")
+    assert doc.get_golds() == row["references"]
+    assert Image.open(doc.images[0]).size == (192, 144)
+    assert doc.specific["judge"] == {
+        "templates": ["jeem_caption_image_reference", "jeem_caption_reference"],
+        "slots": {"country": "Egypt", "reference": row["references"][0]},
+    }
+    assert len(stored_texts(doc.specific["reference_set"])) == 3
+    (row, *_), _ = prepared("jeem_caption:msa", samples_root())
+    assert caption_prompt(row).specific["judge"]["templates"] == [
+        "jeem_caption_image_reference_msa",
+        "jeem_caption_reference_msa",
+    ]
+    rows, _ = prepared("jeem_vqa:ae", samples_root())
+    unknown = next(row for row in rows if not row["answerable"])
+    doc = question_prompt(unknown)
+    assert unknown["question"] in doc.query and doc.choices == ["مب مبين من الصورة"]
+    assert doc.specific["judge"]["slots"] == {
+        "country": "the United Arab Emirates",
+        "question": unknown["question"],
+        "reference": "Cannot tell from the picture",
+    }
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        {"questions": [pair[0] for pair in PAIRS], "answers": [pair[1] for pair in PAIRS]},
+        {"questions": json.dumps([pair[0] for pair in PAIRS]), "answers": json.dumps([pair[1] for pair in PAIRS])},
+        {"qa": [{"question": question, "answer": answer} for question, answer in PAIRS]},
+        {"qa_pairs": [list(pair) for pair in PAIRS]},
+        {"qa": {"question": [pair[0] for pair in PAIRS], "answer": [pair[1] for pair in PAIRS]}},
+        {"question_1": PAIRS[0][0], "answer_1": PAIRS[0][1], "question_2": PAIRS[1][0], "answer_2": PAIRS[1][1]},
+        {"Q1": PAIRS[0][0], "A1": PAIRS[0][1], "Q2": PAIRS[1][0], "A2": PAIRS[1][1], "Q3": None, "A3": None},
+    ],
+)
+def test_layouts_of_questions(cells):
+    assert question_pairs(cells) == PAIRS
+
+
+@pytest.mark.parametrize(
+    ("cells", "reason"),
+    [
+        ({"questions": ["أ؟"], "answers": []}, "filled list"),
+        ({"questions": ["أ؟", "ب؟"], "answers": ["نعم"]}, "1 answers to 2"),
+        ({"questions": ["أ؟"], "answers": [None]}, "empty entry"),
+        ({"questions": "أ؟", "answers": ["نعم"]}, "not a list"),
+        ({"question_1": "أ؟"}, "half of a pair"),
+        ({"qa": ["أ؟"]}, "no pair"),
+        ({"qa": [{"question": "أ؟"}]}, "without question and answer"),
+    ],
+)
+def test_broken_questions_are_refused(cells, reason):
+    with pytest.raises(BadRow, match=reason):
+        question_pairs(cells)
+
+
+def test_a_row_without_questions_names_the_columns_found():
+    with pytest.raises(MissingColumn, match="columns found: picture, text"):
+        question_pairs({"picture": "", "text": ""})
+
+
+@pytest.mark.parametrize(
+    ("answer", "unknown"),
+    [
+        ("<Cannot tell from the picture>", True),
+        (" cannot tell from the picture. ", True),
+        ("Can’t tell from the image", True),
+        ("&lt;Cannot tell from the picture&gt;", False),
+        ("مش مبين", False),
+        ("Cannot tell from the picture لكن يمكن", True),
+        ("I cannot tell from the picture who it is", False),
+    ],
+)
+def test_the_annotators_option(answer, unknown):
+    assert cannot_tell(answer) == unknown
+
+
+@given(st.text())
+def test_any_answer_is_read(answer):
+    assert cannot_tell(answer) in (True, False)
+
+
+def test_parquet_with_images_inside_and_other_names(tmp_path):
+    """Image structs as the hub writes them, ids that each country counts by itself, one file a country."""
+    folder = tmp_path / "toloka" / "JEEM" / "data"
+    folder.mkdir(parents=True)
+    for code, colours in (("jordan", ["red", "blue"]), ("morocco", ["green", "blue"])):
+        rows = [
+            {
+                "id": number,
+                "image": {"bytes": picture(colour), "path": f"{number}.png"},
+                "msa_caption": f"وصف {number}",
+                "da_caption": f"لهجة {number}",
+                "qa": [{"question": "شو؟", "answer": "بيت"}],
+            }
+            for number, colour in enumerate(colours)
+        ]
+        parquet.write_table(pyarrow.Table.from_pylist(rows), folder / f"{code}-00000-of-00001.parquet")
+    rows, report = prepared("jeem_caption:jo", tmp_path)
+    assert [(row["references"], row["shared"]) for row in rows] == [(["لهجة 0"], False), (["لهجة 1"], True)]
+    assert len(prepared("jeem_caption:msa", tmp_path)[0]) == 4
+    assert len(prepared("jeem_vqa:ma", tmp_path)[0]) == 2
+    with pytest.raises(CulturevalError, match="no row is left"):
+        prepared("jeem_caption:eg", tmp_path)
+
+
+def test_images_behind_links_of_the_hubs_cache(tmp_path):
+    snapshot = write_json(tmp_path, sample_rows()) / "toloka" / "JEEM"
+    repository = tmp_path / "hub" / "datasets--toloka--JEEM"
+    (repository / "blobs").mkdir(parents=True)
+    for path in list(snapshot.rglob("*.*")):
+        shutil.move(path, repository / "blobs" / path.name)
+        path.symlink_to(repository / "blobs" / path.name)
+    (repository / "snapshots").mkdir()
+    shutil.move(snapshot, repository / "snapshots" / "abc")
+    (tmp_path / "root" / "toloka").mkdir(parents=True)
+    (tmp_path / "root" / "toloka" / "JEEM").symlink_to(repository / "snapshots" / "abc")
+    assert len(prepared("jeem_caption:jo", tmp_path / "root")[0]) == 3
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        ({"country": "Tunisia"}, "names none of JEEM's countries"),
+        ({"caption_msa": " "}, "null or empty"),
+        ({"caption_msa": ...}, "columns found: image_id, country, image, caption_dialect"),
+        ({"country": ...}, "no column 'country' or"),
+        ({"image": "images/none.png"}, "names no file"),
+        ({"image": "../../../secret.png"}, "leads out"),
+        ({"image": "test.jsonl"}, "not an image that can be decoded"),
+    ],
+)
+def test_broken_rows_stop_with_their_place(tmp_path, cells, message):
+    root = write_json(tmp_path, [*sample_rows()[1:], row_of(**cells)])
+    with pytest.raises(CulturevalError, match=message) as caught:
+        prepared("jeem_caption:msa", root)
+    assert "toloka/JEEM" in str(caught.value) and "test.jsonl" in str(caught.value)
+
+
+def test_broken_rows_can_be_left_out_and_are_in_no_reference_set(tmp_path):
+    root = write_json(tmp_path, [*sample_rows()[1:], row_of(caption_dialect=None)])
+    rows, report = prepared("jeem_caption:jo", root, bad_rows="skip")
+    assert len(rows) == len(stored_texts(rows[0]["reference_set"])) == 2
+    assert report["skipped_rows"][0]["column"] == "caption_dialect"
+
+
+def test_data_in_two_layouts_is_refused(tmp_path):
+    root = write_json(write_json(tmp_path, sample_rows()), sample_rows(), "all/test.jsonl")
+    with pytest.raises(
+        CulturevalError, match="'jo_tent' of JO stands twice, in all/test.jsonl:0 and JEEM/test.jsonl:0"
+    ):
+        prepared("jeem_caption:jo", root)
+
+
+def test_without_the_data_the_sentence_says_how_to_get_access(tmp_path):
+    with pytest.raises(SourceUnavailable) as caught:
+        prepared("jeem_caption:jo", tmp_path)
+    assert "gated" in str(caught.value) and "hf auth login" in str(caught.value)
+    assert "Not on the hub" not in str(caught.value)
