@@ -41,6 +41,12 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "jeem_questions": ("questions", "Questions", "qa_questions", "vqa_questions"),
     "jeem_answers": ("answers", "Answers", "qa_answers", "vqa_answers"),
     "jeem_pairs": ("qa", "qa_pairs", "question_answers", "questions_answers", "vqa", "QA"),
+    "m2cqa_id": ("id", "item_id", "sample_id", "ID"),
+    "m2cqa_image": ("image", "Image", "image_path", "img", "picture", "file_name"),
+    "q_plus": ("q_plus", "Q_plus", "Q+", "qplus", "true_statement"),
+    "q_minus": ("q_minus", "Q_minus", "Q-", "qminus", "false_statements"),
+    "q_minus_1": ("q_minus_1", "Q_minus_1", "Q1-", "q_minus1", "false_statement_1"),
+    "q_minus_2": ("q_minus_2", "Q_minus_2", "Q2-", "q_minus2", "false_statement_2"),
 }
 
 

@@ -54,6 +54,25 @@ def read_rows(path: Path) -> list[Row]:
         raise CulturevalError(f"{path} cannot be read as {suffix[1:]}: {error}") from error
 
 
+def iter_rows(path: Path) -> Iterator[Row]:
+    """The rows of `read_rows`, one by one; a parquet file, whose cells may hold images, is never whole in memory.
+
+    Raises:
+        CulturevalError: As `read_rows`.
+    """
+    if format_of(path) != ".parquet":
+        yield from read_rows(path)
+        return
+    import pyarrow.parquet
+
+    try:
+        with pyarrow.parquet.ParquetFile(path) as table:
+            for batch in table.iter_batches(batch_size=64):
+                yield from batch.to_pylist()
+    except (ValueError, OSError) as error:
+        raise CulturevalError(f"{path} cannot be read as parquet: {error}") from error
+
+
 def format_of(path: Path) -> str:
     """The suffix that tells a file's format, in lower case and without a final `.gz`."""
     name = path.name.lower().removesuffix(".gz")

@@ -2,7 +2,9 @@
 
 import json
 import logging
+import math
 import os
+import re
 import sys
 from importlib.resources import files
 from pathlib import Path
@@ -32,7 +34,9 @@ def evaluate(
         list[str], typer.Argument(metavar="TASKS...", help="Tasks, groups, suites (qimma) or files; TASK|5 is 5-shot.")
     ],
     data: Annotated[str | None, typer.Option(help="Data root (DIR/<org>/<name>), or `samples`; default: hub.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="At most this many rows a task.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="At most this many rows a task; items of several rows stay whole.")
+    ] = None,
     output_dir: Annotated[str, typer.Option(help="Where results and details are written.")] = "results",
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, ...; default: cuda if there is one.")] = None,
     dtype: Annotated[str | None, typer.Option(help="float32, bfloat16, float16, auto, 4bit, 8bit.")] = None,
@@ -104,6 +108,7 @@ def run_pipeline(model: str, tasks: list[str], limit: int | None, output_dir: st
 
     prepare_lighteval()
     check_instruments(tasks)
+    limit = whole_items(limit, tasks)
     from lighteval.logging.evaluation_tracker import EvaluationTracker
     from lighteval.models.custom.custom_model import CustomModelConfig
     from lighteval.pipeline import ParallelismManager, Pipeline, PipelineParameters
@@ -117,9 +122,40 @@ def run_pipeline(model: str, tasks: list[str], limit: int | None, output_dir: st
         model_config=CustomModelConfig(model_name=model, model_definition_file_path=str(model_file(model))),
     )
     pipeline.evaluate()
-    pipeline.show_results()
+    if pipeline.is_main_process():
+        from cultureval.tasks.m2cqa import dialect_rows
+
+        scores = pipeline.evaluation_tracker.metrics_logger.metric_aggregated
+        scores.update(dialect_rows(scores))
+        print(results_table(pipeline.get_results()))
+        undefined_as_null(scores)
     pipeline.save_and_push_results()
     return pipeline
+
+
+def whole_items(limit: int | None, tasks: list[str]) -> int | None:
+    """The limit, raised to whole items where tasks have several rows an item (M2CQA: three statements)."""
+    from cultureval.tasks.task_table import kind_of
+
+    size = math.lcm(*(kind_of(name).rows_per_item for name in tasks))
+    if limit is None or limit % size == 0:
+        return limit
+    raised = size * math.ceil(limit / size)
+    _warn(f"--limit {limit} would cut an item of {size} rows; it is raised to {raised}.")
+    return raised
+
+
+def results_table(results: dict[str, Any]) -> str:
+    """LightEval's table, in which an undefined value is "n/a"."""
+    from lighteval.utils.utils import make_results_table
+
+    return re.sub(r"(?<=\|)( *)nan(?= *\|)", r"\1n/a", make_results_table(results), flags=re.IGNORECASE)
+
+
+def undefined_as_null(scores: dict[str, dict[str, float | None]]) -> None:
+    """Replaces undefined values (nan) by None: null in the results file, where NaN is no JSON."""
+    for values in scores.values():
+        values.update({name: None for name, value in values.items() if value is not None and math.isnan(value)})
 
 
 def quiet_libraries() -> None:
@@ -159,6 +195,8 @@ def summary(pipeline: "Pipeline", missing: list[str], output_dir: str) -> str:
     reports = [task.config.rows_report for name, task in pipeline.tasks_dict.items() if name.startswith("qimma")]
     if any(report["form"] == "original" for report in reports):
         lines.append("Prompts of original sources are ours, not QIMMA's wording.")
+    if any(task.name.startswith("m2cqa") for task in pipeline.tasks_dict.values()):
+        lines.append("M2CQA: read CFHR beside q_plus_acc; _dialect rows are the paper's, _average mixes prompts.")
     lines += ["Signatures:", *(f"  {line}" for line in signatures(pipeline))]
     lines.append(f"Results and details: {Path(output_dir).resolve()}")
     return "\n".join(lines)

@@ -33,6 +33,7 @@ class Source:
         check: Refuses prepared rows for what only all of them together show (an id that stands twice), by raising
             CulturevalError.
         notes: What the results should say of all prepared rows together, one sentence each.
+        arrange: Puts all prepared rows into the order in which they are written (see `item_order`).
         revision: Branch, tag or commit; None is the hub's default branch.
         licence: The source's licence, as its card or paper states it.
         how_to_get: What to do where it is not on the hub, or gated.
@@ -52,6 +53,7 @@ class Source:
     read: "Callable[[Sequence[Path], Task], Iterable[PlacedRow]] | None" = None
     check: Callable[[Sequence[PreparedRow]], None] | None = None
     notes: Callable[[Sequence[PreparedRow]], list[str]] | None = None
+    arrange: Callable[[list[PreparedRow]], list[PreparedRow]] | None = None
     on_hub: bool = True
     revision: str | None = None
     licence: str = "not declared"
@@ -188,9 +190,10 @@ class Benchmark:
 @cache
 def all_tasks() -> dict[str, Task]:
     """Every task by its name, suite by suite, in the order of the papers' tables."""
-    from cultureval.tasks import cvlue, jeem, qimma
+    from cultureval.tasks import cvlue, jeem, m2cqa, qimma
 
-    suites = {"qimma": qimma.BENCHMARKS, "jeem": jeem.BENCHMARKS, "cvlue": cvlue.BENCHMARKS}
+    suites = {"qimma": qimma.BENCHMARKS, "jeem": jeem.BENCHMARKS, "m2cqa": m2cqa.BENCHMARKS}
+    suites["cvlue"] = cvlue.BENCHMARKS
     tasks = [task for suite, table in suites.items() for benchmark in table for task in benchmark.tasks(suite)]
     return {task.task: task for task in tasks}
 

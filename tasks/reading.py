@@ -92,6 +92,8 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
         raise CulturevalError(f"{_where(task, found)}: no row is left to evaluate ({len(skipped)} were skipped).")
     if found.source.check:
         found.source.check(rows)
+    if found.source.arrange:
+        rows = found.source.arrange(rows)
     folder, fingerprint = _write(task, rows, few_shot)
     report = {
         "source": found.source.repo,

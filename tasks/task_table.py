@@ -18,7 +18,8 @@ from cultureval.metrics.semantic import (
     check_bertscore_model,
     check_caption_bertscore,
 )
-from cultureval.prompts import cvlue, jeem, qimma
+from cultureval.metrics.statement_verdicts import statement_metrics
+from cultureval.prompts import cvlue, jeem, m2cqa, qimma
 from cultureval.runtime.data_options import read_data_options
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import Task, all_tasks
@@ -48,6 +49,7 @@ class Kind:
         generation_size: New tokens at most; -1 where nothing is generated.
         stop_sequence: What ends a generation.
         instrument: What the metrics need besides the answers.
+        rows_per_item: Rows that are scored together as one item, of which a limit must not take a part.
     """
 
     prompt: Callable[..., Doc]
@@ -55,6 +57,7 @@ class Kind:
     generation_size: int = -1
     stop_sequence: tuple[str, ...] = ()
     instrument: Instrument | None = None
+    rows_per_item: int = 1
 
 
 BERTSCORE = Instrument(
@@ -83,6 +86,14 @@ KINDS: dict[str, Kind] = {
     "dialogue": Kind(cvlue.dialogue_prompt, cvlue_metrics.dialogue_metrics),
     "dense_dialogue": Kind(cvlue.dialogue_prompt, partial(cvlue_metrics.dialogue_metrics, dense=True)),
     "galleries": Kind(cvlue.gallery_prompt, cvlue_metrics.gallery_metrics),
+    # M2CQA's sizes are ours: the paper gives none.
+    "m2cqa_tf": Kind(m2cqa.true_or_false_prompt, partial(statement_metrics, "tf"), 32, rows_per_item=3),
+    "m2cqa_answer_reason": Kind(
+        m2cqa.answer_then_reason_prompt, partial(statement_metrics, "answer_reason"), 256, rows_per_item=3
+    ),
+    "m2cqa_reason_first": Kind(
+        m2cqa.reasoning_first_prompt, partial(statement_metrics, "reason_first"), 1024, rows_per_item=3
+    ),
 }
 
 

@@ -1,0 +1,184 @@
+"""The LightEval metric of M2CQA: verdicts of single statements, and the metrics of the items that they make up.
+
+Each statement's verdict, as each profile of `parse_verdict` reads it, stands in the details; the strict one is the
+headline. The corpus part brings the statements of an item together and calls `counterfactual_report`.
+"""
+
+import logging
+from collections.abc import Sequence
+
+import numpy as np
+from lighteval.metrics.metrics_corpus import CorpusLevelComputation
+from lighteval.metrics.metrics_sample import SampleLevelComputation
+from lighteval.metrics.utils.metric_utils import CorpusLevelMetricGrouping
+from lighteval.models.model_output import ModelResponse
+from lighteval.tasks.requests import Doc, SamplingMethod
+
+from cultureval.metrics.counterfactual import counterfactual_report
+from cultureval.metrics.verdicts import Prompt, parse_verdict
+from cultureval.runtime.errors import CulturevalError
+
+logger = logging.getLogger(__name__)
+
+ROLES = ("q_plus", "q_minus_1", "q_minus_2")
+PROFILES = {"verdict": "strict", "verdict_tolerant": "tolerant", "verdict_lenient": "lenient"}
+WORDS = {True: "true", False: "false", None: "invalid"}
+HEADLINES = ("cfhr", "q_plus_acc", "q_minus_acc", "f1", "combined_acc", "invalid_rate", "cfhr_valid_only")
+HEADLINES += ("n_items", "n_q_plus")
+LAX = ("cfhr", "q_plus_acc", "q_minus_acc", "invalid_rate")
+LOWER_IS_BETTER = ("cfhr", "invalid_rate", "cfhr_valid_only")
+
+
+def statement_metrics(prompt: Prompt) -> list[CorpusLevelMetricGrouping]:
+    """The metric of one prompt's tasks: LightEval's corpus grouping, whose aggregators return a dict."""
+    aggregators = {key: ItemMetrics(profile) for key, profile in PROFILES.items()}
+    names = [name for aggregator in aggregators.values() for name in aggregator.names]
+    return [
+        CorpusLevelMetricGrouping(
+            metric_name=names,
+            higher_is_better={name: not name.startswith(LOWER_IS_BETTER) for name in names},
+            category=SamplingMethod.GENERATIVE,
+            sample_level_fn=StatementVerdicts(prompt),
+            corpus_level_fn=aggregators,
+        )
+    ]
+
+
+class Verdict(str):
+    """A statement's verdict, "true", "false" or "invalid", that knows its statement; plain text to everything else."""
+
+    item_id: str
+    role: str
+    rows_of_task: int
+
+    @classmethod
+    def of(cls, verdict: bool | None, doc: Doc) -> "Verdict":
+        """The verdict on the statement of a document."""
+        value = cls(WORDS[verdict])
+        specific = doc.specific or {}
+        value.item_id, value.role = specific["item_id"], specific["role"]
+        value.rows_of_task = specific.get("rows_of_task", 0)
+        return value
+
+
+class Rate(float):
+    """A metric that may be undefined (nan), and is then left out of averages instead of counting as 0.
+
+    LightEval averages the tasks of a group, and all tasks, as sum / count: the sum keeps its own count of what is
+    defined, by which it is divided.
+    """
+
+    defined: int
+
+    @classmethod
+    def of(cls, value: float | None, defined: int | None = None) -> "Rate":
+        """A value, None for an undefined one; or the sum of `defined` values."""
+        rate = cls(float("nan") if value is None else value)
+        rate.defined = int(rate == rate) if defined is None else defined
+        return rate
+
+    def __add__(self, other: float) -> "Rate":
+        if type(other) is int and other == 0:  # what a sum begins with is no value
+            return self
+        parts = [part for part in (self, other) if part == part]
+        count = sum(getattr(part, "defined", 1) for part in parts)
+        return Rate.of(sum(map(float, parts)) if parts else None, count)
+
+    __radd__ = __add__
+
+    def __truediv__(self, count: float) -> "Rate":
+        return Rate.of(float(self) / self.defined if self.defined else None)
+
+    def __reduce__(self) -> tuple:
+        return Rate.of, (float(self), self.defined)
+
+
+class StatementVerdicts(SampleLevelComputation):
+    """Reads the verdict of one output in every profile."""
+
+    def __init__(self, prompt: Prompt) -> None:
+        self.prompt = prompt
+
+    def compute(self, doc: Doc, model_response: ModelResponse, **kwargs: object) -> dict[str, Verdict]:
+        """`verdict` (strict), `verdict_tolerant` and `verdict_lenient`.
+
+        Raises:
+            CulturevalError: The response holds no text at all, not even an empty one.
+        """
+        texts = model_response.final_text
+        if not texts and texts != "":
+            raise CulturevalError(f"{doc.task_name}, item {doc.specific['item_id']}: the response holds no text.")
+        # LightEval's own vision backend gives a string where others give a list of one.
+        text = texts if isinstance(texts, str) else texts[0]
+        language = doc.specific["language"]
+        return {
+            key: Verdict.of(parse_verdict(text, self.prompt, language, profile), doc)
+            for key, profile in PROFILES.items()
+        }
+
+    def __str__(self) -> str:
+        """What LightEval writes into the results as this metric's definition."""
+        return f"verdicts(prompt={self.prompt}, profiles=strict+tolerant+lenient)"
+
+
+class ItemMetrics(CorpusLevelComputation):
+    """Metrics of the items of a task under one profile; the names of the two lax profiles end in theirs."""
+
+    def __init__(self, profile: str) -> None:
+        self.profile = profile
+        suffix = "" if profile == "strict" else f"_{profile}"
+        self.parts = {f"{name}{suffix}": name for name in (LAX if suffix else HEADLINES)}
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the values, without their standard errors."""
+        return list(self.parts)
+
+    def compute_corpus(self, items: Sequence[Verdict]) -> dict[str, Rate]:
+        """The values and their standard errors; nan where one is undefined.
+
+        Raises:
+            CulturevalError: Items lack statements, or hold one twice.
+        """
+        verdicts = item_verdicts(items)
+        if not len(verdicts):
+            return {f"{name}{end}": Rate.of(None) for name in self.parts for end in ("", "_stderr")}
+        report = cell_report(verdicts)
+        values = {name: Rate.of(report[part]) for name, part in self.parts.items()}
+        return values | {f"{name}_stderr": Rate.of(report[f"{part}_stderr"]) for name, part in self.parts.items()}
+
+
+def cell_report(verdicts: np.ndarray) -> dict[str, float | int | None]:
+    """`counterfactual_report` of verdicts, [N, 3] of "true", "false" and "invalid", Q+ in the first column."""
+    return counterfactual_report(*right_judgements(verdicts), verdicts == "invalid")
+
+
+def right_judgements(verdicts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which Q+ were judged true, bool[N], and which Q- false, bool[N, 2]: an invalid output is right in neither."""
+    return verdicts[:, 0] == "true", verdicts[:, 1:] == "false"
+
+
+def item_verdicts(statements: Sequence[Verdict]) -> np.ndarray:
+    """The verdicts of whole items, [N, 3] in the order of `ROLES`, in the items' order of first appearance.
+
+    Where LightEval was told to take fewer rows than the task has, the last item may be cut: it is left out, which is
+    said.
+
+    Raises:
+        CulturevalError: Another item lacks a statement, or one stands twice; names it.
+    """
+    items: dict[str, dict[str, str]] = {}
+    for statement in statements:
+        roles = items.setdefault(statement.item_id, {})
+        if statement.role in roles:
+            raise CulturevalError(f"M2CQA: the item {statement.item_id!r} has its statement {statement.role} twice.")
+        roles[statement.role] = str(statement)
+    cut = len(statements) < max((statement.rows_of_task for statement in statements), default=0)
+    last = next(reversed(items), None)
+    if cut and last is not None and len(items[last]) < len(ROLES):
+        logger.warning("M2CQA: the limit cuts the item %r, which is left out of the scores.", last)
+        del items[last]
+    for item_id, roles in items.items():
+        if missing := [role for role in ROLES if role not in roles]:
+            raise CulturevalError(f"M2CQA: the item {item_id!r} lacks its statement {' and '.join(missing)}.")
+    return np.array([[roles[role] for role in ROLES] for roles in items.values()]).reshape(-1, len(ROLES))

@@ -1,0 +1,67 @@
+"""From a row of M2CQA's sources, one item, to the prepared rows of its three statements.
+
+Two layouts: Q+ and Q- in columns of their own (QCRI/M2CQA, whose column names could not be seen: the aliases are what
+its paper calls them), and three statements with three labels (task1b of QCRI/AynVQA-ArabicNLP26).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from cultureval.prompts.cells import column_name, has_column, image_cell, optional_text, text_cell, text_list
+from cultureval.prompts.preparation import Preparation, PreparedRow
+from cultureval.runtime.errors import BadRow
+
+ROLES = ("q_plus", "q_minus_1", "q_minus_2")
+
+
+def statement_rows(row: Mapping[str, Any], preparation: Preparation, language: str) -> list[PreparedRow]:
+    """Three prepared rows, the true statement first; their texts stay as they are, whatever they ask for themselves.
+
+    Args:
+        row: One item. A table with all varieties in one row has columns that end in `_en`, `_msa`, `_ajp`, `_arz`.
+        preparation: Says in which folder images lie.
+        language: en, msa, ajp or arz.
+
+    Raises:
+        MissingColumn: The row has neither layout, no id or no image.
+        BadRow: Not exactly one true and two false statements, an empty one, or no readable image.
+    """
+    row = _in_language(row, language)
+    shared = {
+        "item_id": text_cell(row, "m2cqa_id"),
+        "image": image_cell(row, "m2cqa_image", preparation.folder),
+        "language": language,
+        "country": optional_text(row, "country") or "",
+        "category": optional_text(row, "category") or "",
+        "subcategory": optional_text(row, "subcategory") or "",
+    }
+    texts = _labelled(row) if has_column(row, "statements") else _by_role(row)
+    return [shared | {"role": role, "statement": text} for role, text in zip(ROLES, texts, strict=True)]
+
+
+def _in_language(row: Mapping[str, Any], language: str) -> dict[str, Any]:
+    suffix = f"_{language}"
+    return {**row, **{str(name).removesuffix(suffix): cell for name, cell in row.items() if str(name).endswith(suffix)}}
+
+
+def _labelled(row: Mapping[str, Any]) -> list[str]:
+    name = column_name(row, "statements")
+    texts, labels = text_list(row[name], name), row[column_name(row, "labels")]
+    if not isinstance(labels, list) or len(labels) != len(texts) or not all(label in (0, 1) for label in labels):
+        raise BadRow("labels", labels, f"is not a list of {len(texts)} booleans, one a statement")
+    true = [text for text, label in zip(texts, labels, strict=True) if label]
+    false = [text for text, label in zip(texts, labels, strict=True) if not label]
+    if (len(true), len(false)) != (1, 2):
+        raise BadRow("labels", labels, "does not mark one statement as true and two as false")
+    return true + false
+
+
+def _by_role(row: Mapping[str, Any]) -> list[str]:
+    if has_column(row, "q_minus"):
+        name = column_name(row, "q_minus")
+        false = text_list(row[name], name)
+        if len(false) != 2:
+            raise BadRow(name, false, f"holds {len(false)} false statements, not two")
+    else:
+        false = [text_cell(row, role) for role in ROLES[1:]]
+    return [text_cell(row, "q_plus"), *false]

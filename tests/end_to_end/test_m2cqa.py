@@ -1,0 +1,131 @@
+"""M2CQA through the real command line: scripted responders behind a server, and a tiny vision model."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from faulty_server import FaultyServer
+from PIL import Image
+from result_files import details_of, results_of
+
+from cultureval.prompts.templates import render
+from cultureval.runtime.data_options import samples_root
+from cultureval.scripts.tiny_model import build_tiny_vision_lm
+from cultureval.tasks.m2cqa import PROMPTS, VARIETIES
+
+WORDS = {"en": ("True", "False"), "ar": ("صحيح", "خطأ")}
+FORMATS = {
+    "en": {
+        "tf": "The final answer is: {}",
+        "answer_reason": "The final answer is: {}. Evidence: I see it.",
+        "reason_first": "Thinking Steps: I look at it. The final answer is {}.",
+    },
+    "ar": {
+        "tf": "الإجابة النهائية هي: {}",
+        "answer_reason": "الإجابة النهائية هي: {}. الدليل: هذا ظاهر.",
+        "reason_first": "خطوات التفكير: أنظر إليها. الإجابة النهائية هي {}.",
+    },
+}
+
+
+def truths():
+    """{(prompt's text, variety's script, prompt)} of every statement of the samples, and whether it is true."""
+    known = {}
+    for variety in VARIETIES:
+        script = "en" if variety == "en" else "ar"
+        lines = (samples_root() / "QCRI/M2CQA" / variety / "test.jsonl").read_text(encoding="utf-8").splitlines()
+        for row in map(json.loads, lines):
+            for text in (row["q_plus"], *row["q_minus"]):
+                for prompt in PROMPTS:
+                    query = render(f"{script}/m2cqa_{prompt}", statement=text)
+                    known[query] = (script, prompt, text == row["q_plus"])
+    return known
+
+
+TRUTHS = truths()
+
+
+def responder(verdict):
+    """Answers in the format asked for with what `verdict(truth)` says."""
+
+    def answer(prompt, index):
+        image, _, query = prompt.partition("] | ")
+        assert image.startswith("[image image/png")
+        script, name, truth = TRUTHS[query]
+        return FORMATS[script][name].format(WORDS[script][0 if verdict(truth) else 1])
+
+    return answer
+
+
+@pytest.fixture
+def evaluate(tmp_path):
+    """Runs `cultureval eval` on a scripted server, which the command with the network cut could not reach."""
+
+    def run(verdict, *tasks, out="out", options=()):
+        with FaultyServer(reply=responder(verdict)) as server:
+            settings = tmp_path / "server.yaml"
+            settings.write_text(yaml.safe_dump({"model": f"org/{out}", "base_url": server.url, "concurrency": 32}))
+            command = [sys.executable, "-m", "cultureval.scripts.main", "eval", str(settings), *tasks]
+            command += ["--data", "samples", "--output-dir", out, "--no-resume", *options]
+            kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "CULTUREVAL_"))}
+            kept |= {"CULTUREVAL_CACHE": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "1"}
+            done = subprocess.run(command, cwd=tmp_path, env=kept, capture_output=True, text=True, timeout=300)
+            assert done.returncode == 0, done.stderr
+            return done, results_of(tmp_path / out), len(server.requests)
+
+    return run
+
+
+def test_always_true_always_false_and_perfect(evaluate, tmp_path):
+    """CFHR is 1, null and 0; the details hold what was shown, asked, answered and read, statement by statement."""
+    expected = {
+        "yes": (lambda truth: True, 1.0),
+        "no": (lambda truth: False, None),
+        "right": (lambda truth: truth, 0.0),
+    }
+    cells = [f"m2cqa:{prompt}_{variety}|0" for prompt in PROMPTS for variety in VARIETIES]
+    dialects = [f"m2cqa:_dialect_{prompt}|0" for prompt in PROMPTS]
+    for name, (verdict, cfhr) in expected.items():
+        done, results, asked = evaluate(verdict, "m2cqa", out=name, options=["--limit", "4"] if name == "no" else [])
+        assert ("--limit 4 would cut an item of 3 rows; it is raised to 6" in done.stderr) == (name == "no")
+        items = 2 if name == "no" else 12
+        assert asked == 12 * 3 * items
+        scores = results["results"]
+        assert {cell: scores[cell]["cfhr"] for cell in [*cells, *dialects]} == dict.fromkeys([*cells, *dialects], cfhr)
+        for cell in cells:
+            values = scores[cell]
+            assert (values["invalid_rate"], values["n_items"]) == (0, items)
+            assert values["cfhr_valid_only"] == values["cfhr_tolerant"] == values["cfhr_lenient"] == cfhr
+            assert values["n_q_plus"] == (0 if cfhr is None else 12)
+        assert scores["m2cqa:_average|0"]["cfhr"] == scores["all"]["cfhr"] == cfhr
+        (file,) = (tmp_path / name).glob("results/**/results_*.json")
+        assert "NaN" not in file.read_text(encoding="utf-8")
+        assert ("n/a" in done.stdout) == (cfhr is None) and "_dialect_reason_first" in done.stdout
+    for cell, rows in details_of(tmp_path / "right").items():
+        assert len(rows) == 36
+        for row in rows:
+            doc, specific = row["doc"], row["doc"]["specific"]
+            assert row["metric"]["verdict"] == ("true" if specific["role"] == "q_plus" else "false")
+            assert TRUTHS[doc["query"]][1] == cell.split(":")[1].rpartition("_")[0]
+            assert specific["statement"] in doc["query"] and row["model_response"]["text"]
+            with Image.open(doc["images"][0]) as picture:
+                assert picture.format == "PNG"
+
+
+def test_a_tiny_vision_model_writes_details_of_every_statement(cultureval, tmp_path):
+    model = build_tiny_vision_lm(tmp_path / "tiny-llava")
+    run = cultureval("eval", model, "m2cqa:tf_en", "--data", "samples", "--output-dir", "out", "--device", "cpu")
+    assert run.returncode == 0, run.stderr
+    scores = results_of(tmp_path / "out")["results"]["m2cqa:tf_en|0"]
+    assert (scores["cfhr"], scores["invalid_rate"], scores["n_items"]) == (None, 1, 12)
+    (rows,) = details_of(tmp_path / "out").values()
+    roles = [row["doc"]["specific"]["role"] for row in rows]
+    assert roles == ["q_plus", "q_minus_1", "q_minus_2"] * 12
+    assert {row["metric"]["verdict"] for row in rows} == {"invalid"}
+    assert all(Path(row["doc"]["images"][0]).is_file() for row in rows)
+    (line,) = [line for line in run.stdout.splitlines() if "task:m2cqa/0-shot" in line]
+    assert "|data:QCRI/M2CQA@local|" in line and "|rows:36|" in line

@@ -1,0 +1,241 @@
+"""M2CQA's sources in both layouts, its prompts, and what is no item."""
+
+import copy
+import hashlib
+import json
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from PIL import Image
+
+import cultureval.tasks
+from cultureval.prompts.m2cqa import answer_then_reason_prompt
+from cultureval.prompts.templates import load_template, render, template_hash
+from cultureval.runtime.data_options import DataOptions, samples_root
+from cultureval.runtime.errors import CulturevalError, MissingColumn, SourceUnavailable
+from cultureval.runtime.image_store import stored_image
+from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.item_order import before_shuffle
+from cultureval.tasks.m2cqa import PROMPTS, VARIETIES, dialect_rows
+from cultureval.tasks.reading import prepare_subset
+
+SAMPLES = samples_root() / "QCRI" / "M2CQA"
+# SHA-256 of Table 8's texts with `{statement}` for the example, as the specification took them from the paper.
+HASHES = {
+    "en/m2cqa_tf": "ea6efbd8fce7e919",
+    "ar/m2cqa_tf": "485bb27f1876cba5",
+    "en/m2cqa_answer_reason": "904696162bcde3ea",
+    "ar/m2cqa_answer_reason": "2fcf614ec543de71",
+    "en/m2cqa_reason_first": "dc788aa2f96ee50b",
+    "ar/m2cqa_reason_first": "cd83011022015f0f",
+}
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
+
+
+def sample_rows(variety="en"):
+    return [json.loads(line) for line in (SAMPLES / variety / "test.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def prepared(root, task="m2cqa:tf_en", **options):
+    subset = prepare_subset(all_tasks()[task], DataOptions(root=Path(root), **options))
+    rows = [json.loads(line) for line in (subset.folder / "test.jsonl").read_text(encoding="utf-8").splitlines()]
+    return sorted(rows, key=lambda row: (row["item_id"], row["role"])), subset.report
+
+
+def content(rows):
+    names = ("item_id", "role", "statement", "image", "language", "country", "category")
+    return [{name: row[name] for name in names} for row in rows]
+
+
+def write_lines(path, rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+
+
+def with_images(folder):
+    (folder / "images").mkdir(parents=True)
+    for image in (SAMPLES / "images").iterdir():
+        (folder / "images" / image.name).write_bytes(image.read_bytes())
+
+
+def test_prompts_are_the_papers_to_the_letter():
+    for name, digest in HASHES.items():
+        text = load_template(name).template.template.replace("$statement", "{statement}")
+        assert hashlib.sha256(text.encode()).hexdigest()[:16] == digest
+    for task in (task for task in all_tasks().values() if task.suite == "m2cqa"):
+        assert task.template in HASHES
+
+
+def test_the_samples_are_whole_items_of_many_places_with_small_images():
+    for variety in VARIETIES:
+        rows = sample_rows(variety)
+        assert len(rows) == len({row["id"] for row in rows}) >= 12
+        assert [(row["id"], row["image"], row["country"]) for row in rows] == [
+            (row["id"], row["image"], row["country"]) for row in sample_rows()
+        ]
+        assert min(len({row[name] for row in rows}) for name in ("country", "image")) >= 12
+        assert len({row["category"] for row in rows}) >= 6
+        texts = [text for row in rows for text in (row["q_plus"], *row["q_minus"])]
+        assert len(set(texts)) == len(texts) == 3 * len(rows)
+        assert all(any("\u0600" <= letter <= "\u06ff" for letter in text) == (variety != "en") for text in texts)
+    for image in (SAMPLES / "images").iterdir():
+        assert image.stat().st_size < 4096
+        with Image.open(image) as picture:
+            assert min(picture.size) >= 128
+
+
+def test_m2cqas_own_layout_with_bytes_in_parquet_gives_the_same_as_paths(tmp_path):
+    """The hub's form of an image column; read in batches, from one file a configuration."""
+    rows = sample_rows("msa")
+    for row in rows:
+        row["image"] = {"bytes": (SAMPLES / row["image"]).read_bytes(), "path": None}
+    folder = tmp_path / "QCRI/M2CQA"
+    (folder / "msa").mkdir(parents=True)
+    pyarrow.parquet.write_table(pa.Table.from_pylist(rows), folder / "msa" / "test-00000-of-00001.parquet")
+    found, report = prepared(tmp_path, "m2cqa:tf_msa")
+    assert content(found) == content(prepared(samples_root(), "m2cqa:tf_msa")[0])
+    assert report["rows"] == 36
+    with pytest.raises(SourceUnavailable):  # no other variety is taken in its place
+        prepared(tmp_path, "m2cqa:tf_ajp")
+
+
+@pytest.mark.parametrize("place", ["task1b/test_en.jsonl", "task1b_en/test.jsonl"])
+def test_aynvqas_layout_with_three_statements_and_labels(tmp_path, place):
+    folder = tmp_path / "QCRI/AynVQA-ArabicNLP26"
+    with_images(folder)
+    rows = []
+    for number, row in enumerate(sample_rows()):
+        statements = [row.pop("q_plus"), *row.pop("q_minus")]
+        turn = number % 3
+        labels = [index == turn for index in range(3)]
+        rows.append(row | {"statements": statements[3 - turn :] + statements[: 3 - turn], "labels": labels})
+    write_lines(folder / place, rows)
+    write_lines(folder / "task1b/dev_en.jsonl", rows[:1])
+    found, report = prepared(tmp_path)
+    assert (report["source"], report["rows"]) == ("QCRI/AynVQA-ArabicNLP26", 36)
+    expected = prepared(samples_root())[0]
+    assert [row["statement"] for row in found if row["role"] == "q_plus"] == [
+        row["statement"] for row in expected if row["role"] == "q_plus"
+    ]
+    assert Counter(row["statement"] for row in found) == Counter(row["statement"] for row in expected)
+
+
+def test_one_table_of_all_varieties(tmp_path):
+    """By rows that name their variety, or by columns that do; PIL images come as they are from `datasets`."""
+    long = [row | {"language": variety} for variety in ("en", "ajp") for row in sample_rows(variety)]
+    with_images(tmp_path / "long/QCRI/M2CQA")
+    write_lines(tmp_path / "long/QCRI/M2CQA/data.jsonl", long)
+    wide = sample_rows()
+    for row, other in zip(wide, sample_rows("ajp"), strict=True):
+        row |= {"Q_plus_en": row.pop("q_plus"), "Q_plus_ajp": other["q_plus"], "Q_minus_ajp": other["q_minus"]}
+        row["Q_minus_en"] = row.pop("q_minus")
+    with_images(tmp_path / "wide/QCRI/M2CQA")
+    write_lines(tmp_path / "wide/QCRI/M2CQA/data.jsonl", wide)
+    for variety in ("en", "ajp"):
+        expected = content(prepared(samples_root(), f"m2cqa:tf_{variety}")[0])
+        for shape in ("long", "wide"):
+            assert content(prepared(tmp_path / shape, f"m2cqa:tf_{variety}")[0]) == expected
+    for shape in ("long", "wide"):
+        with pytest.raises(CulturevalError, match="no row is left|no column|no data"):
+            prepared(tmp_path / shape, "m2cqa:tf_arz")
+
+
+ITEM = {"id": "a", "image": "images/oud.png", "q_plus": "yes", "q_minus": ["no", "never"]}
+BROKEN = {
+    "a statement missing": (ITEM | {"q_minus": ["no"]}, "holds 1 false statements, not two"),
+    "four statements": (ITEM | {"q_minus": ["no", "never", "nope"]}, "holds 3 false statements"),
+    "an empty statement": (ITEM | {"q_minus": ["no", " "]}, "has an empty entry"),
+    "no true statement": (ITEM | {"q_plus": None}, "'q_plus' is null or empty"),
+    "no image": (ITEM | {"image": None}, "holds no image"),
+    "an image elsewhere": (ITEM | {"image": "../secret.png"}, "leads out"),
+    "no id": (ITEM | {"id": ""}, "'id' is null or empty"),
+    "two true": ({"id": "a", "image": "images/oud.png", "statements": ["x", "y", "z"], "labels": [1, 1, 0]}, "labels"),
+    "labels short": ({"id": "a", "image": "images/oud.png", "statements": ["x", "y", "z"], "labels": [1, 0]}, "labels"),
+    "two statements": ({"id": "a", "image": "images/oud.png", "statements": ["x", "y"], "labels": [1, 0]}, "labels"),
+}
+
+
+@pytest.mark.parametrize(("row", "reason"), BROKEN.values(), ids=BROKEN)
+def test_an_item_that_is_not_whole_is_an_error_or_is_skipped_whole(tmp_path, row, reason):
+    with_images(tmp_path / "QCRI/M2CQA")
+    write_lines(tmp_path / "QCRI/M2CQA/en/test.jsonl", [ITEM | {"id": "b"}, row])
+    with pytest.raises(CulturevalError, match=f"row 1 of test.jsonl.*{reason}"):
+        prepared(tmp_path)
+    rows, report = prepared(tmp_path, bad_rows="skip")
+    assert ([row["item_id"] for row in rows], len(report["skipped_rows"])) == (["b"] * 3, 1)
+
+
+def test_an_id_that_stands_twice_is_an_error_even_when_bad_rows_are_skipped(tmp_path):
+    with_images(tmp_path / "QCRI/M2CQA")
+    write_lines(tmp_path / "QCRI/M2CQA/en/test.jsonl", [ITEM, ITEM | {"q_plus": "other"}])
+    with pytest.raises(CulturevalError, match=r"item 'a' stands twice, in test.jsonl:0 and test.jsonl:1"):
+        prepared(tmp_path, bad_rows="skip")
+
+
+def test_unknown_columns_are_listed(tmp_path):
+    write_lines(tmp_path / "QCRI/M2CQA/en/test.jsonl", [{"id": "a", "picture": "x.png", "claim": "yes"}])
+    with pytest.raises(CulturevalError, match="x.png"):
+        prepared(tmp_path)
+    write_lines(tmp_path / "QCRI/M2CQA/en/test.jsonl", [{"id": "a", "photo": "x.png", "claim": "yes"}])
+    with pytest.raises(MissingColumn, match="columns found: id, photo, claim"):
+        prepared(tmp_path)
+
+
+def test_the_rows_hash_is_that_of_the_variety_whatever_the_prompt():
+    for variety in VARIETIES:
+        reports = [prepared(samples_root(), f"m2cqa:{prompt}_{variety}")[1] for prompt in PROMPTS]
+        assert len({report["fingerprint"] for report in reports}) == 1
+        script = "en" if variety == "en" else "ar"
+        assert [report["prompt"] for report in reports] == [template_hash(f"{script}/m2cqa_{name}") for name in PROMPTS]
+
+
+def test_a_doc_holds_image_prompt_gold_item_and_role():
+    rows = prepared(samples_root(), "m2cqa:answer_reason_arz")[0]
+    for row in rows:
+        doc = answer_then_reason_prompt(row, "m2cqa:answer_reason_arz|0")
+        assert doc.query == render("ar/m2cqa_answer_reason", statement=row["statement"])
+        assert doc.query.endswith(f"العبارة: {row['statement']}")
+        assert doc.images == [str(stored_image(row["image"]))]
+        assert doc.get_golds() == ["صحيح" if row["role"] == "q_plus" else "غلط"]
+        assert (doc.specific["item_id"], doc.specific["role"]) == (row["item_id"], row["role"])
+
+
+def test_braces_and_dollars_of_a_statement_are_text():
+    row = prepared(samples_root(), "m2cqa:answer_reason_en")[0][0] | {"statement": "costs $statement {0}"}
+    assert answer_then_reason_prompt(row).query.endswith("Statement: costs $statement {0}")
+
+
+def test_lighteval_hands_out_whole_items_in_order_whatever_the_limit(monkeypatch):
+    """What `tasks/item_order.py` relies on, tried with LightEval's own task class."""
+    from lighteval.tasks.lighteval_task import LightevalTask
+
+    monkeypatch.setenv("CULTUREVAL_DATA", "samples")
+    (config,) = [config for config in cultureval.tasks.TASKS_TABLE if config.name == "m2cqa:tf_en"]
+    ids = [row["id"] for row in sample_rows()]
+    for limit in (None, 3, 7, 30):
+        docs = LightevalTask(copy.deepcopy(config)).get_docs(limit)
+        taken = [(doc.specific["item_id"], doc.specific["role"]) for doc in docs]
+        expected = [(item, role) for item in ids for role in ("q_plus", "q_minus_1", "q_minus_2")]
+        assert taken == expected[:limit]
+        assert {doc.specific["rows_of_task"] for doc in docs} == {36}
+
+
+def test_before_shuffle_is_a_permutation():
+    assert sorted(before_shuffle(list(range(50)))) == list(range(50))
+    assert before_shuffle([]) == []
+
+
+def test_dialect_rows_are_means_of_metrics_and_undefined_ones_stay_so():
+    results = {"m2cqa:tf_ajp|0": {"cfhr": 0.76, "f1": 0.58}, "m2cqa:tf_arz|0": {"cfhr": 0.81, "f1": float("nan")}}
+    results |= {"m2cqa:reason_first_ajp|0": {"cfhr": 0.5}, "m2cqa:tf_en|0": {"cfhr": 0.1}}
+    rows = dialect_rows(results)
+    assert list(rows) == ["m2cqa:_dialect_tf|0"]
+    assert rows["m2cqa:_dialect_tf|0"]["cfhr"] == pytest.approx(0.785)
+    assert rows["m2cqa:_dialect_tf|0"]["f1"] != rows["m2cqa:_dialect_tf|0"]["f1"]
