@@ -1,0 +1,135 @@
+"""500 items and a judge's server with every fault: each item is rightly scored or reported, and paid for once."""
+
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pyarrow
+import pyarrow.parquet
+import yaml
+from faulty_server import MODEL, FaultyServer
+
+CRITERIA = ("Consistency", "Relevance", "Fluency", "Dialect Authenticity")
+ITEMS, CONCURRENCY, KILL_AFTER = 500, 16, 180
+# Faults that pass, each for about one item in 25, and fates that do not, each for one in 50.
+PASSING = ("500", "503", "drop", "cut_json", "cut_body", "no_choices", "page", "rate_without_header", "409")
+LASTING = {
+    "refusal": "refused",
+    "filter_prompt": "refused",
+    "bad_request": "no_answer",
+    "prose": "malformed",
+    "off_the_scale": "malformed",
+}
+PREFIX = f"judge_{MODEL.split('/')[1]}_reference"
+
+
+def number_of(prompt):
+    return int(re.search(r"وصف رقم (\d+)", prompt).group(1))
+
+
+def fate(number):
+    """What happens to an item: a lasting fate, a passing fault, or nothing."""
+    if number % 10 == 3:
+        return [*LASTING][number // 10 % len(LASTING)]
+    if number % 5 == 1:
+        return PASSING[number // 5 % len(PASSING)]
+    return {60: "rate", 280: "rate", 70: "hang", 270: "hang"}.get(number)
+
+
+def scores(number):
+    digest = hashlib.sha256(str(number).encode()).digest()
+    return {name: float(1 + digest[place] % 5) for place, name in enumerate(CRITERIA)}
+
+
+def reply(prompt, index):
+    number = number_of(prompt)
+    if fate(number) == "prose":
+        return "This caption is lovely. I would say four out of five for everything."
+    values = scores(number) | ({"Fluency": 7.0} if fate(number) == "off_the_scale" else {})
+    return "\n".join(f"**{name}**: {value:g}/5" for name, value in values.items())
+
+
+def plan(prompt, count):
+    wanted = fate(number_of(prompt))
+    if wanted in PASSING or wanted in {"rate", "hang"}:
+        return wanted if count <= 1 + number_of(prompt) % 2 else None
+    return wanted if wanted in LASTING else None
+
+
+def test_500_items_across_every_fault_and_a_kill(tmp_path):
+    details(tmp_path / "out")
+    with FaultyServer(plan, delay=0.01, reply=reply) as server:
+        settings = {"model": MODEL, "base_url": server.url, "concurrency": CONCURRENCY, "timeout_s": 0.8}
+        settings |= {"backoff_s": 0.02, "max_retries": 4, "input_token_price": 0.001, "output_token_price": 0.001}
+        (tmp_path / "judge.yaml").write_text(yaml.safe_dump(settings))
+        environment = {**os.environ, "CULTUREVAL_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
+        environment.pop("CULTUREVAL_JOURNAL", None)
+        command = [sys.executable, "-m", "cultureval.scripts.main", "judge", "out", "--judge", "judge.yaml"]
+        with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL) as process:
+            while server.answered.total() < KILL_AFTER:
+                assert process.poll() is None
+                time.sleep(0.005)
+            process.send_signal(signal.SIGKILL)
+        time.sleep(0.1)
+        before = server.answered.copy()
+        assert not list((tmp_path / "out" / "results").glob("**/*.json")) and before.total() < ITEMS
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
+    rows, values = results(tmp_path / "out")
+    check_every_item(rows)
+    check_payments(server, before)
+    unscored = sum(fate(number) in LASTING for number in range(ITEMS))
+    assert values[f"{PREFIX}_n_parsed"] == ITEMS - unscored and values[f"{PREFIX}_n_unscored"] == unscored
+    expected = [scores(number)["Fluency"] for number in range(ITEMS) if fate(number) not in LASTING]
+    assert abs(values[f"{PREFIX}_fluency"] - sum(expected) / len(expected)) < 1e-12
+    assert values[f"{PREFIX}_fluency_missing_as_1"] == (sum(expected) + unscored) / ITEMS
+    assert "unscored" in done.stdout and "I will not" in done.stdout
+
+
+def details(folder):
+    """Saved answers as LightEval writes them."""
+    rows = []
+    for number in range(ITEMS):
+        slots = {"country": "Morocco", "reference": "وصف مرجعي للصورة"}
+        specific = {"judge": {"templates": ["jeem_caption_reference"], "slots": slots}}
+        doc = {"id": str(number), "query": "صف الصورة", "images": None, "specific": specific}
+        rows.append({"doc": doc, "metric": {"bleu": 0.0}, "model_response": {"text": [f"وصف رقم {number} للصورة"]}})
+    place = folder / "details" / "org" / "m" / "2026-01-01"
+    place.mkdir(parents=True)
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), place / "details_jeem_caption:ma|0_2026-01-01.parquet")
+
+
+def results(folder):
+    (file,) = folder.glob("results/**/results_*.json")
+    (written,) = set(folder.glob("details/**/*.parquet")) - set(folder.glob("details/**/*_2026-01-01.parquet"))
+    rows = {int(row["doc"]["id"]): row["metric"] for row in pyarrow.parquet.read_table(written).to_pylist()}
+    return rows, json.loads(file.read_text())["results"]["jeem_caption:ma|0"]
+
+
+def check_every_item(rows):
+    assert sorted(rows) == list(range(ITEMS))
+    for number, metric in rows.items():
+        verdict = metric[PREFIX]
+        found = {name: metric[f"{PREFIX}_{'_'.join(name.lower().split())}"] for name in CRITERIA}
+        if fate(number) in LASTING:
+            assert verdict["outcome"] == LASTING[fate(number)] and verdict["reason"], (number, verdict)
+            assert all(value != value for value in found.values())
+        else:
+            assert (verdict["outcome"], found) == ("scored", scores(number)), (number, fate(number), verdict)
+
+
+def check_payments(server, before):
+    """Each reply was paid for once, but for what was in flight at the kill and could not be kept."""
+    twice = []
+    for prompt, count in server.answered.items():
+        wanted = {"refusal": 1, "prose": 3, "off_the_scale": 3}.get(fate(number_of(prompt)), 1)
+        assert wanted <= count <= wanted + 1
+        twice += [prompt] * (count - wanted)
+    assert len(twice) <= CONCURRENCY and all(before[prompt] for prompt in twice)
+    paid = {number_of(prompt) for prompt in server.answered}
+    assert paid == {number for number in range(ITEMS) if fate(number) not in {"filter_prompt", "bad_request"}}
