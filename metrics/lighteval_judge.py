@@ -30,6 +30,8 @@ from cultureval.metrics.judge_items import item_of, metric_prefix, record_of
 from cultureval.metrics.judge_settings import JudgeSettings
 from cultureval.metrics.judge_verdicts import SUSPICIOUS, metric_part, score_summary
 from cultureval.metrics.lighteval_metrics import ClusteredScore, StandardError
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.openai_client import troubles_of
 
 logger = logging.getLogger(__name__)
 
@@ -75,13 +77,17 @@ def signatures_of_judges(*templates: str) -> str | None:
 
 
 def check_judges() -> None:
-    """See that the configured judges can be asked at all: settings and keys' variables, without a call.
+    """See that the configured judges can be asked: settings, keys, and whether the servers answer. It costs nothing.
 
     Raises:
         CulturevalError: One of them cannot.
     """
     for judge in configured_judges():
-        judge.servers()
+        for url, why in troubles_of(judge.servers()).items():
+            raise CulturevalError(
+                f"The judge {judge.name} at {url} cannot be asked ({why}). Without CULTUREVAL_JUDGE the run goes "
+                "without it, and `cultureval judge` can judge the answers later."
+            )
 
 
 class JudgingPass:

@@ -33,10 +33,10 @@ def signatures_of_judges(*templates: str) -> str | None:
 
 
 def check_judges() -> None:
-    """See that the configured judges' settings are right and their keys there; asks nothing.
+    """See that the configured judges can be asked: settings, keys, servers that answer. It costs nothing.
 
     Raises:
-        CulturevalError: They are not.
+        CulturevalError: One of them cannot.
     """
     if judges_wanted():
         from cultureval.metrics import lighteval_judge

@@ -136,6 +136,20 @@ class OpenAIClient:
                 server.watcher.cancel()
             await server.client.close()
 
+    async def troubles(self) -> dict[str, str]:
+        """Ask each server for its models, once: URL -> what is wrong, in one line, for those that cannot be used.
+
+        A server that answers but has no such list (404) is no trouble.
+        """
+        found = {}
+        for server in self._servers:
+            try:
+                await server.client.with_options(timeout=_HEALTH_TIMEOUT_S).models.list()
+            except (openai.OpenAIError, json.JSONDecodeError) as error:
+                if getattr(error, "status_code", None) != 404:
+                    found[server.url] = self._cause(error)
+        return found
+
     async def chat(self, **request: Any) -> Answer:
         """Ask for chat completions.
 
@@ -338,6 +352,16 @@ def _completion(choice: Any) -> Answer:
         "finish_reason": choice.finish_reason,
         "refusal": message.refusal,
     }
+
+
+def troubles_of(settings: ServerSettings) -> dict[str, str]:
+    """As `OpenAIClient.troubles`, for code that is not asynchronous."""
+
+    async def ask() -> dict[str, str]:
+        async with OpenAIClient(settings) as client:
+            return await client.troubles()
+
+    return asyncio.run(ask())
 
 
 Question = Callable[[OpenAIClient], Awaitable[Answer]]

@@ -120,8 +120,27 @@ def check_instruments() -> list[Finding]:
 
 
 def check_judges() -> list[Finding]:
-    """Judges: none of the suites so far needs one."""
-    return [Finding("ok", "judges: no task of the installed suites asks for one")]
+    """The judges that CULTUREVAL_JUDGE names: settings, and whether the servers answer to the key that is set."""
+    from cultureval.metrics.optional_judges import VARIABLE, judges_wanted
+
+    if not judges_wanted():
+        cost = "JEEM is scored by reference metrics alone; `cultureval judge` can judge saved answers later"
+        return [Finding("missing", f"judge ({VARIABLE} is not set)", cost)]
+    from cultureval.metrics.judge_settings import configured_judges
+    from cultureval.runtime.openai_client import troubles_of
+
+    try:
+        servers = [(judge, judge.servers()) for judge in configured_judges()]
+    except CulturevalError as error:
+        return [Finding("wrong", f"judge: {error}", "a run with judged tasks does not start")]
+    findings = []
+    for judge, settings in servers:
+        troubles = troubles_of(settings)
+        what = f"judge {judge.name} ({judge.model})"
+        findings += [Finding("missing", f"{what} at {url}: {why}", "unscored") for url, why in troubles.items()]
+        if not troubles:
+            findings.append(Finding("ok", f"{what} answers at {', '.join(judge.base_url)}"))
+    return findings
 
 
 CHECKS: tuple[Callable[[], list[Finding]], ...] = (

@@ -1,0 +1,120 @@
+"""Where judges come from, and what a wrong setting says; what loads when no judge is asked for."""
+
+import subprocess
+import sys
+
+import pytest
+from faulty_server import FaultyServer
+from pydantic import ValidationError
+
+from cultureval.metrics.judge import JudgeSettings, configured_judges, find_judges
+from cultureval.metrics.judge_costs import estimate_tokens
+from cultureval.metrics.optional_judges import check_judges, judge_metrics, signatures_of_judges
+from cultureval.runtime.errors import CulturevalError
+from cultureval.scripts.doctor import check_judges as doctor
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch, tmp_path):
+    for name in ("CULTUREVAL_JUDGE", "CULTUREVAL_JUDGE_SETTINGS", "OPENAI_BASE_URL", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+def test_judges_of_files_of_the_environment_and_of_a_model_s_id(tmp_path, monkeypatch):
+    (tmp_path / "one.yaml").write_text("{model: org/a b, base_url: 'http://x/v1', input_token_price: 25e-7}")
+    (tmp_path / "two.yml").write_text(
+        "judges: [{model: m, name: c, base_url: ['http://y/v1', 'http://z/v1']}, {model: d}]"
+    )
+    monkeypatch.setenv("CULTUREVAL_JUDGE", "one.yaml, two.yml")
+    one, two, three = configured_judges()
+    assert (one.name, one.temperature, one.input_token_price, one.api_key_env) == ("a-b", 0, 2.5e-6, None)
+    assert two.base_url == ("http://y/v1", "http://z/v1")
+    assert (three.base_url, three.api_key_env) == (("https://api.openai.com/v1",), "OPENAI_API_KEY")
+    assert find_judges(["c"]) == [two]
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://here/v1")
+    monkeypatch.setenv("CULTUREVAL_JUDGE_SETTINGS", '{"temperature": 0.5}')
+    (other,) = find_judges(["gpt-x"])
+    assert (other.model, other.base_url, other.temperature) == ("gpt-x", ("http://here/v1",), 0.5)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{model: m, modle: n}", "no setting 'modle'.*model"),
+        ("{model: m, api_key: sk-secret}", "no setting 'api_key'"),
+        ("{base_url: 'http://x/v1'}", "model: Field required"),
+        ("{model: m, concurrency: sk-secret}", "concurrency: Input should be a valid integer"),
+        ("{model: m, re_asks: 3}", "re_asks"),
+        ("{model: m, input_token_price: .inf}", "finite"),
+        ("{model: m, budget: 3}", "budget needs"),
+        ("{model: m, name: 'a|b'}", "name"),
+        ("[1]", "lines"),
+        ("judges: []", "lines"),
+        ("{", "cannot be read"),
+    ],
+)
+def test_wrong_settings_are_one_sentence_without_their_values(tmp_path, text, words):
+    (tmp_path / "j.yaml").write_text(text)
+    with pytest.raises(CulturevalError, match=words) as caught:
+        find_judges(["j.yaml"])
+    assert "sk-secret" not in str(caught.value)
+
+
+def test_names_must_differ_and_the_environment_must_be_json(monkeypatch):
+    with pytest.raises(CulturevalError, match="Two judges are called 'm'"):
+        find_judges(["a/m", "b/m"])
+    monkeypatch.setenv("CULTUREVAL_JUDGE_SETTINGS", "{")
+    with pytest.raises(CulturevalError, match="not JSON"):
+        find_judges(["m"])
+
+
+def test_settings_cannot_be_changed_and_a_budget_needs_prices():
+    settings = JudgeSettings(model="m", input_token_price=1)
+    with pytest.raises(ValidationError):
+        settings.budget = 3
+    assert settings.with_budget(None) is settings and settings.with_budget(3).budget == 3
+    with pytest.raises(CulturevalError, match="budget needs"):
+        JudgeSettings(model="m").with_budget(3)
+
+
+def test_estimates_grow_with_arabic():
+    assert estimate_tokens("") == 0 and estimate_tokens("abcd") == 1 and estimate_tokens("قطة") == 2
+
+
+def test_without_a_judge_nothing_is_made_and_nothing_is_loaded():
+    assert judge_metrics("jeem_vqa") == [] and signatures_of_judges("jeem_vqa") is None and check_judges() is None
+    code = "import sys, cultureval.metrics.optional_judges as o, cultureval.scripts.judge; o.judge_metrics('jeem_vqa')"
+    code += "; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"openai", "pydantic", "lighteval", "numpy", "PIL", "yaml"} & set(loaded)
+
+
+def test_the_check_before_a_run_and_the_doctor_tell_what_is_wrong(monkeypatch, tmp_path):
+    monkeypatch.setenv("JUDGE_KEY", "sk-secret")
+    assert [finding.state for finding in doctor()] == ["missing"]
+    with FaultyServer() as server:
+        (tmp_path / "j.yaml").write_text(f"{{model: org/m, base_url: '{server.url}', api_key_env: JUDGE_KEY}}")
+        monkeypatch.setenv("CULTUREVAL_JUDGE", "j.yaml")
+        check_judges()
+        (finding,) = doctor()
+        assert finding.state == "ok" and server.url in finding.what
+        assert "template:jeem_vqa#" in signatures_of_judges("jeem_vqa") and "|" not in signatures_of_judges("jeem_vqa")
+        server.down = True
+        with pytest.raises(CulturevalError, match="cannot be asked"):
+            check_judges()
+        assert doctor()[0].state == "missing" and not server.requests
+    monkeypatch.delenv("JUDGE_KEY")
+    with pytest.raises(CulturevalError, match="JUDGE_KEY"):
+        check_judges()
+    assert doctor()[0].state == "wrong"
+
+
+def test_a_judge_that_takes_no_images_has_no_metrics_that_need_them(monkeypatch, tmp_path):
+    (tmp_path / "j.yaml").write_text("{model: org/m, base_url: 'http://x/v1', images: false}")
+    monkeypatch.setenv("CULTUREVAL_JUDGE", "j.yaml")
+    metrics = judge_metrics("jeem_caption_image_reference", "jeem_caption_reference")
+    assert [metric.metric_name for metric in metrics] == [
+        "judge_m_reference",
+        *(f"judge_m_reference_{name}" for name in ("consistency", "relevance", "fluency", "dialect_authenticity")),
+    ]
