@@ -36,9 +36,9 @@ _OUT_OF = re.compile(r"\s*(?:[/\\]|\bout of\b|\bof\b|من أصل\b|من\b)\s*([0
 _STOPS = r"[\s.,;:!|=،؛…–—\-]*"
 _JOINED = r"(?:to|or|and|then|الى|إلى|أو|او|ثم|و)\s*[0-9]"
 # Behind a value: another one. Behind "4/5" a number may begin an explanation ("- 2 details are missing").
-_SECOND_VALUE = re.compile(rf"{_STOPS}(?:[0-9%٪/\\~→±]|{_JOINED})", re.IGNORECASE)
+_SECOND_VALUE = re.compile(rf"{_STOPS}(?:[0-9%٪/\\]|[~→±]\s*[0-9]|{_JOINED})", re.IGNORECASE)
 _ALONE = r"[0-9]+(?:\.[0-9]+)?\s*(?:[/,;|]|\.(?!\w)|$)"
-_SECOND_FRACTION = re.compile(rf"{_STOPS}(?:[%٪/\\~→±]|{_JOINED}|{_ALONE})", re.IGNORECASE)
+_SECOND_FRACTION = re.compile(rf"{_STOPS}(?:[%٪/\\]|[~→±]\s*[0-9]|{_JOINED}|{_ALONE})", re.IGNORECASE)
 _FRACTION = re.compile(r"(?<![0-9])([0-9]+(?:\.[0-9]+)?)?\s{0,3}(?:/|\bout of\b|من أصل)\s{0,3}([0-9]+)", re.IGNORECASE)
 
 
@@ -257,7 +257,7 @@ def _value(text: str, name: str) -> tuple[float | None, str]:
         if out_of.group(1) is None or float(out_of.group(1)) != HIGHEST:
             raise JudgeReplyError(f"{name} is not given out of 5: {shorten(text.strip(), 40)}")
         rest, second = rest[out_of.end() :], _SECOND_FRACTION
-    if rest and rest[0] not in " \t.,;:!|،؛…–—-":
+    if rest and (rest[0].isalnum() or rest[0] in "_+%٪/\\⁄±^°"):
         raise JudgeReplyError(f"{name} has the unclear value {shorten(text.strip(), 40)}")
     others = [(float(a or value), int(b)) for a, b in _FRACTION.findall(rest)]
     if second.match(rest) or any(other != (value, HIGHEST) for other in others):

@@ -87,9 +87,10 @@ def judge_with_all(
         images to a judge that takes none.
     """
     shared = open_journal() if journal is None else journal
+    held = {judge.name: (purses or {}).get(judge.name) or Purse(judge) for judge in judges}
 
     def ask(judge: JudgeSettings) -> dict[tuple[str, str], Judgement]:
-        purse = (purses or {}).get(judge.name) or Purse(judge)
+        purse = held[judge.name]
         return {
             (judge.name, template): judge_items(judge, template, items, shared, purse)
             for template, items in questions.items()
@@ -99,7 +100,12 @@ def judge_with_all(
     if len(judges) == 1:
         return ask(judges[0])
     with ThreadPoolExecutor(max(1, len(judges))) as pool:
-        return {key: judgement for found in pool.map(ask, judges) for key, judgement in found.items()}
+        try:
+            return {key: judgement for found in pool.map(ask, judges) for key, judgement in found.items()}
+        except BaseException:
+            for purse in held.values():
+                purse.halted = "it was interrupted"  # the pool waits for its threads, which else would ask to the end
+            raise
 
 
 def takes(settings: JudgeSettings, template: JudgeTemplate) -> bool:

@@ -43,6 +43,7 @@ class Purse:
         input_tokens: Of these calls, as the servers say.
         output_tokens: Likewise.
         unmetered: Answers without a count of tokens; they are counted by estimate.
+        halted: Why no further call may be made, once something has ended the asking.
     """
 
     settings: JudgeSettings
@@ -50,6 +51,7 @@ class Purse:
     input_tokens: int = 0
     output_tokens: int = 0
     unmetered: int = 0
+    halted: str | None = None
     _reserved: float = 0.0
     _paid: set[str] = field(default_factory=set)
 
@@ -57,9 +59,11 @@ class Purse:
         """Set aside what a call may cost at most; waits while calls in flight may still leave enough.
 
         Raises:
-            BudgetSpent: It would go beyond the budget.
+            BudgetSpent: It would go beyond the budget, or the purse is halted.
         """
         budget = self.settings.budget
+        if self.halted:
+            raise BudgetSpent(self.halted)
         while budget is not None and self.spent + self._reserved + amount > budget:
             if not self._reserved:
                 raise BudgetSpent(f"the budget of {budget:g} is spent ({self.spent:.4g} so far)")

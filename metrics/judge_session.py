@@ -44,6 +44,7 @@ class JudgeSession:
         self.settings, self.template, self.journal, self.purse = settings, template, journal, purse
         self.failures: dict[str, tuple[Outcome, str]] = {}
         self.stopped: str | None = None
+        self.server_failed = False
         self._failed_in_a_row = 0
 
     def run(self, items: Sequence[JudgeItem]) -> Judgement:
@@ -67,7 +68,7 @@ class JudgeSession:
                     verdicts[index] = verdict
                     del waiting[index]
         ordered = [verdicts[index] for index in range(len(items))]
-        return Judgement(ordered, self.purse.spent - before, self.stopped, tuple(sorted(served)))
+        return Judgement(ordered, self.purse.spent - before, self.stopped, self.server_failed, tuple(sorted(served)))
 
     def prepare(self, item: JudgeItem) -> ReadyItem | Verdict:
         """The item's prompt and images, or the verdict that it cannot be asked about."""
@@ -128,7 +129,9 @@ class JudgeSession:
                 note=lambda: str(self.purse),
             )
         except (ServerError, BudgetSpent) as error:
-            self.stopped = self._why_stopped(error)
+            self.stopped, self.server_failed = self._why_stopped(error), isinstance(error, ServerError)
+            if self.server_failed:
+                self.purse.halted = self.stopped
         return {key: answer for key in questions if (answer := self.journal.get(key)) is not None}
 
     def _question(self, key: str, entry: ReadyItem, attempt: int) -> Question:
@@ -186,7 +189,9 @@ class JudgeSession:
         return str(error)
 
     def _not_answered(self, entry: ReadyItem, attempt: int) -> Verdict:
-        outcome, reason = self.failures.get(self.key(entry, attempt), ("not_asked", f"not asked: {self.stopped}"))
+        outcome, reason = self.failures.get(
+            self.key(entry, attempt), ("not_asked", f"not asked{' again' if attempt else ''}: {self.stopped}")
+        )
         return Verdict(entry.item.id, {}, None, outcome, reason, entry.flags, None, attempt, entry.item.cluster)
 
     def _read(self, entry: ReadyItem, answer: Answer, attempt: int) -> Verdict:

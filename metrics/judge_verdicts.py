@@ -70,12 +70,14 @@ class Judgement:
         verdicts: One an item, in order.
         cost: Of these verdicts' calls, those of earlier runs included.
         stopped: Why the judge was not asked to the end, in one line; None where it was.
+        failed: Whether it was the judge's server that stopped, not the budget.
         served_models: The models as the servers named them.
     """
 
     verdicts: list[Verdict]
     cost: float = 0.0
     stopped: str | None = None
+    failed: bool = False
     served_models: tuple[str, ...] = ()
 
     def outcomes(self) -> Counter[str]:

@@ -96,17 +96,18 @@ def judge_jobs(judges: "Sequence[JudgeSettings]", work: Sequence[Job], part: Map
     from cultureval.metrics.judge import Purse, judge_with_all
 
     purses = {one.name: Purse(one) for one in judges}
-    stopped: dict[str, str] = {}
+    stopped: dict[str, Judgement] = {}
     for job in work:
-        active = [one for one in judges if one.name not in stopped]
-        job.found = judge_with_all(active, job.questions, purses=purses) if active else {}
+        job.found = judge_with_all(judges, job.questions, purses=purses)
         if "jeem_topic" in job.questions:
-            job.found |= _grouped_topics(active, job, purses)
-        stopped |= {name: found.stopped for (name, _), found in job.found.items() if found.stopped}
+            job.found |= _grouped_topics(judges, job, purses)
+        for (name, _), found in job.found.items():
+            if found.stopped:
+                stopped.setdefault(name, found)
     judged = [job for job in work if any(found.outcomes()["scored"] for found in job.found.values())]
     files = write_judgements(judges, judged, part)
     print(report(judges, work, purses, files))
-    return [reason for reason in stopped.values() if "budget" not in reason]
+    return [str(found.stopped) for found in stopped.values() if found.failed]
 
 
 def _grouped_topics(

@@ -139,6 +139,16 @@ def test_a_dead_server_is_given_up_after_a_few_items(journal):
     assert len(server.requests) < 20
 
 
+def test_a_judge_that_has_stopped_is_not_asked_again_through_the_same_purse(journal):
+    with FaultyServer(lambda *_: "wrong_key", reply=lambda *_: GOOD) as server:
+        settings = settings_of(server, concurrency=1)
+        purse = Purse(settings)
+        first = judge_items(settings, TEMPLATE, [item(0), item(1)], journal, purse)
+        then = judge_items(settings, TEMPLATE, [item(2)], journal, purse)
+    assert first.failed and not then.failed and len(server.requests) == 1
+    assert "Incorrect API key" in then.verdicts[0].reason and then.outcomes() == {"not_asked": 1}
+
+
 def test_a_missing_key_is_said_before_anything_is_asked(journal, monkeypatch):
     monkeypatch.delenv("NO_SUCH_KEY", raising=False)
     with FaultyServer() as server, pytest.raises(CulturevalError, match="NO_SUCH_KEY"):
