@@ -5,7 +5,7 @@ import sys
 import typer
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.scripts import bench, doctor, evaluate, judge, list_tasks, mirror, score
+from cultureval.scripts import agreement, bench, doctor, evaluate, judge, list_tasks, mirror, score
 
 app = typer.Typer(
     name="cultureval",
@@ -27,6 +27,7 @@ app.command("doctor")(doctor.doctor)
 app.command("mirror")(mirror.mirror)
 app.command("score")(score.score)
 app.command("judge")(judge.judge)
+app.command("agreement")(agreement.agreement)
 benchmarks.command("scoring")(bench.bench_scoring)
 app.add_typer(benchmarks, name="bench")
 

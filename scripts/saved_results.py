@@ -1,5 +1,6 @@
 """What LightEval has saved of earlier runs: results files and the details of each task, found from any path to them."""
 
+import glob
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -90,6 +91,19 @@ def find_saved_tasks(paths: Sequence[Path]) -> list[SavedTask]:
             if place not in newest or newest[place].date < task.date:
                 newest[place] = task
     return list(newest.values())
+
+
+def derived_from(task: SavedTask) -> list[SavedTask]:
+    """The files that were derived from a task's details (its judgements), the oldest first."""
+    import pyarrow.parquet
+
+    found = []
+    for file in sorted((task.root / "details" / task.model).glob(f"*/details_{glob.escape(task.task)}_*.parquet")):
+        other = _saved_task(file)
+        source = (pyarrow.parquet.read_schema(file).metadata or {}).get(DERIVED) if other else None
+        if other and other.task == task.task and source == task.file.name.encode("utf-8"):
+            found.append(other)
+    return sorted(found, key=lambda other: other.date)
 
 
 def saved_image(entry: Any) -> Path | bytes:
