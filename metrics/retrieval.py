@@ -64,6 +64,59 @@ def best_ranks(
     return ranks
 
 
+def top_items(queries: np.ndarray, gallery: np.ndarray, k: int, block_bytes: int = BLOCK_BYTES) -> np.ndarray:
+    """The first k items of the gallery for each query: [Q, min(k, G)] positions, best first.
+
+    Items of equal score keep the gallery's order. The table of scores is never held as a whole.
+
+    Args:
+        queries: [Q, D] embeddings.
+        gallery: [G, D] embeddings.
+        k: At least 1.
+        block_bytes: Memory for the scores of one block of queries, about.
+
+    Raises:
+        ValueError: Shapes that do not fit, embeddings that are not finite, or k below 1.
+    """
+    _check(queries, gallery, None)
+    if k < 1:
+        raise ValueError(f"k must be at least 1, not {k}")
+    k = min(k, len(gallery))
+    found = np.empty((len(queries), k), dtype=np.int64)
+    block = max(1, block_bytes // (gallery.shape[0] * queries.dtype.itemsize))
+    for start in range(0, len(queries), block):
+        for row, scores in enumerate(queries[start : start + block] @ gallery.T, start):
+            least = np.partition(scores, -k)[-k]
+            # All that may be among the first k, ties with the last of them included.
+            candidates = np.flatnonzero(scores >= least)
+            found[row] = candidates[np.argsort(-scores[candidates], kind="stable")][:k]
+    return found
+
+
+def reranked_ranks(
+    ranks: np.ndarray, top: np.ndarray, scores: np.ndarray, correct: Sequence[Sequence[int]]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Ranks after the first k items of each query were ordered anew by another model's scores.
+
+    Args:
+        ranks: [Q] ranks of the best placed correct items before (`best_ranks`).
+        top: [Q, k] positions of the first k items (`top_items`).
+        scores: [Q, k] the other model's scores of these items; ties keep their order.
+        correct: For each query the positions of its correct items in the gallery.
+
+    Returns:
+        (ranks, top): both anew. Queries without a correct item among the first k keep their rank.
+    """
+    order = np.argsort(-scores, axis=1, kind="stable")
+    anew = np.take_along_axis(top, order, 1)
+    new_ranks = ranks.copy()
+    for query, items in enumerate(correct):
+        places = np.flatnonzero(np.isin(anew[query], list(items)))
+        if len(places):
+            new_ranks[query] = places[0] + 1
+    return new_ranks, anew
+
+
 def correct_items(captions: Sequence[Sequence[str]]) -> tuple[list[str], list[list[int]], list[list[int]]]:
     """The different captions of a set of images, and what is right for whom, by string.
 
@@ -107,7 +160,7 @@ def _best_rank(scores: np.ndarray, items: np.ndarray) -> int:
     return 1 + int(np.count_nonzero(scores > best)) + int(np.count_nonzero(scores[:position] == best))
 
 
-def _check(queries: ArrayLike, gallery: ArrayLike, correct: Sequence[Sequence[int]]) -> None:
+def _check(queries: ArrayLike, gallery: ArrayLike, correct: Sequence[Sequence[int]] | None) -> None:
     for name, table in (("queries", queries), ("gallery", gallery)):
         if not isinstance(table, np.ndarray) or table.ndim != 2 or not table.size:
             raise ValueError(f"{name} must be a filled array [items, dimensions]")
@@ -115,6 +168,8 @@ def _check(queries: ArrayLike, gallery: ArrayLike, correct: Sequence[Sequence[in
             raise ValueError(f"{name} holds an embedding that is not finite")
     if queries.shape[1] != gallery.shape[1]:
         raise ValueError(f"queries have {queries.shape[1]} dimensions, the gallery {gallery.shape[1]}")
+    if correct is None:
+        return
     if len(correct) != len(queries):
         raise ValueError(f"there are {len(queries)} queries but correct items of {len(correct)}")
     for number, items in enumerate(correct):

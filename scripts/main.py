@@ -5,7 +5,18 @@ import sys
 import typer
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.scripts import agreement, bench, doctor, evaluate, judge, list_tasks, mirror, score
+from cultureval.scripts import (
+    agreement,
+    bench,
+    bench_retrieval,
+    doctor,
+    evaluate,
+    judge,
+    list_tasks,
+    mirror,
+    retrieval,
+    score,
+)
 
 app = typer.Typer(
     name="cultureval",
@@ -25,10 +36,12 @@ app.command("eval")(evaluate.evaluate)
 app.command("tasks")(list_tasks.list_tasks)
 app.command("doctor")(doctor.doctor)
 app.command("mirror")(mirror.mirror)
+app.command("retrieval")(retrieval.retrieval)
 app.command("score")(score.score)
 app.command("judge")(judge.judge)
 app.command("agreement")(agreement.agreement)
 benchmarks.command("scoring")(bench.bench_scoring)
+benchmarks.command("retrieval")(bench_retrieval.bench_retrieval)
 app.add_typer(benchmarks, name="bench")
 
 

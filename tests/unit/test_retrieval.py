@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cultureval.metrics.retrieval import best_ranks, correct_items, list_ranks, recall
+from cultureval.metrics.retrieval import best_ranks, correct_items, list_ranks, recall, reranked_ranks, top_items
 
 
 def dense_ranks(queries, gallery, correct):
@@ -56,3 +56,20 @@ def test_impossible_input_is_refused():
             recall(queries, gallery, correct)
     with pytest.raises(ValueError, match="k must be"):
         recall(one, one, [[0], [1]], ks=(0,))
+
+
+@given(st.integers(1, 6), st.integers(1, 12), st.integers(1, 12), st.integers(0, 10**6))
+def test_first_items_and_their_new_order(queries, gallery, k, seed):
+    numbers = np.random.default_rng(seed)
+    asked, items = (numbers.integers(-2, 3, (size, 3)).astype(np.float32) for size in (queries, gallery))
+    correct = [[int(numbers.integers(0, gallery))] for _ in range(queries)]
+    top = top_items(asked, items, k, block_bytes=100)
+    whole = np.argsort(-(asked @ items.T), axis=1, kind="stable")
+    assert np.array_equal(top, whole[:, :k])
+    scores = numbers.integers(0, 3, top.shape).astype(float)
+    ranks, anew = reranked_ranks(best_ranks(asked, items, correct), top, scores, correct)
+    for query, row in enumerate(whole):
+        order = sorted(range(top.shape[1]), key=lambda place: -scores[query, place])
+        expected = [*(row[place] for place in order), *row[top.shape[1] :]]
+        assert anew[query].tolist() == expected[: top.shape[1]]
+        assert ranks[query] == expected.index(correct[query][0]) + 1

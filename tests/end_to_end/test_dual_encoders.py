@@ -1,0 +1,108 @@
+"""`cultureval retrieval`: tiny dual encoders of each family on the shipped samples, without network."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from result_files import results_of
+
+from cultureval.models.dual_encoder import DualEncoder, EncoderSettings
+from cultureval.runtime.data_options import samples_root
+from cultureval.runtime.errors import CulturevalError
+from cultureval.scripts.tiny_dual_encoder import build_tiny_dual_encoder
+from cultureval.scripts.tiny_model import build_tiny_vision_lm
+
+FAMILIES = ("chinese_clip", "clip", "siglip", "siglip2", "altclip")
+CAPTIONS = ["三个红灯笼", "一只猫", "两条龙舟在水面上，一红一蓝"]
+
+
+@pytest.fixture(scope="module")
+def encoders(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("encoders")
+    return {family: build_tiny_dual_encoder(folder / family, family, CAPTIONS) for family in FAMILIES}
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_embeddings_are_those_of_the_whole_model(encoders, family, cache):
+    """The model's own forward pass over texts and images together."""
+    images = [str(path) for path in sorted((samples_root() / "cvlue" / "images").rglob("*.png"))]
+    encoder = DualEncoder(EncoderSettings(str(encoders[family]), device="cpu", batch_size=2))
+    opened = [Image.open(image).convert("RGB") for image in images]
+    inputs = encoder.processor(text=CAPTIONS, images=opened, return_tensors="pt", **encoder.padding)
+    with torch.inference_mode():
+        whole = encoder.model(**inputs)
+    for got, expected in (
+        (encoder.encode_texts(CAPTIONS), whole.text_embeds),
+        (encoder.encode_images(images), whole.image_embeds),
+    ):
+        assert got == pytest.approx(torch.nn.functional.normalize(expected, dim=-1).numpy(), abs=1e-5)
+    assert encoder.truncated == 0
+    encoder.encode_texts(["猫" * 500])
+    assert encoder.truncated == 1
+
+
+def test_embeddings_come_from_the_disk_the_second_time(encoders, cache, monkeypatch):
+    settings = EncoderSettings(str(encoders["chinese_clip"]), device="cpu")
+    first = DualEncoder(settings).encode_texts(CAPTIONS)
+    again = DualEncoder(settings)
+    monkeypatch.setattr(again.model, "get_text_features", lambda **inputs: pytest.fail("encoded again"))
+    assert np.array_equal(again.encode_texts(CAPTIONS[::-1]), first[::-1])
+
+
+def test_a_model_that_gives_nonsense_or_is_none_of_these_is_refused(encoders, cache, monkeypatch, tmp_path):
+    encoder = DualEncoder(EncoderSettings(str(encoders["clip"]), device="cpu"))
+    monkeypatch.setattr(encoder.model, "get_text_features", lambda **inputs: torch.full((3, 4), torch.nan))
+    with pytest.raises(CulturevalError, match="not finite"):
+        encoder.encode_texts(CAPTIONS)
+    with pytest.raises(CulturevalError, match="cannot be loaded"):
+        DualEncoder(EncoderSettings(str(tmp_path)))
+    with pytest.raises(CulturevalError, match="cultureval eval MODEL cvlue_itr"):
+        DualEncoder(EncoderSettings(str(build_tiny_vision_lm(tmp_path / "llava"))))
+
+
+def test_both_tasks_with_results_submissions_and_re_ranking(cultureval, encoders, tmp_path):
+    vision = build_tiny_vision_lm(tmp_path / "tiny-llava", max_position_embeddings=2048)
+    command = ("retrieval", encoders["chinese_clip"], "--data", "samples", "--output-dir", "out", "--device", "cpu")
+    run = cultureval(*command, "--rerank", vision, "--top-k", 4)
+    assert run.returncode == 0, run.stderr
+    scores = results_of(tmp_path / "out")["results"]["cvlue_itr|0"]
+    assert (scores["gallery_images"], scores["gallery_captions"]) == (7, 35)
+    assert all(f"{name}@{k}_reranked_stderr" in scores for name in ("TR", "IR") for k in (1, 5, 10))
+    for name in ("TR@5", "TR@10", "IR@5", "IR@10"):  # the first four in another order
+        assert scores[f"{name}_reranked"] == scores[name]
+    assert "7 images, as in no known split" in run.stdout and "|rerank:" in run.stdout
+    gold = samples_root() / "cvlue" / "IC" / "gold.json"
+    lists = tmp_path / "out" / "submissions" / "cvlue_itr"
+    run = cultureval(
+        *(
+            "score",
+            "cvlue-itr",
+            "--gold",
+            gold,
+            "--pred",
+            lists / "i2t_submit.json",
+            "--pred",
+            lists / "t2i_submit.json",
+        )
+    )
+    assert run.returncode == 0, run.stderr
+    total = json.loads((tmp_path / "results/score/cvlue-itr.json").read_text(encoding="utf-8"))[0]
+    for name in ("TR@1", "TR@5", "TR@10", "IR@1", "IR@5", "IR@10"):
+        assert total[name] == pytest.approx(scores[f"{name}_reranked"])
+
+
+def test_the_english_task_and_bad_names(cultureval, encoders, tmp_path):
+    run = cultureval("retrieval", encoders["siglip"], "cvlue_en_itr", "--data", "samples", "--output-dir", "out")
+    assert run.returncode == 0, run.stderr
+    scores = results_of(tmp_path / "out")["results"]["cvlue_en_itr|0"]
+    assert (scores["gallery_images"], scores["IR@10"]) == (4, 1)
+    run = cultureval("retrieval", encoders["siglip"], "cvlue_vqa", "--data", "samples")
+    assert run.returncode == 2
+    assert "there are cvlue_itr, cvlue_en_itr" in run.stderr
