@@ -7,6 +7,8 @@ from pathlib import Path
 
 from cultureval.runtime.model_settings import VARIABLE as SETTINGS
 from cultureval.scripts.evaluate import evaluate
+from cultureval.scripts.retrieval import retrieval
+from cultureval.scripts.tiny_dual_encoder import build_tiny_dual_encoder
 from cultureval.scripts.tiny_encoder import build_tiny_encoder
 from cultureval.scripts.tiny_model import build_tiny_causal_lm, build_tiny_vision_lm
 from cultureval.tasks.catalogue import all_tasks
@@ -36,6 +38,8 @@ def main() -> None:
                 os.environ[SETTINGS] = json.dumps({"generation_parameters": {"max_new_tokens": 32}})
             if tasks:
                 evaluate(str(model), tasks, data="samples", output_dir="results/demo", device="cpu", resume=False)
+        encoder = build_tiny_dual_encoder(folder / "tiny-random-chinese-clip")
+        retrieval(str(encoder), data="samples", output_dir=Path("results/demo"), device="cpu")
     print(NOTICE)
 
 

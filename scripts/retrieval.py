@@ -1,6 +1,7 @@
 """`cultureval retrieval`: image-text retrieval by dual encoders, over the whole gallery, in LightEval's result form."""
 
 import json
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -66,8 +67,6 @@ def retrieval(
     top_k: Annotated[int, typer.Option(min=1, help="So many items are ordered anew.")] = 10,
 ) -> None:
     """Recall of images and captions by a dual encoder. Example: cultureval retrieval MODEL --data samples"""
-    import os
-
     os.environ.update({VARIABLES["root"]: data} if data is not None else {})
     names = list(tasks or TASKS[:1])
     if unknown := [name for name in names if name not in TASKS]:

@@ -106,3 +106,9 @@ def test_the_english_task_and_bad_names(cultureval, encoders, tmp_path):
     run = cultureval("retrieval", encoders["siglip"], "cvlue_vqa", "--data", "samples")
     assert run.returncode == 2
     assert "there are cvlue_itr, cvlue_en_itr" in run.stderr
+
+
+def test_the_benchmark_says_time_and_memory(cultureval):
+    run = cultureval("bench", "retrieval", "--captions", 2000, "--images", 400, "--dimensions", 64)
+    assert run.returncode == 0, run.stderr
+    assert "one dense matrix product" in run.stdout and "peak memory of the process: 0." in run.stdout
