@@ -12,7 +12,7 @@ from lighteval.tasks.requests import Doc
 from PIL import Image
 
 from cultureval.models.settings import HFModelSettings
-from cultureval.models.task_wishes import may_think
+from cultureval.models.task_wishes import chat_turns, may_think
 from cultureval.runtime.errors import CulturevalError
 
 IMAGE_MARK = "<image>"
@@ -57,6 +57,8 @@ class Renderer:
         apply = partial(self.writer.apply_chat_template) if self.uses_chat_template else None
         if apply and self.knows_thinking and (scoring or not may_think(doc)):
             apply = partial(apply, enable_thinking=False)
+        if apply:
+            doc = chat_turns(doc)
         if all_images(doc):
             if self.processor is None:
                 raise CulturevalError(f"{self.model_name} takes text only, and {doc.task_name} has images.")

@@ -8,6 +8,7 @@ from lighteval.tasks.prompt_manager import PromptManager
 from lighteval.tasks.requests import Doc
 
 from cultureval.models.rendering import Placement, message_parts
+from cultureval.models.task_wishes import chat_turns
 from cultureval.runtime.data_urls import ImageFormat, data_url, image_hash
 from cultureval.runtime.errors import CulturevalError
 
@@ -43,6 +44,7 @@ def chat_messages(
         image_part: Makes the part of a message that stands for an image.
         placement: Where images stand in a turn that does not place them itself with `<image>` marks.
     """
+    doc = chat_turns(doc)
     messages: list[dict[str, Any]] = PromptManager(
         use_chat_template=True, system_prompt=system_prompt
     ).prepare_prompt_api(doc)

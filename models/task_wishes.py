@@ -2,10 +2,13 @@
 
 - `stop_in_chat: false`: stop strings hold for plain prompts only. LightEval's own backends drop them wherever a chat
   template is used; tasks that were published with those backends ask for it, so that chat answers end by themselves.
+- `chat_query: TEXT`: what the turn says where a chat template is used, in place of `doc.query`, which is then worded
+  for plain prompts; few-shot examples have theirs.
 - `thinking: false`: a chat template that can is told not to open a thought. Servers have no common field for this: give
   theirs in the settings (`extra_body`).
 """
 
+import copy
 from typing import Any
 
 from lighteval.tasks.requests import Doc
@@ -16,6 +19,16 @@ def stop_strings(doc: Doc, chat: bool) -> list[str]:
     if chat and _wish(doc, "stop_in_chat") is False:
         return []
     return [stop for stop in doc.stop_sequences or [] if stop]
+
+
+def chat_turns(doc: Doc) -> Doc:
+    """The doc as a chat asks it: its query and those of its examples replaced where they have a wording for chats."""
+    wanted = _wish(doc, "chat_query")
+    if wanted is None:
+        return doc
+    turns = copy.copy(doc)
+    turns.query, turns.fewshot_samples = wanted, [chat_turns(example) for example in doc.fewshot_samples]
+    return turns
 
 
 def may_think(doc: Doc) -> bool:

@@ -34,6 +34,8 @@ class Source:
             CulturevalError.
         notes: What the results should say of all prepared rows together, one sentence each.
         arrange: Puts all prepared rows into the order in which they are written (see `item_order`).
+        archive: A public .tar.gz of a source that is not on the hub, which `cultureval mirror` unpacks.
+        archive_files: Glob patterns of what is taken out of it.
         revision: Branch, tag or commit; None is the hub's default branch.
         licence: The source's licence, as its card or paper states it.
         how_to_get: What to do where it is not on the hub, or gated.
@@ -55,6 +57,8 @@ class Source:
     notes: Callable[[Sequence[PreparedRow]], list[str]] | None = None
     arrange: Callable[[list[PreparedRow]], list[PreparedRow]] | None = None
     on_hub: bool = True
+    archive: str | None = None
+    archive_files: tuple[str, ...] = ("**",)
     revision: str | None = None
     licence: str = "not declared"
     how_to_get: str = ""
@@ -190,10 +194,11 @@ class Benchmark:
 @cache
 def all_tasks() -> dict[str, Task]:
     """Every task by its name, suite by suite, in the order of the papers' tables."""
-    from cultureval.tasks import cvlue, jeem, m2cqa, qimma
+    from cultureval.tasks import alqasida, cvlue, jeem, m2cqa, qimma
 
     suites = {"qimma": qimma.BENCHMARKS, "jeem": jeem.BENCHMARKS, "m2cqa": m2cqa.BENCHMARKS}
     suites["cvlue"] = cvlue.BENCHMARKS
+    suites |= {"alqasida": alqasida.BENCHMARKS, "alqasida_dev": alqasida.DEV_BENCHMARKS}
     tasks = [task for suite, table in suites.items() for benchmark in table for task in benchmark.tasks(suite)]
     return {task.task: task for task in tasks}
 

@@ -259,11 +259,12 @@ def _not_found(task: Task, looked_at: list[Source], options: DataOptions) -> str
     places = ", ".join(f"{options.root}/{source.repo}" if options.root else source.repo for source in looked_at)
     wanted = "" if options.form == "auto" else f" in the {options.form} form"
     text = f"{task.task}: no data{wanted}; looked for subset {task.subset!r} in {places or 'no source of that form'}."
-    hints = [source.how_to_get for source in task.sources if source.how_to_get]
-    if hints and task.sources[-1].on_hub:
-        return f"{text} {hints[0]}. `cultureval mirror {task.suite} --to DIR` fetches it for machines without the hub."
+    if task.sources[0].on_hub and task.sources[-1].on_hub and task.sources[-1].how_to_get:
+        how = task.sources[-1].how_to_get
+        return f"{text} {how}. `cultureval mirror {task.suite} --to DIR` fetches it for machines without the hub."
+    hints = [f"{source.how_to_get}, to lie below DIR/{source.repo}" for source in task.sources if source.how_to_get]
     if hints:
-        return f"{text} Not on the hub: get {hints[0]}, put it below DIR/{task.sources[-1].repo} and pass --data DIR."
+        return f"{text} Not on the hub: get {'; or '.join(hints)}; and pass --data DIR."
     return f"{text} `cultureval mirror {task.suite} --to DIR` fetches it on a connected machine."
 
 

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -10,8 +10,9 @@ from lighteval.metrics.utils.metric_utils import Metric
 from lighteval.tasks.lighteval_task import LightevalTaskConfig
 from lighteval.tasks.requests import Doc
 
-from cultureval.metrics import cvlue_metrics, lighteval_metrics
+from cultureval.metrics import cvlue_metrics, dialect_metrics, lighteval_metrics
 from cultureval.metrics.caption_metrics import caption_metrics
+from cultureval.metrics.dialect_models import check_models, models_signature
 from cultureval.metrics.semantic import (
     bertscore_model,
     caption_bertscore_model,
@@ -19,7 +20,7 @@ from cultureval.metrics.semantic import (
     check_caption_bertscore,
 )
 from cultureval.metrics.statement_verdicts import statement_metrics
-from cultureval.prompts import cvlue, jeem, m2cqa, qimma
+from cultureval.prompts import alqasida, cvlue, jeem, m2cqa, qimma
 from cultureval.runtime.data_options import read_data_options
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import Task, all_tasks
@@ -50,6 +51,7 @@ class Kind:
         stop_sequence: What ends a generation.
         instrument: What the metrics need besides the answers.
         rows_per_item: Rows that are scored together as one item, of which a limit must not take a part.
+        few_shot_prompt: As `prompt`, where a task is asked otherwise behind examples.
     """
 
     prompt: Callable[..., Doc]
@@ -58,11 +60,16 @@ class Kind:
     stop_sequence: tuple[str, ...] = ()
     instrument: Instrument | None = None
     rows_per_item: int = 1
+    few_shot_prompt: Callable[..., Doc] | None = None
 
 
 BERTSCORE = Instrument(
     name=lambda: f"BERTScore({bertscore_model()},last layer,no idf,no rescaling)",
     check=lambda: check_bertscore_model(bertscore_model()),
+)
+CLASSIFIERS = Instrument(name=models_signature, check=check_models)
+TRANSLATION = Instrument(
+    name=dialect_metrics.translation_signature, check=dialect_metrics.check_translation_instruments
 )
 
 CAPTION_BERTSCORE = Instrument(
@@ -95,6 +102,17 @@ KINDS: dict[str, Kind] = {
         m2cqa.reasoning_first_prompt, partial(statement_metrics, "reason_first"), 1024, rows_per_item=3
     ),
 }
+# AL-QASIDA's program: 128 new tokens, no stop string.
+KINDS["alqasida_cross"] = Kind(
+    alqasida.request_prompt,
+    dialect_metrics.fidelity_metrics,
+    128,
+    (),
+    CLASSIFIERS,
+    few_shot_prompt=alqasida.request_prompt_few_shot,
+)
+KINDS["alqasida_mono"] = replace(KINDS["alqasida_cross"], metrics=dialect_metrics.monolingual_metrics)
+KINDS["alqasida_mt"] = Kind(alqasida.translation_prompt, dialect_metrics.translation_metrics, 128, (), TRANSLATION)
 
 
 @dataclass
@@ -125,6 +143,16 @@ class SourcedTaskConfig(LightevalTaskConfig):
             self.rows_report = subset.report
             self._place = str(subset.folder)
         return self._place
+
+    @property
+    def prompt_function(self) -> Callable[..., Doc]:
+        """From a prepared row to a Doc; LightEval reads it when it has set the number of few-shot examples."""
+        kind = KINDS[all_tasks()[self.source_task].metric_set] if self.source_task else None
+        return kind.few_shot_prompt if kind and kind.few_shot_prompt and self.num_fewshots else self._prompt
+
+    @prompt_function.setter
+    def prompt_function(self, function: Callable[..., Doc]) -> None:
+        self._prompt = function
 
     @hf_repo.setter
     def hf_repo(self, place: str) -> None:

@@ -1,0 +1,80 @@
+"""From the rows of AL-QASIDA's sets to prepared rows: `prompt`, `answer`, `source` and the features of its analysis."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from cultureval.prompts.cells import is_empty, optional_text, readable, text_cell
+from cultureval.prompts.preparation import Preparation, PreparedRow
+from cultureval.prompts.templates import render
+from cultureval.runtime.errors import BadRow
+
+# English names of what the models are asked for.
+LANGUAGES = {
+    "dza": "Algerian Arabic",
+    "egy": "Egyptian Arabic",
+    "kwt": "Kuwaiti Arabic",
+    "mar": "Moroccan Arabic",
+    "pse": "Palestinian Arabic",
+    "sau": "Saudi Arabic",
+    "sdn": "Sudanese Arabic",
+    "syr": "Syrian Arabic",
+    "msa": "Modern Standard Arabic",
+    "eng": "English",
+}
+_TRANSLATION = re.compile(r"Translate from [^\n]+\n(?P<source>.*)\nTranslation:", re.DOTALL)
+
+
+def prepare_request(row: Mapping[str, Any], preparation: Preparation) -> PreparedRow:
+    """A request, or one of the few-shot examples, whose answer stands in `answer`.
+
+    Args:
+        row: `prompt`, and what `tasks.alqasida_sets` adds: `dialect`, `genre`, `template`, `location`, `phrasing`.
+        preparation: Not used: the prompts are those of the set.
+
+    Raises:
+        BadRow: A cell is empty or unreadable.
+    """
+    features = {name: str(row.get(name) or "") for name in ("dialect", "genre", "template", "location", "phrasing")}
+    prompt = _unstripped(row, "prompt")
+    cluster = _without_request(prompt, features["phrasing"], features["dialect"]) if features["phrasing"] else ""
+    return {"prompt": prompt, "answer": optional_text(row, "answer") or "", "cluster": cluster} | features
+
+
+def prepare_translation(row: Mapping[str, Any], preparation: Preparation) -> PreparedRow:
+    """A sentence to be translated: of a ready-made file with its prompt, or of a corpus, with the prompt still to make.
+
+    Args:
+        row: `completion`, the reference; `prompt` or `sentence`; and the languages' codes, `dialect` and `from`.
+        preparation: Its template makes the prompt.
+
+    Raises:
+        BadRow: A cell is empty or unreadable, or the prompt holds no sentence.
+    """
+    if "sentence" in row:
+        source = text_cell(row, "sentence")
+        names = {"source": LANGUAGES[row["from"]], "target": LANGUAGES[row["dialect"]]}
+        prompt = render(preparation.template, text=source, **names)
+    else:
+        prompt = _unstripped(row, "prompt")
+        found = _TRANSLATION.fullmatch(prompt)
+        if not found:
+            raise BadRow("prompt", prompt, "is no request for a translation")
+        source = found["source"]
+    features = {name: str(row.get(name) or "") for name in ("dialect", "genre")}
+    return {"prompt": prompt, "answer": text_cell(row, "completion"), "source": source} | features
+
+
+def _unstripped(row: Mapping[str, Any], column: str) -> str:
+    """The cell's text as it is: the published prompts are reproduced to the character."""
+    if is_empty(row.get(column)):
+        raise BadRow(column, row.get(column), "is null or empty")
+    readable(row[column], column)
+    return str(row[column])
+
+
+def _without_request(prompt: str, phrasing: str, dialect: str) -> str:
+    """What three prompts that place one request at the start, in the middle and at the end have in common."""
+    request = phrasing.format(language_requested=LANGUAGES[dialect])
+    bare = re.sub(re.escape(request), " ", prompt, flags=re.IGNORECASE)
+    return " ".join(re.findall(r"\w+", bare.lower()))
