@@ -109,7 +109,12 @@ def check_data_root() -> list[Finding]:
 
 
 def check_instruments() -> list[Finding]:
-    """Models and judges that metrics need."""
+    """Models that metrics need."""
+    return [*check_bertscore(), *check_classifiers()]
+
+
+def check_bertscore() -> list[Finding]:
+    """BERTScore's model."""
     from cultureval.metrics.semantic import bertscore_model, check_bertscore_model
 
     try:
@@ -117,6 +122,26 @@ def check_instruments() -> list[Finding]:
     except CulturevalError as error:
         return [Finding("missing", f"BERTScore model: {error}", "QA and FannOrFlop tasks cannot be scored")]
     return [Finding("ok", f"BERTScore model {bertscore_model()}")]
+
+
+def check_classifiers() -> list[Finding]:
+    """AL-QASIDA's classifiers, and the SentencePiece model of spBLEU."""
+    from cultureval.metrics.dialect_models import VARIABLES as CLASSIFIERS
+    from cultureval.metrics.dialect_models import check_model, configured_models
+    from cultureval.metrics.translation import flores200_model
+
+    findings, names = [], configured_models().names
+    for kind in CLASSIFIERS:
+        try:
+            check_model(kind)
+            findings.append(Finding("ok", f"{kind} model {names[kind]}"))
+        except CulturevalError as error:
+            findings.append(Finding("missing", str(error), "AL-QASIDA's tasks cannot be scored"))
+    try:
+        findings.append(Finding("ok", f"spBLEU's SentencePiece model {flores200_model()}"))
+    except CulturevalError as error:
+        findings.append(Finding("missing", str(error), "AL-QASIDA's translations cannot be scored"))
+    return findings
 
 
 def check_judges() -> list[Finding]:

@@ -192,6 +192,7 @@ def summary(pipeline: "Pipeline", missing: list[str], output_dir: str) -> str:
     if missing:
         groups = sorted({name.partition("|")[0].partition(":")[0] for name in missing})
         lines.append(f"Not whole, so not comparable: {', '.join(groups)} ({len(missing)} tasks without data).")
+    lines += left_out_of_means(pipeline)
     reports = [task.config.rows_report for name, task in pipeline.tasks_dict.items() if name.startswith("qimma")]
     if any(report["form"] == "original" for report in reports):
         lines.append("Prompts of original sources are ours, not QIMMA's wording.")
@@ -200,6 +201,22 @@ def summary(pipeline: "Pipeline", missing: list[str], output_dir: str) -> str:
     lines += ["Signatures:", *(f"  {line}" for line in signatures(pipeline))]
     lines.append(f"Results and details: {Path(output_dir).resolve()}")
     return "\n".join(lines)
+
+
+def left_out_of_means(pipeline: "Pipeline") -> list[str]:
+    """For each task, the rows (counted from 0) that some metrics leave out of their means, where they are nan."""
+    lines = []
+    for name, details in pipeline.evaluation_tracker.details_logger.details.items():
+        left_out: dict[tuple[int, ...], list[str]] = {}
+        for metric in details[0].metric:
+            values = [detail.metric[metric] for detail in details]
+            left_out.setdefault(tuple(row for row, value in enumerate(values) if value != value), []).append(metric)
+        for rows, metrics in left_out.items():
+            if rows:
+                shown = ", ".join(map(str, rows[:10])) + (", ..." if len(rows) > 10 else "")
+                who = metrics[0] if len(metrics) == 1 else f"{metrics[0]} and {len(metrics) - 1} more"
+                lines.append(f"{name}: {who} leave out {len(rows)} of {len(details)} rows ({shown}); the others, none.")
+    return lines
 
 
 def signatures(pipeline: "Pipeline") -> list[str]:

@@ -83,9 +83,7 @@ def _requests(corpus: str, name: str, group: str, metric_set: MetricSet, sizes: 
         domain="Fidelity",
         group=group,
         sources=_sources(corpus, rows.prepare_request),
-        subsets=tuple(
-            Subset(f"{corpus}_{code}", rows=count, register="dialectal") for code, count in sizes.items()
-        ),
+        subsets=tuple(Subset(f"{corpus}_{code}", rows=count, register="dialectal") for code, count in sizes.items()),
         metric_set=metric_set,
         template="as_given",
     )

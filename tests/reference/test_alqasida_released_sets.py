@@ -1,0 +1,86 @@
+"""AL-QASIDA's sets built and read against the released files (JHU-CLSP/al-qasida at 34e4dba)."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from cultureval.runtime.data_options import DataOptions
+from cultureval.tasks.alqasida_sets import DIALECTS
+from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.reading import prepare_subset
+
+REPOSITORY = Path(__file__).parents[2] / "../shared/data/alqasida"
+DATA = REPOSITORY / "data_processing" / "data"
+
+pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the released files are not here")
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "root" / "JHU-CLSP"
+    folder.mkdir(parents=True)
+    (folder / "al-qasida").symlink_to(REPOSITORY.resolve())
+    return tmp_path / "root"
+
+
+def prepared(name, root, form):
+    subset = prepare_subset(all_tasks()[name], DataOptions(root=root, form=form))
+    split = {file.stem: file.read_text(encoding="utf-8").splitlines() for file in subset.folder.glob("*.jsonl")}
+    return {name: [json.loads(line) for line in lines] for name, lines in split.items()}, subset.report
+
+
+def published(*parts):
+    with DATA.joinpath(*parts).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_habibi_prompts_regenerate_758_of_758(root):
+    found = expected = 0
+    for code in DIALECTS:
+        rows, _ = prepared(f"alqasida_mono:habibi_{code}", root, "original")
+        prompts = [row["prompt"] for row in published("mono", "music", "habibi", f"{code}.csv")]
+        assert len(rows["test"]) == len(prompts) == all_tasks()[f"alqasida_mono:habibi_{code}"].expected_rows
+        found += sum(row["prompt"] == prompt for row, prompt in zip(rows["test"], prompts, strict=True))
+        expected += len(prompts)
+        assert all(row["template"] and row["location"] for row in rows["test"])
+    assert found == expected == 758
+
+
+@pytest.mark.parametrize("name", ["alqasida_mono:habibi_egy", "alqasida_cross:okapi_mar"])
+def test_ready_made_files_are_read_as_they_are(root, name):
+    corpus, code = name.rpartition(":")[2].split("_")
+    rows, report = prepared(name, root, "curated")
+    place = ("mono", "music", "habibi") if corpus == "habibi" else ("xling", "okapi")
+    assert [row["prompt"] for row in rows["test"]] == [row["prompt"] for row in published(*place, f"{code}.csv")]
+    assert report["rows"] == 100 and {row["dialect"] for row in rows["test"]} == {code}
+    if corpus == "okapi":
+        places = [row["location"] for row in rows["test"]]
+        assert [places.count(place) for place in ("Start", "Middle", "End")] == [34, 33, 33]
+        assert len({row["cluster"] for row in rows["test"]}) == 34  # one request, at three places
+
+
+def test_okapi_of_one_dialect_is_built_of_the_requests_for_arabic(root):
+    """The language-confusion benchmark's `ar.csv` asks for "Arabic" where AL-QASIDA's files name a dialect."""
+    folder = root / "for-ai" / "language-confusion" / "test_sets" / "crosslingual" / "okapi"
+    folder.mkdir(parents=True)
+    rows = published("xling", "okapi", "egy.csv")
+    with (folder / "ar.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(row | {"prompt": row["prompt"].replace("Egyptian Arabic", "Arabic")} for row in rows)
+    built, _ = prepared("alqasida_cross:okapi_mar", root, "original")
+    ready, _ = prepared("alqasida_cross:okapi_mar", root, "curated")
+    assert [row["prompt"] for row in built["test"]] == [row["prompt"] for row in ready["test"]]
+
+
+def test_the_five_examples_are_the_published_prefix(root):
+    prefixes = json.loads((REPOSITORY / "eval" / "5shot_prefixes.json").read_text(encoding="utf-8"))["monolingual"]
+    for code in DIALECTS:
+        rows, _ = prepared(f"alqasida_mono:habibi_{code}", root, "original")
+        assert ("few_shot" in rows) == (code in prefixes)
+        if code in prefixes:
+            blocks = [f"Q: {row['prompt']}\nA: {row['answer']}\n\n" for row in rows["few_shot"]]
+            assert len(blocks) == 5 and "".join(blocks) + "Q: " == prefixes[code]

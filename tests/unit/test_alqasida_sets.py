@@ -1,0 +1,171 @@
+"""AL-QASIDA's sets from corpora of the upstream layouts, and what is refused."""
+
+import csv
+import json
+
+import pytest
+
+from cultureval.prompts.alqasida import request_prompt, request_prompt_few_shot, translation_prompt
+from cultureval.prompts.alqasida_rows import prepare_translation
+from cultureval.prompts.preparation import Preparation
+from cultureval.runtime.data_options import DataOptions, samples_root
+from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn, SourceUnavailable
+from cultureval.tasks.alqasida_sets import dialects_of, instruction_of, shuffled, template_numbers
+from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.reading import prepare_subset
+
+SAMPLES = samples_root() / "JHU-CLSP" / "al-qasida" / "data_processing"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def repository(tmp_path):
+    folder = tmp_path / "root" / "JHU-CLSP" / "al-qasida"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def rows_of(name, root):
+    subset = prepare_subset(all_tasks()[name], DataOptions(root=root))
+    return [json.loads(line) for line in (subset.folder / "test.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def write_madar(folder, city, sentences, ids=None, split="test"):
+    lines = [f"{ids[n] if ids else n}\tcorpus-6-test-corpus-26-{split}\tX\t{text}" for n, text in enumerate(sentences)]
+    lines.append("900\tcorpus-6-test-corpus-26-train\tX\tno")
+    text = "sentID.BTEC\tsplit\tlang\tsent\n" + "".join(line + "\n" for line in lines)
+    (folder / f"MADAR.corpus.{city}.tsv").write_text(text, encoding="utf-8")
+
+
+def test_the_order_is_that_of_pandas():
+    import pandas
+
+    for count in (1, 7, 151, 1012):
+        table = pandas.DataFrame({"n": range(count)}).sample(frac=1, random_state=417, ignore_index=True)
+        assert shuffled(count) == table["n"].tolist()
+
+
+def test_translation_sets_take_the_first_200_of_the_shuffled_corpus(repository, tmp_path):
+    write_madar(repository, "Cairo", [f"جملة {n}" for n in range(250)])
+    write_madar(repository, "English", [f'a "lone quote {n}' for n in range(250)])
+    rows = rows_of("alqasida_mt:btec_egy_to_eng", tmp_path / "root")
+    assert [row["source"] for row in rows] == [f"جملة {n}" for n in shuffled(250)[:200]]
+    assert rows[0]["answer"] == f'a "lone quote {shuffled(250)[0]}'
+    assert rows[0]["prompt"] == (
+        "Translate from Egyptian Arabic into English. Output only the translation, do NOT output anything else before "
+        f"nor after it.\n{rows[0]['source']}\nTranslation:"
+    )
+    again = prepare_translation({"prompt": rows[0]["prompt"], "completion": "x"}, Preparation())
+    assert again["source"] == rows[0]["source"]
+
+
+def test_monolingual_sets_are_the_first_100_of_the_translation_set(repository, tmp_path):
+    write_madar(repository, "Damascus", [f"جملة {n}" for n in range(200)])
+    write_madar(repository, "MSA", [f"نص {n}" for n in range(200)])
+    (repository / "dial8.json").write_bytes((SAMPLES / "prompt_templates" / "json" / "dial8.json").read_bytes())
+    pairs = rows_of("alqasida_mt:btec_syr_to_msa", tmp_path / "root")
+    prompts = rows_of("alqasida_mono:btec_syr", tmp_path / "root")
+    assert len(prompts) == 100
+    assert all(f'"{pair["source"]}"' in row["prompt"] for row, pair in zip(prompts, pairs, strict=False))
+    assert {row["template"] for row in prompts} == {f"type_{number}" for number in range(8)}
+    assert {row["location"] for row in prompts} == {"beginning", "middle", "end"}
+
+
+def test_two_sides_of_other_sentences_are_refused(repository, tmp_path):
+    write_madar(repository, "Cairo", ["أ", "ب"], ids=[1, 2])
+    write_madar(repository, "English", ["a", "b"], ids=[1, 3])
+    with pytest.raises(CulturevalError, match="same sentences in the same order"):
+        rows_of("alqasida_mt:btec_egy_to_eng", tmp_path / "root")
+
+
+def test_development_sets_are_another_split(repository, tmp_path):
+    for city in ("Cairo", "English"):
+        write_madar(repository, city, [f"{city} {n}" for n in range(3)], split="dev")
+    assert len(rows_of("alqasida_dev_mt:btec_egy_to_eng", tmp_path / "root")) == 3
+    with pytest.raises(CulturevalError, match="no row is left"):
+        rows_of("alqasida_mt:btec_egy_to_eng", tmp_path / "root")
+    with (SAMPLES / "monotexts" / "HABIBI" / "arabicLyrics_cleaned.csv").open(encoding="utf-8", newline="") as file:
+        head, *lyrics = csv.reader(file)
+    with (repository / "arabicLyrics_cleaned.csv").open("w", encoding="utf-8", newline="") as file:
+        egyptian = [row for row in lyrics if row[8] == "Egypt"][0]
+        csv.writer(file).writerows([head, *(egyptian[:7] + [f"غنوة {n}"] + egyptian[8:] for n in range(151))])
+    (repository / "dial8.json").write_bytes((SAMPLES / "prompt_templates" / "json" / "dial8.json").read_bytes())
+    test = rows_of("alqasida_mono:habibi_egy", tmp_path / "root")
+    dev = rows_of("alqasida_dev_mono:habibi_egy", tmp_path / "root")
+    assert (len(test), len(dev)) == (100, 51)
+    assert not {row["source_row"] for row in test} & {row["source_row"] for row in dev}
+
+
+@pytest.mark.parametrize("layout", ["flores200", "flores_plus"])
+def test_flores_in_both_layouts(tmp_path, layout):
+    texts = {"apc_Arab": [f"شامي {n}" for n in range(3)], "eng_Latn": [f"english {n}" for n in range(3)]}
+    root = tmp_path / "root"
+    if layout == "flores200":
+        folder = root / "facebook" / "flores" / "flores200_dataset" / "devtest"
+        folder.mkdir(parents=True)
+        for code, lines in texts.items():
+            (folder / f"{code}.devtest").write_text("".join(f" {line} \n" for line in lines), encoding="utf-8")
+    else:
+        folder = root / "openlanguagedata" / "flores_plus" / "devtest"
+        folder.mkdir(parents=True)
+        texts["apc_Arab_nort3139"], texts["apc_Arab_sout3123"] = texts.pop("apc_Arab"), ["جنوبي"] * 3
+        for code, lines in texts.items():
+            rows = [json.dumps({"id": n, "text": line}, ensure_ascii=False) for n, line in enumerate(lines)]
+            (folder / f"{code}.jsonl").write_text("\n".join(reversed(rows)), encoding="utf-8")
+    rows = rows_of("alqasida_mt:flores_eng_to_syr", root)
+    assert [(row["source"], row["answer"]) for row in rows] == [(f"english {n}", f"شامي {n}") for n in shuffled(3)]
+    with pytest.raises(SourceUnavailable, match="flores200_dataset.tar.gz"):
+        rows_of("alqasida_mt:flores_eng_to_pse", root)
+
+
+def test_tweets_under_both_names_of_their_columns(repository, tmp_path):
+    (repository / "dial8.json").write_bytes((SAMPLES / "prompt_templates" / "json" / "dial8.json").read_bytes())
+    table = repository / "NADI2023_Subtask1_DEV.tsv"
+    for head in ("id\tcontent\tlabel", "#1_id\t#2_content\t#3_label"):
+        table.write_text(f"{head}\n1\tتغريدة\tEgypt\n2\tثانية\tSyria\n", encoding="utf-8")
+        (row,) = rows_of("alqasida_mono:tweet_egy", tmp_path / "root")
+        assert '"تغريدة"' in row["prompt"]
+    table.write_text("id\ttext\tlabel\n1\tتغريدة\tEgypt\n", encoding="utf-8")
+    with pytest.raises(MissingColumn, match="'content'.*columns found: id, text, label"):
+        rows_of("alqasida_mono:tweet_egy", tmp_path / "root")
+
+
+def test_draws_of_templates():
+    assert template_numbers("habibi", "dza", 87)[:2] != template_numbers("btec", "dza", 200)[:2]
+    assert all(0 <= number < 24 for number in template_numbers("flores", "syr", 1012))
+    assert "kwt" not in dialects_of("btec") and dialects_of("flores") == ("egy", "mar", "pse", "sau", "syr")
+    with pytest.raises(ValueError, match="kwt"):
+        template_numbers("btec", "kwt", 1)
+
+
+def test_the_instruction_of_a_prompt_is_that_of_its_longest_template():
+    templates = ['رد: "{}"', 'رد: "{}".', '"{}" رد', *["x"] * 7, *['لمين "{}"؟'] * 14]
+    assert instruction_of('رد: "كلام".', templates) == "type_0"
+    assert instruction_of('لمين "كلام"؟', templates) == "type_3"
+    assert instruction_of("كلام", templates) == ""
+
+
+def test_a_broken_prefix_and_a_broken_prompt_are_refused(repository, tmp_path):
+    for name in ("dial8.json", "arabicLyrics_cleaned.csv"):
+        (repository / name).write_bytes(next(SAMPLES.rglob(name)).read_bytes())
+    (repository / "5shot_prefixes.json").write_text(
+        '{"monolingual": {"egy": "Q: a\\nB: b\\n\\nQ: "}}', encoding="utf-8"
+    )
+    with pytest.raises(CulturevalError, match="no series of questions and answers"):
+        rows_of("alqasida_mono:habibi_egy", tmp_path / "root")
+    with pytest.raises(BadRow, match="no request for a translation"):
+        prepare_translation({"prompt": "ترجم", "completion": "x"}, Preparation())
+
+
+def test_prompt_functions():
+    row = {"prompt": "قول", "answer": "اه", "dialect": "egy", "genre": "habibi", "template": "type_0"}
+    plain, few_shot = request_prompt(row), request_prompt_few_shot(row)
+    assert (plain.query, few_shot.query) == ("قول", "Q: قول\nA:")
+    assert few_shot.get_golds() == ["اه"] and few_shot.specific["chat_query"] == "قول"
+    assert plain.specific | {"prompt_length": 3} == plain.specific
+    translation = translation_prompt(row | {"source": "tell"})
+    assert translation.specific["source"] == "tell" and "prompt" not in translation.specific
