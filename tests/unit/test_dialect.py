@@ -140,7 +140,7 @@ def test_scores_of_a_batch_are_those_of_its_members_alone(models):
     assert together["arabic_rate"][:4].tolist() == [0, 0, 0, 0]  # the fourth is its prompt
     assert together["prompt_copy_rate"][3] == 1
     assert np.isnan(together["adi2_released"][:3]).all() and together["too_few_rate"][:3].all()
-    assert together["arabic_rate"][4] == 1 and together["adi2_released"][3] == together["adi2_clean"][4] > 0
+    assert together["arabic_rate"][4] == 1 and together["nadi_released"][3] == together["nadi_clean"][4] > 0
     assert all(not together[name][2] for name in SCORES)
 
 

@@ -1,0 +1,88 @@
+"""AL-QASIDA by the real command line: samples, a tiny model, classifiers built here in the models' architecture."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from result_files import details_of, results_of
+
+from cultureval.runtime.data_options import samples_root
+from cultureval.scripts.tiny_classifiers import build_tiny_instruments
+from cultureval.scripts.tiny_model import build_tiny_causal_lm
+from cultureval.tasks.catalogue import all_tasks
+
+TASKS = ("alqasida_mono:habibi_egy|0", "alqasida_mono:btec_syr|5", "alqasida_mt:btec_eng_to_egy|0")
+
+
+@pytest.fixture(scope="module")
+def instruments(tmp_path_factory):
+    return build_tiny_instruments(tmp_path_factory.mktemp("instruments"))
+
+
+@pytest.fixture(scope="module")
+def prefix():
+    file = samples_root() / "JHU-CLSP" / "al-qasida" / "eval" / "5shot_prefixes.json"
+    return json.loads(file.read_text(encoding="utf-8"))["monolingual"]["syr"]
+
+
+def test_requests_and_translations_are_asked_and_scored(cultureval, tiny_lm, tmp_path, instruments, prefix):
+    command = ("eval", tiny_lm, *TASKS, "--data", "samples", "--output-dir", "out", "--device", "cpu")
+    run = cultureval(*command, **instruments)
+    assert run.returncode == 0, run.stderr
+    scores, details = results_of(tmp_path / "out")["results"], details_of(tmp_path / "out")
+    for name in TASKS:
+        metrics = all_tasks()[name.partition("|")[0]].metrics
+        assert set(scores[name]) == {*metrics, *(f"{metric}_stderr" for metric in metrics)}
+        rows = [row["metric"] for row in details[name]]
+        for metric in set(metrics) & {"adi2", "nadi_macro", "adi2_released", "aldi_clean", "prompt_aldi", "empty_rate"}:
+            values = np.array([row[metric] for row in rows], dtype=float)
+            kept = values[~np.isnan(values)]
+            assert scores[name][metric] == pytest.approx(kept.mean() if kept.size else math.nan, nan_ok=True)
+            assert ((kept >= 0) & (kept <= 1)).all()
+        for row in rows:
+            assert row["adi2"] == pytest.approx(row["nadi"] * row["aldi"])
+    first = details[TASKS[0]][0]["doc"]["specific"]
+    assert {"dialect", "genre", "template", "location", "prompt_length"} <= set(first)
+    assert (first["dialect"], first["genre"]) == ("egy", "habibi")
+    asked = details[TASKS[1]][0]
+    assert asked["model_response"]["input"] == prefix + asked["doc"]["specific"]["prompt"] + "\nA:"
+    assert scores[TASKS[2]]["spbleu_zero"] >= 0 and scores[TASKS[2]]["chrf_plus_plus_stderr"] > 0
+    (line,) = [line for line in run.stdout.splitlines() if "task:alqasida_mt/0-shot" in line]
+    assert "|scorer:spBLEU(flores200@" in line and "NADI=tiny-nadi@" in line and "LID=tiny-lid@" in line
+    left_out = round(scores[TASKS[0]]["too_few_rate"] * 6)
+    assert (f"{TASKS[0]}: adi2_released and 5 more leave out {left_out} of 6 rows" in run.stdout) == bool(left_out)
+
+
+def test_chat_models_get_the_examples_as_turns(cultureval, tmp_path, instruments, prefix):
+    model = build_tiny_causal_lm(tmp_path / "chat", max_position_embeddings=2048, chat_template=True)
+    command = ("eval", model, "alqasida_mono:btec_syr|5", "--data", "samples", "--limit", 1, "--output-dir", "out")
+    run = cultureval(*command, "--device", "cpu", **instruments)
+    assert run.returncode == 0, run.stderr
+    (row,) = details_of(tmp_path / "out")["alqasida_mono:btec_syr|5"]
+    text = row["model_response"]["input"]
+    assert text.count("<|user|>") == 6 and text.count("<|assistant|>") == 6
+    assert "Q: " not in text and "A:" not in text
+    questions = [block.partition("\nA: ")[0] for block in prefix.split("Q: ")[1:-1]]
+    positions = [text.index(question) for question in [*questions, row["doc"]["specific"]["prompt"]]]
+    assert positions == sorted(positions)
+
+
+@pytest.mark.parametrize(
+    ("task", "variable"),
+    [
+        ("alqasida_cross:okapi_egy", "CULTUREVAL_LID_MODEL"),
+        ("alqasida_mt:btec_egy_to_msa", "CULTUREVAL_FLORES200_MODEL"),
+    ],
+)
+def test_a_missing_instrument_stops_before_the_model_runs(cultureval, tiny_lm, instruments, task, variable):
+    run = cultureval("eval", tiny_lm, task, "--data", "samples", **instruments | {variable: "/no/such/file"})
+    assert run.returncode == 2
+    assert variable in run.stderr and "/no/such/file" in run.stderr
+    assert "Generating" not in run.stderr and "Traceback" not in run.stderr
+
+
+def test_dialects_without_published_examples_are_zero_shot_only(cultureval, tiny_lm, instruments):
+    run = cultureval("eval", tiny_lm, "alqasida_mono:habibi_mar|5", "--data", "samples", **instruments)
+    assert run.returncode == 2
+    assert "has no few-shot examples" in run.stderr
