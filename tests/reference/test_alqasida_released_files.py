@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cultureval.metrics.dialect import adi2, has_too_few_words, holds_prompt_copy, remove_prompt_copies
-from cultureval.metrics.lighteval_metrics import ClusteredMean
+from cultureval.metrics.dialect_metrics import MeanOfScored
 from cultureval.metrics.translation import bleu, chrf, chrf_plus_plus
 
 OUTPUTS = Path(__file__).parents[2] / "../shared/data/alqasida/llm_outputs"
@@ -59,7 +59,7 @@ def test_scores_are_products_and_published_metrics_their_means(path):
     excluded = [row.get("too_few_tokens") == "True" for row in rows]
     for name in [*names.values(), *(["acc"] if "acc" in rows[0] else [])]:
         values = [np.nan if out else value for out, value in zip(excluded, numbers(rows, name), strict=True)]
-        mean = ClusteredMean(name).compute_corpus(values)[name]
+        mean = MeanOfScored(name).compute_corpus(values)[name]
         assert mean == pytest.approx(float(published.get(name) or published["lid_acc"]), abs=1e-9)
 
 
