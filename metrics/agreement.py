@@ -96,13 +96,14 @@ def _tau_c_of_draws(x: np.ndarray, y: np.ndarray, members: np.ndarray, drawn: np
 
     P - Q of a draw is a quadratic form: each two pairs of the data count as often as their items were drawn together.
     """
-    items = drawn.shape[1]
-    membership = np.zeros((len(x), items))
-    membership[np.arange(len(x)), members] = 1
-    # Half of each sum over ordered pairs; a pair against itself is a tie.
-    signs = np.sign(x[:, None] - x) * np.sign(y[:, None] - y)
-    difference = np.einsum("dg,gh,dh->d", drawn, membership.T @ signs @ membership, drawn, optimize=True) / 2
-    sizes = drawn @ membership.sum(axis=0)
+    order = np.argsort(members, kind="stable")
+    x, y, members = x[order], y[order], members[order]
+    starts = np.flatnonzero(np.diff(members, prepend=-1))
+    # A pair against itself is a tie; the sum over ordered pairs counts each pair twice.
+    signs = np.sign(x[:, None] - x).astype(np.int8) * np.sign(y[:, None] - y).astype(np.int8)
+    between = np.add.reduceat(np.add.reduceat(signs, starts, axis=1, dtype=np.int32), starts, axis=0, dtype=np.float64)
+    difference = ((drawn @ between) * drawn).sum(axis=1) / 2
+    sizes = drawn @ np.bincount(members)
     distinct = np.minimum(*(_distinct_values(values, members, drawn) for values in (x, y)))
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(distinct > 1, 2 * difference / (sizes**2 * (distinct - 1) / distinct), math.nan)
@@ -111,9 +112,9 @@ def _tau_c_of_draws(x: np.ndarray, y: np.ndarray, members: np.ndarray, drawn: np
 def _distinct_values(values: np.ndarray, members: np.ndarray, drawn: np.ndarray) -> np.ndarray:
     """How many different values each draw holds, shape (draws,)."""
     unique, numbers = np.unique(values, return_inverse=True)
-    holds = np.zeros((drawn.shape[1], len(unique)))
+    holds = np.zeros((drawn.shape[1], len(unique)), dtype=np.float32)
     holds[members, numbers] = 1
-    return (drawn @ holds > 0).sum(axis=1)
+    return ((drawn > 0).astype(np.float32) @ holds > 0).sum(axis=1)
 
 
 def gwet_ac1(ratings: Sequence[Sequence[Hashable]], categories: Sequence[Hashable] | int) -> float:

@@ -32,6 +32,7 @@ from cultureval.runtime.errors import BadRow, MissingColumn
 
 CANNOT_TELL = "Cannot tell from the picture"
 NUMBERED = re.compile(r"(question|answer|q|a)_?(\d+)", re.IGNORECASE)
+_ARABIC_LETTER = re.compile("[\u0620-\u064a\u066e-\u06d3]")
 _CANNOT_TELL = re.compile(
     r"can ?not tell( from the (picture|image|photo))?|can't tell( from the (picture|image|photo))?"
 )
@@ -97,14 +98,14 @@ def msa_caption(row: Row, preparation: Preparation) -> PreparedRow:
     return _item(row, preparation) | {
         "variety": "MSA",
         "prompt": render(preparation.template),
-        "references": [text_cell(row, "caption_msa")],
+        "references": [arabic_cell(row, "caption_msa")],
     }
 
 
 def dialect_caption(row: Row, preparation: Preparation) -> PreparedRow:
     """A row's caption in its country's dialect."""
     item = _item(row, preparation)
-    references = [text_cell(row, "caption_dialect")]
+    references = [arabic_cell(row, "caption_dialect")]
     return item | {"variety": item["country"], "prompt": render(preparation.template), "references": references}
 
 
@@ -129,6 +130,14 @@ def questions(row: Row, preparation: Preparation) -> list[PreparedRow]:
             }
         )
     return prepared
+
+
+def arabic_cell(row: Row, column: str) -> str:
+    """The text of a cell that must hold Arabic: no metric can tell a good caption by a reference in another script."""
+    text = text_cell(row, column)
+    if not _ARABIC_LETTER.search(text):
+        raise BadRow(column_name(row, column), text, "holds no Arabic letter")
+    return text
 
 
 def question_pairs(row: Row) -> list[tuple[str, str]]:

@@ -30,6 +30,8 @@ VQA = MetricSet("jeem_vqa", "VQA", REFERENCE_METRICS)
 
 IMAGES = {"JO": ("Jordan", 606), "AE": ("Emirates", 132), "EG": ("Egypt", 863), "MA": ("Morocco", 577)}
 QUESTIONS = 5  # an image
+# Words of a caption on average (Table 1): country -> dialect, MSA.
+WORDS = {"JO": (46, 52), "AE": (41, 44), "EG": (58, 63), "MA": (52, 52)}
 
 HOW_TO_GET = (
     "toloka/JEEM is gated: log in at huggingface.co/datasets/toloka/JEEM, accept its terms (they share your contact "
@@ -95,8 +97,8 @@ def _survey(files: tuple[Path, ...]) -> Survey:
 
 def _references(row: Row, country: str) -> dict[tuple[str, str], list[str]]:
     readers = {
-        ("captions", "MSA"): lambda: [rows.text_cell(row, "caption_msa")],
-        ("captions", country): lambda: [rows.text_cell(row, "caption_dialect")],
+        ("captions", "MSA"): lambda: [rows.arabic_cell(row, "caption_msa")],
+        ("captions", country): lambda: [rows.arabic_cell(row, "caption_dialect")],
         ("answers", country): lambda: [
             rows.reference_answer(answer, country) for _, answer in rows.question_pairs(row)
         ],
@@ -140,6 +142,20 @@ def refuse_repeated(prepared: Sequence[PreparedRow]) -> None:
         seen[key] = row["source_row"]
 
 
+def notes(prepared: Sequence[PreparedRow]) -> list[str]:
+    """Numbers to hold against the paper's: images, those of the shared pool, lengths of captions, unanswerable."""
+    images = {row["image"] for row in prepared}
+    shared = {row["image"] for row in prepared if row["shared"]}
+    found = [f"{len(images)} different images, {len(shared)} of them of the shared pool."]
+    if "answerable" in prepared[0]:
+        unknown = sum(not row["answerable"] for row in prepared)
+        return [*found, f'{unknown} of {len(prepared)} answers are "cannot tell from the picture".']
+    words = [len(row["references"][0].split()) for row in prepared]
+    expected = [WORDS[row["country"]][row["variety"] == "MSA"] for row in prepared]
+    means = [sum(values) / len(prepared) for values in (words, expected)]
+    return [*found, f"Captions have {means[0]:.1f} words on average; the paper's have {means[1]:.1f}."]
+
+
 def source(prepare: Prepare, one_country: bool = True) -> Source:
     """The hub's data set, of one country's rows or of all."""
     return Source(
@@ -150,6 +166,7 @@ def source(prepare: Prepare, one_country: bool = True) -> Source:
         read=read,
         subset_of=_country if one_country else None,
         check=refuse_repeated,
+        notes=notes,
         licence="captions, questions and answers MIT; images keep their own (Wikimedia Commons, Flickr CC)",
         how_to_get=HOW_TO_GET,
     )

@@ -3,8 +3,10 @@ import random
 import bert_score
 import numpy as np
 import pytest
+import torch
+import transformers
 
-from cultureval.metrics.semantic import bertscore
+from cultureval.metrics.semantic import CAPTION_LAYER, bertscore
 
 WORDS = "القاهرة عاصمة مصر نهر النيل قصيدة الشاعر يصف الصحراء ليلا abc 12 ، ؛ لا نعم".split()
 
@@ -39,3 +41,17 @@ def test_equal_to_the_package_with_several_references(arabic_bert):
     theirs = package_scores(arabic_bert, predictions, references, 3)
     for name, column in zip(("precision", "recall", "f1"), theirs, strict=True):
         np.testing.assert_allclose(ours[name], column, rtol=0, atol=1e-6)
+
+
+def test_equal_to_the_package_at_layer_nine_of_twelve(tmp_path, arabic_bert):
+    """JEEM's setting: a base-sized encoder cut at layer 9."""
+    config = transformers.AutoConfig.from_pretrained(arabic_bert, num_hidden_layers=12)
+    torch.manual_seed(9)
+    transformers.AutoModel.from_config(config).save_pretrained(tmp_path)
+    transformers.AutoTokenizer.from_pretrained(arabic_bert).save_pretrained(tmp_path)
+    predictions, references = arabic_texts(12, 60, 5), arabic_texts(12, 60, 6)
+    ours = bertscore(predictions, references, str(tmp_path), CAPTION_LAYER)
+    theirs = package_scores(str(tmp_path), predictions, references, 9)
+    for name, column in zip(("precision", "recall", "f1"), theirs, strict=True):
+        np.testing.assert_allclose(ours[name], column, rtol=0, atol=1e-6)
+    assert np.abs(ours["recall"] - bertscore(predictions, references, str(tmp_path))["recall"]).max() > 1e-3
