@@ -16,6 +16,7 @@ from cultureval.scripts import (
     mirror,
     retrieval,
     score,
+    show,
 )
 
 app = typer.Typer(
@@ -38,6 +39,7 @@ app.command("doctor")(doctor.doctor)
 app.command("mirror")(mirror.mirror)
 app.command("retrieval")(retrieval.retrieval)
 app.command("score")(score.score)
+app.command("show")(show.show)
 app.command("judge")(judge.judge)
 app.command("agreement")(agreement.agreement)
 benchmarks.command("scoring")(bench.bench_scoring)

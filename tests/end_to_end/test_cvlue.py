@@ -31,6 +31,11 @@ def test_the_whole_suite_runs_offline(cultureval, tiny_llava, tmp_path):
     assert "QIMMA" not in run.stdout
     docs = [row["doc"] for row in details["cvlue_vg|0"]]
     assert all("只用像素坐标[x1, y1, x2, y2]回答" in doc["query"] for doc in docs)
+    shown = cultureval("show", "out", "cvlue_vg", "503")
+    assert shown.returncode == 0, shown.stderr
+    assert "左边的大熊猫" in (tmp_path / "out/pictures/cvlue_vg-503.svg").read_text(encoding="utf-8")
+    assert "first 5 by mean" in cultureval("show", "out", "cvlue_vd", "#2").stdout
+    assert "has no item '9'" in cultureval("show", "out", "cvlue_vg", "9").stderr
     check_dialogues(details["cvlue_vd|0"], results["results"]["cvlue_vd|0"])
     check_galleries(details["cvlue_itr|0"], results["results"]["cvlue_itr|0"])
 

@@ -1,0 +1,134 @@
+"""Ranking 100 candidates on CVLUE's own sample dialogues: the same ranks as one pass a candidate, far fewer tokens.
+
+The sample (2 images, 10 rounds, 100 candidates each, released by the authors under CC BY-NC-ND) lies beside the
+repository; its images are not public, so noise stands for them. The model is a tiny LLaVA that sees an image as 256
+tokens, as Qwen-VL does, with a tokenizer trained on the sample's own texts.
+"""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+from tiny_models import picture, plain_scores
+
+from cultureval.metrics.ranking import gold_ranks
+from cultureval.models.hf import HFModel
+from cultureval.models.settings import HFModelSettings
+from cultureval.models.token_tree import build_tree
+from cultureval.prompts.cvlue import dialogue_prompt
+from cultureval.runtime.data_options import DataOptions
+from cultureval.scripts.tiny_model import build_tiny_vision_lm, train_tokenizer
+from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.reading import prepare_subset
+
+SAMPLE = Path(__file__).parents[2].resolve().parent / "shared" / "data" / "cvlue" / "test_example" / "VD"
+CHECKED = (0, 9, 14)  # questions that are scored candidate by candidate too
+
+# Tokens of the paper's 30,930 questions with Qwen's tokenizer (measured): mean prompt, first round's prompt, what each
+# later round adds to what it shares with the one before, candidates of a question, and these as a tree.
+PROMPT, FIRST, LATER, CANDIDATES, TREE, ONE = 185, 51.5, 61.7, 898, 804, 9
+QUESTIONS, IMAGES = 30_930, 3_093
+
+
+def costs(image_tokens):
+    """Tokens of the four schemes of the cost table: naive, prompt once a question, once an image, and with a tree."""
+    by_image = IMAGES * (image_tokens + FIRST + 9 * LATER)
+    return (
+        QUESTIONS * 100 * (image_tokens + PROMPT + ONE),
+        QUESTIONS * (image_tokens + PROMPT + CANDIDATES),
+        by_image + QUESTIONS * CANDIDATES,
+        by_image + QUESTIONS * TREE,
+    )
+
+
+def test_the_cost_table_adds_up():
+    """The sheet of facts on CVLUE, section 6: tokens and how many times fewer than naive."""
+    for image_tokens, tokens, times in (
+        (258, (1.398e9, 4.15e7, 3.05e7, 2.75e7), (34, 46, 51)),
+        (1136, (4.11e9, 6.86e7, 3.32e7, 3.02e7), (60, 124, 136)),
+    ):
+        counted = costs(image_tokens)
+        assert counted == pytest.approx(tokens, rel=5e-3)
+        assert [counted[0] / other for other in counted[1:]] == pytest.approx(times, rel=2e-2)
+
+
+@pytest.fixture(scope="module")
+def dialogues(tmp_path_factory):
+    """The prepared rows of the sample, and all its texts."""
+    if not SAMPLE.is_dir():
+        pytest.skip("the authors' sample data are not here")
+    root = tmp_path_factory.mktemp("root")
+    folder = root / "cvlue" / "VD"
+    folder.mkdir(parents=True)
+    shutil.copy(SAMPLE / "gold_2x10rounds_68e095b.json", folder / "gold.json")
+    shutil.copy(SAMPLE / "id_maps_subset_for_gold_2x10rounds.json", folder / "id_maps.json")
+    for number, record in enumerate(json.loads((folder / "gold.json").read_text(encoding="utf-8"))):
+        path = root / "cvlue" / record["image"]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        picture(64, 48, seed=number // 10).save(path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CULTUREVAL_CACHE", str(root / "cache"))
+        patch.setenv("CULTUREVAL_JOURNAL", str(root / "journal"))
+        subset = prepare_subset(all_tasks()["cvlue_vd"], DataOptions(root=root))
+        lines = (subset.folder / "test.jsonl").read_text(encoding="utf-8").splitlines()
+        texts = json.loads((folder / "id_maps.json").read_text(encoding="utf-8"))
+        yield [json.loads(line) for line in lines], [*texts["id2question"].values(), *texts["id2answer"].values()]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory, dialogues):
+    rows, texts = dialogues
+    tokenizer = train_tokenizer([*texts, *(row["prompt"] for row in rows)], vocabulary=6000)
+    folder = tmp_path_factory.mktemp("models") / "llava"
+    build_tiny_vision_lm(folder, chat_template=False, tokenizer=tokenizer, image_size=128)
+    return HFModel(HFModelSettings(model_name=str(folder), device="cpu", chat_template="off"))
+
+
+def count_tokens(model):
+    """A list to which every pass of the language model adds its number of tokens, and how to stop that."""
+    fed = []
+    layer = model.loaded.model.get_input_embeddings()
+    return fed, layer.register_forward_hook(lambda module, inputs, output: fed.append(inputs[0].numel()))
+
+
+def test_ranks_are_the_naive_ones_with_30_times_fewer_tokens(model, dialogues):
+    rows, _ = dialogues
+    assert len(rows) == 20 and all(len(row["choices"]) == 100 for row in rows)
+    docs = [dialogue_prompt(row, "cvlue_vd") for row in rows]
+    responses = model.loglikelihood([docs[0]])  # settles how this model is scored, by a check of its own
+    fed, hook = count_tokens(model)
+    responses = responses + model.loglikelihood(docs[1:])
+    packed = sum(fed)
+    sizes = [
+        (len(model_prompt(model, doc)[0]), response.output_tokens)
+        for doc, response in zip(docs, responses, strict=True)
+    ]
+    naive = sum(prompt + len(choice) for prompt, choices in sizes[1:] for choice in choices)
+    once_a_question = sum(prompt + sum(map(len, choices)) for prompt, choices in sizes[1:])
+    assert packed <= once_a_question
+    assert naive >= 30 * packed, f"{naive / packed:.1f} times fewer"
+    fed.clear()
+    for place in CHECKED:
+        prompt, vision = model_prompt(model, docs[place])
+        expected = [total for total, _ in plain_scores(model.loaded.model, prompt, sizes[place][1], **vision)]
+        assert responses[place].logprobs == pytest.approx(expected, abs=1e-3)
+        gold = [docs[place].gold_index]
+        assert gold_ranks([responses[place].logprobs], gold) == gold_ranks([expected], gold)
+    hook.remove()
+    assert sum(fed) == sum(sizes[place][0] + len(choice) for place in CHECKED for choice in sizes[place][1])
+    nodes = sum(len(build_tree(choices, ending=True)) for _, choices in sizes[1:])
+    print(
+        f"\ntokens: naive {naive}, prompt once a question {once_a_question}, candidates as trees {nodes}, fed {packed}"
+    )
+
+
+def model_prompt(model, doc):
+    """Token ids of a doc's prompt with its image, and what the processor makes of the image."""
+    inputs = model.with_images([model.renderer.text(doc, scoring=True).rstrip()], [doc], model.max_length)
+    ids = inputs.pop("input_ids")[0].tolist()
+    inputs.pop("attention_mask", None)
+    assert isinstance(Image.open(doc.images[0]), Image.Image) and torch.is_tensor(inputs["pixel_values"])
+    return ids, inputs

@@ -1,0 +1,61 @@
+"""The picture of a sample's boxes: what is drawn where, and that hostile text stays text."""
+
+from xml.etree import ElementTree
+
+import pytest
+from PIL import Image
+
+from cultureval.runtime.errors import CulturevalError
+from cultureval.scripts.show import boxes_as_svg, describe, draw_boxes, find_row, show
+
+HOSTILE = '<script>alert(1)</script>&"\x1b[31m\x00'
+
+
+@pytest.fixture
+def row(tmp_path):
+    Image.new("RGB", (200, 100), "white").save(tmp_path / "picture.png")
+    specific = {"id": "7", "box": [10.0, 20.0, 50.0, 30.0], "size": [200, 100], "box_format": "xyxy"}
+    return {
+        "doc": {
+            "query": f"框出图中{HOSTILE}的位置",
+            "choices": ["[10, 20, 50, 30]"],
+            "gold_index": 0,
+            "images": [str(tmp_path / "picture.png")],
+            "specific": specific | {"box_pixels": "3136-12845056"},
+        },
+        "model_response": {"text": [f"[20, 20, 70, 60] [1, 1, 5, 5] {HOSTILE}"], "logprobs": []},
+        "metric": {"iou": 0.5, "iou_continuous": 0.4},
+    }
+
+
+def test_boxes_stand_where_they_should(row):
+    svg = ElementTree.fromstring(boxes_as_svg(row))
+    space = "{http://www.w3.org/2000/svg}"
+    boxes = [shape.attrib for shape in svg.iter(f"{space}rect")][1:]
+    found = [tuple(float(box[name]) for name in ("x", "y", "width", "height")) for box in boxes]
+    assert found == [(10, 20, 50, 30), (20, 20, 50, 40), (1, 1, 4, 4)]
+    assert [box["stroke"] for box in boxes] == ["#1a9850", "#d73027", "#d73027"]
+    assert {element.tag for element in svg.iter()} == {f"{space}{name}" for name in ("svg", "rect", "image", "text")}
+    words = [element.text for element in svg.iter(f"{space}text")]
+    assert "<script>" in words[0] and "标注 gold" in words
+    assert not any(ord(letter) < 32 for word in words for letter in word)
+
+
+def test_text_and_png(row, tmp_path):
+    assert "\x1b" not in describe(row) and "iou 0.5" in describe(row)
+    draw_boxes(row, tmp_path / "boxes.png")
+    with Image.open(tmp_path / "boxes.png") as picture:
+        assert picture.getpixel((10, 35)) == (26, 152, 80) and picture.getpixel((70, 35)) == (215, 48, 39)
+    row["model_response"]["text"] = ["我看不到"]
+    assert "no box that can be read" in boxes_as_svg(row)
+
+
+def test_what_is_not_there_is_named(row, tmp_path, monkeypatch):
+    with pytest.raises(CulturevalError, match="holds no details of cvlue_vg"):
+        find_row(tmp_path, "cvlue_vg", "1")
+    monkeypatch.setattr("cultureval.scripts.show.find_row", lambda *names: row)
+    with pytest.raises(CulturevalError, match="must end in .svg or .png"):
+        show(tmp_path, "cvlue_vg", "7", tmp_path / "x.gif")
+    row["doc"]["images"] = [str(tmp_path / "gone.png")]
+    with pytest.raises(CulturevalError, match="is gone"):
+        show(tmp_path, "cvlue_vg", "7")
