@@ -6,6 +6,7 @@ templates that fit it, and the texts of their slots but the model's reply, which
 """
 
 import logging
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from lighteval.metrics.utils.metric_utils import SampleLevelMetric
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc, SamplingMethod
 
-from cultureval.judge_prompts.templates import JudgeTemplate, judge_template
+from cultureval.judge_prompts.templates import TEMPLATES, JudgeTemplate, judge_template
 from cultureval.metrics.judge import (
     JudgeItem,
     Judgement,
@@ -56,10 +57,22 @@ def judge_metrics(*templates: str) -> list[SampleLevelMetric]:
     for judge, template in judged_pairs(judges, rows):
         prefix = metric_prefix(judge.name, template)
         metrics.append(_metric(prefix, VerdictRecord(judge, template, shared), VerdictCounts(prefix)))
-        for criterion in template.criteria:
+        for criterion in criteria_of_group(template):
             name = f"{prefix}_{metric_part(criterion)}"
-            metrics.append(_metric(name, CriterionScore(judge, template, shared, criterion), ScoredMean(name)))
+            corpus = ScoredMean(name) if criterion in template.criteria else NoMean(name)
+            metrics.append(_metric(name, CriterionScore(judge, template, shared, criterion), corpus))
     return metrics
+
+
+def criteria_of_group(template: JudgeTemplate) -> tuple[str, ...]:
+    """The criteria of all templates that share a short name: what any subset of a group of tasks may be scored by.
+
+    JEEM's captions in MSA are not judged by Dialect Authenticity, those in dialects are. LightEval takes a metric that
+    one subset of a group lacks for 0, so that each subset must have all.
+    """
+    suite = template.name.partition("_")[0]
+    alike = [row for name, row in TEMPLATES.items() if name.startswith(f"{suite}_") and row.short == template.short]
+    return tuple(dict.fromkeys(criterion for row in alike for criterion in row.criteria))
 
 
 def judged_pairs(
@@ -153,6 +166,37 @@ class ScoredMean(CorpusLevelComputation):
         clusters = [getattr(item, "cluster", "") or index for index, item in enumerate(scored)]
         values = score_summary(self.name, scored, clusters, len(items))
         return values | {f"{self.name}_stderr": StandardError(values[f"{self.name}_stderr"])}
+
+
+class NotAsked(float):
+    """What a subset has in the place of a value that it is not scored by: nan, and left out of a group's average."""
+
+    def __new__(cls, total: float = math.nan, left_out: int = 1) -> "NotAsked":
+        """A sum so far, and how many values were left out of it."""
+        value = super().__new__(cls, total)
+        value.left_out = left_out
+        return value
+
+    def __add__(self, other: float) -> "NotAsked":
+        left_out = self.left_out + getattr(other, "left_out", 0)
+        known = [float(value) for value in (self, other) if value == value]
+        return NotAsked(sum(known) if known else math.nan, left_out)
+
+    __radd__ = __add__
+
+    def __truediv__(self, count: float) -> float:
+        return float(self) / (count - self.left_out) if count > self.left_out else math.nan
+
+
+class NoMean(CorpusLevelComputation):
+    """The values of a criterion that the template does not ask for."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def compute_corpus(self, items: list[float]) -> dict[str, float]:
+        """The keys of `ScoredMean`."""
+        return {name: NotAsked() for name in score_summary(self.name, [], [], 0)}
 
 
 class VerdictCounts(CorpusLevelComputation):

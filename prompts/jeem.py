@@ -21,6 +21,8 @@ def caption_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc
     `specific["judge"]` is what the judge metrics read: templates, and the texts of their slots.
     """
     slots = {"country": COUNTRIES[row["country"]].name, "reference": row["references"][0]}
+    if row["variety"] == "MSA":
+        slots["caption_msa"] = row["references"][0]  # what topics are told from
     templates = MSA_TEMPLATES if row["variety"] == "MSA" else CAPTION_TEMPLATES
     return _doc(row, task_name, templates, slots, {})
 

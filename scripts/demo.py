@@ -10,6 +10,8 @@ from cultureval.runtime.errors import SourceUnavailable
 from cultureval.runtime.model_settings import VARIABLE as SETTINGS
 from cultureval.scripts.evaluate import evaluate
 from cultureval.scripts.retrieval import retrieval
+from cultureval.scripts.scripted_judge import MODEL as JUDGE
+from cultureval.scripts.scripted_judge import scripted_judge
 from cultureval.scripts.tiny_classifiers import build_tiny_instruments
 from cultureval.scripts.tiny_dual_encoder import build_tiny_dual_encoder
 from cultureval.scripts.tiny_encoder import build_tiny_encoder
@@ -20,6 +22,7 @@ from cultureval.tasks.reading import find_subset
 NOTICE = """
 These scores mean nothing: the models are tiny, have random weights (fixed seed) and score at chance, and the rows are
 a few synthetic samples. What the demo shows is that every task runs, from its data to the table, without internet.
+JEEM's judge is a script behind a real HTTP server on this machine (scripts/scripted_judge.py), not a model.
 Random weights never end an answer, so the vision model is cut off at 32 tokens, whatever a task allows.
 """
 
@@ -27,12 +30,14 @@ Random weights never end an answer, so the vision model is cut off at 32 tokens,
 def main() -> None:
     """Builds the models, evaluates all suites on the samples, prints LightEval's table and where the files lie."""
     os.environ["HF_HUB_OFFLINE"] = "1"
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory() as scratch, scripted_judge() as judge:
         folder = Path(scratch)
         encoder = str(build_tiny_encoder(folder / "tiny-random-bert"))
         os.environ["CULTUREVAL_BERTSCORE_MODEL"] = os.environ["CULTUREVAL_CAPTION_BERTSCORE_MODEL"] = encoder
         os.environ["CULTUREVAL_CAPTION_BERTSCORE_LAYER"] = "2"
         os.environ.update(build_tiny_instruments(folder))
+        (folder / "judge.yaml").write_text(f"{{model: {JUDGE}, base_url: '{judge}'}}")
+        os.environ["CULTUREVAL_JUDGE"] = str(folder / "judge.yaml")
         models = {
             False: build_tiny_causal_lm(folder / "tiny-random-llama", max_position_embeddings=2048),
             True: build_tiny_vision_lm(folder / "tiny-random-llava", max_position_embeddings=2048),

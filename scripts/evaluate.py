@@ -174,11 +174,15 @@ def model_file(model: str) -> Path:
 
 def check_instruments(tasks: list[str]) -> None:
     """Loads what scoring needs besides the model's answers, so that a missing piece stops the run before it starts."""
+    from cultureval.metrics.optional_judges import check_judges
     from cultureval.tasks.task_table import kind_of
 
-    for instrument in dict.fromkeys(kind_of(name).instrument for name in tasks):
+    kinds = [kind_of(name) for name in tasks]
+    for instrument in dict.fromkeys(kind.instrument for kind in kinds):
         if instrument:
             instrument.check()
+    if any(kind.judge_templates for kind in kinds):
+        check_judges()
 
 
 def summary(pipeline: "Pipeline", missing: list[str], output_dir: str) -> str:
@@ -236,6 +240,7 @@ def signatures(pipeline: "Pipeline") -> list[str]:
             rows_hash=combined_hash(report["fingerprint"] for report in members),
             prompt=",".join(sorted({report["prompt"] for report in members})),
             scorer=scorer_of(group.partition("/")[0]),
+            judges=judges_of(group.partition("/")[0]),
             **backend,
             **installed_versions(),
         )
@@ -250,6 +255,16 @@ def scorer_of(group: str) -> str | None:
 
     instrument = kind_of(groups()[group][0]).instrument
     return instrument.name() if instrument else None
+
+
+def judges_of(group: str) -> str | None:
+    """The judges that score a group's answers, and how they are asked; None where none is configured or fits."""
+    from cultureval.metrics.optional_judges import signatures_of_judges
+    from cultureval.tasks.catalogue import groups
+    from cultureval.tasks.task_table import kind_of
+
+    templates = dict.fromkeys(name for task in groups()[group] for name in kind_of(task).judge_templates)
+    return signatures_of_judges(*templates) if templates else None
 
 
 def _set_environment(values: dict[str, str | None]) -> None:

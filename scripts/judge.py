@@ -217,6 +217,7 @@ def _estimate_line(settings: "JudgeSettings", found: Mapping[str, Any]) -> str:
 
 def write_judgements(judges: "Sequence[JudgeSettings]", work: Sequence[Job], part: Mapping[str, Any]) -> list[Path]:
     """Write the verdicts as LightEval's files: one results file a model, one details file a task, dated now."""
+    from cultureval.scripts.evaluate import undefined_as_null
     from cultureval.scripts.saved_results import write_derived, write_results
 
     groups: dict[tuple[Path, str], list[Job]] = {}
@@ -227,10 +228,11 @@ def write_judgements(judges: "Sequence[JudgeSettings]", work: Sequence[Job], par
         date = datetime.now().isoformat().replace(":", "-")
         for job in jobs:
             write_derived(job.task, date, job.table, _row_metrics(job))
-        old = jobs[0].task.results()
+        old, values = jobs[0].task.results(), {job.task.task: _task_metrics(job) for job in jobs}
+        undefined_as_null(values)
         content = {
             "config_general": old.get("config_general", {}) | {"judged": _provenance(judges, jobs, part)},
-            "results": {job.task.task: _task_metrics(job) for job in jobs},
+            "results": values,
             "versions": {job.task.task: old.get("versions", {}).get(job.task.task) for job in jobs},
             "config_tasks": {job.task.task: old.get("config_tasks", {}).get(job.task.task) for job in jobs},
         }

@@ -13,6 +13,7 @@ from lighteval.tasks.requests import Doc
 from cultureval.metrics import cvlue_metrics, dialect_metrics, lighteval_metrics
 from cultureval.metrics.caption_metrics import caption_metrics
 from cultureval.metrics.dialect_models import check_models, models_signature
+from cultureval.metrics.optional_judges import judge_metrics
 from cultureval.metrics.semantic import (
     bertscore_model,
     caption_bertscore_model,
@@ -52,6 +53,7 @@ class Kind:
         instrument: What the metrics need besides the answers.
         rows_per_item: Rows that are scored together as one item, of which a limit must not take a part.
         few_shot_prompt: As `prompt`, where a task is asked otherwise behind examples.
+        judge_templates: How judges are asked about the answers, where CULTUREVAL_JUDGE names judges.
     """
 
     prompt: Callable[..., Doc]
@@ -61,6 +63,7 @@ class Kind:
     instrument: Instrument | None = None
     rows_per_item: int = 1
     few_shot_prompt: Callable[..., Doc] | None = None
+    judge_templates: tuple[str, ...] = ()
 
 
 BERTSCORE = Instrument(
@@ -83,9 +86,15 @@ KINDS: dict[str, Kind] = {
     "multi_select": Kind(qimma.multi_select_prompt, lighteval_metrics.multi_select_metrics),
     "bertscore": Kind(qimma.answer_prompt, lighteval_metrics.bertscore_metrics, 512, ("\n",), BERTSCORE),
     "fannorflop": Kind(qimma.poem_prompt, lighteval_metrics.fannorflop_metrics, 4096, (), BERTSCORE),
-    "jeem_caption": Kind(jeem.caption_prompt, caption_metrics, 512, (), CAPTION_BERTSCORE),
-    "jeem_caption_msa": Kind(jeem.caption_prompt, caption_metrics, 512, (), CAPTION_BERTSCORE),
-    "jeem_vqa": Kind(jeem.question_prompt, caption_metrics, 256, (), CAPTION_BERTSCORE),
+    "jeem_caption": Kind(
+        *(jeem.caption_prompt, caption_metrics, 512, (), CAPTION_BERTSCORE), judge_templates=jeem.CAPTION_TEMPLATES
+    ),
+    "jeem_caption_msa": Kind(
+        *(jeem.caption_prompt, caption_metrics, 512, (), CAPTION_BERTSCORE), judge_templates=jeem.MSA_TEMPLATES
+    ),
+    "jeem_vqa": Kind(
+        *(jeem.question_prompt, caption_metrics, 256, (), CAPTION_BERTSCORE), judge_templates=jeem.VQA_TEMPLATES
+    ),
     # CVLUE states no lengths: ours, short answers up to a newline, room for a box in JSON.
     "cvlue_vqa": Kind(cvlue.answer_prompt, cvlue_metrics.cvlue_vqa_metrics, 32, ("\n",)),
     "vqa_v2": Kind(cvlue.answer_prompt, cvlue_metrics.vqa_v2_metrics, 32, ("\n",)),
@@ -183,7 +192,7 @@ def _configuration(task: Task) -> SourcedTaskConfig:
         prompt_function=kind.prompt,
         hf_repo=task.sources[0].repo,
         hf_subset="default",
-        metrics=list(kind.metrics()),
+        metrics=[*kind.metrics(), *judge_metrics(*kind.judge_templates)],
         hf_avail_splits=["test", "few_shot"],
         evaluation_splits=["test"],
         few_shots_split="few_shot",
