@@ -18,6 +18,7 @@ from cultureval.runtime.hub import go_offline_if_unreachable
 from cultureval.runtime.model_settings import VARIABLE as SETTINGS
 from cultureval.runtime.model_settings import read_model_settings
 from cultureval.runtime.signatures import combined_hash, installed_versions, signature
+from cultureval.scripts.judge import criteria_table
 from cultureval.scripts.task_selection import select_tasks
 
 if TYPE_CHECKING:
@@ -202,6 +203,7 @@ def summary(pipeline: "Pipeline", missing: list[str], output_dir: str) -> str:
         lines.append("Prompts of original sources are ours, not QIMMA's wording.")
     if any(task.name.startswith("m2cqa") for task in pipeline.tasks_dict.values()):
         lines.append("M2CQA: read CFHR beside q_plus_acc; _dialect rows are the paper's, _average mixes prompts.")
+    lines += criteria_table(pipeline.evaluation_tracker.metrics_logger.metric_aggregated)
     lines += ["Signatures:", *(f"  {line}" for line in signatures(pipeline))]
     lines.append(f"Results and details: {Path(output_dir).resolve()}")
     return "\n".join(lines)

@@ -340,3 +340,23 @@ def _table(key: tuple[str, str], work: Sequence[Job]) -> list[str]:
 def _cell(values: Mapping[str, float], part: str) -> str:
     low, high = values[f"{part}_missing_as_1"], values[f"{part}_missing_as_5"]
     return f"{values[part]:.2f} ± {values[f'{part}_stderr']:.2f} [{low:.2f}, {high:.2f}]"
+
+
+def criteria_table(scores: Mapping[str, Mapping[str, float | None]]) -> list[str]:
+    """What judges said during a run: a line for each judge and task with the mean of each criterion.
+
+    Args:
+        scores: Task -> metric -> value, as in LightEval's results; None where a value is undefined.
+    """
+    lines = []
+    for task, values in scores.items():
+        for prefix in [name.removesuffix("_n_parsed") for name in values if name.endswith("_n_parsed")]:
+            criteria = [name.removesuffix("_missing_as_1") for name in values if name.endswith("_missing_as_1")]
+            means = {
+                name.removeprefix(f"{prefix}_"): values[name] for name in criteria if name.startswith(f"{prefix}_")
+            }
+            if task != "all" and means:
+                cells = [f"{name} {'n/a' if mean is None else format(mean, '.2f')}" for name, mean in means.items()]
+                scored = f"scored {values[f'{prefix}_n_parsed']:g}/{values[f'{prefix}_n_items']:g}"
+                lines.append("  ".join([f"  {task}  {prefix}", *cells, scored]))
+    return ["Judges' means, from 1 to 5 (bounds and errors stand above):", *lines] if lines else []

@@ -1,0 +1,39 @@
+"""JEEM judged during a run: its samples, a tiny vision model, and the scripted judge."""
+
+import json
+
+import yaml
+
+from cultureval.scripts.scripted_judge import MODEL, scripted_judge
+from cultureval.scripts.tiny_model import build_tiny_vision_lm
+
+
+def test_criteria_per_dialect(cultureval, no_network, tiny_bert, tmp_path):
+    no_network.clear()  # the judge's server is on this machine
+    model = build_tiny_vision_lm(tmp_path / "tiny-llava", max_position_embeddings=2048)
+    with scripted_judge() as url:
+        (tmp_path / "judge.yaml").write_text(yaml.safe_dump({"name": "script", "model": MODEL, "base_url": url}))
+        done = cultureval(
+            *("eval", model, "jeem_caption:jo", "jeem_caption:msa", "jeem_vqa:eg", "--data", "samples", "--limit", "2"),
+            CULTUREVAL_JUDGE="judge.yaml",
+            CULTUREVAL_CAPTION_BERTSCORE_MODEL=str(tiny_bert),
+            CULTUREVAL_CAPTION_BERTSCORE_LAYER="1",
+            CULTUREVAL_MODEL_SETTINGS=json.dumps({"generation_parameters": {"max_new_tokens": 4}}),
+        )
+        labelled = cultureval("judge", "label", "results", "--judge", "judge.yaml")
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "jeem_caption:jo|0  judge_script_image_reference  consistency " in done.stdout
+    assert "judges:judge(judge:scripted-judge,template:jeem_vqa#" in done.stdout
+    files = sorted((tmp_path / "results" / "results").rglob("results_*.json"))
+    scores = json.loads(files[0].read_text())["results"]
+    authenticity = "judge_script_reference_dialect_authenticity"
+    assert 1 <= scores["jeem_caption:jo|0"][authenticity] <= 5
+    # MSA is not judged by it: it has no value, and the group's average is that of the dialects.
+    assert scores["jeem_caption:msa|0"][authenticity] is None
+    assert scores["jeem_caption:_average|0"][authenticity] == scores["jeem_caption:jo|0"][authenticity]
+    assert scores["jeem_caption:msa|0"]["judge_script_reference_n_parsed"] == 2
+    assert 1 <= scores["jeem_vqa:eg|0"]["judge_script_vqa_fluency"] <= 5
+    assert labelled.returncode == 0, labelled.stderr[-3000:]
+    labels = json.loads(files[1].read_text())["results"]
+    assert labels["jeem_vqa:eg|0"]["judge_script_question_type_unknown"] == 0
+    assert labels["jeem_caption:msa|0"]["judge_script_topic_group_Others"] == 1
