@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # torch first and by its exact version: with a range alone, pip may take a build with gigabytes of CUDA libraries.
 STAMP := $(VENV)/.installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
 
-.PHONY: demo test setup lint
+.PHONY: demo test setup lint sandbox
 
 demo: setup
 	$(BIN)/python -m cultureval.scripts.demo
@@ -16,7 +16,15 @@ test: setup
 lint: setup
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
 
-setup: $(STAMP)
+setup: $(STAMP) sandbox
+
+# Generated code is judged in bubblewrap, a system package: installed here where that needs nobody's permission.
+sandbox:
+	@command -v bwrap >/dev/null \
+	  || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
+	       && apt-get update -qq && apt-get install -qq --yes bubblewrap >/dev/null && command -v bwrap >/dev/null; } \
+	  || echo "bubblewrap is missing: the code tasks (Arabic HumanEval+, MBPP+) are refused until an administrator" \
+	          "installs it (Debian, Ubuntu: apt-get install bubblewrap; Fedora: dnf install bubblewrap)." >&2
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

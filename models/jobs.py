@@ -126,7 +126,7 @@ class GenerationJob:
         parameters = owner.config.generation_parameters
         self.images = bool(all_images(doc))
         self.prompt = owner.renderer.text(doc)
-        asked = stop_strings(doc, owner.renderer.uses_chat_template)
+        asked = stop_strings(doc, owner.renderer.uses_chat_template, owner.renderer.begins_answer(doc))
         self.stops = [*asked, *filter(None, parameters.stop_tokens or [])]
         self.max_new_tokens = parameters.max_new_tokens or doc.generation_size
         self.group = (self.images, -(self.max_new_tokens or 0), doc.num_samples)

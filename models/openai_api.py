@@ -38,7 +38,7 @@ from cultureval.models.server_chat import (
     until_stop,
 )
 from cultureval.models.settings import Switch
-from cultureval.models.task_wishes import stop_strings
+from cultureval.models.task_wishes import stop_strings, worded_plainly
 from cultureval.runtime.data_urls import ImageFormat
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import answer_key, open_journal
@@ -280,7 +280,8 @@ class OpenAIModel(LightevalModel):
     def _plain(self, doc: Doc) -> str:
         if all_images(doc):
             raise CulturevalError(f"{doc.task_name} has images, which need chat messages: set chat_template to on.")
-        return PromptManager(use_chat_template=False, system_prompt=self.config.system_prompt).prepare_prompt(doc)
+        manager = PromptManager(use_chat_template=False, system_prompt=self.config.system_prompt)
+        return manager.prepare_prompt(worded_plainly(doc))
 
     def _generated(self, doc: Doc, answers: list[Answer]) -> ModelResponse:
         completions = [completion for answer in answers for completion in answer["completions"]]

@@ -12,7 +12,7 @@ from lighteval.tasks.requests import Doc
 from PIL import Image
 
 from cultureval.models.settings import HFModelSettings
-from cultureval.models.task_wishes import chat_turns, may_think
+from cultureval.models.task_wishes import answer_prefix, chat_turns, may_think, worded_plainly
 from cultureval.runtime.errors import CulturevalError
 
 IMAGE_MARK = "<image>"
@@ -64,7 +64,13 @@ class Renderer:
                 raise CulturevalError(f"{self.model_name} takes text only, and {doc.task_name} has images.")
             return self._multimodal(doc, apply)
         manager = self._manager(SimpleNamespace(apply_chat_template=apply), self.uses_chat_template)
-        return manager.prepare_prompt(doc)
+        if not self.uses_chat_template:
+            return manager.prepare_prompt(worded_plainly(doc))
+        return manager.prepare_prompt(doc) + (answer_prefix(doc) if self.begins_answer(doc) and not scoring else "")
+
+    def begins_answer(self, doc: Doc) -> bool:
+        """Whether the prompt of a doc ends with the beginning of its answer: not where the model may think first."""
+        return self.uses_chat_template and bool(answer_prefix(doc)) and not (self.knows_thinking and may_think(doc))
 
     def _manager(self, tokenizer: Any, chat: bool) -> PromptManager:
         return PromptManager(use_chat_template=chat, tokenizer=tokenizer, system_prompt=self.system_prompt)

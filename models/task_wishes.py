@@ -4,6 +4,9 @@
   template is used; tasks that were published with those backends ask for it, so that chat answers end by themselves.
 - `chat_query: TEXT`: what the turn says where a chat template is used, in place of `doc.query`, which is then worded
   for plain prompts; few-shot examples have theirs.
+- `plain_query: TEXT`: the other way round, for tasks whose query is worded for chats, as other backends ask it.
+- `answer_prefix`: how the answer begins where it can be begun for the model: behind a rendered chat template that opens
+  no thought. `prefixed_stops` are the stop strings then.
 - `thinking: false`: a chat template that can is told not to open a thought. Servers have no common field for this: give
   theirs in the settings (`extra_body`).
 """
@@ -14,8 +17,10 @@ from typing import Any
 from lighteval.tasks.requests import Doc
 
 
-def stop_strings(doc: Doc, chat: bool) -> list[str]:
-    """The task's stop strings for a prompt with or without a chat template."""
+def stop_strings(doc: Doc, chat: bool, prefixed: bool = False) -> list[str]:
+    """The task's stop strings for a prompt with or without a chat template, or whose answer is begun already."""
+    if prefixed:
+        return list(_wish(doc, "prefixed_stops") or [])
     if chat and _wish(doc, "stop_in_chat") is False:
         return []
     return [stop for stop in doc.stop_sequences or [] if stop]
@@ -34,6 +39,21 @@ def chat_turns(doc: Doc) -> Doc:
 def may_think(doc: Doc) -> bool:
     """Whether the chat template may open a thought before the answer."""
     return _wish(doc, "thinking") is not False
+
+
+def worded_plainly(doc: Doc) -> Doc:
+    """The doc as models without a chat template read it."""
+    query = _wish(doc, "plain_query")
+    if query is None:
+        return doc
+    plain = copy.copy(doc)
+    plain.query = query
+    return plain
+
+
+def answer_prefix(doc: Doc) -> str:
+    """How the answer begins where it can be begun for the model; mostly with nothing."""
+    return _wish(doc, "answer_prefix") or ""
 
 
 def _wish(doc: Doc, name: str) -> Any:

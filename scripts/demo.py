@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from cultureval.runtime.data_options import DataOptions, samples_root
-from cultureval.runtime.errors import SourceUnavailable
+from cultureval.runtime.errors import CulturevalError, SourceUnavailable
 from cultureval.runtime.model_settings import VARIABLE as SETTINGS
 from cultureval.scripts.evaluate import evaluate
 from cultureval.scripts.retrieval import retrieval
@@ -44,6 +44,7 @@ def main() -> None:
         }
         for images, model in models.items():
             tasks = [name for name, task in all_tasks().items() if task.images == images and has_samples(task)]
+            tasks = without_refused(tasks)
             if images:
                 os.environ[SETTINGS] = json.dumps({"generation_parameters": {"max_new_tokens": 32}})
             if tasks:
@@ -60,6 +61,18 @@ def has_samples(task: Task) -> bool:
     except SourceUnavailable:
         return False
     return not task.suite.endswith("_dev")
+
+
+def without_refused(tasks: list[str]) -> list[str]:
+    """The tasks without those of code where there is no sandbox, which is said."""
+    from cultureval.tasks.task_table import SANDBOX, kind_of
+
+    try:
+        SANDBOX.check()
+    except CulturevalError as error:
+        print(f"The code tasks are left out: {error}")
+        return [name for name in tasks if kind_of(name).instrument is not SANDBOX]
+    return tasks
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """`cultureval doctor`: what this machine has, and what each missing thing costs."""
 
-import shutil
-import subprocess
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
@@ -54,15 +53,15 @@ def check_versions() -> list[Finding]:
 
 
 def check_sandbox() -> list[Finding]:
-    """Bubblewrap, and whether it may make namespaces here."""
-    cost = "Arabic HumanEval+ and MBPP+ will not be run: install the package bubblewrap"
-    if not shutil.which("bwrap"):
-        return [Finding("missing", "bubblewrap", cost)]
-    command = ["bwrap", "--ro-bind", "/", "/", "--unshare-all", "true"]
-    works = subprocess.run(command, capture_output=True, check=False, timeout=30).returncode == 0
-    if works:
-        return [Finding("ok", "bubblewrap makes namespaces")]
-    return [Finding("missing", "bubblewrap may not make namespaces here", "code is not run: allow user namespaces")]
+    """Whether generated code can be judged: bubblewrap, and its permission to make namespaces."""
+    from cultureval.runtime.sandbox import Sandbox
+
+    try:
+        with contextlib.closing(Sandbox()) as probe:
+            probe.start()
+    except CulturevalError as error:
+        return [Finding("missing", f"sandbox (bubblewrap): {error}", "the tasks qimma_code are refused")]
+    return [Finding("ok", "sandbox: bubblewrap runs generated code")]
 
 
 def check_gpu() -> list[Finding]:

@@ -18,6 +18,7 @@ from cultureval.scripts import (
     score,
     show,
 )
+from cultureval.scripts.code_commands import code
 
 app = typer.Typer(
     name="cultureval",
@@ -45,6 +46,7 @@ app.command("agreement")(agreement.agreement)
 benchmarks.command("scoring")(bench.bench_scoring)
 benchmarks.command("retrieval")(bench_retrieval.bench_retrieval)
 app.add_typer(benchmarks, name="bench")
+app.add_typer(code, name="code")
 
 
 @app.command(

@@ -1,18 +1,23 @@
-"""QIMMA: the 107 MCQ, multi-select and QA subsets as one table (the 2 code subsets are EvalPlus's).
+"""QIMMA: its 109 subsets as one table.
 
 Paper: "Are Arabic Benchmarks Reliable? QIMMA's Quality-First Approach to LLM Evaluation", arXiv 2604.03395; subsets
 from Tables 2a and 5, domains from Table 4, prompt formats from section 3.3.2, metrics from section 5.1 (Eq. 1-4).
 Verified: subsets, domains, metrics, labels, BERTScore's model (paper, QIMMA's task code).
+The two code subsets are 3LM's Arabic HumanEval+ and MBPP+, judged by EvalPlus's rules; QIMMA's average counts each of
+the two as a benchmark. Prompts, stops and limits are 3LM's (its evalplus-arabic); a group holds them both.
 Inferred: which of MedArabiQ's files stand behind its subsets, the name of GAT's curated copy, GAT's column names.
 Ours: the wording of the prompts of original sources.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
+from cultureval.prompts import code_problems
 from cultureval.prompts import qimma_rows as rows
 from cultureval.prompts.preparation import Prepare
 from cultureval.tasks.catalogue import Benchmark, MetricSet, Source, Subset
+from cultureval.tasks.code_data import CODE_DATASETS, REPO, check_task_ids, find_problem_files
 
 MULTIPLE_CHOICE = MetricSet("multiple_choice", "MCQ", ("acc_norm", "acc"))
 MULTI_SELECT = MetricSet("multi_select", "multi-select", ("gold_probability_mass", "gold_set_match"))
@@ -324,5 +329,25 @@ BENCHMARKS = (
         subsets=(Subset("FannOrFlop", "", 6984),),
         metric_set=FANNORFLOP,
         template="ar/fannorflop",
+    ),
+    *(
+        Benchmark(
+            name="3LM Code",
+            domain="Coding",
+            group="qimma_code",
+            sources=(
+                original(
+                    REPO,
+                    partial(code_problems.prepare_problem, dataset=name, prefix=dataset.prefix),
+                    find=partial(find_problem_files, dataset=dataset),
+                    check=check_task_ids,
+                    licence="Falcon LLM",
+                ),
+            ),
+            subsets=(Subset(dataset.title, dataset.task.partition(":")[2], dataset.rows),),
+            metric_set=MetricSet(f"code_{name}", "code", ("plus_pass@1", "base_pass@1", "not_judged")),
+            template=code_problems.INSTRUCTION,
+        )
+        for name, dataset in CODE_DATASETS.items()
     ),
 )

@@ -10,7 +10,7 @@ from lighteval.metrics.utils.metric_utils import Metric
 from lighteval.tasks.lighteval_task import LightevalTaskConfig
 from lighteval.tasks.requests import Doc
 
-from cultureval.metrics import cvlue_metrics, dialect_metrics, lighteval_metrics
+from cultureval.metrics import code_metrics, cvlue_metrics, dialect_metrics, lighteval_metrics
 from cultureval.metrics.caption_metrics import caption_metrics
 from cultureval.metrics.dialect_models import check_models, models_signature
 from cultureval.metrics.optional_judges import judge_metrics
@@ -21,7 +21,7 @@ from cultureval.metrics.semantic import (
     check_caption_bertscore,
 )
 from cultureval.metrics.statement_verdicts import statement_metrics
-from cultureval.prompts import alqasida, cvlue, jeem, m2cqa, qimma
+from cultureval.prompts import alqasida, code_problems, cvlue, jeem, m2cqa, qimma
 from cultureval.runtime.data_options import read_data_options
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import Task, all_tasks
@@ -79,6 +79,13 @@ CAPTION_BERTSCORE = Instrument(
     name=lambda: "BERTScore({},layer {},no idf,no rescaling)".format(*caption_bertscore_model()),
     check=check_caption_bertscore,
 )
+SANDBOX = Instrument(name=code_metrics.judge_name, check=code_metrics.check_sandbox)
+
+
+def _code(dataset: str) -> Kind:
+    stops = code_problems.CONTINUATION_STOPS[dataset]
+    return Kind(code_problems.code_prompt, code_metrics.code_metrics, code_problems.NEW_TOKENS, stops, SANDBOX)
+
 
 # QIMMA's task code: 512 new tokens up to a newline for QA; unpublished for FannOrFlop (ours: 4,096, no stop).
 KINDS: dict[str, Kind] = {
@@ -110,6 +117,8 @@ KINDS: dict[str, Kind] = {
     "m2cqa_reason_first": Kind(
         m2cqa.reasoning_first_prompt, partial(statement_metrics, "reason_first"), 1024, rows_per_item=3
     ),
+    "code_humaneval": _code("humaneval"),
+    "code_mbpp": _code("mbpp"),
 }
 # AL-QASIDA's program: 128 new tokens, no stop string.
 KINDS["alqasida_cross"] = Kind(

@@ -47,7 +47,7 @@ def test_the_wheel_holds_every_room_and_its_data(wheel_python, tmp_path, tiny_lm
     assert {path for path in shipped if "__pycache__" not in path.parts} <= installed
     command = wheel_python.parent / "cultureval"
     listed = json.loads(output_of(command, tmp_path, "tasks", "--json"))
-    assert len(listed) >= 107
+    assert len(listed) >= 109
     arguments = ("eval", tiny_lm, "qimma_aratrust", "--data", "samples", "--output-dir", "out", "--device", "cpu")
     assert "qimma_aratrust" in output_of(command, tmp_path, *arguments)
 
@@ -55,4 +55,4 @@ def test_the_wheel_holds_every_room_and_its_data(wheel_python, tmp_path, tiny_lm
 def test_the_editable_install_works_from_elsewhere(tmp_path):
     tasks, _ = output_of(sys.executable, tmp_path, "-c", WHERE).split()
     assert Path(tasks) == ROOT / "tasks" / "__init__.py"
-    assert len(json.loads(output_of(Path(sys.executable).parent / "cultureval", tmp_path, "tasks", "--json"))) >= 107
+    assert len(json.loads(output_of(Path(sys.executable).parent / "cultureval", tmp_path, "tasks", "--json"))) >= 109

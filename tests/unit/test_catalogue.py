@@ -14,15 +14,19 @@ TABLE_5 = Path(__file__).parents[1] / "reference" / "qimma_table_5.csv"
 FIELDS = "task suite group subset domain task_type language register metrics source expected_rows".split()
 
 
-def test_qimma_lists_the_papers_107_subsets():
-    """Pairs, domains and formats as the paper's Tables 4 and 5 have them, the two code subsets left out."""
+# Table 5 leaves the two code subsets out; Tables 2a and 4 have them.
+CODE = {("3LM Code", "HumanEval+"): ("Coding", "code"), ("3LM Code", "MBPP+"): ("Coding", "code")}
+
+
+def test_qimma_lists_the_papers_109_subsets():
+    """Pairs, domains and formats as the paper's Tables 2a, 4 and 5 have them."""
     output = CliRunner().invoke(app, ["tasks", "--suite", "qimma", "--json"]).stdout
     records = json.loads(output)
     with TABLE_5.open(encoding="utf-8") as file:
         table = {(row["benchmark"], row["subset"]): (row["domain"], row["format"]) for row in csv.DictReader(file)}
     listed = {(record["benchmark"], record["subset"]): (record["domain"], record["task_type"]) for record in records}
-    assert len(records) == len(table) == 107
-    assert listed == table
+    assert len(records) == len(table | CODE) == 109
+    assert listed == table | CODE
     assert all(set(FIELDS) <= set(record) for record in records)
 
 
@@ -43,6 +47,8 @@ def test_names_are_those_of_the_documentation():
         "qimma_medarabench:Thoracic Internal",
         "qimma_fannorflop",
         "qimma_aratrust",
+        "qimma_code:humaneval_plus",
+        "qimma_code:mbpp_plus",
     ):
         assert name in all_tasks()
 
@@ -56,7 +62,14 @@ def test_groups_hold_one_set_of_metrics():
 def test_known_row_counts_add_up_to_the_papers_totals():
     """Table 2a, kept and discarded together; MedAraBench's public file has 4,959 rows, the paper says 4,960."""
     totals = {"AraDiCE-Culture": 180, "ArabCulture": 3482, "PalmX": 3001, "3LM STEM": 2609, "MedAraBench": 4959}
-    totals |= {"MizanQA": 1769, "ArabLegalQA": 79, "MedArabiQ": 500, "AraTrust": 522, "FannOrFlop": 6984}
+    totals |= {
+        "3LM Code": 164 + 378,
+        "MizanQA": 1769,
+        "ArabLegalQA": 79,
+        "MedArabiQ": 500,
+        "AraTrust": 522,
+        "FannOrFlop": 6984,
+    }
     for benchmark, total in totals.items():
         assert sum(task.expected_rows for task in all_tasks().values() if task.benchmark == benchmark) == total
 
@@ -64,7 +77,7 @@ def test_known_row_counts_add_up_to_the_papers_totals():
 def test_selection_of_suites_groups_tasks_and_files(tmp_path):
     names = tmp_path / "names.txt"
     names.write_text("# two\nqimma_gat:Algebra\n\nqimma_palmx|3\n", encoding="utf-8")
-    assert len(select_tasks(["qimma"])[0]) == 107
+    assert len(select_tasks(["qimma"])[0]) == 109
     assert select_tasks([str(names)])[0] == ["qimma_gat:Algebra|0", "qimma_palmx:islamic|3", "qimma_palmx:culture|3"]
     assert select_tasks(["qimma_gat:algebra,QIMMA_ArabicMMLU:driving test|5"]) == (
         ["qimma_gat:Algebra|0", "qimma_arabicmmlu:Driving Test|5"],

@@ -31,6 +31,9 @@ MEDARABENCH += ["Medical Specialty", "Group", "umbrella_specialty"]
 ARABCULTURE = ["worker_id", "sample_id", "sub_topic", "first_statement", "options", "answer_key"]
 ARABCULTURE += ["relevant_to_this_country", "relevant_to_other_countries", "should_discard", "country", "region"]
 FANNORFLOP = "id title author source tags meter genre era verse_count poem_verses explanation raw_explanation".split()
+HUMANEVAL = "task_id prompt entry_point test contract canonical_solution base_input plus_input atol".split()
+MBPP = "task_id code prompt source_file test_imports test_list test canonical_solution entry_point contract".split()
+MBPP += ["base_input", "plus_input", "atol"]
 BIAS = ["Question", "Answer", "Category", "Bias Category", "Question with Bias", "Bias Education"]
 BIAS += ["One-shot Demonstration", "Few-shot Demonstration"]
 PAIRS = ["Question - Arabic", "Answer - Arabic", "Question - English", "Answer - English", "Category"]
@@ -47,6 +50,8 @@ COLUMNS = {
     "tiiuae/SyntheticQA": ["question", "choices", "self_answer"],
     "adlbh/MizanQA-v0": ["question", "options", "answers"],
     "omkarthawakar/FannOrFlop": FANNORFLOP,
+    "tiiuae/evalplus-arabic/HumanEvalPlus.jsonl": HUMANEVAL,
+    "tiiuae/evalplus-arabic/MBPPPlus.jsonl": MBPP,
     "asas-ai/AraTrust": ["Question", "A", "B", "C", "Answer", "Category"],
     "Thiqah/ArabLegalEval": ["questions", "ground_truths", "context"],
     f"{MEDARABIQ}/multiple-choice-questions.csv": ["Question", "Answer", "Category"],
@@ -232,7 +237,7 @@ def test_every_declared_config_loads_with_datasets(folder, tmp_path):
                 assert loaded[split].num_rows == len(rows)
 
 
-def test_all_107_subsets_have_rows():
+def test_all_107_subsets_of_table_5_have_rows():
     with TABLE_5.open(encoding="utf-8") as file:
         pairs = {(row["benchmark"], row["subset"]) for row in csv.DictReader(file)}
     assert set(EVALUATED) == pairs and len(pairs) == 107
@@ -328,7 +333,7 @@ def test_text_is_normalised_arabic():
             assert all(unicodedata.is_normalized("NFC", text) for text in texts), file
             assert not any("\ufb50" <= mark <= "\ufdff" and mark not in "﴿﴾" for text in texts for mark in text), file
             questions = [text for name, text in row.items() if "uestion" in name and isinstance(text, str)]
-            questions += [row["first_statement"]] if "first_statement" in row else []
+            questions += [row[name] for name in ("first_statement", "prompt") if name in row and "choices" not in row]
             questions = [text for text in questions if text and not text.startswith("Fill in")]
             assert questions or "poem_verses" in row
             assert all(re.search("[\u0621-\u064a]", text) for text in questions if not text.isdigit()), row

@@ -1,0 +1,118 @@
+"""QIMMA's refined prompts of code problems: put in place only where nothing but the docstring's Arabic differs.
+
+QIMMA section 4 (code prompts of its audit): the Arabic inside the docstring may change; signature, code, examples,
+formatting and English text stay as they are. What is compared, and why not more: the words around an Arabic sentence
+are edited with it, so punctuation and the order of numbers and Latin words within Arabic lines are free, their number
+is not.
+"""
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cultureval.runtime.errors import BadRow, CulturevalError, shorten
+
+PROMPT_COLUMNS = ("prompt", "Fixed", "fixed", "refined_prompt")
+ID_COLUMNS = ("task_id", "id", "ID")
+ARABIC = re.compile(r"[\u0600-\u06ff\u0750-\u077f\u08a0-\u08ff\ufb50-\ufdff\ufe70-\ufeff]")
+WORD = re.compile(r"[A-Za-z0-9_]+")
+EXAMPLE_STARTS = (">>>", "...", "assert ")
+
+
+def match_prompts(rows: Sequence[Mapping[str, Any]], task_ids: Sequence[str]) -> dict[str, str]:
+    """The refined prompt of each problem that the rows speak of.
+
+    Args:
+        rows: Rows of a file with a column `prompt` or `Fixed` (QIMMA's name) and, where it does not hold one row a
+            problem in the problems' order, a column `task_id`.
+        task_ids: The problems, in order.
+
+    Raises:
+        CulturevalError: No such column, rows without names whose number differs, an unknown or repeated name.
+    """
+    if not rows:
+        raise CulturevalError("the file of refined prompts holds no row.")
+    text_column = next((name for name in PROMPT_COLUMNS if name in rows[0]), None)
+    if text_column is None:
+        found = ", ".join(map(str, rows[0]))
+        raise CulturevalError(f"no column {' or '.join(map(repr, PROMPT_COLUMNS))} in it; columns found: {found}.")
+    id_column = next((name for name in ID_COLUMNS if name in rows[0]), None)
+    if id_column is None and len(rows) != len(task_ids):
+        raise CulturevalError(
+            f"it names no task_id and holds {len(rows)} rows for {len(task_ids)} problems: add a column task_id."
+        )
+    names = [row.get(id_column) for row in rows] if id_column else list(task_ids)
+    matched: dict[str, str] = {}
+    for number, (name, row) in enumerate(zip(names, rows, strict=True)):
+        if name not in task_ids:
+            raise CulturevalError(f"row {number} names {shorten(name)}, which is none of the problems.")
+        if name in matched:
+            raise CulturevalError(f"{name} stands twice in it.")
+        if not isinstance(row.get(text_column), str) or not row[text_column].strip():
+            raise CulturevalError(f"the prompt of {name} is empty.")
+        matched[name] = row[text_column]
+    return matched
+
+
+def check_refinement(original: str, refined: str) -> None:
+    """Checks that a refined prompt differs from the original in the Arabic of its docstrings only.
+
+    Raises:
+        BadRow: Something else differs, or the refined prompt is no Python; the message holds both readings.
+    """
+    (code, docstrings), (new_code, new_docstrings) = _split(original), _split(refined)
+    if code.strip() != new_code.strip():
+        _refuse("code outside the docstring", code.strip().splitlines(), new_code.strip().splitlines())
+    for docstring, new_docstring in zip(docstrings, new_docstrings, strict=True):
+        examples, prose = _lines(docstring)
+        new_examples, new_prose = _lines(new_docstring)
+        if examples != new_examples:
+            _refuse("an example or another line without Arabic", examples, new_examples)
+        words, new_words = Counter(WORD.findall(prose)), Counter(WORD.findall(new_prose))
+        if words != new_words:
+            _refuse("a Latin word or number", sorted(words - new_words), sorted(new_words - words))
+
+
+def _split(prompt: str) -> tuple[str, list[str]]:
+    """The prompt's code with a mark in place of each docstring, and the docstrings as written."""
+    try:
+        tree = ast.parse(prompt)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise BadRow("prompt", prompt, f"is no Python ({error})") from error
+    lines = prompt.encode("utf-8").splitlines(keepends=True)  # ast counts columns in bytes
+    starts = [sum(map(len, lines[:number])) for number in range(len(lines))]
+    spans = sorted(
+        (starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    )
+    whole = b"".join(lines)
+    code, docstrings, position = b"", [], 0
+    for start, end in spans:
+        code += whole[position:start] + b'""'
+        docstrings.append(whole[start:end].decode("utf-8"))
+        position = end
+    return (code + whole[position:]).decode("utf-8"), docstrings
+
+
+def _lines(docstring: str) -> tuple[list[str], str]:
+    """The lines that must stay as they are (examples, their outputs, lines without Arabic), and the others as one."""
+    kept, prose, after_example = [], [], False
+    for line in docstring.splitlines():
+        text = line.strip()
+        is_example = text.startswith(EXAMPLE_STARTS)
+        if is_example or (after_example and text) or not ARABIC.search(text):
+            kept += [line.rstrip()] if text else []
+        else:
+            prose.append(text)
+        after_example = is_example and not text.startswith("assert ")
+    return kept, "\n".join(prose)
+
+
+def _refuse(what: str, original: Sequence[str], refined: Sequence[str]) -> None:
+    for before, after in zip([*original, ""], [*refined, ""], strict=False):
+        if before != after:
+            raise BadRow("prompt", after, f"differs in {what}, where the original has {shorten(before)}")
+    raise BadRow("prompt", "", f"differs in {what}")

@@ -1,0 +1,188 @@
+"""`cultureval code` as people type it: generate, evaluate, check-data, and the same tasks through LightEval."""
+
+import contextlib
+import io
+import json
+import os
+import re
+import shutil
+import stat
+
+import pytest
+from result_files import details_of, results_of
+
+from cultureval.runtime.data_options import samples_root
+from cultureval.scripts.tiny_model import build_tiny_causal_lm
+from cultureval.tasks.code_data import CODE_DATASETS, REPO, load_problems
+
+FORGED = "class Equal:\n    def __eq__(self, other): return True\n\ndef {name}(*args):\n    return Equal()\n"
+
+
+@pytest.fixture(scope="session")
+def tiny_chat_lm(tmp_path_factory):
+    return build_tiny_causal_lm(tmp_path_factory.mktemp("models") / "tiny-chat", chat_template=True)
+
+
+def canonical(dataset):
+    rows = load_problems(dataset, "samples").rows
+    return {task_id: row["prompt"] + row["canonical_solution"] for task_id, row in rows.items()}
+
+
+def write_samples(path, samples):
+    path.write_text("".join(json.dumps(sample) + "\n" for sample in samples), encoding="utf-8")
+    return path
+
+
+def solutions(programs):
+    return [{"task_id": task_id, "solution": code} for task_id, code in programs.items()]
+
+
+def test_a_model_generates_and_its_solutions_are_judged(cultureval, tiny_chat_lm, tmp_path):
+    command = ("code", "generate", tiny_chat_lm, "--dataset", "humaneval", "--data", "samples")
+    command += ("--max-new-tokens", 16, "--dtype", "float32", "--output-dir", "out")
+    begun = cultureval(*command, "--limit", 2)
+    assert begun.returncode == 0, begun.stderr
+    (samples,) = [path for path in (tmp_path / "out" / "humaneval").glob("*.jsonl") if ".raw" not in path.name]
+    assert samples.name.endswith("tiny-chat_hf_temp_0.0.jsonl")
+    first = samples.read_text().splitlines()
+    assert len(first) == 2
+    samples.write_text("\n".join(first) + '\n{"task_id": "Human')  # the run was killed within a line
+    whole = cultureval(*command)
+    assert whole.returncode == 0, whole.stderr
+    lines = samples.read_text().splitlines()
+    assert lines[:2] == first
+    assert [json.loads(line)["task_id"] for line in lines] == [f"HumanEval/900{number}" for number in range(1, 7)]
+    assert str(samples.relative_to(tmp_path)) in whole.stdout and len(whole.stdout.splitlines()) == 2
+
+    other = cultureval(*command, "--thinking")
+    assert other.returncode == 2
+    assert "was generated with another max_new_tokens" in other.stderr or "another thinking" in other.stderr
+
+    judged = cultureval("code", "evaluate", samples, "--dataset", "humaneval", "--data", "samples", "--json")
+    assert judged.returncode == 0, judged.stderr
+    report = json.loads(judged.stdout)
+    assert report["pass_at_k"] == {"base": {"pass@1": 0.0}, "plus": {"pass@1": 0.0}}
+    assert report["model"] == str(tiny_chat_lm) and not report["not_judged"]
+    assert "|backend:hf|prompt:chat, response prefix|temperature:0.0|" in report["signature"]
+
+
+def test_the_canonical_solutions_pass_and_every_reader_sees_it(cultureval, tmp_path):
+    for name, dataset in CODE_DATASETS.items():
+        samples = write_samples(tmp_path / f"{name}.jsonl", solutions(canonical(name)))
+        run = cultureval("code", "evaluate", samples, "--dataset", name, "--data", "samples", "--output-dir", name)
+        assert run.returncode == 0, run.stderr
+        assert "pass@1 (base and extra tests): 1.0000" in run.stdout
+        results = results_of(tmp_path / name)
+        scores = results["results"][f"{dataset.task}|0"]
+        assert (scores["plus_pass@1"], scores["base_pass@1"], scores["not_judged"]) == (1.0, 1.0, 0.0)
+        assert results["config_general"]["model_name"] == name
+        assert len(details_of(tmp_path / name)[f"{dataset.task}|0"]) == 6
+        assert evalplus_prints(name, samples) == ["pass@1:\t1.000"] * 2
+
+
+def evalplus_prints(dataset, samples):
+    """The scores that plain EvalPlus reads from the result file beside the samples."""
+    from evalplus.evaluate import evaluate
+
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        evaluate(dataset, str(samples))
+    assert "Load from previous results" in printed.getvalue()
+    return re.findall(r"pass@1:\t[0-9.]+", printed.getvalue())
+
+
+def test_wrong_forged_and_several_solutions(cultureval, tmp_path):
+    programs = canonical("mbpp")
+    names = list(programs)
+    entry = load_problems("mbpp", "samples").rows[names[0]]["entry_point"]
+    wrong = {names[0]: FORGED.format(name=entry), names[1]: "def to_dinars(fils):\n    return (fils, 0)\n"}
+    samples = write_samples(tmp_path / "two.jsonl", solutions(programs) + solutions(programs | wrong))
+    run = cultureval("code", "evaluate", samples, "--dataset", "mbpp", "--data", "samples", "--json", "--workers", 2)
+    assert run.returncode == 0, run.stderr
+    report = json.loads(run.stdout)
+    assert report["pass_at_k"]["plus"] == {"pass@1": pytest.approx(5 / 6), "pass@2": 1.0}
+    assert [(entry["task_id"], entry["sample"]) for entry in report["differs_from_evalplus"]] == [(names[0], 1)]
+    verdicts = [json.loads(line) for line in (tmp_path / "two_verdicts.jsonl").read_text().splitlines()]
+    forged = next(verdict for verdict in verdicts if (verdict["task_id"], verdict["sample_index"]) == (names[0], 1))
+    assert (forged["base"], forged["evalplus_base"]) == ("fail", "pass")
+    written = json.loads((tmp_path / "two_eval_results.json").read_text())
+    assert [entry["plus_status"] for entry in written["eval"][names[0]]] == ["pass", "fail"]
+    assert set(written) == {"date", "hash", "eval"}
+    fields = {"task_id", "solution", "base_status", "plus_status", "base_fail_tests", "plus_fail_tests"}
+    assert set(written["eval"][names[1]][1]) == fields
+    assert written["eval"][names[1]][1]["base_fail_tests"] == [[2750]]
+
+
+def test_a_defect_of_the_data_is_named(cultureval, tmp_path):
+    folder = tmp_path / "root" / REPO
+    shutil.copytree(samples_root() / REPO, folder)
+    text = (folder / "MBPPPlus.jsonl").read_text(encoding="utf-8")
+    rows = [json.loads(line) for line in text.splitlines()]
+    rows[3]["canonical_solution"] = "\ndef palm_rows(n):\n  raise ValueError('no')\n"
+    (folder / "MBPPPlus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    for data in ("root", folder):
+        run = cultureval("code", "check-data", "--dataset", "mbpp", "--data", data)
+        assert run.returncode == 1, run.stderr
+        assert run.stdout.startswith("Mbpp/9004: base fail, plus fail: ")
+        assert run.stdout.endswith("5 of 6 canonical solutions pass their own tests.\n")
+    sound = cultureval("code", "check-data", "--dataset", "humaneval", "--data", folder, "--json")
+    assert sound.returncode == 0, sound.stderr
+    assert json.loads(sound.stdout) == {"dataset": "humaneval", "problems": 6, "defects": []}
+
+
+def test_lighteval_scores_the_same_tasks(cultureval, tiny_lm, tmp_path):
+    short = json.dumps({"generation_parameters": {"max_new_tokens": 8}})
+    command = ("eval", tiny_lm, "qimma_code", "--data", "samples", "--output-dir", "out", "--device", "cpu")
+    run = cultureval(*command, CULTUREVAL_MODEL_SETTINGS=short)
+    assert run.returncode == 0, run.stderr
+    scores = results_of(tmp_path / "out")["results"]
+    assert scores["qimma_code:_average|0"]["plus_pass@1"] == 0.0 == scores["qimma_code:_average|0"]["not_judged"]
+    (row, *_) = details_of(tmp_path / "out")["qimma_code:mbpp_plus|0"]
+    assert row["metric"] == {"plus_pass@1": 0.0, "base_pass@1": 0.0, "not_judged": 0.0}
+    assert row["model_response"]["input"].startswith('"""\n')
+    assert "canonical_solution" not in str(row)
+    assert "|scorer:EvalPlus rules, outputs compared outside the sandbox|" in run.stdout
+
+
+def test_without_bubblewrap_nothing_is_begun(cultureval, tiny_lm, tmp_path):
+    """A PATH that has everything but bubblewrap."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for place in os.environ["PATH"].split(os.pathsep):
+        for name in os.listdir(place) if os.path.isdir(place) else []:
+            target = os.path.join(place, name)
+            if name != "bwrap" and not (folder / name).exists() and os.stat(target).st_mode & stat.S_IXUSR:
+                (folder / name).symlink_to(target)
+    samples = write_samples(tmp_path / "mbpp.jsonl", solutions(canonical("mbpp")))
+    for command in (
+        ("eval", tiny_lm, "qimma_code", "--data", "samples", "--device", "cpu"),
+        ("code", "evaluate", samples, "--dataset", "mbpp", "--data", "samples"),
+        ("code", "check-data", "--dataset", "mbpp", "--data", "samples"),
+    ):
+        run = cultureval(*command, PATH=str(folder))
+        assert run.returncode == 2, run.stdout
+        assert "apt-get install bubblewrap" in run.stderr and "Generating" not in run.stderr
+        assert "Traceback" not in run.stderr
+    assert not list(tmp_path.glob("results*"))
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        (("evaluate", "none.jsonl", "--dataset", "mbpp", "--data", "samples"), "do not exist"),
+        (("evaluate", "short.jsonl", "--dataset", "mbpp", "--data", "samples"), "5 of 6 problems have no solution"),
+        (("evaluate", "short.jsonl", "--dataset", "humaneval", "--data", "samples"), "Do --dataset and --data fit"),
+        (("evaluate", "short.jsonl", "--dataset", "mbpp", "--data", "."), "MBPPPlus.jsonl.gz"),
+        (("generate", "/no/such/model", "--dataset", "mbpp", "--data", "samples"), "/no/such/model"),
+        (("generate", "m", "--dataset", "mbpp", "--data", "samples", "--n-samples", "5"), "--temperature above 0"),
+        (("generate", "m", "--dataset", "mbpp", "--data", "samples", "--backend", "vllm"), "--backend openai"),
+        (("generate", "m", "--dataset", "mbpp", "--data", "samples", "--dtype", "int9"), "int9"),
+        (("generate", "m", "--dataset", "mbpp", "--data", "samples", "--prompts", "none.csv"), "none.csv"),
+        (("check-data", "--dataset", "mbpp"), "cultureval mirror"),
+    ],
+)
+def test_bad_input_ends_with_one_clear_sentence(cultureval, tmp_path, command, sentence):
+    write_samples(tmp_path / "short.jsonl", [{"task_id": "Mbpp/9001", "solution": "pass"}])
+    run = cultureval("code", *command)
+    assert run.returncode == 2
+    assert sentence in run.stderr and "Traceback" not in run.stderr
+    assert run.stdout == ""

@@ -1,0 +1,135 @@
+"""Where the code problems are found, and what of them is refused."""
+
+import gzip
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from cultureval.runtime.data_options import samples_root
+from cultureval.runtime.errors import CulturevalError, SourceUnavailable
+from cultureval.tasks.code_data import CODE_DATASETS, REPO, load_problems
+
+SAMPLES = samples_root() / REPO
+REAL = Path(__file__).parents[2].parent / "shared" / "data" / "evalplus_arabic"
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def row():
+    return json.loads((SAMPLES / "HumanEvalPlus.jsonl").read_text(encoding="utf-8").splitlines()[0])
+
+
+def write(folder, rows, name="HumanEvalPlus.jsonl"):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return str(folder)
+
+
+@pytest.mark.parametrize("below", ["", REPO])
+@pytest.mark.parametrize("packed", [False, True])
+def test_data_may_be_a_root_or_the_folder_of_the_files_packed_or_not(tmp_path, below, packed):
+    folder = tmp_path / "root" / below
+    folder.mkdir(parents=True)
+    for dataset in CODE_DATASETS.values():
+        if packed:
+            with gzip.open(folder / f"{dataset.file}.gz", "wb") as file:
+                file.write((SAMPLES / dataset.file).read_bytes())
+        else:
+            shutil.copy(SAMPLES / dataset.file, folder)
+    for name in CODE_DATASETS:
+        found = load_problems(name, str(tmp_path / "root"))
+        assert dict(found.rows) == dict(load_problems(name, "samples").rows)
+        assert len(found.rows) == 6 and found.revision == "local"
+        assert found.fingerprint == hashlib.md5(found.file.read_bytes()).hexdigest()
+
+
+def test_a_folder_without_the_files_is_named(tmp_path):
+    with pytest.raises(SourceUnavailable, match=r"HumanEvalPlus\.jsonl\.gz"):
+        load_problems("humaneval", str(tmp_path))
+
+
+def test_a_part_and_refined_prompts_are_handed_to_evalplus_as_a_file(tmp_path, row):
+    refined = row["prompt"].replace("إذا بلغ", "إذا وصل")
+    (tmp_path / "fixed.csv").write_text(
+        'task_id,Fixed,Human Check\nHumanEval/9001,"' + refined.replace('"', '""') + '",No\n', encoding="utf-8"
+    )
+    whole = load_problems("humaneval", "samples")
+    part = load_problems("humaneval", "samples", tmp_path / "fixed.csv", limit=2)
+    assert list(part.rows) == ["HumanEval/9001", "HumanEval/9002"] and part.refined == 1
+    assert part.rows["HumanEval/9001"]["prompt"] == refined != whole.rows["HumanEval/9001"]["prompt"]
+    written = [json.loads(line) for line in part.file.read_text(encoding="utf-8").splitlines()]
+    assert {item["task_id"]: item for item in written} == dict(part.rows)
+    assert part.content_hash != whole.content_hash == load_problems("humaneval", "samples", limit=2).content_hash
+
+
+def test_a_refined_prompt_that_changes_a_test_is_refused_by_name(tmp_path, row):
+    write(tmp_path, [row | {"prompt": row["prompt"].replace("25.0", "26.0")}], "fixed.jsonl")
+    with pytest.raises(CulturevalError, match=r"HumanEval/9001.*25\.0"):
+        load_problems("humaneval", "samples", tmp_path / "fixed.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"task_id": "Mbpp/1"}, "HumanEval/"),
+        ({"task_id": "HumanEval/٣"}, "task_id"),
+        ({"task_id": 3}, "task_id"),
+        ({"prompt": ""}, "prompt"),
+        ({"prompt": "def f(): '\ufffd'"}, "encoding"),
+        ({"entry_point": "os.system"}, "entry_point"),
+        ({"base_input": []}, "base_input"),
+        ({"base_input": "[[1]]"}, "base_input"),
+        ({"plus_input": [1]}, "plus_input"),
+        ({"atol": "0"}, "atol"),
+        ({"atol": float("nan")}, "atol"),
+        ({"canonical_solution": None}, "canonical_solution"),
+    ],
+)
+def test_a_broken_row_is_named(tmp_path, row, change, named):
+    data = write(tmp_path, [row, row | {"task_id": "HumanEval/2"} | change])
+    with pytest.raises(CulturevalError, match="row 1") as caught:
+        load_problems("humaneval", data)
+    assert named in str(caught.value)
+
+
+def test_a_missing_column_and_a_repeated_problem_are_named(tmp_path, row):
+    with pytest.raises(CulturevalError, match="no column 'atol'"):
+        load_problems("humaneval", write(tmp_path / "a", [{name: row[name] for name in row if name != "atol"}]))
+    with pytest.raises(CulturevalError, match="stands twice"):
+        load_problems("humaneval", write(tmp_path / "b", [row, row]))
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the published files are not on this machine")
+@pytest.mark.parametrize(("name", "rows"), [("humaneval", 164), ("mbpp", 378)])
+def test_the_published_files_are_read_as_evalplus_reads_them(name, rows, monkeypatch):
+    import importlib
+
+    module = importlib.import_module(f"evalplus.data.{name}")
+    found = load_problems(name, str(REAL))
+    assert len(found.rows) == rows == CODE_DATASETS[name].rows
+    monkeypatch.setattr(module, f"{name.upper()}_OVERRIDE_PATH", str(found.file))
+    load = {"humaneval": "get_human_eval_plus", "mbpp": "get_mbpp_plus"}[name]
+    assert found.problems() == getattr(module, load)()
+    assert found.fingerprint == getattr(module, f"{load}_hash")()
+
+
+def test_the_samples_solve_themselves():
+    """Every example, contract and canonical solution of the shipped problems agrees with the others."""
+    for name in CODE_DATASETS:
+        for task_id, problem in load_problems(name, "samples").problems().items():
+            space = {}
+            exec(problem["prompt"] + problem["canonical_solution"], space)  # noqa: S102
+            exec(problem["test"], space)  # noqa: S102
+            space["check"](space[problem["entry_point"]])
+            for line in problem["prompt"].splitlines():
+                if line.startswith("assert "):
+                    exec(line, space)  # noqa: S102
+            assert int(task_id.split("/")[1]) > 9000, "EvalPlus has rules of its own for the numbers of real problems"
+            assert len(problem["base_input"]) >= 3 and len(problem["plus_input"]) >= 8

@@ -1,0 +1,154 @@
+"""EvalPlus's decoders with Arabic prefixes: one prompt after the other, several in one process, thinking, servers."""
+
+import dataclasses
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from evalplus.provider import utility
+from tiny_models import folder_of
+
+from cultureval.models import code_openai
+from cultureval.models.code_decoders import DecoderSettings, make_decoder, prompt_mode
+from cultureval.prompts.templates import render
+from cultureval.runtime.errors import CulturevalError
+
+SHORT = 'def f(x):\n    """ سؤال """\n'
+LONG = SHORT.replace("سؤال", "سؤال أطول بكثير " * 8)
+
+
+def settings(chat=True, **changes):
+    given = {
+        "model": str(folder_of("llama", chat)),
+        "backend": "hf",
+        "dataset": "humaneval",
+        "instruction_prefix": render("ar/code_instruction"),
+        "response_prefix": render("ar/code_response"),
+        "dtype": "float32",
+        "max_new_tokens": 12,
+    }
+    return DecoderSettings(**given | changes)
+
+
+def asked_of(decoder, prompt=SHORT, monkeypatch=None):
+    """The text of the prompt that a decoder gives to its model."""
+    seen = []
+    generate = decoder.model.generate
+    decoder.model.generate = lambda *ids, **options: (
+        seen.append(ids or options["input_ids"]) or generate(*ids, **options)
+    )
+    decoder.codegen(prompt, do_sample=False, num_samples=1)
+    decoder.model.generate = generate
+    ids = seen[0][0]
+    return decoder.tokenizer.decode(ids[0] if ids.ndim == 2 else ids)
+
+
+def test_an_answer_does_not_depend_on_the_prompts_before():
+    """EvalPlus 0.3.1 stops a later, longer prompt's answer at once: at a fence of the prompt itself."""
+    fresh, used = make_decoder(settings()), make_decoder(settings())
+    (wanted,) = fresh.codegen(LONG, do_sample=False, num_samples=1)
+    used.codegen(SHORT, do_sample=False, num_samples=1)
+    assert used.codegen(LONG, do_sample=False, num_samples=1) == [wanted]
+    assert len(fresh.tokenizer.encode(wanted)) > 5
+
+
+def test_a_decoder_leaves_no_stop_strings_to_the_next():
+    before = list(utility.EOS)
+    human, mbpp = make_decoder(settings(chat=False)), make_decoder(settings(chat=False, dataset="mbpp"))
+    assert utility.EOS == before
+    assert "\ndef " in human.eos and "\ndef " not in mbpp.eos and '\n"""' in mbpp.eos
+    assert human.is_direct_completion() and prompt_mode(human, settings(chat=False)) == "completion"
+
+
+def test_a_chat_model_reads_the_arabic_prefixes():
+    decoder = make_decoder(settings())
+    prompt = asked_of(decoder)
+    assert f"{render('ar/code_instruction')}\n```\n{SHORT.strip()}\n```\n" in prompt
+    assert prompt.endswith(f"<|assistant|>\n{render('ar/code_response')}\n```python\n")
+    assert prompt_mode(decoder, settings()) == "chat, response prefix"
+
+
+def test_a_thinking_model_begins_its_answer_itself(monkeypatch):
+    decoder = make_decoder(settings(thinking=True))
+    prompt = asked_of(decoder)
+    assert prompt.endswith("<|assistant|>\n") and render("ar/code_response") not in prompt
+    replies = ["<think>```python\nno\n```</think>هذا:\n```python\ndef f(x):\n\treturn x\n```\n", "<think>بلا نهاية"]
+    monkeypatch.setattr(decoder, "_think", lambda *_: replies)
+    assert decoder.codegen(SHORT) == ["def f(x):\n    return x\n", ""]
+    with pytest.raises(CulturevalError, match="no chat template"):
+        make_decoder(settings(chat=False, thinking=True))
+
+
+@pytest.mark.parametrize("thinking", [False, True])
+def test_templates_hear_whether_to_think(thinking):
+    decoder = make_decoder(settings(thinking=thinking))
+    decoder.tokenizer.chat_template = "{{ enable_thinking }}|{{ messages[-1]['content'] }}"
+    assert asked_of(decoder).removeprefix("<s>").startswith(f"{thinking}|")
+
+
+def test_models_that_cannot_be_loaded_and_backends_that_are_not_here():
+    for changes, named in (({"model": "/no/such"}, "/no/such"), ({"backend": "vllm"}, "--backend openai --base-url")):
+        with pytest.raises(CulturevalError, match=named):
+            make_decoder(settings(**changes))
+
+
+@pytest.fixture
+def server():
+    """An OpenAI-compatible server that keeps its requests and gives the answers it is told to."""
+    asked, answers = [], []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            status, content = answers.pop(0) if len(answers) > 1 else answers[0]
+            choices = [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": content}}]
+            body = {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": choices}
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.end_headers()
+            self.wfile.write(json.dumps(body if status == 200 else {"error": {"message": content}}).encode())
+
+        def log_message(self, *_):
+            pass
+
+    service = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=service.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{service.server_port}/v1", asked, answers
+    service.shutdown()
+
+
+def test_a_server_is_asked_as_evalplus_asks_and_again_when_it_is_busy(server):
+    url, asked, answers = server
+    answers += [(429, "busy"), (200, "<think>لا</think>```python\ncode\n```"), (200, None)]
+    wanted = settings(model="m", backend="openai", base_url=url)
+    decoder = make_decoder(wanted)
+    assert decoder.codegen(SHORT, do_sample=False, num_samples=1) == ["```python\ncode\n```"]
+    assert asked[0] == asked[1]
+    assert asked[0]["messages"][1]["content"] == f"{render('ar/code_instruction')}\n```python\n{SHORT.strip()}\n```"
+    assert (asked[0]["temperature"], asked[0]["max_tokens"]) == (0.0, 12)
+    assert decoder.codegen(SHORT, do_sample=False, num_samples=1) == [""]
+    answers[:] = [(200, "<think>لا</think>قل:\n```python\ncode\n```")]
+    thinker = make_decoder(dataclasses.replace(wanted, thinking=True))
+    assert thinker.codegen(SHORT, do_sample=False, num_samples=1) == ["code\n"]
+
+
+def test_a_server_that_refuses_ends_the_run_with_its_words(server, monkeypatch):
+    """EvalPlus 0.3.1 asks for ever."""
+    url, asked, answers = server
+    answers += [(404, "no model m here")]
+    decoder = make_decoder(settings(model="m", backend="openai", base_url=url))
+    with pytest.raises(CulturevalError, match="no model m here"):
+        decoder.codegen(SHORT, do_sample=False, num_samples=1)
+    assert len(asked) == 1
+    monkeypatch.setattr(code_openai, "TRIES", 2)
+    answers[:] = [(503, "down")]
+    with pytest.raises(CulturevalError, match="down"):
+        decoder.codegen(SHORT, do_sample=False, num_samples=1)
+    assert len(asked) == 3
+
+
+def test_a_key_that_is_not_set_is_named(monkeypatch):
+    monkeypatch.delenv("NO_SUCH_KEY", raising=False)
+    with pytest.raises(CulturevalError, match="NO_SUCH_KEY"):
+        make_decoder(settings(model="m", backend="openai", base_url="http://x/v1", api_key_env="NO_SUCH_KEY"))

@@ -1,0 +1,108 @@
+"""Solutions in EvalPlus's formats, and what is refused."""
+
+import gzip
+import json
+
+import pytest
+
+from cultureval.runtime.errors import CulturevalError
+from cultureval.scripts.code_samples import check_complete, read_samples
+
+ADD = "def add(a, b):\n    return a + b"
+PROBLEMS = {
+    "Mbpp/1": {"prompt": '"""\nاجمع\n"""', "entry_point": "add"},
+    "Mbpp/2": {"prompt": 'def add(a, b):\n    """ اجمع """\n', "entry_point": "add"},
+}
+
+
+def lines(path, *records):
+    path.write_text("\n".join(item if isinstance(item, str) else json.dumps(item) for item in records) + "\n\n")
+    return path
+
+
+def solves(code):
+    space = {}
+    exec(code, space)  # noqa: S102
+    return space["add"](1, 2) == 3
+
+
+def test_solutions_and_completions_of_a_file_packed_or_not(tmp_path):
+    records = [
+        {"task_id": "Mbpp/1", "solution": ADD},
+        {"task_id": "Mbpp/2", "completion": "    return a + b\n"},
+        {"task_id": "Mbpp/1", "completion": ADD},
+    ]
+    file = lines(tmp_path / "a.jsonl", *records)
+    (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(file.read_bytes()))
+    for path in (file, tmp_path / "b.jsonl.gz"):
+        samples = read_samples(path, PROBLEMS, "auto")
+        assert [(sample.task_id, sample.number) for sample in samples] == [("Mbpp/1", 0), ("Mbpp/2", 0), ("Mbpp/1", 1)]
+        assert all(solves(sample.code) for sample in samples)
+
+
+def test_a_folder_of_programs_in_the_order_of_their_numbers(tmp_path):
+    folder = tmp_path / "model_temp_0.8" / "Mbpp_1"
+    folder.mkdir(parents=True)
+    for number in (0, 2, 10):
+        (folder / f"{number}.py").write_text(f"{ADD} + {number}", encoding="utf-8")
+    (folder / "note.txt").write_text("no program", encoding="utf-8")
+    samples = read_samples(folder.parent, PROBLEMS, "auto")
+    assert [sample.code[-2:].strip() for sample in samples] == ["0", "2", "10"]
+    (folder / "3.py").write_bytes(b"\xff\xfe")
+    with pytest.raises(CulturevalError, match=r"3\.py cannot be read as UTF-8"):
+        read_samples(folder.parent, PROBLEMS, "auto")
+
+
+def test_when_the_sanitiser_is_applied(tmp_path):
+    recursive = f"import sys\nsys.setrecursionlimit(9999)\n{ADD}"
+    chat = f"Sure:\n```python\n{ADD}\n```"
+    file = lines(tmp_path / "a.jsonl", *({"task_id": "Mbpp/1", "solution": code} for code in (recursive, chat)))
+    automatic, always, never = (
+        [sample.code for sample in read_samples(file, PROBLEMS, how)] for how in ("auto", "always", "never")
+    )
+    assert automatic[0] == recursive and solves(automatic[1])
+    assert "setrecursionlimit" not in always[0] and solves(always[0])
+    assert never == [recursive, chat]
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("{", "line 2: not JSON"),
+        ("[" * 100_000, "line 2: not JSON"),
+        ("[1]", "line 2: not an object with a task_id"),
+        ({"task_id": 1, "solution": ADD}, "line 2: not an object with a task_id"),
+        ({"task_id": "Mbpp/1"}, "neither a `solution` nor a `completion`"),
+        ({"task_id": "Mbpp/1", "solution": [ADD]}, "Several solutions of a problem are several lines"),
+        ({"task_id": "HumanEval/1", "solution": ADD}, "Do --dataset and --data fit"),
+    ],
+)
+def test_a_broken_line_is_named(tmp_path, line, named):
+    file = lines(tmp_path / "a.jsonl", {"task_id": "Mbpp/1", "solution": ADD}, line)
+    with pytest.raises(CulturevalError) as caught:
+        read_samples(file, PROBLEMS, "auto")
+    assert named in str(caught.value)
+
+
+def test_no_file_and_no_solution(tmp_path):
+    with pytest.raises(CulturevalError, match="do not exist"):
+        read_samples(tmp_path / "none.jsonl", PROBLEMS, "auto")
+    for empty in (lines(tmp_path / "a.jsonl"), tmp_path / "folder"):
+        (tmp_path / "folder").mkdir(exist_ok=True)
+        with pytest.raises(CulturevalError, match="holds no solution"):
+            read_samples(empty, PROBLEMS, "auto")
+    (tmp_path / "b.jsonl.gz").write_bytes(b"no gzip")
+    with pytest.raises(CulturevalError, match="cannot be read"):
+        read_samples(tmp_path / "b.jsonl.gz", PROBLEMS, "auto")
+
+
+def test_missing_and_repeated_solutions_are_named(tmp_path):
+    one = {"task_id": "Mbpp/1", "solution": ADD}
+    samples = read_samples(lines(tmp_path / "a.jsonl", one), PROBLEMS, "auto")
+    with pytest.raises(CulturevalError, match="1 of 2 problems have no solution: Mbpp/2"):
+        check_complete(samples, PROBLEMS, partial=False)
+    assert check_complete(samples, PROBLEMS, partial=True) == ["Mbpp/2"]
+    problems = PROBLEMS | {"Mbpp/3": PROBLEMS["Mbpp/1"]}
+    several = lines(tmp_path / "b.jsonl", one, one, one | {"task_id": "Mbpp/2"}, one | {"task_id": "Mbpp/3"})
+    with pytest.raises(CulturevalError, match=r"Most problems have 1 solutions, others not: Mbpp/1 \(2\)"):
+        check_complete(read_samples(several, problems, "auto"), problems, partial=False)

@@ -1,0 +1,106 @@
+"""The code tasks as LightEval sees them: prompts, wishes, stop strings, and scores of judged and unjudged replies."""
+
+import copy
+import json
+import math
+
+import numpy as np
+import pytest
+from evalplus.provider.utility import extra_eos_for_direct_completion
+from lighteval.models.model_output import ModelResponse
+from lighteval.tasks.requests import Doc
+from tiny_models import folder_of
+
+import cultureval.tasks
+from cultureval.metrics import code_metrics
+from cultureval.metrics.code_metrics import JudgedMean
+from cultureval.models.hf import HFModel
+from cultureval.models.settings import HFModelSettings
+from cultureval.models.task_wishes import stop_strings
+from cultureval.prompts.code_problems import STOPS, code_prompt
+from cultureval.prompts.templates import render
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.problem_store import store_problem, stored_problem
+from cultureval.runtime.user_cache import user_cache
+
+PROBLEM = {"task_id": "Mbpp/9001", "prompt": '"""\nاجمع\n"""', "source_row": "x:0", "form": "original"}
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("CULTUREVAL_JOURNAL", str(tmp_path / "journal"))
+    monkeypatch.setenv("CULTUREVAL_DATA", "samples")
+
+
+@pytest.fixture
+def doc():
+    return code_prompt(PROBLEM | {"dataset": "mbpp", "problem": "0" * 64}, "qimma_code:mbpp_plus|0")
+
+
+def test_stop_strings_and_limits_are_evalpluss():
+    table = {config.name: config for config in cultureval.tasks.TASKS_TABLE}
+    for name, dataset in (("humaneval_plus", "humaneval"), ("mbpp_plus", "mbpp")):
+        config = table[f"qimma_code:{name}"]
+        assert list(config.stop_sequence) == [*STOPS, *extra_eos_for_direct_completion(dataset)]
+        assert config.generation_size == 768
+
+
+def test_rows_name_their_stored_problems():
+    config = copy.deepcopy(next(item for item in cultureval.tasks.TASKS_TABLE if item.name == "qimma_code:mbpp_plus"))
+    with open(f"{config.hf_repo}/test.jsonl", encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    assert [row["task_id"] for row in rows] == [f"Mbpp/900{number}" for number in range(1, 7)]
+    for row in rows:
+        assert stored_problem(row["problem"])["prompt"] == row["prompt"]
+        assert "canonical_solution" not in row and "canonical_solution" not in str(code_prompt(row).specific)
+
+
+def test_a_stored_problem_that_was_changed_is_not_used():
+    name = store_problem({"task_id": "Mbpp/1"})
+    (user_cache() / "code_problems" / f"{name}.json").write_text('{"task_id": "Mbpp/2"}')
+    for wrong in (name, "1" * 64, "../../etc/passwd"):
+        with pytest.raises(CulturevalError, match="is damaged|is gone|does not name"):
+            stored_problem(wrong)
+
+
+@pytest.mark.parametrize("chat", [False, True])
+def test_models_read_the_problem_as_evalplus_shows_it(doc, chat):
+    model = HFModel(HFModelSettings(model_name=str(folder_of("llama", chat))))
+    prompt = model.renderer.text(doc)
+    if chat:
+        assert f"<|user|>\n{render('ar/code_instruction')}\n```\n{PROBLEM['prompt']}\n```\n" in prompt
+        assert prompt.endswith(f"<|assistant|>\n{render('ar/code_response')}\n```python\n")
+        assert model.renderer.begins_answer(doc)
+        assert "\n```\n" in stop_strings(doc, chat=True, prefixed=True)
+        model.renderer.knows_thinking = True  # a model that may think begins its answer itself, and ends it
+        assert model.renderer.text(doc).endswith("<|assistant|>\n")
+        assert stop_strings(doc, chat=True, prefixed=model.renderer.begins_answer(doc)) == []
+    else:
+        assert prompt == PROBLEM["prompt"] + "\n"
+        doc.stop_sequences = ["\nassert"]
+        assert stop_strings(doc, chat=False) == ["\nassert"]
+
+
+def test_what_was_not_judged_is_no_fail():
+    mean = JudgedMean("plus_pass@1")
+    scores = mean.compute_corpus([1.0, 0.0, math.nan, 1.0, math.nan])
+    assert scores["plus_pass@1"] == pytest.approx(2 / 3)
+    assert scores["plus_pass@1_stderr"] == pytest.approx(np.std([1, 0, 1], ddof=1) / math.sqrt(3))
+    assert all(math.isnan(value) for value in mean.compute_corpus([math.nan]).values())
+
+
+def test_metrics_take_their_scores_of_one_pass(monkeypatch, doc):
+    passes = []
+
+    def judge(docs, replies, _):
+        passes.append(replies)
+        return {"plus_pass@1": np.array([0.0]), "base_pass@1": np.array([1.0]), "not_judged": np.array([0.0])}
+
+    monkeypatch.setattr(code_metrics, "_judge", judge)
+    responses = [ModelResponse(text=["code"])]
+    metrics = code_metrics.code_metrics()
+    scores = {metric.metric_name: metric.sample_level_fn.compute([doc], responses) for metric in metrics}
+    assert scores == {"plus_pass@1": [0.0], "base_pass@1": [1.0], "not_judged": [0.0]}
+    assert passes == [["code"]]
+    assert isinstance(doc, Doc)

@@ -1,0 +1,85 @@
+"""Refined prompts: only the Arabic of a docstring may differ from the source's prompt."""
+
+import pytest
+
+from cultureval.prompts.refined_prompts import check_refinement, match_prompts
+from cultureval.runtime.errors import BadRow, CulturevalError
+
+FUNCTION = '''from typing import List
+
+
+def zakat(amounts: List[int], nisab: int = 5) -> int:
+    """ اذا بلغ المجموع `nisab` أعد ربع العشر ل 40 جملا
+    >>> zakat([40], 5)
+    1
+    >>> zakat(["شاة"], 5)
+    'شاة'
+    """
+'''
+MBPP = '"""\nاكتب دالة لجمع عددين.\nassert add(1, 2) == 3\n"""'
+
+
+@pytest.mark.parametrize(
+    ("original", "refined"),
+    [
+        (FUNCTION, FUNCTION.replace("اذا بلغ المجموع", "إذا بلغَ مجموعُ المبالغ،")),
+        (FUNCTION, FUNCTION.replace("أعد ربع العشر ل 40 جملا", "فأعد ربع عُشر 40 جملًا.")),
+        (MBPP, MBPP.replace("لجمع عددين.", "تجمع عددين صحيحين؟")),
+        (MBPP, MBPP + "\n"),
+        (FUNCTION, FUNCTION),
+    ],
+)
+def test_changed_arabic_is_accepted(original, refined):
+    check_refinement(original, refined)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (("nisab: int = 5", "nisab: int = 6"), "code outside the docstring"),
+        (("def zakat(", "def sadaqa("), "sadaqa"),
+        (("import List", "import List, Dict"), "code outside the docstring"),
+        ((">>> zakat([40], 5)", ">>> zakat([41], 5)"), "zakat([41], 5)"),
+        (("    1\n", "    2\n"), "an example"),
+        (("'شاة'", "'ناقة'"), "ناقة"),
+        (("`nisab`", "النصاب"), "nisab"),
+        (("40 جملا", "41 جملا"), "41"),
+        (('    """\n', '    """\n    import os\n'), "import os"),
+        (("-> int:", "-> int"), "is no Python"),
+        (("    1\n", "    1\n\n    More English here.\n"), "More English here."),
+    ],
+)
+def test_any_other_change_is_refused_and_named(change, named):
+    refined = FUNCTION.replace(*change)
+    assert refined != FUNCTION
+    with pytest.raises(BadRow) as caught:
+        check_refinement(FUNCTION, refined)
+    assert named in str(caught.value)
+
+
+def test_a_docstring_that_ends_early_cannot_smuggle_code_in():
+    smuggled = MBPP.replace("لجمع عددين.", '"""\nimport os\nos.abort()\n"""')
+    with pytest.raises(BadRow, match="code outside the docstring"):
+        check_refinement(MBPP, smuggled)
+
+
+def test_rows_are_matched_by_name_or_by_position():
+    ids = ["Mbpp/1", "Mbpp/2"]
+    assert match_prompts([{"task_id": "Mbpp/2", "Fixed": "x", "Human Check": "No"}], ids) == {"Mbpp/2": "x"}
+    assert match_prompts([{"Fixed": "x"}, {"Fixed": "y"}], ids) == {"Mbpp/1": "x", "Mbpp/2": "y"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "named"),
+    [
+        ([], "no row"),
+        ([{"task_id": "Mbpp/1", "text": "x"}], "columns found: task_id, text"),
+        ([{"prompt": "x"}], "1 rows for 2 problems"),
+        ([{"task_id": "Mbpp/3", "prompt": "x"}], "Mbpp/3"),
+        ([{"task_id": "Mbpp/1", "prompt": "x"}] * 2, "stands twice"),
+        ([{"task_id": "Mbpp/1", "prompt": " "}], "is empty"),
+    ],
+)
+def test_files_that_cannot_be_matched_are_refused(rows, named):
+    with pytest.raises(CulturevalError, match=named):
+        match_prompts(rows, ["Mbpp/1", "Mbpp/2"])

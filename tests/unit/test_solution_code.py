@@ -1,0 +1,111 @@
+"""From replies to programs."""
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cultureval.metrics.solution_code import is_program, longest_program, program_of, sanitize_solution
+from cultureval.runtime.code_replies import first_code_block, without_thoughts
+
+FUNCTION = "def add(a, b):\n    return a + b"
+PROMPT = 'def add(a, b):\n    """ اجمع """\n'
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        FUNCTION,
+        f"إليك الحل:\n```python\n{FUNCTION}\n```\nشرح.",
+        f"{FUNCTION}\n```\nبعد ذلك",
+        "    return a + b\n",
+        "\treturn a + b",
+        f"import math\n{FUNCTION}\n\nprint(add(1, 2))",
+    ],
+)
+def test_the_program_of_a_reply_solves_the_problem(reply):
+    space = {}
+    exec(program_of(reply, PROMPT, "add"), space)  # noqa: S102
+    assert space["add"](2, 3) == 5
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(max_size=300) | st.binary(max_size=200).map(lambda raw: raw.decode("utf-8", "surrogateescape")))
+def test_no_text_stops_the_sanitiser(text):
+    assert isinstance(sanitize_solution(text, "add"), str)
+    assert isinstance(program_of(text, PROMPT, "add"), str)
+
+
+LINES = st.sampled_from(["def add(a, b):", "    return a + b", "", "x = 1", "نص", "```", "if x:", "    pass", '"""'])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(LINES, max_size=9).map("\n".join))
+def test_the_longest_program_is_evalpluss(text):
+    from evalplus.sanitize import code_extract
+
+    assert longest_program(text) == code_extract(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(" * 50_000,
+        "-" * 100_000 + "1",
+        "def f(:\n" * 5000,
+        "x = 1\n" * 3000 + "(",
+        "(\n" * 3000,
+        "x = 1\n:\n" * 999,
+        "\0",
+    ],
+)
+def test_no_text_takes_the_sanitiser_long(text):
+    start = time.monotonic()
+    sanitize_solution(text, "add")
+    assert time.monotonic() - start < 30
+
+
+@pytest.mark.parametrize(
+    ("code", "defines"),
+    [
+        (FUNCTION, True),
+        ("from operator import add", True),
+        ("add = lambda a, b: a + b", True),
+        ("try:\n    from x import add\nexcept ImportError:\n    def add(a, b): return a + b", True),
+        ("class Sum:\n    def add(self): pass", False),
+        ("def add(", False),
+        ("Sure, here it is", False),
+        ("\0", False),
+    ],
+)
+def test_a_program_defines_its_entry_point(code, defines):
+    assert is_program(code, "add") is defines
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ("<think>أفكر\n```python\nno\n```</think>\nالجواب", "الجواب"),
+        ("أفكر</think>\n\nالجواب", "الجواب"),
+        ("<think>لا نهاية", ""),
+        ("الجواب", "الجواب"),
+        ("<think>a</think>b<think>c</think>d", "d"),
+    ],
+)
+def test_thoughts_are_taken_off(reply, answer):
+    assert without_thoughts(reply) == answer
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("شرح\n```python\na = 1\n```\n```python\nb = 2\n```", "a = 1\n"),
+        ("```\na = 1\n", "a = 1\n"),
+        ("  ```py\n  a = 1\n  ```", "  a = 1\n"),
+        ("a = '```'", "a = '```'"),
+        ("no fence", "no fence"),
+    ],
+)
+def test_the_first_fenced_block_is_the_code(text, code):
+    assert first_code_block(text) == code
