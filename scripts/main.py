@@ -7,6 +7,7 @@ import typer
 from cultureval.runtime.errors import CulturevalError
 from cultureval.scripts import (
     agreement,
+    analyze,
     bench,
     bench_retrieval,
     doctor,
@@ -33,6 +34,11 @@ benchmarks = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+analyses = typer.Typer(
+    help="What explains the scores of saved runs: tables and plots. Example: cultureval analyze alqasida results",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 
 app.command("eval")(evaluate.evaluate)
 app.command("tasks")(list_tasks.list_tasks)
@@ -47,6 +53,9 @@ benchmarks.command("scoring")(bench.bench_scoring)
 benchmarks.command("retrieval")(bench_retrieval.bench_retrieval)
 app.add_typer(benchmarks, name="bench")
 app.add_typer(code, name="code")
+analyses.command("alqasida")(analyze.analyze_alqasida)
+analyses.callback()(lambda: None)  # a group of one command would be that command itself
+app.add_typer(analyses, name="analyze")
 
 
 @app.command(

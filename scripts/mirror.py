@@ -19,22 +19,32 @@ def mirror(
     if unknown := [name for name in wanted if name not in suites()]:
         raise CulturevalError(f"There is no suite {unknown[0]!r}; the suites are {', '.join(suites())}.")
     tasks = [task for task in all_tasks().values() if task.suite in wanted]
-    sources = {source.repo: source for task in tasks for source in task.sources}
-    outcomes = [fetch(source, to) for source in sources.values()]
+    # Several sources may share a folder: a repository, and corpora that people put beside its files.
+    sources = {(source.repo, source.how_to_get): (source, task) for task in tasks for source in task.sources}
+    outcomes = [fetch(source, to, task) for source, task in sources.values()]
     print("\n".join(outcomes))
     print("\n".join(verify(tasks, to)))
     if any(outcome.startswith("failed") for outcome in outcomes):
         raise CulturevalError("Some sources could not be fetched (see above). The same command resumes.")
 
 
-def fetch(source: Source, root: Path) -> str:
-    """Brings one source below the root, whole or as far as it gets, and says what happened in one line."""
+def fetch(source: Source, root: Path, task: Task) -> str:
+    """Brings one source below the root, whole or as far as it gets, and says what happened in one line.
+
+    Args:
+        source: The source.
+        root: Where it goes.
+        task: A task that reads it.
+    """
     from huggingface_hub import HfApi, snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
 
     folder = root.joinpath(*source.repo.split("/"))
+    if source.archive:
+        return _fetched_archive(source, folder)
     if not source.on_hub:
-        state = "there" if folder.is_dir() else "to be fetched by hand"
+        there = folder.is_dir() and (not source.find or any(source.find(folder, task)[0]))
+        state = "there" if there else "to be fetched by hand"
         return f"{state:10} {source.repo}: not on the hub; {source.how_to_get}, to lie in {folder}"
     try:
         commit = HfApi().dataset_info(source.repo, revision=source.revision).sha
@@ -46,6 +56,24 @@ def fetch(source: Source, root: Path) -> str:
         return f"{'failed':10} {source.repo}: {type(error).__name__}: {error}".splitlines()[0]
     (folder / ".cultureval-revision").write_text(f"{commit}\n", encoding="utf-8")
     return f"{'fetched':10} {source.repo} at {commit}"
+
+
+def _fetched_archive(source: Source, folder: Path) -> str:
+    import tarfile
+
+    import httpx
+
+    from cultureval.scripts.archives import unpack
+
+    record = folder / ".cultureval-revision"
+    if record.is_file() and (not source.revision or record.read_text(encoding="utf-8").strip() == source.revision):
+        return f"{'there':10} {source.repo}: {source.archive}"
+    try:
+        count, digest = unpack(source.archive or "", source.archive_files, folder)
+    except (httpx.HTTPError, tarfile.TarError, OSError) as error:
+        return f"{'failed':10} {source.repo}: {source.archive}: {type(error).__name__}: {error}".splitlines()[0]
+    record.write_text(f"{source.revision or digest}\n", encoding="utf-8")
+    return f"{'fetched':10} {source.repo}: {count} files of {source.archive} (licence: {source.licence})"
 
 
 def verify(tasks: list[Task], root: Path) -> list[str]:

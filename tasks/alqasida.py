@@ -24,9 +24,10 @@ CROSS_LINGUAL = MetricSet("alqasida_cross", "generation", (*FIDELITY, *PROFILES,
 TRANSLATION = MetricSet("alqasida_mt", "translation", (*CORPUS, *FIDELITY[:7], "truncated_rate"))
 
 REPOSITORY = "JHU-CLSP/al-qasida"
+COMMIT = "34e4dba"
 GITHUB = "https://github.com/{}/archive/{}.tar.gz"
 FLORES_FILES = "https://dl.fbaipublicfiles.com/nllb/flores200_dataset.tar.gz"
-FLORES_WANTED = ("**/*_Arab.*", "**/eng_Latn.*")
+FLORES_WANTED = ("*_Arab.*", "*eng_Latn.*")
 FLORES_LICENCE = "CC-BY-SA-4.0; its authors ask not to re-host it as text that crawlers read"
 MADAR_FORM = (
     "MADAR-26 by the form at https://camel.abudhabi.nyu.edu/madar-parallel-corpus (MADAR.corpus.*.tsv, anywhere below)"
@@ -51,8 +52,9 @@ def _sources(corpus: str, prepare: Prepare) -> tuple[Source, ...]:
         prepare,
         find=sets.find_ready,
         read=sets.read_ready,
-        archive=GITHUB.format(REPOSITORY, "34e4dba"),
-        archive_files=("data_processing/**", "eval/5shot_prefixes.json", "humevals/results/**"),
+        archive=GITHUB.format(REPOSITORY, COMMIT),
+        archive_files=("data_processing/*", "eval/5shot_prefixes.json", "humevals/results/*"),
+        revision=COMMIT,
         how_to_get=f"the files of https://github.com/{REPOSITORY}",
     )
     built = {
@@ -71,7 +73,7 @@ def _sources(corpus: str, prepare: Prepare) -> tuple[Source, ...]:
     }
     if corpus not in built:
         confusion = {"find": sets.find_language_confusion, "read": sets.read_language_confusion}
-        confusion |= {"archive": GITHUB.format("for-ai/language-confusion", "0cfdbb4")}
+        confusion |= {"archive": GITHUB.format("for-ai/language-confusion", "0cfdbb4"), "revision": "0cfdbb4"}
         confusion |= {"archive_files": ("test_sets/crosslingual/*/ar.csv",)}
         return ready, _source("for-ai/language-confusion", "original", "Apache-2.0", prepare, **confusion)
     return ready, *(_source(repo, "original", terms, prepare, **more) for repo, terms, more in built[corpus])

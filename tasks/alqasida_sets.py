@@ -137,9 +137,17 @@ def find_corpus(folder: Path, task: Task) -> Files:
     languages = [name.source, name.target] if name.is_translation else [name.target]
     files = [next(iter(_corpus_files(folder, name, code)), None) for code in languages]
     templates = [] if name.is_translation else _named(folder, TEMPLATES)[:1]
-    if None in files or not (templates or name.is_translation):
+    if None in files or not (name.is_translation or _has_dialect(files[0], templates, name)):
         return [], []
     return [file for file in files if file] + templates, _examples(folder, name)
+
+
+def _has_dialect(file: Path | None, templates: list[Path], name: SetName) -> bool:
+    """Whether the templates, and a table of several countries, hold the dialect, too."""
+    if file is None or not templates or name.target not in json.loads(templates[0].read_text(encoding="utf-8")):
+        return False
+    least = MONOLINGUAL_ROWS if _leftover(name) else 0
+    return name.corpus not in ("tweet", "habibi") or len(_sentences(file, name)) > least
 
 
 def read_corpus(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:

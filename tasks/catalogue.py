@@ -35,7 +35,7 @@ class Source:
         notes: What the results should say of all prepared rows together, one sentence each.
         arrange: Puts all prepared rows into the order in which they are written (see `item_order`).
         archive: A public .tar.gz of a source that is not on the hub, which `cultureval mirror` unpacks.
-        archive_files: Glob patterns of what is taken out of it.
+        archive_files: What is taken out of it, as in `fnmatch`, below its top folder.
         revision: Branch, tag or commit; None is the hub's default branch.
         licence: The source's licence, as its card or paper states it.
         how_to_get: What to do where it is not on the hub, or gated.
@@ -58,7 +58,7 @@ class Source:
     arrange: Callable[[list[PreparedRow]], list[PreparedRow]] | None = None
     on_hub: bool = True
     archive: str | None = None
-    archive_files: tuple[str, ...] = ("**",)
+    archive_files: tuple[str, ...] = ("*",)
     revision: str | None = None
     licence: str = "not declared"
     how_to_get: str = ""

@@ -1,0 +1,147 @@
+"""What explains a score: rank correlations, analysis of variance and regression trees (AL-QASIDA, section 5; its
+program's correlations, one-way tests and trees).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class RankCorrelation:
+    """Spearman's rho of `count` pairs and its two-sided p; nan where one side is constant or there are too few."""
+
+    rho: float
+    p: float
+    count: int
+
+
+@dataclass(frozen=True)
+class OneWay:
+    """One-way analysis of variance: F, its p, and eta squared, the share of the variance between the groups."""
+
+    f: float
+    p: float
+    eta_squared: float
+    groups: int
+    count: int
+
+
+@dataclass(frozen=True)
+class TreeNode:
+    """A node of a regression tree.
+
+    Attributes:
+        number: The node's, 0 is the root.
+        depth: Of the node, 0 for the root.
+        rule: The condition that leads here from the parent; "" for the root.
+        parent: The parent's number; None for the root.
+        count: Samples.
+        value: Their mean score.
+        is_leaf: Whether the samples are not divided further.
+    """
+
+    number: int
+    depth: int
+    rule: str
+    parent: int | None
+    count: int
+    value: float
+    is_leaf: bool
+
+
+def spearman(left: Sequence[float], right: Sequence[float]) -> RankCorrelation:
+    """Spearman's rank correlation of two columns; pairs with a nan are left out.
+
+    Raises:
+        ValueError: The columns are not of one length.
+    """
+    from scipy.stats import spearmanr
+
+    first, second = np.asarray(left, dtype=float), np.asarray(right, dtype=float)
+    if first.shape != second.shape or first.ndim != 1:
+        raise ValueError(f"the columns are of shapes {first.shape} and {second.shape}")
+    whole = ~(np.isnan(first) | np.isnan(second))
+    first, second = first[whole], second[whole]
+    if first.size < 3 or np.ptp(first) == 0 or np.ptp(second) == 0:
+        return RankCorrelation(float("nan"), float("nan"), int(first.size))
+    found = spearmanr(first, second)
+    return RankCorrelation(float(found.statistic), float(found.pvalue), int(first.size))
+
+
+def one_way(values: Sequence[float], labels: Sequence[object]) -> OneWay:
+    """One-way analysis of variance of a score over the groups of a feature.
+
+    Eta squared = SS between the groups / SS in all. Samples whose score is nan are left out.
+
+    Returns:
+        All nan where there are fewer than two groups or all scores are the same.
+
+    Raises:
+        ValueError: The columns are not of one length.
+    """
+    from scipy.stats import f_oneway
+
+    if len(values) != len(labels):
+        raise ValueError(f"there are {len(values)} values but {len(labels)} labels")
+    groups: dict[object, list[float]] = {}
+    for value, label in zip(values, labels, strict=True):
+        if not np.isnan(value):
+            groups.setdefault(label, []).append(float(value))
+    scores = np.array([value for group in groups.values() for value in group])
+    if len(groups) < 2 or len(scores) <= len(groups) or np.ptp(scores) == 0:
+        return OneWay(float("nan"), float("nan"), float("nan"), len(groups), len(scores))
+    mean = scores.mean()
+    between = sum(len(group) * (np.mean(group) - mean) ** 2 for group in groups.values())
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = f_oneway(*groups.values())
+    eta = float(between / ((scores - mean) ** 2).sum())
+    return OneWay(float(found.statistic), float(found.pvalue), eta, len(groups), len(scores))
+
+
+def regression_tree(
+    numeric: Mapping[str, Sequence[float]],
+    categorical: Mapping[str, Sequence[str]],
+    values: Sequence[float],
+    depth: int = 3,
+) -> list[TreeNode]:
+    """A regression tree of a score over features (scikit-learn; categories as columns of 0 and 1, the first dropped).
+
+    Args:
+        numeric: Columns of numbers.
+        categorical: Columns of names.
+        values: The score; samples where it, or a number, is nan are left out.
+        depth: Deepest level.
+
+    Returns:
+        The nodes, a parent before its children; none where no sample is left.
+    """
+    from sklearn.tree import DecisionTreeRegressor
+
+    columns: dict[str, np.ndarray] = {name: np.asarray(column, dtype=float) for name, column in numeric.items()}
+    for name, column in categorical.items():
+        for category in sorted(set(column))[1:]:
+            columns[f"{name} = {category}"] = np.array([float(cell == category) for cell in column])
+    scores = np.asarray(values, dtype=float)
+    table = np.column_stack(list(columns.values())) if columns else np.zeros((len(scores), 0))
+    kept = ~(np.isnan(scores) | np.isnan(table).any(axis=1))
+    if not kept.any() or not columns:
+        return []
+    tree = DecisionTreeRegressor(max_depth=depth, random_state=0).fit(table[kept], scores[kept]).tree_
+    names = list(columns)
+    nodes: list[TreeNode] = []
+    waiting: list[tuple[int, int, str, int | None]] = [(0, 0, "", None)]
+    while waiting:
+        number, level, rule, parent = waiting.pop()
+        leaf = tree.children_left[number] == tree.children_right[number]
+        value = float(tree.value[number].ravel()[0])
+        nodes.append(TreeNode(number, level, rule, parent, int(tree.n_node_samples[number]), value, bool(leaf)))
+        if not leaf:
+            name, threshold = names[tree.feature[number]], float(tree.threshold[number])
+            is_category = " = " in name
+            low = f"not {name}" if is_category else f"{name} <= {threshold:g}"
+            high = name if is_category else f"{name} > {threshold:g}"
+            waiting.append((int(tree.children_right[number]), level + 1, high, number))
+            waiting.append((int(tree.children_left[number]), level + 1, low, number))
+    return nodes
