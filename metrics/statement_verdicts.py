@@ -1,28 +1,21 @@
 """The LightEval metric of M2CQA: verdicts of single statements, and the metrics of the items that they make up.
 
 Each statement's verdict, as each profile of `parse_verdict` reads it, stands in the details; the strict one is the
-headline. The corpus part brings the statements of an item together and calls `counterfactual_report`.
+headline. The corpus part brings the statements of an item together.
 """
 
-import logging
 from collections.abc import Sequence
 
-import numpy as np
 from lighteval.metrics.metrics_corpus import CorpusLevelComputation
 from lighteval.metrics.metrics_sample import SampleLevelComputation
 from lighteval.metrics.utils.metric_utils import CorpusLevelMetricGrouping
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc, SamplingMethod
 
-from cultureval.metrics.counterfactual import counterfactual_report
+from cultureval.metrics.statement_items import PROFILES, WORDS, Statement, cell_report, item_verdicts
 from cultureval.metrics.verdicts import Prompt, parse_verdict
 from cultureval.runtime.errors import CulturevalError
 
-logger = logging.getLogger(__name__)
-
-ROLES = ("q_plus", "q_minus_1", "q_minus_2")
-PROFILES = {"verdict": "strict", "verdict_tolerant": "tolerant", "verdict_lenient": "lenient"}
-WORDS = {True: "true", False: "false", None: "invalid"}
 HEADLINES = ("cfhr", "q_plus_acc", "q_minus_acc", "f1", "combined_acc", "invalid_rate", "cfhr_valid_only")
 HEADLINES += ("n_items", "n_q_plus")
 LAX = ("cfhr", "q_plus_acc", "q_minus_acc", "invalid_rate")
@@ -140,45 +133,10 @@ class ItemMetrics(CorpusLevelComputation):
         Raises:
             CulturevalError: Items lack statements, or hold one twice.
         """
-        verdicts = item_verdicts(items)
+        statements = [Statement(item.item_id, item.role, str(item)) for item in items]
+        _, verdicts = item_verdicts(statements, max((item.rows_of_task for item in items), default=0))
         if not len(verdicts):
             return {f"{name}{end}": Rate.of(None) for name in self.parts for end in ("", "_stderr")}
         report = cell_report(verdicts)
         values = {name: Rate.of(report[part]) for name, part in self.parts.items()}
         return values | {f"{name}_stderr": Rate.of(report[f"{part}_stderr"]) for name, part in self.parts.items()}
-
-
-def cell_report(verdicts: np.ndarray) -> dict[str, float | int | None]:
-    """`counterfactual_report` of verdicts, [N, 3] of "true", "false" and "invalid", Q+ in the first column."""
-    return counterfactual_report(*right_judgements(verdicts), verdicts == "invalid")
-
-
-def right_judgements(verdicts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Which Q+ were judged true, bool[N], and which Q- false, bool[N, 2]: an invalid output is right in neither."""
-    return verdicts[:, 0] == "true", verdicts[:, 1:] == "false"
-
-
-def item_verdicts(statements: Sequence[Verdict]) -> np.ndarray:
-    """The verdicts of whole items, [N, 3] in the order of `ROLES`, in the items' order of first appearance.
-
-    Where LightEval was told to take fewer rows than the task has, the last item may be cut: it is left out, which is
-    said.
-
-    Raises:
-        CulturevalError: Another item lacks a statement, or one stands twice; names it.
-    """
-    items: dict[str, dict[str, str]] = {}
-    for statement in statements:
-        roles = items.setdefault(statement.item_id, {})
-        if statement.role in roles:
-            raise CulturevalError(f"M2CQA: the item {statement.item_id!r} has its statement {statement.role} twice.")
-        roles[statement.role] = str(statement)
-    cut = len(statements) < max((statement.rows_of_task for statement in statements), default=0)
-    last = next(reversed(items), None)
-    if cut and last is not None and len(items[last]) < len(ROLES):
-        logger.warning("M2CQA: the limit cuts the item %r, which is left out of the scores.", last)
-        del items[last]
-    for item_id, roles in items.items():
-        if missing := [role for role in ROLES if role not in roles]:
-            raise CulturevalError(f"M2CQA: the item {item_id!r} lacks its statement {' and '.join(missing)}.")
-    return np.array([[roles[role] for role in ROLES] for roles in items.values()]).reshape(-1, len(ROLES))

@@ -10,6 +10,7 @@ from cultureval.scripts import (
     analyze,
     bench,
     bench_retrieval,
+    compare,
     doctor,
     evaluate,
     judge,
@@ -56,6 +57,7 @@ app.add_typer(code, name="code")
 analyses.command("alqasida")(analyze.analyze_alqasida)
 analyses.callback()(lambda: None)  # a group of one command would be that command itself
 app.add_typer(analyses, name="analyze")
+app.add_typer(compare.comparisons, name="compare")
 
 
 @app.command(

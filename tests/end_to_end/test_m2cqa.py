@@ -80,7 +80,7 @@ def evaluate(tmp_path):
     return run
 
 
-def test_always_true_always_false_and_perfect(evaluate, tmp_path):
+def test_always_true_always_false_and_perfect(evaluate, cultureval, tmp_path):
     """CFHR is 1, null and 0; the details hold what was shown, asked, answered and read, statement by statement."""
     expected = {
         "yes": (lambda truth: True, 1.0),
@@ -114,6 +114,12 @@ def test_always_true_always_false_and_perfect(evaluate, tmp_path):
             assert specific["statement"] in doc["query"] and row["model_response"]["text"]
             with Image.open(doc["images"][0]) as picture:
                 assert picture.format == "PNG"
+    compared = cultureval("compare", "m2cqa", "yes", "right", "--output-dir", "compared")
+    assert compared.returncode == 0, compared.stderr
+    assert "| en | tf | org/right | org/yes | -1.000 | [-1.000, -1.000] |" in compared.stdout
+    assert {file.suffix for file in (tmp_path / "compared").iterdir()} == {".csv", ".md", ".svg", ".png"}
+    limited = cultureval("compare", "m2cqa", "yes", "no")
+    assert limited.returncode == 2 and "limit (6 / None)" in limited.stderr and "Traceback" not in limited.stderr
 
 
 def test_a_tiny_vision_model_writes_details_of_every_statement(cultureval, tmp_path):

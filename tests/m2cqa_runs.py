@@ -1,0 +1,54 @@
+"""Saved runs of M2CQA in the shape of LightEval's files, made of accuracies instead of a model."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+
+from cultureval.metrics.statement_items import PROFILES, ROLES
+
+
+def drawn_verdicts(items, q_plus, rejected, seed, invalid=0.0):
+    """[items, 3] verdicts: Q+ judged true and Q- judged false at these rates, and some outputs without a verdict."""
+    draw = np.random.default_rng(seed)
+    verdicts = np.full((items, 3), "true", dtype="<U7")
+    verdicts[:, 0] = np.where(draw.random(items) < q_plus, "true", "false")
+    verdicts[:, 1:] = np.where(draw.random((items, 2)) < rejected, "false", "true")
+    verdicts[draw.random((items, 3)) < invalid] = "invalid"
+    return verdicts
+
+
+def write_run(root, model, cells, date="2026-01-01T00-00-00", ids=None, report=None, **general):
+    """Write details and results of one run.
+
+    cells: {"tf_en": verdicts [N, 3]}; report: what differs from the usual rows_report; general: of config_general.
+    """
+    configs = {}
+    for name, verdicts in cells.items():
+        rows = []
+        for number, row in enumerate(verdicts):
+            item = ids[number] if ids else f"item-{number:05}"
+            for role, verdict in zip(ROLES, row, strict=True):
+                specific = {"item_id": item, "role": role, "rows_of_task": 3 * len(verdicts)}
+                doc = {"query": "?", "specific": specific}
+                rows.append(
+                    {"doc": doc, "metric": dict.fromkeys(PROFILES, str(verdict)), "model_response": {"text": ["x"]}}
+                )
+        folder = root / "details" / model / date
+        folder.mkdir(parents=True, exist_ok=True)
+        pyarrow.parquet.write_table(pa.Table.from_pylist(rows), folder / f"details_m2cqa:{name}|0_{date}.parquet")
+        variety = name.rpartition("_")[2]
+        of_rows = {"source": "QCRI/M2CQA", "revision": "abc", "fingerprint": f"hash-{variety}", "prompt": f"p-{name}"}
+        configs[f"m2cqa:{name}|0"] = {"rows_report": of_rows | (report or {})}
+    content = {
+        "config_general": {"max_samples": None, "model_config": {"image_placement": "first"}} | general,
+        "config_tasks": configs,
+        "versions": dict.fromkeys(configs, 0),
+        "results": {},
+    }
+    folder = root / "results" / model
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"results_{date}.json"
+    file.write_text(json.dumps(content), encoding="utf-8")
+    return file

@@ -1,0 +1,213 @@
+"""`cultureval compare m2cqa` on saved runs: what is compared, what is refused, tables and figures."""
+
+import csv
+import json
+from xml.etree import ElementTree
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from m2cqa_runs import drawn_verdicts, write_run
+from PIL import Image
+from typer.testing import CliRunner
+
+from cultureval.metrics.counterfactual import counterfactual_report, paired_cfhr_difference
+from cultureval.runtime.errors import CulturevalError
+from cultureval.scripts.m2cqa_comparison import Borders, family, model_sizes, p_text
+from cultureval.scripts.main import app
+
+CELLS = {
+    f"{prompt}_{variety}": drawn_verdicts(300, 0.9 - 0.05 * a, 0.8 + 0.05 * a - 0.1 * b, seed=10 * a + b, invalid=0.02)
+    for a, prompt in enumerate(("tf", "answer_reason", "reason_first"))
+    for b, variety in enumerate(("en", "msa", "ajp", "arz"))
+}
+WORSE = {name: drawn_verdicts(300, 0.95, 0.4, seed=100 + number) for number, name in enumerate(CELLS)}
+
+
+def compare(*arguments):
+    """The command's output; what it raises comes through."""
+    done = CliRunner().invoke(app, ["compare", "m2cqa", *map(str, arguments)], catch_exceptions=False, prog_name="c")
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def rows_of(file):
+    with file.open(encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def judgements(verdicts):
+    return verdicts[:, 0] == "true", verdicts[:, 1:] == "false"
+
+
+def test_cells_differences_and_figures_of_two_models(tmp_path):
+    write_run(tmp_path / "a", "org/model-2B", CELLS)
+    write_run(tmp_path / "b", "org/model-8B", WORSE)
+    output = compare(tmp_path / "a", tmp_path / "b", "--output-dir", tmp_path / "out")
+    cells = {(row["model"], row["prompt"], row["variety"]): row for row in rows_of(tmp_path / "out/cells.csv")}
+    assert len(cells) == 2 * 3 * 5
+    own = counterfactual_report(*judgements(CELLS["tf_msa"]), CELLS["tf_msa"] == "invalid")
+    for name in ("q_plus_acc", "q_minus_acc", "f1", "combined_acc", "cfhr", "cfhr_stderr", "invalid_rate"):
+        assert float(cells["org/model-2B", "tf", "msa"][name]) == pytest.approx(own[name])
+    for name in ("q_plus_acc", "f1", "cfhr"):
+        mean = np.mean([float(cells["org/model-2B", "tf", variety][name]) for variety in ("ajp", "arz")])
+        assert float(cells["org/model-2B", "tf", "dialect"][name]) == pytest.approx(mean)
+    differences = rows_of(tmp_path / "out/differences.csv")
+    # Five varieties: three pairs of prompts for each model, one pair of models for each prompt.
+    assert len(differences) == 5 * (2 * 3 + 3)
+    (row,) = [
+        row
+        for row in differences
+        if (row["variety"], row["held"], row["first"], row["second"]) == ("en", "org/model-2B", "tf", "reason_first")
+    ]
+    expected = paired_cfhr_difference(*judgements(CELLS["tf_en"]), *judgements(CELLS["reason_first_en"]))
+    assert {name: float(row[name]) for name in expected} == pytest.approx(expected)
+    assert (row["n_items"], row["skipped"]) == ("300", "0")
+    text = (tmp_path / "out/comparison.md").read_text(encoding="utf-8")
+    assert text in output and "## Differences of models" in text and "| over-acceptance |" in text
+    for stem in ("regimes", "cfhr_by_size"):
+        ElementTree.parse(tmp_path / "out" / f"{stem}.svg")
+        with Image.open(tmp_path / "out" / f"{stem}.png") as picture:
+            assert min(picture.size) > 500 and len(picture.convert("RGB").getcolors(10**7)) > 20
+
+
+def test_dialect_differences_share_their_resamples(tmp_path):
+    write_run(tmp_path, "m", CELLS)
+    compare(tmp_path, "--output-dir", tmp_path / "out")
+    rows = [row for row in rows_of(tmp_path / "out/differences.csv") if row["variety"] == "dialect"]
+    assert len(rows) == 3
+    parts = [
+        paired_cfhr_difference(*judgements(CELLS[f"tf_{d}"]), *judgements(CELLS[f"answer_reason_{d}"]))["delta"]
+        for d in ("ajp", "arz")
+    ]
+    assert float(rows[0]["delta"]) == pytest.approx(np.mean(parts))
+    assert float(rows[0]["ci_low"]) < float(rows[0]["delta"]) < float(rows[0]["ci_high"])
+
+
+@pytest.mark.parametrize(
+    ("report", "general", "named"),
+    [
+        ({"revision": "def"}, {}, "revision (abc / def)"),
+        ({"fingerprint": "other"}, {}, "rows hash (hash-en / other)"),
+        ({"prompt": "other"}, {}, "prompt (p-tf_en / other)"),
+        ({"source": "QCRI/AynVQA-ArabicNLP26"}, {}, "source ("),
+        ({}, {"max_samples": 30}, "limit (None / 30)"),
+        ({}, {"model_config": {"image_placement": "last"}}, "image placement (first / last)"),
+        ({}, {"model_config": {"system_prompt": "Be brief."}}, "system prompt (None / Be brief.)"),
+    ],
+)
+def test_runs_that_rest_on_other_things_are_not_compared_silently(tmp_path, report, general, named):
+    write_run(tmp_path / "a", "a", {"tf_en": CELLS["tf_en"]})
+    write_run(tmp_path / "b", "b", {"tf_en": WORSE["tf_en"]}, report=report, **general)
+    with pytest.raises(CulturevalError) as caught:
+        compare(tmp_path / "a", tmp_path / "b", "--output-dir", tmp_path / "out")
+    assert f"a tf_en and b tf_en differ in {named}" in str(caught.value)
+    assert not (tmp_path / "out").exists()
+    compare(tmp_path / "a", tmp_path / "b", "--output-dir", tmp_path / "out", "--force")
+    text = (tmp_path / "out/comparison.md").read_text(encoding="utf-8")
+    assert "Compared although the signatures differ" in text and named in text
+
+
+def test_forced_comparison_takes_the_items_that_both_have(tmp_path):
+    ids = [f"item-{number:05}" for number in range(300)]
+    write_run(tmp_path, "a", {"tf_en": CELLS["tf_en"]}, ids=ids)
+    write_run(tmp_path, "b", {"tf_en": WORSE["tf_en"][100:]}, ids=ids[100:], report={"fingerprint": "part"})
+    compare(tmp_path, "--output-dir", tmp_path / "out", "--force")
+    (row,) = rows_of(tmp_path / "out/differences.csv")
+    expected = paired_cfhr_difference(*judgements(CELLS["tf_en"][100:]), *judgements(WORSE["tf_en"][100:]))
+    assert (row["first"], row["second"], row["n_items"]) == ("a", "b", "200")
+    assert {name: float(row[name]) for name in expected} == pytest.approx(expected)
+
+
+def test_a_run_without_its_results_file_is_not_known_to_be_comparable(tmp_path):
+    write_run(tmp_path, "a", {"tf_en": CELLS["tf_en"]})
+    write_run(tmp_path, "b", {"tf_en": WORSE["tf_en"]}).unlink()
+    with pytest.raises(CulturevalError, match="not known"):
+        compare(tmp_path, "--output-dir", tmp_path / "out")
+
+
+def test_the_newest_run_counts_and_one_model_twice_is_told_apart(tmp_path):
+    write_run(tmp_path / "x", "m", {"tf_en": WORSE["tf_en"]}, date="2026-01-01T00-00-00")
+    write_run(tmp_path / "x", "m", {"tf_en": CELLS["tf_en"]}, date="2026-01-02T00-00-00")
+    write_run(tmp_path / "y", "m", {"tf_en": WORSE["tf_en"]})
+    compare(tmp_path / "x", tmp_path / "y", "--output-dir", tmp_path / "out")
+    values = {row["model"]: float(row["cfhr"]) for row in rows_of(tmp_path / "out/cells.csv")}
+    assert values["m (x)"] == pytest.approx(counterfactual_report(*judgements(CELLS["tf_en"]))["cfhr"])
+    assert values["m (y)"] == pytest.approx(counterfactual_report(*judgements(WORSE["tf_en"]))["cfhr"])
+
+
+def test_an_undefined_cfhr_is_empty_in_the_tables_and_named_beside_the_figures(tmp_path):
+    never = np.array([["false", "false", "false"]] * 5)
+    write_run(tmp_path, "never", {"tf_ajp": never, "tf_arz": CELLS["tf_arz"][:5]})
+    write_run(tmp_path, "some", {"tf_ajp": CELLS["tf_ajp"][:5]})
+    output = compare(tmp_path, "--output-dir", tmp_path / "out")
+    cells = {(row["model"], row["variety"]): row for row in rows_of(tmp_path / "out/cells.csv")}
+    assert (cells["never", "ajp"]["cfhr"], cells["never", "ajp"]["regime"]) == ("", "undefined")
+    assert cells["never", "dialect"]["cfhr"] == ""
+    (row,) = rows_of(tmp_path / "out/differences.csv")
+    assert (row["delta"], row["p_value"]) == ("", "")
+    assert "| n/a |" in output and "no CFHR, so not drawn" in output
+
+
+def test_what_holds_no_verdicts_is_an_error_for_people(tmp_path):
+    with pytest.raises(CulturevalError, match="does not exist"):
+        compare(tmp_path / "nowhere")
+    file = write_run(tmp_path, "a", {"tf_en": np.array([["true", "maybe", "false"]])})
+    with pytest.raises(CulturevalError, match="'maybe'"):
+        compare(file)
+    elsewhere = write_run(tmp_path / "old", "a", {"tf_en": CELLS["tf_en"][:2]})
+    details = next(tmp_path.glob("old/details/a/*/*.parquet"))
+    table = pyarrow.parquet.read_table(details)
+    bare = table.set_column(table.column_names.index("metric"), "metric", pa.array([{"acc": 1.0}] * len(table)))
+    pyarrow.parquet.write_table(bare, details)
+    with pytest.raises(CulturevalError, match="holds no verdicts of M2CQA"):
+        compare(elsewhere)
+    other = write_run(tmp_path / "other", "a", {"tf_fr": CELLS["tf_en"]})
+    with pytest.raises(CulturevalError, match="no task of M2CQA"):
+        compare(other)
+
+
+def test_names_of_models_are_text_in_tables_and_figures(tmp_path):
+    write_run(tmp_path, "a|<b>$x^{-7B", {"tf_en": CELLS["tf_en"]})
+    output = compare(tmp_path, "--output-dir", tmp_path / "out")
+    assert "<b>" not in output and "| en | a  b $x^{-7B |" in output
+    assert "<b>" not in (tmp_path / "out/regimes.svg").read_text(encoding="utf-8")
+
+
+def test_sizes_and_families():
+    models = {"Qwen3-VL-32B-Instruct", "gemma-3-4b-it", "x-1.5B", "FanarOryx-v1", "B52", "Qwen3-30B-A3B"}
+    expected = {"Qwen3-VL-32B-Instruct": 32, "gemma-3-4b-it": 4, "x-1.5B": 1.5, "FanarOryx-v1": 9, "Qwen3-30B-A3B": 30}
+    assert model_sizes(models, ["FanarOryx-v1=9"]) == expected
+    assert family("Qwen3-VL-32B-Instruct") == family("Qwen3-VL-2B-Instruct") == "Qwen3-VL-Instruct"
+    for wrong in ("AIN=7", "B52=", "B52=0", "B52", "B52=seven"):
+        with pytest.raises(CulturevalError, match="MODEL=BILLIONS"):
+            model_sizes(models, [wrong])
+
+
+def test_regimes_are_the_papers_four():
+    borders = Borders(0.8, 0.3)
+    assert borders.regime(0.93, 0.10) == "strong grounding"
+    assert borders.regime(0.59, 0.11) == "conservative rejection"
+    assert borders.regime(0.97, 0.79) == "over-acceptance"
+    assert borders.regime(0.65, 0.63) == "frequent hallucination"
+    assert borders.regime(0.0, None) == "undefined"
+
+
+def test_p_values_are_printed_as_table_7_does():
+    assert [p_text(p) for p in (1 / 1001, 0.001, 0.11, 1.0, None)] == [
+        "< 0.001",
+        "= 0.001",
+        "= 0.110",
+        "= 1.000",
+        "n/a",
+    ]
+
+
+def test_results_of_other_tasks_alone_are_no_run_of_m2cqa(tmp_path):
+    file = write_run(tmp_path, "a", {"tf_en": CELLS["tf_en"][:3]})
+    details = next(tmp_path.glob("details/a/*/*.parquet"))
+    details.rename(details.with_name(details.name.replace("m2cqa:tf_en", "qimma_gat:Algebra")))
+    assert json.loads(file.read_text(encoding="utf-8"))
+    with pytest.raises(CulturevalError, match="no run of an m2cqa task"):
+        compare(tmp_path)
