@@ -98,14 +98,15 @@ class StatementVerdicts(SampleLevelComputation):
         Raises:
             CulturevalError: The response holds no text at all, not even an empty one.
         """
-        texts = model_response.final_text
-        if not texts and texts != "":
+        # LightEval's own vision backend gives a string instead of a list, which LightEval then takes for a list of
+        # characters.
+        whole = isinstance(model_response.text, str)
+        texts = [model_response.text] if whole else model_response.final_text
+        if not texts:
             raise CulturevalError(f"{doc.task_name}, item {doc.specific['item_id']}: the response holds no text.")
-        # LightEval's own vision backend gives a string where others give a list of one.
-        text = texts if isinstance(texts, str) else texts[0]
         language = doc.specific["language"]
         return {
-            key: Verdict.of(parse_verdict(text, self.prompt, language, profile), doc)
+            key: Verdict.of(parse_verdict(texts[0], self.prompt, language, profile), doc)
             for key, profile in PROFILES.items()
         }
 

@@ -157,6 +157,6 @@ def _signature(task: SavedTask) -> dict[str, Any]:
         "limit": general.get("max_samples"),
         "prompt": report.get("prompt"),
         "task version": (results.get("versions") or {}).get(task.task),
-        "image placement": model.get("image_placement", "first"),
+        "image placement": model.get("image_placement", "not stated"),
         "system prompt": model.get("system_prompt"),
     }

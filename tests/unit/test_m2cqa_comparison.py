@@ -94,7 +94,11 @@ def test_dialect_differences_share_their_resamples(tmp_path):
         ({"source": "QCRI/AynVQA-ArabicNLP26"}, {}, "source ("),
         ({}, {"max_samples": 30}, "limit (None / 30)"),
         ({}, {"model_config": {"image_placement": "last"}}, "image placement (first / last)"),
-        ({}, {"model_config": {"system_prompt": "Be brief."}}, "system prompt (None / Be brief.)"),
+        (
+            {},
+            {"model_config": {"image_placement": "first", "system_prompt": "Be brief."}},
+            "system prompt (None / Be brief.)",
+        ),
     ],
 )
 def test_runs_that_rest_on_other_things_are_not_compared_silently(tmp_path, report, general, named):

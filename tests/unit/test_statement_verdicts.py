@@ -87,7 +87,9 @@ def test_a_response_is_a_list_or_the_string_of_lightevals_vision_backend():
     (metric,) = statement_metrics("tf")
     specific = {"item_id": "a", "role": "q_plus", "language": "en"}
     doc = Doc(query="?", choices=["True", "False"], gold_index=0, specific=specific)
-    verdict = metric.compute_sample(doc=doc, model_response=ModelResponse(text="The final answer is: True"))["verdict"]
+    words = "The final answer is: True"
+    response = ModelResponse(text=words, text_post_processed=list(words))  # what its pipeline makes of a string
+    verdict = metric.compute_sample(doc=doc, model_response=response)["verdict"]
     assert copy.deepcopy(verdict) == "true" and copy.deepcopy(verdict).item_id == "a"
     assert metric.compute_sample(doc=doc, model_response=ModelResponse(text=[""]))["verdict"] == "invalid"
     with pytest.raises(CulturevalError, match="holds no text"):
