@@ -113,14 +113,22 @@ def check_instruments() -> list[Finding]:
 
 
 def check_bertscore() -> list[Finding]:
-    """BERTScore's model."""
-    from cultureval.metrics.semantic import bertscore_model, check_bertscore_model
+    """BERTScore's models: QIMMA's and that of captions."""
+    from cultureval.metrics import semantic
 
+    findings = []
     try:
-        check_bertscore_model(bertscore_model())
+        semantic.check_bertscore_model(semantic.bertscore_model())
+        findings.append(Finding("ok", f"BERTScore model {semantic.bertscore_model()}"))
     except CulturevalError as error:
-        return [Finding("missing", f"BERTScore model: {error}", "QA and FannOrFlop tasks cannot be scored")]
-    return [Finding("ok", f"BERTScore model {bertscore_model()}")]
+        findings.append(Finding("missing", f"BERTScore model: {error}", "QA and FannOrFlop tasks cannot be scored"))
+    try:
+        semantic.check_caption_bertscore()
+        model, layer = semantic.caption_bertscore_model()
+        findings.append(Finding("ok", f"BERTScore model of captions {model}, layer {layer}"))
+    except CulturevalError as error:
+        findings.append(Finding("missing", f"BERTScore model of captions: {error}", "JEEM's tasks cannot be scored"))
+    return findings
 
 
 def check_classifiers() -> list[Finding]:
