@@ -171,21 +171,36 @@ class ScoredMean(CorpusLevelComputation):
 class NotAsked(float):
     """What a subset has in the place of a value that it is not scored by: nan, and left out of a group's average."""
 
-    def __new__(cls, total: float = math.nan, left_out: int = 1) -> "NotAsked":
-        """A sum so far, and how many values were left out of it."""
-        value = super().__new__(cls, total)
-        value.left_out = left_out
+    def __new__(cls, total: float | None = None, left_out: int = 1) -> "NotAsked":
+        """A sum so far, None where there is none, and how many values were left out of it."""
+        value = super().__new__(cls, math.nan if total is None else total)
+        value.is_sum, value.left_out = total is not None, left_out
         return value
 
     def __add__(self, other: float) -> "NotAsked":
+        # An undefined value (nan) of a subset that is asked stays in the sum: its group has no average.
+        summed = [float(value) for value in (self, other) if getattr(value, "is_sum", True)]
         left_out = self.left_out + getattr(other, "left_out", 0)
-        known = [float(value) for value in (self, other) if value == value]
-        return NotAsked(sum(known) if known else math.nan, left_out)
+        return type(self)(self.total_of(summed) if summed else None, left_out)
 
     __radd__ = __add__
 
     def __truediv__(self, count: float) -> float:
         return float(self) / (count - self.left_out) if count > self.left_out else math.nan
+
+    @staticmethod
+    def total_of(values: Sequence[float]) -> float:
+        """How LightEval's average adds values up."""
+        return sum(values)
+
+
+class NotAskedError(NotAsked, StandardError):
+    """The standard error of such a value: errors add in quadrature. As a `StandardError` it adds itself to others."""
+
+    @staticmethod
+    def total_of(values: Sequence[float]) -> float:
+        """How errors of independent subsets add up."""
+        return math.hypot(*values)
 
 
 class NoMean(CorpusLevelComputation):
@@ -196,7 +211,8 @@ class NoMean(CorpusLevelComputation):
 
     def compute_corpus(self, items: list[float]) -> dict[str, float]:
         """The keys of `ScoredMean`."""
-        return {name: NotAsked() for name in score_summary(self.name, [], [], 0)}
+        names = score_summary(self.name, [], [], 0)
+        return {name: NotAskedError() if name.endswith("_stderr") else NotAsked() for name in names}
 
 
 class VerdictCounts(CorpusLevelComputation):

@@ -1,9 +1,13 @@
 """JEEM judged during a run: its samples, a tiny vision model, and the scripted judge."""
 
+import csv
 import json
 
 import yaml
+from result_files import details_of
+from typer.testing import CliRunner
 
+from cultureval.scripts.main import app
 from cultureval.scripts.scripted_judge import MODEL, scripted_judge
 from cultureval.scripts.tiny_model import build_tiny_vision_lm
 
@@ -37,3 +41,22 @@ def test_criteria_per_dialect(cultureval, no_network, tiny_bert, tmp_path):
     labels = json.loads(files[1].read_text())["results"]
     assert labels["jeem_vqa:eg|0"]["judge_script_question_type_unknown"] == 0
     assert labels["jeem_caption:msa|0"]["judge_script_topic_group_Others"] == 1
+    assert agreement_of(tmp_path / "results") == {"judge_script_image_reference_mean", "judge_script_reference_mean"}
+
+
+def agreement_of(results):
+    """The judge's metrics that `cultureval agreement` compares with ratings of the captions of Jordan."""
+    rows = details_of(results)["jeem_caption:jo|0"]
+    human = results / "human.csv"
+    lines = ["country,image_id,caption,consistency,relevance,fluency,dialect_authenticity"]
+    for place, row in enumerate(rows):
+        caption = row["model_response"]["text"][0].replace('"', '""')
+        lines.append(f'Jordan,{row["doc"]["specific"]["image_id"]},"{caption}",{place + 1},2,3,4')
+    human.write_text("\n".join(lines), encoding="utf-8")
+    arguments = ["agreement", "jeem", str(human), str(results), "--output", str(results / "tau.csv")]
+    shown = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert (
+        "2 rated texts of 2 ratings." in shown.output and "Fluency, people and judge_script_reference" in shown.output
+    )
+    cells = csv.DictReader((results / "tau.csv").read_text(encoding="utf-8").splitlines())
+    return {cell["metric"] for cell in cells if cell["metric"].endswith("_mean")}
