@@ -20,6 +20,7 @@ from cultureval.runtime.errors import CulturevalError
 Scores = dict[str, float]
 VQA_MODES = ("loose", "strict", "exact")
 # How candidates of a dialogue are scored; the headline, the mean of the log-probabilities of its tokens, has no suffix.
+RANKING = (*(f"R@{k}" for k in KS), "MRR", "mean_rank", "gold_ties")
 CANDIDATE_SCORES = ("", "_sum", "_mean_end", "_sum_end")
 
 
@@ -52,11 +53,10 @@ def dialogue_metrics(dense: bool = False) -> list[SampleLevelMetric]:
     Args:
         dense: Also `NDCG`, over the items that have relevance scores of their candidates.
     """
-    names = [*(f"R@{k}" for k in KS), "MRR", "mean_rank", "gold_ties", *(["NDCG"] if dense else [])]
+    names = [*RANKING, *(["NDCG"] if dense else [])]
     every = [f"{name}{score}" for score in CANDIDATE_SCORES for name in names]
-    means: dict[str, CorpusLevelComputation] = {name: ClusteredMean(name) for name in every}
+    means: dict[str, CorpusLevelComputation] = {name: MeanWherePresent(name) for name in every}
     means |= {name: CountOfItems(name) for name in every if name.startswith("gold_ties")}
-    means |= {name: MeanWherePresent(name) for name in every if name.startswith("NDCG")}
     lower = [name for name in every if name.startswith(("mean_rank", "gold_ties"))]
     score = _dense_dialogue_scores if dense else _dialogue_scores
     return [_grouping(score, every, SamplingMethod.LOGPROBS, lower, means)]
@@ -104,18 +104,18 @@ class ItemScores(SampleLevelComputation):
 def candidate_scores(doc: Doc, response: ModelResponse) -> dict[str, np.ndarray]:
     """A doc's candidates by suffix of the metrics: mean and sum of log-probabilities, without and with the end.
 
+    Returns:
+        Scores by suffix; those with the end are left out where the model's backend does not score it (servers).
+
     Raises:
-        ValueError: The model's backend did not say how many tokens a candidate has, or how probable its end is.
+        ValueError: The backend did not say how many tokens a candidate has.
     """
     sums, counts = _sums_and_counts(doc, response)
-    if not response.logits or len(response.logits) != len(sums):
-        raise ValueError(
-            "the model's backend gives no log-probability of the text's end behind each candidate; "
-            "use `cultureval eval` with a transformers model"
-        )
-    ends = np.array([end[0] for end in response.logits], dtype=np.float64)
-    values = (sums / counts, sums, (sums + ends) / (counts + 1), sums + ends)
-    return dict(zip(CANDIDATE_SCORES, values, strict=True))
+    scores = {"": sums / counts, "_sum": sums}
+    if response.logits and len(response.logits) == len(sums):
+        ends = np.array([end[0] for end in response.logits], dtype=np.float64)
+        scores |= {"_mean_end": (sums + ends) / (counts + 1), "_sum_end": sums + ends}
+    return scores
 
 
 class GalleryPass:
@@ -148,7 +148,8 @@ class GalleryPass:
         for row, place in enumerate(places):
             item = self._items[place]
             rank = _best_rank(table[row], correct[row])
-            owned = np.flatnonzero(correct[row])
+            # A caption of several images is one query, as in the released scorer; it goes with the first of them.
+            owned = np.flatnonzero(correct[row] & (correct.argmax(0) == row))
             image_ranks = [_best_rank(table[:, caption], correct[:, caption]) for caption in owned]
             for k in KS:
                 item[f"TR@{k}"] = (float(rank <= k), 1)
@@ -184,7 +185,7 @@ class GalleryScore(SampleLevelComputation):
         scores = []
         for item in self.shared.items(docs, responses):
             hits, queries = item[self.name]
-            score = WeightedScore(hits / queries)
+            score = WeightedScore(hits / queries if queries else "nan")
             score.hits, score.queries = hits, queries
             scores.append(score)
         return scores
@@ -256,7 +257,8 @@ def _vqa_scores(doc: Doc, response: ModelResponse) -> Scores:
 
 
 def _dialogue_scores(doc: Doc, response: ModelResponse) -> Scores:
-    scores: Scores = {}
+    # What a backend does not score is undefined, and shown as such.
+    scores: Scores = dict.fromkeys((f"{name}{suffix}" for name in RANKING for suffix in CANDIDATE_SCORES), float("nan"))
     for suffix, values in candidate_scores(doc, response).items():
         rank = int(gold_ranks([values], [doc.gold_index])[0])
         scores |= {f"R@{k}{suffix}": float(rank <= k) for k in KS}
@@ -267,10 +269,9 @@ def _dialogue_scores(doc: Doc, response: ModelResponse) -> Scores:
 
 def _dense_dialogue_scores(doc: Doc, response: ModelResponse) -> Scores:
     relevance = doc.specific["relevance"]
-    gains = {
-        f"NDCG{suffix}": ndcg([values], [relevance]) if any(relevance) else float("nan")
-        for suffix, values in candidate_scores(doc, response).items()
-    }
+    gains = dict.fromkeys((f"NDCG{suffix}" for suffix in CANDIDATE_SCORES), float("nan"))
+    for suffix, values in candidate_scores(doc, response).items() if any(relevance) else ():
+        gains[f"NDCG{suffix}"] = ndcg([values], [relevance])
     return _dialogue_scores(doc, response) | gains
 
 

@@ -121,6 +121,7 @@ def score_gallery(
         directions = rerank_directions(gallery, directions, rerank, top_k)
         scores |= recalls(directions, "_reranked")
     write_submissions(name, gallery, directions, output_dir)
+    write_details(name, gallery, encoder, directions, output_dir)
     return scores | {"gallery_images": float(len(gallery.images)), "gallery_captions": float(len(gallery.texts))}
 
 
@@ -211,11 +212,40 @@ def write_submissions(name: str, gallery: Gallery, directions: dict[str, Directi
         (folder / file).write_text(json.dumps(ranked, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
+def write_details(
+    name: str, gallery: Gallery, encoder: "DualEncoder", directions: dict[str, Direction], output_dir: Path
+) -> None:
+    """One row a query in a details file, as LightEval does: the query, its first ten items, its hits."""
+    import pyarrow
+    import pyarrow.parquet
+
+    from cultureval.metrics.retrieval import KS
+
+    rows = []
+    for direction, queries, items in (("TR", gallery.names, gallery.texts), ("IR", gallery.texts, gallery.names)):
+        found = directions[direction]
+        for place, query in enumerate(queries):
+            shown = [int(item) for item in found.top[place, :SUBMITTED]]
+            doc = {
+                "query": query,
+                "task_name": f"{name}|0",
+                "choices": [items[item] for item in shown],
+                "gold_index": [rank for rank, item in enumerate(shown) if item in set(found.correct[place])],
+                "specific": {"id": query, "direction": direction},
+            }
+            rank = int(found.ranks[place])
+            metric = {f"{direction}@{k}": float(rank <= k) for k in KS} | {"rank": rank}
+            rows.append({"doc": doc, "metric": metric, "model_response": {"text": [items[shown[0]]]}})
+    date = _date()
+    folder = output_dir / "details" / str(encoder.identity["name"]) / date
+    folder.mkdir(parents=True, exist_ok=True)
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), folder / f"details_{name}|0_{date}.parquet")
+
+
 def write_results(
     name: str, gallery: Gallery, encoder: "DualEncoder", scores: dict[str, float], output_dir: Path, rerank: str | None
 ) -> Path:
     """Writes a results file as LightEval does: results/<model>/results_<date>.json."""
-    date = time.strftime("%Y-%m-%dT%H-%M-%S") + f".{time.time_ns() % 10**9:09d}"
     task = f"{name}|0"
     content = {
         "config_general": {
@@ -231,7 +261,7 @@ def write_results(
     }
     folder = output_dir / "results" / str(encoder.identity["name"])
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"results_{date}.json"
+    path = folder / f"results_{_date()}.json"
     path.write_text(json.dumps(content, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
     return path
 
@@ -250,6 +280,11 @@ def summary(name: str, gallery: Gallery, encoder: "DualEncoder", scores: dict[st
     fields |= {"model": model, "dtype": encoder.identity["dtype"], "rerank": rerank}
     lines.append("Signature: " + signature(**fields, **installed_versions()))
     return "\n".join(lines)
+
+
+def _date() -> str:
+    """Now, as LightEval writes it into names of files."""
+    return time.strftime("%Y-%m-%dT%H-%M-%S") + f".{time.time_ns() // 1000 % 10**6:06d}"
 
 
 def _own_captions(row: dict[str, Any]) -> tuple[str, str, list[str]]:

@@ -216,11 +216,13 @@ def _records_by_id(files: Sequence[Path], name: str, answer: str) -> Iterator[Pl
 
 
 def _image(gold_file: Path, record: Record) -> dict[str, Any]:
-    """The image's released path, and where it should lie; `image_cell` refuses what leads out of the folder."""
+    """The image's released path, and where it lies; `image_cell` refuses what leads out of the folder."""
     image = record.get("image")
     if not isinstance(image, str) or not image:
         raise CulturevalError(f"{gold_file}: a record names no image: {shorten(dict(record))}.")
-    return {"image_path": image, "image_file": str(gold_file.parent.parent / image)}
+    # The images lie beside the parts' folders, or one level above.
+    places = [folder / image for folder in gold_file.parents[1:3]]
+    return {"image_path": image, "image_file": str(next((path for path in places if path.is_file()), places[0]))}
 
 
 def _list_of(content: Any, path: Path) -> list[Record]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from result_files import results_of
+from result_files import details_of, results_of
 
 from cultureval.models.dual_encoder import DualEncoder, EncoderSettings
 from cultureval.runtime.data_options import samples_root
@@ -78,6 +78,10 @@ def test_both_tasks_with_results_submissions_and_re_ranking(cultureval, encoders
     for name in ("TR@5", "TR@10", "IR@5", "IR@10"):  # the first four in another order
         assert scores[f"{name}_reranked"] == scores[name]
     assert "7 images, as in no known split" in run.stdout and "|rerank:" in run.stdout
+    rows = details_of(tmp_path / "out")["cvlue_itr|0"]
+    assert len(rows) == 42
+    hits = [row["metric"]["IR@1"] for row in rows if row["doc"]["specific"]["direction"] == "IR"]
+    assert len(hits) == 35 and np.mean(hits) == pytest.approx(scores["IR@1_reranked"])
     gold = samples_root() / "cvlue" / "IC" / "gold.json"
     lists = tmp_path / "out" / "submissions" / "cvlue_itr"
     run = cultureval(

@@ -6,6 +6,7 @@ tokens, as Qwen-VL does, with a tokenizer trained on the sample's own texts.
 """
 
 import json
+import lzma
 import shutil
 from pathlib import Path
 
@@ -132,3 +133,25 @@ def model_prompt(model, doc):
     inputs.pop("attention_mask", None)
     assert isinstance(Image.open(doc.images[0]), Image.Image) and torch.is_tensor(inputs["pixel_values"])
     return ids, inputs
+
+
+def test_the_released_test_file_lacks_the_round_before(tmp_path, monkeypatch):
+    """Its two histories hold 6 of 7 and 4 of 5 rounds; the strings and the options join by id."""
+    if not SAMPLE.is_dir():
+        pytest.skip("the authors' sample data are not here")
+    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "cvlue" / "test_example" / "VD"
+    folder.mkdir(parents=True)
+    shutil.copy(SAMPLE / "gold.json", folder)
+    (folder / "test_VD.json").write_bytes(lzma.decompress((SAMPLE / "test_VD.json.xz").read_bytes()))
+    for record in json.loads((folder / "gold.json").read_text(encoding="utf-8"))["data"]:
+        path = tmp_path / "cvlue" / record["image"]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        picture(32, 32).save(path)
+    subset = prepare_subset(all_tasks()["cvlue_vd"], DataOptions(root=tmp_path))
+    assert subset.report["notes"][1] == "2 of 2 rounds lack some of the rounds before them in their history."
+    first = json.loads((subset.folder / "test.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    beginning = "描述: 白色的柜子放着一个鱼缸，缸里游着四条鱼\n对话历史: 问题: 放鱼缸的是一个什么样的柜子？\n答案: "
+    assert first["prompt"].startswith(beginning)
+    assert first["prompt"].endswith("根据图片描述和对话历史用一句话回答以下问题.\n问题: 小猪玩偶是什么颜色的？\n答案:")
+    assert first["prompt"].count("问题:") == 7 and len(set(first["choices"])) == 100
