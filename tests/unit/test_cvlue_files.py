@@ -10,7 +10,7 @@ from cultureval.prompts.templates import load_template
 from cultureval.runtime.data_options import DataOptions, read_data_options, samples_root
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import all_tasks, groups
-from cultureval.tasks.reading import prepare_subset, prompt_template
+from cultureval.tasks.reading import find_subset, prepare_subset, prompt_template
 
 
 @pytest.fixture
@@ -98,6 +98,7 @@ def test_the_release_is_recognised_by_its_number_of_images(root, monkeypatch):
         ("cvlue_vg", "VG/gold.json", lambda rows: [rows[0] | {"bbox": [1, 2, 0, 4]}, *rows[1:]], "is not a box"),
         ("cvlue_vg", "VG/gold.json", lambda rows: [rows[0] | {"image": "../../etc/x.png"}, *rows[1:]], "leads out"),
         ("cvlue_vg", "VG/gold.json", lambda rows: [rows[0] | {"image": "/etc/passwd"}, *rows[1:]], "leads out"),
+        ("cvlue_vqa", "VQA/gold.json", lambda rows: [r | {"image": "x.png"} for r in rows], "row 0 .* names no file"),
         ("cvlue_vd", "VD/gold.json", lambda c: c["data"].append(c["data"][0]), "stands twice"),
         ("cvlue_vd", "VD/gold.json", lambda c: c["data"][0].update(answer=-1), "lack the answer"),
         ("cvlue_vd", "VD/test_VD.json", lambda c: c["dialogs"].__delitem__(0), "are not in test_VD.json"),
@@ -166,3 +167,8 @@ def test_visdial_has_relevance_for_one_round_of_an_image(root):
     edit(root / "visdial/visdial_1.0_val.json", lambda c: c["data"]["dialogs"][0]["dialog"][0].update(answer=999))
     with pytest.raises(CulturevalError, match="no entry 999"):
         prepared("cvlue_en_vd", root)
+
+
+def test_data_on_request_say_how_to_get_them(tmp_path):
+    with pytest.raises(CulturevalError, match="on request.* below DIR/cvlue"):
+        find_subset(all_tasks()["cvlue_vd"], DataOptions(root=tmp_path))
