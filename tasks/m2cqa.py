@@ -22,7 +22,7 @@ from cultureval.tasks.item_order import items_behind_shuffle
 
 PROMPTS = {"tf": "True or False", "answer_reason": "Answer then Reason", "reason_first": "Reasoning First"}
 DIALECTS = ("ajp", "arz")
-ITEMS = 9990
+STATEMENTS = 3 * 9990  # three an item
 
 # Variety -> (its names in sources, register).
 VARIETIES: dict[str, tuple[tuple[str, ...], str]] = {
@@ -118,7 +118,7 @@ def _benchmark(prompt: str, variety: str) -> Benchmark:
         domain=PROMPTS[prompt],
         group="m2cqa",
         sources=_sources(variety),
-        subsets=(Subset(variety, f"{prompt}_{variety}", ITEMS, aliases, register=register),),
+        subsets=(Subset(variety, f"{prompt}_{variety}", STATEMENTS, aliases, register=register),),
         metric_set=MetricSet(f"m2cqa_{prompt}", "true/false statements", METRICS),
         template=f"{script}/m2cqa_{prompt}",
         language=script,
