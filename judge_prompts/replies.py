@@ -51,7 +51,7 @@ class Reading:
     """What a reply says.
 
     Attributes:
-        scores: Criterion -> score on the scale from 1 to 5; empty where a label was asked for.
+        scores: Criterion -> score on its scale, which begins with 1; empty where a label was asked for.
         label: The label; None where scores were asked for.
         flags: What was tolerated: "extra_prose", "decimal", "repeated", "thoughts".
     """
@@ -61,7 +61,7 @@ class Reading:
     flags: tuple[str, ...] = ()
 
 
-def parse_likert(reply: str, criteria: Sequence[str]) -> dict[str, float]:
+def parse_likert(reply: str, criteria: Sequence[str], highest: Mapping[str, int] | None = None) -> dict[str, float]:
     """Read one line `Criterion: X/5` for each criterion.
 
     A line begins with the criterion's name (in any case, after a bullet or a number), then one of `: = - |`, then a
@@ -70,6 +70,7 @@ def parse_likert(reply: str, criteria: Sequence[str]) -> dict[str, float]:
     Args:
         reply: The judge's whole reply.
         criteria: Names of the criteria, such as "Dialect Authenticity" (which "Dialectal Authenticity" stands for too).
+        highest: Criterion -> the highest score of its scale, where that is not 5.
 
     Returns:
         Criterion, as given -> its score from 1 to 5, for all criteria in their order.
@@ -79,10 +80,10 @@ def parse_likert(reply: str, criteria: Sequence[str]) -> dict[str, float]:
             another denominator than 5.
         ValueError: No criteria, or one twice.
     """
-    return read_likert(reply, criteria).scores
+    return read_likert(reply, criteria, highest).scores
 
 
-def read_likert(reply: str, criteria: Sequence[str]) -> Reading:
+def read_likert(reply: str, criteria: Sequence[str], highest: Mapping[str, int] | None = None) -> Reading:
     """As `parse_likert`, with the flags of what was tolerated."""
     names = _checked(criteria)
     text, flags = _plain(reply)
@@ -93,7 +94,7 @@ def read_likert(reply: str, criteria: Sequence[str]) -> Reading:
         if name is None:
             flags |= {"extra_prose"} if line.strip(" \t-|:.") else set()
             continue
-        value, rest = _value(line[match.end() :], name)
+        value, rest = _value(line[match.end() :], name, (highest or {}).get(name, HIGHEST))
         if value is None:
             flags.add("extra_prose")
             continue
@@ -103,12 +104,15 @@ def read_likert(reply: str, criteria: Sequence[str]) -> Reading:
     return _agreed(found, flags)
 
 
-def parse_json_scores(reply: str, criteria: Sequence[str]) -> dict[str, float]:
+def parse_json_scores(
+    reply: str, criteria: Sequence[str], highest: Mapping[str, int] | None = None
+) -> dict[str, float]:
     """Read one JSON object `{"Criterion": 4, ...}`, alone, in a code fence or within prose.
 
     Args:
         reply: The judge's whole reply.
         criteria: Names of the criteria; the object's keys may differ in case, spaces and underscores.
+        highest: As `parse_likert`.
 
     Returns:
         As `parse_likert`. A value may be a number or a string such as "4" or "4/5".
@@ -117,10 +121,10 @@ def parse_json_scores(reply: str, criteria: Sequence[str]) -> dict[str, float]:
         JudgeReplyError: There is no such object or no complete one, a key stands twice, a value is not on the scale.
         ValueError: No criteria, or one twice.
     """
-    return read_json_scores(reply, criteria).scores
+    return read_json_scores(reply, criteria, highest).scores
 
 
-def read_json_scores(reply: str, criteria: Sequence[str]) -> Reading:
+def read_json_scores(reply: str, criteria: Sequence[str], highest: Mapping[str, int] | None = None) -> Reading:
     """As `parse_json_scores`, with the flags of what was tolerated."""
     names = {_key(alias): name for name in _checked(criteria) for alias in _aliases(name)}
     text, flags = _without_thoughts(reply)
@@ -131,7 +135,7 @@ def read_json_scores(reply: str, criteria: Sequence[str]) -> Reading:
             if name is None:
                 flags.add("extra_prose")
                 continue
-            number = _json_value(value, name)
+            number = _json_value(value, name, (highest or {}).get(name, HIGHEST))
             flags |= {"decimal"} if number % 1 else set()
             found[name].append(number)
     return _agreed(found, flags)
@@ -244,7 +248,7 @@ def _criterion_of(line: str, patterns: Mapping[str, re.Pattern[str]]) -> tuple[A
     return None, None
 
 
-def _value(text: str, name: str) -> tuple[float | None, str]:
+def _value(text: str, name: str, highest: float) -> tuple[float | None, str]:
     """The value at the start of a text and what stands behind it; None where the text is prose."""
     if re.match(r"X\s*(?:/|$)", text, re.IGNORECASE):
         raise JudgeReplyError(f"{name} has the placeholder X instead of a value")
@@ -254,20 +258,20 @@ def _value(text: str, name: str) -> tuple[float | None, str]:
     value, rest = float(number.group()), text[number.end() :]
     second = _SECOND_VALUE
     if out_of := _OUT_OF.match(rest):
-        if out_of.group(1) is None or float(out_of.group(1)) != HIGHEST:
-            raise JudgeReplyError(f"{name} is not given out of 5: {shorten(text.strip(), 40)}")
+        if out_of.group(1) is None or float(out_of.group(1)) != highest:
+            raise JudgeReplyError(f"{name} is not given out of {highest:g}: {shorten(text.strip(), 40)}")
         rest, second = rest[out_of.end() :], _SECOND_FRACTION
     if rest and (rest[0].isalnum() or rest[0] in "_+%٪/\\⁄±^°"):
         raise JudgeReplyError(f"{name} has the unclear value {shorten(text.strip(), 40)}")
     others = [(float(a or value), int(b)) for a, b in _FRACTION.findall(rest)]
-    if second.match(rest) or any(other != (value, HIGHEST) for other in others):
+    if second.match(rest) or any(other != (value, highest) for other in others):
         raise JudgeReplyError(f"{name} has more than one value: {shorten(text.strip(), 40)}")
-    return _on_scale(value, name), rest
+    return _on_scale(value, name, highest), rest
 
 
-def _on_scale(value: float, name: str) -> float:
-    if not LOWEST <= value <= HIGHEST:
-        raise JudgeReplyError(f"{name} is {value:g}, outside 1 to 5")
+def _on_scale(value: float, name: str, highest: float) -> float:
+    if not LOWEST <= value <= highest:
+        raise JudgeReplyError(f"{name} is {value:g}, outside {LOWEST:g} to {highest:g}")
     return value
 
 
@@ -309,12 +313,12 @@ def _objects(text: str, flags: set[str]) -> Iterator[list[tuple[str, Any]]]:
         flags.add("extra_prose")
 
 
-def _json_value(value: Any, name: str) -> float:
+def _json_value(value: Any, name: str, highest: float) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise JudgeReplyError(f"{name} is {shorten(value, 40)}, not a number")
     if not isinstance(value, str):
-        return _on_scale(float(value) if abs(value) < 1e9 else float("inf"), name)
-    number, rest = _value(_MARKDOWN.sub("", _normal(value)).strip(), name)
+        return _on_scale(float(value) if abs(value) < 1e9 else float("inf"), name, highest)
+    number, rest = _value(_MARKDOWN.sub("", _normal(value)).strip(), name, highest)
     if number is None or rest.strip():
         raise JudgeReplyError(f"{name} is {shorten(value, 40)}, not a number")
     return number

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from cultureval.judge_prompts.replies import Reading, read_json_scores, read_label, read_likert, read_line
+from cultureval.judge_prompts.replies import HIGHEST, Reading, read_json_scores, read_label, read_likert, read_line
 from cultureval.judge_prompts.slots import FilledPrompt, fill
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.text_templates import TextTemplate
@@ -31,7 +31,8 @@ class JudgeTemplate:
         short: Its part of a metric's name; two templates of one suite may share it where they ask for the same thing.
         form: The reply's form: Likert lines, a JSON object, one of the labels, or a line of free text.
         judged: The slot of the text under judgement.
-        criteria: What is scored from 1 to 5.
+        criteria: What is scored, from 1 to 5.
+        highest: Criterion -> the highest score of its scale, where that is not 5.
         images: Whether the images of the item are sent.
         labels: Label -> further spellings of it in a reply.
         prefix: What the reply may begin with, before a colon.
@@ -49,6 +50,7 @@ class JudgeTemplate:
     prefix: str = ""
     trusted: tuple[str, ...] = ("country",)
     reply_tokens: int = 40
+    highest: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def text(self) -> TextTemplate:
@@ -81,10 +83,14 @@ class JudgeTemplate:
             JudgeReplyError: The reply is malformed.
         """
         if self.form == "likert":
-            return read_likert(reply, self.criteria)
+            return read_likert(reply, self.criteria, self.highest)
         if self.form == "json":
-            return read_json_scores(reply, self.criteria)
+            return read_json_scores(reply, self.criteria, self.highest)
         return read_label(reply, self.labels, self.prefix) if self.form == "label" else read_line(reply, self.prefix)
+
+    def top(self, criterion: str) -> int:
+        """The highest score of a criterion."""
+        return self.highest.get(criterion, int(HIGHEST))
 
 
 MSA_CRITERIA = ("Consistency", "Relevance", "Fluency")

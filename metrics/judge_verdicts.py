@@ -85,17 +85,20 @@ class Judgement:
         return Counter(verdict.outcome for verdict in self.verdicts)
 
 
-def summarize(verdicts: Sequence[Verdict], criteria: Sequence[str]) -> dict[str, float]:
+def summarize(
+    verdicts: Sequence[Verdict], criteria: Sequence[str], highest: Mapping[str, int] | None = None
+) -> dict[str, float]:
     """Means of the scored items, their bounds and the counts.
 
     Args:
         verdicts: Any number.
         criteria: Names of the template's criteria.
+        highest: Criterion -> the highest score of its scale, where that is not 5.
 
     Returns:
         For each criterion `<part>` (mean over scored items, nan where there is none), `<part>_stderr` (clustered),
-        `<part>_missing_as_1` and `<part>_missing_as_5` (means over all items), where `<part>` is `metric_part`; and
-        n_items, n_parsed, n_unscored, n_flagged (items whose text could steer the judge).
+        `<part>_missing_as_1` and `<part>_missing_as_5` (means over all items), where `<part>` is `metric_part`; and the
+        counts of `count_verdicts`.
     """
     values: dict[str, float] = {}
     for criterion in criteria:
@@ -105,17 +108,42 @@ def summarize(verdicts: Sequence[Verdict], criteria: Sequence[str]) -> dict[str,
             [score for score, _ in scored],
             [verdict.cluster or index for index, (_, verdict) in enumerate(scored)],
             len(verdicts),
+            (highest or {}).get(criterion, int(HIGHEST)),
         )
-    parsed = sum(verdict.outcome == "scored" for verdict in verdicts)
-    return values | {
+    return values | count_verdicts([(verdict.outcome, verdict.flags) for verdict in verdicts])
+
+
+def count_verdicts(verdicts: Sequence[tuple[str, Sequence[str]]]) -> dict[str, int]:
+    """How many items there are, are scored, are not, could steer the judge, and are in the wrong script.
+
+    Args:
+        verdicts: Outcome and flags of each item.
+    """
+    parsed = sum(outcome == "scored" for outcome, _ in verdicts)
+    return {
         "n_items": len(verdicts),
         "n_parsed": parsed,
         "n_unscored": len(verdicts) - parsed,
-        "n_flagged": sum(bool(SUSPICIOUS & set(verdict.flags)) for verdict in verdicts),
+        "n_flagged": sum(bool(SUSPICIOUS & set(flags)) for _, flags in verdicts),
+        "n_wrong_script": sum("wrong_script" in flags for _, flags in verdicts),
     }
 
 
-def score_summary(name: str, scores: Sequence[float], clusters: Sequence[Any], items: int) -> dict[str, float]:
+def unscored_lines(verdicts: Sequence[Verdict], most: int = 10) -> list[str]:
+    """Why items have no score: one line for each reason with its number of items, the commonest first.
+
+    Args:
+        verdicts: Any number.
+        most: Reasons that are spelled out.
+    """
+    reasons = Counter(f"{verdict.outcome}: {verdict.reason}" for verdict in verdicts if verdict.reason)
+    lines = [f"{count} unscored, {reason}" for reason, count in reasons.most_common(most)]
+    return lines + ([f"{len(reasons) - most} more reasons stand in the details"] if len(reasons) > most else [])
+
+
+def score_summary(
+    name: str, scores: Sequence[float], clusters: Sequence[Any], items: int, highest: int = int(HIGHEST)
+) -> dict[str, float]:
     """Mean, standard error and bounds of one criterion, as `summarize` describes them.
 
     Args:
@@ -123,13 +151,14 @@ def score_summary(name: str, scores: Sequence[float], clusters: Sequence[Any], i
         scores: Of the scored items.
         clusters: Of the scored items.
         items: How many items there are, the unscored ones included.
+        highest: Of the scale; stands in the last key.
     """
     missing, total = items - len(scores), sum(scores)
     return {
         name: total / len(scores) if scores else float("nan"),
         f"{name}_stderr": clustered_standard_error(scores, clusters) if scores else float("nan"),
         f"{name}_missing_as_1": (total + LOWEST * missing) / items if items else float("nan"),
-        f"{name}_missing_as_5": (total + HIGHEST * missing) / items if items else float("nan"),
+        f"{name}_missing_as_{highest}": (total + highest * missing) / items if items else float("nan"),
     }
 
 

@@ -29,7 +29,7 @@ from cultureval.metrics.judge import (
 from cultureval.metrics.judge_costs import Purse
 from cultureval.metrics.judge_items import item_of, metric_prefix, record_of
 from cultureval.metrics.judge_settings import JudgeSettings
-from cultureval.metrics.judge_verdicts import SUSPICIOUS, metric_part, score_summary
+from cultureval.metrics.judge_verdicts import count_verdicts, metric_part, score_summary, unscored_lines
 from cultureval.metrics.lighteval_metrics import ClusteredScore, StandardError
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.openai_client import troubles_of
@@ -43,7 +43,7 @@ def judge_metrics(*templates: str) -> list[SampleLevelMetric]:
     For each judge and template, `judge_<judge>_<template's short name>` is a sample's verdict (a mapping, for the
     details), and `..._<criterion>` its scores. In the results stand, for each criterion, the mean over scored items,
     `_stderr`, `_missing_as_1` and `_missing_as_5`, and for each judge and template `_n_items`, `_n_parsed`,
-    `_n_unscored`, `_n_flagged`.
+    `_n_unscored`, `_n_flagged`, `_n_wrong_script`.
 
     Args:
         *templates: Names of templates whose replies are scores.
@@ -59,7 +59,8 @@ def judge_metrics(*templates: str) -> list[SampleLevelMetric]:
         metrics.append(_metric(prefix, VerdictRecord(judge, template, shared), VerdictCounts(prefix)))
         for criterion in criteria_of_group(template):
             name = f"{prefix}_{metric_part(criterion)}"
-            corpus = ScoredMean(name) if criterion in template.criteria else NoMean(name)
+            wanted = ScoredMean if criterion in template.criteria else NoMean
+            corpus = wanted(name, template.top(criterion))
             metrics.append(_metric(name, CriterionScore(judge, template, shared, criterion), corpus))
     return metrics
 
@@ -120,6 +121,9 @@ class JudgingPass:
             purses = {one.name: _purse(one) for one in self.judges}
             self._found = judge_with_all(self.judges, questions, purses=purses)
             self._responses = responses
+            for (name, template_name), found in self._found.items():
+                for line in unscored_lines(found.verdicts):
+                    logger.warning("%s, judge %s, %s: %s", docs[0].task_name, name, template_name, line)
             for stopped in dict.fromkeys(found.stopped for found in self._found.values() if found.stopped):
                 logger.error("%s; the rest is unscored. `cultureval judge` on the results goes on from here.", stopped)
         return self._found[judge.name, template.name].verdicts
@@ -157,14 +161,14 @@ class CriterionScore(VerdictRecord):
 class ScoredMean(CorpusLevelComputation):
     """Mean of the scored items, its standard error, and the bounds over all items."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, highest: int) -> None:
+        self.name, self.highest = name, highest
 
     def compute_corpus(self, items: list[float]) -> dict[str, float]:
         """The values of `score_summary`; an item that is nan is unscored."""
         scored = [item for item in items if item == item]
         clusters = [getattr(item, "cluster", "") or index for index, item in enumerate(scored)]
-        values = score_summary(self.name, scored, clusters, len(items))
+        values = score_summary(self.name, scored, clusters, len(items), self.highest)
         return values | {f"{self.name}_stderr": StandardError(values[f"{self.name}_stderr"])}
 
 
@@ -203,29 +207,24 @@ class NotAskedError(NotAsked, StandardError):
         return math.hypot(*values)
 
 
-class NoMean(CorpusLevelComputation):
+class NoMean(ScoredMean):
     """The values of a criterion that the template does not ask for."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
 
     def compute_corpus(self, items: list[float]) -> dict[str, float]:
         """The keys of `ScoredMean`."""
-        names = score_summary(self.name, [], [], 0)
+        names = score_summary(self.name, [], [], 0, self.highest)
         return {name: NotAskedError() if name.endswith("_stderr") else NotAsked() for name in names}
 
 
 class VerdictCounts(CorpusLevelComputation):
-    """How many items there are, were scored, were not, and hold what could steer the judge."""
+    """How many items ended how."""
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
 
     def compute_corpus(self, items: list[Mapping[str, Any]]) -> dict[str, float]:
-        """The counts of `summarize`."""
-        parsed = sum(item["outcome"] == "scored" for item in items)
-        flagged = sum(bool(SUSPICIOUS & set(item["flags"])) for item in items)
-        counts = {"n_items": len(items), "n_parsed": parsed, "n_unscored": len(items) - parsed, "n_flagged": flagged}
+        """The values of `count_verdicts`."""
+        counts = count_verdicts([(item["outcome"], item["flags"]) for item in items])
         return {f"{self.prefix}_{name}": Total(count) for name, count in counts.items()}
 
 

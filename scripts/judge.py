@@ -268,7 +268,9 @@ def _task_metrics(job: Job) -> dict[str, float]:
     for (name, template), found in job.found.items():
         row = judge_template(template)
         prefix = metric_prefix(name, row)
-        values |= {f"{prefix}_{key}": value for key, value in summarize(found.verdicts, row.criteria).items()}
+        values |= {
+            f"{prefix}_{key}": value for key, value in summarize(found.verdicts, row.criteria, row.highest).items()
+        }
         if row.form == "label":
             values |= {f"{prefix}_{key}": value for key, value in label_shares(found, row.labels).items()}
     return values
@@ -298,19 +300,13 @@ def report(
     judges: "Sequence[JudgeSettings]", work: Sequence[Job], purses: "Mapping[str, Purse]", files: Sequence[Path]
 ) -> str:
     """What a reader wants to see: means with bounds, counts, reasons, signatures, cost, files."""
+    from cultureval.metrics.judge_verdicts import unscored_lines
+
     pairs = dict.fromkeys(key for job in work for key in job.found)
     lines: list[str] = []
     for key in pairs:
         lines += _table(key, [job for job in work if key in job.found])
-    reasons = Counter(
-        f"{verdict.outcome}: {verdict.reason}"
-        for job in work
-        for found in job.found.values()
-        for verdict in found.verdicts
-        if verdict.reason
-    )
-    lines += [f"unscored {count} x {reason}" for reason, count in reasons.most_common(10)]
-    lines += [f"{len(reasons) - 10} more reasons stand in the details."] if len(reasons) > 10 else []
+    lines += unscored_lines([one for job in work for found in job.found.values() for one in found.verdicts])
     lines += ["Signatures:", *(f"  {line}" for line in _signatures(judges, pairs))]
     for name, purse in purses.items():
         guessed = f" ({purse.unmetered} answers without a token count: estimated)" if purse.unmetered else ""
@@ -323,22 +319,26 @@ def _table(key: tuple[str, str], work: Sequence[Job]) -> list[str]:
     from cultureval.metrics.judge import metric_part, summarize
 
     name, row = key[0], judge_template(key[1])
-    lines = [f"judge {name}, {row.name}: mean ± standard error [unscored as 1, as 5]"]
+    means = ": mean ± standard error [unscored as the lowest, as the highest]" if row.criteria else ""
+    lines = [f"judge {name}, {row.name}{means}"]
     for job in work:
         found = job.found[key]
-        values = summarize(found.verdicts, row.criteria)
+        values = summarize(found.verdicts, row.criteria, row.highest)
         counts = f"scored {values['n_parsed']}/{values['n_items']}, flagged {values['n_flagged']}"
+        counts += f", wrong script {values['n_wrong_script']}" if values["n_wrong_script"] else ""
         if row.form == "label":
             shares = label_shares(found, row.labels)
             cells = [f"{label} {100 * share:.1f}%" for label, share in shares.items() if share or label == "unknown"]
         else:
-            cells = [f"{criterion} {_cell(values, metric_part(criterion))}" for criterion in row.criteria]
+            cells = [
+                f"{criterion} {_cell(values, metric_part(criterion), row.top(criterion))}" for criterion in row.criteria
+            ]
         lines.append("  ".join([f"  {job.task.model}  {job.task.task}", *cells, counts]))
     return lines
 
 
-def _cell(values: Mapping[str, float], part: str) -> str:
-    low, high = values[f"{part}_missing_as_1"], values[f"{part}_missing_as_5"]
+def _cell(values: Mapping[str, float], part: str, highest: int) -> str:
+    low, high = values[f"{part}_missing_as_1"], values[f"{part}_missing_as_{highest}"]
     return f"{values[part]:.2f} ± {values[f'{part}_stderr']:.2f} [{low:.2f}, {high:.2f}]"
 
 

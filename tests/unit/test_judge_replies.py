@@ -162,6 +162,15 @@ def test_what_is_tolerated_is_flagged():
     assert read_likert(reply(f"<think>hm</think>{plain}\n{plain}"), CRITERIA).flags == ("repeated", "thoughts")
 
 
+def test_a_scale_may_end_elsewhere():
+    text = "Adherence: 3/3\nFluency: 4/5"
+    assert parse_likert(text, ("Adherence", "Fluency"), {"Adherence": 3}) == {"Adherence": 3, "Fluency": 4}
+    for wrong in ("Adherence: 4/3", "Adherence: 4", "Adherence: 3/5"):
+        with pytest.raises(JudgeReplyError, match="outside 1 to 3|out of 3"):
+            parse_likert(wrong + "\nFluency: 4/5", ("Adherence", "Fluency"), {"Adherence": 3})
+    assert parse_json_scores('{"Adherence": 3}', ("Adherence",), {"Adherence": 3}) == {"Adherence": 3}
+
+
 def test_three_criteria_of_msa_do_not_ask_for_the_fourth():
     assert parse_likert("Consistency: 4/5\nRelevance: 4/5\nFluency: 3/5", CRITERIA[:3])["Fluency"] == 3
 
