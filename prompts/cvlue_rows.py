@@ -6,6 +6,8 @@ those of the paper's appendix A.2, verbatim; for box formats other than Qwen-VL'
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from cultureval.prompts.cells import image_cell, text_cell, text_list
@@ -99,9 +101,19 @@ def caption_gallery(row: Row, preparation: Preparation) -> PreparedRow:
 
 def _common(row: Row, preparation: Preparation, number: str) -> PreparedRow:
     """What every prepared row holds: its id, its stored image, the image's released path, by which items cluster."""
-    column = "image_file" if "image_file" in row else "image"
     path = str(row.get("image_path") or row["image"])
-    return {"id": number, "image": image_cell(row, column, preparation.folder), "image_path": path, "cluster": path}
+    image = (
+        _stored(row["image_file"], preparation.folder)
+        if "image_file" in row
+        else image_cell(row, "image", preparation.folder)
+    )
+    return {"id": number, "image": image, "image_path": path, "cluster": path}
+
+
+@lru_cache(maxsize=64)
+def _stored(path: str, folder: Path) -> str:
+    """The stored image of a file; rows of one image are neighbours, and reading it for each would take hours."""
+    return image_cell({"image": path}, "image", folder)
 
 
 def _box_row(row: Row, preparation: Preparation, text: str, number: str) -> PreparedRow:

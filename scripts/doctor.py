@@ -107,6 +107,16 @@ def check_data_root() -> list[Finding]:
     return [Finding(state, what, "the other tasks cannot be run from it")]
 
 
+def check_fonts() -> list[Finding]:
+    """A font with Chinese letters for plots."""
+    from cultureval.scripts.category_plot import chinese_font
+
+    if font := chinese_font():
+        return [Finding("ok", f"Chinese font {font}")]
+    cost = "CVLUE's plots are SVG only, whose letters the viewer draws: install a font such as fonts-noto-cjk"
+    return [Finding("missing", "Chinese font", cost)]
+
+
 def check_instruments() -> list[Finding]:
     """Models that metrics need."""
     return [*check_bertscore(), *check_classifiers()]
@@ -181,6 +191,7 @@ CHECKS: tuple[Callable[[], list[Finding]], ...] = (
     check_gpu,
     check_hub,
     check_data_root,
+    check_fonts,
     check_instruments,
     check_judges,
 )

@@ -175,14 +175,12 @@ def match_probabilities(gallery: Gallery, pairs: Sequence[tuple[int, int]], mode
     Args:
         gallery: The images and captions.
         pairs: Their positions; pairs of one image should be neighbours.
-        model: As for `cultureval eval`, of transformers.
+        model: As for `cultureval eval`.
         language: Of the question: "zh" or "en".
     """
     import numpy as np
     from lighteval.tasks.requests import Doc
 
-    from cultureval.models.hf import HFModel
-    from cultureval.models.settings import read_settings
     from cultureval.prompts.templates import render
 
     answers = {"zh": ["是", "否"], "en": [" yes", " no"]}[language]
@@ -196,7 +194,8 @@ def match_probabilities(gallery: Gallery, pairs: Sequence[tuple[int, int]], mode
         )
         for image, text in pairs
     ]
-    logprobs = np.array([response.logprobs for response in HFModel(read_settings(model)).loglikelihood(docs)])
+    judge = _vision_model(model)
+    logprobs = np.array([response.logprobs for response in judge.loglikelihood(docs)])
     return (1 / (1 + np.exp(logprobs[:, 1] - logprobs[:, 0]))).tolist()
 
 
@@ -280,6 +279,23 @@ def summary(name: str, gallery: Gallery, encoder: "DualEncoder", scores: dict[st
     fields |= {"model": model, "dtype": encoder.identity["dtype"], "rerank": rerank}
     lines.append("Signature: " + signature(**fields, **installed_versions()))
     return "\n".join(lines)
+
+
+def _vision_model(model: str) -> Any:
+    """The model behind `cultureval eval`'s MODEL: a server's where the settings have a base_url, else transformers'."""
+    from lighteval.models.custom.custom_model import CustomModelConfig
+
+    from cultureval.scripts.evaluate import model_file
+
+    file = model_file(model)
+    config = CustomModelConfig(model_name=model, model_definition_file_path=str(file))
+    if file.name == "openai_api.py":
+        from cultureval.models.openai_api import OpenAIModel
+
+        return OpenAIModel(config)
+    from cultureval.models.hf import HFModel
+
+    return HFModel(config)
 
 
 def _date() -> str:

@@ -23,7 +23,7 @@ PRED_FILES = {
     "vd": ("VD/submit_VD.json",),
 }
 TASKS = ("cvlue", *(f"cvlue-{name}" for name in GOLD_FILES))
-HEADLINE = {"itr": "TR@1", "vqa": "accuracy_loose", "vg": "iou", "vd": "R@1"}
+HEADLINES = {"itr": ("TR@1", "IR@1"), "vqa": ("accuracy_loose",), "vg": ("iou",), "vd": ("R@1",)}
 Row = dict[str, Any]
 
 
@@ -63,8 +63,11 @@ def score_task(name: str, gold: Path, pred: Sequence[Path], output_dir: Path) ->
     stem = output_dir / f"cvlue-{name}"
     _write_csv(stem.with_suffix(".csv"), rows)
     stem.with_suffix(".json").write_text(json.dumps(rows, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-    metric = next(column for column in rows[0] if column in (HEADLINE[name], "IR@1"))
-    draw_categories(rows[1:], metric, f"CVLUE {name.upper()}: {metric}", stem)
+    for metric in HEADLINES[name]:
+        if rows[0].get(metric) is not None:
+            # One plot a task, but one a direction of retrieval.
+            place = stem if len(HEADLINES[name]) == 1 else stem.with_name(f"{stem.name}-{metric[:2].lower()}")
+            draw_categories(rows[1:], metric, f"CVLUE {name.upper()}: {metric}", place)
     return official.means(items)
 
 
