@@ -13,6 +13,7 @@ import logging
 import os
 from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
+from pathlib import Path
 from typing import Any
 
 from lighteval.models.abstract_model import LightevalModel
@@ -35,6 +36,7 @@ from cultureval.runtime.journal import answer_key, open_journal
 logger = logging.getLogger(__name__)
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
+IMAGE_CHARACTERS = 1000  # an image costs about as much as so much text
 WINDOW = 256  # docs that are encoded together, so that a long run starts at once and its memory stays small
 
 
@@ -117,11 +119,7 @@ class HFModel(LightevalModel):
         Raises:
             CulturevalError: A choice is longer than the model's longest sequence.
         """
-        sizes = [len(doc.query) + max((len(choice) for choice in doc.choices), default=0) for doc in docs]
-        order = sorted(range(len(docs)), key=lambda index: -sizes[index])
-        return processes.answer_together(
-            len(docs), order, lambda indices: self._score_all([docs[index] for index in indices])
-        )
+        return self._score_together(docs)
 
     def loglikelihood_rolling(self, docs: list[Doc]) -> list[ModelResponse]:
         """Score each doc's query itself, for perplexity: one log-probability a doc.
@@ -131,10 +129,22 @@ class HFModel(LightevalModel):
         """
         if any(all_images(doc) for doc in docs):
             raise CulturevalError("Perplexity is defined for text alone, and a doc has images.")
-        order = sorted(range(len(docs)), key=lambda index: -len(docs[index].query))
-        return processes.answer_together(
-            len(docs), order, lambda indices: self._score_all([docs[index] for index in indices], rolling=True)
-        )
+        return self._score_together(docs, rolling=True)
+
+    def _score_together(self, docs: Sequence[Doc], rolling: bool = False) -> list[ModelResponse]:
+        """Score docs in all processes; those that may share images or text stay neighbours, whatever their order."""
+        keys = [(doc.task_name, [_image_key(image) for image in all_images(doc)], doc.query) for doc in docs]
+        order = sorted(range(len(docs)), key=keys.__getitem__)
+        sizes = [
+            len(doc.query) + sum(map(len, doc.choices or [])) + IMAGE_CHARACTERS * len(all_images(doc)) for doc in docs
+        ]
+        try:
+            return processes.answer_together(
+                processes.in_runs(order, sizes),
+                lambda share: self._score_all([docs[index] for index in share], rolling),
+            )
+        finally:
+            self.scorer.forget()
 
     def _score_all(self, docs: Sequence[Doc], rolling: bool = False) -> list[ModelResponse]:
         """Score docs in their order, window by window; answers go to the journal batch by batch."""
@@ -142,34 +152,27 @@ class HFModel(LightevalModel):
         bar = tqdm(total=len(docs), desc="Scoring choices", unit="doc", disable=self.disable_tqdm)
         for window in _windows(docs):
             jobs = [ScoringJob(self, doc, rolling) for doc in window]
-            texts = [job for job in jobs if not job.images]
-            plan = [job.requests() for job in texts]
-            flat = [
-                (job, number, request)
-                for job, of_job in zip(texts, plan, strict=True)
-                for number, request in enumerate(of_job)
-            ]
-            flat.sort(key=lambda item: item[2].size(), reverse=True)
-            for batch in self.scorer.batches([request for _, _, request in flat]):
-                self._score_batch([flat[index] for index in batch])
-            for job in jobs:
-                if job.images and not job.done:
-                    self._score_batch([(job, number, request) for number, request in enumerate(job.requests())])
-                responses.append(job.response())
-                bar.update()
+            bar.update(sum(job.done for job in jobs))
+            texts = [job for job in jobs if not job.image_keys]
+            pictured = sorted((job for job in jobs if job.image_keys and not job.done), key=lambda job: job.image_keys)
+            groups = [texts, *(list(same) for _, same in groupby(pictured, key=lambda job: job.image_keys))]
+            for group in groups:
+                asked = [(job, *item) for job in group for item in enumerate(job.requests())]
+                for batch in self.scorer.batches([request for *_, request in asked]):
+                    bar.update(self._score_batch([asked[index] for index in batch]))
+            responses += [job.response() for job in jobs]
         bar.close()
         return responses
 
-    def _score_batch(self, batch: Sequence[tuple[ScoringJob, int, ScoringRequest]]) -> None:
-        """Score what a batch still needs and journal the docs that it completes."""
+    def _score_batch(self, batch: Sequence[tuple[ScoringJob, int, ScoringRequest]]) -> int:
+        """Score what a batch still needs, journal the docs that it completes and count them."""
         needed = [item for item in batch if not item[0].done]
         finished = {}
-        groups = [needed] if all(item[2].vision is None for item in needed) else [[item] for item in needed]
-        for group in filter(None, groups):
-            for (job, number, _), scores in zip(group, self.scorer.score([item[2] for item in group]), strict=True):
-                if job.take(number, scores):
-                    finished[job.key] = job.record
+        for (job, number, _), scores in zip(needed, self.scorer.score([item[2] for item in needed]), strict=True):
+            if job.take(number, scores):
+                finished[job.key] = job.record
         self.journal.append(finished)
+        return len(finished)
 
     # --- generation ---
 
@@ -190,7 +193,7 @@ class HFModel(LightevalModel):
         jobs = [GenerationJob(self, doc) for doc in docs]
         order = sorted(range(len(docs)), key=lambda index: (jobs[index].group, -len(jobs[index].prompt)))
         return processes.answer_together(
-            len(docs), order, lambda indices: self._generate_all([jobs[index] for index in indices])
+            processes.in_turns(order), lambda share: self._generate_all([jobs[index] for index in share])
         )
 
     def _generate_all(self, jobs: Sequence[GenerationJob]) -> list[ModelResponse]:
@@ -270,7 +273,7 @@ class HFModel(LightevalModel):
         }
         return {name: value for name, value in cast.items() if name in taken}
 
-    def key(self, kind: str, doc: Doc, prompt: str, **parts: Any) -> str:
+    def key(self, kind: str, images: Sequence[str], prompt: str, **parts: Any) -> str:
         """The name of an answer: model, settings, prompt, images and what else tells it apart."""
         settings = self.config.that_change_answers()
         return answer_key(
@@ -279,9 +282,13 @@ class HFModel(LightevalModel):
             settings=settings,
             special_tokens=self.add_special_tokens,
             prompt=prompt,
-            images=[image_hash(image) for image in all_images(doc)],
+            images=images,
             **parts,
         )
+
+
+def _image_key(image: Any) -> str:
+    return str(image) if isinstance(image, str | Path) else image_hash(image)
 
 
 def _windows(docs: Sequence[Doc]) -> Iterator[list[Doc]]:

@@ -10,6 +10,7 @@ from cultureval.models.generation import Generation
 from cultureval.models.packed_scoring import ChoiceScore, ScoringRequest
 from cultureval.models.rendering import all_images
 from cultureval.models.task_wishes import stop_strings
+from cultureval.runtime.data_urls import image_hash
 from cultureval.runtime.errors import CulturevalError
 
 if TYPE_CHECKING:
@@ -31,27 +32,27 @@ class ScoringJob:
             CulturevalError: No choices, or one that is longer than the model's longest sequence.
         """
         self.owner, self.doc, self.rolling = owner, doc, rolling
-        self.images = bool(all_images(doc))
+        self.image_keys = [image_hash(image) for image in all_images(doc)]
         self.ending = bool((doc.specific or {}).get("end_logprob"))
         self.prompt = "" if rolling else owner.renderer.text(doc, scoring=True)
         self.choices = [doc.query] if rolling else list(doc.choices)
         if not self.choices:
             raise CulturevalError(f"{doc.task_name} asks to score the choices of doc {doc.id!r}, which has none.")
         kind = "rolling" if rolling else "loglikelihood"
-        self.key = owner.key(kind, doc, self.prompt, choices=self.choices, ending=self.ending)
+        self.key = owner.key(kind, self.image_keys, self.prompt, choices=self.choices, ending=self.ending)
         self.record: dict[str, Any] = owner.journal.get(self.key) or {}
         self.done = bool(self.record)
         self.contexts: list[list[int]] = []
         self.continuations: list[list[int]] = []
         self._scores: list[ChoiceScore | None] = [None] * len(self.choices)
         self._members: list[list[int]] = []
-        if not self.images:
+        if not self.image_keys:
             self._encode()
 
     def requests(self) -> list[ScoringRequest]:
         """One request for each different context: mostly one, more where a choice merges with the prompt's end."""
         vision = None
-        if self.images:
+        if self.image_keys:
             inputs = self.owner.with_images([self.prompt_without_spaces()], [self.doc], self.owner.max_length)
             ids = inputs.pop("input_ids")[0].tolist()
             inputs.pop("attention_mask", None)
@@ -73,7 +74,7 @@ class ScoringJob:
     def _encode(self, image_prompt: Sequence[int] | None = None) -> None:
         """Token ids as LightEval makes them, cut on the left to the model's longest sequence."""
         owner = self.owner
-        pairwise = owner.config.pairwise_tokenization or self.images or self.rolling
+        pairwise = owner.config.pairwise_tokenization or bool(self.image_keys) or self.rolling
         self.contexts, self.continuations = owner.tok_encode_pair(self.prompt, self.choices, pairwise=pairwise)
         if image_prompt is not None:
             self.contexts = [list(image_prompt)] * len(self.choices)
@@ -81,10 +82,10 @@ class ScoringJob:
         first = [bos if bos is not None else owner.loaded.end_ids()[0]]  # something must stand before a choice
         for index, (context, choice) in enumerate(zip(self.contexts, self.continuations, strict=True)):
             room = owner.max_length - len(choice)
-            if room < (len(context) if self.images else 1):
+            if room < (len(context) if self.image_keys else 1):
                 raise CulturevalError(
                     f"A choice of {self.doc.task_name} has {len(choice)} tokens"
-                    f"{' behind a prompt with images' if self.images else ''}; the model takes {owner.max_length}."
+                    f"{' behind a prompt with images' if self.image_keys else ''}; the model takes {owner.max_length}."
                 )
             self.contexts[index] = (context or first)[-room:]
 
@@ -124,14 +125,20 @@ class GenerationJob:
         """Render and encode a doc for a model."""
         self.owner, self.doc = owner, doc
         parameters = owner.config.generation_parameters
-        self.images = bool(all_images(doc))
+        self.image_keys = [image_hash(image) for image in all_images(doc)]
+        self.images = bool(self.image_keys)
         self.prompt = owner.renderer.text(doc)
         asked = stop_strings(doc, owner.renderer.uses_chat_template, owner.renderer.begins_answer(doc))
         self.stops = [*asked, *filter(None, parameters.stop_tokens or [])]
         self.max_new_tokens = parameters.max_new_tokens or doc.generation_size
         self.group = (self.images, -(self.max_new_tokens or 0), doc.num_samples)
         self.key = owner.key(
-            "generation", doc, self.prompt, stops=self.stops, length=self.max_new_tokens, samples=doc.num_samples
+            "generation",
+            self.image_keys,
+            self.prompt,
+            stops=self.stops,
+            length=self.max_new_tokens,
+            samples=doc.num_samples,
         )
         self.truncated = 0
         self.tokens: list[int] = [] if self.images else self._encode()

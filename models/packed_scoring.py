@@ -1,81 +1,77 @@
-"""Log-probabilities of choices behind a prompt: the prompt is encoded once, all its choices in one packed sequence.
+"""Log-probabilities of choices behind prompts: a token is encoded once, however many choices and prompts share it.
 
-What is fed of a prompt's choices is a tree of tokens (see `token_tree`), under a 4-D mask in which every token sees its
-prompt and its own beginning, with positions that restart behind the prompt. Models with sliding-window layers get one
-mask per kind of layer. A batch is scored in one of three ways:
-- Choices of one token: nothing but the prompts is fed, padded on the right under plain causal attention.
-- Short prompts: prompt and tree in one sequence, several such sequences at once.
-- Long prompts, and prompts with images: the prompts first, under the model's own mask and positions, then the trees on
-  top of their keys and values; choices beyond the token budget take several such turns.
+Several prompts and their choices are fed as one tree of tokens (see `token_tree`) in one sequence, under a 4-D mask in
+which every token sees its own beginning, at positions counted along that beginning. Models with sliding-window layers
+get one mask per kind of layer. The keys and values of the last prompt are kept (of one prompt, never more), and the
+next tree goes on from what it shares with them: an instruction, few-shot examples, an image and a dialogue's history.
+A long beginning that a batch shares goes first, by itself; so do images, under the model's own mask and positions.
+Choices beyond the token budget take several trees on the same prompt.
 
 Only the rows that predict a choice's token reach the vocabulary head (see `vocabulary`).
 
-Models that refuse custom masks are found by a numeric self-check on the first prompt with a longer choice: `packed`
-must agree with plain forward passes, else `cached` (prompt once, one row a choice, no custom mask) must, else every
-choice is scored by a plain forward pass of its own (`plain`).
+Models that refuse custom masks are found by a numeric self-check on the first batch that needs one: `packed` must
+agree with plain forward passes, else `cached` must, else `plain` is taken (see `unmasked_scoring`).
 """
 
-import copy
-import inspect
+import hashlib
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
-from transformers import DynamicCache, PreTrainedModel
+from transformers import PreTrainedModel
 
-from cultureval.models.token_tree import TokenTree, build_tree, prompt_visibility, visibility
+from cultureval.models.choice_scores import ChoiceScore, read_scores
+from cultureval.models.prompt_chain import PromptChain, rope_offset
+from cultureval.models.token_tree import Branch, TokenTree, build_tree, common_length
+from cultureval.models.unmasked_scoring import UnmaskedScorer
 from cultureval.models.vocabulary import Rows, VocabularyHead
 
 logger = logging.getLogger(__name__)
 
-# Batches of prompts are kept small on a CPU: larger ones gain nothing there and pad more.
-TOKEN_BUDGET_CPU, TOKEN_BUDGET_ACCELERATOR = 512, 8192
+# In a tree, tokens of one prompt are also multiplied with (and masked from) those of the others, so larger trees gain
+# nothing once the processor is busy.
+TOKEN_BUDGET_CPU, TOKEN_BUDGET_ACCELERATOR = 384, 2048
 TREE_BUDGET = 4096
-ONE_SEQUENCE = 512  # prompt and tree up to so many tokens go in one sequence
+ALONE = 256  # a shared beginning of so many tokens is fed by itself, under causal attention
 MAX_LOGITS = 2**28  # at most so many logits at once: 1 GiB in fp32
-
-
-class ChoiceScore(NamedTuple):
-    """Score of one choice.
-
-    Attributes:
-        logprob: Sum of the natural log-probabilities of the choice's tokens; 0.0 for a choice without tokens.
-        tokens: Number of the choice's tokens.
-        is_greedy: Whether every token is the model's most likely one.
-        end_logprob: Log-probability that the text ends behind the choice (any end token), None unless asked for.
-    """
-
-    logprob: float
-    tokens: int
-    is_greedy: bool
-    end_logprob: float | None = None
+REFUSALS = (TypeError, ValueError, KeyError, IndexError, AttributeError, NotImplementedError, RuntimeError)
 
 
 @dataclass(frozen=True)
-class ScoringRequest:
+class ScoringRequest(Branch):
     """One prompt and its choices.
 
     Attributes:
-        prompt: Token ids, at least one; image tokens included.
-        choices: Token ids of each choice.
-        ending: Whether the log-probability of ending behind each choice is wanted.
         vision: What the processor made of the images: `pixel_values`, `image_grid_thw`, ... and, of shape
             [1, len(prompt)], `mm_token_type_ids`, `token_type_ids` where the model has them. None for text alone.
     """
 
-    prompt: Sequence[int]
-    choices: Sequence[Sequence[int]]
-    ending: bool = False
     vision: Mapping[str, Tensor] | None = None
 
-    def size(self) -> tuple[int, int]:
-        """Tokens of the prompt and, at most, of the tree."""
+    def tree_size(self) -> int:
+        """Tokens to feed behind the prompt, at most."""
         keep = 0 if self.ending else 1
-        return len(self.prompt), sum(max(len(choice) - keep, 0) for choice in self.choices)
+        return sum(max(len(choice) - keep, 0) for choice in self.choices)
+
+    @cached_property
+    def images(self) -> str:
+        """Tells images apart: a hash of what the processor made of them, "" for text alone."""
+        if not self.vision:
+            return ""
+        digest = hashlib.sha256()
+        for name, value in sorted(self.vision.items()):
+            if not self.is_per_token(value):
+                digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+                digest.update(value.cpu().contiguous().flatten().view(torch.uint8).numpy())
+        return digest.hexdigest()
+
+    def is_per_token(self, value: Tensor) -> bool:
+        """Whether one of the processor's outputs has one number a token of the prompt."""
+        return value.shape == (1, len(self.prompt))
 
 
 def score_choices(
@@ -108,13 +104,14 @@ def score_choices(
 
 
 class ChoiceScorer:
-    """Scores requests with one model; the route (packed, cached or plain) is settled at the first longer choice.
+    """Scores requests with one model; the route (packed, cached or plain) is settled at the first batch that matters.
 
     Attributes:
-        token_budget: Tokens in one forward pass over several prompts.
+        token_budget: Tokens that a tree over several prompts adds to what they share.
         tree_budget: Choice tokens of one prompt in one forward pass.
         head: The model's vocabulary head.
         routes: The route of requests without (False) and with images (True), once settled.
+        chain: The prompt whose keys and values are kept.
     """
 
     def __init__(self, model: PreTrainedModel, end_ids: Sequence[int] = (), token_budget: int | None = None) -> None:
@@ -131,24 +128,39 @@ class ChoiceScorer:
         default = TOKEN_BUDGET_CPU if model.device.type == "cpu" else TOKEN_BUDGET_ACCELERATOR
         self.token_budget = token_budget or default
         self.tree_budget = token_budget or TREE_BUDGET
+        self.unmasked = UnmaskedScorer(model, self.end_ids, self.token_budget)
         self.routes: dict[bool, str] = {}
+        self.chain = PromptChain()
+        self._fed = 0
+
+    @property
+    def forwarded_tokens(self) -> int:
+        """Tokens that the model was fed so far, padding and the self-check included."""
+        return self._fed + self.unmasked.forwarded_tokens
+
+    def forget(self) -> None:
+        """Free the kept prompt's memory."""
+        self.chain = PromptChain()
 
     def batches(self, requests: Sequence[ScoringRequest]) -> Iterator[list[int]]:
-        """Group requests for `score`: indices of neighbours that fit the token budget together.
+        """Group requests for `score`: indices, with common beginnings side by side, as many as fit the token budget.
 
-        Requests should come sorted by length. One with images or beyond the budget stays alone.
+        Requests with images are grouped where they share them and all text in front of them.
         """
         batch: list[int] = []
-        width = nodes = 0
-        for index, request in enumerate(requests):
-            prompt, tree = request.size()
-            wide, high = max(width, prompt), max(nodes, tree)
-            count = len(batch) + 1
-            fits = count * (wide + high) <= self.token_budget and count * max(high, 1) <= self._row_limit()
-            if batch and (not fits or request.vision or requests[batch[0]].vision):
+        shared = size = rows = 0
+        for index in sorted(range(len(requests)), key=lambda index: (requests[index].images, requests[index].prompt)):
+            request, tree = requests[index], requests[index].tree_size()
+            if batch:
+                before = requests[batch[-1]]
+                common = common_length(before.prompt, request.prompt)
+                grown = size + max(shared - common, 0) + len(request.prompt) - common + tree
+                fits = grown <= self.token_budget and rows + tree + 1 <= self._row_limit()
+                if fits and before.images == request.images and common >= self._images_end(request):
+                    batch, shared, size, rows = [*batch, index], min(shared, common), grown, rows + tree + 1
+                    continue
                 yield batch
-                batch, wide, high = [], prompt, tree
-            batch, width, nodes = [*batch, index], wide, high
+            batch, shared, size, rows = [index], len(request.prompt), tree, tree + 1
         if batch:
             yield batch
 
@@ -157,52 +169,54 @@ class ChoiceScorer:
         """Score a batch of requests, one list of scores a request.
 
         Raises:
-            ValueError: A prompt without tokens, or several requests with images at once.
+            ValueError: A prompt without tokens, or requests with images that `batches` would not put together.
         """
         if any(not request.prompt for request in requests):
             raise ValueError("a prompt needs at least one token: put a BOS token before an empty one")
-        if len(requests) > 1 and any(request.vision for request in requests):
-            raise ValueError("requests with images are scored one by one")
+        if not all(self._fit_together(requests[0], request) for request in requests[1:]):
+            raise ValueError("requests are scored together only where they share their images and the text before them")
+        asked = [request for request in requests if request.asks()]
+        scores = iter(self._scored(asked) if asked else ())
+        return [
+            next(scores) if request.asks() else [ChoiceScore(0.0, 0, True) for _ in request.choices]
+            for request in requests
+        ]
+
+    def _scored(self, requests: Sequence[ScoringRequest]) -> list[list[ChoiceScore]]:
         route = self._route(requests)
-        if route == "packed":
-            return self._packed(requests)
-        return [self._row_by_row(request, route) for request in requests]
+        return self._packed(requests) if route == "packed" else self.unmasked.score(requests, route)
+
+    # --- the route ---
 
     def _route(self, requests: Sequence[ScoringRequest]) -> str:
-        """The route for these requests; without longer choices nothing needs a mask and packed is right."""
-        longer = max(requests, key=lambda request: request.size()[1])
-        if not longer.size()[1]:
-            return "packed"
-        kind = bool(longer.vision)
+        """The route for these requests, settled by the first that need a mask."""
+        kind = bool(requests[0].vision)
         if kind not in self.routes:
-            self.routes[kind] = self._check_routes(longer)
+            if len(requests) == 1 and not requests[0].tree_size():
+                self.forget()  # a single line of tokens needs no mask if it goes on from nothing
+                return "packed"
+            self.routes[kind] = self._check_routes(requests)
+            self.forget()
         return self.routes[kind]
 
-    def _check_routes(self, request: ScoringRequest) -> str:
-        """The first route whose scores agree with plain forward passes on a few choices of one request."""
-        some = sorted(request.choices, key=len, reverse=True)[:3]
-        probe = ScoringRequest(request.prompt, some, request.ending, request.vision)
-        expected = self._row_by_row(probe, "plain")
+    def _check_routes(self, requests: Sequence[ScoringRequest]) -> str:
+        """The first route whose scores agree with plain forward passes on a few choices of two requests."""
+        longest = sorted(requests, key=lambda request: -request.tree_size())[:2]
+        probes = [replace(one, choices=sorted(one.choices, key=len, reverse=True)[:3]) for one in longest]
+        expected = [score for of_one in self.unmasked.score(probes, "plain") for score in of_one]
         eps = torch.finfo(self.model.dtype).eps
+        allowed = max(1e-3, 32 * eps * max(score.tokens for score in expected) if eps > 1e-6 else 0.0)
         for route in ("packed", "cached"):
+            self.forget()
             try:
-                got = self._packed([probe])[0] if route == "packed" else self._row_by_row(probe, route)
-            except (
-                TypeError,
-                ValueError,
-                KeyError,
-                IndexError,
-                AttributeError,
-                NotImplementedError,
-                RuntimeError,
-            ) as e:
-                if isinstance(e, torch.OutOfMemoryError):
+                got = self._packed(probes) if route == "packed" else self.unmasked.score(probes, route)
+            except REFUSALS as error:
+                if isinstance(error, torch.OutOfMemoryError):
                     raise
-                logger.warning("%s refuses %s scoring: %s", type(self.model).__name__, route, e)
+                logger.warning("%s refuses %s scoring: %s", type(self.model).__name__, route, error)
                 continue
-            pairs = list(zip(got, expected, strict=True))
-            worst = max(abs(a.logprob - b.logprob) for a, b in pairs)
-            allowed = max(1e-3, 32 * eps * max(b.tokens for _, b in pairs) if eps > 1e-6 else 0.0)
+            pairs = zip((score for of_one in got for score in of_one), expected, strict=True)
+            worst = max(abs(own.logprob - other.logprob) for own, other in pairs)
             if worst <= allowed:
                 logger.info("%s scoring agrees with plain forward passes (largest difference %.1e)", route, worst)
                 return route
@@ -213,26 +227,12 @@ class ChoiceScorer:
     # --- packed ---
 
     def _packed(self, requests: Sequence[ScoringRequest]) -> list[list[ChoiceScore]]:
-        """Score a batch by trees of choices."""
-        runs = [self._split(request) for request in requests]
-        trees = [of_one[0][1] for of_one in runs]
-        lengths = [len(request.prompt) for request in requests]
-        at_once = max(map(len, runs)) == 1
-        short = max(lengths) + max(map(len, trees)) <= ONE_SEQUENCE and not requests[0].vision
-        if at_once and short and any(map(len, trees)):
-            rows = self._one_sequence(requests, trees, lengths)
-            return read_scores(rows, [request.choices for request in requests], trees, self.end_ids)
-        prompts, cache, offset = self._prompts(requests, keep=any(len(tree) for run in runs for _, tree in run))
-        if at_once:
-            rows = self._on_top(prompts, trees, cache, lengths, offset)
-            return read_scores(rows, [request.choices for request in requests], trees, self.end_ids)
-        scores: list[ChoiceScore] = []
-        for choices, tree in runs[0]:
-            rows = self._on_top(prompts, [tree], cache, lengths, offset)
-            scores += read_scores(rows, [choices], [tree], self.end_ids)[0]
-        return [scores]
+        """Score a batch by one tree, or one request by several."""
+        if len(requests) > 1:
+            return self._one_tree(requests)
+        return [[score for run in self._split(requests[0]) for score in self._one_tree([run])[0]]]
 
-    def _split(self, request: ScoringRequest) -> list[tuple[list[Sequence[int]], TokenTree]]:
+    def _split(self, request: ScoringRequest) -> list[ScoringRequest]:
         """The choices in runs whose trees fit the budget; mostly one."""
         limit = min(self.tree_budget, self._row_limit())
         runs: list[list[Sequence[int]]] = [[]]
@@ -243,135 +243,101 @@ class ChoiceScorer:
                 runs.append([])
                 size = len(choice)
             runs[-1].append(choice)
-        return [(run, build_tree(run, request.ending)) for run in runs]
+        return [replace(request, choices=run) for run in runs] if len(runs) > 1 else [request]
 
-    def _one_sequence(
-        self, requests: Sequence[ScoringRequest], trees: Sequence[TokenTree], lengths: Sequence[int]
-    ) -> Rows:
-        """Prompts and trees in one pass: the prompts' last rows, then the nodes of all trees."""
-        prompts, (nodes, depths) = padded([request.prompt for request in requests]), _columns(trees)
-        start, total = prompts.shape[1], prompts.shape[1] + nodes.shape[1]
-        behind = depths + torch.tensor(lengths)[:, None]
-        positions = torch.cat([torch.arange(start).expand(len(trees), -1), behind], 1)
-        first = torch.arange(len(trees)) * total
-        lasts = first + torch.tensor(lengths) - 1
-        at = torch.cat(
-            [lasts, *(torch.arange(len(tree)) + begin + start for tree, begin in zip(trees, first, strict=True))]
+    def _one_tree(self, requests: Sequence[ScoringRequest]) -> list[list[ChoiceScore]]:
+        self._prepare_chain(requests)
+        tree = build_tree(self.chain.tokens, requests)
+        rows = self._feed_tree(tree, tree.columns(), requests[-1].prompt)
+        return read_scores(rows, tree, requests, self.end_ids)
+
+    def _prepare_chain(self, requests: Sequence[ScoringRequest]) -> None:
+        """Cut the kept chain to what the requests can go on from, and feed what they share if that goes by itself."""
+        first, images_end = requests[0], self._images_end(requests[0])
+        if not self.chain.cut_to([request.prompt for request in requests], first.images, images_end):
+            self.chain = PromptChain(images=first.images)
+        have = len(self.chain.tokens)
+        shared = min(common_length(first.prompt, request.prompt) for request in requests)
+        whole = len(requests) == 1 and not first.tree_size()
+        if not have and (whole or images_end or shared >= ALONE):
+            self._feed_beginning(first, shared)
+        elif shared - have >= ALONE:
+            line = build_tree(self.chain.tokens, [Branch(first.prompt[:shared], [])])
+            self._feed_tree(line, [shared - 1], first.prompt[:shared])
+
+    def _feed_beginning(self, request: ScoringRequest, length: int) -> None:
+        """Start a chain with the beginning of a prompt, images included, under the model's own mask and positions."""
+        vision = {
+            name: (value[:, :length] if request.is_per_token(value) else value).to(self.model.device)
+            for name, value in (request.vision or {}).items()
+        }
+        tokens = request.prompt[:length]
+        rows = self._rows(tokens, [length - 1], **vision)
+        self.chain.extend(tokens, rows, rope_offset(self.model) if vision else 0)
+
+    def _feed_tree(self, tree: TokenTree, columns: Sequence[int], prompt: Sequence[int]) -> Rows:
+        """Feed a tree on top of the chain, which then goes on to the end of the tree's last prompt.
+
+        Args:
+            tree: Goes on from the chain.
+            columns: Which columns' rows are wanted: nodes, and the chain's last token.
+            prompt: Tokens of the tree's last prompt.
+
+        Returns:
+            One row a column.
+        """
+        from_chain = self.chain.last if columns[0] < tree.chain else None
+        if not len(tree):
+            return from_chain
+        positions = torch.tensor([tree.depths], device=self.model.device) + self.chain.offset
+        rows = self._rows(
+            tree.tokens,
+            [column - tree.chain for column in columns if column >= tree.chain],
+            attention_mask=tree_masks(self.model, tree),
+            position_ids=positions,
         )
-        device = self.model.device
+        rows = from_chain.join(rows) if from_chain else rows
+        last = rows[columns.index(tree.path[-1])] if tree.path[-1] in columns else None
+        self.chain.follow(tree.path, prompt, last)
+        return rows
+
+    def _rows(self, tokens: Sequence[int], wanted: Sequence[int], **inputs: Any) -> Rows:
+        """Feed tokens on top of the chain's keys and values, and keep some rows."""
+        self._fed += len(tokens)
         return self.head.rows(
-            at.to(device),
-            input_ids=torch.cat([prompts, nodes], 1).to(device),
-            attention_mask=tree_masks(self.model, trees, lengths, start, with_prompts=True),
-            position_ids=positions.to(device),
-            use_cache=False,
-        )
-
-    def _prompts(self, requests: Sequence[ScoringRequest], keep: bool) -> tuple[Rows, DynamicCache | None, int]:
-        """Prompts alone: their last rows, their keys and values if they are to be kept, their M-RoPE offset."""
-        device = self.model.device
-        ids = padded([request.prompt for request in requests])
-        last = torch.arange(len(requests)) * ids.shape[1] + torch.tensor([len(r.prompt) - 1 for r in requests])
-        # Full layers also for sliding-window models: the choices' masks address every token of the prompt.
-        cache = DynamicCache() if keep else None
-        vision = requests[0].vision or {}
-        rows = self.head.rows(
-            last.to(device), input_ids=ids.to(device), past_key_values=cache, use_cache=keep, **vision
-        )
-        return rows, cache, rope_offset(self.model) if vision else 0
-
-    def _on_top(
-        self,
-        prompts: Rows,
-        trees: Sequence[TokenTree],
-        cache: DynamicCache | None,
-        lengths: Sequence[int],
-        offset: int,
-    ) -> Rows:
-        """One tree a prompt on top of the cache, which is left as it was: the prompts' rows, then all nodes."""
-        nodes, depths = _columns(trees)
-        width = nodes.shape[1]
-        if not width:
-            return prompts
-        at = torch.cat([torch.arange(len(tree)) + number * width for number, tree in enumerate(trees)])
-        positions = depths + torch.tensor(lengths)[:, None] + offset
-        device = self.model.device
-        rows = self.head.rows(
-            at.to(device),
-            input_ids=nodes.to(device),
-            attention_mask=tree_masks(self.model, trees, lengths, cache.get_seq_length()),
-            position_ids=positions.to(device),
-            past_key_values=cache,
+            torch.tensor(wanted),
+            input_ids=torch.tensor([list(tokens)], device=self.model.device),
+            past_key_values=self.chain.cache,
             use_cache=True,
+            **inputs,
         )
-        cache.crop(-width)
-        return prompts.join(rows)
 
     def _row_limit(self) -> int:
         return self.tree_budget if self.head.is_plain else max(MAX_LOGITS // self.head.size, 1)
 
-    # --- one row a choice ---
+    # --- images ---
 
-    def _row_by_row(self, request: ScoringRequest, route: str) -> list[ChoiceScore]:
-        """Score without custom masks, one request at a time."""
-        rows = self._cached_rows(request) if route == "cached" else self._plain_rows(request)
-        scores = []
-        for choice, logits in zip(request.choices, rows, strict=True):
-            tree = build_tree([choice], request.ending)
-            scores += read_scores(Rows(logits), [[choice]], [tree], self.end_ids)[0]
-        return scores
+    def _images_end(self, request: ScoringRequest) -> int:
+        """How many of a prompt's tokens reach to the end of its last image: 0 for text alone."""
+        if not request.vision:
+            return 0
+        config = self.model.config
+        token = getattr(config, "image_token_id", None) or getattr(config, "image_token_index", None)
+        places = [place for place, one in enumerate(request.prompt, start=1) if one == token]
+        return places[-1] if places else len(request.prompt)  # an image that is not told apart may be anywhere
 
-    def _plain_rows(self, request: ScoringRequest) -> Iterator[Tensor]:
-        """For each choice the logits of the prompt's last row and of the rows behind it, by a pass of its own."""
-        for choice in request.choices:
-            count = len(choice) + 1
-            ids = torch.tensor([[*request.prompt, *choice]], device=self.model.device)
-            vision = {name: lengthen(name, value, len(choice)) for name, value in (request.vision or {}).items()}
-            yield self.model(input_ids=ids, use_cache=False, **vision, **self._last_logits(count)).logits[0, -count:]
-
-    def _last_logits(self, count: int) -> dict[str, int]:
-        """The argument that keeps a model from making more than the last logits, where it has one."""
-        trims = "logits_to_keep" in inspect.signature(self.model.forward).parameters
-        return {"logits_to_keep": count} if trims else {}
-
-    def _cached_rows(self, request: ScoringRequest) -> Iterator[Tensor]:
-        """The same rows from one pass over the prompt and copies of the cache that the model itself made."""
-        device, length = self.model.device, len(request.prompt)
-        prompt = torch.tensor([list(request.prompt)], device=device)
-        out = self.model(input_ids=prompt, use_cache=True, **self._last_logits(1), **(request.vision or {}))
-        first, cache = out.logits[0, -1:], out.past_key_values
-        offset = rope_offset(self.model) if request.vision else 0
-        longest = max(map(len, request.choices))
-        at_once = max(1, min(self.token_budget, self._row_limit()) // max(longest, 1))
-        for start in range(0, len(request.choices), at_once):
-            run = request.choices[start : start + at_once]
-            ids = pad_sequence([torch.tensor(choice, dtype=torch.long) for choice in run], batch_first=True).to(device)
-            if not ids.shape[1]:
-                yield from (first for _ in run)
-                continue
-            copied = copy.deepcopy(cache)
-            copied.batch_repeat_interleave(len(run))
-            positions = (torch.arange(ids.shape[1], device=device) + length + offset).expand(len(run), -1)
-            logits = self.model(input_ids=ids, past_key_values=copied, position_ids=positions, use_cache=True).logits
-            for choice, rows in zip(run, logits, strict=True):
-                yield torch.cat([first, rows[: len(choice)]])
+    def _fit_together(self, first: ScoringRequest, other: ScoringRequest) -> bool:
+        """Whether one chain can begin both: the same images, and the same tokens up to their end."""
+        same = first.images == other.images
+        return same and common_length(first.prompt, other.prompt) >= self._images_end(first)
 
 
-def tree_masks(
-    model: PreTrainedModel,
-    trees: Sequence[TokenTree],
-    lengths: Sequence[int],
-    width: int,
-    with_prompts: bool = False,
-) -> Tensor | dict[str, Tensor]:
-    """Additive masks [batch, 1, nodes, width + nodes]: one, or one per kind of layer for models that mix kinds.
+def tree_masks(model: PreTrainedModel, tree: TokenTree) -> Tensor | dict[str, Tensor]:
+    """Additive masks [1, 1, nodes, chain + nodes]: one, or one per kind of layer for models that mix kinds.
 
     Args:
         model: Tells kinds of layers, window and dtype.
-        trees: One a prompt.
-        lengths: Of the prompts.
-        width: Number of columns that the padded prompts take.
-        with_prompts: Whether the prompts' own rows stand above those of the nodes.
+        tree: What is fed.
 
     Raises:
         ValueError: A kind of layer that has no such mask (recurrent, chunked).
@@ -383,72 +349,12 @@ def tree_masks(
         raise ValueError(f"no tree mask for layers of kind {', '.join(sorted(kinds))}")
 
     def additive(reach: int | None) -> Tensor:
-        seen = visibility(trees, lengths, width, reach)
-        if with_prompts:
-            seen = torch.cat([prompt_visibility(len(trees), width, seen.shape[2], reach), seen], 1)
-        hidden = torch.full((), torch.finfo(model.dtype).min, dtype=model.dtype)
-        return torch.where(seen[:, None], hidden.new_zeros(()), hidden).to(model.device)
+        hidden = torch.full((), torch.finfo(model.dtype).min, dtype=model.dtype, device=model.device)
+        seen = tree.visibility(reach, model.device)
+        return torch.where(seen[None, None], hidden.new_zeros(()), hidden)
 
     if not kinds:
         return additive(window)
     if "sliding_attention" not in kinds:
         return additive(None)
     return {kind: additive(window if kind == "sliding_attention" else None) for kind in kinds}
-
-
-def rope_offset(model: PreTrainedModel) -> int:
-    """How far M-RoPE positions behind the images lag behind the token count, after a pass over one prompt."""
-    # Qwen-VL and its kin leave the number in `rope_deltas`; others count tokens.
-    deltas = getattr(getattr(model, "model", model), "rope_deltas", None)
-    return 0 if deltas is None else int(deltas.flatten()[0])
-
-
-def lengthen(name: str, value: Tensor, more: int) -> Tensor:
-    """A processor's output for a prompt with `more` tokens of text behind it: per-token types go on as text (0)."""
-    return torch.nn.functional.pad(value, (0, more)) if name in ("token_type_ids", "mm_token_type_ids") else value
-
-
-def padded(sequences: Sequence[Sequence[int]]) -> Tensor:
-    """Integers [sequences, longest], padded with 0 on the right."""
-    return pad_sequence([torch.tensor(sequence, dtype=torch.long) for sequence in sequences], batch_first=True)
-
-
-def _columns(trees: Sequence[TokenTree]) -> tuple[Tensor, Tensor]:
-    return padded([tree.tokens for tree in trees]), padded([tree.depths for tree in trees])
-
-
-def read_scores(
-    rows: Rows, choices: Sequence[Sequence[Sequence[int]]], trees: Sequence[TokenTree], end_ids: Sequence[int]
-) -> list[list[ChoiceScore]]:
-    """Scores of the choices of a batch of prompts.
-
-    Args:
-        rows: The last row of each prompt, then the nodes of tree after tree.
-        choices: Of each prompt.
-        trees: Of each prompt, over the same choices.
-        end_ids: Tokens that end a text.
-    """
-    pairs: list[tuple[int, int]] = []  # (row, token) of every read, then those of the ends
-    owners: list[int] = []
-    ends: list[tuple[int, int]] = []
-    start, first = len(trees), 0
-    for prompt, (tree, of_one) in enumerate(zip(trees, choices, strict=True)):
-        place = [prompt, *range(start, start + len(tree))]  # PROMPT_ROW + 1 is the prompt's own row
-        pairs += [(place[row + 1], token) for row, token, _ in tree.reads]
-        owners += [first + choice for _, _, choice in tree.reads]
-        ends += [(place[row + 1], token) for row in tree.ends for token in end_ids]
-        start, first = start + len(tree), first + len(of_one)
-    at, tokens = torch.tensor([*pairs, *ends], dtype=torch.long, device=rows.values.device).reshape(-1, 2).T
-    logprobs, is_best = (values.cpu() for values in rows.log_probs(at, tokens))
-    owner = torch.tensor(owners, dtype=torch.long)
-    sums = torch.zeros(first, dtype=torch.double).index_add_(0, owner, logprobs[: len(pairs)].double()).tolist()
-    misses = torch.zeros(first).index_add_(0, owner, (~is_best[: len(pairs)]).float()).tolist()
-    ending = iter(logprobs[len(pairs) :].reshape(-1, max(len(end_ids), 1)).logsumexp(1).tolist())
-    scores = iter(zip(sums, misses, strict=True))
-    return [
-        [
-            ChoiceScore(total, len(choice), not wrong, next(ending) if tree.ends else None)
-            for choice, (total, wrong) in zip(of_one, scores, strict=False)
-        ]
-        for tree, of_one in zip(trees, choices, strict=True)
-    ]

@@ -30,28 +30,48 @@ def connect() -> None:
         dist.init_process_group("gloo", timeout=timedelta(days=1))
 
 
+def in_turns(order: Sequence[int]) -> list[Sequence[int]]:
+    """Shares of a list sorted by length: the processes take the next one in turn, so that all get about the same."""
+    return [order[rank :: process_count()] for rank in range(process_count())]
+
+
+def in_runs(order: Sequence[int], sizes: Sequence[float]) -> list[Sequence[int]]:
+    """Shares whose members are neighbours in a list, cut where the sum of their sizes is about the same.
+
+    Args:
+        order: All indices.
+        sizes: Of each question, by index.
+    """
+    count, total = process_count(), sum(sizes[index] for index in order) or 1
+    shares: list[list[int]] = [[] for _ in range(count)]
+    done = 0.0
+    for index in order:
+        middle = done + sizes[index] / 2
+        shares[min(int(middle * count / total), count - 1)].append(index)
+        done += sizes[index]
+    return shares
+
+
 def answer_together(
-    count: int, order: Sequence[int], answer: Callable[[Sequence[int]], Sequence[Answer]]
+    shares: Sequence[Sequence[int]], answer: Callable[[Sequence[int]], Sequence[Answer]]
 ) -> list[Answer]:
     """Let each process answer its share, and give every process all answers.
 
     Args:
-        count: Number of questions.
-        order: All their indices in the order of asking, longest first; every process must see the same order. Shares
-            are taken in turns, so that they are about equally long.
+        shares: Indices of the questions of each process, in the order of asking; every process must see the same.
         answer: From indices to the answers of these questions, in the same order.
 
     Returns:
         The answers of all questions by index.
     """
-    mine = order[process_rank() :: process_count()]
+    mine = shares[process_rank()]
     answered = list(zip(mine, answer(mine), strict=True))
-    shares = [answered]
+    gathered = [answered]
     if process_count() > 1:
-        shares = [[] for _ in range(process_count())]
-        dist.all_gather_object(shares, answered)
-    by_index = dict(pair for share in shares for pair in share)
-    return [by_index[index] for index in range(count)]
+        gathered = [[] for _ in range(process_count())]
+        dist.all_gather_object(gathered, answered)
+    by_index = dict(pair for share in gathered for pair in share)
+    return [by_index[index] for index in range(len(by_index))]
 
 
 def leave() -> None:

@@ -1,116 +1,151 @@
-"""The choices of one prompt as a tree of tokens, in which a shared beginning stands once, and its attention masks.
+"""Prompts and their choices as one tree of tokens, in which a common beginning stands once, and its attention mask.
 
-A tree holds only the tokens that a model must be fed: the last token of a choice is predicted, not fed, unless the
-log-probability of what follows it is wanted. Row -1 is the prompt's last token, row n >= 0 the tree's n-th node.
+A tree goes on from a chain of tokens whose keys and values the model has already, and holds only the tokens that it
+must be fed beyond them: the last token of a choice is predicted, not fed, unless the log-probability of what follows
+it is wanted.
+
+Columns are the places of the attention: the chain's tokens come first, then the tree's nodes in depth-first order, so
+that a node's descendants stand right behind it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import torch
 
-PROMPT_ROW = -1
+Tokens = Sequence[int]
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A prompt and its choices, as tokens.
+
+    Attributes:
+        prompt: Token ids, at least one; image tokens included.
+        choices: Token ids of each choice; they may be empty, equal, or beginnings of each other.
+        ending: Whether the log-probability of ending behind each choice is wanted.
+    """
+
+    prompt: Tokens
+    choices: Sequence[Tokens]
+    ending: bool = False
+
+    def asks(self) -> bool:
+        """Whether anything must be predicted."""
+        return bool(self.choices) and (self.ending or any(self.choices))
 
 
 @dataclass
 class TokenTree:
-    """Choices merged by their common beginnings.
+    """Branches merged by their common beginnings.
 
     Attributes:
-        tokens: Token id of each node; a node comes after its parent.
-        parents: Index of each node's parent, PROMPT_ROW for the first token of a choice.
-        depths: How many tokens each node is behind the prompt's last one, less one; its position counts from there.
-        reads: (row, token, choice) for every token of every choice: the row that predicts it.
-        ends: The row behind each choice's last token; empty unless asked for.
+        chain: Number of tokens of the chain that the tree goes on from.
+        tokens: Token id of each node.
+        depths: Number of tokens before each node; its position.
+        seen: How many of the chain's tokens each node sees.
+        ends: Index behind each node's last descendant.
+        reads: (column, token, choice) for every token of every choice, choices counted over all branches: the column
+            whose output predicts the token.
+        closes: (column, choice) of each choice's last token (or its prompt's, if it has none) where asked for.
+        path: Columns of the last branch's prompt.
     """
 
+    chain: int
     tokens: list[int] = field(default_factory=list)
-    parents: list[int] = field(default_factory=list)
     depths: list[int] = field(default_factory=list)
-    reads: list[tuple[int, int, int]] = field(default_factory=list)
+    seen: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
+    reads: list[tuple[int, int, int]] = field(default_factory=list)
+    closes: list[tuple[int, int]] = field(default_factory=list)
+    path: list[int] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.tokens)
 
+    def columns(self) -> list[int]:
+        """The columns whose output is needed, in order."""
+        return sorted({column for column, *_ in self.reads} | {column for column, _ in self.closes})
 
-def build_tree(choices: Sequence[Sequence[int]], ending: bool = False) -> TokenTree:
-    """Merge choices into a tree.
+    def is_chain(self) -> bool:
+        """Whether the nodes only go on from each other and the whole chain, so that plain causal attention fits."""
+        return all(end == len(self) for end in self.ends) and all(seen == self.chain for seen in self.seen)
+
+    def visibility(self, window: int | None, device: torch.device | str = "cpu") -> torch.Tensor:
+        """What each node sees: itself, the nodes that it comes from and its part of the chain.
+
+        Args:
+            window: Reach of a sliding-window layer: a token sees itself and the window - 1 before it, by distance of
+                positions; None for full attention.
+            device: Of the result.
+
+        Returns:
+            bool [nodes, chain + nodes].
+        """
+        depths, seen, ends = torch.tensor([self.depths, self.seen, self.ends], device=device)
+        place = torch.arange(len(self), device=device)
+        chain = torch.arange(self.chain, device=device)
+        nodes = (place[None, :] <= place[:, None]) & (place[:, None] < ends[None, :])
+        mask = torch.cat([chain[None, :] < seen[:, None], nodes], 1)
+        if window is not None:
+            mask &= depths[:, None] - torch.cat([chain, depths])[None, :] < window
+        return mask
+
+
+def common_length(first: Tokens, second: Tokens) -> int:
+    """How many tokens two sequences share at their beginning."""
+    shortest = min(len(first), len(second))
+    return next((place for place in range(shortest) if first[place] != second[place]), shortest)
+
+
+def build_tree(chain: Tokens, branches: Sequence[Branch]) -> TokenTree:
+    """Merge branches into a tree; those with common beginnings must be neighbours to share them.
 
     Args:
-        choices: Token ids of each choice; they may be empty, equal, or beginnings of each other.
-        ending: Whether a row behind each choice's last token is needed.
+        chain: Tokens that need not be fed.
+        branches: In the order in which their choices are counted.
     """
-    tree = TokenTree()
-    children: dict[tuple[int, int], int] = {}
-    for index, choice in enumerate(choices):
-        row = PROMPT_ROW
-        for place, token in enumerate(choice):
-            tree.reads.append((row, token, index))
-            if place + 1 < len(choice) or ending:
-                row = _child(tree, children, row, token, place)
-        if ending:
-            tree.ends.append(row)
+    tree = TokenTree(len(chain))
+    path, before, count = list(range(len(chain))), chain, 0
+    for branch in branches:
+        path = _grow(tree, path, common_length(before, branch.prompt), branch.prompt)
+        before, tree.path = branch.prompt, list(path)
+        _grow_choices(tree, path, branch, count)
+        count += len(branch.choices)
+    _close(tree, path)
     return tree
 
 
-def _child(tree: TokenTree, children: dict[tuple[int, int], int], row: int, token: int, depth: int) -> int:
-    if (row, token) not in children:
-        children[row, token] = len(tree)
+def _grow_choices(tree: TokenTree, prompt: list[int], branch: Branch, count: int) -> None:
+    """Put a branch's choices behind its prompt, sorted so that common beginnings are neighbours."""
+    path, before, start = prompt, (), len(prompt)
+    for index in sorted(range(len(branch.choices)), key=lambda index: list(branch.choices[index])):
+        choice = branch.choices[index]
+        fed = choice if branch.ending else choice[:-1]
+        path = _grow(tree, path, start + common_length(before, fed), fed, start)
+        before = fed
+        tree.reads += [(path[start + place - 1], token, count + index) for place, token in enumerate(choice)]
+        if branch.ending:
+            tree.closes.append((path[-1], count + index))
+    _close(tree, path[start:])
+
+
+def _grow(tree: TokenTree, path: list[int], shared: int, tokens: Tokens, start: int = 0) -> list[int]:
+    """Leave a path behind its first `shared` columns and go on along tokens that begin at depth `start`."""
+    _close(tree, path[shared:])
+    path = path[:shared]
+    seen = next((tree.seen[column - tree.chain] for column in path[-1:] if column >= tree.chain), len(path))
+    for token in tokens[shared - start :]:
+        path.append(tree.chain + len(tree))
         tree.tokens.append(token)
-        tree.parents.append(row)
-        tree.depths.append(depth)
-    return children[row, token]
+        tree.depths.append(len(path) - 1)
+        tree.seen.append(seen)
+        tree.ends.append(0)
+    return path
 
 
-def ancestors(tree: TokenTree) -> torch.Tensor:
-    """Which nodes each node comes from, itself included: bool [nodes, nodes]."""
-    seen = torch.eye(len(tree), dtype=torch.bool)
-    for node, parent in enumerate(tree.parents):
-        if parent != PROMPT_ROW:
-            seen[node] |= seen[parent]
-    return seen
-
-
-def visibility(
-    trees: Sequence[TokenTree], lengths: Sequence[int], prompt_width: int, window: int | None
-) -> torch.Tensor:
-    """What the nodes of a batch of trees see: their prompt and their ancestors, as far as the window reaches.
-
-    Args:
-        trees: One tree a prompt.
-        lengths: Length of each prompt in tokens; prompts are padded on the right.
-        prompt_width: Number of columns that the padded prompts take.
-        window: Reach of a sliding-window layer: a token sees itself and the window - 1 before it, by distance of
-            positions; None for full attention.
-
-    Returns:
-        bool [batch, width, prompt_width + width] with width = nodes of the largest tree. Rows that pad a smaller tree
-        see the prompt's first token, since a row that sees nothing gives NaN.
-    """
-    width = max(len(tree) for tree in trees)
-    mask = torch.zeros(len(trees), width, prompt_width + width, dtype=torch.bool)
-    for row, (tree, length) in enumerate(zip(trees, lengths, strict=True)):
-        nodes = len(tree)
-        mask[row, nodes:, 0] = True
-        mask[row, :nodes, :length] = True
-        mask[row, :nodes, prompt_width : prompt_width + nodes] = ancestors(tree)
-        if window is not None:
-            depths = torch.tensor(tree.depths)
-            keys = torch.cat([torch.arange(prompt_width), length + depths])
-            near = (length + depths)[:, None] - keys[None, :] < window
-            mask[row, :nodes, : prompt_width + nodes] &= near
-    return mask
-
-
-def prompt_visibility(count: int, width: int, total: int, window: int | None) -> torch.Tensor:
-    """What the tokens of prompts see, which stand in front of a batch's trees: causal, as far as the window reaches.
-
-    Returns:
-        bool [count, width, total]; nothing behind the prompts is seen.
-    """
-    place = torch.arange(width)
-    distance = place[:, None] - place[None, :]
-    seen = torch.zeros(width, total, dtype=torch.bool)
-    seen[:, :width] = (distance >= 0) & (distance < (window or width))
-    return seen.expand(count, -1, -1)
+def _close(tree: TokenTree, columns: Iterable[int]) -> None:
+    """Note where the descendants of nodes end that no further node will follow."""
+    for column in columns:
+        if column >= tree.chain:
+            tree.ends[column - tree.chain] = len(tree)

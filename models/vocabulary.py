@@ -33,6 +33,10 @@ class Rows:
         """These rows and, below them, others of the same model."""
         return Rows(torch.cat([self.values, other.values]), self.head)
 
+    def __getitem__(self, row: int) -> "Rows":
+        """One row."""
+        return Rows(self.values[row : row + 1].clone(), self.head)
+
     def log_probs(self, at: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """Log-probabilities of tokens.
 
@@ -63,7 +67,7 @@ class Rows:
     def _slices(self) -> Iterator[tuple[int, Tensor]]:
         """(first token, fp32 logits [rows, tokens of the slice]) over the whole vocabulary."""
         size = self.values.shape[1] if self.head is None else self.head.weight.shape[0]
-        step = max(1024, SLICE // len(self.values))
+        step = max(1024, SLICE // max(len(self.values), 1))
         for start in range(0, size, step):
             if self.head is None:
                 logits = self.values[:, start : start + step]
@@ -105,7 +109,7 @@ class VocabularyHead:
         captured: list[Tensor] = []
 
         def choose(_: nn.Module, args: tuple[Tensor, ...]) -> tuple[Any, ...]:
-            captured.append(args[0].flatten(0, 1)[wanted])
+            captured.append(args[0].flatten(0, 1)[wanted.to(args[0].device)])
             return (captured[0][None, : 1 if self.is_plain else None], *args[1:])
 
         hook = self.head.register_forward_pre_hook(choose)

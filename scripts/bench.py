@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from cultureval.models.hf import HFModel
-    from cultureval.models.packed_scoring import ScoringRequest
 
 BENCH_SIZES = {"hidden_size": 512, "intermediate_size": 2048, "num_hidden_layers": 8, "num_attention_heads": 8}
 BENCH_SIZES |= {"num_key_value_heads": 8, "head_dim": 64, "vocab_size": 64_000, "max_position_embeddings": 4096}
 RANKING_PROMPT, RANKING_CHOICES, RANKING_TOKENS = 400, 100, (7, 8, 9, 10, 11)
 # LightEval holds the logits of all choices of a doc twice: 100 at once would be over 20 GB, so it gets them in tens.
 STOCK_CHOICES = 10
+
+LIMIT_TOKENS = 512  # of a batch of the limit; larger ones are slower on a CPU, since they pad more
 
 Scores = list[list[float]]
 
@@ -230,27 +231,26 @@ def scored_afresh(ours: "HFModel", docs: list["Doc"]) -> Scores:
     return [response.logprobs for response in ours.loglikelihood(docs)]
 
 
-def requests_of(ours: "HFModel", questions: Sequence[Question]) -> list["ScoringRequest"]:
-    """Each question as one sequence: prompt, then all choices' tokens; longest first."""
-    from cultureval.models.packed_scoring import ScoringRequest
-
-    sequences = []
-    for prompt, choices in questions:
-        contexts, continuations = ours.tok_encode_pair(prompt, choices, pairwise=True)
-        sequences.append([*contexts[0], *chain.from_iterable(continuations)])
-    return [ScoringRequest(tokens, []) for tokens in sorted(sequences, key=len, reverse=True)]
-
-
 def limit(ours: "HFModel", questions: Sequence[Question]) -> None:
-    """One causal pass over the prompts' and choices' tokens in the same batches, without the vocabulary head."""
+    """One causal pass over the prompts' and choices' tokens, without the vocabulary head.
+
+    Every question is one sequence of its prompt and all its choices. They are sorted by length and padded, as many in a
+    batch as fit LIMIT_TOKENS; nothing is shared between them.
+    """
     import torch
     from torch.nn.utils.rnn import pad_sequence
 
-    model, requests = ours.loaded.model, requests_of(ours, questions)
+    model, sequences = ours.loaded.model, []
+    for prompt, choices in questions:
+        contexts, continuations = ours.tok_encode_pair(prompt, choices, pairwise=True)
+        sequences.append(torch.tensor([*contexts[0], *chain.from_iterable(continuations)]))
+    sequences.sort(key=len, reverse=True)
     with torch.inference_mode():
-        for batch in ours.scorer.batches(requests):
-            tokens = [torch.tensor(requests[index].prompt) for index in batch]
-            model.base_model(input_ids=pad_sequence(tokens, batch_first=True).to(model.device), use_cache=False)
+        while sequences:
+            count = max(1, LIMIT_TOKENS // len(sequences[0]))
+            ids = pad_sequence(sequences[:count], batch_first=True)
+            model.base_model(input_ids=ids.to(model.device), use_cache=False)
+            del sequences[:count]
 
 
 def lighteval_runner(

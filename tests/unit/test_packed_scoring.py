@@ -1,6 +1,8 @@
 """Packed scoring gives the scores of plain forward passes, whatever the model, the choices and the batch."""
 
 import logging
+from itertools import pairwise
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -8,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_models import picture, plain_scores, text_model, vision_model, vision_processor
 
+from cultureval.models import packed_scoring
 from cultureval.models.packed_scoring import ChoiceScorer, ScoringRequest, score_choices
-from cultureval.models.token_tree import build_tree
+from cultureval.models.token_tree import Branch, build_tree, common_length
 from cultureval.models.vocabulary import Rows
 
 TEXT = ("llama", "qwen2", "gemma3")
@@ -37,41 +40,115 @@ def greedy_choice(model, prompt, length=3):
     return model.generate(torch.tensor([prompt]), max_new_tokens=length, do_sample=False)[0, len(prompt) :].tolist()
 
 
+@st.composite
+def prompts_with_common_beginnings(draw):
+    """Prompts of few or many tokens that branch off each other anywhere, continue each other, or are equal."""
+    prompts = [draw(st.lists(token, min_size=1, max_size=40))]
+    for _ in range(draw(st.integers(0, 4))):
+        old = draw(st.sampled_from(prompts))
+        prompts.append(old[: draw(st.integers(0, len(old)))] + draw(st.lists(st.integers(9, 11), max_size=6)) or [9])
+    return draw(st.permutations(prompts))
+
+
+def scored(scorer, requests):
+    """Scores of requests by index, in the batches that the scorer makes."""
+    found = {}
+    for batch in scorer.batches(requests):
+        found |= dict(zip(batch, scorer.score([requests[index] for index in batch]), strict=True))
+    assert sorted(found) == list(range(len(requests)))
+    return [found[index] for index in range(len(requests))]
+
+
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("family", TEXT)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(data=st.data())
-def test_a_batch_of_text_prompts_scores_as_plain_passes_do(family, count, data):
+def test_text_prompts_score_as_plain_passes_do_whatever_they_share(family, count, data):
     model = text_model(family)
-    prompts = data.draw(st.lists(st.lists(token, min_size=1, max_size=40), min_size=1, max_size=3))
+    prompts = data.draw(prompts_with_common_beginnings())[: 2 if count == 100 else 5]
     choices = [data.draw(choices_of(count)) for _ in prompts]
     choices[0][0] = greedy_choice(model, prompts[0])
-    scorer = ChoiceScorer(model, token_budget=data.draw(st.sampled_from([40, 2000])))
-    requests = [ScoringRequest(*pair) for pair in zip(prompts, choices, strict=True)]
-    for batch in scorer.batches(requests):
-        for index, scores in zip(batch, scorer.score([requests[index] for index in batch]), strict=True):
-            agree(scores, plain_scores(model, prompts[index], choices[index]))
+    scorer = ChoiceScorer(model, token_budget=data.draw(st.sampled_from([20, 60, 2000])))
+    with patch.object(packed_scoring, "ALONE", data.draw(st.sampled_from([5, packed_scoring.ALONE]))):
+        scores = scored(scorer, [ScoringRequest(*pair) for pair in zip(prompts, choices, strict=True)])
+    for own, prompt, of_one in zip(scores, prompts, choices, strict=True):
+        agree(own, plain_scores(model, prompt, of_one))
     assert set(scorer.routes.values()) <= {"packed"}
+
+
+def image_requests(family, sizes, texts, choices):
+    """Requests about the same images, with different texts behind them."""
+    processor, requests = vision_processor(family), []
+    images = [picture(*size, seed=number) for number, size in enumerate(sizes)]
+    for text, of_one in zip(texts, choices, strict=True):
+        parts = [{"type": "image"}] * len(sizes) + [{"type": "text", "text": text}]
+        prompt = processor.apply_chat_template([{"role": "user", "content": parts}], add_generation_prompt=True)
+        inputs = dict(processor(text=[prompt], images=[images], return_tensors="pt"))
+        del inputs["attention_mask"]
+        requests.append(ScoringRequest(inputs.pop("input_ids")[0].tolist(), of_one, vision=inputs))
+    return requests
 
 
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("family", VISION)
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(data=st.data())
-def test_choices_behind_images_score_as_plain_passes_do(family, count, data):
-    model, processor = vision_model(family), vision_processor(family)
-    sizes = data.draw(st.lists(st.tuples(st.integers(20, 90), st.integers(20, 90)), min_size=1, max_size=2))
-    parts = [{"type": "image"}] * len(sizes) + [{"type": "text", "text": "وش فيه بالصورة؟"}]
-    text = processor.apply_chat_template([{"role": "user", "content": parts}], add_generation_prompt=True)
-    inputs = dict(processor(text=[text], images=[[picture(*size) for size in sizes]], return_tensors="pt"))
-    prompt = inputs.pop("input_ids")[0].tolist()
-    del inputs["attention_mask"]
-    choices = data.draw(choices_of(count))
-    budget = data.draw(st.sampled_from([40, 2000]))
-    scorer = ChoiceScorer(model, token_budget=budget)
-    (scores,) = scorer.score([ScoringRequest(prompt, choices, vision=inputs)])
-    agree(scores, plain_scores(model, prompt, choices, **inputs))
+def test_prompts_with_images_score_as_plain_passes_do_whatever_they_share(family, count, data):
+    model, requests = vision_model(family), []
+    side = st.integers(20, 90)
+    for _ in range(1 if count == 100 else data.draw(st.integers(1, 2))):
+        sizes = data.draw(st.lists(st.tuples(side, side), min_size=1, max_size=2))
+        texts = data.draw(st.lists(st.text(st.sampled_from("وش فيه؟"), max_size=30), min_size=1, max_size=3))
+        requests += image_requests(family, sizes, texts, [data.draw(choices_of(count)) for _ in texts])
+    scorer = ChoiceScorer(model, token_budget=data.draw(st.sampled_from([40, 2000])))
+    for request, own in zip(requests, scored(scorer, requests), strict=True):
+        agree(own, plain_scores(model, request.prompt, request.choices, **request.vision))
     assert set(scorer.routes.values()) <= {"packed"}
+
+
+@pytest.mark.parametrize("family", VISION)
+def test_the_rounds_of_a_dialogue_feed_the_image_and_the_shared_history_once(family):
+    model, seen = vision_model(family), []
+    history = ["وش فيه بالصورة؟", " شاي.", " وين الناس؟", " في البيت.", " كم عددهم؟", " ثلاثة."]
+    rounds = ["".join(history[: 2 * turn + 1]) for turn in range(3)]
+    choices = [[20 + place % 7, 30 + place, 31, 32] for place in range(100)]
+    requests = image_requests(family, [(64, 64)], rounds, [choices] * 3)
+    scorer = ChoiceScorer(model, token_budget=400)  # too little for two rounds in one tree
+    scorer.routes = {True: "packed"}
+    tower = getattr(model.model, "visual", None) or model.model.vision_tower
+    hook = tower.register_forward_hook(lambda *_: seen.append(1))
+    scores = scored(scorer, requests)
+    hook.remove()
+    assert len(seen) == 1
+    for request, own in zip(requests, scores, strict=True):
+        agree(own, plain_scores(model, request.prompt, request.choices, **request.vision))
+    nodes = 7 + 100 + 100  # the choices' first tokens, and what is fed behind each: not their last
+    shared = [common_length(one.prompt, other.prompt) for one, other in pairwise(requests)]
+    prompts = sum(len(request.prompt) for request in requests) - sum(shared)
+    assert scorer.forwarded_tokens == prompts + 3 * nodes
+
+
+def test_a_shared_instruction_is_fed_once_for_all_batches():
+    model, instruction = text_model("llama"), list(range(20, 60))
+    requests = [ScoringRequest([*instruction, 100 + number, 9], [[10], [11, 12]]) for number in range(20)]
+    scorer = ChoiceScorer(model, token_budget=30)
+    scorer.routes = {False: "packed"}
+    scores = scored(scorer, requests)
+    assert scorer.forwarded_tokens == len(instruction) + 20 * (2 + 1)
+    for request, own in zip(requests, scores, strict=True):
+        agree(own, plain_scores(model, request.prompt, request.choices))
+    assert len(scorer.chain.tokens) == len(instruction) + 2
+    assert scorer.chain.cache.get_seq_length() == len(instruction) + 2  # one prompt's keys and values, not a batch's
+    scorer.forget()
+    assert scorer.chain.cache.get_seq_length() == 0
+
+
+def test_prompts_about_different_images_are_never_scored_together():
+    one, other = (image_requests("llava", [size], ["?"], [[[9, 10]]])[0] for size in ((40, 40), (64, 40)))
+    scorer = ChoiceScorer(vision_model("llava"))
+    assert len(list(scorer.batches([one, other]))) == 2
+    with pytest.raises(ValueError, match="share their images"):
+        scorer.score([one, other])
 
 
 @pytest.mark.parametrize("family", VISION)
@@ -136,7 +213,7 @@ def test_the_vocabulary_head_sees_only_the_rows_that_predict_a_choice(family, mo
     hook = model.lm_head.register_forward_hook(lambda _, __, logits: seen.append(logits.shape[:-1].numel()))
     scorer = ChoiceScorer(model, token_budget=4000)
     scorer.routes = {False: "packed"}
-    scorer.score([ScoringRequest(list(range(20, 60)), [[9], [10], [11]])] * 3)
+    scorer.score([ScoringRequest([*range(20, 60), last], [[9], [10], [11]]) for last in (60, 61, 62)])
     assert read == [3]  # one row a prompt, whatever the number of one-token choices
     scorer.score([ScoringRequest(list(range(20, 60)), [[9, 10, 11], [9, 10, 12], [13]])])
     hook.remove()
@@ -187,25 +264,46 @@ def test_choices_beyond_the_budget_reuse_the_prompts_keys_and_values():
     scores = scorer.score([ScoringRequest(list(range(20, 60)), choices)])[0]
     hook.remove()
     agree(scores, plain_scores(model, list(range(20, 60)), choices))
-    assert seen[0] == (1, 40)
     assert len(seen) > 2
     assert all(width <= 50 for _, width in seen[1:])
+    assert sum(width for _, width in seen) == 40 + 40 + len(seen)  # the 9 in front of all is fed once a tree
 
 
-@given(st.lists(choice, min_size=1, max_size=30), st.booleans())
-def test_a_tree_spells_every_choice_and_feeds_no_last_token(choices, ending):
-    tree = build_tree(choices, ending)
-    spelled = [[] for _ in choices]
-    for row, fed, index in tree.reads:
-        path = []
-        while row != -1:
-            path.insert(0, tree.tokens[row])
-            row = tree.parents[row]
-        assert path == spelled[index]
-        spelled[index].append(fed)
-    assert spelled == choices
-    beginnings = {tuple(choice[:end]) for choice in choices for end in range(1, len(choice) + ending)}
-    assert len(tree) == len(beginnings)
+@given(
+    st.lists(token, max_size=6),
+    st.lists(st.tuples(prompts_with_common_beginnings(), choices_of(3)), max_size=2),
+    st.booleans(),
+)
+def test_a_tree_spells_every_choice_and_every_node_sees_its_beginning(chain, groups, ending):
+    branches = [
+        Branch(chain[: 2 * number] + prompt, choices, ending)
+        for number, (prompts, choices) in enumerate(groups, start=1)
+        for prompt in sorted(prompts)
+    ]
+    tree = build_tree(chain, branches)
+    seen = tree.visibility(None)
+    tokens = [*chain, *tree.tokens]
+
+    def line(column):
+        """The tokens that a column sees, which are its whole beginning."""
+        row = seen[column - len(chain)] if column >= len(chain) else torch.arange(len(tokens)) <= column
+        return [tokens[place] for place in row.nonzero().flatten()]
+
+    owners = [(branch, choice) for branch in branches for choice in branch.choices]
+    read = [[] for _ in owners]
+    for column, fed, index in tree.reads:
+        assert line(column) == [*owners[index][0].prompt, *read[index]]
+        read[index].append(fed)
+    assert read == [list(choice) for _, choice in owners]
+    for column, index in tree.closes:
+        assert line(column) == [*owners[index][0].prompt, *owners[index][1]]
+    assert len(tree.closes) == len(owners) * ending
+    assert [len(line(len(chain) + node)) - 1 for node in range(len(tree))] == tree.depths
+
+
+def test_choices_with_common_beginnings_share_nodes():
+    tree = build_tree([], [Branch([5, 6], [[1, 2, 3], [1, 2, 4, 4], [1], [], [7, 8], [1, 2]])])
+    assert tree.tokens == [5, 6, 1, 2, 4, 7]
 
 
 def test_an_empty_prompt_is_refused():
