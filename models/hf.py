@@ -235,12 +235,15 @@ class HFModel(LightevalModel):
         for job, answer in zip(batch, answers, strict=True):
             if not job.answers:
                 job.answers = answer
-                fresh[job.key] = {"answers": [vars(one) for one in answer]}
+                fresh[job.key] = job.record()
         self.journal.append(fresh)
 
     def _generation_inputs(self, batch: Sequence[GenerationJob]) -> dict[str, Any]:
         if batch[0].images:
-            return self.with_images([job.prompt for job in batch], [job.doc for job in batch], self.max_length - 1)
+            inputs = self.with_images([job.prompt for job in batch], [job.doc for job in batch], self.max_length - 1)
+            for job, ids, mask in zip(batch, inputs["input_ids"], inputs["attention_mask"], strict=True):
+                job.tokens = ids[mask.bool()].tolist()
+            return inputs
         return pad_left([job.tokens for job in batch], self.tokenizer.pad_token_id)
 
     # --- what both need ---

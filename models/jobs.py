@@ -159,6 +159,12 @@ class GenerationJob:
         record = self.owner.journal.get(self.key)
         if record:
             self.answers = [Generation(**answer) for answer in record["answers"]]
+            self.tokens = record.get("input_tokens", self.tokens)
+
+    def record(self) -> dict[str, Any]:
+        """The answers for the journal; with images also the prompt's tokens, which only the processor knows."""
+        record: dict[str, Any] = {"answers": [vars(answer) for answer in self.answers]}
+        return record | ({"input_tokens": self.tokens} if self.images else {})
 
     def response(self) -> ModelResponse:
         """The answers in LightEval's terms."""

@@ -4,6 +4,7 @@ import hashlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,7 +14,6 @@ from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
     AutoModelForImageTextToText,
-    AutoProcessor,
     AutoTokenizer,
     BitsAndBytesConfig,
     PreTrainedConfig,
@@ -25,7 +25,9 @@ from transformers.models.auto.modeling_auto import (
     MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
     MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES,
 )
+from transformers.utils import is_torchvision_available
 
+from cultureval.models.images_only import load_processor
 from cultureval.models.settings import HFModelSettings, is_local
 from cultureval.runtime.errors import CulturevalError
 
@@ -71,8 +73,8 @@ def load(settings: HFModelSettings) -> LoadedModel:
     text_source = _expanded(settings.tokenizer) if settings.tokenizer else source
     # The revision is the model's: another repository's tokenizer comes from its main branch.
     text_common = common | ({"revision": "main"} if settings.tokenizer else {})
-    auto = AutoProcessor if vision else AutoTokenizer
-    reader = _loaded(lambda: auto.from_pretrained(text_source, **text_common), text_source)
+    read = partial(load_processor, config=config) if vision else AutoTokenizer.from_pretrained
+    reader = _loaded(lambda: read(text_source, **text_common), text_source)
     tokenizer = reader.tokenizer if vision else reader
     tokenizer.padding_side = tokenizer.truncation_side = "left"
     if tokenizer.pad_token is None:
@@ -148,6 +150,8 @@ def _identity(settings: HFModelSettings, config: PreTrainedConfig, text_source: 
         else None,
         "transformers": transformers.__version__,
         "torch": torch.__version__,
+        # Images are resized by torchvision where it is installed, else by Pillow, which differ a little.
+        "torchvision": is_torchvision_available(),
     }
 
 

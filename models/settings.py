@@ -31,7 +31,8 @@ class HFModelSettings(ModelConfig, extra="forbid"):
         attn_implementation: Attention of transformers, e.g. "eager"; None leaves the choice to transformers.
         max_length: Longest sequence in tokens; None takes the model's own.
         batch_size: Prompts generated at once.
-        token_budget: Tokens scored at once; None takes 512 on a CPU and 8192 on an accelerator (choices: 4096).
+        token_budget: Tokens scored at once beyond what prompts share; None takes 384 on a CPU and 2048 on an
+            accelerator (4096 for the choices of one prompt).
         chat_template: "auto" uses the tokenizer's if it has one.
         add_special_tokens: "auto" puts BOS before a prompt unless the chat template wrote it already; "on" always
             does, as LightEval (which then may put it twice).

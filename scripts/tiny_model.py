@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedTokenizerFast
 
 TextFamily = Literal["llama", "qwen2", "gemma3"]
-VisionFamily = Literal["llava", "qwen2_vl"]
+VisionFamily = Literal[
+    "llava", "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "gemma3_vision", "internvl", "idefics3", "smolvlm"
+]
 
 BOS, EOS, PAD, IMAGE = "<s>", "</s>", "<pad>", "<image>"
 VISION_START, VISION_END = "<|vision_start|>", "<|vision_end|>"
@@ -97,7 +99,7 @@ def build_tiny_causal_lm(
     from transformers import AutoModelForCausalLM
 
     tokenizer = tokenizer or train_tokenizer(chat_template=chat_template)
-    config = _text_config(family, tokenizer, **sizes)
+    config = text_config(family, tokenizer, **sizes)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = AutoModelForCausalLM.from_config(config)
@@ -121,8 +123,7 @@ def build_tiny_vision_lm(
 
     Args:
         folder: Created if need be.
-        family: llava sees every image as 16 tokens; qwen2_vl as a number that depends on the image's size, with M-RoPE
-            (its folder holds the tokenizer and the image processor: its whole processor needs torchvision for videos).
+        family: See `tiny_vision_families`; llava sees every image as 16 tokens.
         chat_template: Whether the processor carries a chat template.
         seed: Of the weights.
         tokenizer: One of `train_tokenizer`, with a chat template that writes `image_slot(family)` for an image.
@@ -136,9 +137,10 @@ def build_tiny_vision_lm(
     import torch
     from transformers import AutoModelForImageTextToText
 
+    from cultureval.scripts.tiny_vision_families import BUILDERS
+
     tokenizer = tokenizer or train_tokenizer(chat_template=chat_template, image_slot=image_slot(family))
-    build = {"llava": _llava, "qwen2_vl": _qwen2_vl}[family]
-    config, readers = build(tokenizer, image_size, patch_size, **sizes)
+    config, readers = BUILDERS[family](tokenizer, image_size, patch_size, **sizes)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = AutoModelForImageTextToText.from_config(config)
@@ -150,10 +152,13 @@ def build_tiny_vision_lm(
 
 def image_slot(family: VisionFamily) -> str:
     """What stands for an image in a prompt of a family."""
-    return IMAGE if family == "llava" else VISION_START + IMAGE + VISION_END
+    if family == "gemma3_vision":
+        return VISION_START  # its processor puts the image's tokens behind the token that begins it
+    return VISION_START + IMAGE + VISION_END if family.startswith("qwen") else IMAGE
 
 
-def _text_config(family: str, tokenizer: "PreTrainedTokenizerFast", **sizes: int) -> "PreTrainedConfig":
+def text_config(family: str, tokenizer: "PreTrainedTokenizerFast", **sizes: int) -> "PreTrainedConfig":
+    """The configuration of a tiny text model, also for the text part of a vision model."""
     from transformers import AutoConfig
 
     settings: dict[str, Any] = {
@@ -177,67 +182,3 @@ def _text_config(family: str, tokenizer: "PreTrainedTokenizerFast", **sizes: int
     if family == "qwen2":
         del settings["head_dim"]
     return AutoConfig.for_model(family, **settings | sizes)
-
-
-def _llava(
-    tokenizer: "PreTrainedTokenizerFast", image_size: int, patch_size: int, **sizes: int
-) -> tuple[Any, tuple[Any, ...]]:
-    from transformers import CLIPImageProcessorPil, CLIPVisionConfig, LlavaConfig, LlavaProcessor
-
-    vision = CLIPVisionConfig(
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        image_size=image_size,
-        patch_size=patch_size,
-        projection_dim=32,
-        initializer_range=0.2,
-    )
-    config = LlavaConfig(
-        vision_config=vision,
-        text_config=_text_config("llama", tokenizer, **sizes),
-        image_token_index=tokenizer.convert_tokens_to_ids(IMAGE),
-        image_seq_length=(image_size // patch_size) ** 2,
-        vision_feature_layer=-1,
-        vision_feature_select_strategy="default",
-    )
-    size = {"height": image_size, "width": image_size}
-    images = CLIPImageProcessorPil(size={"shortest_edge": image_size}, crop_size=size)
-    processor = LlavaProcessor(
-        image_processor=images,
-        tokenizer=tokenizer,
-        patch_size=patch_size,
-        vision_feature_select_strategy="default",
-        chat_template=tokenizer.chat_template,
-        image_token=IMAGE,
-        num_additional_image_tokens=1,
-    )
-    return config, (processor,)
-
-
-def _qwen2_vl(
-    tokenizer: "PreTrainedTokenizerFast", image_size: int, patch_size: int, **sizes: int
-) -> tuple[Any, tuple[Any, ...]]:
-    from transformers import Qwen2VLConfig, Qwen2VLImageProcessorPil
-
-    text = _text_config("qwen2", tokenizer, **sizes).to_dict()
-    text |= {"model_type": "qwen2_vl_text", "rope_parameters": {"rope_type": "default", "mrope_section": [2, 3, 3]}}
-    text["rope_parameters"]["rope_theta"] = 10000.0
-    config = Qwen2VLConfig(
-        text_config=text,
-        vision_config={
-            "depth": 2,
-            "embed_dim": 32,
-            "hidden_size": 64,
-            "num_heads": 2,
-            "mlp_ratio": 2,
-            "patch_size": patch_size,
-            "initializer_range": 0.2,
-        },
-        image_token_id=tokenizer.convert_tokens_to_ids(IMAGE),
-        vision_start_token_id=tokenizer.convert_tokens_to_ids(VISION_START),
-        vision_end_token_id=tokenizer.convert_tokens_to_ids(VISION_END),
-    )
-    size = {"shortest_edge": 16 * patch_size**2, "longest_edge": 256 * patch_size**2}
-    return config, (tokenizer, Qwen2VLImageProcessorPil(patch_size=patch_size, size=size))

@@ -3,49 +3,27 @@
 import tempfile
 from functools import cache
 from pathlib import Path
+from typing import get_args
 
 import torch
 from PIL import Image
-from transformers import (
-    AutoImageProcessor,
-    AutoModelForCausalLM,
-    AutoModelForImageTextToText,
-    AutoProcessor,
-    AutoTokenizer,
-    Qwen2VLProcessor,
-)
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
 
-from cultureval.scripts.tiny_model import IMAGE, build_tiny_causal_lm, build_tiny_vision_lm
+from cultureval.models.images_only import load_processor
+from cultureval.scripts.tiny_model import VisionFamily, build_tiny_causal_lm, build_tiny_vision_lm
 
-__all__ = ["build_tiny_causal_lm", "build_tiny_vision_lm"]
+__all__ = ["VISION", "build_tiny_causal_lm", "build_tiny_vision_lm"]
+
+VISION = get_args(VisionFamily)
 
 torch.set_num_threads(1)
 _ROOT = tempfile.TemporaryDirectory(prefix="tiny-models-")
 
 
-class ImagesOnlyQwen2VLProcessor(Qwen2VLProcessor):
-    """Qwen2-VL's own processor without its part for videos, which needs torchvision."""
-
-    def __init__(self, image_processor=None, tokenizer=None, chat_template=None):
-        tokenizer.image_token = IMAGE
-        super().__init__(image_processor, tokenizer, None, chat_template=chat_template or tokenizer.chat_template)
-
-    @classmethod
-    def get_attributes(cls):
-        return ["image_processor", "tokenizer"]
-
-    def check_argument_for_proper_class(self, argument_name, argument):
-        return type(argument)
-
-    @property
-    def model_input_names(self):
-        return ["input_ids", "attention_mask", "pixel_values", "image_grid_thw", "mm_token_type_ids"]
-
-
 @cache
 def folder_of(family, chat_template=False):
     folder = Path(_ROOT.name) / f"{family}-{'chat' if chat_template else 'plain'}"
-    build = build_tiny_vision_lm if family in ("llava", "qwen2_vl") else build_tiny_causal_lm
+    build = build_tiny_vision_lm if family in VISION else build_tiny_causal_lm
     return build(folder, family, chat_template=chat_template)
 
 
@@ -62,10 +40,7 @@ def vision_model(family):
 @cache
 def vision_processor(family):
     folder = folder_of(family, True)
-    if family == "llava":
-        return AutoProcessor.from_pretrained(folder)
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    return ImagesOnlyQwen2VLProcessor(AutoImageProcessor.from_pretrained(folder), tokenizer)
+    return load_processor(folder, AutoConfig.from_pretrained(folder))
 
 
 def picture(width, height, seed=0):

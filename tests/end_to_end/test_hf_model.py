@@ -13,7 +13,7 @@ from lighteval.models.model_loader import load_custom_model
 from lighteval.models.transformers.transformers_model import TransformersModel, TransformersModelConfig
 from lighteval.tasks.requests import Doc
 from tiny_models import (
-    ImagesOnlyQwen2VLProcessor,
+    VISION,
     build_tiny_causal_lm,
     folder_of,
     picture,
@@ -21,9 +21,10 @@ from tiny_models import (
     vision_model,
     vision_processor,
 )
-from transformers import AutoImageProcessor, AutoModelForCausalLM, AutoProcessor, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import cultureval.models
+from cultureval.scripts.tiny_model import image_slot
 
 MODEL_FILE = Path(cultureval.models.__path__[0]) / "hf.py"
 QUESTIONS = ("ما عاصمة المغرب؟", "وش يقدمون للضيوف؟", "اقرأ الفقرة ثم أجب", "شنو كتاكلو نهار الجمعة؟", "春节吃什么？")
@@ -203,32 +204,27 @@ def image_docs():
     ]
 
 
-@pytest.mark.parametrize("family", ["llava", "qwen2_vl"])
-def test_prompts_with_images_are_scored_and_answered_as_transformers_does(family, monkeypatch):
-    def images_only(folder, **_):
-        tokenizer = AutoTokenizer.from_pretrained(folder)
-        return ImagesOnlyQwen2VLProcessor(AutoImageProcessor.from_pretrained(folder), tokenizer)
-
-    if family == "qwen2_vl":
-        monkeypatch.setattr(AutoProcessor, "from_pretrained", images_only)
+@pytest.mark.parametrize("family", VISION)
+def test_prompts_with_images_are_scored_and_answered_as_transformers_does(family):
     model = load(folder_of(family, True))
     docs, text_doc = image_docs(), multiple_choice(1)
     scored, answered = model.loglikelihood([*docs, *text_doc]), model.greedy_until(docs)
     stock, processor = vision_model(family), vision_processor(family)
     for doc, scores, answer in zip(docs, scored[:3], answered, strict=True):
-        slots = scores.input.count("<image>")
-        assert slots == len(doc.images)
+        assert scores.input.count(image_slot(family)) == len(doc.images)
         inputs = dict(processor(text=[scores.input], images=[doc.images], return_tensors="pt"))
         output = stock.generate(**inputs, max_new_tokens=8, do_sample=False)[0, inputs["input_ids"].shape[1] :]
         assert answer.text == [model.tokenizer.decode(output, skip_special_tokens=True)]
+        assert answer.input_tokens == inputs["input_ids"][0].tolist()
         del inputs["attention_mask"]
         trimmed = dict(processor(text=[scores.input.rstrip()], images=[doc.images], return_tensors="pt"))
         prompt = trimmed.pop("input_ids")[0].tolist()
         del trimmed["attention_mask"]
         expected = plain_scores(stock, prompt, scores.output_tokens, **trimmed)
         assert scores.logprobs == pytest.approx([total for total, _ in expected], abs=1e-4)
-    assert scored[0].input.startswith("<|user|>\n<image>" if family == "llava" else "<|user|>\n<|vision_start|><image>")
-    assert scored[1].input.index("قبل") < scored[1].input.index("<image>") < scored[1].input.index("بعد")
+    assert model.greedy_until(docs) == answered  # from the journal
+    assert scored[0].input.startswith(f"<|user|>\n{image_slot(family)}وش")
+    assert scored[1].input.index("قبل") < scored[1].input.index(image_slot(family)) < scored[1].input.index("بعد")
     text = plain_scores(stock, scored[3].input_tokens, scored[3].output_tokens)
     assert scored[3].logprobs == pytest.approx([total for total, _ in text], abs=1e-4)
 

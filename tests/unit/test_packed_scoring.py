@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny_models import picture, plain_scores, text_model, vision_model, vision_processor
+from tiny_models import VISION, picture, plain_scores, text_model, vision_model, vision_processor
 
 from cultureval.models import packed_scoring
 from cultureval.models.packed_scoring import ChoiceScorer, ScoringRequest, score_choices
@@ -16,7 +16,6 @@ from cultureval.models.token_tree import Branch, build_tree, common_length
 from cultureval.models.vocabulary import Rows
 
 TEXT = ("llama", "qwen2", "gemma3")
-VISION = ("llava", "qwen2_vl")
 TOLERANCE = 1e-4
 
 token = st.integers(9, 300)
@@ -115,7 +114,8 @@ def test_the_rounds_of_a_dialogue_feed_the_image_and_the_shared_history_once(fam
     requests = image_requests(family, [(64, 64)], rounds, [choices] * 3)
     scorer = ChoiceScorer(model, token_budget=400)  # too little for two rounds in one tree
     scorer.routes = {True: "packed"}
-    tower = getattr(model.model, "visual", None) or model.model.vision_tower
+    names = ("visual", "vision_tower", "vision_model")
+    tower = next(getattr(model.model, name) for name in names if hasattr(model.model, name))
     hook = tower.register_forward_hook(lambda *_: seen.append(1))
     scores = scored(scorer, requests)
     hook.remove()
