@@ -18,7 +18,7 @@ from tiny_models import picture, plain_scores
 from cultureval.metrics.ranking import gold_ranks
 from cultureval.models.hf import HFModel
 from cultureval.models.settings import HFModelSettings
-from cultureval.models.token_tree import build_tree
+from cultureval.models.token_tree import Branch, build_tree
 from cultureval.prompts.cvlue import dialogue_prompt
 from cultureval.runtime.data_options import DataOptions
 from cultureval.scripts.tiny_model import build_tiny_vision_lm, train_tokenizer
@@ -103,10 +103,8 @@ def test_ranks_are_the_naive_ones_with_30_times_fewer_tokens(model, dialogues):
     fed, hook = count_tokens(model)
     responses = responses + model.loglikelihood(docs[1:])
     packed = sum(fed)
-    sizes = [
-        (len(model_prompt(model, doc)[0]), response.output_tokens)
-        for doc, response in zip(docs, responses, strict=True)
-    ]
+    prompts = [model_prompt(model, doc)[0] for doc in docs]
+    sizes = [(len(prompt), response.output_tokens) for prompt, response in zip(prompts, responses, strict=True)]
     naive = sum(prompt + len(choice) for prompt, choices in sizes[1:] for choice in choices)
     once_a_question = sum(prompt + sum(map(len, choices)) for prompt, choices in sizes[1:])
     assert packed <= once_a_question
@@ -120,10 +118,11 @@ def test_ranks_are_the_naive_ones_with_30_times_fewer_tokens(model, dialogues):
         assert gold_ranks([responses[place].logprobs], gold) == gold_ranks([expected], gold)
     hook.remove()
     assert sum(fed) == sum(sizes[place][0] + len(choice) for place in CHECKED for choice in sizes[place][1])
-    nodes = sum(len(build_tree(choices, ending=True)) for _, choices in sizes[1:])
-    print(
-        f"\ntokens: naive {naive}, prompt once a question {once_a_question}, candidates as trees {nodes}, fed {packed}"
-    )
+    branches = [Branch(prompt, choices, ending=True) for prompt, (_, choices) in zip(prompts, sizes, strict=True)]
+    by_image = [sorted(part, key=lambda branch: branch.prompt) for part in (branches[1:10], branches[10:])]
+    ideal = sum(len(build_tree([], part)) for part in by_image)
+    assert packed == ideal  # an image, and what its rounds share of the dialogue, is fed once
+    print(f"\ntokens: naive {naive}, prompt once a question {once_a_question}, fed {packed}")
 
 
 def model_prompt(model, doc):
