@@ -192,17 +192,11 @@ def summary(report: dict[str, Any]) -> str:
             worst, best = report["bounds"][level][name]
             doubt = f", between {worst:.4f} and {best:.4f} whatever the rest is" if report["not_judged"] else ""
             lines.append(f"  {name} ({title}): {value:.4f} ± {error:.4f}{doubt}")
-    notes = (
-        ("not_judged", "not judged (the sandbox failed; not counted)"),
-        ("canonical_failures", "whose own canonical solution does not pass (see `cultureval code check-data`)"),
-        ("differs_from_evalplus", "on which EvalPlus's verdict differs from ours (ours counts)"),
-    )
-    for name, text in notes:
+    for name, text in NOTES.items():
         if report[name]:
             lines.append(f"{len(report[name])} {text}:")
-            lines += [
-                f"  {entry['task_id']} sample {entry['sample']}: {entry['reason']}" for entry in report[name][:20]
-            ]
+            lines += [_note(entry) for entry in report[name][:MOST_NOTES]]
+            lines += [f"  and {len(report[name]) - MOST_NOTES} more"] if len(report[name]) > MOST_NOTES else []
     if report["missing_tasks"]:
         lines.append(f"Not whole, so not comparable: {len(report['missing_tasks'])} problems have no solution.")
     if not report["sandboxed"]:
@@ -212,4 +206,16 @@ def summary(report: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _note(entry: dict[str, Any]) -> str:
+    ours, theirs = (f"{entry[f'{who}base']}/{entry[f'{who}plus']}" for who in ("", "evalplus_"))
+    reason = f" ({entry['reason']})" if entry["reason"] else ""
+    return f"  {entry['task_id']} sample {entry['sample']}: base/plus {ours}, EvalPlus's own {theirs}{reason}"
+
+
+MOST_NOTES = 20
+NOTES = {
+    "not_judged": "not judged, because the sandbox failed; not counted",
+    "canonical_failures": "whose own canonical solution does not pass (see `cultureval code check-data`)",
+    "differs_from_evalplus": "on which EvalPlus's own verdict differs; ours counts",
+}
 FILES = {"EvalPlus's results": "evalplus_results", "Verdicts": "verdicts", "LightEval's results": "results"}

@@ -46,7 +46,7 @@ def _failing_test(verdict: "Verdict", level: str, problem: dict[str, Any]) -> li
     details = getattr(verdict, f"evalplus_{level}_details")
     if getattr(verdict, level) == "pass" or not details:
         return []
-    failing = problem[f"{level}_input"][len(details) - 1 : len(details)]
+    failing = list(problem[f"{level}_input"])[len(details) - 1 : len(details)]
     if not verdict.task_id.startswith("Mbpp/"):
         return failing
     from evalplus.data.mbpp import mbpp_serialize_inputs
@@ -120,6 +120,7 @@ def _task_config(problem_set: "ProblemSet", report: dict[str, Any]) -> Any:
     from cultureval.tasks.task_table import build_tasks_table
 
     config = copy.copy(next(item for item in build_tasks_table() if item.name == problem_set.dataset.task))
+    config.original_num_docs = config.effective_num_docs = report["tasks"]
     kept = ("tasks", "samples", "bounds", "not_judged", "differs_from_evalplus", "canonical_failures", "sandboxed")
     config.rows_report = {
         "source": problem_set.source,

@@ -186,3 +186,14 @@ def test_bad_input_ends_with_one_clear_sentence(cultureval, tmp_path, command, s
     assert run.returncode == 2
     assert sentence in run.stderr and "Traceback" not in run.stderr
     assert run.stdout == ""
+
+
+def test_without_the_sandbox_the_results_say_so(cultureval, tmp_path):
+    samples = write_samples(tmp_path / "mbpp.jsonl", solutions(canonical("mbpp")))
+    command = ("code", "evaluate", samples, "--dataset", "mbpp", "--data", "samples", "--unsafe-no-sandbox")
+    run = cultureval(*command, "--output-dir", "out")
+    assert run.returncode == 0, run.stderr
+    assert "UNSAFE" in run.stderr
+    assert "JUDGED WITHOUT A SANDBOX" in run.stdout and "NO SANDBOX|" in run.stdout
+    report = results_of(tmp_path / "out")["config_tasks"]["qimma_code:mbpp_plus|0"]["rows_report"]
+    assert report["sandboxed"] is False and "NO SANDBOX" in report["signature"]
