@@ -95,6 +95,9 @@ class JudgeTemplate:
 
 MSA_CRITERIA = ("Consistency", "Relevance", "Fluency")
 CRITERIA = (*MSA_CRITERIA, "Dialect Authenticity")
+# A template each, so that the judge of one does not see the others. The wording is ours: in AL-QASIDA people judge,
+# Adherence from 1 to 3, the others from 1 to 5; here all are from 1 to 5.
+ALQASIDA_CRITERIA = ("Adherence", "Adequacy", "Fluency", "Dialectal Fidelity")
 QUESTION_TYPES = {"وصف": ("Descriptive",), "عد": ("Quantitative",), "تحقق": ("Yes/No",), "تصنيفي": ("Categorical",)}
 QUESTION_TYPE_NAMES = {label: names[0] for label, names in QUESTION_TYPES.items()}
 TOPICS = (
@@ -122,6 +125,18 @@ TEMPLATES: dict[str, JudgeTemplate] = {
             prefix="Category",
             trusted=("categories",),
             reply_tokens=5,
+        ),
+        *(
+            JudgeTemplate(
+                f"alqasida_{name.lower().replace(' ', '_')}",
+                name.lower().replace(" ", "_"),
+                "likert",
+                "reply",
+                (name,),
+                trusted=("dialect",),
+                reply_tokens=10,
+            )
+            for name in ALQASIDA_CRITERIA
         ),
     )
 }

@@ -20,7 +20,7 @@ def draw_bars(groups: Groups, errors: Groups, title: str, label: str, file: Path
         file: A .png or .svg.
     """
     plt = _pyplot()
-    models = list(dict.fromkeys(model for members in groups.values() for model in members))
+    models = sorted({model for members in groups.values() for model in members})
     width = 0.8 / len(models)
     figure, axes = plt.subplots(figsize=(max(5.0, 1.1 * len(groups) + 1.5), 3.6), layout="constrained")
     for number, model in enumerate(models):
@@ -80,7 +80,9 @@ def draw_radar(axes_of: Mapping[str, Mapping[str, float]], title: str, file: Pat
         file: A .png or .svg.
     """
     plt = _pyplot()
-    models = list(dict.fromkeys(model for scores in axes_of.values() for model in scores))
+    everyone = {model for scores in axes_of.values() for model in scores}
+    # Two points are no polygon.
+    models = sorted(model for model in everyone if sum(model in scores for scores in axes_of.values()) > 2)
     angles = [2 * math.pi * number / len(axes_of) for number in range(len(axes_of))]
     figure, axes = plt.subplots(figsize=(6.2, 5.2), subplot_kw={"projection": "polar"}, layout="constrained")
     highest = max((value for scores in axes_of.values() for value in scores.values()), default=1.0)

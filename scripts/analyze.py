@@ -261,7 +261,7 @@ def _series(row: Mapping[str, Any]) -> str:
 
 
 def _models(samples: "Sequence[Sample]") -> "dict[str, list[Sample]]":
-    return {key[0]: members for key, members in _grouped(samples, (_series,)).items()}
+    return {key[0]: members for key, members in sorted(_grouped(samples, (_series,)).items())}
 
 
 def _grouped(

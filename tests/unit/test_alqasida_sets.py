@@ -5,8 +5,9 @@ import json
 
 import pytest
 
+from cultureval.judge_prompts.templates import judge_template
 from cultureval.prompts.alqasida import request_prompt, request_prompt_few_shot, translation_prompt
-from cultureval.prompts.alqasida_rows import prepare_translation
+from cultureval.prompts.alqasida_rows import LANGUAGES, prepare_translation
 from cultureval.prompts.preparation import Preparation
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn, SourceUnavailable
@@ -169,3 +170,20 @@ def test_prompt_functions():
     assert plain.specific | {"prompt_length": 3} == plain.specific
     translation = translation_prompt(row | {"source": "tell"})
     assert translation.specific["source"] == "tell" and "prompt" not in translation.specific
+
+
+@pytest.mark.parametrize(
+    "name", ["alqasida_mono:habibi_egy", "alqasida_mt:btec_eng_to_syr", "alqasida_mt:btec_syr_to_msa"]
+)
+def test_a_judge_may_stand_in_for_people(name):
+    row = rows_of(name, samples_root())[0]
+    doc = (translation_prompt if "_mt:" in name else request_prompt)(row)
+    asked = {template: judge_template(template) for template in doc.specific["judge"]["templates"]}
+    assert [template.criteria for template in asked.values()] == [
+        ("Adequacy" if "_mt:" in name else "Adherence",),
+        ("Fluency",),
+        *([] if name.endswith("msa") else [("Dialectal Fidelity",)]),
+    ]
+    for template in asked.values():
+        prompt = template.prompt(doc.specific["judge"]["slots"] | {template.judged: "جواب"})
+        assert LANGUAGES[row["dialect"]] in prompt.text and "جواب" in prompt.text

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cultureval.judge_prompts.slots import NOTICE, share_of_arabic
-from cultureval.judge_prompts.templates import CRITERIA, TEMPLATES, TOPICS, judge_template
+from cultureval.judge_prompts.templates import ALQASIDA_CRITERIA, CRITERIA, TEMPLATES, TOPICS, judge_template
 from cultureval.runtime.errors import CulturevalError
 
 # A change of a prompt changes every score: on purpose only, with the results' signatures.
@@ -20,6 +20,10 @@ HASHES = {
     "jeem_question_type": "8c460a8e",
     "jeem_topic": "1cb63a7a",
     "jeem_topic_group": "c1a1b391",
+    "alqasida_adherence": "2c6a8f46",
+    "alqasida_adequacy": "a3d2c8d9",
+    "alqasida_fluency": "45f00e42",
+    "alqasida_dialectal_fidelity": "7f0b13e8",
 }
 SLOTS = {
     "country": "Egypt",
@@ -29,6 +33,10 @@ SLOTS = {
     "caption_msa": "قطة تنام على كرسي.",
     "topic": "حيوانات",
     "categories": "\n".join(TOPICS),
+    "dialect": "Egyptian Arabic",
+    "prompt": "قول الجملة دي بكلامك",
+    "reply": "القطة نايمة.",
+    "source": "The cat sleeps on the chair.",
 }
 
 
@@ -45,7 +53,8 @@ def test_a_row_fits_its_text(name):
     assert not prompt.flags and not prompt.delimited and "$" not in prompt.text
     if row.criteria:
         asked = re.findall(r"^(.+): X/5$", prompt.text, re.MULTILINE)
-        explained = [line.partition(":")[0] for line in prompt.text.splitlines() if line.partition(":")[0] in CRITERIA]
+        known = {*CRITERIA, *ALQASIDA_CRITERIA}
+        explained = [line.partition(":")[0] for line in prompt.text.splitlines() if line.partition(":")[0] in known]
         assert tuple(asked) == row.criteria and tuple(dict.fromkeys(explained)) == row.criteria
         assert ("image" in prompt.text.split("Your task")[0].split("given")[1]) == row.images
         assert list(row.read("\n".join(f"{name}: 3/5" for name in row.criteria)).scores) == list(row.criteria)
