@@ -31,24 +31,31 @@ VARIETIES: dict[str, tuple[tuple[str, ...], str]] = {
     "ajp": (("ajp", "AJP", "lev", "levantine", "Levantine"), "dialectal"),
     "arz": (("arz", "ARZ", "egy", "egyptian", "Egyptian"), "dialectal"),
 }
+M2CQA_FILES = ("{name}/*", "{name}.*", "{name}-*", "*_{name}.*")
+AYNVQA_FILES = ("task1b/test_{name}.*", "{name}/test*")
 RATES = ("cfhr", "q_plus_acc", "q_minus_acc", "f1", "combined_acc", "invalid_rate", "cfhr_valid_only")
 COUNTS = ("n_items", "n_q_plus")
 LAX_RATES = ("cfhr", "q_plus_acc", "q_minus_acc", "invalid_rate")
 METRICS = RATES + COUNTS + tuple(f"{name}_{profile}" for profile in ("tolerant", "lenient") for name in LAX_RATES)
 
 
-def find_statements(folder: Path, task: Task, splits: Sequence[str]) -> tuple[list[Path], list[Path]]:
-    """Files of a variety: by configuration, by name, else the tables with a column that names the variety."""
+def find_statements(
+    folder: Path, task: Task, splits: Sequence[str], patterns: Sequence[str]
+) -> tuple[list[Path], list[Path]]:
+    """Files of a variety: by configuration, by name, else the tables with a column that names the variety.
+
+    Args:
+        folder: The source's.
+        task: Says under which names the source may keep the variety.
+        splits: The split to look for, the preferred first.
+        patterns: Globs of files where the folder declares no configuration; `{name}` is one of those names.
+    """
     names = list(task.subset_names)
-    files = files_of_split(folder, names, splits) or files_matching(folder, _patterns(names, splits))
+    globs = [pattern.format(name=name) for pattern in patterns for name in names]
+    files = files_of_split(folder, names, splits) or files_matching(folder, globs)
     if not files:
         files = [file for file in files_matching(folder, ["*"]) if _names_variety(file, names)]
     return files, []
-
-
-def _patterns(names: Sequence[str], splits: Sequence[str]) -> list[str]:
-    stems = [f"{name}/*" for name in names] + [f"{name}.*" for name in names]
-    return stems + [f"{split}_{name}.*" for split in splits for name in names]
 
 
 def _names_variety(file: Path, names: Sequence[str]) -> bool:
@@ -85,7 +92,7 @@ def check_items(rows: Sequence[PreparedRow]) -> None:
         seen[key] = row["source_row"]
 
 
-def _source(repo: str, splits: tuple[str, ...], variety: str, **properties: Any) -> Source:
+def _source(repo: str, splits: tuple[str, ...], patterns: tuple[str, ...], variety: str, **properties: Any) -> Source:
     return Source(
         repo,
         "original",
@@ -93,7 +100,7 @@ def _source(repo: str, splits: tuple[str, ...], variety: str, **properties: Any)
         splits=splits,
         few_shot_splits=(),
         subset_of=variety_of,
-        find=partial(find_statements, splits=splits),
+        find=partial(find_statements, splits=splits, patterns=patterns),
         read=read_statements,
         check=check_items,
         arrange=items_behind_shuffle,
@@ -103,10 +110,11 @@ def _source(repo: str, splits: tuple[str, ...], variety: str, **properties: Any)
 
 def _sources(variety: str) -> tuple[Source, ...]:
     licence = "CC BY-NC-SA 4.0 (paper, appendix B; the hub's first commit says Apache-2.0)"
-    m2cqa = _source("QCRI/M2CQA", ("test", "train"), variety, licence=licence)
+    m2cqa = _source("QCRI/M2CQA", ("test", "train"), M2CQA_FILES, variety, licence=licence)
     if variety in DIALECTS:
         return (m2cqa,)
-    return m2cqa, _source("QCRI/AynVQA-ArabicNLP26", ("test",), variety, licence="CC BY-NC-SA 4.0")
+    aynvqa = _source("QCRI/AynVQA-ArabicNLP26", ("test",), AYNVQA_FILES, variety, licence="CC BY-NC-SA 4.0")
+    return m2cqa, aynvqa
 
 
 def _benchmark(prompt: str, variety: str) -> Benchmark:

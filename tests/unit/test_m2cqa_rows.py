@@ -118,6 +118,7 @@ def test_aynvqas_layout_with_three_statements_and_labels(tmp_path, place):
         rows.append(row | {"statements": statements[3 - turn :] + statements[: 3 - turn], "labels": labels})
     write_lines(folder / place, rows)
     write_lines(folder / "task1b/dev_en.jsonl", rows[:1])
+    write_lines(folder / "task1a/test_en.jsonl", [{"id": "a", "image": "images/oud.png", "audio": "a.wav", "label": 1}])
     found, report = prepared(tmp_path)
     assert (report["source"], report["rows"]) == ("QCRI/AynVQA-ArabicNLP26", 36)
     expected = prepared(samples_root())[0]
@@ -125,6 +126,15 @@ def test_aynvqas_layout_with_three_statements_and_labels(tmp_path, place):
         row["statement"] for row in expected if row["role"] == "q_plus"
     ]
     assert Counter(row["statement"] for row in found) == Counter(row["statement"] for row in expected)
+
+
+@pytest.mark.parametrize("place", ["data/msa-00000-of-00001.jsonl", "m2cqa_msa.jsonl", "msa.jsonl", "MSA/train.jsonl"])
+def test_files_that_are_named_by_their_variety(tmp_path, place):
+    with_images(tmp_path / "QCRI/M2CQA")
+    write_lines(tmp_path / "QCRI/M2CQA" / place, sample_rows("msa"))
+    write_lines(tmp_path / "QCRI/M2CQA" / place.replace("msa", "en").replace("MSA", "en"), sample_rows())
+    expected = content(prepared(samples_root(), "m2cqa:tf_msa")[0])
+    assert content(prepared(tmp_path, "m2cqa:tf_msa")[0]) == expected
 
 
 def test_one_table_of_all_varieties(tmp_path):

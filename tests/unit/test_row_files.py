@@ -4,7 +4,7 @@ import json
 import pytest
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.row_files import files_matching, files_of_split, read_rows
+from cultureval.runtime.row_files import files_matching, files_of_split, iter_rows, read_rows
 
 ROWS = [{"سؤال": "كم؟", "أ": "07"}, {"سؤال": "سطر\nثانٍ", "أ": "NA"}]
 
@@ -46,6 +46,18 @@ def test_a_broken_file_is_named(tmp_path, name, content):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(CulturevalError, match=name):
         read_rows(tmp_path / name)
+
+
+def test_parquet_rows_one_by_one_are_those_of_the_whole_table(tmp_path):
+    import pyarrow
+    import pyarrow.parquet
+
+    table = pyarrow.Table.from_pylist([{"id": number, "image": {"bytes": b"x", "path": None}} for number in range(150)])
+    pyarrow.parquet.write_table(table, tmp_path / "rows.parquet")
+    assert list(iter_rows(tmp_path / "rows.parquet")) == read_rows(tmp_path / "rows.parquet") == table.to_pylist()
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1 no table")
+    with pytest.raises(CulturevalError, match="broken.parquet cannot be read as parquet"):
+        list(iter_rows(tmp_path / "broken.parquet"))
 
 
 def test_files_by_config_split_and_pattern(tmp_path):
