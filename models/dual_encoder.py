@@ -97,7 +97,7 @@ class DualEncoder:
 
     def encode_images(self, paths: Sequence[str]) -> np.ndarray:
         """Embeddings of image files: float32 [images, dimensions], of length 1."""
-        keys = [self._key("image", hashlib.sha256(Path(path).read_bytes()).hexdigest()) for path in paths]
+        keys = [self._key("image", _content_hash(Path(path))) for path in paths]
         return self._encode(keys, paths, self._image_batch, "Encoding images")
 
     def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
@@ -153,6 +153,13 @@ def _normalised(features: Any) -> np.ndarray:
     """Features of length 1, whether the model returns them bare or as an output's pooled ones."""
     vectors = features if isinstance(features, torch.Tensor) else features.pooler_output
     return torch.nn.functional.normalize(vectors.float(), dim=-1).cpu().numpy()
+
+
+def _content_hash(path: Path) -> str:
+    """The SHA-256 of a file, which a stored image has for its name."""
+    if path.is_relative_to(user_cache() / "images"):
+        return path.stem
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _packed(vector: np.ndarray) -> dict[str, str]:

@@ -68,9 +68,17 @@ VQAV2 = Source(
     rows.question_with_ten_answers,
     splits=("validation",),
     whole=True,
+    read=files.read_streamed,
     licence="CC BY 4.0",
 )
-REFCOCOG = Source("lmms-lab/RefCOCOg", "original", rows.expressions_of_one_box, splits=("test",), whole=True)
+REFCOCOG = Source(
+    "lmms-lab/RefCOCOg",
+    "original",
+    rows.expressions_of_one_box,
+    splits=("test",),
+    whole=True,
+    read=files.read_streamed,
+)
 VISDIAL = Source(
     "visdial",
     "original",

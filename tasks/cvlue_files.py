@@ -14,7 +14,7 @@ from typing import Any
 
 from cultureval.prompts.preparation import PreparedRow
 from cultureval.runtime.errors import CulturevalError, shorten
-from cultureval.runtime.row_files import PlacedRow
+from cultureval.runtime.row_files import PlacedRow, read_rows
 from cultureval.tasks.catalogue import Task
 
 Record = Mapping[str, Any]
@@ -145,7 +145,10 @@ def find_visdial(folder: Path, task: Task) -> tuple[list[Path], list[Path]]:
 
 
 def read_visdial(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
-    """VisDial: one row a round; one round of an image may have relevance scores of its options."""
+    """VisDial: one row a round; one round of an image may have relevance scores of its options.
+
+    The release stores questions without their question marks.
+    """
     content = load_json(files[0])
     data = content.get("data") if isinstance(content, Mapping) else None
     if not isinstance(data, Mapping) or not {"questions", "answers", "dialogs"} <= set(data):
@@ -187,6 +190,20 @@ def read_karpathy(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
         paths[image] = str(files[0].parent / record.get("filepath", "") / image)
     for place, row in enumerate(gallery_rows(captions)):
         yield PlacedRow(files[0].name, place, row | {"image_file": paths[row["image"]]})
+
+
+def read_streamed(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
+    """Records of data files, parquet in small batches: VQA v2's rows repeat their images, 34 GB in all."""
+    for path in files:
+        if path.suffix != ".parquet":
+            yield from (PlacedRow(path.name, place, row) for place, row in enumerate(read_rows(path)))
+            continue
+        import pyarrow.parquet
+
+        rows = (
+            row for batch in pyarrow.parquet.ParquetFile(path).iter_batches(batch_size=64) for row in batch.to_pylist()
+        )
+        yield from (PlacedRow(path.name, place, row) for place, row in enumerate(rows))
 
 
 def load_json(path: Path) -> Any:

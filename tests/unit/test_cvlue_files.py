@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import pyarrow.parquet
 import pytest
 
 from cultureval.metrics.grounding import BOX_FORMATS
@@ -172,3 +173,25 @@ def test_visdial_has_relevance_for_one_round_of_an_image(root):
 def test_data_on_request_say_how_to_get_them(tmp_path):
     with pytest.raises(CulturevalError, match="on request.* below DIR/cvlue"):
         find_subset(all_tasks()["cvlue_vd"], DataOptions(root=tmp_path))
+
+
+def test_a_hub_copy_in_parquet_is_read_in_batches(root):
+    """VQA v2's schema: structs of answers, the image's bytes in the row."""
+    folder = root / "lmms-lab" / "VQAv2" / "data"
+    folder.mkdir(parents=True)
+    image = next((samples_root() / "lmms-lab" / "VQAv2").rglob("*.png")).read_bytes()
+    rows = [
+        {
+            "question_id": number,
+            "image_id": number // 3,
+            "question": f"How many are there, {number}?",
+            "answers": [{"answer": "2", "answer_confidence": "yes", "answer_id": place} for place in range(10)],
+            "image": {"bytes": image, "path": None},
+        }
+        for number in range(150)
+    ]
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), folder / "validation-00000-of-00001.parquet")
+    prepared_rows, report = prepared("cvlue_en_vqa", root)
+    assert [row["id"] for row in prepared_rows] == [str(number) for number in range(150)]
+    assert prepared_rows[4]["cluster"] == "1" and prepared_rows[4]["answers"] == ["2"] * 10
+    assert prepared_rows[149]["source_row"] == "validation-00000-of-00001.parquet:149"
