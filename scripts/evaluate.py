@@ -203,6 +203,10 @@ def summary(pipeline: "Pipeline", missing: list[str], output_dir: str) -> str:
         lines.append("Prompts of original sources are ours, not QIMMA's wording.")
     if any(task.name.startswith("m2cqa") for task in pipeline.tasks_dict.values()):
         lines.append("M2CQA: read CFHR beside q_plus_acc; _dialect rows are the paper's, _average mixes prompts.")
+    if any(task.name.startswith("jeem") for task in pipeline.tasks_dict.values()):
+        lines.append(
+            "JEEM: the prompts for models are ours (the paper prints none); scores are times 100, as its tables."
+        )
     lines += criteria_table(pipeline.evaluation_tracker.metrics_logger.metric_aggregated)
     lines += ["Signatures:", *(f"  {line}" for line in signatures(pipeline))]
     lines.append(f"Results and details: {Path(output_dir).resolve()}")
@@ -210,11 +214,14 @@ def summary(pipeline: "Pipeline", missing: list[str], output_dir: str) -> str:
 
 
 def left_out_of_means(pipeline: "Pipeline") -> list[str]:
-    """For each task, the rows (counted from 0) that some metrics leave out of their means, where they are nan."""
+    """For each task, the rows (counted from 0) that some metrics leave out of their means, where they are nan.
+
+    Judges' metrics have counts of their own (`criteria_table`).
+    """
     lines = []
     for name, details in pipeline.evaluation_tracker.details_logger.details.items():
         left_out: dict[tuple[int, ...], list[str]] = {}
-        for metric in details[0].metric:
+        for metric in (metric for metric in details[0].metric if not metric.startswith("judge_")):
             values = [detail.metric[metric] for detail in details]
             left_out.setdefault(tuple(row for row, value in enumerate(values) if value != value), []).append(metric)
         for rows, metrics in left_out.items():
