@@ -24,7 +24,7 @@ from cultureval.metrics.code_ground_truth import (
 )
 from cultureval.metrics.code_rules import Dataset, OutputRule
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.sandbox import Sandbox, SandboxBroken, SandboxPool, SandboxUnavailable
+from cultureval.runtime.sandbox import Sandbox, SandboxBroken, SandboxPair, SandboxPool, SandboxUnavailable
 from cultureval.runtime.user_cache import user_cache
 
 Outcome = Literal["pass", "fail", "not_judged"]
@@ -130,13 +130,13 @@ def judge_solutions(
         # The longest first: no worker is left alone with one at the end.
         order = sorted(range(len(solutions)), key=lambda index: -seconds[solutions[index].task_id])
 
-        def judge(sandbox: Sandbox, index: int) -> tuple[int, Verdict]:
+        def judge(pair: SandboxPair, index: int) -> tuple[int, Verdict]:
             task, sample = solutions[index].task_id, solutions[index].sample_index
             truth = truths[task]
             if truth is None:
                 reason = "the sandbox failed on the canonical solution"
-                return index, Verdict(task, sample, NOT_JUDGED, NOT_JUDGED, reason, sandboxed=sandbox.safe)
-            return index, _Judge(problems[task], dataset, truth.load(), sandbox).verdict(solutions[index])
+                return index, Verdict(task, sample, NOT_JUDGED, NOT_JUDGED, reason, sandboxed=sandboxed)
+            return index, _Judge(problems[task], dataset, truth.load(), pair).verdict(solutions[index])
 
         for index, verdict in _bar(pool.run(judge, order), len(order), "judging", progress):
             verdicts[index] = verdict
@@ -194,10 +194,10 @@ def _bar(items: Iterable[Any], total: int, name: str, progress: bool) -> Iterabl
 def _ground_truths(
     problems: Mapping[str, Mapping[str, Any]], tasks: set[str], dataset: Dataset, pool: SandboxPool, progress: bool
 ) -> dict[str, GroundTruth | None]:
-    def find(sandbox: Sandbox, task: str) -> tuple[str, GroundTruth | None]:
+    def find(pair: SandboxPair, task: str) -> tuple[str, GroundTruth | None]:
         for _ in range(2):
             with contextlib.suppress(SandboxBroken, SandboxUnavailable):
-                return task, GroundTruth(problems[task], dataset, sandbox)
+                return task, GroundTruth(problems[task], dataset, pair.informed)
         return task, None
 
     return dict(_bar(pool.run(find, sorted(tasks)), len(tasks), "ground truth", progress))
@@ -208,15 +208,16 @@ class _BroughtDown(Exception):
 
 
 class _Judge:
-    """Judges solutions of one problem in one sandbox."""
+    """Judges solutions of one problem in one pair of sandboxes."""
 
     def __init__(
-        self, problem: Mapping[str, Any], dataset: Dataset, truth: Mapping[str, SuiteTruth], sandbox: Sandbox
+        self, problem: Mapping[str, Any], dataset: Dataset, truth: Mapping[str, SuiteTruth], pair: SandboxPair
     ) -> None:
         self.problem = problem
         self.dataset = dataset
         self.truth = truth
-        self.sandbox = sandbox
+        self.sandbox = pair.blind
+        self.informed = pair.informed
 
     def verdict(self, solution: Solution) -> Verdict:
         outcomes, reasons = {}, []
@@ -312,7 +313,7 @@ class _Judge:
         seconds = len(SUITES) * (_SUITE_SECONDS + 10)
         statuses: dict[str, tuple[str, list[bool]]] = {suite: (NOT_JUDGED, []) for suite in SUITES}
         with contextlib.suppress(SandboxBroken, SandboxUnavailable):
-            with self.sandbox.job("evalplus", data, seconds, math.ceil(seconds)) as job:
+            with self.informed.job("evalplus", data, seconds, math.ceil(seconds)) as job:
                 for _, content in job:
                     return statuses | _evalplus_statuses(content, whole)
         return statuses

@@ -20,6 +20,7 @@ from typing import Any
 MAX_DEPTH = 200
 MAX_ITEMS = 5_000_000
 MAX_LAZY_ITEMS = 1_000_000
+MAX_INTEGER_DIGITS = 100_000  # of 15 bits; larger ones can only be equal byte by byte
 SAME_HASH_LIMIT = 1000
 
 _SCALARS = frozenset({int, float, complex, str, bytes, bool, type(None)})
@@ -248,6 +249,8 @@ class _Reader:
 
     def long(self, _depth: int) -> int:
         size = self.number("<i")
+        if abs(size) > MAX_INTEGER_DIGITS:
+            raise BadEncoding("an integer of too many digits")
         digits = self.take(2 * abs(size))
         if any(high & 0x80 for high in digits[1::2]):
             raise BadEncoding("a digit of an integer is out of range")

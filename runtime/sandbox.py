@@ -25,7 +25,16 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.sandbox_jail import SandboxLimits, SandboxUnavailable, bare_command, jail_command
 from cultureval.runtime.system_call_filter import export_filter
 
-__all__ = ["Job", "JobEnd", "Sandbox", "SandboxBroken", "SandboxLimits", "SandboxPool", "SandboxUnavailable"]
+__all__ = [
+    "Job",
+    "JobEnd",
+    "Sandbox",
+    "SandboxBroken",
+    "SandboxLimits",
+    "SandboxPair",
+    "SandboxPool",
+    "SandboxUnavailable",
+]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -271,8 +280,21 @@ class Job:
         return self.over_limit is None
 
 
+@dataclass(frozen=True)
+class SandboxPair:
+    """The two sandboxes of one worker, since what a job learns could stay in its jail, however well it is cleaned.
+
+    Args:
+        blind: Never sees an answer: what counts is run here.
+        informed: May be given answers; nothing that counts is run here.
+    """
+
+    blind: Sandbox
+    informed: Sandbox
+
+
 class SandboxPool:
-    """Several sandboxes, each with a thread that drives it; leaving the context ends all processes.
+    """Several pairs of sandboxes, each with a thread that drives it; leaving the context ends all processes.
 
     Args:
         workers: How many; by default one for each CPU that this process may use.
@@ -289,13 +311,13 @@ class SandboxPool:
         self.workers = workers or len(os.sched_getaffinity(0))
         self.limits = limits or SandboxLimits()
         self.safe = safe
-        self._sandboxes: list[Sandbox] = []
+        self._pairs: list[SandboxPair] = []
         self._threads: list[threading.Thread] = []
-        self._tasks: queue.SimpleQueue[Callable[[Sandbox], None] | None] = queue.SimpleQueue()
+        self._tasks: queue.SimpleQueue[Callable[[SandboxPair], None] | None] = queue.SimpleQueue()
         self._stopping = False
 
     def __enter__(self) -> Self:
-        """Start one thread per sandbox, and the first sandbox to see whether this machine can."""
+        """Start one thread per pair, and the first sandbox to see whether this machine can."""
         if not self.safe:
             warnings.warn(
                 "UNSAFE: generated code runs without a sandbox, with your rights, on this machine", stacklevel=2
@@ -303,9 +325,9 @@ class SandboxPool:
         with contextlib.closing(Sandbox(self.limits, self.safe)) as probe:
             probe.start()
         for _ in range(self.workers):
-            sandbox = Sandbox(self.limits, self.safe)
-            thread = threading.Thread(target=self._drive, args=(sandbox,), daemon=True)
-            self._sandboxes.append(sandbox)
+            pair = SandboxPair(Sandbox(self.limits, self.safe), Sandbox(self.limits, self.safe))
+            thread = threading.Thread(target=self._drive, args=(pair,), daemon=True)
+            self._pairs.append(pair)
             self._threads.append(thread)
             thread.start()
         return self
@@ -315,34 +337,35 @@ class SandboxPool:
         self._stopping = True
         for _ in self._threads:
             self._tasks.put(None)
-        for sandbox in self._sandboxes:
-            sandbox.interrupt()
+        for pair in self._pairs:
+            pair.blind.interrupt()
+            pair.informed.interrupt()
         for thread in self._threads:
             thread.join()
 
-    def _drive(self, sandbox: Sandbox) -> None:
+    def _drive(self, pair: SandboxPair) -> None:
         # The thread that starts a jail must outlive it: bubblewrap dies with its parent thread.
-        with contextlib.closing(sandbox):
+        with contextlib.closing(pair.blind), contextlib.closing(pair.informed):
             while not self._stopping and (task := self._tasks.get()) is not None:
-                task(sandbox)
+                task(pair)
 
-    def run(self, function: Callable[[Sandbox, Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """Apply a function to items, each with a sandbox of its own for the time, and yield results as they come.
+    def run(self, function: Callable[[SandboxPair, Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """Apply a function to items, each with a pair of sandboxes of its own for the time; yield results as they come.
 
         Raises:
             Exception: The first one that the function raises; the other items are then not begun.
         """
         done: queue.SimpleQueue[tuple[Result | None, BaseException | None]] = queue.SimpleQueue()
 
-        def attempt(item: Item, sandbox: Sandbox) -> None:
+        def attempt(item: Item, pair: SandboxPair) -> None:
             try:
-                done.put((function(sandbox, item), None))
+                done.put((function(pair, item), None))
             except BaseException as error:
                 done.put((None, error))
 
         count = 0
         for item in items:
-            self._tasks.put(lambda sandbox, item=item: attempt(item, sandbox))
+            self._tasks.put(lambda pair, item=item: attempt(item, pair))
             count += 1
         for _ in range(count):
             result, error = done.get()

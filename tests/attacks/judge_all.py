@@ -1,0 +1,49 @@
+"""Judges every case with `judge_solutions` in one go, inside a scene; prints verdicts, touches and orphans as JSON."""
+
+import ctypes
+import json
+import os
+import sys
+import time
+
+from attacks.problems import IN_MBPP, PROBLEMS, cases, filled
+from attacks.scene import Scene
+from cultureval.metrics.code_judging import Solution, judge_solutions
+
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def main(root, workers):
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+    scene = Scene(root)
+    everything = cases("hostile") + cases("honest")
+    solutions = [
+        Solution(case["problem"], i, filled(case["code"], scene.values())) for i, case in enumerate(everything)
+    ]
+    verdicts = []
+    for dataset in ("humaneval", "mbpp"):
+        own = [s for s in solutions if (s.task_id in IN_MBPP) == (dataset == "mbpp")]
+        verdicts += judge_solutions(PROBLEMS, own, dataset, workers=workers, progress=False)
+    found = [
+        {"name": everything[v.sample_index]["name"], "base": v.base, "plus": v.plus, "reason": v.reason}
+        | {"evalplus": [v.evalplus_base, v.evalplus_plus]}
+        for v in verdicts
+    ]
+    report = {"verdicts": found, "touched": scene.touched(), "orphans": orphans(scene.victim)}
+    scene.close()
+    print(json.dumps(report))
+
+
+def orphans(known):
+    """Processes that came down to us: what a sandbox left behind."""
+    for _ in range(20):
+        with open(f"/proc/self/task/{os.getpid()}/children") as file:
+            left = [int(pid) for pid in file.read().split() if int(pid) != known]
+        if not left:
+            return []
+        time.sleep(0.1)
+    return left
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))
