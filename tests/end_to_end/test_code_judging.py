@@ -1,0 +1,170 @@
+"""Judging in the real sandbox: outcomes, caches, a sandbox that fails, interruption, and the run without a sandbox."""
+
+import itertools
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from cultureval.metrics.code_judging import Solution, check_canonical_solutions, judge_solutions
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.sandbox import SandboxUnavailable
+from cultureval.runtime.sandbox_jail import jail_command
+
+ADD = {
+    "task_id": "add",
+    "prompt": "def add(a, b):\n",
+    "canonical_solution": "    return a + b\n",
+    "entry_point": "add",
+    "base_input": [[1, 2]],
+    "plus_input": [[3, 4], [5, 6]],
+    "atol": 0,
+}
+BROKEN = ADD | {"task_id": "broken", "canonical_solution": "    return a / (a - 3)\n"}
+PROBLEMS = {"add": ADD, "broken": BROKEN}
+RIGHT = "def add(a, b): return a + b"
+BASE_ONLY = "def add(a, b): return 3 if a == 1 else 0"
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
+
+
+def test_outcomes_come_in_the_order_of_the_solutions():
+    seen = []
+    codes = [RIGHT, BASE_ONLY, "def add(a, b): return a - b", "no python", "def other(): pass", RIGHT]
+    solutions = [Solution("add", index, code) for index, code in enumerate(codes)]
+    verdicts = judge_solutions(PROBLEMS, solutions, "humaneval", workers=2, progress=False, on_verdict=seen.append)
+    assert [(v.sample_index, v.base, v.plus) for v in verdicts] == [
+        (0, "pass", "pass"),
+        (1, "pass", "fail"),
+        (2, "fail", "fail"),
+        (3, "fail", "fail"),
+        (4, "fail", "fail"),
+        (5, "pass", "pass"),
+    ]
+    assert sorted(seen, key=lambda v: v.sample_index) == verdicts
+    assert [(v.evalplus_base, v.evalplus_plus) for v in verdicts] == [(v.base, v.plus) for v in verdicts]
+    assert verdicts[1].evalplus_plus_details == [False]
+    assert verdicts[1].reason == "plus: wrong output at input 0"
+    assert "SyntaxError" in verdicts[3].reason and "KeyError" in verdicts[4].reason
+    assert all(v.sandboxed and not v.differs for v in verdicts)
+
+
+def test_a_solution_of_no_problem_is_refused():
+    with pytest.raises(CulturevalError, match="unheard"):
+        judge_solutions(PROBLEMS, [Solution("unheard", 0, "")], "humaneval", progress=False)
+
+
+def test_canonical_solutions_are_checked_once_and_the_defect_is_named(tmp_path, monkeypatch):
+    first = check_canonical_solutions(PROBLEMS, "humaneval", workers=1, progress=False)
+    assert first["add"].plus == "pass"
+    assert (first["broken"].base, first["broken"].plus) == ("pass", "fail")
+    assert "ZeroDivisionError" in first["broken"].reason
+    files = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*") if path.is_file()}
+    monkeypatch.setenv("PATH", str(tmp_path))  # what is kept needs no sandbox
+    assert check_canonical_solutions(PROBLEMS, "humaneval", progress=False) == first
+    assert files == {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*") if path.is_file()}
+    changed = {"add": ADD | {"canonical_solution": "    return b + a\n"}}
+    with pytest.raises(SandboxUnavailable, match="apt-get install bubblewrap"):
+        check_canonical_solutions(changed, "humaneval", progress=False)
+
+
+def test_a_solution_without_ground_truth_fails_with_the_reason(capfd):
+    (verdict,) = judge_solutions(PROBLEMS, [Solution("broken", 0, "def add(a, b): return a / (a - 3)")], "humaneval")
+    assert (verdict.base, verdict.plus) == ("pass", "fail")
+    assert verdict.evalplus_plus == "not_judged"
+    assert "judging" in capfd.readouterr().err
+
+
+def fail_from_start(monkeypatch, number):
+    """Let jails start as they should until the `number`-th one."""
+    starts = itertools.count(1)
+
+    def command(*arguments):
+        failing = ["/bin/sh", "-c", "echo no namespaces >&2; exit 1"]
+        return jail_command(*arguments) if next(starts) < number else failing
+
+    monkeypatch.setattr("cultureval.runtime.sandbox.jail_command", command)
+
+
+def test_a_sandbox_that_fails_midway_judges_nobody(monkeypatch):
+    # The probe, the jail of the ground truth and the one of the solution start; the solution spoils it.
+    fail_from_start(monkeypatch, 4)
+    spoiler = "import os\ndef add(a, b):\n    os.close(os.open('/tmp/left', os.O_CREAT))\n    return a + b\n"
+    solutions = [Solution("add", index, spoiler) for index in range(2)]
+    first, second = judge_solutions(PROBLEMS, solutions, "humaneval", workers=1, progress=False)
+    assert (first.base, first.plus, first.evalplus_base) == ("pass", "not_judged", "pass")
+    assert {second.base, second.plus, second.evalplus_base} == {"not_judged"}
+    assert "no namespaces" in second.reason
+
+
+def test_a_machine_without_namespaces_is_told_what_it_needs(monkeypatch):
+    fail_from_start(monkeypatch, 1)
+    with pytest.raises(SandboxUnavailable, match=r"no namespaces.*user\.max_user_namespaces"):
+        judge_solutions(PROBLEMS, [Solution("add", 0, RIGHT)], "humaneval", progress=False)
+
+
+def test_without_a_sandbox_it_warns_and_marks(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    solutions = [Solution("add", 0, RIGHT), Solution("add", 1, "def add(a, b):\n    while True: pass")]
+    with pytest.warns(UserWarning, match="UNSAFE"):
+        right, endless = judge_solutions(PROBLEMS, solutions, "humaneval", sandboxed=False, progress=False)
+    assert (right.base, right.plus, right.evalplus_plus, right.sandboxed) == ("pass", "pass", "pass", False)
+    assert (endless.base, endless.sandboxed) == ("fail", False)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_interruption_leaves_no_process(tmp_path, number):
+    code = (
+        "import json, sys\nfrom cultureval.metrics.code_judging import Solution, judge_solutions\n"
+        "endless = 'import time\\ndef add(a, b):\\n    time.sleep(1000)'\n"
+        "solutions = [Solution('add', index, endless) for index in range(50)]\n"
+        "judge_solutions(json.loads(sys.argv[1]), solutions, 'humaneval', workers=2)\n"
+    )
+    run = subprocess.Popen(
+        [sys.executable, "-c", code, json.dumps(PROBLEMS)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 60
+    while len(descendants(run.pid)) < 4 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(1)
+    below = descendants(run.pid)
+    assert below
+    run.send_signal(number)
+    run.wait(timeout=30)
+    deadline = time.monotonic() + 10
+    while any(map(alive, below)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(alive, below))
+
+
+def descendants(pid):
+    """All processes below a process, by their start time too, so that a number used again is not taken for it."""
+    found, waiting = set(), [pid]
+    while waiting:
+        try:
+            for thread in Path(f"/proc/{waiting.pop()}/task").iterdir():
+                children = [int(child) for child in (thread / "children").read_text().split()]
+                found |= {(child, started(child)) for child in children}
+                waiting += children
+        except OSError:
+            continue
+    return found
+
+
+def started(pid):
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()[19]
+
+
+def alive(process):
+    try:
+        return started(process[0]) == process[1]
+    except OSError:
+        return False
