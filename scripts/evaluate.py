@@ -69,8 +69,19 @@ def evaluate(
         _warn(f"the hub does not answer ({problem}); models and data come from folders and the cache.")
     quiet_libraries()
     selected, missing = available_tasks(*select_tasks(tasks), read_data_options())
+    warn_of_box_format(selected)
     pipeline = run_pipeline(model, selected, limit, output_dir)
     print(summary(pipeline, missing, output_dir))
+
+
+def warn_of_box_format(tasks: list[str]) -> None:
+    """Says which box format is assumed where tasks ask for boxes and nobody said how the model writes them."""
+    from cultureval.tasks.catalogue import all_tasks
+
+    grounding = [name for name in tasks if all_tasks()[name.partition("|")[0]].metric_set == "grounding"]
+    if grounding and not os.environ.get(VARIABLES["box_format"]):
+        default = DataOptions().box_format
+        _warn(f"{grounding[0]}: boxes are read as {default} writes them, as in the paper; --box-format says otherwise.")
 
 
 def available_tasks(selected: list[str], explicit: set[str], options: DataOptions) -> tuple[list[str], list[str]]:

@@ -78,6 +78,7 @@ REFCOCOG = Source(
     splits=("test",),
     whole=True,
     read=files.read_streamed,
+    notes=files.box_notes,
 )
 VISDIAL = Source(
     "visdial",

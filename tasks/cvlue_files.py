@@ -126,7 +126,7 @@ def released_notes(part: str) -> Callable[[Sequence[PreparedRow]], list[str]]:
         ]
         sizes = "; ".join(f"{release}: {'/'.join(map(str, sizes))}" for release, sizes in SPLITS[part].items())
         which = f"as in {known[0]}" if known else f"as in no known split (training/validation/test of {sizes})"
-        return [f"{images} images, {which}.", *history_notes(rows)]
+        return [f"{images} images, {which}.", *history_notes(rows), *box_notes(rows)]
 
     return notes
 
@@ -135,6 +135,12 @@ def history_notes(rows: Sequence[PreparedRow]) -> list[str]:
     """A `Source.notes`: how many dialogue rounds lack a round of their history."""
     short = sum(bool(row.get("history_missing")) for row in rows)
     return [f"{short} of {len(rows)} rounds lack some of the rounds before them in their history."] if short else []
+
+
+def box_notes(rows: Sequence[PreparedRow]) -> list[str]:
+    """A `Source.notes`: how boxes are asked for and read."""
+    formats = sorted({row["box_format"] for row in rows if "box_format" in row})
+    return [f"boxes are asked for and read as {' and '.join(formats)} writes them (--box-format)."] if formats else []
 
 
 def find_visdial(folder: Path, task: Task) -> tuple[list[Path], list[Path]]:

@@ -10,6 +10,7 @@ from cultureval.metrics.grounding import BOX_FORMATS
 from cultureval.prompts.templates import load_template
 from cultureval.runtime.data_options import DataOptions, read_data_options, samples_root
 from cultureval.runtime.errors import CulturevalError
+from cultureval.scripts.evaluate import warn_of_box_format
 from cultureval.tasks.catalogue import all_tasks, groups
 from cultureval.tasks.reading import find_subset, prepare_subset, prompt_template
 
@@ -85,7 +86,17 @@ def test_the_release_is_recognised_by_its_number_of_images(root, monkeypatch):
     edit(root / "cvlue/VQA/gold.json", lambda rows: [row for row in rows if "panda" not in row["image"]])
     (root / "cvlue/VQA/test_VQA.json").unlink()
     assert prepared("cvlue_vqa", root)[1]["notes"] == ["4 images, as in the training split of the 2025 release."]
-    assert "no known split" in prepared("cvlue_vg", root)[1]["notes"][0]
+    first, last = prepared("cvlue_vg", root)[1]["notes"]
+    assert "no known split" in first and "read as qwen_vl writes them" in last
+
+
+def test_an_assumed_box_format_is_said_before_the_run(capsys, monkeypatch):
+    monkeypatch.delenv("CULTUREVAL_BOX_FORMAT", raising=False)
+    warn_of_box_format(["cvlue_vqa|0", "cvlue_en_vg|0"])
+    assert "cvlue_en_vg|0: boxes are read as qwen_vl writes them" in capsys.readouterr().err
+    monkeypatch.setenv("CULTUREVAL_BOX_FORMAT", "qwen_vl")
+    warn_of_box_format(["cvlue_vg|0"])
+    assert not capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
