@@ -52,6 +52,8 @@ def judge_metrics(*templates: str) -> list[SampleLevelMetric]:
         CulturevalError: A judge's settings are wrong, or there is no such template.
     """
     judges, rows = configured_judges(), [judge_template(name) for name in templates]
+    for judge in judges:
+        judge.servers()  # a key that is missing is told now, not after the model has answered
     shared = JudgingPass(judges, rows)
     metrics = []
     for judge, template in judged_pairs(judges, rows):

@@ -349,7 +349,7 @@ def criteria_table(scores: Mapping[str, Mapping[str, float | None]]) -> list[str
         scores: Task -> metric -> value, as in LightEval's results; None where a value is undefined.
     """
     lines = []
-    for task, values in scores.items():
+    for task, values in sorted(scores.items()):
         for prefix in [name.removesuffix("_n_parsed") for name in values if name.endswith("_n_parsed")]:
             criteria = [name.removesuffix("_missing_as_1") for name in values if name.endswith("_missing_as_1")]
             means = {
