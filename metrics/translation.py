@@ -95,8 +95,11 @@ def corpus_score_and_error(name: str, hypotheses: Sequence[str], references: Seq
     return score, float(np.std([_score(metric, total) for total in taken @ counts], ddof=1))
 
 
-def flores200_model() -> Path:
+def flores200_model(fetch: bool = True) -> Path:
     """The SentencePiece model of FLORES-200: the file that CULTUREVAL_FLORES200_MODEL names, or sacrebleu's cache.
+
+    Args:
+        fetch: Whether it may be fetched into that cache.
 
     Raises:
         CulturevalError: It is not there and cannot be fetched.
@@ -111,7 +114,7 @@ def flores200_model() -> Path:
     if place.is_file():
         return place
     reason = f"{place} is no file"
-    if not named and not is_offline():
+    if fetch and not named and not is_offline():
         try:
             download_file(url, str(cached))
             return cached

@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
 from typing import Literal
 
 from packaging.requirements import Requirement
@@ -142,23 +143,36 @@ def check_bertscore() -> list[Finding]:
 
 
 def check_classifiers() -> list[Finding]:
-    """AL-QASIDA's classifiers, and the SentencePiece model of spBLEU."""
-    from cultureval.metrics.dialect_models import VARIABLES as CLASSIFIERS
+    """AL-QASIDA's classifiers, and the SentencePiece model of spBLEU; nothing is fetched."""
     from cultureval.metrics.dialect_models import check_model, configured_models
     from cultureval.metrics.translation import flores200_model
 
-    findings, names = [], configured_models().names
-    for kind in CLASSIFIERS:
+    findings = []
+    for kind, name in configured_models().names.items():
+        if not Path(name).expanduser().exists() and not is_offline() and not _is_cached(name):
+            cost = "the first of AL-QASIDA's tasks fetches it; or set it to a local folder"
+            findings.append(Finding("missing", f"{kind} model {name}: not on this machine yet", cost))
+            continue
         try:
             check_model(kind)
-            findings.append(Finding("ok", f"{kind} model {names[kind]}"))
+            findings.append(Finding("ok", f"{kind} model {name}"))
         except CulturevalError as error:
             findings.append(Finding("missing", str(error), "AL-QASIDA's tasks cannot be scored"))
     try:
-        findings.append(Finding("ok", f"spBLEU's SentencePiece model {flores200_model()}"))
+        findings.append(Finding("ok", f"spBLEU's SentencePiece model {flores200_model(fetch=False)}"))
     except CulturevalError as error:
         findings.append(Finding("missing", str(error), "AL-QASIDA's translations cannot be scored"))
     return findings
+
+
+def _is_cached(name: str) -> bool:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return bool(snapshot_download(name, local_files_only=True))
+    except (LocalEntryNotFoundError, HfHubHTTPError, HFValidationError, OSError):
+        return False
 
 
 def check_judges() -> list[Finding]:

@@ -8,6 +8,7 @@ import typer
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import all_tasks, suites
 
+MOST_NAMES = 8  # of metrics in a cell
 COLUMNS = ("task", "task_type", "metrics", "source", "expected_rows")
 
 
@@ -36,4 +37,6 @@ def _table(records: list[dict[str, Any]]) -> str:
 def _cell(value: Any) -> str:
     if value is None:
         return "?"
-    return ", ".join(value) if isinstance(value, list) else str(value)
+    if not isinstance(value, list):
+        return str(value)
+    return ", ".join(value if len(value) <= MOST_NAMES else [*value[:4], f"{len(value) - 4} more"])
