@@ -9,7 +9,9 @@ from cultureval.runtime.errors import SourceUnavailable
 logger = logging.getLogger(__name__)
 
 
-def find_source(repo: str, revision: str | None, root: Path | None, on_hub: bool = True) -> tuple[Path, str] | None:
+def find_source(
+    repo: str, revision: str | None, root: Path | None, on_hub: bool = True, suite: str = "qimma"
+) -> tuple[Path, str] | None:
     """The folder that holds a source, and its revision, or None where the source does not exist.
 
     Args:
@@ -17,6 +19,7 @@ def find_source(repo: str, revision: str | None, root: Path | None, on_hub: bool
         revision: Branch, tag or commit on the hub; None is the default branch.
         root: The data root; None asks the hub.
         on_hub: False for sources that only exist as files which people fetch themselves.
+        suite: What `cultureval mirror` is told to fetch, in the error's advice.
 
     Returns:
         (folder, revision): the revision is the commit on the hub, "local" under a data root without a record of it.
@@ -27,7 +30,7 @@ def find_source(repo: str, revision: str | None, root: Path | None, on_hub: bool
     if root is not None:
         folder = root.joinpath(*repo.split("/"))
         return (folder, recorded_revision(folder)) if folder.is_dir() else None
-    return snapshot(repo, revision) if on_hub else None
+    return snapshot(repo, revision, suite) if on_hub else None
 
 
 def recorded_revision(folder: Path) -> str:
@@ -37,7 +40,7 @@ def recorded_revision(folder: Path) -> str:
 
 
 @cache
-def snapshot(repo: str, revision: str | None) -> tuple[Path, str] | None:
+def snapshot(repo: str, revision: str | None, suite: str) -> tuple[Path, str] | None:
     """A data set repository's files in the hub's cache, fetched if need be; None if the hub does not show it to us.
 
     Raises:
@@ -54,7 +57,7 @@ def snapshot(repo: str, revision: str | None) -> tuple[Path, str] | None:
     except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
         raise SourceUnavailable(
             f"The data set {repo} is not in the hub's cache and the hub cannot be reached ({type(error).__name__}). "
-            "On a connected machine run `cultureval mirror qimma --to DIR`, copy DIR here and pass `--data DIR` "
+            f"On a connected machine run `cultureval mirror {suite} --to DIR`, copy DIR here and pass `--data DIR` "
             "(or set CULTUREVAL_DATA=DIR); `--data samples` uses the shipped samples."
         ) from error
     return folder, folder.name

@@ -123,7 +123,7 @@ def find_subset(task: Task, options: DataOptions) -> FoundSource:
         if options.form not in ("auto", source.form):
             continue
         try:
-            place = find_source(source.repo, source.revision, options.root, source.on_hub)
+            place = find_source(source.repo, source.revision, options.root, source.on_hub, task.suite)
         except SourceUnavailable as error:
             failures.append(str(error))
             continue

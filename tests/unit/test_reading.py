@@ -172,8 +172,10 @@ def test_a_hub_that_cannot_be_reached_says_how_to_use_a_mirror(monkeypatch, tmp_
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(SourceUnavailable, match="cultureval mirror qimma --to DIR"):
-        find_subset(all_tasks()[TASK], DataOptions())
+    for task in (TASK, "jeem_vqa:ma"):
+        suite = all_tasks()[task].suite
+        with pytest.raises(SourceUnavailable, match=f"cultureval mirror {suite} --to DIR"):
+            find_subset(all_tasks()[task], DataOptions())
 
 
 def test_the_same_rows_are_written_once_and_other_rows_elsewhere(tmp_path):
