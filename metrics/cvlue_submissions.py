@@ -115,21 +115,27 @@ def vd_items(gold: Any, pred: Any) -> list[ScoredItem]:
 
     Args:
         gold: The list of `image_id`, `question`, `answer_options`, `answer`, bare or below `data`.
-        pred: Records with `image_id`, `question` and `answer_sort`, or with a `dialog` whose last round has the two.
+        pred: Records with `image_id`, `dialog_id` or `question`, and `answer_sort`, or with a `dialog` whose last round
+            has the two.
 
     Raises:
         CulturevalError: Ids that are missing, extra or repeated, or a ranking that is not of the record's options.
     """
     rounds = gold.get("data") if isinstance(gold, Mapping) else gold
-    flat = [_last_round(record) for record in _records(pred, "pred")]
+    records, flat = _records(rounds, "gold"), [_last_round(record) for record in _records(pred, "pred")]
+    # The contest's records have no dialog_id: there the question tells a dialogue's rounds apart.
+    numbered = all("dialog_id" in record for record in (*records, *flat))
+    key, name = _round_key("dialog_id" if numbered else "question")
     items = []
-    for right, mine in _joined(_records(rounds, "gold"), flat, _dialogue_round, "(image_id, question)"):
-        order, options, where = mine.get("answer_sort"), right.get("answer_options"), _dialogue_round(right)
+    for right, mine in _joined(records, flat, key, name):
+        order, options, where = mine.get("answer_sort"), right.get("answer_options"), f"{name} {key(right)}"
+        if mine.get("question", right.get("question")) != right.get("question"):
+            raise CulturevalError(f"{where}: the prediction answers another question, {mine['question']!r}.")
         if not isinstance(order, list) or not isinstance(options, list):
-            raise CulturevalError(f"(image_id, question) {where}: answer_sort and answer_options must be lists.")
+            raise CulturevalError(f"{where}: answer_sort and answer_options must be lists.")
         if len(set(map(repr, order))) < len(order) or set(map(repr, order)) != set(map(repr, options)):
             raise CulturevalError(
-                f"(image_id, question) {where}: answer_sort must hold each of the {len(options)} answer_options once, "
+                f"{where}: answer_sort must hold each of the {len(options)} answer_options once, "
                 f"ids as whole numbers; it has {len(order)} entries."
             )
         if right.get("answer") not in order:
@@ -217,8 +223,9 @@ def _field(name: str) -> Key:
     return read
 
 
-def _dialogue_round(record: Record) -> tuple[Any, Any]:
-    return _field("image_id")(record), _field("question")(record)
+def _round_key(number: str) -> tuple[Key, str]:
+    """How a dialogue's round is told apart: by image and `number` (dialog_id or question); and the key's name."""
+    return (lambda record: (_field("image_id")(record), _field(number)(record))), f"(image_id, {number})"
 
 
 def _last_round(record: Record) -> Record:

@@ -114,6 +114,7 @@ def test_an_assumed_box_format_is_said_before_the_run(capsys, monkeypatch):
         ("cvlue_vd", "VD/gold.json", lambda c: c["data"].append(c["data"][0]), "stands twice"),
         ("cvlue_vd", "VD/gold.json", lambda c: c["data"][0].update(answer=-1), "lack the answer"),
         ("cvlue_vd", "VD/test_VD.json", lambda c: c["dialogs"].__delitem__(0), "are not in test_VD.json"),
+        ("cvlue_vd", "VD/gold.json", lambda c: c["data"][0]["answer_options"].reverse(), "are not in test_VD.json"),
         ("cvlue_vd", "VD/test_VD.json", lambda c: c["id2answer"].clear(), "id2answer has no entry"),
         ("cvlue_itr", "IC/gold.json", lambda rows: [*rows, rows[0]], "stands twice"),
         ("cvlue_itr", "IC/gold.json", lambda rows: {"data": rows}, "filled list"),
