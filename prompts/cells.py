@@ -193,7 +193,8 @@ def image_bytes(value: Any, folder: Path) -> bytes:
 def _roots(folder: Path) -> list[Path]:
     """Where files of a source may lie: its folder and, for a snapshot of the hub's cache, the files it links to."""
     folder = folder.resolve()
-    return [folder, folder.parents[1] / "blobs"] if folder.parent.name == "snapshots" else [folder]
+    snapshots = next((parent for parent in folder.parents if parent.name == "snapshots"), None)
+    return [folder, snapshots.parent / "blobs"] if snapshots else [folder]
 
 
 def _is_damage(character: str) -> bool:

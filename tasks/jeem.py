@@ -8,6 +8,7 @@ Ours: the prompts for models, the generations' lengths (512 and 256 new tokens, 
 metrics of answers (the paper has answers judged only), the words that are compared.
 """
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -59,7 +60,7 @@ def read(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
     for file in files:
         for number, row in enumerate(read_rows(file)):
             placed = _placed(row, file)
-            shared = any(len(survey.countries.get(key, ())) > 1 for key in rows.image_keys(placed, file.parent))
+            shared = any(len(survey.countries.get(key, ())) > 1 for key in placed["__image_keys"])
             yield PlacedRow(
                 f"{file.parent.name}/{file.name}",
                 number,
@@ -88,7 +89,7 @@ def _survey(files: tuple[Path, ...]) -> Survey:
         for row in read_rows(file):
             placed = _placed(row, file)
             if country := placed["__country"]:
-                for key in rows.image_keys(placed, file.parent):
+                for key in placed["__image_keys"]:
                     survey.countries.setdefault(key, set()).add(country)
                 for name, texts in _references(placed, country).items():
                     survey.references.setdefault(name, []).extend(texts)
@@ -113,16 +114,20 @@ def _references(row: Row, country: str) -> dict[tuple[str, str], list[str]]:
 
 
 def _placed(row: Row, file: Path) -> Row:
-    """The row with its country; an image's path, which is relative to the file's folder or one above, made absolute."""
+    """The row with its country and what its image is recognised by.
+
+    The path of an image, which is relative to the file's folder or one above, is made absolute.
+    """
     placed = row | {"__country": rows.country_of(row, [file.stem, *(folder.name for folder in file.parents[:2])])}
+    folder = file.parent
     if has_column(row, "jeem_image"):
         name = column_name(row, "jeem_image")
         value = row[name]
         path = value.get("path") if isinstance(value, Mapping) and not value.get("bytes") else value
         if isinstance(path, str) and not Path(path).is_absolute() and ".." not in Path(path).parts:
-            places = [folder / path for folder in file.parents[:3]]
-            placed[name] = str(next((place for place in places if place.is_file()), path))
-    return placed
+            folder = next((place for place in file.parents[:3] if os.path.isfile(place / path)), folder)
+            placed[name] = str(folder / path)
+    return placed | {"__image_keys": rows.image_keys(placed, folder)}
 
 
 def refuse_repeated(prepared: Sequence[PreparedRow]) -> None:

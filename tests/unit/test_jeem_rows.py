@@ -205,6 +205,13 @@ def test_parquet_with_images_inside_and_other_names(tmp_path):
         prepared("jeem_caption:eg", tmp_path)
 
 
+def test_images_beside_the_folder_of_the_data_file(tmp_path):
+    """Paths relative to the repository, ids that each country counts by itself: the bytes tell the shared image."""
+    rows = [row | {"image_id": str(number % 3)} for number, row in enumerate(sample_rows())]
+    root = write_json(tmp_path, rows, "data/test.jsonl")
+    assert [row["shared"] for row in prepared("jeem_caption:ma", root)[0]] == [False, False, True]
+
+
 def test_images_behind_links_of_the_hubs_cache(tmp_path):
     snapshot = write_json(tmp_path, sample_rows()) / "toloka" / "JEEM"
     repository = tmp_path / "hub" / "datasets--toloka--JEEM"
@@ -228,6 +235,9 @@ def test_images_behind_links_of_the_hubs_cache(tmp_path):
         ({"caption_msa": ...}, "columns found: image_id, country, image, caption_dialect"),
         ({"country": ...}, "no column 'country' or"),
         ({"image": "images/none.png"}, "names no file"),
+        ({"image": "وصف طويل " * 100}, "too long|names no file"),
+        ({"image": "images/\0.png"}, "null|names no file"),
+        ({"image": None}, "holds no image"),
         ({"image": "../../../secret.png"}, "leads out"),
         ({"image": "test.jsonl"}, "not an image that can be decoded"),
     ],
