@@ -153,6 +153,8 @@ class SourcedTaskConfig(LightevalTaskConfig):
     def hf_repo(self) -> str:
         """Folder of the prepared rows, read from the source on first use; the source's name in the table itself."""
         if self._is_run and not self.rows_report:
+            if kind_of(self.source_task).instrument is SANDBOX:
+                SANDBOX.check()  # stock LightEval asks no instrument before it generates for hours
             subset = prepare_subset(all_tasks()[self.source_task], read_data_options())
             if self.num_fewshots and not subset.report["few_shot_rows"]:
                 raise CulturevalError(

@@ -56,6 +56,16 @@ def test_rows_name_their_stored_problems():
         assert "canonical_solution" not in row and "canonical_solution" not in str(code_prompt(row).specific)
 
 
+def test_no_launcher_generates_what_cannot_be_judged(monkeypatch):
+    """Stock LightEval reads a task's rows before it asks the model."""
+    config = copy.deepcopy(next(item for item in cultureval.tasks.TASKS_TABLE if item.name == "qimma_code:mbpp_plus"))
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(CulturevalError, match="apt-get install bubblewrap"):
+        _ = config.hf_repo
+    monkeypatch.setenv("CULTUREVAL_UNSAFE_NO_SANDBOX", "1")
+    assert config.hf_repo
+
+
 def test_a_stored_problem_that_was_changed_is_not_used():
     name = store_problem({"task_id": "Mbpp/1"})
     (user_cache() / "code_problems" / f"{name}.json").write_text('{"task_id": "Mbpp/2"}')

@@ -61,9 +61,9 @@ def test_the_longest_program_is_evalpluss(text):
     ],
 )
 def test_no_text_takes_the_sanitiser_long(text):
-    start = time.monotonic()
+    start = time.process_time()
     sanitize_solution(text, "add")
-    assert time.monotonic() - start < 30
+    assert time.process_time() - start < 30
 
 
 @pytest.mark.parametrize(
