@@ -24,14 +24,16 @@ _RATING = re.compile(r"\b[0-9X](?:\.[0-9])?\s*(?:/|out of|من اصل|من)\s*5\
 _ORDERS = (
     r"\b(?:ignore|disregard|forget|override)\b.{0,60}\b(?:instruction|previous|above|earlier|prompt|criteria|rule)",
     r"\b(?:give|assign|award|rate|score|output|respond|reply|return|print|answer)\b.{0,60}"
-    r"\b(?:5|five|full marks?|maximum|highest|perfect|top|excellent)\b",
+    r"(?:\b(?:5|five)\b\s*(?:/|out of|stars?|points?|marks?|scores?|ratings?|on|for|in|as|to|\W*$)"
+    r"|\b(?:full|maximum|highest|perfect|top)\s+(?:marks?|scores?|ratings?|grades?|points?))",
     r"\b(?:dear|hey|note to|attention|as an?|you are an?|you are now an?)\s+(?:the\s+)?(?:\w+\s+)?"
     r"(?:judge|evaluator|grader|rater|assistant|ai)\b",
     r"<\|?\s*/?\s*(?:system|assistant|user|im_?start|im_?end|end|instructions?|s|eot_?id)\s*\|?>|\[/?INST\]",
     r"^\s*(?:system|assistant|user|human)\s*:",
-    r"(?:تجاهل|انس|اهمل|لا تتبع|تناس)\S*\s.{0,60}(?:تعليمات|توجيهات|سابق|سبق|اعلاه|معايير)",
-    r"(?:اعط|امنح|ضع|قيم|اكتب|اجب)\S*\s.{0,60}(?:\b5\b|خمس|كامل|اعلي|الدرجات|الدرجه|ممتاز)",
-    r"(?:ايها|عزيزي|الي|يا)\s+(?:المقيم|الحكم|القاضي|المصحح|المحكم)",
+    r"(?<!\w)(?:تجاهل|انس|اهمل|لا تتبع)(?:ي|وا)?\s.{0,60}(?:تعليمات|توجيهات|السابق|ما سبق|اعلاه|معايير)",
+    r"(?<!\w)(?:قيم|(?:اعط|امنح|ضع|اكتب|اجب)(?:ه|ها|ني|نا)?)(?:ي|وا)?\s"
+    r".{0,60}(?:\b5\b|خمس|كامل|اعلي|الدرجات|الدرجه|ممتاز)",
+    r"(?<!\w)(?:ايها|عزيزي|يا)\s+(?:المقيم|الحكم|القاضي|المصحح|المحكم)",
 )
 _ORDER = re.compile("|".join(_ORDERS), re.IGNORECASE | re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^([^:$\n]{2,40}?)(?:\s*\([^:\n]*\))?:", re.MULTILINE)
