@@ -47,6 +47,7 @@ class OutputRule:
         self.dataset = dataset
         self.entry_point = entry_point
         self.atol = atol
+        self._budget = plain_data.Budget()
         self._set_rule = compares_sets(dataset, entry_point)
         self._any_value = asks_for_any_value(dataset, entry_point)
         self._zero_rule = dataset == "humaneval" and entry_point == "find_zero"
@@ -71,7 +72,7 @@ class OutputRule:
                 self.atol = _FLOAT_ATOL
             return True
         try:
-            return self._values_agree(arguments, plain_data.decode(output), plain_data.decode(expected))
+            return self._values_agree(arguments, plain_data.decode(output, self._budget), plain_data.decode(expected))
         except Exception:  # as in EvalPlus: what cannot be compared is wrong
             return False
 

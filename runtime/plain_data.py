@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 MAX_DEPTH = 200
-MAX_ITEMS = 5_000_000
+MAX_ITEMS = 15_000_000
 MAX_LAZY_ITEMS = 1_000_000
 MAX_INTEGER_DIGITS = 100_000  # of 15 bits; larger ones can only be equal byte by byte
 SAME_HASH_LIMIT = 1000
@@ -42,6 +42,13 @@ _NUMPY_KINDS = "biufcSU"
 
 class BadEncoding(ValueError):
     """Bytes that `encode` never writes, or data beyond the limits."""
+
+
+class Budget:
+    """How many items may still be read; one for several values bounds the work for all of them."""
+
+    def __init__(self, items: int = MAX_ITEMS) -> None:
+        self.left = items
 
 
 class Opaque:
@@ -184,11 +191,12 @@ def _subclass_tree(value: Any, consume: bool, depth: int) -> tuple[str, Any] | N
     return None
 
 
-def decode(data: bytes) -> Any:
+def decode(data: bytes, budget: Budget | None = None) -> Any:
     """Read what `encode` wrote.
 
     Args:
         data: Bytes from a sandbox: nothing about them is trusted.
+        budget: Bound on the items of this value and others; by default of this value alone.
 
     Returns:
         Plain data, numpy scalars and arrays, or stand-ins of this module for what is not plain.
@@ -196,7 +204,7 @@ def decode(data: bytes) -> Any:
     Raises:
         BadEncoding: If the bytes are malformed, too deep, too many, or made to be slow to hash.
     """
-    reader = _Reader(data)
+    reader = _Reader(data, budget or Budget())
     form = reader.take(1)
     if form not in (b"P", b"T"):
         raise BadEncoding(f"unknown form {form!r}")
@@ -209,10 +217,10 @@ def decode(data: bytes) -> Any:
 class _Reader:
     """A strict reader of the plain-data part of marshal's version 2."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, budget: Budget) -> None:
         self.data = data
         self.position = 0
-        self.items = 0
+        self.budget = budget
 
     def take(self, size: int) -> bytes:
         end = self.position + size
@@ -226,8 +234,8 @@ class _Reader:
         return struct.unpack(layout, self.take(struct.calcsize(layout)))[0]
 
     def value(self, depth: int) -> Any:
-        self.items += 1
-        if depth > MAX_DEPTH or self.items > MAX_ITEMS:
+        self.budget.left -= 1
+        if depth > MAX_DEPTH or self.budget.left < 0:
             raise BadEncoding("nested too deeply" if depth > MAX_DEPTH else "too many items")
         code = self.take(1)
         if code in _CONSTANTS:

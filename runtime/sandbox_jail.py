@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.user_cache import user_cache
 
 _ROOT = "/sandbox"
 _WORKER_FILES = ("plain_data.py", "sandbox_worker.py")
@@ -182,7 +183,8 @@ def _mounts(files: Sequence[tuple[str, str]]) -> list[str]:
 
 def _masks(files: Sequence[tuple[str, str]]) -> list[str]:
     """Empty folders over what the bound folders may hold of this project, its data and the user's home."""
-    hidden = {Path(__file__).resolve().parents[1], Path.home(), Path(os.environ.get("CULTUREVAL_DATA") or "/")}
+    hidden = {Path(__file__).resolve().parents[1], Path.home(), user_cache()}
+    hidden |= {Path(os.environ.get(name) or "/") for name in ("CULTUREVAL_DATA", "HF_HOME")}
     arguments = []
     for source, target in files:
         inside = Path(source)

@@ -1,7 +1,9 @@
 """Judging in the real sandbox: outcomes, caches, a sandbox that fails, interruption, and the run without a sandbox."""
 
+import contextlib
 import itertools
 import json
+import pickle
 import signal
 import subprocess
 import sys
@@ -9,10 +11,12 @@ import time
 from pathlib import Path
 
 import pytest
+from attacks.problems import cases
 
 from cultureval.metrics.code_judging import Solution, check_canonical_solutions, judge_solutions
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.sandbox import SandboxUnavailable
+from cultureval.runtime.plain_data import decode
+from cultureval.runtime.sandbox import Sandbox, SandboxLimits, SandboxUnavailable
 from cultureval.runtime.sandbox_jail import jail_command
 
 ADD = {
@@ -168,3 +172,14 @@ def alive(process):
         return started(process[0]) == process[1]
     except OSError:
         return False
+
+
+def test_a_job_that_hoards_memory_behind_a_trickle_of_output_is_ended():
+    case = next(case for case in cases("hostile") if case["name"] == "memory bomb behind a trickle of output")
+    payload = {"code": case["code"], "entry_point": "add", "inputs": [[1, 2]], "seconds": [20.0], "wall_factor": 3.0}
+    with contextlib.closing(Sandbox(SandboxLimits(total_memory_mib=600))) as sandbox:
+        with sandbox.job("call", pickle.dumps(payload | {"consume_iterators": False}), 60, 30) as job:
+            list(job)
+        assert job.end.describe() == "memory limit"
+        with sandbox.job("call", pickle.dumps(payload | {"code": RIGHT, "consume_iterators": False}), 60, 30) as job:
+            assert [decode(content) for _, content in job if content != b"L"] == [3]
