@@ -1,0 +1,110 @@
+"""Which saved details are found from which path, and which images of theirs are opened."""
+
+import io
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+from PIL import Image
+
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.image_store import store_image, stored_image
+from cultureval.scripts.judge import drawn
+from cultureval.scripts.saved_results import find_saved_tasks, saved_image, write_derived, write_results
+
+ROW = {"doc": {"id": "0"}, "metric": {"bleu": 1.0}, "model_response": {"text": ["x"]}}
+
+
+def save(root, model, date, task, rows=(ROW,)):
+    folder = root / "details" / model / date
+    folder.mkdir(parents=True, exist_ok=True)
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(list(rows)), folder / f"details_{task}_{date}.parquet")
+
+
+@pytest.fixture
+def out(tmp_path):
+    root = tmp_path / "out"
+    for date in ("2026-01-01T00-00-00.1", "2026-01-02T00-00-00.1"):
+        save(root, "org/m", date, "jeem_vqa:eg|0")
+        (root / "results" / "org" / "m").mkdir(parents=True, exist_ok=True)
+        (root / "results" / "org" / "m" / f"results_{date}.json").write_text('{"versions": {"jeem_vqa:eg|0": 1}}')
+    save(root, "org/m", "2026-01-01T00-00-00.1", "jeem_caption:msa|0")
+    save(root, "other", "2026-01-01T00-00-00.1", "jeem_vqa:eg|0")
+    return root
+
+
+def found(*paths):
+    return {(task.model, task.task, task.date[:10]) for task in find_saved_tasks(paths)}
+
+
+def test_the_newest_details_of_each_model_and_task_are_found_from_any_path(out):
+    newest = {("org/m", "jeem_vqa:eg|0", "2026-01-02"), ("org/m", "jeem_caption:msa|0", "2026-01-01")}
+    other = {("other", "jeem_vqa:eg|0", "2026-01-01")}
+    assert found(out) == newest | other == found(out, out / "details")
+    assert found(out / "details" / "org" / "m") == newest
+    old = out / "results" / "org" / "m" / "results_2026-01-01T00-00-00.1.json"
+    assert found(old) == {(model, task, "2026-01-01") for model, task, _ in newest}
+    file = next((out / "details" / "other").rglob("*.parquet"))
+    assert found(file) == other
+    (task,) = find_saved_tasks([file])
+    assert task.root == out and task.results() == {}
+
+
+def test_what_was_derived_is_passed_over_and_nothing_is_replaced(out):
+    before = found(out)
+    (task,) = find_saved_tasks([out / "details" / "other"])
+    write_derived(task, "2027", task.table(), [{"judge_x": {"flags": [], "reason": ""}}])
+    assert found(out) == before
+    write_results(task, "2027", {"results": {}})
+    with pytest.raises(FileExistsError):
+        write_results(task, "2027", {})
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda folder: folder / "nowhere", "does not exist"),
+        (lambda folder: folder, "holds no details"),
+        (lambda folder: (folder / "x.json").write_text("{}") and folder / "x.json", "not a results file"),
+        (lambda folder: save(folder, "m", "2026", "t|0", [{"doc": 1}]) or folder, "lacks metric, model_response"),
+        (lambda folder: damaged(folder), "cannot be read as details"),
+    ],
+)
+def test_other_paths_are_refused_in_one_sentence(tmp_path, make, words):
+    with pytest.raises(CulturevalError, match=words):
+        [task.table() for task in find_saved_tasks([make(tmp_path)])]
+
+
+def damaged(folder):
+    save(folder, "m", "2026", "t|0")
+    file = next(folder.rglob("*.parquet"))
+    file.write_bytes(file.read_bytes()[:-20])
+    return folder
+
+
+def test_images_are_opened_by_their_content_s_name_only(tmp_path, monkeypatch):
+    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
+    stream = io.BytesIO()
+    Image.new("RGB", (2, 2)).save(stream, "PNG")
+    name = store_image(stream.getvalue())
+    here = stored_image(name)
+    assert saved_image(f"/another/machine/images/{name}") == here  # found in this machine's store
+    assert saved_image({"bytes": b"abc", "path": None}) == b"abc"
+    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "other"))
+    assert saved_image(str(here)) == here  # another store, but the name is that of the content
+    private = tmp_path / "passport.png"
+    private.write_bytes(stream.getvalue())
+    disguised = tmp_path / ("0" * 64 + ".png")
+    disguised.write_bytes(stream.getvalue())
+    for path in (private, disguised, tmp_path / "gone.png"):
+        assert not saved_image({"bytes": None, "path": str(path)}).exists()
+
+
+def test_a_draw_is_the_same_for_all_models_and_grows(out):
+    ids = [str(number) for number in range(100)]
+    first = drawn(ids, "t", 10, 1)
+    assert len(set(first)) == 10 and first == sorted(first)
+    assert {ids[place] for place in first} == {ids[::-1][place] for place in drawn(ids[::-1], "t", 10, 1)}
+    assert set(first) < set(drawn(ids, "t", 20, 1))
+    assert first != drawn(ids, "t", 10, 2) and first != drawn(ids, "u", 10, 1)
+    assert drawn(ids, "t", None, 1) == drawn(ids, "t", 1000, 1) == list(range(100))
