@@ -149,6 +149,9 @@ def vd_items(gold: Any, pred: Any) -> list[ScoredItem]:
 def itr_items(gold: Any, pred: Sequence[Any]) -> list[ScoredItem]:
     """Scores of image-text retrieval: `TR@1` ... of the images' rankings, `IR@1` ... of the captions'.
 
+    A caption belongs to the category of its first gold image (the released scorer takes the majority of the predicted
+    images' categories).
+
     Args:
         gold: The list of `image` and its `caption` strings.
         pred: One or two objects, told apart by their keys: image path to ranked captions, caption to ranked image

@@ -194,7 +194,7 @@ def match_probabilities(gallery: Gallery, pairs: Sequence[tuple[int, int]], mode
         )
         for image, text in pairs
     ]
-    judge = _vision_model(model)
+    judge = vision_model(model)
     logprobs = np.array([response.logprobs for response in judge.loglikelihood(docs)])
     return (1 / (1 + np.exp(logprobs[:, 1] - logprobs[:, 0]))).tolist()
 
@@ -281,7 +281,7 @@ def summary(name: str, gallery: Gallery, encoder: "DualEncoder", scores: dict[st
     return "\n".join(lines)
 
 
-def _vision_model(model: str) -> Any:
+def vision_model(model: str) -> Any:
     """The model behind `cultureval eval`'s MODEL: a server's where the settings have a base_url, else transformers'."""
     from lighteval.models.custom.custom_model import CustomModelConfig
 

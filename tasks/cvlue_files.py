@@ -232,8 +232,8 @@ def _records_by_id(files: Sequence[Path], name: str, answer: str) -> Iterator[Pl
     for place, record in enumerate(gold.values()):
         if record.get(answer) in ("", [], None):
             raise CulturevalError(
-                f"{gold_file}: {name} {record[name]} has no {answer}, so nothing can be scored. Write a submission "
-                "file with the authors' test input instead, and send it to them."
+                f"{gold_file}: {name} {record[name]} has no {answer}, so that nothing can be scored: "
+                "is this the authors' test input instead of their gold file?"
             )
         yield PlacedRow(gold_file.name, place, {**record, **_image(gold_file, record)})
 

@@ -11,6 +11,7 @@ from result_files import details_of, results_of
 from cultureval.models.dual_encoder import DualEncoder, EncoderSettings
 from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.errors import CulturevalError
+from cultureval.scripts.retrieval import vision_model
 from cultureval.scripts.tiny_dual_encoder import build_tiny_dual_encoder
 from cultureval.scripts.tiny_model import build_tiny_vision_lm
 
@@ -116,3 +117,8 @@ def test_the_benchmark_says_time_and_memory(cultureval):
     run = cultureval("bench", "retrieval", "--captions", 2000, "--images", 400, "--dimensions", 64)
     assert run.returncode == 0, run.stderr
     assert "one dense matrix product" in run.stdout and "peak memory of the process: 0." in run.stdout
+
+
+def test_a_server_may_order_anew_too(tmp_path, cache):
+    (tmp_path / "server.yaml").write_text("model: some-vlm\nbase_url: http://localhost:1/v1\n", encoding="utf-8")
+    assert type(vision_model(str(tmp_path / "server.yaml"))).__name__ == "OpenAIModel"
