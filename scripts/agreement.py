@@ -21,6 +21,9 @@ MEAN = "mean"  # of a text's criteria, where it has a score for each
 ALL = "all"
 # The human score of the table by dialect; AL-QASIDA's criteria have different scales, so it has no mean.
 HEADLINES = {"jeem": MEAN, "alqasida": "Dialectal Accuracy"}
+# Judges score from 1 to 5 (people gave AL-QASIDA's Adherence 1 to 3), and call the upstream file's column otherwise.
+JUDGES_TOP = 5
+JUDGED_AS = {"Dialectal Accuracy": "Dialectal Fidelity"}
 
 
 def agreement(
@@ -268,7 +271,8 @@ def rater_lines(ratings: Sequence[Rating], texts: Sequence[Text], suite: str) ->
     highest = JEEM_CRITERIA if suite == "jeem" else ALQASIDA_CRITERIA
     lines = []
     for name, top in highest.items():
-        for title, table in (("annotators", annotator_table(ratings, name)), *judge_tables(texts, name)):
+        judged = judge_tables(texts, name) if top == JUDGES_TOP else []
+        for title, table in (("annotators", annotator_table(ratings, name)), *judged):
             lines += _ac1_line(f"{name}, {title}", table, top)
     if not lines:
         return ["", "AC1: no text has two ratings on the categories of the scale."]
@@ -294,7 +298,7 @@ def judge_tables(texts: Sequence[Text], criterion: str) -> list[tuple[str, list[
     """For each judge that scored the criterion: a row a text, the human score beside the judge's."""
     from cultureval.metrics.judge_verdicts import metric_part
 
-    ending = f"_{metric_part(criterion)}"
+    ending = f"_{metric_part(JUDGED_AS.get(criterion, criterion))}"
     names = dict.fromkeys(name for text in texts for name in text.metrics if name.startswith("judge_"))
     return [
         (

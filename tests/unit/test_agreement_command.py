@@ -245,12 +245,17 @@ def test_alqasidas_ratings_join_saved_answers(tmp_path):
         {
             "doc": {"query": row["Prompt"], "specific": {"dialect": "egy"}},
             "model_response": {"text": [row["Completion"]]},
-            "metric": {"adi2": row["TVD"] ** 2},
+            "metric": {"adi2": row["TVD"] ** 2}
+            | {"judge_j_dialectal_fidelity_dialectal_fidelity": 6.0 - row["Dialectal Accuracy"]}
+            | {"judge_j_adherence_adherence": 5.0},
         }
         for row in rows
     ]
     save_details(tmp_path, "alqasida_mono:habibi_egy", "openai/gpt-4o", details)
-    run("alqasida", write_ratings(tmp_path / "human.csv", rows), tmp_path, "--output", tmp_path / "cells.csv")
+    output = run("alqasida", write_ratings(tmp_path / "human.csv", rows), tmp_path, "--output", tmp_path / "cells.csv")
     found = cells(tmp_path / "cells.csv")
     both = [found[metric, "Dialectal Accuracy", "all"]["tau_c"] for metric in ("TVD", "adi2")]
     assert both[0] == both[1] != ""
+    assert float(found["judge_j_dialectal_fidelity_dialectal_fidelity", "Dialectal Accuracy", "all"]["tau_c"]) < -0.9
+    assert "Dialectal Accuracy, people and judge_j_dialectal_fidelity: AC1 " in output
+    assert "Adherence, people" not in output
