@@ -23,7 +23,7 @@ NOTICE = """
 These scores mean nothing: the models are tiny, have random weights (fixed seed) and score at chance, and the rows are
 a few synthetic samples. What the demo shows is that every task runs, from its data to the table, without internet.
 JEEM's judge is a script behind a real HTTP server on this machine (scripts/scripted_judge.py), not a model.
-Random weights never end an answer, so the vision model is cut off at 32 tokens, whatever a task allows.
+Random weights never end an answer, so the models are cut off at 32 tokens, whatever a task allows.
 """
 
 
@@ -38,6 +38,7 @@ def main() -> None:
         os.environ.update(build_tiny_instruments(folder))
         (folder / "judge.yaml").write_text(f"{{model: {JUDGE}, base_url: '{judge}'}}")
         os.environ["CULTUREVAL_JUDGE"] = str(folder / "judge.yaml")
+        os.environ[SETTINGS] = json.dumps({"generation_parameters": {"max_new_tokens": 32}})
         models = {
             False: build_tiny_causal_lm(folder / "tiny-random-llama", max_position_embeddings=2048),
             True: build_tiny_vision_lm(folder / "tiny-random-llava", max_position_embeddings=2048),
@@ -45,8 +46,6 @@ def main() -> None:
         for images, model in models.items():
             tasks = [name for name, task in all_tasks().items() if task.images == images and has_samples(task)]
             tasks = without_refused(tasks)
-            if images:
-                os.environ[SETTINGS] = json.dumps({"generation_parameters": {"max_new_tokens": 32}})
             if tasks:
                 evaluate(str(model), tasks, data="samples", output_dir="results/demo", device="cpu", resume=False)
         encoder = build_tiny_dual_encoder(folder / "tiny-random-chinese-clip")
