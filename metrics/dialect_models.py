@@ -157,7 +157,7 @@ def configured_models() -> DialectModels:
 
 
 def models_signature() -> str:
-    """The classifiers' identities for score signatures: names, and hashes of what local ones hold."""
+    """The classifiers' identities for score signatures: names, and commits or hashes of what they hold."""
     names = configured_models().names
     return "ADI2(" + ",".join(f"{kind}={_identity(kind, name)}" for kind, name in names.items()) + ")"
 
@@ -282,14 +282,28 @@ def _letters(label: str) -> str:
 def _identity(kind: str, name: str) -> str:
     place = Path(name).expanduser()
     if not place.exists():
-        return name
+        return f"{name}@{_cached_commit(name, 'model.bin' if kind == LID else 'config.json')}"
     names = ("model.safetensors", "pytorch_model.bin", "tokenizer.json", "vocab.txt")
     files = [_language_model_file(name)] if kind == LID else [place / name for name in names]
+    return f"{place.name}@{_digest(tuple(filter(Path.is_file, files)))}"
+
+
+@lru_cache(maxsize=8)
+def _digest(files: tuple[Path, ...]) -> str:
+    """A hash of the files' content; kept, since the language model alone has over a gigabyte."""
     digest = hashlib.sha256()
-    for file in filter(Path.is_file, files):
+    for file in files:
         with file.open("rb") as stream:
             digest.update(hashlib.file_digest(stream, "sha256").digest())
-    return f"{place.name}@{digest.hexdigest()[:8]}"
+    return digest.hexdigest()[:8]
+
+
+def _cached_commit(repo: str, file: str) -> str:
+    """First eight digits of the commit of which the hub's cache holds a model; "?" where it holds none."""
+    from huggingface_hub import try_to_load_from_cache
+
+    path = try_to_load_from_cache(repo, file)
+    return Path(path).parent.name[:8] if isinstance(path, str) else "?"
 
 
 def _plain(text: str) -> str:

@@ -213,12 +213,20 @@ def test_models_that_do_not_load_say_which_and_what_to_do(tmp_path, monkeypatch,
         dialect_models.check_model("ALDi")
 
 
-def test_the_signature_names_local_models_by_their_content(monkeypatch, models):
+def test_the_signature_names_models_by_their_content(monkeypatch, models, tmp_path):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setenv("CULTUREVAL_NADI_MODEL", models.names["NADI"])
     monkeypatch.delenv("CULTUREVAL_ALDI_MODEL", raising=False)
     monkeypatch.setenv("CULTUREVAL_LID_MODEL", models.names["LID"])
     assert models_signature().startswith("ADI2(NADI=nadi@")
-    assert "ALDi=AMR-KELEG/Sentence-ALDi" in models_signature()
+    assert "ALDi=AMR-KELEG/Sentence-ALDi@?" in models_signature()  # the cache is empty
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    folder = tmp_path / "models--AMR-KELEG--Sentence-ALDi"
+    (folder / "snapshots" / commit).mkdir(parents=True)
+    (folder / "snapshots" / commit / "config.json").write_text("{}", encoding="utf-8")
+    (folder / "refs").mkdir()
+    (folder / "refs" / "main").write_text(commit, encoding="utf-8")
+    assert "ALDi=AMR-KELEG/Sentence-ALDi@01234567" in models_signature()
 
 
 def test_batches_are_faster_than_single_texts(models):
