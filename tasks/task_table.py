@@ -21,6 +21,7 @@ from cultureval.metrics.semantic import (
     check_caption_bertscore,
 )
 from cultureval.metrics.statement_verdicts import statement_metrics
+from cultureval.metrics.verdicts import Prompt
 from cultureval.prompts import alqasida, code_problems, cvlue, jeem, m2cqa, qimma
 from cultureval.runtime.data_options import read_data_options
 from cultureval.runtime.errors import CulturevalError
@@ -79,7 +80,12 @@ CAPTION_BERTSCORE = Instrument(
     name=lambda: "BERTScore({},layer {},no idf,no rescaling)".format(*caption_bertscore_model()),
     check=check_caption_bertscore,
 )
+VERDICTS = Instrument(name=lambda: "verdicts(strict)", check=lambda: None)  # the profile of the headline
 SANDBOX = Instrument(name=code_metrics.judge_name, check=code_metrics.check_sandbox)
+
+
+def _statements(name: Prompt, prompt: Callable[..., Doc], size: int) -> Kind:
+    return Kind(prompt, partial(statement_metrics, name), size, instrument=VERDICTS, rows_per_item=3)
 
 
 def _code(dataset: str) -> Kind:
@@ -110,13 +116,9 @@ KINDS: dict[str, Kind] = {
     "dense_dialogue": Kind(cvlue.dialogue_prompt, partial(cvlue_metrics.dialogue_metrics, dense=True)),
     "galleries": Kind(cvlue.gallery_prompt, cvlue_metrics.gallery_metrics),
     # M2CQA's sizes are ours: the paper gives none.
-    "m2cqa_tf": Kind(m2cqa.true_or_false_prompt, partial(statement_metrics, "tf"), 32, rows_per_item=3),
-    "m2cqa_answer_reason": Kind(
-        m2cqa.answer_then_reason_prompt, partial(statement_metrics, "answer_reason"), 256, rows_per_item=3
-    ),
-    "m2cqa_reason_first": Kind(
-        m2cqa.reasoning_first_prompt, partial(statement_metrics, "reason_first"), 1024, rows_per_item=3
-    ),
+    "m2cqa_tf": _statements("tf", m2cqa.true_or_false_prompt, 32),
+    "m2cqa_answer_reason": _statements("answer_reason", m2cqa.answer_then_reason_prompt, 256),
+    "m2cqa_reason_first": _statements("reason_first", m2cqa.reasoning_first_prompt, 1024),
     "code_humaneval": _code("humaneval"),
     "code_mbpp": _code("mbpp"),
 }

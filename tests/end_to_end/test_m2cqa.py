@@ -134,4 +134,4 @@ def test_a_tiny_vision_model_writes_details_of_every_statement(cultureval, tmp_p
     assert {row["metric"]["verdict"] for row in rows} == {"invalid"}
     assert all(Path(row["doc"]["images"][0]).is_file() for row in rows)
     (line,) = [line for line in run.stdout.splitlines() if "task:m2cqa/0-shot" in line]
-    assert "|data:QCRI/M2CQA@local|" in line and "|rows:36|" in line
+    assert "|data:QCRI/M2CQA@local|" in line and "|rows:36|" in line and "|scorer:verdicts(strict)|" in line
