@@ -137,7 +137,7 @@ def qwen_resized(
 def _four(box: Sequence[float], which: str) -> tuple[float, float, float, float]:
     try:
         x, y, width, height = (float(number) for number in box)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"the {which} box must be four numbers x, y, width, height, not {box!r}") from error
     if not all(abs(number) < _LARGEST for number in (x, y, width, height)):
         raise ValueError(f"the {which} box {box!r} holds a number that is not finite or far too large")

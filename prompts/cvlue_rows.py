@@ -4,7 +4,6 @@ The rows of CVLUE itself are those of `cultureval.tasks.cvlue_files`, which join
 those of the paper's appendix A.2, verbatim; for box formats other than Qwen-VL's the wording is ours.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -15,6 +14,8 @@ from cultureval.prompts.preparation import Preparation, PreparedRow, Row
 from cultureval.prompts.templates import render
 from cultureval.runtime.errors import BadRow
 from cultureval.runtime.image_store import stored_image
+
+LARGEST = 1e9  # pixels
 
 
 def question(row: Row, preparation: Preparation) -> PreparedRow:
@@ -129,7 +130,7 @@ def _box_row(row: Row, preparation: Preparation, text: str, number: str) -> Prep
 
 def _box(value: Any) -> list[float]:
     numbers = list(value) if isinstance(value, list | tuple) else []
-    sound = all(isinstance(number, int | float) and math.isfinite(number) for number in numbers)
+    sound = all(isinstance(number, int | float) and abs(number) < LARGEST for number in numbers)
     if len(numbers) != 4 or not sound or min(numbers[2:]) <= 0:
         raise BadRow("bbox", value, "is not a box x, y, width, height")
     return [float(number) for number in numbers]

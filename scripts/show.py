@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import typer
 
-from cultureval.runtime.errors import CulturevalError, shorten
+from cultureval.runtime.errors import CulturevalError
 
 FONTS = "'Noto Sans CJK SC', 'PingFang SC', 'Microsoft YaHei', 'WenQuanYi Micro Hei', SimHei, 'DejaVu Sans', sans-serif"
 GOLD, PREDICTED = "#1a9850", "#d73027"
@@ -97,8 +97,8 @@ def boxes_as_svg(row: Row) -> str:
     frame = {"width": str(broad), "height": str(height + round(line * (1.6 * len(texts) + 0.6)))}
     svg = ElementTree.Element("svg", frame | {"xmlns": "http://www.w3.org/2000/svg"})
     ElementTree.SubElement(svg, "rect", {"width": "100%", "height": "100%", "fill": "#ffffff"})
-    image = Path(doc["images"][0])
-    content = base64.b64encode(_image_bytes(image)).decode("ascii")
+    image = _image_file(row)
+    content = base64.b64encode(image.read_bytes()).decode("ascii")
     link = {"href": f"data:{MIME[image.suffix]};base64,{content}", "width": str(width), "height": str(height)}
     ElementTree.SubElement(svg, "image", link)
     for place, (box, colour) in enumerate(_boxes(row)):
@@ -115,11 +115,9 @@ def boxes_as_svg(row: Row) -> str:
 
 def draw_boxes(row: Row, path: Path) -> None:
     """The image with its boxes alone, as PNG: no font is shipped, so a PNG has no text."""
-    import io
-
     from PIL import Image, ImageDraw
 
-    with Image.open(io.BytesIO(_image_bytes(Path(row["doc"]["images"][0])))) as picture:
+    with Image.open(_image_file(row)) as picture:
         drawn = picture.convert("RGB")
     pen = ImageDraw.Draw(drawn)
     for (x, y, across, down), colour in _boxes(row):
@@ -161,11 +159,11 @@ def _best_choices(choices: list[str], response: Row) -> list[str]:
     return [f"  {means[place]:8.3f}  {choices[place].strip()}" for place in order]
 
 
-def _image_bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise CulturevalError(f"The image {shorten(str(path))} is gone from the cache: run the task again.") from error
+def _image_file(row: Row) -> Path:
+    """The stored image of a row: whatever path a results file states, only images of the cache are opened."""
+    from cultureval.runtime.image_store import stored_image
+
+    return stored_image(Path(row["doc"]["images"][0]).name)
 
 
 def _printable(text: str) -> str:

@@ -9,6 +9,7 @@ ids. The strings of VD's ids come from `test_VD.json` or a file of maps (`id*.js
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from cultureval.tasks.catalogue import Task
 
 Record = Mapping[str, Any]
 Key = Callable[[Record], Any]
+Reader = Callable[[Sequence[Path], Task], Iterator[PlacedRow]]
 GALLERY_IMAGES = 20
 PARTS = {"itr": "IC", "vqa": "VQA", "vg": "VG", "vd": "VD"}
 GOLD_NAMES = ("gold.json", "test.json")
@@ -31,6 +33,21 @@ SPLITS = {
     "vg": {"the paper": (15_571, 2_548, 5_885), "the 2025 release": (10_769, 1_965, 5_385)},
     "vd": {"the paper": (5_748, 914, 3_093), "the 2025 release": (3_975, 651, 2_036)},
 }
+
+
+def _of_released_form(read: Reader) -> Reader:
+    """A reader whose records lack what they should have ends in one sentence."""
+
+    @wraps(read)
+    def reading(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
+        try:
+            yield from read(files, task)
+        except (KeyError, IndexError, TypeError, AttributeError) as error:
+            raise CulturevalError(
+                f"{', '.join(map(str, files))}: a record is not of the released form ({type(error).__name__}: {error})."
+            ) from error
+
+    return reading
 
 
 def find_released(part: str) -> Callable[[Path, Task], tuple[list[Path], list[Path]]]:
@@ -60,6 +77,7 @@ def read_expressions(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
     return _records_by_id(files, "ref_id", "bbox")
 
 
+@_of_released_form
 def read_rounds(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
     """VD: one row a round, those of one image neighbours in the order of the dialogue.
 
@@ -88,13 +106,16 @@ def read_rounds(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
         yield PlacedRow(gold_file.name, place, row | _image(gold_file, record))
 
 
+@_of_released_form
 def read_captions(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
     """ITR: one row an image, with the captions of its gallery."""
     records = _list_of(load_json(files[0]), files[0])
     captions = {image: own["caption"] for image, own in _by_id(records, lambda r: r.get("image"), files[0]).items()}
-    return (
-        PlacedRow(files[0].name, place, row | _image(files[0], row)) for place, row in enumerate(gallery_rows(captions))
-    )
+    for image, own in captions.items():
+        if not isinstance(own, list) or not own or not all(isinstance(text, str) for text in own):
+            raise CulturevalError(f"{files[0]}: the caption of {image!r} is not a filled list of texts.")
+    for place, row in enumerate(gallery_rows(captions)):
+        yield PlacedRow(files[0].name, place, row | _image(files[0], row))
 
 
 def gallery_rows(captions: Mapping[str, Sequence[str]]) -> Iterator[dict[str, Any]]:
@@ -150,6 +171,7 @@ def find_visdial(folder: Path, task: Task) -> tuple[list[Path], list[Path]]:
     return (files if files and files[0].name == names[0] else []), []
 
 
+@_of_released_form
 def read_visdial(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
     """VisDial: one row a round; one round of an image may have relevance scores of its options.
 
@@ -185,6 +207,7 @@ def find_karpathy(folder: Path, task: Task) -> tuple[list[Path], list[Path]]:
     return ([path] if path.is_file() else []), []
 
 
+@_of_released_form
 def read_karpathy(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
     """COCO 5K: the images of the split `test`, with the first five captions of each (a few have more)."""
     content = load_json(files[0])

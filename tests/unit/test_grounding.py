@@ -19,7 +19,7 @@ def test_iou_is_symmetric_and_between_0_and_1(one, other):
 
 def test_an_empty_prediction_is_0_and_a_broken_one_an_error():
     assert iou([], [0, 0, 5, 5]) == iou(None, [0, 0, 5, 5], "continuous") == 0
-    for box in ([1, 2, 3], [1, 2, 3, float("nan")], [1, 2, 3, "x"], [0, 0, 1e200, 1e200], ["a"]):
+    for box in ([1, 2, 3], [1, 2, 3, float("nan")], [1, 2, 3, "x"], [0, 0, 1e200, 1e200], [0, 0, 1, 10**400], ["a"]):
         with pytest.raises(ValueError, match="predicted box"):
             iou(box, [0, 0, 5, 5])
     with pytest.raises(ValueError, match="gold box"):

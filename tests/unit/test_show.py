@@ -6,21 +6,24 @@ import pytest
 from PIL import Image
 
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.image_store import store_image, stored_image
 from cultureval.scripts.show import boxes_as_svg, describe, draw_boxes, find_row, show
 
 HOSTILE = '<script>alert(1)</script>&"\x1b[31m\x00'
 
 
 @pytest.fixture
-def row(tmp_path):
+def row(tmp_path, monkeypatch):
+    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
     Image.new("RGB", (200, 100), "white").save(tmp_path / "picture.png")
+    image = stored_image(store_image((tmp_path / "picture.png").read_bytes()))
     specific = {"id": "7", "box": [10.0, 20.0, 50.0, 30.0], "size": [200, 100], "box_format": "xyxy"}
     return {
         "doc": {
             "query": f"框出图中{HOSTILE}的位置",
             "choices": ["[10, 20, 50, 30]"],
             "gold_index": 0,
-            "images": [str(tmp_path / "picture.png")],
+            "images": [str(image)],
             "specific": specific | {"box_pixels": "3136-12845056"},
         },
         "model_response": {"text": [f"[20, 20, 70, 60] [1, 1, 5, 5] {HOSTILE}"], "logprobs": []},
@@ -56,6 +59,7 @@ def test_what_is_not_there_is_named(row, tmp_path, monkeypatch):
     monkeypatch.setattr("cultureval.scripts.show.find_row", lambda *names: row)
     with pytest.raises(CulturevalError, match="must end in .svg or .png"):
         show(tmp_path, "cvlue_vg", "7", tmp_path / "x.gif")
-    row["doc"]["images"] = [str(tmp_path / "gone.png")]
-    with pytest.raises(CulturevalError, match="is gone"):
-        show(tmp_path, "cvlue_vg", "7")
+    for path, sentence in ((tmp_path / "picture.png", "does not name a stored image"), (f"{'0' * 64}.png", "is gone")):
+        row["doc"]["images"] = [str(path)]
+        with pytest.raises(CulturevalError, match=sentence):
+            show(tmp_path, "cvlue_vg", "7")
