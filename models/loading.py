@@ -1,10 +1,12 @@
 """From settings to a loaded model: which class, where to, and by what its answers are told apart from others'."""
 
 import hashlib
+import inspect
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,8 +32,10 @@ from transformers.utils import is_torchvision_available
 from cultureval.models.images_only import load_processor
 from cultureval.models.settings import HFModelSettings, is_local
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.model_settings import refuse_unknown
 
 Loaded = TypeVar("Loaded")
+BITS = {"4bit": {"load_in_4bit": True, "bnb_4bit_compute_dtype": "bfloat16"}, "8bit": {"load_in_8bit": True}}
 WHOLE_FILE = 64 * 2**20  # larger files are told apart by size, time and first MiB (a safetensors header lies there)
 
 
@@ -160,14 +164,33 @@ def _model_arguments(settings: HFModelSettings, config: PreTrainedConfig) -> dic
     arguments: dict[str, Any] = {"device_map": settings.device_map or device_of(settings)}
     if settings.attn_implementation:
         arguments["attn_implementation"] = settings.attn_implementation
-    bits = {"4bit": {"load_in_4bit": True, "bnb_4bit_compute_dtype": torch.bfloat16}, "8bit": {"load_in_8bit": True}}
-    quantisation = settings.quantisation or bits.get(settings.dtype)
-    # A checkpoint that is quantised already brings its own configuration.
-    if quantisation and not hasattr(config, "quantization_config"):
-        arguments["quantization_config"] = BitsAndBytesConfig(**quantisation)
-    if settings.dtype not in bits:
+    if quantisation := _quantisation(settings, config):
+        arguments["quantization_config"] = quantisation
+    if settings.dtype not in BITS:
         arguments["dtype"] = settings.dtype if settings.dtype == "auto" else _dtype(settings.dtype)
     return arguments
+
+
+def _quantisation(settings: HFModelSettings, config: PreTrainedConfig) -> BitsAndBytesConfig | None:
+    """How bitsandbytes is to quantise the weights; None where it is not, or a checkpoint brings its own configuration.
+
+    Raises:
+        CulturevalError: Unknown settings, bad values, or no bitsandbytes.
+    """
+    values = settings.quantisation or BITS.get(settings.dtype)
+    if not values or hasattr(config, "quantization_config"):
+        return None
+    known = set(inspect.signature(BitsAndBytesConfig.__init__).parameters) - {"self", "kwargs"}
+    refuse_unknown(values, known, "quantisation (transformers' BitsAndBytesConfig)")
+    if find_spec("bitsandbytes") is None:
+        raise CulturevalError(
+            f"{settings.model_name} is to be quantised, which needs bitsandbytes and a device that it supports: "
+            "pip install bitsandbytes, or set dtype: bfloat16 and no quantisation."
+        )
+    try:
+        return BitsAndBytesConfig(**values)
+    except (TypeError, ValueError) as error:
+        raise CulturevalError(f"quantisation of {settings.model_name} cannot be set: {error}") from error
 
 
 def _dtype(name: str) -> torch.dtype:
@@ -183,7 +206,9 @@ def _loaded(read: Callable[[], Loaded], name: str) -> Loaded:
     except ImportError as error:
         reason = str(error).strip().splitlines()[0]
         raise CulturevalError(f"{name} needs a package that is not installed: {reason}") from error
-    except (OSError, ValueError) as error:
+    except torch.OutOfMemoryError as error:
+        raise CulturevalError(f"{name} does not fit on its device: set device_map: auto, or dtype: 8bit.") from error
+    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a device that is not there or not supported
         raise CulturevalError(f"{name} cannot be loaded: {error}") from error
 
 

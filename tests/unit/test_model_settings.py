@@ -3,12 +3,15 @@
 import json
 
 import pytest
+import torch
 from PIL import Image
+from tiny_models import folder_of
 
+from cultureval.models import loading
 from cultureval.models.generation import cut, split_reasoning
 from cultureval.models.loading import fingerprint
 from cultureval.models.rendering import scaled
-from cultureval.models.settings import read_settings
+from cultureval.models.settings import HFModelSettings, read_settings
 from cultureval.runtime.errors import CulturevalError
 
 VARIABLE = "CULTUREVAL_MODEL_SETTINGS"
@@ -120,3 +123,49 @@ def test_text_ends_at_its_first_stop_string():
 )
 def test_images_are_scaled_into_their_limits_and_keep_their_proportions(size, least, most, expected):
     assert scaled(Image.new("RGB", size), least, most).size == expected
+
+
+@pytest.fixture
+def asked_of_transformers(monkeypatch):
+    """What `from_pretrained` was given for the weights, which are then not there."""
+    asked = {}
+
+    def no_weights(*_, **arguments):
+        asked.update(arguments)
+        raise RuntimeError("None of the available devices are supported")
+
+    monkeypatch.setattr(loading.AutoModelForCausalLM, "from_pretrained", no_weights)
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("values", "bits", "storage"),
+    [
+        ({"dtype": "4bit"}, (True, False), torch.bfloat16),
+        ({"dtype": "8bit"}, (False, True), torch.float32),
+        ({"quantisation": {"load_in_4bit": True, "bnb_4bit_compute_dtype": "float16"}}, (True, False), torch.float16),
+    ],
+)
+def test_quantisation_reaches_transformers(values, bits, storage, asked_of_transformers, monkeypatch):
+    monkeypatch.setattr(loading, "find_spec", lambda name: name)
+    with pytest.raises(CulturevalError, match="cannot be loaded: None of the available devices"):
+        loading.load(HFModelSettings(model_name=str(folder_of("llama")), **values))
+    config = asked_of_transformers["quantization_config"]
+    assert (config.load_in_4bit, config.load_in_8bit) == bits
+    assert config.bnb_4bit_compute_dtype == storage
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"dtype": "4bit"}, "pip install bitsandbytes"),
+        ({"quantisation": {"load_in_4bits": True}}, "Did you mean load_in_4bit"),
+        ({"quantisation": {"load_in_4bit": "yes"}}, "load_in_4bit must be a boolean"),
+    ],
+)
+def test_quantisation_that_cannot_be_is_one_error(values, message, asked_of_transformers, monkeypatch):
+    installed = "pip" not in message
+    monkeypatch.setattr(loading, "find_spec", lambda name: name if installed else None)
+    with pytest.raises(CulturevalError, match=message):
+        loading.load(HFModelSettings(model_name=str(folder_of("llama")), **values))
+    assert not asked_of_transformers
