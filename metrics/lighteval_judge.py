@@ -16,6 +16,7 @@ from lighteval.metrics.utils.metric_utils import SampleLevelMetric
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc, SamplingMethod
 
+from cultureval.judge_prompts.replies import HIGHEST
 from cultureval.judge_prompts.templates import TEMPLATES, JudgeTemplate, judge_template
 from cultureval.metrics.judge import (
     JudgeItem,
@@ -163,7 +164,7 @@ class CriterionScore(VerdictRecord):
 class ScoredMean(CorpusLevelComputation):
     """Mean of the scored items, its standard error, and the bounds over all items."""
 
-    def __init__(self, name: str, highest: int) -> None:
+    def __init__(self, name: str, highest: int = int(HIGHEST)) -> None:
         self.name, self.highest = name, highest
 
     def compute_corpus(self, items: list[float]) -> dict[str, float]:
