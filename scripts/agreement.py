@@ -21,8 +21,7 @@ MEAN = "mean"  # of a text's criteria, where it has a score for each
 ALL = "all"
 # The human score of the table by dialect; AL-QASIDA's criteria have different scales, so it has no mean.
 HEADLINES = {"jeem": MEAN, "alqasida": "Dialectal Accuracy"}
-# Judges score from 1 to 5 (people gave AL-QASIDA's Adherence 1 to 3), and call the upstream file's column otherwise.
-JUDGES_TOP = 5
+# A criterion that judges call otherwise than the column of the human file.
 JUDGED_AS = {"Dialectal Accuracy": "Dialectal Fidelity"}
 
 
@@ -271,12 +270,20 @@ def rater_lines(ratings: Sequence[Rating], texts: Sequence[Text], suite: str) ->
     highest = JEEM_CRITERIA if suite == "jeem" else ALQASIDA_CRITERIA
     lines = []
     for name, top in highest.items():
-        judged = judge_tables(texts, name) if top == JUDGES_TOP else []
+        judged = judge_tables(texts, name) if top == highest_of_judges(suite, name) else []
         for title, table in (("annotators", annotator_table(ratings, name)), *judged):
             lines += _ac1_line(f"{name}, {title}", table, top)
     if not lines:
         return ["", "AC1: no text has two ratings on the categories of the scale."]
     return ["", "Gwet's AC1 and raw agreement, categories 1 to the highest score:", *lines]
+
+
+def highest_of_judges(suite: str, criterion: str) -> int:
+    """Where the judges' scale of a criterion ends; people's may end elsewhere."""
+    from cultureval.judge_prompts.templates import TEMPLATES
+
+    name = JUDGED_AS.get(criterion, criterion)
+    return next(row.top(name) for key, row in TEMPLATES.items() if key.startswith(suite) and name in row.criteria)
 
 
 def annotator_table(ratings: Iterable[Rating], criterion: str) -> list[list[float | None]]:

@@ -14,7 +14,9 @@ SCORES = ([4.0, 5.0, 3.0], [1.0, 2.0, 2.0, 5.0])
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
 def test_a_subset_that_is_not_asked_is_left_out_of_the_groups_average(order):
     """JEEM's MSA among its dialects, wherever it stands; LightEval's average is sum / count, from 0."""
-    subsets = [ScoredMean("fluency", 5).compute_corpus([ClusteredScore(score) for score in scores]) for scores in SCORES]
+    subsets = [
+        ScoredMean("fluency", 5).compute_corpus([ClusteredScore(score) for score in scores]) for scores in SCORES
+    ]
     subsets.append(NoMean("fluency", 5).compute_corpus([math.nan] * 3))
     assert subsets[0].keys() == subsets[2].keys()
     assert all(math.isnan(value) for value in subsets[2].values())
