@@ -15,9 +15,9 @@ BLOCK_BYTES = 128 * 2**20
 
 
 def recall(
-    queries: np.ndarray,
-    gallery: np.ndarray,
-    correct: Sequence[Sequence[int]],
+    queries: ArrayLike,
+    gallery: ArrayLike,
+    correct: Sequence[int | Sequence[int]],
     ks: Sequence[int] = KS,
     block_bytes: int = BLOCK_BYTES,
 ) -> dict[int, float]:
@@ -29,7 +29,7 @@ def recall(
     Args:
         queries: [Q, D] embeddings (normalised ones for cosine similarity).
         gallery: [G, D] embeddings.
-        correct: For each query the positions of its correct items in the gallery, at least one.
+        correct: For each query the position of its correct item in the gallery, or the positions of several.
         ks: Positive numbers.
         block_bytes: Memory for the scores of one block of queries, about.
 
@@ -43,7 +43,7 @@ def recall(
 
 
 def best_ranks(
-    queries: np.ndarray, gallery: np.ndarray, correct: Sequence[Sequence[int]], block_bytes: int = BLOCK_BYTES
+    queries: ArrayLike, gallery: ArrayLike, correct: Sequence[int | Sequence[int]], block_bytes: int = BLOCK_BYTES
 ) -> np.ndarray:
     """The rank of each query's best placed correct item: [Q] numbers from 1 to G; arguments as `recall`.
 
@@ -51,7 +51,9 @@ def best_ranks(
         ValueError: Shapes that do not fit, embeddings that are not finite, or a query without a correct item or
             with one that is not in the gallery.
     """
-    _check(queries, gallery, correct)
+    queries, gallery = _embeddings(queries, gallery)
+    places = [np.atleast_1d(np.asarray(items, dtype=np.int64)) for items in correct]
+    _check_correct(places, len(queries), len(gallery))
     block = max(1, block_bytes // (gallery.shape[0] * queries.dtype.itemsize))
     transposed = gallery.T
     ranks = np.empty(len(queries), dtype=np.int64)
@@ -59,12 +61,12 @@ def best_ranks(
     for start in range(0, len(queries), block):
         stop = min(start + block, len(queries))
         part = np.matmul(queries[start:stop], transposed, out=scores[: stop - start])
-        for row, items in zip(range(start, stop), correct[start:stop], strict=True):
-            ranks[row] = _best_rank(part[row - start], np.asarray(items))
+        for row, items in zip(range(start, stop), places[start:stop], strict=True):
+            ranks[row] = _best_rank(part[row - start], items)
     return ranks
 
 
-def top_items(queries: np.ndarray, gallery: np.ndarray, k: int, block_bytes: int = BLOCK_BYTES) -> np.ndarray:
+def top_items(queries: ArrayLike, gallery: ArrayLike, k: int, block_bytes: int = BLOCK_BYTES) -> np.ndarray:
     """The first k items of the gallery for each query: [Q, min(k, G)] positions, best first.
 
     Items of equal score keep the gallery's order. The table of scores is never held as a whole.
@@ -78,7 +80,7 @@ def top_items(queries: np.ndarray, gallery: np.ndarray, k: int, block_bytes: int
     Raises:
         ValueError: Shapes that do not fit, embeddings that are not finite, or k below 1.
     """
-    _check(queries, gallery, None)
+    queries, gallery = _embeddings(queries, gallery)
     if k < 1:
         raise ValueError(f"k must be at least 1, not {k}")
     k = min(k, len(gallery))
@@ -160,18 +162,22 @@ def _best_rank(scores: np.ndarray, items: np.ndarray) -> int:
     return 1 + int(np.count_nonzero(scores > best)) + int(np.count_nonzero(scores[:position] == best))
 
 
-def _check(queries: ArrayLike, gallery: ArrayLike, correct: Sequence[Sequence[int]] | None) -> None:
-    for name, table in (("queries", queries), ("gallery", gallery)):
-        if not isinstance(table, np.ndarray) or table.ndim != 2 or not table.size:
-            raise ValueError(f"{name} must be a filled array [items, dimensions]")
+def _embeddings(queries: ArrayLike, gallery: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    tables = {"queries": np.asarray(queries), "the gallery": np.asarray(gallery)}
+    for name, table in tables.items():
+        if table.ndim != 2 or not table.size:
+            raise ValueError(f"{name} must be a filled array [items, dimensions], not of shape {table.shape}")
         if not np.isfinite(table).all():
             raise ValueError(f"{name} holds an embedding that is not finite")
-    if queries.shape[1] != gallery.shape[1]:
-        raise ValueError(f"queries have {queries.shape[1]} dimensions, the gallery {gallery.shape[1]}")
-    if correct is None:
-        return
-    if len(correct) != len(queries):
-        raise ValueError(f"there are {len(queries)} queries but correct items of {len(correct)}")
+    one, other = tables.values()
+    if one.shape[1] != other.shape[1]:
+        raise ValueError(f"queries have {one.shape[1]} dimensions, the gallery {other.shape[1]}")
+    return one, other
+
+
+def _check_correct(correct: Sequence[np.ndarray], queries: int, gallery: int) -> None:
+    if len(correct) != queries:
+        raise ValueError(f"there are {queries} queries but correct items of {len(correct)}")
     for number, items in enumerate(correct):
-        if not len(items) or min(items) < 0 or max(items) >= len(gallery):
-            raise ValueError(f"query {number} has no correct item in the gallery of {len(gallery)}: {list(items)[:5]}")
+        if not items.size or items.min() < 0 or items.max() >= gallery:
+            raise ValueError(f"query {number} has no correct item in the gallery of {gallery}: {items[:5].tolist()}")

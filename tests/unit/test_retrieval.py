@@ -37,6 +37,10 @@ def test_any_block_size_gives_the_same_ranks(queries, gallery, block_bytes, seed
     assert best_ranks(asked, items, correct, block_bytes).tolist() == dense_ranks(asked, items, correct)
 
 
+def test_lists_and_single_positions_are_taken_too():
+    assert recall([[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]], [1, [1]], ks=[1, 2]) == {1: 0.5, 2: 1.0}
+
+
 def test_correctness_is_a_matter_of_strings():
     texts, of_images, of_texts = correct_items([["a", "b", "a"], ["b", "c"]])
     assert (texts, of_images, of_texts) == (["a", "b", "c"], [[0, 1], [1, 2]], [[0], [0, 1], [1]])
