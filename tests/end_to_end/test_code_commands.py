@@ -7,6 +7,8 @@ import os
 import re
 import shutil
 import stat
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from result_files import details_of, results_of
@@ -141,6 +143,52 @@ def test_lighteval_scores_the_same_tasks(cultureval, tiny_lm, tmp_path):
     assert row["model_response"]["input"].startswith('"""\n')
     assert "canonical_solution" not in str(row)
     assert "|scorer:EvalPlus rules, outputs compared outside the sandbox|" in run.stdout
+
+
+@pytest.fixture
+def knowing_server():
+    """A server that knows the canonical solutions, says so at length, and thinks aloud before."""
+    rows = [row for name in CODE_DATASETS for row in load_problems(name, "samples").rows.values()]
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["messages"][-1]["content"]
+            (row,) = [row for row in rows if row["prompt"].strip() in asked]
+            code = row["prompt"] + row["canonical_solution"]
+            text = f"<think>```python\ndef no(): pass\n```</think>إليك الحل:\n```python\n{code}\n```\nانتهى."
+            choices = [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}]
+            body = {"id": "1", "object": "chat.completion", "created": 0, "model": "knows", "choices": choices}
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.end_headers()
+            self.wfile.write(json.dumps(body).encode())
+
+        def log_message(self, *_):
+            pass
+
+    service = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=service.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{service.server_port}/v1"
+    service.shutdown()
+
+
+@pytest.mark.parametrize("no_network", [[]])  # the server is on this machine
+def test_a_model_that_knows_the_answers_gets_all_points_by_every_way(cultureval, knowing_server, tmp_path, no_network):
+    (tmp_path / "server.yaml").write_text(f"model: knows\nbase_url: {knowing_server}\n", encoding="utf-8")
+    for name, kept in (("humaneval", ".raw.jsonl"), ("mbpp", ".jsonl")):
+        command = ("--dataset", name, "--data", "samples")
+        made = cultureval("code", "generate", "server.yaml", *command, HF_HUB_OFFLINE="1")
+        assert made.returncode == 0, made.stderr
+        samples = f"evalplus_results/{name}/knows_openai_temp_0.0{kept}"
+        judged = cultureval("code", "evaluate", samples, *command, "--json", HF_HUB_OFFLINE="1")
+        assert judged.returncode == 0, judged.stderr
+        assert json.loads(judged.stdout)["pass_at_k"] == {"base": {"pass@1": 1.0}, "plus": {"pass@1": 1.0}}
+    run = cultureval(
+        "eval", "server.yaml", "qimma_code", "--data", "samples", "--output-dir", "out", HF_HUB_OFFLINE="1"
+    )
+    assert run.returncode == 0, run.stderr
+    average = results_of(tmp_path / "out")["results"]["qimma_code:_average|0"]
+    assert (average["plus_pass@1"], average["base_pass@1"], average["not_judged"]) == (1.0, 1.0, 0.0)
 
 
 def test_without_bubblewrap_nothing_is_begun(cultureval, tiny_lm, tmp_path):

@@ -16,7 +16,8 @@ ROW = {"Question": "ما عاصمة الأردن؟", "A": "عمّان", "B": "إ
 @pytest.mark.parametrize("form", ["auto", "original"])
 def test_the_whole_suite_runs_offline_and_writes_lightevals_files(cultureval, tiny_lm, tmp_path, form):
     run = cultureval(
-        "eval", tiny_lm, "qimma", "--data", "samples", "--form", form, "--output-dir", "out", "--device", "cpu"
+        *("eval", tiny_lm, "qimma", "--data", "samples", "--form", form, "--output-dir", "out", "--device", "cpu"),
+        CULTUREVAL_MODEL_SETTINGS='{"generation_parameters": {"max_new_tokens": 32}}',
     )
     assert run.returncode == 0, run.stderr
     results, details = results_of(tmp_path / "out"), details_of(tmp_path / "out")
