@@ -18,6 +18,10 @@ from cultureval.runtime.sandbox import Sandbox
 from cultureval.runtime.user_cache import user_cache
 
 SUITES = ("base", "plus")
+# Limits are of CPU time, so that a busy machine fails nobody. In wall time, a call that waits may take this many times
+# its limit, and one that computes this many.
+IDLE_FACTOR = 3.0
+WALL_FACTOR = 10.0
 _VERSION = 1
 _SECONDS = 300
 
@@ -99,7 +103,7 @@ def content_key(problem: Mapping[str, Any], dataset: Dataset, sandbox: Sandbox) 
 
 
 def call_payload(
-    problem: Mapping[str, Any], dataset: Dataset, suite: str, code: str, seconds: list[float] | None, wall_factor: float
+    problem: Mapping[str, Any], dataset: Dataset, suite: str, code: str, seconds: list[float] | None
 ) -> bytes:
     """Write the payload of the sandbox's job `call`: the code and the inputs, never an expected output."""
     return pickle.dumps(
@@ -108,14 +112,15 @@ def call_payload(
             "entry_point": problem["entry_point"],
             "inputs": problem[f"{suite}_input"],
             "seconds": seconds,
-            "wall_factor": wall_factor,
+            "idle_factor": IDLE_FACTOR,
+            "wall_factor": WALL_FACTOR,
             "consume_iterators": compares_sets(dataset, problem["entry_point"]),
         }
     )
 
 
 def _compute(problem: Mapping[str, Any], dataset: Dataset, suite: str, sandbox: Sandbox) -> SuiteTruth:
-    payload = call_payload(problem, dataset, suite, canonical_code(problem), None, 1.0)
+    payload = call_payload(problem, dataset, suite, canonical_code(problem), None)
     count = len(problem[f"{suite}_input"])
     seconds: list[float] = []
     outputs: list[bytes] = []

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from cultureval.metrics.code_ground_truth import (
     SUITES,
+    WALL_FACTOR,
     GroundTruth,
     SuiteTruth,
     call_payload,
@@ -34,9 +35,8 @@ PASS, FAIL, NOT_JUDGED = "pass", "fail", "not_judged"
 _LEAST_SECONDS = 1.0
 _TIME_FACTOR = 4.0
 _SUITE_SECONDS = 60.0
-# Our limits are of CPU time, so that a busy machine fails nobody; wall time, for code that sleeps, is this much longer.
-_WALL_FACTOR = 3.0
 _SPARE_SECONDS = 2.0
+_MOST_WAITING_SECONDS = 120.0
 _LONGEST_ANSWER = 1 << 20
 _PROBE = {"prompt": "", "entry_point": "probe", "base_input": [[1]]}
 
@@ -279,10 +279,11 @@ class _Judge:
         wrong: Callable[[int, bytes], str] = lambda index, output: "",
     ) -> str:
         inputs = problem[f"{suite}_input"]
-        payload = call_payload(problem, self.dataset, suite, code, limits, _WALL_FACTOR)
+        payload = call_payload(problem, self.dataset, suite, code, limits)
         seconds = min(_SUITE_SECONDS, sum(limits)) + _SPARE_SECONDS
         seen, reason, loaded = 0, "", False
-        with self.sandbox.job("call", payload, _WALL_FACTOR * seconds, math.ceil(seconds)) as job:
+        wall_seconds = min(WALL_FACTOR * seconds, seconds + _MOST_WAITING_SECONDS)
+        with self.sandbox.job("call", payload, wall_seconds, math.ceil(seconds)) as job:
             for _, content in job:
                 if not loaded:
                     loaded = content[:1] == b"L"

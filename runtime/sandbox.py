@@ -132,7 +132,7 @@ class Sandbox:
             self._control.close()  # the worker ends at once, and with it its PID namespace
         if self._process is not None:
             try:
-                self._process.wait(timeout=2)
+                self._process.wait(timeout=10)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()

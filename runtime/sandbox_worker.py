@@ -33,6 +33,8 @@ FLUSH_BYTES = 1 << 16
 FLUSH_SECONDS = 0.02
 SCRATCH = ("/tmp", "/dev/shm")
 PR_SET_DUMPABLE = 4
+# A process that computes gets more of a busy machine than this; one that waits uses less.
+IDLE_SHARE = 0.02
 
 
 def main() -> None:
@@ -177,16 +179,48 @@ class _Frames:
         self.waiting, self.size, self.flushed = [], 0, time.monotonic()
 
 
+class _CallClock:
+    """Ends the process, by a signal, when a call takes too long.
+
+    Args:
+        idle_factor: After this many times its CPU-time limit a call must have computed, not waited.
+        wall_factor: After this many times it ends in any case.
+    """
+
+    def __init__(self, idle_factor: float, wall_factor: float) -> None:
+        self.idle_factor = idle_factor
+        self.wall_factor = wall_factor
+        self.limit = self.began = self.computed = 0.0
+        signal.signal(signal.SIGALRM, self._look)
+
+    def start(self, limit: float) -> None:
+        self.limit, self.began, self.computed = limit, time.monotonic(), time.process_time()
+        interval = limit * self.idle_factor
+        signal.setitimer(signal.ITIMER_PROF, limit)
+        signal.setitimer(signal.ITIMER_REAL, interval, interval)
+
+    def stop(self) -> None:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def _look(self, *_: object) -> None:
+        elapsed, computed = time.monotonic() - self.began, time.process_time() - self.computed
+        if computed < IDLE_SHARE * elapsed or elapsed > self.limit * self.wall_factor:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.raise_signal(signal.SIGALRM)
+
+
 def call_entry_point(payload: dict[str, Any], data: socket.socket) -> None:
     """Execute a solution's code, call its entry point on every input, and send each result as one frame.
 
     Args:
         payload: `code`, `entry_point`, `inputs` (a list of argument lists), `seconds` (one CPU-time limit per input, or
-            None), `wall_factor`, `consume_iterators`.
+            None), `idle_factor` and `wall_factor` (see `_CallClock`), `consume_iterators`.
         data: Where the frames go: wall seconds of the call, size, and content. First `L`: the code is loaded; then the
             encoded results; `E` and a type's name for an exception, which ends the job.
     """
     frames = _Frames(data)
+    clock = _CallClock(payload["idle_factor"], payload["wall_factor"])
     seconds = payload["seconds"] or [0.0] * len(payload["inputs"])
     try:
         sys.stdin, sys.stdout, sys.stderr = open(os.devnull), open(os.devnull, "w"), open(os.devnull, "w")
@@ -194,15 +228,13 @@ def call_entry_point(payload: dict[str, Any], data: socket.socket) -> None:
         exec(payload["code"], names)  # noqa: S102  # the purpose of the jail
         function = names[payload["entry_point"]]
         frames.add(0.0, b"L")
-        encode, timer = plain_data.encode, signal.setitimer
+        encode = plain_data.encode
         for arguments, limit in zip(payload["inputs"], seconds, strict=True):
-            timer(signal.ITIMER_PROF, limit)
-            timer(signal.ITIMER_REAL, limit * payload["wall_factor"])
+            clock.start(limit)
             start = time.time()
             result = function(*arguments)
             spent = time.time() - start
-            timer(signal.ITIMER_PROF, 0)
-            timer(signal.ITIMER_REAL, 0)
+            clock.stop()
             frames.add(spent, encode(result, payload["consume_iterators"]))
             del result
     except BaseException as error:

@@ -34,9 +34,18 @@ def main(root, workers):
     print(json.dumps(report))
 
 
+def reap(known):
+    """Take note of the dead among them, as init would."""
+    with open(f"/proc/self/task/{os.getpid()}/children") as file:
+        for pid in map(int, file.read().split()):
+            if pid != known:
+                os.waitpid(pid, os.WNOHANG)
+
+
 def orphans(known):
-    """Processes that came down to us: what a sandbox left behind."""
-    for _ in range(20):
+    """Living processes that came down to us: what a sandbox left behind."""
+    for _ in range(50):
+        reap(known)
         with open(f"/proc/self/task/{os.getpid()}/children") as file:
             left = [int(pid) for pid in file.read().split() if int(pid) != known]
         if not left:

@@ -17,7 +17,7 @@ def judged(tmp_path_factory):
     root = tmp_path_factory.mktemp("scene")
     environment = os.environ | {"CULTUREVAL_CACHE": str(root / "cache"), "PYTHONPATH": str(TESTS)}
     command = [sys.executable, "-m", "attacks.judge_all", str(root), "2"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

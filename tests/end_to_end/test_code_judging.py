@@ -176,7 +176,8 @@ def alive(process):
 
 def test_a_job_that_hoards_memory_behind_a_trickle_of_output_is_ended():
     case = next(case for case in cases("hostile") if case["name"] == "memory bomb behind a trickle of output")
-    payload = {"code": case["code"], "entry_point": "add", "inputs": [[1, 2]], "seconds": [20.0], "wall_factor": 3.0}
+    payload = {"code": case["code"], "entry_point": "add", "inputs": [[1, 2]], "seconds": [20.0]}
+    payload |= {"idle_factor": 3.0, "wall_factor": 10.0}
     with contextlib.closing(Sandbox(SandboxLimits(total_memory_mib=600))) as sandbox:
         with sandbox.job("call", pickle.dumps(payload | {"consume_iterators": False}), 60, 30) as job:
             list(job)
