@@ -11,12 +11,12 @@ from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc, SamplingMethod
 
 from cultureval.metrics.caption import MAX_ORDER, bleu_of, score_captions
+from cultureval.metrics.group_averages import StandardError
 from cultureval.metrics.lighteval_metrics import (
     ClusteredMean,
     ClusteredScore,
     SharedPass,
     SharedScore,
-    StandardError,
     scoring_device,
 )
 from cultureval.metrics.semantic import bertscore, caption_bertscore_model

@@ -11,7 +11,8 @@ from lighteval.metrics.utils.metric_utils import SampleLevelMetric
 from lighteval.tasks.requests import Doc, SamplingMethod
 
 from cultureval.metrics.code_report import sample_scores
-from cultureval.metrics.lighteval_metrics import ClusteredMean, SharedPass, SharedScore, StandardError
+from cultureval.metrics.group_averages import StandardError
+from cultureval.metrics.lighteval_metrics import ClusteredMean, SharedPass, SharedScore
 from cultureval.metrics.solution_code import program_of
 from cultureval.metrics.standard_errors import clustered_standard_error
 from cultureval.runtime.problem_store import stored_problem

@@ -11,7 +11,8 @@ from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc, SamplingMethod
 
 from cultureval.metrics.grounding import iou, parse_boxes, qwen_resized
-from cultureval.metrics.lighteval_metrics import ClusteredMean, ClusteredScore, StandardError
+from cultureval.metrics.group_averages import StandardError
+from cultureval.metrics.lighteval_metrics import ClusteredMean, ClusteredScore
 from cultureval.metrics.ranking import gold_ranks, gold_ties, ndcg
 from cultureval.metrics.retrieval import KS
 from cultureval.metrics.vqa import cvlue_correct, soft_accuracy

@@ -15,7 +15,8 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 
 from cultureval.metrics.dialect import COUNTRIES, PROFILES, SCORES, one_line, score_completions
 from cultureval.metrics.dialect_models import configured_models, models_signature
-from cultureval.metrics.lighteval_metrics import ClusteredMean, SharedPass, SharedScore, StandardError
+from cultureval.metrics.group_averages import StandardError
+from cultureval.metrics.lighteval_metrics import ClusteredMean, SharedPass, SharedScore
 from cultureval.metrics.translation import (
     NAMES,
     corpus_score_and_error,

@@ -6,7 +6,6 @@ templates that fit it, and the texts of their slots but the model's reply, which
 """
 
 import logging
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 
 from cultureval.judge_prompts.replies import HIGHEST
 from cultureval.judge_prompts.templates import TEMPLATES, JudgeTemplate, judge_template
+from cultureval.metrics.group_averages import NotAsked, NotAskedError, StandardError, Total
 from cultureval.metrics.judge import (
     JudgeItem,
     Judgement,
@@ -31,7 +31,7 @@ from cultureval.metrics.judge_costs import Purse
 from cultureval.metrics.judge_items import item_of, metric_prefix, record_of
 from cultureval.metrics.judge_settings import JudgeSettings
 from cultureval.metrics.judge_verdicts import count_verdicts, metric_part, score_summary, unscored_lines
-from cultureval.metrics.lighteval_metrics import ClusteredScore, StandardError
+from cultureval.metrics.lighteval_metrics import ClusteredScore
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.openai_client import troubles_of
 
@@ -175,41 +175,6 @@ class ScoredMean(CorpusLevelComputation):
         return values | {f"{self.name}_stderr": StandardError(values[f"{self.name}_stderr"])}
 
 
-class NotAsked(float):
-    """What a subset has in the place of a value that it is not scored by: nan, and left out of a group's average."""
-
-    def __new__(cls, total: float | None = None, left_out: int = 1) -> "NotAsked":
-        """A sum so far, None where there is none, and how many values were left out of it."""
-        value = super().__new__(cls, math.nan if total is None else total)
-        value.is_sum, value.left_out = total is not None, left_out
-        return value
-
-    def __add__(self, other: float) -> "NotAsked":
-        # An undefined value (nan) of a subset that is asked stays in the sum: its group has no average.
-        summed = [float(value) for value in (self, other) if getattr(value, "is_sum", True)]
-        left_out = self.left_out + getattr(other, "left_out", 0)
-        return type(self)(self.total_of(summed) if summed else None, left_out)
-
-    __radd__ = __add__
-
-    def __truediv__(self, count: float) -> float:
-        return float(self) / (count - self.left_out) if count > self.left_out else math.nan
-
-    @staticmethod
-    def total_of(values: Sequence[float]) -> float:
-        """How LightEval's average adds values up."""
-        return sum(values)
-
-
-class NotAskedError(NotAsked, StandardError):
-    """The standard error of such a value: errors add in quadrature. As a `StandardError` it adds itself to others."""
-
-    @staticmethod
-    def total_of(values: Sequence[float]) -> float:
-        """How errors of independent subsets add up."""
-        return math.hypot(*values)
-
-
 class NoMean(ScoredMean):
     """The values of a criterion that the template does not ask for."""
 
@@ -229,18 +194,6 @@ class VerdictCounts(CorpusLevelComputation):
         """The values of `count_verdicts`."""
         counts = count_verdicts([(item["outcome"], item["flags"]) for item in items])
         return {f"{self.prefix}_{name}": Total(count) for name, count in counts.items()}
-
-
-class Total(float):
-    """A count, of which LightEval's average over a group's subsets shall be the sum."""
-
-    def __add__(self, other: float) -> "Total":
-        return Total(float(self) + other)
-
-    __radd__ = __add__
-
-    def __truediv__(self, count: float) -> "Total":
-        return self
 
 
 def _metric(name: str, sample: SampleLevelComputation, corpus: CorpusLevelComputation) -> SampleLevelMetric:

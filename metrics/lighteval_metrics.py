@@ -5,7 +5,6 @@ Each writes `<name>` and `<name>_stderr`, the standard error of the items, clust
 draws, does not run for aggregators that return a dict, as ours do.
 """
 
-import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -17,6 +16,7 @@ from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc, SamplingMethod
 from lighteval.utils.utils import as_list
 
+from cultureval.metrics.group_averages import StandardError
 from cultureval.metrics.likelihood import (
     argmax_accuracy,
     char_normalized_accuracy,
@@ -87,22 +87,6 @@ class ClusteredScore(float):
         value = cls(score)
         value.cluster = (doc.specific or {}).get("cluster") or ""
         return value
-
-
-class StandardError(float):
-    """A standard error that adds in quadrature.
-
-    LightEval averages every value of a group's subsets as sum / count. For independent subsets, sqrt(sum of squares) /
-    count is the standard error of that average; the mean of the subsets' errors is not.
-    """
-
-    def __add__(self, other: float) -> "StandardError":
-        return StandardError(math.hypot(self, other))
-
-    __radd__ = __add__
-
-    def __truediv__(self, count: float) -> "StandardError":
-        return StandardError(float(self) / count)
 
 
 class ClusteredMean(CorpusLevelComputation):

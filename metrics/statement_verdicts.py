@@ -12,6 +12,7 @@ from lighteval.metrics.utils.metric_utils import CorpusLevelMetricGrouping
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc, SamplingMethod
 
+from cultureval.metrics.group_averages import Rate
 from cultureval.metrics.statement_items import PROFILES, WORDS, Statement, cell_report, item_verdicts
 from cultureval.metrics.verdicts import Prompt, parse_verdict
 from cultureval.runtime.errors import CulturevalError
@@ -52,38 +53,6 @@ class Verdict(str):
         value.item_id, value.role = specific["item_id"], specific["role"]
         value.rows_of_task = specific.get("rows_of_task", 0)
         return value
-
-
-class Rate(float):
-    """A metric that may be undefined (nan), and is then left out of averages instead of counting as 0.
-
-    LightEval averages the tasks of a group, and all tasks, as sum / count: the sum keeps its own count of what is
-    defined, by which it is divided.
-    """
-
-    defined: int
-
-    @classmethod
-    def of(cls, value: float | None, defined: int | None = None) -> "Rate":
-        """A value, None for an undefined one; or the sum of `defined` values."""
-        rate = cls(float("nan") if value is None else value)
-        rate.defined = int(rate == rate) if defined is None else defined
-        return rate
-
-    def __add__(self, other: float) -> "Rate":
-        if type(other) is int and other == 0:  # what a sum begins with is no value
-            return self
-        parts = [part for part in (self, other) if part == part]
-        count = sum(getattr(part, "defined", 1) for part in parts)
-        return Rate.of(sum(map(float, parts)) if parts else None, count)
-
-    __radd__ = __add__
-
-    def __truediv__(self, count: float) -> "Rate":
-        return Rate.of(float(self) / self.defined if self.defined else None)
-
-    def __reduce__(self) -> tuple:
-        return Rate.of, (float(self), self.defined)
 
 
 class StatementVerdicts(SampleLevelComputation):

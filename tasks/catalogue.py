@@ -78,7 +78,7 @@ class Task:
         task_type: "MCQ", "multi-select" or "QA".
         metric_set: Key of how it is asked and scored, in `task_table.KINDS`.
         metrics: Names of the metrics in the results, the headline first.
-        template: Prompt template of original rows.
+        template: Prompt template of original rows; `{name}` stands for the value of that field of `DataOptions`.
         sources: The copies of its data, the preferred first.
         subset_names: Names of the subset in the sources: configs, files, cells.
         expected_rows: Rows of the original source's subset, where known.

@@ -28,6 +28,7 @@ VQA = MetricSet("cvlue_vqa", "VQA", ("accuracy_loose", "accuracy_strict", "accur
 VQA_V2 = MetricSet("vqa_v2", "VQA", ("vqa_accuracy",))
 GROUNDING = MetricSet("grounding", "visual grounding", BOXES)
 DIALOGUE = MetricSet("dialogue", "visual dialogue", RANKING)
+VG, VD = "cvlue_vg_{box_format}", "cvlue_vd_{dialogue_layout}"
 DENSE_DIALOGUE = MetricSet("dense_dialogue", "visual dialogue", (*RANKING, *(f"NDCG{score}" for score in SCORES)))
 RETRIEVAL = MetricSet(
     "galleries",
@@ -103,17 +104,13 @@ COCO = Source(
 
 BENCHMARKS = (
     task("cvlue_vqa", "CVLUE VQA", released("vqa", rows.question, files.read_questions), VQA, "zh/cvlue_vqa"),
-    task(
-        "cvlue_vg", "CVLUE VG", released("vg", rows.expression, files.read_expressions), GROUNDING, "zh/cvlue_vg{boxes}"
-    ),
-    task(
-        "cvlue_vd", "CVLUE VD", released("vd", rows.dialogue_round, files.read_rounds), DIALOGUE, "zh/cvlue_vd{layout}"
-    ),
+    task("cvlue_vg", "CVLUE VG", released("vg", rows.expression, files.read_expressions), GROUNDING, "zh/" + VG),
+    task("cvlue_vd", "CVLUE VD", released("vd", rows.dialogue_round, files.read_rounds), DIALOGUE, "zh/" + VD),
     task(
         "cvlue_itr", "CVLUE ITR", released("itr", rows.caption_gallery, files.read_captions), RETRIEVAL, "zh/cvlue_itr"
     ),
     task("cvlue_en_vqa", "VQA v2 (val)", VQAV2, VQA_V2, "en/cvlue_vqa", 214_354),
-    task("cvlue_en_vg", "RefCOCOg (test)", REFCOCOG, GROUNDING, "en/cvlue_vg{boxes}", 5_023),
-    task("cvlue_en_vd", "VisDial 1.0 (val)", VISDIAL, DENSE_DIALOGUE, "en/cvlue_vd{layout}", 20_640),
+    task("cvlue_en_vg", "RefCOCOg (test)", REFCOCOG, GROUNDING, "en/" + VG, 5_023),
+    task("cvlue_en_vd", "VisDial 1.0 (val)", VISDIAL, DENSE_DIALOGUE, "en/" + VD, 20_640),
     task("cvlue_en_itr", "COCO 5K", COCO, RETRIEVAL, "en/cvlue_itr", 5_000),
 )

@@ -2,7 +2,7 @@
 
 LightEval shuffles a task's rows and then takes the first `--limit` or `--max-samples` of them
 (`LightevalTask.get_docs`, seed 42). Of items of three statements hardly one would be left whole. Rows are therefore
-written in the one order that this shuffle turns back into the items' own; `tests/unit/test_item_order.py` shuffles with
+written in the one order that this shuffle turns back into the items' own; `tests/unit/test_m2cqa_rows.py` shuffles with
 LightEval itself. Should LightEval change its shuffle, incomplete items are an error, never a wrong number.
 """
 

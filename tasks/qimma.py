@@ -168,7 +168,7 @@ BENCHMARKS = (
         ),
         subsets=tuple(Subset(country, rows=count) for country, count in ARABCULTURE_ROWS.items()),
         metric_set=MULTIPLE_CHOICE,
-        template="ar/arabculture_country_region",
+        template="ar/arabculture_{location}",
     ),
     Benchmark(
         name="PalmX",

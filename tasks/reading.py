@@ -29,16 +29,6 @@ from cultureval.tasks.catalogue import Source, Task
 
 logger = logging.getLogger(__name__)
 
-# What a template's name says of the options: how a model is asked for a box, and how a dialogue is laid out.
-BOX_WORDINGS = {
-    "qwen_vl": "",
-    "qwen2_vl": "_qwen2",
-    "qwen2.5_vl": "_json",
-    "qwen3_vl": "_json",
-    "xyxy": "_xyxy",
-    "xywh": "_xywh",
-}
-LAYOUTS = {"lines": "", "one_line": "_one_line"}
 TRAINING_NAMES = ("train", "dev", "valid")
 
 
@@ -163,10 +153,8 @@ def subset_files(task: Task, source: Source, folder: Path, splits: tuple[str, ..
 
 
 def prompt_template(task: Task, options: DataOptions) -> str:
-    """The template of a task's original rows, ArabCulture's by the option `location`."""
-    if task.group == "qimma_arabculture":
-        return f"ar/arabculture_{options.location}"
-    return task.template.format(boxes=BOX_WORDINGS[options.box_format], layout=LAYOUTS[options.dialogue_layout])
+    """The template of a task's original rows: its name may hold options, as in `ar/arabculture_{location}`."""
+    return task.template.format(**vars(options))
 
 
 def _files_of_all_configs(folder: Path, splits: tuple[str, ...]) -> list[Path]:

@@ -1,0 +1,104 @@
+"""Values that add up as they should in LightEval's averages over a group's subsets and over all tasks.
+
+LightEval forms sum(values) / count of every value of the results, whatever it is. Standard errors, counts, and values
+that are undefined or do not exist in a subset need another sum or another count: each kind of number here brings its
+own along, and is a plain number to everything else.
+"""
+
+import math
+from collections.abc import Sequence
+
+
+class StandardError(float):
+    """A standard error that adds in quadrature.
+
+    LightEval averages every value of a group's subsets as sum / count. For independent subsets, sqrt(sum of squares) /
+    count is the standard error of that average; the mean of the subsets' errors is not.
+    """
+
+    def __add__(self, other: float) -> "StandardError":
+        return StandardError(math.hypot(self, other))
+
+    __radd__ = __add__
+
+    def __truediv__(self, count: float) -> "StandardError":
+        return StandardError(float(self) / count)
+
+
+class Rate(float):
+    """A metric that may be undefined (nan), and is then left out of averages instead of counting as 0.
+
+    LightEval averages the tasks of a group, and all tasks, as sum / count: the sum keeps its own count of what is
+    defined, by which it is divided.
+    """
+
+    defined: int
+
+    @classmethod
+    def of(cls, value: float | None, defined: int | None = None) -> "Rate":
+        """A value, None for an undefined one; or the sum of `defined` values."""
+        rate = cls(float("nan") if value is None else value)
+        rate.defined = int(rate == rate) if defined is None else defined
+        return rate
+
+    def __add__(self, other: float) -> "Rate":
+        if type(other) is int and other == 0:  # what a sum begins with is no value
+            return self
+        parts = [part for part in (self, other) if part == part]
+        count = sum(getattr(part, "defined", 1) for part in parts)
+        return Rate.of(sum(map(float, parts)) if parts else None, count)
+
+    __radd__ = __add__
+
+    def __truediv__(self, count: float) -> "Rate":
+        return Rate.of(float(self) / self.defined if self.defined else None)
+
+    def __reduce__(self) -> tuple:
+        return Rate.of, (float(self), self.defined)
+
+
+class NotAsked(float):
+    """What a subset has in the place of a value that it is not scored by: nan, and left out of a group's average."""
+
+    def __new__(cls, total: float | None = None, left_out: int = 1) -> "NotAsked":
+        """A sum so far, None where there is none, and how many values were left out of it."""
+        value = super().__new__(cls, math.nan if total is None else total)
+        value.is_sum, value.left_out = total is not None, left_out
+        return value
+
+    def __add__(self, other: float) -> "NotAsked":
+        # An undefined value (nan) of a subset that is asked stays in the sum: its group has no average.
+        summed = [float(value) for value in (self, other) if getattr(value, "is_sum", True)]
+        left_out = self.left_out + getattr(other, "left_out", 0)
+        return type(self)(self.total_of(summed) if summed else None, left_out)
+
+    __radd__ = __add__
+
+    def __truediv__(self, count: float) -> float:
+        return float(self) / (count - self.left_out) if count > self.left_out else math.nan
+
+    @staticmethod
+    def total_of(values: Sequence[float]) -> float:
+        """How LightEval's average adds values up."""
+        return sum(values)
+
+
+class NotAskedError(NotAsked, StandardError):
+    """The standard error of such a value: errors add in quadrature. As a `StandardError` it adds itself to others."""
+
+    @staticmethod
+    def total_of(values: Sequence[float]) -> float:
+        """How errors of independent subsets add up."""
+        return math.hypot(*values)
+
+
+class Total(float):
+    """A count, of which LightEval's average over a group's subsets shall be the sum."""
+
+    def __add__(self, other: float) -> "Total":
+        return Total(float(self) + other)
+
+    __radd__ = __add__
+
+    def __truediv__(self, count: float) -> "Total":
+        return self
