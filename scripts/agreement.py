@@ -27,7 +27,7 @@ JUDGED_AS = {"Dialectal Accuracy": "Dialectal Fidelity"}
 
 def agreement(
     suite: Annotated[Literal["jeem", "alqasida"], typer.Argument(help="Whose human ratings: jeem or alqasida.")],
-    human: Annotated[Path, typer.Argument(metavar="HUMAN.csv", help="The human ratings; columns: see the README.")],
+    human: Annotated[Path, typer.Argument(metavar="HUMAN.csv", help="The human ratings; columns: see docs/jeem.md.")],
     results: Annotated[
         list[Path] | None, typer.Argument(metavar="RESULTS...", help="Output folders or results files of the models.")
     ] = None,
