@@ -209,15 +209,8 @@ def summary(pipeline: "Pipeline", missing: list[str], output_dir: str) -> str:
         groups = sorted({name.partition("|")[0].partition(":")[0] for name in missing})
         lines.append(f"Not whole, so not comparable: {', '.join(groups)} ({len(missing)} tasks without data).")
     lines += left_out_of_means(pipeline)
-    reports = [task.config.rows_report for name, task in pipeline.tasks_dict.items() if name.startswith("qimma")]
-    if any(report["form"] == "original" for report in reports):
-        lines.append("Prompts of original sources are ours, not QIMMA's wording.")
-    if any(task.name.startswith("m2cqa") for task in pipeline.tasks_dict.values()):
-        lines.append("M2CQA: read CFHR beside q_plus_acc; _dialect rows are the paper's, _average mixes prompts.")
-    if any(task.name.startswith("jeem") for task in pipeline.tasks_dict.values()):
-        lines.append(
-            "JEEM: the prompts for models are ours (the paper prints none); scores are times 100, as its tables."
-        )
+    remarks = dict.fromkeys(task.config.rows_report["remark"] for task in pipeline.tasks_dict.values())
+    lines += filter(None, remarks)
     lines += criteria_table(pipeline.evaluation_tracker.metrics_logger.metric_aggregated)
     lines += ["Signatures:", *(f"  {line}" for line in signatures(pipeline))]
     lines.append(f"Results and details: {Path(output_dir).resolve()}")

@@ -104,6 +104,7 @@ def _source(repo: str, splits: tuple[str, ...], patterns: tuple[str, ...], varie
         read=read_statements,
         check=check_items,
         arrange=items_behind_shuffle,
+        remark="M2CQA: read CFHR beside q_plus_acc; _dialect rows are the paper's, _average mixes prompts.",
         **properties,
     )
 

@@ -19,6 +19,7 @@ from cultureval.prompts.preparation import Prepare
 from cultureval.tasks.catalogue import Benchmark, MetricSet, Source, Subset
 from cultureval.tasks.code_data import CODE_DATASETS, REPO, check_task_ids, find_problem_files
 
+PROMPTS_ARE_OURS = "Prompts of original sources are ours, not QIMMA's wording."
 MULTIPLE_CHOICE = MetricSet("multiple_choice", "MCQ", ("acc_norm", "acc"))
 MULTI_SELECT = MetricSet("multi_select", "multi-select", ("gold_probability_mass", "gold_set_match"))
 BERTSCORE = MetricSet("bertscore", "QA", ("BERTScore-F", "BERTScore-P", "BERTScore-R"))
@@ -109,7 +110,7 @@ def curated(name: str, prepare: Prepare = rows.curated_choice, whole: bool = Fal
 
 def original(repo: str, prepare: Prepare, **properties: Any) -> Source:
     """The source that QIMMA's authors started from."""
-    return Source(repo, "original", prepare, **properties)
+    return Source(repo, "original", prepare, **{"remark": PROMPTS_ARE_OURS} | properties)
 
 
 PALMX_CURATED = curated("MCQ_PALMX-2025")
@@ -339,6 +340,7 @@ BENCHMARKS = (
                 original(
                     REPO,
                     partial(code_problems.prepare_problem, dataset=name, prefix=dataset.prefix),
+                    remark="",  # the prompts are 3LM's, as QIMMA's are
                     find=partial(find_problem_files, dataset=dataset),
                     check=check_task_ids,
                     licence="Falcon LLM",

@@ -97,6 +97,7 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
         "skipped_rows": skipped,
         "skipped_few_shot_rows": skipped_examples,
         "notes": found.source.notes(rows) if found.source.notes else [],
+        "remark": found.source.remark,
     }
     _report(task, report, found)
     return PreparedSubset(folder, report)
