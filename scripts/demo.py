@@ -8,7 +8,7 @@ from pathlib import Path
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError, SourceUnavailable
 from cultureval.runtime.model_settings import VARIABLE as SETTINGS
-from cultureval.scripts.evaluate import evaluate
+from cultureval.scripts.evaluate import evaluate, quiet_libraries
 from cultureval.scripts.retrieval import retrieval
 from cultureval.scripts.scripted_judge import MODEL as JUDGE
 from cultureval.scripts.scripted_judge import scripted_judge
@@ -30,6 +30,7 @@ Random weights never end an answer, so the models are cut off at 32 tokens, what
 def main() -> None:
     """Builds the models, evaluates all suites on the samples, prints LightEval's table and where the files lie."""
     os.environ["HF_HUB_OFFLINE"] = "1"
+    quiet_libraries()
     with tempfile.TemporaryDirectory() as scratch, scripted_judge() as judge:
         folder = Path(scratch)
         encoder = str(build_tiny_encoder(folder / "tiny-random-bert"))
