@@ -5,17 +5,15 @@ import json
 import os
 import pickle
 import sys
-import tempfile
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from cultureval.metrics.code_rules import Dataset, asks_for_any_value, compares_sets
 from cultureval.runtime import plain_data
 from cultureval.runtime.sandbox import Sandbox
-from cultureval.runtime.user_cache import user_cache
+from cultureval.runtime.user_cache import user_cache, write_whole
 
 SUITES = ("base", "plus")
 # Limits are of CPU time, so that a busy machine fails nobody. In wall time, a call that waits may take this many times
@@ -63,10 +61,7 @@ class GroundTruth:
         for name, suite in suites.items():
             sizes = [len(output) for output in suite.outputs]
             header[name] = {"seconds": suite.seconds, "defect": suite.defect, "sizes": sizes}
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=self.path.parent, suffix=".part", delete=False) as file:
-            file.write(json.dumps(header).encode() + b"\n" + body)
-        Path(file.name).replace(self.path)
+        write_whole(self.path, json.dumps(header).encode() + b"\n" + body)
 
     def seconds(self) -> float:
         """Return how long the canonical solution took in all."""

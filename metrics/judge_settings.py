@@ -15,7 +15,6 @@ CULTUREVAL_JUDGE names the judges of a run: YAML files or models' ids, separated
 JSON object, overrides settings of all of them. Keys stand in the environment only.
 """
 
-import json
 import os
 import re
 from collections.abc import Iterable
@@ -26,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from cultureval.runtime.data_urls import ImageFormat
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.model_settings import refuse_unknown
+from cultureval.runtime.model_settings import refuse_unknown, settings_of_environment
 from cultureval.runtime.openai_client import ServerSettings
 
 VARIABLE = "CULTUREVAL_JUDGE"
@@ -163,7 +162,10 @@ def find_judges(names: Iterable[str]) -> list[JudgeSettings]:
         if _is_file(name):
             judges += _read(name)
         else:
-            judges.append(known.get(name) or _checked({"model": name} | _from_environment(), f"the judge {name}"))
+            judges.append(
+                known.get(name)
+                or _checked({"model": name} | settings_of_environment(SETTINGS_VARIABLE), f"the judge {name}")
+            )
     names_of = [judge.name for judge in judges]
     for name in names_of:
         if names_of.count(name) > 1:
@@ -188,18 +190,7 @@ def _read(path: str) -> list[JudgeSettings]:
         raise CulturevalError(
             f"The judge's settings {path!r} must be `name: value` lines, or a list of them (judges:)."
         )
-    return [_checked(entry | _from_environment(), path) for entry in entries]
-
-
-def _from_environment() -> dict[str, Any]:
-    text = os.environ.get(SETTINGS_VARIABLE) or "{}"
-    try:
-        settings = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise CulturevalError(f"{SETTINGS_VARIABLE} is not JSON: {error}.") from error
-    if not isinstance(settings, dict):
-        raise CulturevalError(f'{SETTINGS_VARIABLE} must be a JSON object, such as {{"temperature": 0}}.')
-    return settings
+    return [_checked(entry | settings_of_environment(SETTINGS_VARIABLE), path) for entry in entries]
 
 
 def _checked(values: dict[str, Any], where: str) -> JudgeSettings:

@@ -6,13 +6,11 @@ name the stored file, Docs hold its path: thousands of images cost neither memor
 
 import hashlib
 import io
-import os
 import re
-import tempfile
 from pathlib import Path
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.user_cache import user_cache
+from cultureval.runtime.user_cache import user_cache, write_whole
 
 SUFFIXES = {"PNG": ".png", "JPEG": ".jpg", "WEBP": ".webp", "GIF": ".gif", "BMP": ".bmp"}
 MAX_BYTES = 64 * 2**20
@@ -37,11 +35,7 @@ def store_image(content: bytes) -> str:
         if (folder / (digest + suffix)).is_file():
             return digest + suffix
     path = folder / (digest + SUFFIXES[image_format(content)])
-    folder.mkdir(parents=True, exist_ok=True)
-    handle, scratch = tempfile.mkstemp(dir=folder)
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-    os.replace(scratch, path)
+    write_whole(path, content)
     return path.name
 
 

@@ -26,7 +26,7 @@ def read_model_settings(model: str) -> dict[str, Any]:
         CulturevalError: the file or the variable does not hold a mapping.
     """
     if not model.endswith((".yaml", ".yml")):
-        return {"model": model, **_from_environment()}
+        return {"model": model, **settings_of_environment(VARIABLE)}
     import yaml
 
     try:
@@ -37,17 +37,21 @@ def read_model_settings(model: str) -> dict[str, Any]:
         content = content["model_parameters"]
     if not isinstance(content, dict):
         raise CulturevalError(f"The model settings {model!r} must be `name: value` lines.")
-    return content | _from_environment()
+    return content | settings_of_environment(VARIABLE)
 
 
-def _from_environment() -> dict[str, Any]:
-    text = os.environ.get(VARIABLE) or "{}"
+def settings_of_environment(variable: str) -> dict[str, Any]:
+    """The settings that an environment variable holds as a JSON object; none where it is not set.
+
+    Raises:
+        CulturevalError: It is no JSON object.
+    """
     try:
-        settings = json.loads(text)
+        settings = json.loads(os.environ.get(variable) or "{}")
     except json.JSONDecodeError as error:
-        raise CulturevalError(f"{VARIABLE} is not JSON: {error}.") from error
+        raise CulturevalError(f"{variable} is not JSON: {error}.") from error
     if not isinstance(settings, dict):
-        raise CulturevalError(f'{VARIABLE} must be a JSON object, such as {{"seed": 1}}.')
+        raise CulturevalError(f'{variable} must be a JSON object, such as {{"seed": 1}}.')
     return settings
 
 

@@ -6,14 +6,12 @@ rows and Docs name the stored file. It must lie outside a model's reach: it hold
 
 import hashlib
 import json
-import os
 import re
-import tempfile
 from collections.abc import Mapping
 from typing import Any
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.user_cache import user_cache
+from cultureval.runtime.user_cache import user_cache, write_whole
 
 _NAME = re.compile(r"[0-9a-f]{64}")
 
@@ -24,11 +22,7 @@ def store_problem(problem: Mapping[str, Any]) -> str:
     name = hashlib.sha256(text.encode("ascii")).hexdigest()
     file = user_cache() / "code_problems" / f"{name}.json"
     if not file.is_file():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        handle, scratch = tempfile.mkstemp(dir=file.parent)
-        with os.fdopen(handle, "w", encoding="ascii") as stream:
-            stream.write(text)
-        os.replace(scratch, file)
+        write_whole(file, text.encode("ascii"))
     return name
 
 

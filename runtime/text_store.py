@@ -6,13 +6,11 @@ of a language variety) is kept here once, and each row names it.
 
 import hashlib
 import json
-import os
 import re
-import tempfile
 from collections.abc import Sequence
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.user_cache import user_cache
+from cultureval.runtime.user_cache import user_cache, write_whole
 
 _NAME = re.compile(r"[0-9a-f]{64}\.json")
 
@@ -20,14 +18,9 @@ _NAME = re.compile(r"[0-9a-f]{64}\.json")
 def store_texts(texts: Sequence[str]) -> str:
     """Keep a list of texts; gives the name to give to `stored_texts`, the SHA-256 of its content and a suffix."""
     content = json.dumps(list(texts), ensure_ascii=False).encode("utf-8", "surrogatepass")
-    folder = user_cache() / "texts"
-    path = folder / f"{hashlib.sha256(content).hexdigest()}.json"
+    path = user_cache() / "texts" / f"{hashlib.sha256(content).hexdigest()}.json"
     if not path.is_file():
-        folder.mkdir(parents=True, exist_ok=True)
-        handle, scratch = tempfile.mkstemp(dir=folder)
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.replace(scratch, path)
+        write_whole(path, content)
     return path.name
 
 

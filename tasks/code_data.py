@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +15,7 @@ from cultureval.runtime.data_options import data_root
 from cultureval.runtime.data_root import find_source, recorded_revision
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn, SourceUnavailable
 from cultureval.runtime.row_files import Row, read_rows
-from cultureval.runtime.user_cache import user_cache
+from cultureval.runtime.user_cache import user_cache, write_whole
 
 REPO = "tiiuae/evalplus-arabic"
 
@@ -191,13 +189,8 @@ def _refined(file: Path, rows: Mapping[str, Row]) -> dict[str, str]:
 
 def _written(dataset: CodeDataset, rows: Mapping[str, Row]) -> Path:
     """The rows as a data file below the user cache, whole or not at all; the folder's name is a hash of the content."""
-    text = "".join(json.dumps(row) + "\n" for row in rows.values())
-    folder = user_cache() / "code_problems" / hashlib.sha256(text.encode("ascii")).hexdigest()[:16]
-    file = folder / dataset.file
+    content = "".join(json.dumps(row) + "\n" for row in rows.values()).encode("ascii")
+    file = user_cache() / "code_problems" / hashlib.sha256(content).hexdigest()[:16] / dataset.file
     if not file.is_file():
-        folder.mkdir(parents=True, exist_ok=True)
-        handle, scratch = tempfile.mkstemp(dir=folder)
-        with os.fdopen(handle, "w", encoding="ascii") as stream:
-            stream.write(text)
-        os.replace(scratch, file)
+        write_whole(file, content)
     return file
