@@ -18,8 +18,13 @@ WHERE = "import cultureval.samples, cultureval.tasks; print(cultureval.tasks.__f
 def wheel_python(tmp_path_factory):
     """The Python of an environment that has our wheel, and only the dependencies of the tests' own."""
     folder = tmp_path_factory.mktemp("wheel")
-    left_out = shutil.ignore_patterns(".*", "build", "*.egg-info", "results", "__pycache__", "tests")
-    shutil.copytree(ROOT, folder / "source", ignore=left_out)
+    at_the_top = shutil.ignore_patterns(".*", "build", "*.egg-info", "results", "tests")
+    everywhere = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(
+        ROOT,
+        folder / "source",
+        ignore=lambda path, names: everywhere(path, names) | (at_the_top(path, names) if Path(path) == ROOT else set()),
+    )
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
     subprocess.run([*build, "--wheel-dir", folder, folder / "source"], check=True, timeout=300)
     (wheel,) = folder.glob("cultureval-*.whl")
