@@ -48,12 +48,14 @@ class Classifier:
         import torch
         from tqdm import tqdm
 
+        from cultureval.runtime.onednn_products import onednn_products
+
         encoded = self._encode(texts)
         found = np.zeros((len(texts), self.model.config.num_labels))
         progress = tqdm(total=len(texts), desc="Classifying", unit="text", disable=None if len(texts) > 1 else True)
         for batch in batches_by_length([len(tokens) for tokens in encoded]):
             ids, mask = self._padded([encoded[index] for index in batch])
-            with torch.inference_mode():
+            with torch.inference_mode(), onednn_products(self.device):
                 output = self.model(input_ids=ids.to(self.device), attention_mask=mask.to(self.device))
             found[batch] = output.logits.double().cpu().numpy()
             progress.update(len(batch))

@@ -233,6 +233,8 @@ def _embed(tokens: dict[str, list[int]], encoder: Encoder, batch_size: int) -> d
     import torch
     from torch.nn.utils.rnn import pad_sequence
 
+    from cultureval.runtime.onednn_products import onednn_products
+
     texts = sorted(tokens, key=lambda text: (-len(tokens[text]), text))
     unweighted = {encoder.tokenizer.cls_token_id, encoder.tokenizer.sep_token_id}
     embedded = {}
@@ -241,7 +243,7 @@ def _embed(tokens: dict[str, list[int]], encoder: Encoder, batch_size: int) -> d
         rows = [torch.tensor(tokens[text]) for text in batch]
         ids = pad_sequence(rows, batch_first=True, padding_value=encoder.tokenizer.pad_token_id or 0)
         mask = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
-        with torch.inference_mode():
+        with torch.inference_mode(), onednn_products(encoder.device):
             output = encoder.model(ids.to(encoder.device), attention_mask=mask.to(encoder.device))
         vectors = torch.nn.functional.normalize(output.last_hidden_state, dim=-1)
         for text, row, row_vectors in zip(batch, rows, vectors, strict=True):

@@ -21,6 +21,7 @@ from cultureval.models.loading import fingerprint
 from cultureval.models.settings import is_local
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import Journal, answer_key
+from cultureval.runtime.onednn_products import onednn_products
 from cultureval.runtime.user_cache import user_cache
 
 # By model type, how texts are padded: SigLIP was trained on texts padded to 64 tokens and reads padding as text.
@@ -130,12 +131,14 @@ class DualEncoder:
 
         images = [Image.open(path).convert("RGB") for path in paths]
         inputs = self.processor(images=images, return_tensors="pt").to(self.device, self.model.dtype)
-        return _normalised(self.model.get_image_features(**inputs))
+        with onednn_products(self.device):
+            return _normalised(self.model.get_image_features(**inputs))
 
     @torch.inference_mode()
     def _text_batch(self, texts: Sequence[str]) -> np.ndarray:
         inputs = self.processor(text=list(texts), return_tensors="pt", **self.padding).to(self.device)
-        return _normalised(self.model.get_text_features(**inputs))
+        with onednn_products(self.device):
+            return _normalised(self.model.get_text_features(**inputs))
 
     def _longest_text(self, config: Any) -> int:
         """The tokenizer's limit where it states one, else the text encoder's positions."""

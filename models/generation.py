@@ -9,6 +9,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase, StoppingCriteria
 
 from cultureval.models.loading import LoadedModel
+from cultureval.runtime.onednn_products import onednn_products
 
 NEUTRAL = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None, "min_p": None}
 Tags = Sequence[tuple[str, str]]
@@ -149,7 +150,7 @@ def generate(
     per_row = [row for row in stops for _ in range(count)]
     end_ids = loaded.end_ids()
     device = loaded.model.device
-    with torch.random.fork_rng([] if device.type == "cpu" else [device]):
+    with torch.random.fork_rng([] if device.type == "cpu" else [device]), onednn_products(device):
         torch.manual_seed(sampling.seed)
         output = loaded.model.generate(
             **{name: value.to(loaded.model.device) for name, value in inputs.items()},

@@ -29,6 +29,7 @@ from cultureval.models.prompt_chain import PromptChain, rope_offset
 from cultureval.models.token_tree import Branch, TokenTree, build_tree, common_length
 from cultureval.models.unmasked_scoring import UnmaskedScorer
 from cultureval.models.vocabulary import Rows, VocabularyHead
+from cultureval.runtime.onednn_products import onednn_products
 
 logger = logging.getLogger(__name__)
 
@@ -228,9 +229,10 @@ class ChoiceScorer:
 
     def _packed(self, requests: Sequence[ScoringRequest]) -> list[list[ChoiceScore]]:
         """Score a batch by one tree, or one request by several."""
-        if len(requests) > 1:
-            return self._one_tree(requests)
-        return [[score for run in self._split(requests[0]) for score in self._one_tree([run])[0]]]
+        with onednn_products(self.model.device):
+            if len(requests) > 1:
+                return self._one_tree(requests)
+            return [[score for run in self._split(requests[0]) for score in self._one_tree([run])[0]]]
 
     def _split(self, request: ScoringRequest) -> list[ScoringRequest]:
         """The choices in runs whose trees fit the budget; mostly one."""

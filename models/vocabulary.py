@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-SLICE = 2**21  # logits of one slice: 8 MiB in fp32, so that they stay near the processor
+SLICE = 2**20  # logits of one slice: 4 MiB in fp32, so that they stay near the processor
 
 
 @dataclass(frozen=True)

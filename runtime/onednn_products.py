@@ -1,0 +1,49 @@
+"""fp32 matrix products on a CPU by oneDNN, which comes with PyTorch.
+
+PyTorch gives the product of an fp32 linear layer to its default library, MKL, which leaves half the width of an AMD
+processor's vectors unused; there oneDNN takes half of the time or less. It rounds as fp32 does, with errors about twice
+as large as MKL's. Within the block of `onednn_products` linear layers call it; the model itself is not changed.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch.nn.functional import linear
+from torch.overrides import TorchFunctionMode
+
+
+def onednn_products(device: torch.device | str) -> AbstractContextManager[Any]:
+    """A block in which the fp32 linear layers of a device run on oneDNN, if it is a CPU and PyTorch was built with it.
+
+    There must be no gradient within.
+
+    Args:
+        device: Of the model.
+    """
+    applies = torch.device(device).type == "cpu" and torch.backends.mkldnn.is_available()
+    return _OneDNNLinear() if applies else nullcontext()
+
+
+class _OneDNNLinear(TorchFunctionMode):
+    """Calls oneDNN for every fp32 linear layer."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        if func is linear and not kwargs and _suits(*args):
+            values, weight, bias = (*args, None)[:3]
+            return torch.ops.mkldnn._linear_pointwise(values, weight, bias, "none", [], "")
+        return func(*args, **(kwargs or {}))
+
+
+def _suits(values: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> bool:
+    """Whether oneDNN has a fast product for such tensors; for a weight that is a part of a larger one it has not."""
+    plain = all(type(tensor) in (torch.Tensor, torch.nn.Parameter) for tensor in (values, weight))
+    alike = all(one is None or (one.device.type, one.dtype) == ("cpu", torch.float32) for one in (values, weight, bias))
+    return plain and alike and weight.layout == torch.strided and weight.is_contiguous()
