@@ -25,10 +25,10 @@ from tqdm import tqdm
 from cultureval.models import processes
 from cultureval.models.generation import Sampling, generate, pad_left
 from cultureval.models.jobs import GenerationJob, ScoringJob
-from cultureval.models.loading import LoadedModel, load
+from cultureval.models.loading import BITS, LoadedModel, load
 from cultureval.models.packed_scoring import ChoiceScorer, ScoringRequest
 from cultureval.models.rendering import Renderer, all_images, open_images
-from cultureval.models.settings import HFModelSettings, read_settings
+from cultureval.models.settings import SPEED_AND_PLACE, HFModelSettings, changed_settings, read_settings
 from cultureval.runtime.data_urls import image_hash
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import answer_key, open_journal
@@ -94,11 +94,14 @@ class HFModel(LightevalModel):
     def signature_fields(self) -> dict[str, str]:
         """What of this backend a score depends on, for its signature."""
         version = self.config.resolved_revision or self.config.fingerprint or "?"
+        computed_in = str(self.loaded.model.dtype).removeprefix("torch.")
+        stated = {"dtype", "chat_template", "resolved_revision", "fingerprint"}
         return {
             "model": f"{self.config.model_name}@{version[:8]}",
             "backend": "transformers",
-            "dtype": str(self.loaded.model.dtype).removeprefix("torch."),
+            "dtype": self.config.dtype if self.config.dtype in BITS else computed_in,
             "chat": "on" if self.renderer.uses_chat_template else "off",
+            "settings": changed_settings(self.config, SPEED_AND_PLACE | stated),
         }
 
     def cleanup(self) -> None:

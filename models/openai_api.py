@@ -37,7 +37,7 @@ from cultureval.models.server_chat import (
     generation_arguments,
     until_stop,
 )
-from cultureval.models.settings import Switch
+from cultureval.models.settings import Switch, changed_settings
 from cultureval.models.task_wishes import stop_strings, worded_plainly
 from cultureval.runtime.data_urls import ImageFormat
 from cultureval.runtime.errors import CulturevalError
@@ -47,6 +47,11 @@ from cultureval.runtime.openai_client import Answer, OpenAIClient, Question, Ser
 from cultureval.runtime.user_cache import user_cache
 
 logger = logging.getLogger(__name__)
+
+# What answers do not depend on, or what a signature states apart.
+LEFT_OUT_OF_SIGNATURES = {"model", "model_name", "revision", "base_url", "api_key_env", "cache_dir", "concurrency", "n"}
+LEFT_OUT_OF_SIGNATURES |= {"timeout_s", "max_retries", "give_up_s", "backoff_s", "max_tokens_name", "parity_tolerance"}
+LEFT_OUT_OF_SIGNATURES |= {"chat_template"}
 
 
 class ServerModelConfig(ModelConfig):
@@ -196,7 +201,8 @@ class OpenAIModel(LightevalModel):
         """What of this backend a score depends on, for its signature."""
         revision = f"@{self.config.revision}" if self.config.revision else ""
         chat = "on" if self._uses_chat else "off"
-        return {"model": f"{self.config.model}{revision}", "backend": "server", "chat": chat}
+        settings = changed_settings(self.config, LEFT_OUT_OF_SIGNATURES)
+        return {"model": f"{self.config.model}{revision}", "backend": "server", "chat": chat, "settings": settings}
 
     @property
     def _identity(self) -> dict[str, Any]:

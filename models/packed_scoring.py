@@ -205,7 +205,7 @@ class ChoiceScorer:
         longest = sorted(requests, key=lambda request: -request.tree_size())[:2]
         probes = [replace(one, choices=sorted(one.choices, key=len, reverse=True)[:3]) for one in longest]
         expected = [score for of_one in self.unmasked.score(probes, "plain") for score in of_one]
-        eps = torch.finfo(self.model.dtype).eps
+        eps = rounding(self.model)
         allowed = max(1e-3, 32 * eps * max(score.tokens for score in expected) if eps > 1e-6 else 0.0)
         for route in ("packed", "cached"):
             self.forget()
@@ -332,6 +332,12 @@ class ChoiceScorer:
         """Whether one chain can begin both: the same images, and the same tokens up to their end."""
         same = first.images == other.images
         return same and common_length(first.prompt, other.prompt) >= self._images_end(first)
+
+
+def rounding(model: PreTrainedModel) -> float:
+    """How coarsely a model's products are rounded, relative to 1."""
+    # LLM.int8 rounds inputs to 8 bits, on scales that depend on what else is in the batch.
+    return 2**-8 if getattr(model, "is_loaded_in_8bit", False) else torch.finfo(model.dtype).eps
 
 
 def tree_masks(model: PreTrainedModel, tree: TokenTree) -> Tensor | dict[str, Tensor]:

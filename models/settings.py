@@ -1,6 +1,8 @@
 """Settings of a model, from a YAML file and from the command line, checked before anything loads."""
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -10,10 +12,14 @@ from pydantic import BaseModel, Field, PositiveInt, ValidationError
 
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
+from cultureval.runtime.signatures import combined_hash
 from cultureval.runtime.user_cache import user_cache
 
 Switch = Literal["auto", "on", "off"]
 Settings = TypeVar("Settings", bound=BaseModel)
+
+
+SPEED_AND_PLACE = {"model_name", "revision", "device", "device_map", "batch_size", "token_budget", "cache_dir"}
 
 
 class HFModelSettings(ModelConfig, extra="forbid"):
@@ -76,8 +82,7 @@ class HFModelSettings(ModelConfig, extra="forbid"):
 
     def that_change_answers(self) -> dict[str, Any]:
         """The settings that belong into the key of an answer: all but those of speed, place and bookkeeping."""
-        left_out = {"model_name", "revision", "device", "device_map", "batch_size", "token_budget", "cache_dir"}
-        return self.model_dump(mode="json", exclude=left_out)
+        return self.model_dump(mode="json", exclude=SPEED_AND_PLACE)
 
 
 def read_settings(model: str) -> HFModelSettings:
@@ -120,6 +125,32 @@ def checked(kind: type[Settings], values: Mapping[str, Any], source: str) -> Set
             f"{'.'.join(map(str, item['loc']))}: {item['msg']} (given: {item['input']!r})" for item in error.errors()
         ]
         raise CulturevalError(f"{source} has bad settings: {'; '.join(reasons)}") from error
+
+
+def changed_settings(settings: ModelConfig, left_out: Collection[str]) -> str:
+    """For a signature: `name=value` of all settings that are not at their defaults, generation parameters among them.
+
+    Args:
+        settings: Of a model.
+        left_out: Settings that a score does not depend on, or that the signature states elsewhere.
+
+    Returns:
+        In alphabetical order, joined by commas; of a value that is not a short word, eight digits of its SHA-256.
+        "default" where nothing is changed.
+    """
+    changed = {
+        name: getattr(settings, name)
+        for name, field in type(settings).model_fields.items()
+        if name not in left_out and getattr(settings, name) != field.get_default(call_default_factory=True)
+    }
+    generation, usual = changed.pop("generation_parameters", None), GenerationParameters()
+    changed |= {name: value for name, value in generation or () if value != getattr(usual, name)}
+    return ",".join(f"{name}={_short(value)}" for name, value in sorted(changed.items())) or "default"
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+    return text if re.fullmatch(r"[\w.+-]{1,32}", text) else combined_hash([text])
 
 
 def is_local(name: str) -> bool:

@@ -1,9 +1,11 @@
 """Settings of a transformers model: where they come from, which wins, and errors that say what to do."""
 
 import json
+import re
 
 import pytest
 import torch
+from lighteval.models.model_input import GenerationParameters
 from PIL import Image
 from tiny_models import folder_of
 
@@ -11,7 +13,7 @@ from cultureval.models import loading
 from cultureval.models.generation import cut, split_reasoning
 from cultureval.models.loading import fingerprint
 from cultureval.models.rendering import scaled
-from cultureval.models.settings import HFModelSettings, read_settings
+from cultureval.models.settings import SPEED_AND_PLACE, HFModelSettings, changed_settings, read_settings
 from cultureval.runtime.errors import CulturevalError
 
 VARIABLE = "CULTUREVAL_MODEL_SETTINGS"
@@ -169,3 +171,22 @@ def test_quantisation_that_cannot_be_is_one_error(values, message, asked_of_tran
     with pytest.raises(CulturevalError, match=message):
         loading.load(HFModelSettings(model_name=str(folder_of("llama")), **values))
     assert not asked_of_transformers
+
+
+def test_a_signature_names_the_settings_that_change_answers():
+    left_out = SPEED_AND_PLACE
+    plain = HFModelSettings(model_name="org/model", batch_size=2, device="cpu")
+    assert changed_settings(plain, left_out) == "default"
+    changed = plain.model_copy(
+        update={
+            "system_prompt": "أجب بحرف واحد | فقط",
+            "image_max_pixels": 4000,
+            "generation_parameters": GenerationParameters(temperature=0.7, stop_tokens=["\n"]),
+        }
+    )
+    line = changed_settings(changed, left_out)
+    assert re.fullmatch(
+        r"image_max_pixels=4000,stop_tokens=[0-9a-f]{8},system_prompt=[0-9a-f]{8},temperature=0.7", line
+    )
+    other = changed.model_copy(update={"system_prompt": "أجب"})
+    assert changed_settings(other, left_out) != line
