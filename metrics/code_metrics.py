@@ -2,19 +2,15 @@
 
 import contextlib
 import logging
-import math
 import os
 
 import numpy as np
-from lighteval.metrics.metrics_corpus import CorpusLevelComputation
 from lighteval.metrics.utils.metric_utils import SampleLevelMetric
 from lighteval.tasks.requests import Doc, SamplingMethod
 
 from cultureval.metrics.code_report import sample_scores
-from cultureval.metrics.group_averages import StandardError
-from cultureval.metrics.lighteval_metrics import ClusteredMean, SharedPass, SharedScore
+from cultureval.metrics.lighteval_metrics import ClusteredMean, MeanOfScored, SharedPass, SharedScore
 from cultureval.metrics.solution_code import program_of
-from cultureval.metrics.standard_errors import clustered_standard_error
 from cultureval.runtime.problem_store import stored_problem
 
 logger = logging.getLogger(__name__)
@@ -29,7 +25,7 @@ def code_metrics() -> list[SampleLevelMetric]:
     Solutions that could not be judged are left out of both, as nan; `not_judged` is their share.
     """
     shared = SharedPass(_judge, judge_name())
-    means = {"plus_pass@1": JudgedMean, "base_pass@1": JudgedMean, "not_judged": ClusteredMean}
+    means = {"plus_pass@1": MeanOfScored, "base_pass@1": MeanOfScored, "not_judged": ClusteredMean}
     return [
         SampleLevelMetric(
             metric_name=name,
@@ -49,22 +45,6 @@ class CodeScore(SharedScore):
     def __str__(self) -> str:
         """What LightEval writes into the results as this metric's definition."""
         return f"{self.name}({self.shared.model})"
-
-
-class JudgedMean(CorpusLevelComputation):
-    """Mean over the samples that were judged (those that are not nan) and its standard error."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def compute_corpus(self, items: list[float]) -> dict[str, float]:
-        """The mean, nan where nothing was judged, and the standard error, nan for fewer than two judged samples."""
-        judged = [float(item) for item in items if not math.isnan(item)]
-        error = clustered_standard_error(judged, range(len(judged))) if judged else math.nan
-        return {
-            self.name: float(np.mean(judged)) if judged else math.nan,
-            f"{self.name}_stderr": StandardError(error),
-        }
 
 
 def judge_name() -> str:

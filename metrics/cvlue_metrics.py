@@ -12,7 +12,7 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 
 from cultureval.metrics.grounding import iou, parse_boxes, qwen_resized
 from cultureval.metrics.group_averages import StandardError
-from cultureval.metrics.lighteval_metrics import ClusteredMean, ClusteredScore
+from cultureval.metrics.lighteval_metrics import ClusteredMean, ClusteredScore, MeanOfScored
 from cultureval.metrics.ranking import gold_ranks, gold_ties, ndcg
 from cultureval.metrics.retrieval import KS
 from cultureval.metrics.vqa import cvlue_correct, soft_accuracy
@@ -56,7 +56,7 @@ def dialogue_metrics(dense: bool = False) -> list[SampleLevelMetric]:
     """
     names = [*RANKING, *(["NDCG"] if dense else [])]
     every = [f"{name}{score}" for score in CANDIDATE_SCORES for name in names]
-    means: dict[str, CorpusLevelComputation] = {name: MeanWherePresent(name) for name in every}
+    means: dict[str, CorpusLevelComputation] = {name: MeanOfScored(name) for name in every}
     means |= {name: CountOfItems(name) for name in every if name.startswith("gold_ties")}
     lower = [name for name in every if name.startswith(("mean_rank", "gold_ties"))]
     score = _dense_dialogue_scores if dense else _dialogue_scores
@@ -220,20 +220,6 @@ class CountOfItems(CorpusLevelComputation):
     def compute_corpus(self, items: list[float]) -> dict[str, float]:
         """The sum."""
         return {self.name: float(np.sum(items))}
-
-
-class MeanWherePresent(CorpusLevelComputation):
-    """As `ClusteredMean`, over the items that have the value; nan where none has."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def compute_corpus(self, items: list[float]) -> dict[str, float]:
-        """The mean and its standard error."""
-        present = [item for item in items if not np.isnan(item)]
-        if not present:
-            return {self.name: float("nan"), f"{self.name}_stderr": StandardError("nan")}
-        return ClusteredMean(self.name).compute_corpus(present)
 
 
 def _grouping(

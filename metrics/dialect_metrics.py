@@ -16,7 +16,7 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 from cultureval.metrics.dialect import COUNTRIES, PROFILES, SCORES, one_line, score_completions
 from cultureval.metrics.dialect_models import configured_models, models_signature
 from cultureval.metrics.group_averages import StandardError
-from cultureval.metrics.lighteval_metrics import ClusteredMean, SharedPass, SharedScore
+from cultureval.metrics.lighteval_metrics import MeanOfScored, SharedPass, SharedScore
 from cultureval.metrics.translation import (
     NAMES,
     corpus_score_and_error,
@@ -80,17 +80,6 @@ def check_translation_instruments() -> None:
 def translation_signature() -> str:
     """What translations are scored with, for score signatures."""
     return f"{flores200_signature()},{models_signature()}"
-
-
-class MeanOfScored(ClusteredMean):
-    """As `ClusteredMean`, of the items that are scored: nan is an item that its profile leaves out."""
-
-    def compute_corpus(self, items: list[float]) -> dict[str, float]:
-        """The mean and its standard error; both nan where no item is scored."""
-        kept = [item for item in items if not np.isnan(item)]
-        if kept:
-            return super().compute_corpus(kept)
-        return {self.name: float("nan"), f"{self.name}_stderr": StandardError("nan")}
 
 
 class FidelityPass(SharedPass):

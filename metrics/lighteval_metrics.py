@@ -105,6 +105,17 @@ class ClusteredMean(CorpusLevelComputation):
         return {self.name: float(np.mean(items)), f"{self.name}_stderr": error}
 
 
+class MeanOfScored(ClusteredMean):
+    """As `ClusteredMean`, of the samples that have a score: those that are not nan."""
+
+    def compute_corpus(self, items: list[float]) -> dict[str, float]:
+        """The mean and its standard error; both nan where no sample has a score."""
+        scored = [item for item in items if not np.isnan(item)]
+        if scored:
+            return super().compute_corpus(scored)
+        return {self.name: float("nan"), f"{self.name}_stderr": StandardError("nan")}
+
+
 class LikelihoodScore(SampleLevelComputation):
     """Scores one item from the log-probabilities of its options."""
 

@@ -13,7 +13,7 @@ from tiny_models import folder_of
 
 import cultureval.tasks
 from cultureval.metrics import code_metrics
-from cultureval.metrics.code_metrics import JudgedMean
+from cultureval.metrics.lighteval_metrics import MeanOfScored
 from cultureval.models.hf import HFModel
 from cultureval.models.settings import HFModelSettings
 from cultureval.models.task_wishes import stop_strings
@@ -93,7 +93,7 @@ def test_models_read_the_problem_as_evalplus_shows_it(doc, chat):
 
 
 def test_what_was_not_judged_is_no_fail():
-    mean = JudgedMean("plus_pass@1")
+    mean = MeanOfScored("plus_pass@1")
     scores = mean.compute_corpus([1.0, 0.0, math.nan, 1.0, math.nan])
     assert scores["plus_pass@1"] == pytest.approx(2 / 3)
     assert scores["plus_pass@1_stderr"] == pytest.approx(np.std([1, 0, 1], ddof=1) / math.sqrt(3))
