@@ -2,6 +2,7 @@
 
 import hashlib
 import inspect
+import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -161,6 +162,8 @@ def _identity(settings: HFModelSettings, config: PreTrainedConfig, text_source: 
 
 def _model_arguments(settings: HFModelSettings, config: PreTrainedConfig) -> dict[str, Any]:
     """Arguments of `from_pretrained` beyond the source."""
+    # In 8 bits it says of every single product that its input is cast.
+    logging.getLogger("bitsandbytes.autograd._functions").setLevel(logging.ERROR)
     arguments: dict[str, Any] = {"device_map": settings.device_map or device_of(settings)}
     if settings.attn_implementation:
         arguments["attn_implementation"] = settings.attn_implementation
