@@ -184,8 +184,9 @@ class ChoiceScorer:
         ]
 
     def _scored(self, requests: Sequence[ScoringRequest]) -> list[list[ChoiceScore]]:
-        route = self._route(requests)
-        return self._packed(requests) if route == "packed" else self.unmasked.score(requests, route)
+        with onednn_products(self.model.device):
+            route = self._route(requests)
+            return self._packed(requests) if route == "packed" else self.unmasked.score(requests, route)
 
     # --- the route ---
 
@@ -205,8 +206,7 @@ class ChoiceScorer:
         longest = sorted(requests, key=lambda request: -request.tree_size())[:2]
         probes = [replace(one, choices=sorted(one.choices, key=len, reverse=True)[:3]) for one in longest]
         expected = [score for of_one in self.unmasked.score(probes, "plain") for score in of_one]
-        eps = rounding(self.model)
-        allowed = max(1e-3, 32 * eps * max(score.tokens for score in expected) if eps > 1e-6 else 0.0)
+        allowed = max(1e-3, 32 * rounding(self.model) * max(score.tokens for score in expected))
         for route in ("packed", "cached"):
             self.forget()
             try:
@@ -229,10 +229,9 @@ class ChoiceScorer:
 
     def _packed(self, requests: Sequence[ScoringRequest]) -> list[list[ChoiceScore]]:
         """Score a batch by one tree, or one request by several."""
-        with onednn_products(self.model.device):
-            if len(requests) > 1:
-                return self._one_tree(requests)
-            return [[score for run in self._split(requests[0]) for score in self._one_tree([run])[0]]]
+        if len(requests) > 1:
+            return self._one_tree(requests)
+        return [[score for run in self._split(requests[0]) for score in self._one_tree([run])[0]]]
 
     def _split(self, request: ScoringRequest) -> list[ScoringRequest]:
         """The choices in runs whose trees fit the budget; mostly one."""
