@@ -7,7 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, cycle, islice, takewhile
+from itertools import chain, cycle, islice
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -148,9 +148,10 @@ class _Bench:
         tokenizer = self.ours.tokenizer
         prompts = tokenizer("\n".join(question.prompt for question in self.all), add_special_tokens=False)["input_ids"]
         options = "".join(chain.from_iterable(question.choices for question in self.all))
-        tokens = iter(tokenizer(options, add_special_tokens=False)["input_ids"])
-        pieces = (list(islice(tokens, length)) for length in cycle(RANKING_TOKENS))
-        texts = (" " + tokenizer.decode(piece).strip() for piece in takewhile(bool, pieces))
+        # Little text is gone through several times, and cut in other places each time.
+        tokens = cycle(tokenizer(options, add_special_tokens=False)["input_ids"])
+        pieces = (list(islice(tokens, length)) for length in islice(cycle(RANKING_TOKENS), 10 * RANKING_CHOICES))
+        texts = (" " + tokenizer.decode(piece).strip() for piece in pieces)
         candidates = list(islice(dict.fromkeys(texts), RANKING_CHOICES))
         if len(candidates) < RANKING_CHOICES:
             raise CulturevalError(

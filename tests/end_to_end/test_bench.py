@@ -8,7 +8,7 @@ from tiny_models import folder_of
 from typer.testing import CliRunner
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.scripts.bench import bench_scoring, read_questions
+from cultureval.scripts.bench import _Bench, bench_scoring, read_questions
 
 KEYS = {"ours_s", "lighteval_s", "lm_eval_s", "limit_s", "speedup_vs_lighteval", "speedup_vs_lm_eval"}
 KEYS |= {"ratio_to_limit", "ratio_to_limit_with_our_products", "peak_mib", "max_abs_difference"}
@@ -38,6 +38,14 @@ def test_the_json_alone_goes_to_stdout_and_all_harnesses_agree(run):
         assert numbers["speedup_vs_lighteval"] == pytest.approx(numbers["lighteval_s"] / numbers["ours_s"], rel=0.3)
 
 
+def test_the_shipped_rows_give_a_hundred_candidates_to_the_models_own_tokenizer(tmp_path, monkeypatch):
+    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
+    bench = _Bench(tmp_path, None, read_questions(None), 1, 1, 1, "cpu")
+    prompt, candidates = bench._ranking()
+    assert len(set(candidates)) == 100
+    assert len(bench.ours.tokenizer(prompt)["input_ids"]) == pytest.approx(400, abs=10)
+
+
 def test_bad_input_is_one_error(run, tmp_path):
     data = tmp_path / "data.jsonl"
     data.write_text('{"prompt": "سؤال", "choices": ["أ"]}\n{"prompt": "سؤال"}\n', encoding="utf-8")
@@ -46,3 +54,6 @@ def test_bad_input_is_one_error(run, tmp_path):
     result = run("--model", folder_of("llama"), "--scenario", "numbers")
     assert isinstance(result.exception, CulturevalError)
     assert "letters" in str(result.exception)
+    data.write_text('{"prompt": "سؤال", "choices": ["أ", "أ"]}\n', encoding="utf-8")
+    result = run("--model", folder_of("llama"), "--data", data, "--scenario", "ranking_100")
+    assert "ranking_100 needs more data" in str(result.exception)
