@@ -86,6 +86,8 @@ def load(settings: HFModelSettings) -> LoadedModel:
         tokenizer.pad_token = tokenizer.eos_token
     model_class = AutoModelForImageTextToText if vision else AutoModelForCausalLM
     arguments = _model_arguments(settings, config)
+    # In 8 bits it says of every single product that its input is cast.
+    logging.getLogger("bitsandbytes.autograd._functions").setLevel(logging.ERROR)
     model = _loaded(lambda: model_class.from_pretrained(source, **common, **arguments), settings.model_name)
     return LoadedModel(
         model=model.eval(),
@@ -162,8 +164,6 @@ def _identity(settings: HFModelSettings, config: PreTrainedConfig, text_source: 
 
 def _model_arguments(settings: HFModelSettings, config: PreTrainedConfig) -> dict[str, Any]:
     """Arguments of `from_pretrained` beyond the source."""
-    # In 8 bits it says of every single product that its input is cast.
-    logging.getLogger("bitsandbytes.autograd._functions").setLevel(logging.ERROR)
     arguments: dict[str, Any] = {"device_map": settings.device_map or device_of(settings)}
     if settings.attn_implementation:
         arguments["attn_implementation"] = settings.attn_implementation

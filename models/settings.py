@@ -18,7 +18,7 @@ from cultureval.runtime.user_cache import user_cache
 Switch = Literal["auto", "on", "off"]
 Settings = TypeVar("Settings", bound=BaseModel)
 
-
+# What an answer does not depend on, or what its key and its signature state apart.
 SPEED_AND_PLACE = {"model_name", "revision", "device", "device_map", "batch_size", "token_budget", "cache_dir"}
 
 

@@ -174,9 +174,8 @@ def test_quantisation_that_cannot_be_is_one_error(values, message, asked_of_tran
 
 
 def test_a_signature_names_the_settings_that_change_answers():
-    left_out = SPEED_AND_PLACE
     plain = HFModelSettings(model_name="org/model", batch_size=2, device="cpu")
-    assert changed_settings(plain, left_out) == "default"
+    assert changed_settings(plain, SPEED_AND_PLACE) == "default"
     changed = plain.model_copy(
         update={
             "system_prompt": "أجب بحرف واحد | فقط",
@@ -184,9 +183,9 @@ def test_a_signature_names_the_settings_that_change_answers():
             "generation_parameters": GenerationParameters(temperature=0.7, stop_tokens=["\n"]),
         }
     )
-    line = changed_settings(changed, left_out)
+    line = changed_settings(changed, SPEED_AND_PLACE)
     assert re.fullmatch(
         r"image_max_pixels=4000,stop_tokens=[0-9a-f]{8},system_prompt=[0-9a-f]{8},temperature=0.7", line
     )
     other = changed.model_copy(update={"system_prompt": "أجب"})
-    assert changed_settings(other, left_out) != line
+    assert changed_settings(other, SPEED_AND_PLACE) != line
