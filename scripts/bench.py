@@ -6,7 +6,7 @@ import math
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain, cycle, islice
 from pathlib import Path
 from statistics import median
@@ -19,6 +19,7 @@ from cultureval.prompts.templates import render
 from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.row_files import read_rows
+from cultureval.scripts.peak_memory import peak_memory
 from cultureval.scripts.tiny_model import build_tiny_causal_lm, build_tiny_vision_lm, train_tokenizer
 
 if TYPE_CHECKING:
@@ -379,33 +380,6 @@ def synchronise(device: str) -> None:
 
     if device != "cpu":
         torch.accelerator.synchronize()
-
-
-@contextlib.contextmanager
-def peak_memory(device: str, into: list[float]) -> Iterator[None]:
-    """Append the peak MiB above the start: of the accelerator, or of this process (Linux only, else NaN)."""
-    if device == "cuda":
-        import torch
-
-        before = torch.cuda.memory_allocated()
-        torch.cuda.reset_peak_memory_stats()
-        yield
-        into.append((torch.cuda.max_memory_allocated() - before) / 2**20)
-        return
-    reset, status = Path("/proc/self/clear_refs"), Path("/proc/self/status")
-    if not reset.exists():
-        yield
-        into.append(float("nan"))
-        return
-    reset.write_text("5", encoding="ascii")  # resets the high-water mark of resident memory
-    before = _kib(status, "VmRSS")
-    yield
-    into.append((_kib(status, "VmHWM") - before) / 1024)
-
-
-def _kib(status: Path, name: str) -> int:
-    line = next(line for line in status.read_text(encoding="ascii").splitlines() if line.startswith(name))
-    return int(line.split()[1])
 
 
 def summary(measured: dict[str, Measured]) -> dict[str, float | None]:

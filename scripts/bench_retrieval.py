@@ -1,12 +1,12 @@
 """`cultureval bench retrieval`: time and memory of blockwise recall against the bare matrix product."""
 
-import resource
-import sys
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from cultureval.scripts.peak_memory import peak_memory
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,18 +24,20 @@ def bench_retrieval(
     of_captions = [[caption % images] for caption in range(captions)]
     of_images = [list(range(image, captions, images)) for image in range(images)]
     asking = {"IR": (caption_vectors, image_vectors, of_captions), "TR": (image_vectors, caption_vectors, of_images)}
-    started = peak_bytes()
     print(f"{captions} captions, {images} images, {dimensions} dimensions, float32, both directions")
-    seconds = {}
+    seconds: dict[str, float] = {}
+    peaks: list[float] = []
     for name, (queries, gallery, correct) in asking.items():
-        seconds[name], found = timed(lambda q=queries, g=gallery, c=correct: recall(q, g, c))
+        with peak_memory("cpu", peaks):
+            seconds[name], found = timed(lambda q=queries, g=gallery, c=correct: recall(q, g, c))
         print(f"{name}: {', '.join(f'R@{k} {value:.4f}' for k, value in found.items())}, {seconds[name]:.1f} s")
-    peak = peak_bytes()
     product, _ = timed(lambda: dense_product(caption_vectors, image_vectors))
     total = sum(seconds.values())
     print(f"one dense matrix product: {product:.1f} s; both directions together take {total / product:.2f} times that")
-    print(f"peak memory of the process: {peak / 2**30:.2f} GiB ({started / 2**30:.2f} GiB before the first recall)")
-    print(f"the whole table of scores would take {captions * images * 4 / 2**30:.2f} GiB more")
+    vectors = (image_vectors.nbytes + caption_vectors.nbytes) / 2**20
+    table = captions * images * 4 / 2**20
+    print(f"peak memory of recall: {max(peaks):.0f} MiB beside {vectors:.0f} MiB of embeddings")
+    print(f"a whole table of scores would take {table:.0f} MiB")
 
 
 def random_embeddings(captions: int, images: int, dimensions: int) -> "tuple[np.ndarray, np.ndarray]":
@@ -68,8 +70,3 @@ def timed(work: Callable[[], object]) -> tuple[float, object]:
     start = time.perf_counter()
     result = work()
     return time.perf_counter() - start, result
-
-
-def peak_bytes() -> int:
-    """Most memory that this process has held so far."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

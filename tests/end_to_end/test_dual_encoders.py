@@ -1,6 +1,7 @@
 """`cultureval retrieval`: tiny dual encoders of each family on the shipped samples, without network."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -114,9 +115,12 @@ def test_the_english_task_and_bad_names(cultureval, encoders, tmp_path):
 
 
 def test_the_benchmark_says_time_and_memory(cultureval):
-    run = cultureval("bench", "retrieval", "--captions", 2000, "--images", 400, "--dimensions", 64)
+    run = cultureval("bench", "retrieval", "--captions", 30_000, "--images", 6_000, "--dimensions", 64)
     assert run.returncode == 0, run.stderr
-    assert "one dense matrix product" in run.stdout and "peak memory of the process: 0." in run.stdout
+    assert "one dense matrix product" in run.stdout
+    peak, embeddings, table = map(int, re.findall(r"(\d+) MiB", run.stdout))
+    assert (embeddings, table) == (9, 687)
+    assert 0 < peak < table / 3  # of recall alone: not the whole table, nor what the parent process held
 
 
 def test_a_server_may_order_anew_too(tmp_path, cache):
