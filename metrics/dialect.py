@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from cultureval.metrics.dialect_models import DialectModels
+    from cultureval.metrics.alqasida.dialect_models import DialectModels
 
 # The classes of the NADI model in their fixed order, by code and by name. The paper's program never reads the config.
 COUNTRIES = tuple("dza bhr egy irq jor kwt lbn lby mar omn pse qat sau sdn syr tun are yem".split())
@@ -187,7 +187,7 @@ def score_completions(
     readings = {name: [read_completion(name, *pair) for pair in pairs] for name in PROFILES}
     texts = {pair for column in readings.values() for reading in column if reading for pair in reading.texts}
     if models is None:
-        from cultureval.metrics.dialect_models import configured_models
+        from cultureval.metrics.alqasida.dialect_models import configured_models
 
         models = configured_models()
     measured = _measure(sorted(texts), country, models)

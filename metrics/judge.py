@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 from cultureval.judge_prompts.replies import PARSER_VERSION
 from cultureval.judge_prompts.templates import JudgeTemplate, judge_template
-from cultureval.metrics.judge_costs import Purse, price, prompt_tokens
-from cultureval.metrics.judge_session import JudgeSession, ReadyItem
-from cultureval.metrics.judge_settings import JudgeSettings, configured_judges, find_judges
-from cultureval.metrics.judge_verdicts import JudgeItem, Judgement, Verdict, metric_part, summarize
+from cultureval.metrics.judges.costs import Purse, price, prompt_tokens
+from cultureval.metrics.judges.session import JudgeSession, ReadyItem
+from cultureval.metrics.judges.settings import JudgeSettings, configured_judges, find_judges
+from cultureval.metrics.judges.verdicts import JudgeItem, Judgement, Verdict, metric_part, summarize
 from cultureval.runtime.journal import Journal, open_journal
 from cultureval.runtime.signatures import signature
 

@@ -114,7 +114,7 @@ def _rows(task: "SavedTask", suite: str) -> dict[str, Saved]:
 
 def judge_means(metrics: Mapping[str, float]) -> dict[str, float]:
     """The mean of each judge's four criteria under each template, where all are scored; ours, as the human mean is."""
-    from cultureval.metrics.judge_verdicts import metric_part
+    from cultureval.metrics.judges.verdicts import metric_part
 
     parts = [f"_{metric_part(name)}" for name in JEEM_CRITERIA]
     judged = [name.removesuffix(parts[0]) for name in metrics if name.startswith("judge_") and name.endswith(parts[0])]
@@ -303,7 +303,7 @@ def annotator_table(ratings: Iterable[Rating], criterion: str) -> list[list[floa
 
 def judge_tables(texts: Sequence[Text], criterion: str) -> list[tuple[str, list[list[float | None]]]]:
     """For each judge that scored the criterion: a row a text, the human score beside the judge's."""
-    from cultureval.metrics.judge_verdicts import metric_part
+    from cultureval.metrics.judges.verdicts import metric_part
 
     ending = f"_{metric_part(JUDGED_AS.get(criterion, criterion))}"
     names = dict.fromkeys(name for text in texts for name in text.metrics if name.startswith("judge_"))

@@ -12,10 +12,10 @@ from cultureval.scripts.evaluate import evaluate, quiet_libraries
 from cultureval.scripts.retrieval import retrieval
 from cultureval.scripts.scripted_judge import MODEL as JUDGE
 from cultureval.scripts.scripted_judge import scripted_judge
-from cultureval.scripts.tiny_classifiers import build_tiny_instruments
-from cultureval.scripts.tiny_dual_encoder import build_tiny_dual_encoder
-from cultureval.scripts.tiny_encoder import build_tiny_encoder
-from cultureval.scripts.tiny_model import build_tiny_causal_lm, build_tiny_vision_lm
+from cultureval.scripts.tiny_models.classifiers import build_tiny_instruments
+from cultureval.scripts.tiny_models.dual_encoder import build_tiny_dual_encoder
+from cultureval.scripts.tiny_models.encoder import build_tiny_encoder
+from cultureval.scripts.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm
 from cultureval.tasks.catalogue import Task, all_tasks
 from cultureval.tasks.reading import find_subset
 

@@ -110,7 +110,7 @@ def check_data_root() -> list[Finding]:
 
 def check_fonts() -> list[Finding]:
     """A font with Chinese letters for plots."""
-    from cultureval.scripts.category_plot import chinese_font
+    from cultureval.scripts.cvlue.category_plot import chinese_font
 
     if font := chinese_font():
         return [Finding("ok", f"Chinese font {font}")]
@@ -144,7 +144,7 @@ def check_bertscore() -> list[Finding]:
 
 def check_classifiers() -> list[Finding]:
     """AL-QASIDA's classifiers, and the SentencePiece model of spBLEU; nothing is fetched."""
-    from cultureval.metrics.dialect_models import check_model, configured_models
+    from cultureval.metrics.alqasida.dialect_models import check_model, configured_models
     from cultureval.metrics.translation import flores200_model
 
     findings = []
@@ -177,12 +177,12 @@ def _is_cached(name: str) -> bool:
 
 def check_judges() -> list[Finding]:
     """The judges that CULTUREVAL_JUDGE names: settings, and whether the servers answer to the key that is set."""
-    from cultureval.metrics.optional_judges import VARIABLE, judges_wanted
+    from cultureval.metrics.judges.optional_judges import VARIABLE, judges_wanted
 
     if not judges_wanted():
         cost = "JEEM is scored by reference metrics alone; `cultureval judge` can judge saved answers later"
         return [Finding("missing", f"judge ({VARIABLE} is not set)", cost)]
-    from cultureval.metrics.judge_settings import configured_judges
+    from cultureval.metrics.judges.settings import configured_judges
     from cultureval.runtime.openai_client import troubles_of
 
     try:

@@ -186,7 +186,7 @@ def model_file(model: str) -> Path:
 
 def check_instruments(tasks: list[str]) -> None:
     """Loads what scoring needs besides the model's answers, so that a missing piece stops the run before it starts."""
-    from cultureval.metrics.optional_judges import check_judges
+    from cultureval.metrics.judges.optional_judges import check_judges
     from cultureval.tasks.task_table import kind_of
 
     kinds = [kind_of(name) for name in tasks]
@@ -272,7 +272,7 @@ def scorer_of(group: str) -> str | None:
 
 def judges_of(group: str) -> str | None:
     """The judges that score a group's answers, and how they are asked; None where none is configured or fits."""
-    from cultureval.metrics.optional_judges import signatures_of_judges
+    from cultureval.metrics.judges.optional_judges import signatures_of_judges
     from cultureval.tasks.catalogue import groups
     from cultureval.tasks.task_table import kind_of
 

@@ -37,7 +37,7 @@ def judge(
     resume: Annotated[bool, typer.Option(help="Reuse the verdicts that are in the journal.")] = True,
 ) -> None:
     """Judges saved answers, or labels their questions and captions. Example: cultureval judge results --judge gpt-4o"""
-    from cultureval.metrics.judge_settings import configured_judges, find_judges
+    from cultureval.metrics.judges.settings import configured_judges, find_judges
     from cultureval.scripts.saved_results import find_saved_tasks
 
     os.environ["CULTUREVAL_RESUME"] = "1" if resume else "0"
@@ -132,7 +132,7 @@ def _grouped_topics(
 
 def _job(task: "SavedTask", label: bool, sample: int | None, seed: int) -> Job:
     from cultureval.judge_prompts.templates import judge_template
-    from cultureval.metrics.judge_items import item_of
+    from cultureval.metrics.judges.items import item_of
     from cultureval.scripts.saved_results import saved_image
 
     table = task.table()
@@ -262,7 +262,7 @@ def _signatures(judges: "Sequence[JudgeSettings]", pairs: Iterable[tuple[str, st
 def _task_metrics(job: Job) -> dict[str, float]:
     from cultureval.judge_prompts.templates import judge_template
     from cultureval.metrics.judge import summarize
-    from cultureval.metrics.judge_items import metric_prefix
+    from cultureval.metrics.judges.items import metric_prefix
 
     values: dict[str, float] = {}
     for (name, template), found in job.found.items():
@@ -286,7 +286,7 @@ def label_shares(found: "Judgement", labels: Mapping[str, Sequence[str]]) -> dic
 
 def _row_metrics(job: Job) -> list[dict[str, Any]]:
     from cultureval.judge_prompts.templates import judge_template
-    from cultureval.metrics.judge_items import metric_prefix, row_metrics
+    from cultureval.metrics.judges.items import metric_prefix, row_metrics
 
     rows: list[dict[str, Any]] = [{} for _ in range(len(job.table))]
     for (name, template), found in job.found.items():
@@ -300,7 +300,7 @@ def report(
     judges: "Sequence[JudgeSettings]", work: Sequence[Job], purses: "Mapping[str, Purse]", files: Sequence[Path]
 ) -> str:
     """What a reader wants to see: means with bounds, counts, reasons, signatures, cost, files."""
-    from cultureval.metrics.judge_verdicts import unscored_lines
+    from cultureval.metrics.judges.verdicts import unscored_lines
 
     pairs = dict.fromkeys(key for job in work for key in job.found)
     lines: list[str] = []

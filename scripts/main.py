@@ -8,8 +8,6 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.scripts import (
     agreement,
     analyze,
-    bench,
-    bench_retrieval,
     compare,
     doctor,
     evaluate,
@@ -20,7 +18,9 @@ from cultureval.scripts import (
     score,
     show,
 )
-from cultureval.scripts.code_commands import code
+from cultureval.scripts.bench import retrieval as bench_retrieval
+from cultureval.scripts.bench import scoring
+from cultureval.scripts.code.commands import code
 
 app = typer.Typer(
     name="cultureval",
@@ -50,7 +50,7 @@ app.command("score")(score.score)
 app.command("show")(show.show)
 app.command("judge")(judge.judge)
 app.command("agreement")(agreement.agreement)
-benchmarks.command("scoring")(bench.bench_scoring)
+benchmarks.command("scoring")(scoring.bench_scoring)
 benchmarks.command("retrieval")(bench_retrieval.bench_retrieval)
 app.add_typer(benchmarks, name="bench")
 app.add_typer(code, name="code")

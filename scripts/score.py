@@ -12,7 +12,7 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.cvlue_categories import OTHER, categories, category_of
 
 if TYPE_CHECKING:
-    from cultureval.metrics.cvlue_submissions import ScoredItem
+    from cultureval.metrics.cvlue.submissions import ScoredItem
 
 # Below a folder of gold files or submissions: the names of the released example.
 GOLD_FILES = {"itr": ("IC/gold.json",), "vqa": ("VQA/gold.json",), "vg": ("VG/gold.json",), "vd": ("VD/gold.json",)}
@@ -45,8 +45,8 @@ def score(
 
 def score_task(name: str, gold: Path, pred: Sequence[Path], output_dir: Path) -> dict[str, float]:
     """Scores one task, prints and writes its tables and plot, and gives the means by metric."""
-    from cultureval.metrics import cvlue_submissions as official
-    from cultureval.scripts.category_plot import draw_categories
+    from cultureval.metrics.cvlue import submissions as official
+    from cultureval.scripts.cvlue.category_plot import draw_categories
 
     (answers,) = (official.read_json(path) for path in _files([gold], GOLD_FILES[name]))
     replies = [official.read_json(path) for path in _files(pred, PRED_FILES[name])]
@@ -76,7 +76,7 @@ def breakdown(items: Sequence["ScoredItem"]) -> list[Row]:
 
     A row has `level` (all, field, category), `name`, `items` and a column for each metric.
     """
-    from cultureval.metrics.cvlue_submissions import means
+    from cultureval.metrics.cvlue.submissions import means
 
     groups: dict[tuple[str, str], list[Any]] = {("all", "all"): list(items)}
     order = list(categories().values())
@@ -98,7 +98,7 @@ def breakdown(items: Sequence["ScoredItem"]) -> list[Row]:
 
 def print_macro(totals: dict[str, dict[str, float]], output_dir: Path) -> None:
     """Prints and writes the contest's macro-average of eleven numbers, by both generations of scorers."""
-    from cultureval.metrics.cvlue_submissions import CONTEST, MACRO, macro_average
+    from cultureval.metrics.cvlue.submissions import CONTEST, MACRO, macro_average
 
     numbers = {
         "macro_average": macro_average(totals, MACRO),

@@ -133,7 +133,7 @@ def shorten_line(text: str, letters: int) -> str:
 
 def _boxes(row: Row) -> list[tuple[list[float], str]]:
     """The gold box, then the predicted ones."""
-    from cultureval.metrics.cvlue_metrics import predicted_boxes
+    from cultureval.metrics.cvlue.lighteval_metrics import predicted_boxes
 
     specific = specific_of(row)
     predicted = predicted_boxes(_reply(row), specific)

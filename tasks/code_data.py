@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cultureval.metrics.evalplus_problems import evalplus_problems
+from cultureval.metrics.code.evalplus_problems import evalplus_problems
 from cultureval.prompts.code_problems import check_problem
 from cultureval.prompts.preparation import PreparedRow
 from cultureval.prompts.refined_prompts import check_refinement, match_prompts

@@ -10,17 +10,20 @@ from lighteval.metrics.utils.metric_utils import Metric
 from lighteval.tasks.lighteval_task import LightevalTaskConfig
 from lighteval.tasks.requests import Doc
 
-from cultureval.metrics import code_metrics, cvlue_metrics, dialect_metrics, lighteval_metrics
-from cultureval.metrics.caption_metrics import caption_metrics
-from cultureval.metrics.dialect_models import check_models, models_signature
-from cultureval.metrics.optional_judges import judge_metrics
+from cultureval.metrics import lighteval_metrics
+from cultureval.metrics.alqasida import lighteval_metrics as dialect_metrics
+from cultureval.metrics.alqasida.dialect_models import check_models, models_signature
+from cultureval.metrics.code import lighteval_metrics as code_metrics
+from cultureval.metrics.cvlue import lighteval_metrics as cvlue_metrics
+from cultureval.metrics.jeem.lighteval_metrics import caption_metrics
+from cultureval.metrics.judges.optional_judges import judge_metrics
+from cultureval.metrics.m2cqa.lighteval_metrics import statement_metrics
 from cultureval.metrics.semantic import (
     bertscore_model,
     caption_bertscore_model,
     check_bertscore_model,
     check_caption_bertscore,
 )
-from cultureval.metrics.statement_verdicts import statement_metrics
 from cultureval.metrics.verdicts import Prompt
 from cultureval.prompts import alqasida, code_problems, cvlue, jeem, m2cqa, qimma
 from cultureval.runtime.data_options import read_data_options

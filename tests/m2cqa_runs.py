@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from cultureval.metrics.statement_items import PROFILES, ROLES
+from cultureval.metrics.m2cqa.statement_items import PROFILES, ROLES
 
 
 def drawn_verdicts(items, q_plus, rejected, seed, invalid=0.0):

@@ -10,7 +10,7 @@ from PIL import Image
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
 
 from cultureval.models.images_only import load_processor
-from cultureval.scripts.tiny_model import VisionFamily, build_tiny_causal_lm, build_tiny_vision_lm
+from cultureval.scripts.tiny_models.language_models import VisionFamily, build_tiny_causal_lm, build_tiny_vision_lm
 
 __all__ = ["VISION", "build_tiny_causal_lm", "build_tiny_vision_lm"]
 

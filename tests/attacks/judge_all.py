@@ -8,7 +8,7 @@ import time
 
 from attacks.problems import IN_MBPP, PROBLEMS, cases, filled
 from attacks.scene import Scene
-from cultureval.metrics.code_judging import Solution, judge_solutions
+from cultureval.metrics.code.judging import Solution, judge_solutions
 
 PR_SET_CHILD_SUBREAPER = 36
 

@@ -8,7 +8,7 @@ from tiny_models import folder_of
 from typer.testing import CliRunner
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.scripts.bench import _Bench, bench_scoring, read_questions
+from cultureval.scripts.bench.scoring import _Bench, bench_scoring, read_questions
 
 KEYS = {"ours_s", "lighteval_s", "lm_eval_s", "limit_s", "speedup_vs_lighteval", "speedup_vs_lm_eval"}
 KEYS |= {"ratio_to_limit", "ratio_to_limit_with_our_products", "peak_mib", "max_abs_difference"}

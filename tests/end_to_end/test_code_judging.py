@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from attacks.problems import cases
 
-from cultureval.metrics.code_judging import Solution, check_canonical_solutions, judge_solutions
+from cultureval.metrics.code.judging import Solution, check_canonical_solutions, judge_solutions
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.plain_data import decode
 from cultureval.runtime.sandbox import Sandbox, SandboxLimits, SandboxUnavailable
@@ -126,7 +126,7 @@ def test_without_a_sandbox_it_warns_and_marks(tmp_path, monkeypatch):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_interruption_leaves_no_process(tmp_path, number):
     code = (
-        "import json, sys\nfrom cultureval.metrics.code_judging import Solution, judge_solutions\n"
+        "import json, sys\nfrom cultureval.metrics.code.judging import Solution, judge_solutions\n"
         "endless = 'import time\\ndef add(a, b):\\n    time.sleep(1000)'\n"
         "solutions = [Solution('add', index, endless) for index in range(50)]\n"
         "judge_solutions(json.loads(sys.argv[1]), solutions, 'humaneval', workers=2)\n"

@@ -13,8 +13,8 @@ from cultureval.models.dual_encoder import DualEncoder, EncoderSettings
 from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.errors import CulturevalError
 from cultureval.scripts.retrieval import vision_model
-from cultureval.scripts.tiny_dual_encoder import build_tiny_dual_encoder
-from cultureval.scripts.tiny_model import build_tiny_vision_lm
+from cultureval.scripts.tiny_models.dual_encoder import build_tiny_dual_encoder
+from cultureval.scripts.tiny_models.language_models import build_tiny_vision_lm
 
 FAMILIES = ("chinese_clip", "clip", "siglip", "siglip2", "altclip")
 CAPTIONS = ["三个红灯笼", "一只猫", "两条龙舟在水面上，一红一蓝"]

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from cultureval.scripts.main import app
 from cultureval.scripts.scripted_judge import MODEL, scripted_judge
-from cultureval.scripts.tiny_model import build_tiny_vision_lm
+from cultureval.scripts.tiny_models.language_models import build_tiny_vision_lm
 
 
 def test_criteria_per_dialect(cultureval, no_network, tiny_bert, tmp_path):

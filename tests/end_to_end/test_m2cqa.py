@@ -14,7 +14,7 @@ from result_files import details_of, results_of
 
 from cultureval.prompts.templates import render
 from cultureval.runtime.data_options import samples_root
-from cultureval.scripts.tiny_model import build_tiny_vision_lm
+from cultureval.scripts.tiny_models.language_models import build_tiny_vision_lm
 from cultureval.tasks.m2cqa import PROMPTS, VARIETIES
 
 WORDS = {"en": ("True", "False"), "ar": ("صحيح", "خطأ")}

@@ -21,7 +21,7 @@ from cultureval.models.openai_api import OpenAIModel, read_config
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import open_journal
 from cultureval.runtime.openai_client import ServerError, _retry_after
-from cultureval.scripts.tiny_model import train_tokenizer
+from cultureval.scripts.tiny_models.language_models import train_tokenizer
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ import pytest
 from result_files import details_of, results_of
 from stock_lighteval import stock_lighteval
 
-from cultureval.scripts.tiny_model import build_tiny_causal_lm
+from cultureval.scripts.tiny_models.language_models import build_tiny_causal_lm
 from cultureval.tasks.qimma import arabicmmlu_subset
 
 ROOT = Path(__file__).parents[2]

@@ -14,8 +14,8 @@ import pytest
 from evalplus.data.mbpp import mbpp_deserialize_inputs
 from mutations import mutants
 
-from cultureval.metrics.code_ground_truth import canonical_code
-from cultureval.metrics.code_judging import Solution, judge_solutions
+from cultureval.metrics.code.ground_truth import canonical_code
+from cultureval.metrics.code.judging import Solution, judge_solutions
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "evalplus_arabic"
 FILES = {"humaneval": "HumanEvalPlus.jsonl.gz", "mbpp": "MBPPPlus.jsonl.gz"}

@@ -15,7 +15,7 @@ import numpy
 import pytest
 from evalplus.eval import _digit_distance_nums, _poly, _surface_Area, untrusted_check
 
-from cultureval.metrics.code_rules import OutputRule
+from cultureval.metrics.code.rules import OutputRule
 from cultureval.runtime.plain_data import encode
 
 Pair = collections.namedtuple("Pair", "first second")

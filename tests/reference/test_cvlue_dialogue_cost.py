@@ -21,7 +21,7 @@ from cultureval.models.settings import HFModelSettings
 from cultureval.models.token_tree import Branch, build_tree
 from cultureval.prompts.cvlue import dialogue_prompt
 from cultureval.runtime.data_options import DataOptions
-from cultureval.scripts.tiny_model import build_tiny_vision_lm, train_tokenizer
+from cultureval.scripts.tiny_models.language_models import build_tiny_vision_lm, train_tokenizer
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.reading import prepare_subset
 

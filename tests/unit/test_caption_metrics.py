@@ -7,7 +7,7 @@ from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 
 from cultureval.metrics.caption import corpus_scores, sample_scores
-from cultureval.metrics.caption_metrics import caption_metrics
+from cultureval.metrics.jeem.lighteval_metrics import caption_metrics
 from cultureval.metrics.semantic import CAPTION_VARIABLES, bertscore, caption_bertscore_model, check_caption_bertscore
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.text_store import store_texts, stored_texts

@@ -13,7 +13,7 @@ from tiny_models import folder_of
 from cultureval.models.code_decoders import DecoderSettings, make_decoder
 from cultureval.prompts.templates import render
 from cultureval.runtime.errors import CulturevalError
-from cultureval.scripts.code_generate import (
+from cultureval.scripts.code.generate import (
     _model_settings,
     describe,
     description_file,

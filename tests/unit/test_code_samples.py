@@ -6,7 +6,7 @@ import json
 import pytest
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.scripts.code_samples import check_complete, read_samples
+from cultureval.scripts.code.samples import check_complete, read_samples
 
 ADD = "def add(a, b):\n    return a + b"
 PROBLEMS = {

@@ -12,7 +12,7 @@ from lighteval.tasks.requests import Doc
 from tiny_models import folder_of
 
 import cultureval.tasks
-from cultureval.metrics import code_metrics
+from cultureval.metrics.code import lighteval_metrics as code_metrics
 from cultureval.metrics.lighteval_metrics import MeanOfScored
 from cultureval.models.hf import HFModel
 from cultureval.models.settings import HFModelSettings

@@ -6,7 +6,12 @@ import pytest
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 
-from cultureval.metrics.cvlue_metrics import dialogue_metrics, gallery_metrics, grounding_metrics, predicted_boxes
+from cultureval.metrics.cvlue.lighteval_metrics import (
+    dialogue_metrics,
+    gallery_metrics,
+    grounding_metrics,
+    predicted_boxes,
+)
 from cultureval.runtime.errors import CulturevalError
 
 DIALOGUE = {"relevance": [], "id": "1/0", "cluster": "a"}

@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cultureval.metrics import dialect_models
+from cultureval.metrics.alqasida import dialect_models
+from cultureval.metrics.alqasida.dialect_models import (
+    DialectModels,
+    batches_by_length,
+    configured_models,
+    models_signature,
+)
 from cultureval.metrics.dialect import (
     COUNTRIES,
     COUNTRY_NAMES,
@@ -22,9 +28,8 @@ from cultureval.metrics.dialect import (
     score_completions,
     without_urls_and_latin,
 )
-from cultureval.metrics.dialect_models import DialectModels, batches_by_length, configured_models, models_signature
 from cultureval.runtime.errors import CulturevalError
-from cultureval.scripts.tiny_classifiers import build_tiny_aldi, build_tiny_language_model, build_tiny_nadi
+from cultureval.scripts.tiny_models.classifiers import build_tiny_aldi, build_tiny_language_model, build_tiny_nadi
 
 ARABIC = "عايز اروح السوق دلوقتي عشان اجيب شوية حاجات للبيت"
 

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from cultureval.metrics.lighteval_judge import NoMean, ScoredMean
+from cultureval.metrics.judges.lighteval_metrics import NoMean, ScoredMean
 from cultureval.metrics.lighteval_metrics import ClusteredScore
 
 SCORES = ([4.0, 5.0, 3.0], [1.0, 2.0, 2.0, 5.0])

@@ -8,8 +8,8 @@ from faulty_server import FaultyServer
 from pydantic import ValidationError
 
 from cultureval.metrics.judge import JudgeSettings, configured_judges, find_judges
-from cultureval.metrics.judge_costs import estimate_tokens
-from cultureval.metrics.optional_judges import check_judges, judge_metrics, signatures_of_judges
+from cultureval.metrics.judges.costs import estimate_tokens
+from cultureval.metrics.judges.optional_judges import check_judges, judge_metrics, signatures_of_judges
 from cultureval.runtime.errors import CulturevalError
 from cultureval.scripts.doctor import check_judges as doctor
 
@@ -84,8 +84,8 @@ def test_estimates_grow_with_arabic():
 
 def test_without_a_judge_nothing_is_made_and_nothing_is_loaded():
     assert judge_metrics("jeem_vqa") == [] and signatures_of_judges("jeem_vqa") is None and check_judges() is None
-    code = "import sys, cultureval.metrics.optional_judges as o, cultureval.scripts.judge; o.judge_metrics('jeem_vqa')"
-    code += "; print(*sys.modules)"
+    code = "import sys, cultureval.metrics.judges.optional_judges as o, cultureval.scripts.judge"
+    code += "; o.judge_metrics('jeem_vqa'); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"openai", "pydantic", "lighteval", "numpy", "PIL", "yaml"} & set(loaded)
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from cultureval.metrics.counterfactual import counterfactual_report, paired_cfhr_difference
 from cultureval.runtime.errors import CulturevalError
-from cultureval.scripts.m2cqa_comparison import Borders, family, model_sizes, p_text
+from cultureval.scripts.m2cqa.comparison import Borders, family, model_sizes, p_text
 from cultureval.scripts.main import app
 
 CELLS = {

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cultureval.metrics.pass_at_k import offered_k, pass_at_k, plus_outcome
+from cultureval.metrics.code.pass_at_k import offered_k, pass_at_k, plus_outcome
 
 JUDGED = st.sampled_from(["pass", "fail"])
 ANY = st.sampled_from(["pass", "fail", "not_judged"])

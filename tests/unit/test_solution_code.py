@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cultureval.metrics.solution_code import is_program, longest_program, program_of, sanitize_solution
+from cultureval.metrics.code.solution_code import is_program, longest_program, program_of, sanitize_solution
 from cultureval.runtime.code_replies import first_code_block, without_thoughts
 
 FUNCTION = "def add(a, b):\n    return a + b"

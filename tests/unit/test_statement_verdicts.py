@@ -11,8 +11,8 @@ from lighteval.tasks.requests import Doc
 
 from cultureval.metrics.counterfactual import counterfactual_report
 from cultureval.metrics.group_averages import Rate
-from cultureval.metrics.statement_items import ROLES
-from cultureval.metrics.statement_verdicts import ItemMetrics, statement_metrics
+from cultureval.metrics.m2cqa.lighteval_metrics import ItemMetrics, statement_metrics
+from cultureval.metrics.m2cqa.statement_items import ROLES
 from cultureval.runtime.errors import CulturevalError
 
 ANSWERS = {True: "The final answer is: True", False: "The final answer is: False", None: "I cannot tell."}

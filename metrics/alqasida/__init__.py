@@ -1,0 +1,1 @@
+"""AL-QASIDA's classifiers, LightEval metrics and analyses."""

@@ -1,0 +1,1 @@
+"""Judging of generated code with EvalPlus's problems: verdicts, pass@k, reports."""

@@ -1,0 +1,66 @@
+"""What a set of verdicts says: pass@k with bounds, what was not judged, and where EvalPlus's own verdict differs."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from cultureval.metrics.code.pass_at_k import Outcome, offered_k, pass_at_k, plus_outcome
+
+if TYPE_CHECKING:
+    from cultureval.metrics.code.judging import Verdict
+
+LEVELS = ("base", "plus")
+
+
+def outcomes_by_task(verdicts: "Iterable[Verdict]", level: str) -> dict[str, list[Outcome]]:
+    """The outcomes of each task's samples under the base tests, or under base and extra tests together (`plus`)."""
+    outcomes: dict[str, list[Outcome]] = {}
+    for verdict in verdicts:
+        outcome = verdict.base if level == "base" else plus_outcome(verdict.base, verdict.plus)
+        outcomes.setdefault(verdict.task_id, []).append(outcome)
+    return outcomes
+
+
+def score_verdicts(verdicts: "Sequence[Verdict]") -> dict[str, Any]:
+    """pass@k under base and extra tests, the form `{"base": {"pass@1": ...}, "plus": {...}}` as EvalPlus has it.
+
+    Returns:
+        `pass_at_k`, its `standard_errors` and its `bounds` (worst and best case of what was not judged), each in that
+        form; `not_judged` and `differs_from_evalplus`, lists of samples.
+    """
+    scores: dict[str, dict[str, Any]] = {"pass_at_k": {}, "standard_errors": {}, "bounds": {}}
+    for level in LEVELS:
+        outcomes = outcomes_by_task(verdicts, level)
+        estimates = {f"pass@{k}": pass_at_k(outcomes, k) for k in offered_k(outcomes)}
+        scores["pass_at_k"][level] = {name: estimate.value for name, estimate in estimates.items()}
+        scores["standard_errors"][level] = {name: estimate.standard_error for name, estimate in estimates.items()}
+        scores["bounds"][level] = {name: [estimate.worst, estimate.best] for name, estimate in estimates.items()}
+    return scores | {
+        "not_judged": [_named(verdict) for verdict in verdicts if "not_judged" in (verdict.base, verdict.plus)],
+        "differs_from_evalplus": [_named(verdict) for verdict in verdicts if verdict.differs],
+    }
+
+
+def failing_canonicals(verdicts: "Mapping[str, Verdict]") -> list[dict[str, Any]]:
+    """The problems whose own canonical solution does not pass, each with the reason."""
+    return [_named(verdict) for verdict in verdicts.values() if not verdict.base == verdict.plus == "pass"]
+
+
+def sample_scores(verdict: "Verdict") -> dict[str, float]:
+    """The metrics of one sample: 1 or 0, and nan where it was not judged."""
+    values = {"pass": 1.0, "fail": 0.0, "not_judged": math.nan}
+    plus = plus_outcome(verdict.base, verdict.plus)
+    unknown = float("not_judged" in (plus, verdict.base))
+    return {"plus_pass@1": values[plus], "base_pass@1": values[verdict.base], "not_judged": unknown}
+
+
+def _named(verdict: "Verdict") -> dict[str, Any]:
+    return {
+        "task_id": verdict.task_id,
+        "sample": verdict.sample_index,
+        "base": verdict.base,
+        "plus": verdict.plus,
+        "reason": verdict.reason,
+        "evalplus_base": verdict.evalplus_base,
+        "evalplus_plus": verdict.evalplus_plus,
+    }

@@ -1,0 +1,1 @@
+"""CVLUE's LightEval metrics and submission files."""

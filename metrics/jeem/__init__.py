@@ -1,0 +1,1 @@
+"""JEEM's LightEval metrics."""

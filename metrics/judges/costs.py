@@ -1,0 +1,112 @@
+"""What judging costs: estimates before, a purse with a limit while it goes on."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cultureval.metrics.judges.settings import JudgeSettings
+from cultureval.runtime.errors import CulturevalError
+
+_POLL_S = 0.02
+_FRAME_TOKENS = 10  # of a chat around its text
+
+
+class BudgetSpent(CulturevalError):
+    """The next call could cost more than the budget leaves."""
+
+
+def estimate_tokens(text: str) -> int:
+    """About how many tokens a text has: a quarter of its ASCII characters and half of the others.
+
+    A rule of thumb, on the high side for Arabic under the vocabularies of current models; used for estimates and for
+    what is set aside of a budget, while what is paid is what the server says.
+    """
+    other = sum(not character.isascii() for character in text)
+    return (len(text) - other + 3) // 4 + (other + 1) // 2
+
+
+def price(settings: JudgeSettings, input_tokens: float, output_tokens: float) -> float:
+    """Price of a call."""
+    return settings.input_token_price * input_tokens + settings.output_token_price * output_tokens
+
+
+@dataclass
+class Purse:
+    """What one judge's verdicts have cost, and what may still be spent.
+
+    A verdict that is reused from the journal counts with what it cost then, once.
+
+    Attributes:
+        settings: The judge, its prices and its budget.
+        spent: So far, for calls that were answered.
+        input_tokens: Of these calls, as the servers say.
+        output_tokens: Likewise.
+        unmetered: Answers without a count of tokens; they are counted by estimate.
+        halted: Why no further call may be made, once something has ended the asking.
+    """
+
+    settings: JudgeSettings
+    spent: float = 0.0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    unmetered: int = 0
+    halted: str | None = None
+    _reserved: float = 0.0
+    _paid: set[str] = field(default_factory=set)
+
+    async def reserve(self, amount: float) -> None:
+        """Set aside what a call may cost at most; waits while calls in flight may still leave enough.
+
+        Raises:
+            BudgetSpent: It would go beyond the budget, or the purse is halted.
+        """
+        budget = self.settings.budget
+        if self.halted:
+            raise BudgetSpent(self.halted)
+        while budget is not None and self.spent + self._reserved + amount > budget:
+            if not self._reserved:
+                raise BudgetSpent(f"the budget of {budget:g} is spent ({self.spent:.4g} so far)")
+            await asyncio.sleep(_POLL_S)
+        self._reserved += amount
+
+    def release(self, amount: float) -> None:
+        """Give back what was set aside."""
+        self._reserved = max(0.0, self._reserved - amount) if self._reserved - amount > 1e-12 else 0.0
+
+    def pay(self, key: str, usage: Mapping[str, Any] | None, estimate: tuple[int, int]) -> None:
+        """Count an answer, unless it was counted before.
+
+        Args:
+            key: Of the journal.
+            usage: The server's count of tokens, if it gave one.
+            estimate: Tokens of prompt and reply, for servers that give none.
+        """
+        if key in self._paid:
+            return
+        self._paid.add(key)
+        tokens = _tokens(usage)
+        if tokens is None:
+            self.unmetered += 1
+            tokens = estimate
+        self.input_tokens += tokens[0]
+        self.output_tokens += tokens[1]
+        self.spent += price(self.settings, *tokens)
+
+    def __str__(self) -> str:
+        """Cost so far where there are prices, else tokens."""
+        if self.settings.input_token_price or self.settings.output_token_price:
+            return f"cost {self.spent:.4f}"
+        return f"{self.input_tokens + self.output_tokens:,} tokens"
+
+
+def prompt_tokens(settings: JudgeSettings, text: str, images: int) -> int:
+    """Estimated tokens of a prompt."""
+    return _FRAME_TOKENS + estimate_tokens(text) + settings.image_tokens * images
+
+
+def _tokens(usage: Mapping[str, Any] | None) -> tuple[int, int] | None:
+    counts = [(usage or {}).get(name) for name in ("prompt_tokens", "completion_tokens")]
+    if any(isinstance(count, bool) or not isinstance(count, int) or count < 0 for count in counts):
+        return None
+    return counts[0], counts[1]

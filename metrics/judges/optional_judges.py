@@ -1,0 +1,44 @@
+"""The door of the judges: it loads nothing where CULTUREVAL_JUDGE names none."""
+
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lighteval.metrics.utils.metric_utils import SampleLevelMetric
+
+VARIABLE = "CULTUREVAL_JUDGE"
+
+
+def judges_wanted() -> bool:
+    """Whether CULTUREVAL_JUDGE names a judge."""
+    return bool(os.environ.get(VARIABLE, "").strip(" ,"))
+
+
+def judge_metrics(*templates: str) -> "list[SampleLevelMetric]":
+    """As `lighteval_metrics.judge_metrics`: the metrics of the configured judges, none where there is none."""
+    if not judges_wanted():
+        return []
+    from cultureval.metrics.judges import lighteval_metrics
+
+    return lighteval_metrics.judge_metrics(*templates)
+
+
+def signatures_of_judges(*templates: str) -> str | None:
+    """What the configured judges' scores depend on, for a signature; None where there is none."""
+    if not judges_wanted():
+        return None
+    from cultureval.metrics.judges import lighteval_metrics
+
+    return lighteval_metrics.signatures_of_judges(*templates)
+
+
+def check_judges() -> None:
+    """See that the configured judges can be asked: settings, keys, servers that answer. It costs nothing.
+
+    Raises:
+        CulturevalError: One of them cannot.
+    """
+    if judges_wanted():
+        from cultureval.metrics.judges import lighteval_metrics
+
+        lighteval_metrics.check_judges()

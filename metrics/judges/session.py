@@ -1,0 +1,241 @@
+"""One judge, one template: the items' way from the prompt to the verdict."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cultureval.judge_prompts import JudgeReplyError, Reading
+from cultureval.judge_prompts.slots import FilledPrompt, share_of_arabic
+from cultureval.judge_prompts.templates import JudgeTemplate
+from cultureval.metrics.judges.costs import BudgetSpent, Purse, estimate_tokens, price, prompt_tokens
+from cultureval.metrics.judges.settings import JudgeSettings
+from cultureval.metrics.judges.verdicts import ItemImage, JudgeItem, Judgement, Outcome, Verdict
+from cultureval.runtime.data_urls import data_url, image_hash
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.image_store import image_format
+from cultureval.runtime.journal import Journal, answer_key
+from cultureval.runtime.openai_client import Answer, OpenAIClient, Question, ServerError, answer_all
+
+
+@dataclass(frozen=True)
+class ReadyItem:
+    """An item that can be asked about.
+
+    Attributes:
+        item: The item.
+        prompt: Its prompt.
+        images: What is sent with it.
+        hashes: Of the images.
+        flags: Of the text and the prompt.
+    """
+
+    item: JudgeItem
+    prompt: FilledPrompt
+    images: tuple[ItemImage, ...]
+    hashes: tuple[str, ...]
+    flags: tuple[str, ...]
+
+
+class JudgeSession:
+    """One judge, one template, and the items' way from the prompt to the verdict."""
+
+    def __init__(self, settings: JudgeSettings, template: JudgeTemplate, journal: Journal, purse: Purse) -> None:
+        self.settings, self.template, self.journal, self.purse = settings, template, journal, purse
+        self.failures: dict[str, tuple[Outcome, str]] = {}
+        self.stopped: str | None = None
+        self.server_failed = False
+        self._failed_in_a_row = 0
+
+    def run(self, items: Sequence[JudgeItem]) -> Judgement:
+        """Ask, read, ask again."""
+        verdicts: dict[int, Verdict] = {}
+        waiting: dict[int, ReadyItem] = {}
+        for index, item in enumerate(items):
+            entry = self.prepare(item)
+            if isinstance(entry, ReadyItem):
+                waiting[index] = entry
+            else:
+                verdicts[index] = entry
+        before, served = self.purse.spent, set()
+        for attempt in range(1 + self.settings.re_asks):
+            answers = self._ask(list(waiting.values()), attempt)
+            served |= {answer["model"] for answer in answers.values() if answer.get("model")}
+            for index, entry in list(waiting.items()):
+                answer = answers.get(self.key(entry, attempt))
+                verdict = self._not_answered(entry, attempt) if answer is None else self._read(entry, answer, attempt)
+                if verdict.outcome != "malformed" or attempt == self.settings.re_asks:
+                    verdicts[index] = verdict
+                    del waiting[index]
+        ordered = [verdicts[index] for index in range(len(items))]
+        return Judgement(ordered, self.purse.spent - before, self.stopped, self.server_failed, tuple(sorted(served)))
+
+    def prepare(self, item: JudgeItem) -> ReadyItem | Verdict:
+        """The item's prompt and images, or the verdict that it cannot be asked about."""
+        empty = [name for name in self.template.slots if not (item.slots.get(name) or "").strip()]
+        if empty:
+            what = "the text to judge" if self.template.judged in empty else f"the {empty[0]}"
+            return self._unusable(item, f"{what} is empty or missing")
+        wanted = tuple(item.images) if self.template.images else ()
+        if self.template.images and not wanted:
+            return self._unusable(item, "there is no image")
+        if wanted and not self.settings.images:
+            return self._unusable(item, f"the judge {self.settings.name} takes no images")
+        try:
+            hashes = tuple(map(_checked_hash, wanted))
+        except (ValueError, OSError) as error:
+            return self._unusable(item, f"an image cannot be shown: it {error}")
+        prompt = self.template.prompt(item.slots, self.settings.delimit == "always")
+        flags = prompt.flags + (("delimited",) if prompt.delimited else ())
+        if share_of_arabic(item.slots[self.template.judged]) < 0.5:
+            flags += ("wrong_script",)
+        return ReadyItem(item, prompt, wanted, hashes, flags)
+
+    def _unusable(self, item: JudgeItem, reason: str) -> Verdict:
+        return Verdict(item.id, outcome="unusable", reason=reason, cluster=item.cluster)
+
+    def key(self, entry: ReadyItem, attempt: int) -> str:
+        """The journal's key of a reply."""
+        return answer_key(
+            kind="judgement",
+            identity={name: getattr(self.settings, name) for name in ("model", "revision", "extra_body")},
+            request=self._request(),
+            prompt=entry.prompt.text,
+            images=[*entry.hashes, self.settings.image_format, self.settings.image_max_side] if entry.images else None,
+            attempt=attempt,
+        )
+
+    def _request(self) -> dict[str, Any]:
+        limits = {"temperature": self.settings.temperature, self.settings.max_tokens_name: self.settings.max_tokens}
+        return {name: value for name, value in limits.items() if value is not None}
+
+    def _ask(self, entries: Sequence[ReadyItem], attempt: int) -> dict[str, Answer]:
+        keyed = {self.key(entry, attempt): entry for entry in entries}
+        for key in keyed:
+            if (known := self.journal.get(key)) is not None:
+                self._pay(key, keyed[key], known)
+        questions = {key: self._question(key, entry, attempt) for key, entry in keyed.items()}
+        if self.stopped is not None:
+            return {key: answer for key in questions if (answer := self.journal.get(key)) is not None}
+        again = f", asked again ({attempt})" if attempt else ""
+        description = f"judge {self.settings.name} ({self.template.short}{again})"
+        try:
+            return answer_all(
+                self.settings.servers(),
+                questions,
+                self.journal,
+                description,
+                on_failure=self._goes_on,
+                note=lambda: str(self.purse),
+            )
+        except (ServerError, BudgetSpent) as error:
+            self.stopped, self.server_failed = self._why_stopped(error), isinstance(error, ServerError)
+            if self.server_failed:
+                self.purse.halted = self.stopped
+        return {key: answer for key in questions if (answer := self.journal.get(key)) is not None}
+
+    def _question(self, key: str, entry: ReadyItem, attempt: int) -> Question:
+        tokens = prompt_tokens(self.settings, entry.prompt.text, len(entry.images))
+        most = price(self.settings, tokens, self.settings.max_tokens)
+        extra = {"extra_body": self.settings.extra_body} if self.settings.extra_body else {}
+
+        async def ask(client: OpenAIClient) -> Answer:
+            await self.purse.reserve(most)
+            try:
+                # Encoded here, so that only the images of requests in flight are in memory.
+                answer = await client.chat(
+                    model=self.settings.model, messages=self._messages(entry), **self._request(), **extra
+                )
+            finally:
+                self.purse.release(most)
+            self._failed_in_a_row = 0
+            self._pay(key, entry, answer)
+            return answer | {
+                "judge": self.settings.model,
+                "template": f"{self.template.name}#{self.template.hash}",
+                "item": entry.item.id,
+                "attempt": attempt,
+            }
+
+        return ask
+
+    def _messages(self, entry: ReadyItem) -> list[dict[str, Any]]:
+        if not entry.images:
+            return [{"role": "user", "content": entry.prompt.text}]
+        urls = [data_url(image, self.settings.image_format, self.settings.image_max_side) for image in entry.images]
+        parts = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+        return [{"role": "user", "content": [*parts, {"type": "text", "text": entry.prompt.text}]}]
+
+    def _pay(self, key: str, entry: ReadyItem, answer: Answer) -> None:
+        texts = [completion["text"] for completion in answer["completions"]]
+        tokens = prompt_tokens(self.settings, entry.prompt.text, len(entry.images))
+        self.purse.pay(key, answer["usage"], (tokens, sum(map(estimate_tokens, texts))))
+
+    def _goes_on(self, key: str, error: CulturevalError) -> bool:
+        """Whether the other items may still be asked about after one was not answered."""
+        if isinstance(error, BudgetSpent):
+            return False
+        cause = error.cause if isinstance(error, ServerError) else str(error)
+        if not (isinstance(error, ServerError) and error.refuses_all):
+            self.failures[key] = ("no_answer", f"the judge did not answer ({cause})")
+        self._failed_in_a_row += 1
+        refuses_all = isinstance(error, ServerError) and error.refuses_all
+        return not refuses_all and self._failed_in_a_row < max(8, 2 * self.settings.concurrency)
+
+    def _why_stopped(self, error: CulturevalError) -> str:
+        if isinstance(error, ServerError):
+            urls = " / ".join(self.settings.base_url)
+            return f"the judge {self.settings.name} at {urls} stopped answering ({error.cause})"
+        return str(error)
+
+    def _not_answered(self, entry: ReadyItem, attempt: int) -> Verdict:
+        outcome, reason = self.failures.get(
+            self.key(entry, attempt), ("not_asked", f"not asked{' again' if attempt else ''}: {self.stopped}")
+        )
+        return Verdict(entry.item.id, {}, None, outcome, reason, entry.flags, None, attempt, entry.item.cluster)
+
+    def _read(self, entry: ReadyItem, answer: Answer, attempt: int) -> Verdict:
+        completion = answer["completions"][0]
+        reading, outcome, reason = Reading(), "scored", ""
+        if completion["finish_reason"] == "content_filter":
+            outcome, reason = "refused", "the judge's content filter stopped it"
+        elif completion["refusal"]:
+            outcome, reason = "refused", f"the judge refused: {completion['refusal'][:200]!r}"
+        else:
+            try:
+                reading = self.template.read(completion["text"])
+            except JudgeReplyError as error:
+                cut = (
+                    f" (cut off at {self.settings.max_tokens} tokens)"
+                    if completion["finish_reason"] == "length"
+                    else ""
+                )
+                outcome, reason = "malformed", f"malformed reply, asked {attempt + 1} times: {error}{cut}"
+        return Verdict(
+            item=entry.item.id,
+            scores=reading.scores,
+            label=reading.label,
+            outcome=outcome,
+            reason=reason,
+            flags=entry.flags + reading.flags,
+            reply=completion["text"],
+            asked=attempt + 1,
+            cluster=entry.item.cluster,
+        )
+
+
+def _checked_hash(image: ItemImage) -> str:
+    """Hash of an image that decodes.
+
+    Raises:
+        ValueError: It does not decode, or is too large.
+        OSError: Its file is gone.
+    """
+    if isinstance(image, (str, Path)):
+        path = Path(image)
+        if not path.is_file():
+            raise ValueError(f"is missing: {path}")
+        image = path.read_bytes()
+    if isinstance(image, bytes):
+        image_format(image)
+    return image_hash(image)

@@ -1,0 +1,1 @@
+"""M2CQA's items of statements and LightEval metrics."""

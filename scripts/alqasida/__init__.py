@@ -1,0 +1,1 @@
+"""Samples and plots of `cultureval analyze alqasida`."""

@@ -1,0 +1,1 @@
+"""`cultureval bench`: ours against other harnesses."""

@@ -1,0 +1,72 @@
+"""`cultureval bench retrieval`: time and memory of blockwise recall against the bare matrix product."""
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cultureval.scripts.bench.peak_memory import peak_memory
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def bench_retrieval(
+    captions: Annotated[int, typer.Option(min=1, help="Captions, spread over the images in turn.")] = 60_000,
+    images: Annotated[int, typer.Option(min=1)] = 12_000,
+    dimensions: Annotated[int, typer.Option(min=1, help="Of the embeddings.")] = 512,
+) -> None:
+    """Recall in both directions on random embeddings. Example: cultureval bench retrieval --captions 6000"""
+    from cultureval.metrics.retrieval import recall
+
+    image_vectors, caption_vectors = random_embeddings(captions, images, dimensions)
+    of_captions = [[caption % images] for caption in range(captions)]
+    of_images = [list(range(image, captions, images)) for image in range(images)]
+    asking = {"IR": (caption_vectors, image_vectors, of_captions), "TR": (image_vectors, caption_vectors, of_images)}
+    print(f"{captions} captions, {images} images, {dimensions} dimensions, float32, both directions")
+    seconds: dict[str, float] = {}
+    peaks: list[float] = []
+    for name, (queries, gallery, correct) in asking.items():
+        with peak_memory("cpu", peaks):
+            seconds[name], found = timed(lambda q=queries, g=gallery, c=correct: recall(q, g, c))
+        print(f"{name}: {', '.join(f'R@{k} {value:.4f}' for k, value in found.items())}, {seconds[name]:.1f} s")
+    product, _ = timed(lambda: dense_product(caption_vectors, image_vectors))
+    total = sum(seconds.values())
+    print(f"one dense matrix product: {product:.1f} s; both directions together take {total / product:.2f} times that")
+    vectors = (image_vectors.nbytes + caption_vectors.nbytes) / 2**20
+    table = captions * images * 4 / 2**20
+    print(f"peak memory of recall: {max(peaks):.0f} MiB beside {vectors:.0f} MiB of embeddings")
+    print(f"a whole table of scores would take {table:.0f} MiB")
+
+
+def random_embeddings(captions: int, images: int, dimensions: int) -> "tuple[np.ndarray, np.ndarray]":
+    """Images and captions of length 1, each caption near its image (fixed seed)."""
+    import numpy as np
+
+    numbers = np.random.default_rng(0)
+    vectors = numbers.standard_normal((images, dimensions), dtype=np.float32)
+    texts = np.empty((captions, dimensions), dtype=np.float32)
+    for start in range(0, captions, images):
+        part = texts[start : start + images]
+        part[:] = vectors[: len(part)] + 6 * numbers.standard_normal(part.shape, dtype=np.float32)
+    for table in (vectors, texts):
+        table /= np.linalg.norm(table, axis=1, keepdims=True)
+    return vectors, texts
+
+
+def dense_product(queries: "np.ndarray", gallery: "np.ndarray", block: int = 2048) -> None:
+    """The table of scores and nothing else, in blocks, each of which is thrown away."""
+    import numpy as np
+
+    scores = np.empty((block, len(gallery)), dtype=np.float32)
+    for start in range(0, len(queries), block):
+        part = queries[start : start + block]
+        np.matmul(part, gallery.T, out=scores[: len(part)])
+
+
+def timed(work: Callable[[], object]) -> tuple[float, object]:
+    """Seconds that a call took, and what it gave."""
+    start = time.perf_counter()
+    result = work()
+    return time.perf_counter() - start, result

@@ -1,0 +1,1 @@
+"""`cultureval code` and its sub-commands."""

@@ -1,0 +1,50 @@
+"""`cultureval code check-data`: whether each problem's own canonical solution passes its tests."""
+
+import json as json_format
+from typing import Annotated
+
+import typer
+
+from cultureval.scripts.code.options import (
+    Data,
+    Dataset,
+    Prompts,
+    UnsafeNoSandbox,
+    Workers,
+    notes_on_stderr,
+    prepare_hub,
+)
+
+
+def check_data(
+    dataset: Dataset,
+    data: Data = None,
+    prompts: Prompts = None,
+    workers: Workers = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    unsafe_no_sandbox: UnsafeNoSandbox = False,
+) -> None:
+    """Judges the data's own solutions; exits 1 where one fails. Example: cultureval code check-data --dataset mbpp"""
+    prepare_hub(data)
+    from cultureval.tasks.code_data import load_problems
+
+    problem_set = load_problems(dataset, data or "", prompts)
+    with notes_on_stderr():
+        from cultureval.metrics.code.judging import check_canonical_solutions
+        from cultureval.metrics.code.report import failing_canonicals
+
+        verdicts = check_canonical_solutions(
+            problem_set.problems(), dataset, workers=workers, sandboxed=not unsafe_no_sandbox
+        )
+        failing = failing_canonicals(verdicts)
+    if json:
+        found = {"dataset": dataset, "problems": len(problem_set.rows), "defects": failing}
+        print(json_format.dumps(found, ensure_ascii=False, indent=1))
+    else:
+        lines = [
+            f"{entry['task_id']}: base {entry['base']}, plus {entry['plus']}: {entry['reason']}" for entry in failing
+        ]
+        passed = len(problem_set.rows) - len(failing)
+        print("\n".join([*lines, f"{passed} of {len(problem_set.rows)} canonical solutions pass their own tests."]))
+    if failing:
+        raise typer.Exit(1)

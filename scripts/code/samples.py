@@ -1,0 +1,147 @@
+"""Solutions in EvalPlus's formats: a file of JSON lines, or a folder of programs; and EvalPlus's result file."""
+
+import gzip
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from cultureval.runtime.errors import CulturevalError, shorten
+
+Sanitize = Literal["auto", "always", "never"]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One solution of one problem.
+
+    Attributes:
+        task_id: The problem.
+        number: Counts the problem's solutions, from 0.
+        code: The program.
+        place: Where it stands, for messages.
+    """
+
+    task_id: str
+    number: int
+    code: str
+    place: str
+
+
+def read_samples(path: Path, problems: Mapping[str, Mapping[str, Any]], sanitize: Sanitize) -> list[Sample]:
+    """The solutions of a file or folder, in its order.
+
+    Args:
+        path: JSON lines (also .gz) with `task_id` and `solution` (a whole program) or `completion` (what follows the
+            prompt); or a folder `<task>/<number>.py`, `/` in the task's id written as `_`.
+        problems: The problems by task id.
+        sanitize: When EvalPlus's sanitiser is applied: always, never, or ("auto") to texts that are not yet a program
+            with the problem's entry point.
+
+    Raises:
+        CulturevalError: A line is not of this form, or names no problem.
+    """
+    if not path.exists():
+        raise CulturevalError(f"The samples {str(path)!r} do not exist.")
+    found = _folder(path) if path.is_dir() else _lines(path)
+    counts: dict[str, int] = {}
+    samples = []
+    for place, task_id, record in found:
+        if task_id not in problems:
+            raise CulturevalError(
+                f"{place}: {shorten(task_id)} is none of the {len(problems)} problems "
+                f"(the first is {next(iter(problems))}). Do --dataset and --data fit the samples?"
+            )
+        number = counts[task_id] = counts.get(task_id, -1) + 1
+        samples.append(Sample(task_id, number, _program(record, problems[task_id], sanitize), place))
+    if not samples:
+        raise CulturevalError(f"{path} holds no solution.")
+    return samples
+
+
+def check_complete(samples: list[Sample], problems: Mapping[str, Any], partial: bool) -> list[str]:
+    """The problems without a solution.
+
+    Raises:
+        CulturevalError: `partial` is not set and a problem has no solution, or fewer than another.
+    """
+    counts = dict.fromkeys(problems, 0)
+    for sample in samples:
+        counts[sample.task_id] += 1
+    missing = [task_id for task_id, count in counts.items() if not count]
+    if partial:
+        return missing
+    if missing:
+        raise CulturevalError(
+            f"{len(missing)} of {len(problems)} problems have no solution: {_some(missing)}. Generate them "
+            "(`cultureval code generate` goes on where it ended), or pass --partial to score the others."
+        )
+    usual = max(set(counts.values()), key=list(counts.values()).count)
+    odd = [f"{task_id} ({count})" for task_id, count in counts.items() if count != usual]
+    if odd:
+        raise CulturevalError(
+            f"Most problems have {usual} solutions, others not: {_some(odd)}. A line that stands twice, or a run that "
+            "has not ended? Pass --partial to score them as they are."
+        )
+    return missing
+
+
+def _some(names: list[str], most: int = 5) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _lines(path: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    opened = gzip.open(path) if path.name.endswith(".gz") else path.open("rb")
+    with opened as file:
+        try:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    place = f"{path}, line {number}"
+                    record = _record(line, place)
+                    yield place, record["task_id"], record
+        except (OSError, EOFError) as error:
+            raise CulturevalError(f"{path} cannot be read: {error}.") from error
+
+
+def _record(line: bytes, place: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise CulturevalError(f"{place}: not JSON ({error}).") from error
+    if not isinstance(record, dict) or not isinstance(record.get("task_id"), str):
+        raise CulturevalError(f"{place}: not an object with a task_id.")
+    given = record.get("solution", record.get("completion"))
+    if not isinstance(given, str):
+        raise CulturevalError(
+            f"{place}: {record['task_id']} has neither a `solution` nor a `completion` of text. "
+            "Several solutions of a problem are several lines."
+        )
+    return record
+
+
+def _folder(path: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for folder in sorted((entry for entry in path.iterdir() if entry.is_dir()), key=_natural):
+        for file in sorted(folder.glob("*.py"), key=_natural):
+            try:
+                text = file.read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                raise CulturevalError(f"{file} cannot be read as UTF-8 text: {error}.") from error
+            yield str(file), folder.name.replace("_", "/"), {"solution": text}
+
+
+def _natural(path: Path) -> list[tuple[int, str]]:
+    return [(int(part or 0), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", path.name)]
+
+
+def _program(record: Mapping[str, Any], problem: Mapping[str, Any], sanitize: Sanitize) -> str:
+    from cultureval.metrics.code.solution_code import is_program, sanitize_solution
+
+    whole = "solution" in record
+    code = record["solution"] if whole else problem["prompt"] + record["completion"]
+    entry_point = problem["entry_point"]
+    if sanitize == "never" or (sanitize == "auto" and is_program(code, entry_point)):
+        return code
+    # As in EvalPlus's own sanitising of completions, a newline parts them from the prompt.
+    return sanitize_solution(code if whole else f"{problem['prompt']}\n{record['completion']}", entry_point)

@@ -1,0 +1,1 @@
+"""`cultureval compare m2cqa`: cells of saved runs, comparisons, plots."""

@@ -1,0 +1,1 @@
+"""Builders of tiny random models, which the demo, the benchmarks and the tests run."""
