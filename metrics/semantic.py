@@ -264,3 +264,10 @@ def _match(prediction: Embedded, reference: Embedded) -> tuple[float, float, flo
     precision, recall = (total / weight for total, weight in values)
     total = precision + recall
     return precision, recall, 2 * precision * recall / total if total else 0.0
+
+
+def scoring_device() -> str:
+    """Where models that score run: the first GPU, else the CPU."""
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"

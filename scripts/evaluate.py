@@ -135,10 +135,10 @@ def run_pipeline(model: str, tasks: list[str], limit: int | None, output_dir: st
     )
     pipeline.evaluate()
     if pipeline.is_main_process():
-        from cultureval.tasks.m2cqa import dialect_rows
+        from cultureval.tasks.catalogue import means_of_subsets
 
         scores = pipeline.evaluation_tracker.metrics_logger.metric_aggregated
-        scores.update(dialect_rows(scores))
+        scores.update(means_of_subsets(scores))
         print(results_table(pipeline.get_results()))
         undefined_as_null(scores)
     pipeline.save_and_push_results()

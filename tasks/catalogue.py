@@ -87,6 +87,7 @@ class Task:
         language: ISO 639 code.
         register: "MSA", "dialectal" or, where that distinction says nothing, "standard".
         images: Whether its prompts hold images, so that only vision-language models can run it.
+        mean: See `Subset`.
     """
 
     task: str
@@ -105,6 +106,7 @@ class Task:
     language: str = "ar"
     register: str = "MSA"
     images: bool = False
+    mean: str | None = None
 
     def as_record(self) -> dict[str, Any]:
         """The task as `cultureval tasks --json` prints it; `source` is the original, `curated` QIMMA's copy."""
@@ -133,6 +135,7 @@ class Subset:
         template: Prompt template, where it differs from the benchmark's.
         sources: Copies of its data, where they differ from the benchmark's.
         register: "MSA" or "dialectal".
+        mean: A mean of the paper's, besides the group's, that the subset is a part of: `<group>:_<name>`.
     """
 
     name: str
@@ -142,6 +145,7 @@ class Subset:
     template: str | None = None
     sources: tuple[Source, ...] | None = None
     register: str = "MSA"
+    mean: str | None = None
 
 
 @dataclass(frozen=True)
@@ -190,6 +194,7 @@ class Benchmark:
             language=self.language,
             register=subset.register,
             images=self.images,
+            mean=subset.mean,
         )
 
 
@@ -222,3 +227,30 @@ def groups(suite: str | None = None) -> dict[str, list[str]]:
 def task_names() -> set[str]:
     """Every name that LightEval accepts for one of our tasks: the tasks and the groups."""
     return set(all_tasks()) | set(groups())
+
+
+def means_of_subsets(results: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    """The unweighted means that the tables declare besides the groups' (M2CQA's Dialect), where all parts were run.
+
+    Metrics are averaged, not counts; one that is undefined (nan) in a part is undefined here. The standard error is the
+    parts' mean, the largest that the mean's can be: the parts may judge the same items.
+
+    Args:
+        results: Metrics by LightEval's names of tasks (`m2cqa:tf_ajp|0`).
+
+    Returns:
+        The means by the declared names, with the parts' number of shots behind (`m2cqa:_dialect_tf|0`).
+    """
+    parts: dict[str, list[str]] = {}
+    for task in all_tasks().values():
+        if task.mean:
+            parts.setdefault(task.mean, []).append(task.task)
+    shots = dict.fromkeys(name.partition("|")[2] for name in results)
+    rows = {}
+    for mean, names in parts.items():
+        for shot in shots:
+            cells = [results.get(f"{name}|{shot}") for name in names]
+            if all(cells):
+                sums = {metric: sum(float(cell[metric]) for cell in cells) for metric in cells[0]}
+                rows[f"{mean}|{shot}"] = {metric: total / len(cells) for metric, total in sums.items()}
+    return rows

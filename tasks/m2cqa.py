@@ -122,12 +122,13 @@ def _benchmark(prompt: str, variety: str) -> Benchmark:
     names, register = VARIETIES[variety]
     script = "en" if variety == "en" else "ar"
     aliases = names + tuple(f"task1b_{name}" for name in names)
+    mean = f"m2cqa:_dialect_{prompt}" if variety in DIALECTS else None  # the paper's Dialect rows (Table 2)
     return Benchmark(
         name="M2CQA",
         domain=PROMPTS[prompt],
         group="m2cqa",
         sources=_sources(variety),
-        subsets=(Subset(variety, f"{prompt}_{variety}", STATEMENTS, aliases, register=register),),
+        subsets=(Subset(variety, f"{prompt}_{variety}", STATEMENTS, aliases, register=register, mean=mean),),
         metric_set=MetricSet(f"m2cqa_{prompt}", "true/false statements", METRICS),
         template=f"{script}/m2cqa_{prompt}",
         language=script,
@@ -136,24 +137,3 @@ def _benchmark(prompt: str, variety: str) -> Benchmark:
 
 
 BENCHMARKS = tuple(_benchmark(prompt, variety) for prompt in PROMPTS for variety in VARIETIES)
-
-
-def dialect_rows(results: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
-    """The paper's Dialect rows (Table 2): for each prompt the unweighted mean of the metrics of ajp and arz.
-
-    Metrics are averaged, not counts; a metric that is undefined (nan) in one dialect is undefined here. The standard
-    error is the mean of both, the largest that the mean's can be: both dialects judge the same items.
-
-    Args:
-        results: Metrics by LightEval's names of tasks (`m2cqa:tf_ajp|0`).
-
-    Returns:
-        `m2cqa:_dialect_<prompt>|0`, for each prompt that was run in both dialects; named as LightEval names averages.
-    """
-    rows = {}
-    for prompt in PROMPTS:
-        cells = [results.get(f"m2cqa:{prompt}_{variety}|0") for variety in DIALECTS]
-        if all(cells):
-            first, second = ({name: float(value) for name, value in cell.items()} for cell in cells)
-            rows[f"m2cqa:_dialect_{prompt}|0"] = {name: (first[name] + second[name]) / 2 for name in first}
-    return rows

@@ -10,7 +10,6 @@ from lighteval.metrics.utils.metric_utils import Metric
 from lighteval.tasks.lighteval_task import LightevalTaskConfig
 from lighteval.tasks.requests import Doc
 
-from cultureval.metrics import lighteval_metrics
 from cultureval.metrics.alqasida import lighteval_metrics as dialect_metrics
 from cultureval.metrics.alqasida.dialect_models import check_models, models_signature
 from cultureval.metrics.code import lighteval_metrics as code_metrics
@@ -18,6 +17,7 @@ from cultureval.metrics.cvlue import lighteval_metrics as cvlue_metrics
 from cultureval.metrics.jeem.lighteval_metrics import caption_metrics
 from cultureval.metrics.judges.optional_judges import judge_metrics
 from cultureval.metrics.m2cqa.lighteval_metrics import statement_metrics
+from cultureval.metrics.qimma import lighteval_metrics as qimma_metrics
 from cultureval.metrics.semantic import (
     bertscore_model,
     caption_bertscore_model,
@@ -98,10 +98,10 @@ def _code(dataset: str) -> Kind:
 
 # QIMMA's task code: 512 new tokens up to a newline for QA; unpublished for FannOrFlop (ours: 4,096, no stop).
 KINDS: dict[str, Kind] = {
-    "multiple_choice": Kind(qimma.choice_prompt, lighteval_metrics.multiple_choice_metrics),
-    "multi_select": Kind(qimma.multi_select_prompt, lighteval_metrics.multi_select_metrics),
-    "bertscore": Kind(qimma.answer_prompt, lighteval_metrics.bertscore_metrics, 512, ("\n",), BERTSCORE),
-    "fannorflop": Kind(qimma.poem_prompt, lighteval_metrics.fannorflop_metrics, 4096, (), BERTSCORE),
+    "multiple_choice": Kind(qimma.choice_prompt, qimma_metrics.multiple_choice_metrics),
+    "multi_select": Kind(qimma.multi_select_prompt, qimma_metrics.multi_select_metrics),
+    "bertscore": Kind(qimma.answer_prompt, qimma_metrics.bertscore_metrics, 512, ("\n",), BERTSCORE),
+    "fannorflop": Kind(qimma.poem_prompt, qimma_metrics.fannorflop_metrics, 4096, (), BERTSCORE),
     "jeem_caption": Kind(
         *(jeem.caption_prompt, caption_metrics, 512, (), CAPTION_BERTSCORE), judge_templates=jeem.CAPTION_TEMPLATES
     ),

@@ -14,9 +14,10 @@ from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc, SamplingMethod
 
 from cultureval.metrics.alqasida.dialect_models import configured_models, models_signature
+from cultureval.metrics.clustered_means import MeanOfScored
 from cultureval.metrics.dialect import COUNTRIES, PROFILES, SCORES, one_line, score_completions
 from cultureval.metrics.group_averages import StandardError
-from cultureval.metrics.lighteval_metrics import MeanOfScored, SharedPass, SharedScore
+from cultureval.metrics.shared_pass import SharedPass, SharedScore
 from cultureval.metrics.translation import (
     NAMES,
     corpus_score_and_error,

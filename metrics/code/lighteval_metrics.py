@@ -8,9 +8,10 @@ import numpy as np
 from lighteval.metrics.utils.metric_utils import SampleLevelMetric
 from lighteval.tasks.requests import Doc, SamplingMethod
 
+from cultureval.metrics.clustered_means import ClusteredMean, MeanOfScored
 from cultureval.metrics.code.report import sample_scores
 from cultureval.metrics.code.solution_code import program_of
-from cultureval.metrics.lighteval_metrics import ClusteredMean, MeanOfScored, SharedPass, SharedScore
+from cultureval.metrics.shared_pass import SharedPass, SharedScore
 from cultureval.runtime.problem_store import stored_problem
 
 logger = logging.getLogger(__name__)

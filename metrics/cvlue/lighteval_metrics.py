@@ -10,9 +10,9 @@ from lighteval.metrics.utils.metric_utils import SampleLevelMetric, SampleLevelM
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc, SamplingMethod
 
+from cultureval.metrics.clustered_means import ClusteredMean, ClusteredScore, MeanOfScored
 from cultureval.metrics.grounding import iou, parse_boxes, qwen_resized
 from cultureval.metrics.group_averages import StandardError
-from cultureval.metrics.lighteval_metrics import ClusteredMean, ClusteredScore, MeanOfScored
 from cultureval.metrics.ranking import gold_ranks, gold_ties, ndcg
 from cultureval.metrics.retrieval import KS
 from cultureval.metrics.vqa import cvlue_correct, soft_accuracy

@@ -11,15 +11,10 @@ from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc, SamplingMethod
 
 from cultureval.metrics.caption import MAX_ORDER, bleu_of, score_captions
+from cultureval.metrics.clustered_means import ClusteredMean, ClusteredScore
 from cultureval.metrics.group_averages import StandardError
-from cultureval.metrics.lighteval_metrics import (
-    ClusteredMean,
-    ClusteredScore,
-    SharedPass,
-    SharedScore,
-    scoring_device,
-)
-from cultureval.metrics.semantic import bertscore, caption_bertscore_model
+from cultureval.metrics.semantic import bertscore, caption_bertscore_model, scoring_device
+from cultureval.metrics.shared_pass import SharedPass, SharedScore
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.text_store import stored_texts
 

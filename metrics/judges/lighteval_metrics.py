@@ -17,6 +17,7 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 
 from cultureval.judge_prompts.replies import HIGHEST
 from cultureval.judge_prompts.templates import TEMPLATES, JudgeTemplate, judge_template
+from cultureval.metrics.clustered_means import ClusteredScore
 from cultureval.metrics.group_averages import NotAsked, NotAskedError, StandardError, Total
 from cultureval.metrics.judge import (
     JudgeItem,
@@ -31,7 +32,6 @@ from cultureval.metrics.judges.costs import Purse
 from cultureval.metrics.judges.items import item_of, metric_prefix, record_of
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.metrics.judges.verdicts import count_verdicts, metric_part, score_summary, unscored_lines
-from cultureval.metrics.lighteval_metrics import ClusteredScore
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.openai_client import troubles_of
 

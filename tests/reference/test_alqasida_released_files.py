@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cultureval.metrics.alqasida.lighteval_metrics import MeanOfScored
+from cultureval.metrics.clustered_means import MeanOfScored
 from cultureval.metrics.dialect import adi2, has_too_few_words, holds_prompt_copy, remove_prompt_copies
 from cultureval.metrics.translation import bleu, chrf, chrf_plus_plus
 

@@ -18,8 +18,9 @@ from lighteval.tasks.lighteval_task import LightevalTaskConfig
 from lighteval.tasks.requests import Doc
 from lighteval.utils.utils import make_results_table
 
-from cultureval.metrics import lighteval_metrics
+from cultureval.metrics.clustered_means import ClusteredScore
 from cultureval.metrics.likelihood import argmax_accuracy, char_normalized_accuracy, gold_probability_mass
+from cultureval.metrics.qimma import lighteval_metrics
 from cultureval.metrics.semantic import bertscore, load_encoder
 from cultureval.metrics.standard_errors import clustered_standard_error
 from cultureval.runtime.errors import CulturevalError
@@ -168,7 +169,7 @@ def test_a_subset_of_one_item_keeps_the_group_s_average(tmp_path):
 
 def test_a_score_keeps_its_cluster_when_copied():
     doc, _ = choice_item([-1.0, -2.0], 0, "passage")
-    score = copy.deepcopy({"acc": lighteval_metrics.ClusteredScore.of(0.5, doc)})["acc"]
+    score = copy.deepcopy({"acc": ClusteredScore.of(0.5, doc)})["acc"]
     assert (score, score.cluster) == (0.5, "passage")
 
 

@@ -12,8 +12,8 @@ from lighteval.tasks.requests import Doc
 from tiny_models import folder_of
 
 import cultureval.tasks
+from cultureval.metrics.clustered_means import MeanOfScored
 from cultureval.metrics.code import lighteval_metrics as code_metrics
-from cultureval.metrics.lighteval_metrics import MeanOfScored
 from cultureval.models.hf import HFModel
 from cultureval.models.settings import HFModelSettings
 from cultureval.models.task_wishes import stop_strings

@@ -17,9 +17,9 @@ from cultureval.prompts.templates import load_template, render, template_hash
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError, MissingColumn, SourceUnavailable
 from cultureval.runtime.image_store import stored_image
-from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.catalogue import all_tasks, means_of_subsets
 from cultureval.tasks.item_order import before_shuffle
-from cultureval.tasks.m2cqa import PROMPTS, VARIETIES, dialect_rows
+from cultureval.tasks.m2cqa import PROMPTS, VARIETIES
 from cultureval.tasks.reading import prepare_subset
 
 SAMPLES = samples_root() / "QCRI" / "M2CQA"
@@ -242,10 +242,10 @@ def test_before_shuffle_is_a_permutation():
     assert before_shuffle([]) == []
 
 
-def test_dialect_rows_are_means_of_metrics_and_undefined_ones_stay_so():
+def test_the_dialect_means_are_means_of_metrics_and_undefined_ones_stay_so():
     results = {"m2cqa:tf_ajp|0": {"cfhr": 0.76, "f1": 0.58}, "m2cqa:tf_arz|0": {"cfhr": 0.81, "f1": float("nan")}}
     results |= {"m2cqa:reason_first_ajp|0": {"cfhr": 0.5}, "m2cqa:tf_en|0": {"cfhr": 0.1}}
-    rows = dialect_rows(results)
+    rows = means_of_subsets(results)
     assert list(rows) == ["m2cqa:_dialect_tf|0"]
     assert rows["m2cqa:_dialect_tf|0"]["cfhr"] == pytest.approx(0.785)
     assert rows["m2cqa:_dialect_tf|0"]["f1"] != rows["m2cqa:_dialect_tf|0"]["f1"]

@@ -1,14 +1,8 @@
-"""The LightEval Metric objects of QIMMA's four metric sets; thin, they call this folder's pure functions.
-
-Each writes `<name>` and `<name>_stderr`, the standard error of the items, clustered where items share a passage
-(`doc.specific["cluster"]`). LightEval's own bootstrap, whose errors are too small by the square root of its number of
-draws, does not run for aggregators that return a dict, as ours do.
-"""
+"""The LightEval Metric objects of QIMMA's four metric sets; thin, they call pure functions of metrics/."""
 
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from lighteval.metrics.metrics_corpus import CorpusLevelComputation
 from lighteval.metrics.metrics_sample import SampleLevelComputation
 from lighteval.metrics.normalizations import remove_braces, remove_braces_and_strip
 from lighteval.metrics.utils.metric_utils import SampleLevelMetric
@@ -16,7 +10,7 @@ from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc, SamplingMethod
 from lighteval.utils.utils import as_list
 
-from cultureval.metrics.group_averages import StandardError
+from cultureval.metrics.clustered_means import ClusteredMean, ClusteredScore
 from cultureval.metrics.likelihood import (
     argmax_accuracy,
     char_normalized_accuracy,
@@ -24,14 +18,13 @@ from cultureval.metrics.likelihood import (
     gold_set_match,
 )
 from cultureval.metrics.poetry import fannorflop
-from cultureval.metrics.semantic import bertscore, bertscore_model
-from cultureval.metrics.standard_errors import clustered_standard_error
+from cultureval.metrics.semantic import bertscore, bertscore_model, scoring_device
+from cultureval.metrics.shared_pass import ScoreReplies, SharedPass, SharedScore
 from cultureval.runtime.errors import CulturevalError
 
 BERTSCORE_NAMES = {"BERTScore-P": "precision", "BERTScore-R": "recall", "BERTScore-F": "f1"}
 
 ScoreOptions = Callable[[Sequence[float], Sequence[str], int | Sequence[int]], float]
-ScoreReplies = Callable[[list[Doc], list[str], str], dict[str, np.ndarray]]
 
 
 def multiple_choice_metrics() -> list[SampleLevelMetric]:
@@ -76,46 +69,6 @@ def fannorflop_metrics() -> list[SampleLevelMetric]:
     return _generative_metrics(BERTSCORE_NAMES | {"parse_rate": "parsed"}, _score_poems)
 
 
-class ClusteredScore(float):
-    """A sample's score that knows its cluster; a plain number to everything else."""
-
-    cluster: str = ""
-
-    @classmethod
-    def of(cls, score: float, doc: Doc) -> "ClusteredScore":
-        """The score of an item, in the cluster that its document names ('' is a cluster of its own)."""
-        value = cls(score)
-        value.cluster = (doc.specific or {}).get("cluster") or ""
-        return value
-
-
-class ClusteredMean(CorpusLevelComputation):
-    """Mean of the samples' scores and its standard error, as two values of LightEval's results."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def compute_corpus(self, items: list[float]) -> dict[str, float]:
-        """The mean and the clustered standard error, which is nan for fewer than two clusters.
-
-        The error is always there, since LightEval expects of all subsets of a group what the first one has.
-        """
-        clusters = [getattr(item, "cluster", "") or index for index, item in enumerate(items)]
-        error = StandardError(clustered_standard_error(items, clusters))
-        return {self.name: float(np.mean(items)), f"{self.name}_stderr": error}
-
-
-class MeanOfScored(ClusteredMean):
-    """As `ClusteredMean`, of the samples that have a score: those that are not nan."""
-
-    def compute_corpus(self, items: list[float]) -> dict[str, float]:
-        """The mean and its standard error; both nan where no sample has a score."""
-        scored = [item for item in items if not np.isnan(item)]
-        if scored:
-            return super().compute_corpus(scored)
-        return {self.name: float("nan"), f"{self.name}_stderr": StandardError("nan")}
-
-
 class LikelihoodScore(SampleLevelComputation):
     """Scores one item from the log-probabilities of its options."""
 
@@ -134,53 +87,6 @@ class LikelihoodScore(SampleLevelComputation):
         except ValueError as error:
             raise CulturevalError(f"{doc.task_name}, item {doc.id}: {error}.") from error
         return ClusteredScore.of(score, doc)
-
-
-class SharedPass:
-    """One pass over a task's replies for all metrics that it yields.
-
-    LightEval asks each batched metric for its values in turn, with the same list of responses, and has no batched
-    metric of several names. The values are kept until each metric has taken its own, and no longer.
-    """
-
-    def __init__(self, score: ScoreReplies, model: str) -> None:
-        self.score = score
-        self.model = model
-        self._responses: list[ModelResponse] | None = None
-        self._values: dict[str, np.ndarray] = {}
-
-    def take(self, part: str, docs: list[Doc], responses: list[ModelResponse]) -> np.ndarray:
-        """One part of the scores, an array with one value an item.
-
-        Raises:
-            CulturevalError: A response holds no text at all, not even an empty one, or BERTScore's model is missing.
-        """
-        if responses is not self._responses or part not in self._values:
-            replies = [_reply(doc, response) for doc, response in zip(docs, responses, strict=True)]
-            self._values = dict(self.score(docs, replies, self.model))
-            self._responses = responses
-        values = self._values.pop(part)
-        if not self._values:
-            self._responses = None
-        return values
-
-
-class SharedScore(SampleLevelComputation):
-    """One metric of a shared pass; batched: takes all documents and responses of a task at once."""
-
-    def __init__(self, name: str, part: str, shared: SharedPass) -> None:
-        self.name = name
-        self.part = part
-        self.shared = shared
-
-    def compute(self, docs: list[Doc], responses: list[ModelResponse], **kwargs: object) -> list[ClusteredScore]:
-        """The scores of all items, in order."""
-        values = self.shared.take(self.part, docs, responses)
-        return [ClusteredScore.of(value, doc) for value, doc in zip(values, docs, strict=True)]
-
-    def __str__(self) -> str:
-        """What LightEval writes into the results as this metric's definition."""
-        return f"{self.name}(model={self.shared.model}, layer=last, idf=no, rescaled=no)"
 
 
 def _likelihood_metric(name: str, score: ScoreOptions) -> SampleLevelMetric:
@@ -221,16 +127,3 @@ def _score_answers(docs: list[Doc], replies: list[str], model: str) -> dict[str,
 
 def _score_poems(docs: list[Doc], replies: list[str], model: str) -> dict[str, np.ndarray]:
     return fannorflop(replies, [doc.specific["gold_explanations"] for doc in docs], model, device=scoring_device())
-
-
-def _reply(doc: Doc, response: ModelResponse) -> str:
-    if not response.final_text:
-        raise CulturevalError(f"{doc.task_name}, item {doc.id}: the model's response holds no text.")
-    return response.final_text[0]
-
-
-def scoring_device() -> str:
-    """Where models that score run: the first GPU, else the CPU."""
-    import torch
-
-    return "cuda" if torch.cuda.is_available() else "cpu"

@@ -1,0 +1,1 @@
+"""QIMMA's LightEval metrics."""
