@@ -25,10 +25,11 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from cultureval.models.choice_scores import ChoiceScore, read_scores
-from cultureval.models.prompt_chain import PromptChain, rope_offset
+from cultureval.models.prompt_chain import PromptChain, rope_offset, steady_length
 from cultureval.models.token_tree import Branch, TokenTree, build_tree, common_length
 from cultureval.models.unmasked_scoring import UnmaskedScorer
 from cultureval.models.vocabulary import Rows, VocabularyHead
+from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.onednn_products import onednn_products
 
 logger = logging.getLogger(__name__)
@@ -39,6 +40,7 @@ TOKEN_BUDGET_CPU, TOKEN_BUDGET_ACCELERATOR = 384, 2048
 TREE_BUDGET = 4096
 ALONE = 256  # a shared beginning of so many tokens is fed by itself, under causal attention
 MAX_LOGITS = 2**28  # at most so many logits at once: 1 GiB in fp32
+WALK = 4  # tokens of the choice that every check of a route adds
 REFUSALS = (TypeError, ValueError, KeyError, IndexError, AttributeError, NotImplementedError, RuntimeError)
 
 
@@ -52,6 +54,10 @@ class ScoringRequest(Branch):
     """
 
     vision: Mapping[str, Tensor] | None = None
+
+    def length(self) -> int:
+        """Tokens of the prompt and what is fed of the longest choice behind it."""
+        return len(self.prompt) + max(map(len, self.choices), default=0) - (0 if self.ending else 1)
 
     def tree_size(self) -> int:
         """Tokens to feed behind the prompt, at most."""
@@ -112,6 +118,7 @@ class ChoiceScorer:
         tree_budget: Choice tokens of one prompt in one forward pass.
         head: The model's vocabulary head.
         routes: The route of requests without (False) and with images (True), once settled.
+        steady: Longest sequence whose keys may be kept; None without a limit.
         chain: The prompt whose keys and values are kept.
     """
 
@@ -131,6 +138,9 @@ class ChoiceScorer:
         self.tree_budget = token_budget or TREE_BUDGET
         self.unmasked = UnmaskedScorer(model, self.end_ids, self.token_budget)
         self.routes: dict[bool, str] = {}
+        self.steady = steady_length(model)
+        if self.steady:
+            logger.info("prompts over %d tokens get a forward pass a choice: their length turns all keys", self.steady)
         self.chain = PromptChain()
         self._fed = 0
 
@@ -186,27 +196,32 @@ class ChoiceScorer:
     def _scored(self, requests: Sequence[ScoringRequest]) -> list[list[ChoiceScore]]:
         with onednn_products(self.model.device):
             route = self._route(requests)
+            if route == "line":
+                return self._line(requests[0])
             return self._packed(requests) if route == "packed" else self.unmasked.score(requests, route)
 
     # --- the route ---
 
     def _route(self, requests: Sequence[ScoringRequest]) -> str:
-        """The route for these requests, settled by the first that need a mask."""
+        """The route for these requests, settled by the first that need a mask; a single prompt alone is a `line`."""
+        if self.steady and any(request.length() > self.steady for request in requests):
+            return "plain"
         kind = bool(requests[0].vision)
         if kind not in self.routes:
             if len(requests) == 1 and not requests[0].tree_size():
-                self.forget()  # a single line of tokens needs no mask if it goes on from nothing
-                return "packed"
+                return "line"
             self.routes[kind] = self._check_routes(requests)
             self.forget()
         return self.routes[kind]
 
     def _check_routes(self, requests: Sequence[ScoringRequest]) -> str:
-        """The first route whose scores agree with plain forward passes on a few choices of two requests."""
-        longest = sorted(requests, key=lambda request: -request.tree_size())[:2]
-        probes = [replace(one, choices=sorted(one.choices, key=len, reverse=True)[:3]) for one in longest]
+        """The first route whose scores agree with plain forward passes on a few choices of two requests.
+
+        Raises:
+            CulturevalError: The model is not causal.
+        """
+        probes = [_probe(one) for one in sorted(requests, key=lambda request: -request.tree_size())[:2]]
         expected = [score for of_one in self.unmasked.score(probes, "plain") for score in of_one]
-        allowed = max(1e-3, 32 * rounding(self.model) * max(score.tokens for score in expected))
         for route in ("packed", "cached"):
             self.forget()
             try:
@@ -216,14 +231,34 @@ class ChoiceScorer:
                     raise
                 logger.warning("%s refuses %s scoring: %s", type(self.model).__name__, route, error)
                 continue
-            pairs = zip((score for of_one in got for score in of_one), expected, strict=True)
-            worst = max(abs(own.logprob - other.logprob) for own, other in pairs)
-            if worst <= allowed:
-                logger.info("%s scoring agrees with plain forward passes (largest difference %.1e)", route, worst)
+            own = [score for of_one in got for score in of_one]
+            off = [abs(one.logprob - other.logprob) for one, other in zip(own, expected, strict=True)]
+            if all(far <= self._allowed(score.tokens) for far, score in zip(off, expected, strict=True)):
+                logger.info("%s scoring agrees with plain forward passes (largest difference %.1e)", route, max(off))
                 return route
-            logger.warning("%s scoring is off by %.1e on %s", route, worst, type(self.model).__name__)
+            logger.warning("%s scoring is off by %.1e on %s", route, max(off), type(self.model).__name__)
+        if self.unmasked.looks_ahead(probes[0]) > self._allowed(1):
+            raise CulturevalError(
+                f"{type(self.model).__name__} is not causal: what it says behind a prompt changes with what follows, "
+                "so that choices cannot be scored. Use a causal language model."
+            )
         logger.warning("every choice gets a forward pass of its own: right, but slow")
         return "plain"
+
+    def _allowed(self, tokens: int) -> float:
+        """How far the sums over so many tokens may be apart, in nats, by the rounding of the model's products."""
+        return max(1e-3, 32 * rounding(self.model) * tokens)
+
+    def _line(self, request: ScoringRequest) -> list[list[ChoiceScore]]:
+        """Score a request whose prompt is all that must be fed: by a pass that asks nothing of masks or caches."""
+        self._fed += len(request.prompt)
+        rows = self.head.rows(
+            torch.tensor([len(request.prompt) - 1]),
+            input_ids=torch.tensor([list(request.prompt)], device=self.model.device),
+            use_cache=False,
+            **{name: value.to(self.model.device) for name, value in (request.vision or {}).items()},
+        )
+        return read_scores(rows, build_tree(request.prompt, [request]), [request], self.end_ids)
 
     # --- packed ---
 
@@ -331,6 +366,13 @@ class ChoiceScorer:
         """Whether one chain can begin both: the same images, and the same tokens up to their end."""
         same = first.images == other.images
         return same and common_length(first.prompt, other.prompt) >= self._images_end(first)
+
+
+def _probe(request: ScoringRequest) -> ScoringRequest:
+    """Three choices of a request and one of several tokens, so that a route is never settled by single tokens alone."""
+    longest = sorted(request.choices, key=len, reverse=True)[:3]
+    tokens = [token for choice in longest for token in choice] or list(request.prompt[-1:])
+    return replace(request, choices=[*longest, (tokens * WALK)[:WALK]])
 
 
 def rounding(model: PreTrainedModel) -> float:

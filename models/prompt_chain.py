@@ -76,3 +76,16 @@ def rope_offset(model: PreTrainedModel) -> int:
     # Qwen-VL and its kin leave the number in `rope_deltas`; others count tokens.
     deltas = getattr(getattr(model, "model", model), "rope_deltas", None)
     return 0 if deltas is None else int(deltas.flatten()[0])
+
+
+def steady_length(model: PreTrainedModel) -> int | None:
+    """The longest sequence whose rotary positions are those of a shorter one; None where length changes nothing.
+
+    Behind it, longrope and dynamic scaling turn every key otherwise, also those of the tokens before it.
+    """
+    config = model.config.get_text_config(decoder=True)
+    ropes = getattr(config, "rope_parameters", None) or {}
+    kinds = [rope for rope in ropes.values() if isinstance(rope, dict)] or [ropes]
+    limits = {"longrope": "original_max_position_embeddings", "dynamic": "max_position_embeddings"}
+    names = [(rope, limits.get(rope.get("rope_type"))) for rope in kinds]
+    return min((rope.get(name) or getattr(config, name) for rope, name in names if name), default=None)

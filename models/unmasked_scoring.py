@@ -8,6 +8,7 @@ Prompts whose choices all have one token need neither: they are fed side by side
 import copy
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import torch
@@ -19,6 +20,8 @@ from cultureval.models.choice_scores import ChoiceScore, read_scores
 from cultureval.models.prompt_chain import rope_offset
 from cultureval.models.token_tree import Branch, build_tree
 from cultureval.models.vocabulary import Rows
+
+CROSS_MASK, PALIGEMMA = "cross_attention_mask", "paligemma"
 
 
 class Request(Protocol):
@@ -46,6 +49,7 @@ class UnmaskedScorer:
             token_budget: Tokens fed at once where several rows are.
         """
         self.model, self.end_ids, self.token_budget = model, end_ids, token_budget
+        self.kind = model.config.model_type
         self.forwarded_tokens = 0
 
     def score(self, requests: Sequence[Request], route: str) -> list[list[ChoiceScore]]:
@@ -65,6 +69,11 @@ class UnmaskedScorer:
             pairs = zip(request.choices, rows, strict=True)
             scores.append([self._read(logits, choice, request.ending) for choice, logits in pairs])
         return scores
+
+    def looks_ahead(self, request: Request) -> float:
+        """How much log-probabilities behind the prompt change, in the mean, where its last choice follows."""
+        alone, followed = self._plain_rows(replace(request, choices=[[], request.choices[-1]], ending=False))
+        return (alone[0].log_softmax(-1) - followed[0].log_softmax(-1)).abs().mean().item()
 
     def _read(self, logits: Tensor, choice: Sequence[int], ending: bool) -> ChoiceScore:
         """Score one choice by the logits of its prompt's last row and of the rows behind it."""
@@ -93,20 +102,28 @@ class UnmaskedScorer:
         return {name: value.to(self.model.device) for name, value in (request.vision or {}).items()}
 
     def _plain_rows(self, request: Request) -> Iterator[Tensor]:
-        """For each choice the logits of the prompt's last row and of the rows behind it, by a pass of its own."""
+        """For each choice the logits of the prompt's last row and of the rows behind it, by a pass of its own.
+
+        Neighbours that are fed the same share one: choices of one token, whose only row is the prompt's.
+        """
+        rows, before = torch.empty(0), None
         for choice in request.choices:
-            count = len(choice) + 1
-            ids = torch.tensor([[*request.prompt, *choice]], device=self.model.device)
-            vision = {name: lengthen(name, value, len(choice)) for name, value in self._vision(request).items()}
-            yield self._logits(ids, count, use_cache=False, **vision).logits[0, -count:]
+            fed = list(choice if request.ending else choice[:-1])
+            if fed != before:
+                ids = torch.tensor([[*request.prompt, *fed]], device=self.model.device)
+                given = self._vision(request).items()
+                vision = {name: lengthen(name, value, len(fed), self.kind) for name, value in given}
+                count, before = len(fed) + 1, fed
+                rows = self._logits(ids, count, use_cache=False, **vision).logits[0, -count:]
+            yield rows
 
     def _cached_rows(self, request: Request) -> Iterator[Tensor]:
         """The same rows from one pass over the prompt and copies of the cache that the model itself made."""
         device, length = self.model.device, len(request.prompt)
-        prompt = torch.tensor([list(request.prompt)], device=device)
-        out = self._logits(prompt, 1, use_cache=True, **self._vision(request))
+        prompt, vision = torch.tensor([list(request.prompt)], device=device), self._vision(request)
+        out = self._logits(prompt, 1, use_cache=True, **vision)
         first, cache = out.logits[0, -1:], out.past_key_values
-        offset = rope_offset(self.model) if request.vision else 0
+        offset = (rope_offset(self.model) if vision else 0) + (self.kind == PALIGEMMA)  # which counts from 1
         at_once = max(1, self.token_budget // max(1, *map(len, request.choices)))
         for start in range(0, len(request.choices), at_once):
             run = request.choices[start : start + at_once]
@@ -115,13 +132,29 @@ class UnmaskedScorer:
                 yield from (first for _ in run)
                 continue
             copied = copy.deepcopy(cache)
-            copied.batch_repeat_interleave(len(run))
-            positions = (torch.arange(ids.shape[1], device=device) + length + offset).expand(len(run), -1)
-            logits = self._logits(ids, None, past_key_values=copied, position_ids=positions, use_cache=True).logits
+            # What repeats a batch leaves recurrent states out; what picks beams does not.
+            copied.reorder_cache(torch.zeros(len(run), dtype=torch.long, device=device))
+            positions = torch.arange(ids.shape[1], device=device) + length + offset
+            more = {"position_ids": positions.expand(len(run), -1)}
+            if (seen := vision.get(CROSS_MASK)) is not None:
+                more[CROSS_MASK] = lengthen(CROSS_MASK, seen, ids.shape[1], self.kind).expand(len(run), -1, -1, -1)
+            logits = self._logits(ids, None, past_key_values=copied, use_cache=True, **more).logits
             for choice, rows in zip(run, logits, strict=True):
                 yield torch.cat([first, rows[: len(choice)]])
 
 
-def lengthen(name: str, value: Tensor, more: int) -> Tensor:
-    """A processor's output for a prompt with `more` tokens of text behind it: per-token types go on as text (0)."""
-    return torch.nn.functional.pad(value, (0, more)) if name in ("token_type_ids", "mm_token_type_ids") else value
+def lengthen(name: str, value: Tensor, more: int, kind: str) -> Tensor:
+    """A processor's output for a prompt with `more` tokens of text behind it.
+
+    Args:
+        name: Of the output.
+        value: Of the prompt alone; returned as it is where it does not go by tokens.
+        more: Tokens of text.
+        kind: The model's type.
+    """
+    if name == CROSS_MASK:  # Mllama's [1, tokens, images, tiles]: text sees the images before it
+        return torch.cat([value, value[:, -1:].expand(-1, more, -1, -1)], 1)
+    if name not in ("token_type_ids", "mm_token_type_ids"):
+        return value
+    # Type 0 is text, but to PaliGemma it is the prompt, which is read both ways; what follows is 1.
+    return torch.nn.functional.pad(value, (0, more), value=int(kind == PALIGEMMA))

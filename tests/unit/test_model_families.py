@@ -1,0 +1,172 @@
+"""Families of models that are made otherwise than Llama: scored as plain passes do, by the best route each bears."""
+
+import pytest
+import torch
+from tiny_models import plain_scores
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
+
+from cultureval.models.packed_scoring import ChoiceScorer, ScoringRequest
+from cultureval.runtime.errors import CulturevalError
+
+IMAGE = 300
+SIZES = {
+    "vocab_size": 320,
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+    "max_position_embeddings": 512,
+    "initializer_range": 0.2,
+    "bos_token_id": 0,
+    "eos_token_id": 1,
+    "pad_token_id": 2,
+}
+SHARED = {name: value for name, value in SIZES.items() if name not in ("num_key_value_heads", "head_dim")}
+GPT2 = {**SHARED, "n_embd": 64, "n_layer": 3, "n_head": 4, "n_positions": 512}
+MAMBA2 = {"mamba_n_heads": 8, "mamba_d_head": 16, "mamba_d_state": 8, "mamba_chunk_size": 16, "mamba_n_groups": 1}
+FAMILIES = [
+    ("mistral", {**SIZES, "sliding_window": 8}, "packed"),
+    ("gemma2", {**SIZES, "sliding_window": 8, "query_pre_attn_scalar": 16, "final_logit_softcapping": 3.0}, "packed"),
+    ("gpt_oss", {**SIZES, "sliding_window": 8, "num_local_experts": 4, "num_experts_per_tok": 2}, "packed"),
+    ("qwen3_moe", {**SIZES, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32}, "packed"),
+    ("gpt2", GPT2, "packed"),
+    ("gpt_neox", {**SHARED, "rotary_pct": 0.25}, "packed"),
+    ("bloom", {**SHARED, "n_layer": 3, "n_head": 4}, "cached"),
+    ("lfm2", {**SIZES, "full_attn_idxs": [1, 3], "block_ff_dim": 128}, "cached"),
+    ("falcon_h1", {**SIZES, **MAMBA2, "mamba_d_ssm": 128}, "cached"),
+    ("jamba", {**SIZES, "num_experts": 2, "attn_layer_period": 2, "attn_layer_offset": 1, "mamba_dt_rank": 8}, "plain"),
+    ("mamba", {**SHARED, "state_size": 8}, "plain"),
+]
+
+
+def tiny(auto, kind, **settings):
+    torch.manual_seed(0)
+    return auto.from_config(AutoConfig.for_model(kind, **settings)).eval()
+
+
+def tokens(count, seed):
+    return torch.randint(9, 290, (count,), generator=torch.Generator().manual_seed(seed)).tolist()
+
+
+def scored_as_plain_passes_do(scorer, model, requests):
+    for batch in scorer.batches(requests):
+        for index, own in zip(batch, scorer.score([requests[index] for index in batch]), strict=True):
+            expected = plain_scores(model, requests[index].prompt, requests[index].choices)
+            assert [score.logprob for score in own] == pytest.approx([total for total, _ in expected], abs=1e-4)
+
+
+@pytest.mark.parametrize(("kind", "settings", "route"), FAMILIES)
+def test_letters_alone_letters_together_and_texts_are_scored_by_the_best_route(kind, settings, route):
+    model = tiny(AutoModelForCausalLM, kind, **settings)
+    scorer, letters = ChoiceScorer(model, token_budget=150), [[9], [10], [11]]
+    scored_as_plain_passes_do(scorer, model, [ScoringRequest(tokens(60, 1), letters)])
+    assert scorer.routes == {}  # nothing but the prompt was fed
+    scored_as_plain_passes_do(scorer, model, [ScoringRequest(tokens(20, seed), letters) for seed in (2, 3, 4)])
+    assert scorer.routes == {False: route}
+    texts = [tokens(count, count) for count in (1, 3, 9, 4, 2)]
+    scored_as_plain_passes_do(scorer, model, [ScoringRequest(tokens(count, 5), texts) for count in (1, 12, 33)])
+
+
+def test_a_model_that_reads_both_ways_is_refused():
+    scorer = ChoiceScorer(tiny(AutoModelForCausalLM, "bert", **SHARED))
+    with pytest.raises(CulturevalError, match="BertLMHeadModel is not causal"):
+        scorer.score([ScoringRequest(tokens(20, 1), [[9, 10], [11, 12]])])
+
+
+DYNAMIC = {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 4.0}
+LONGROPE = {
+    "rope_type": "longrope",
+    "rope_theta": 10000.0,
+    "short_factor": [1.0] * 8,
+    "long_factor": [4.0] * 8,
+}
+PHI3 = {**SIZES, "original_max_position_embeddings": 64, "rope_parameters": LONGROPE}
+LLAMA = {**SIZES, "max_position_embeddings": 64, "rope_parameters": DYNAMIC}
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "lengths"),
+    # Dynamic frequencies remember the longest pass, so that only one length is beyond the limit here.
+    [("phi3", PHI3, (20, 35, 62, 100, 30)), ("llama", LLAMA, (20, 35, 66))],
+)
+def test_keys_that_turn_with_the_whole_length_are_not_kept_beyond_it(kind, settings, lengths):
+    model = tiny(AutoModelForCausalLM, kind, **settings)
+    scorer, beginning = ChoiceScorer(model), tokens(30, 1)
+    for count in lengths:
+        prompt = beginning[:count] + tokens(max(count - 30, 0), count)
+        for text in ([*tokens(more, more), 9] for more in (1, 3, 5)):
+            own = scorer.score([ScoringRequest(prompt, [text])])[0][0].logprob
+            rows = model(torch.tensor([[*prompt, *text[:-1]]]), use_cache=False).logits[0].log_softmax(-1)
+            pairs = zip(rows[len(prompt) - 1 :], text, strict=True)  # the last token is predicted, not fed
+            assert own == pytest.approx(sum(row[token].item() for row, token in pairs), abs=1e-4)
+    assert scorer.routes == {False: "packed"}
+
+
+def test_a_long_prompt_does_not_change_the_scores_of_short_ones_beside_it():
+    model = tiny(AutoModelForCausalLM, "phi3", **PHI3)
+    scorer = ChoiceScorer(model)
+    for lengths in ((20, 30), (20, 100)):
+        requests = [ScoringRequest(tokens(count, count + lengths[1]), [[9], [10]]) for count in lengths]
+        assert len(list(scorer.batches(requests))) == 1
+        scored_as_plain_passes_do(scorer, model, requests)
+
+
+def vision_requests(model_inputs):
+    """Two texts about one image of 16 tokens."""
+    shared, texts = [*tokens(3, 1), *[IMAGE] * 16, *tokens(6, 2)], [tokens(count, count) for count in (1, 3, 7, 2)]
+    prompts = [shared + tokens(count, 20 + count) for count in (2, 9)]
+    return [ScoringRequest(prompt, texts, vision=model_inputs(len(prompt))) for prompt in prompts]
+
+
+def tower(kind):
+    sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
+    return {"model_type": kind, **sizes, "image_size": 32, "patch_size": 8}
+
+
+def test_paligemmas_choices_do_not_see_each_others_tokens():
+    vision = tower("siglip_vision_model") | {"projection_dim": 64, "vision_use_head": False}
+    text = {"model_type": "gemma", **SIZES}
+    sizes = {"projection_dim": 64, "hidden_size": 64, "image_token_index": IMAGE}
+    model = tiny(AutoModelForImageTextToText, "paligemma", text_config=text, vision_config=vision, **sizes)
+    pixels = torch.randn(1, 3, 32, 32, generator=torch.Generator().manual_seed(1))
+    requests = vision_requests(
+        lambda length: {"pixel_values": pixels, "token_type_ids": torch.zeros(1, length, dtype=torch.long)}
+    )
+    scorer = ChoiceScorer(model)
+    for request in requests:
+        for choice, own in zip(request.choices, scorer.score([request])[0], strict=True):
+            types = torch.nn.functional.pad(request.vision["token_type_ids"], (0, len(choice)), value=1)
+            ids = torch.tensor([[*request.prompt, *choice]])
+            logits = model(ids, pixel_values=pixels, token_type_ids=types, use_cache=False).logits[0].log_softmax(-1)
+            pairs = zip(logits[len(request.prompt) - 1 :], choice, strict=False)
+            assert own.logprob == pytest.approx(sum(row[token].item() for row, token in pairs), abs=1e-4)
+    assert scorer.routes == {True: "cached"}
+
+
+def test_mllamas_choices_see_the_image_that_their_prompt_sees():
+    sizes = {"num_global_layers": 1, "attention_heads": 2, "vision_output_dim": 64, "intermediate_layers_indices": [0]}
+    tiles = {"max_num_tiles": 2, "supported_aspect_ratios": [[1, 1], [1, 2], [2, 1]]}
+    text = {"model_type": "mllama_text_model", **SIZES, "cross_attention_layers": [1, 3]}
+    vision = tower("mllama_vision_model") | sizes | tiles
+    model = tiny(AutoModelForImageTextToText, "mllama", text_config=text, vision_config=vision, image_token_index=320)
+    for name, parameter in model.named_parameters():
+        if "gate" in name:  # closed in a fresh model, which then sees no image
+            torch.nn.init.constant_(parameter, 0.7)
+    pixels = torch.randn(1, 1, 2, 3, 32, 32, generator=torch.Generator().manual_seed(1))
+
+    def inputs(length):
+        seen = torch.zeros(1, length, 1, 2, dtype=torch.long)
+        seen[:, 3:, :, 0] = 1  # the second tile is padding
+        shape = {"aspect_ratio_ids": torch.tensor([[1]]), "aspect_ratio_mask": torch.tensor([[[1, 0]]])}
+        return {"pixel_values": pixels, "cross_attention_mask": seen, **shape}
+
+    scorer = ChoiceScorer(model)
+    for request in vision_requests(inputs):
+        for choice, own in zip(request.choices, scorer.score([request])[0], strict=True):
+            ids, given = torch.tensor([[*request.prompt, *choice]]), inputs(len(request.prompt) + len(choice))
+            logits = model(ids, **given, use_cache=False).logits[0].log_softmax(-1)
+            pairs = zip(logits[len(request.prompt) - 1 :], choice, strict=False)
+            assert own.logprob == pytest.approx(sum(row[token].item() for row, token in pairs), abs=1e-4)
+    assert scorer.routes == {True: "cached"}
