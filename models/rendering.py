@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal
 
+from jinja2 import TemplateError
 from lighteval.tasks.prompt_manager import PromptManager
 from lighteval.tasks.requests import Doc
 from PIL import Image
@@ -16,6 +17,7 @@ from cultureval.models.task_wishes import answer_prefix, chat_turns, may_think, 
 from cultureval.runtime.errors import CulturevalError
 
 IMAGE_MARK = "<image>"
+PROBE = "Whatever?"
 Placement = Literal["first", "last"]
 
 
@@ -41,6 +43,7 @@ class Renderer:
         self.placement: Placement = settings.image_placement
         self.system_prompt = settings.system_prompt
         self.knows_thinking = "enable_thinking" in str(template)
+        self.takes_text, self.takes_parts = self._shows(PROBE), self._shows([{"type": "text", "text": PROBE}])
         self.writes_bos = self._writes_bos(tokenizer.bos_token)
 
     def text(self, doc: Doc, scoring: bool = False) -> str:
@@ -57,32 +60,39 @@ class Renderer:
         apply = partial(self.writer.apply_chat_template) if self.uses_chat_template else None
         if apply and self.knows_thinking and (scoring or not may_think(doc)):
             apply = partial(apply, enable_thinking=False)
-        if apply:
-            doc = chat_turns(doc)
-        if all_images(doc):
-            if self.processor is None:
-                raise CulturevalError(f"{self.model_name} takes text only, and {doc.task_name} has images.")
-            return self._multimodal(doc, apply)
-        manager = self._manager(SimpleNamespace(apply_chat_template=apply), self.uses_chat_template)
-        if not self.uses_chat_template:
-            return manager.prepare_prompt(worded_plainly(doc))
-        return manager.prepare_prompt(doc) + (answer_prefix(doc) if self.begins_answer(doc) and not scoring else "")
+        images = bool(all_images(doc))
+        if images and self.processor is None:
+            raise CulturevalError(f"{self.model_name} takes text only, and {doc.task_name} has images.")
+        if apply is None:
+            return self._plain_multimodal(doc) if images else self._manager().prepare_prompt(worded_plainly(doc))
+        prefix = answer_prefix(doc) if self.begins_answer(doc) and not scoring and not images else ""
+        try:
+            return self._turns(chat_turns(doc), images, apply) + prefix
+        except TemplateError as error:
+            raise CulturevalError(
+                f"The chat template of {self.model_name} refuses a prompt of {doc.task_name}: {error}. Leave "
+                "system_prompt out if it knows no system turn, or set chat_template: off."
+            ) from error
 
     def begins_answer(self, doc: Doc) -> bool:
         """Whether the prompt of a doc ends with the beginning of its answer: not where the model may think first."""
         return self.uses_chat_template and bool(answer_prefix(doc)) and not (self.knows_thinking and may_think(doc))
 
-    def _manager(self, tokenizer: Any, chat: bool) -> PromptManager:
-        return PromptManager(use_chat_template=chat, tokenizer=tokenizer, system_prompt=self.system_prompt)
+    def _manager(self, apply: Any | None = None) -> PromptManager:
+        tokenizer = SimpleNamespace(apply_chat_template=apply)
+        return PromptManager(use_chat_template=bool(apply), tokenizer=tokenizer, system_prompt=self.system_prompt)
 
-    def _multimodal(self, doc: Doc, apply: Any | None) -> str:
-        if apply is None:
-            return self._plain_multimodal(doc)
+    def _turns(self, doc: Doc, images: bool, apply: Any) -> str:
+        """The turns of a chat, of text and images where there are any or the template drops turns of bare text."""
+        if images and not self.takes_parts:
+            raise CulturevalError(f"The chat template of {self.model_name} writes no images: set chat_template: off.")
+        if not images and (self.takes_text or not self.takes_parts):
+            return self._manager(apply).prepare_prompt(doc)
         messages = []
         askers = iter([*doc.fewshot_samples, doc])
-        for message in self._manager(None, True).prepare_prompt_api(doc):
-            images = (next(askers).images or []) if message["role"] == "user" else []
-            parts = message_parts(message["content"], [{"type": "image"}] * len(images), self.placement)
+        for message in self._manager(apply).prepare_prompt_api(doc):
+            shown = (next(askers).images or []) if message["role"] == "user" else []
+            parts = message_parts(message["content"], [{"type": "image"}] * len(shown), self.placement)
             messages.append({"role": message["role"], "content": parts})
         return apply(messages, tokenize=False, add_generation_prompt=True)
 
@@ -91,7 +101,7 @@ class Renderer:
         token = getattr(self.processor, "boi_token", None) or getattr(self.processor, "image_token", None)
         if not token:
             raise CulturevalError("This processor names no image token: images need a chat template here.")
-        text = self._manager(None, False).prepare_prompt(doc)
+        text = self._manager().prepare_prompt(doc)
         images = len(all_images(doc))
         if text.count(IMAGE_MARK) == images:
             return text.replace(IMAGE_MARK, token)
@@ -100,9 +110,24 @@ class Renderer:
     def _writes_bos(self, bos: str | None) -> bool:
         if not self.uses_chat_template or not bos:
             return False
-        content: Any = [{"type": "text", "text": "?"}] if self.writer is self.processor else "?"
+        return self._turn(PROBE if self.takes_text else [{"type": "text", "text": PROBE}]).startswith(bos)
+
+    def _shows(self, content: Any) -> bool:
+        """Whether the chat template writes a turn's content, and not the form that it came in.
+
+        Some templates iterate over parts and silently write nothing of a turn of bare text, others the reverse.
+        """
+        if not self.uses_chat_template:
+            return False
+        try:
+            written = self._turn(content)
+        except (TemplateError, TypeError):
+            return False
+        return PROBE in written and "'type'" not in written
+
+    def _turn(self, content: Any) -> str:
         turn = [{"role": "user", "content": content}]
-        return self.writer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True).startswith(bos)
+        return self.writer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True)
 
 
 def message_parts(text: str, images: Sequence[dict[str, Any]], placement: Placement) -> list[dict[str, Any]]:

@@ -1,0 +1,50 @@
+"""Prompts as chat templates of many kinds write them: no template may lose a question without a word."""
+
+import copy
+
+import pytest
+from lighteval.tasks.requests import Doc
+from tiny_models import picture, vision_processor
+
+from cultureval.models.rendering import Renderer
+from cultureval.models.settings import HFModelSettings
+from cultureval.runtime.errors import CulturevalError
+
+QUESTION = "ما عاصمة المغرب؟"
+OF_PARTS = (
+    "{% for turn in messages %}{{ turn['role'] }}: {% for part in turn['content'] %}"
+    "{% if part['type'] == 'image' %}<image>{% elif part['type'] == 'text' %}{{ part['text'] }}{% endif %}"
+    "{% endfor %}|{% endfor %}"
+)
+OF_TEXT = "{% for turn in messages %}{{ turn['role'] }}: {{ turn['content'] }}|{% endfor %}"
+NO_SYSTEM = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system turns') }}{% endif %}" + OF_TEXT
+
+
+def renderer(template, **settings):
+    processor = copy.deepcopy(vision_processor("llava"))
+    processor.chat_template = template
+    return Renderer(processor.tokenizer, processor, HFModelSettings(model_name="org/model", **settings))
+
+
+def doc(**fields):
+    return Doc(query=QUESTION, choices=["أ"], gold_index=0, id="0", task_name="t", **fields)
+
+
+@pytest.mark.parametrize("template", [OF_PARTS, OF_TEXT])
+def test_a_question_without_images_is_written_whatever_form_the_template_takes(template):
+    example = doc()
+    asked = doc(fewshot_samples=[example])
+    prompt = renderer(template, system_prompt="أجب").text(asked)
+    assert prompt == f"system: أجب|user: {QUESTION}|assistant: أ|user: {QUESTION}|"
+
+
+def test_images_need_a_template_of_parts():
+    assert renderer(OF_PARTS).text(doc(images=[picture(8, 8)])) == f"user: <image>{QUESTION}|"
+    with pytest.raises(CulturevalError, match=r"org/model writes no images.*chat_template: off"):
+        renderer(OF_TEXT).text(doc(images=[picture(8, 8)]))
+
+
+def test_a_template_that_refuses_a_turn_is_one_error_that_says_why():
+    assert QUESTION in renderer(NO_SYSTEM).text(doc())
+    with pytest.raises(CulturevalError, match=r"org/model refuses a prompt of t: no system turns.*system_prompt"):
+        renderer(NO_SYSTEM, system_prompt="أجب").text(doc())
