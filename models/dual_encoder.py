@@ -127,9 +127,9 @@ class DualEncoder:
 
     @torch.inference_mode()
     def _image_batch(self, paths: Sequence[str]) -> np.ndarray:
-        from PIL import Image
+        from PIL import Image, ImageOps
 
-        images = [Image.open(path).convert("RGB") for path in paths]
+        images = [ImageOps.exif_transpose(Image.open(path)).convert("RGB") for path in paths]
         inputs = self.processor(images=images, return_tensors="pt").to(self.device, self.model.dtype)
         with onednn_products(self.device):
             return _normalised(self.model.get_image_features(**inputs))

@@ -255,17 +255,21 @@ class HFModel(LightevalModel):
         """What the processor makes of prompts with images, padded on the left, as far as the model takes it.
 
         Raises:
-            CulturevalError: A prompt with its images has more than `limit` tokens.
+            CulturevalError: A prompt with its images has more than `limit` tokens, or the processor refuses it.
         """
         images = [open_images(doc, self.config) for doc in docs]
-        inputs = self.loaded.processor(
-            text=prompts,
-            images=images,
-            return_tensors="pt",
-            padding=True,
-            padding_side="left",
-            add_special_tokens=self.add_special_tokens,
-        )
+        try:
+            inputs = self.loaded.processor(
+                text=prompts,
+                images=images,
+                return_tensors="pt",
+                padding=True,
+                padding_side="left",
+                add_special_tokens=self.add_special_tokens,
+            )
+        except ValueError as error:  # such as an image two hundred times as wide as high
+            which = ", ".join(str(doc.id) for doc in docs)
+            raise CulturevalError(f"{docs[0].task_name}, docs {which}: the processor refuses: {error}") from error
         width = inputs["input_ids"].shape[1]
         if width > limit:
             raise CulturevalError(

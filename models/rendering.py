@@ -10,7 +10,7 @@ from typing import Any, Literal
 from jinja2 import TemplateError
 from lighteval.tasks.prompt_manager import PromptManager
 from lighteval.tasks.requests import Doc
-from PIL import Image
+from PIL import Image, ImageOps
 
 from cultureval.models.settings import HFModelSettings
 from cultureval.models.task_wishes import answer_prefix, chat_turns, may_think, worded_plainly
@@ -154,9 +154,11 @@ def all_images(doc: Doc) -> list[Any]:
 
 
 def open_images(doc: Doc, settings: HFModelSettings) -> list[Image.Image]:
-    """A doc's images as RGB, scaled into the limits of the settings; paths are opened."""
+    """A doc's images as RGB, upright, scaled into the limits of the settings; paths are opened."""
     opened = [Image.open(image) if isinstance(image, str | Path) else image for image in all_images(doc)]
-    return [scaled(image.convert("RGB"), settings.image_min_pixels, settings.image_max_pixels) for image in opened]
+    # A camera notes how it was held; datasets, transformers and vLLM turn such photographs too.
+    upright = [ImageOps.exif_transpose(image) for image in opened]
+    return [scaled(image.convert("RGB"), settings.image_min_pixels, settings.image_max_pixels) for image in upright]
 
 
 def scaled(image: Image.Image, least: int | None, most: int | None) -> Image.Image:

@@ -229,6 +229,14 @@ def test_prompts_with_images_are_scored_and_answered_as_transformers_does(family
     assert scored[3].logprobs == pytest.approx([total for total, _ in text], abs=1e-4)
 
 
+def test_an_image_that_the_processor_refuses_is_one_error_that_names_the_doc():
+    with pytest.raises(Exception, match="t, docs 0: the processor refuses: absolute aspect ratio") as caught:
+        strip = image_docs()[0]
+        strip.images = [picture(300, 1)]
+        load(folder_of("qwen2_vl", True)).loglikelihood([strip])
+    assert type(caught.value).__name__ == "CulturevalError"
+
+
 def test_images_for_a_text_model_are_an_error_that_says_so():
     with pytest.raises(Exception, match="takes text only"):
         load(folder_of("llama")).loglikelihood(image_docs())

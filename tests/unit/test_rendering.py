@@ -1,13 +1,18 @@
 """Prompts as chat templates of many kinds write them: no template may lose a question without a word."""
 
+import base64
 import copy
+import io
 
 import pytest
 from lighteval.tasks.requests import Doc
+from PIL import Image
+from PIL.ExifTags import Base
 from tiny_models import picture, vision_processor
 
-from cultureval.models.rendering import Renderer
+from cultureval.models.rendering import Renderer, open_images
 from cultureval.models.settings import HFModelSettings
+from cultureval.runtime.data_urls import data_url
 from cultureval.runtime.errors import CulturevalError
 
 QUESTION = "ما عاصمة المغرب؟"
@@ -48,3 +53,15 @@ def test_a_template_that_refuses_a_turn_is_one_error_that_says_why():
     assert QUESTION in renderer(NO_SYSTEM).text(doc())
     with pytest.raises(CulturevalError, match=r"org/model refuses a prompt of t: no system turns.*system_prompt"):
         renderer(NO_SYSTEM, system_prompt="أجب").text(doc())
+
+
+def test_a_photograph_is_shown_as_the_camera_was_held(tmp_path):
+    path, photo = tmp_path / "photo.jpg", picture(40, 20)
+    exif = photo.getexif()
+    exif[Base.Orientation] = 6
+    photo.save(path, exif=exif)
+    (shown,) = open_images(doc(images=[str(path)]), HFModelSettings(model_name="org/model"))
+    assert shown.size == (20, 40)
+    small = Image.open(io.BytesIO(base64.b64decode(data_url(path, max_side=10).partition(",")[2])))
+    assert small.size == (5, 10)
+    assert data_url(path).endswith(base64.b64encode(path.read_bytes()).decode())  # servers turn it themselves
