@@ -1,5 +1,6 @@
 """One doc on its way through a model: its prompt and key, what is asked of the model, and the answer."""
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -90,8 +91,19 @@ class ScoringJob:
             self.contexts[index] = (context or first)[-room:]
 
     def take(self, number: int, scores: Sequence[ChoiceScore]) -> bool:
-        """Take the scores of one request; True when the doc is complete, and then `record` holds its answer."""
+        """Take the scores of one request; True when the doc is complete, and then `record` holds its answer.
+
+        Raises:
+            CulturevalError: A score is not a number.
+        """
         for index, score in zip(self._members[number], scores, strict=True):
+            if math.isnan(score.logprob):
+                model = self.owner.loaded.model
+                raise CulturevalError(
+                    f"{self.owner.config.model_name} gives a log-probability that is not a number for doc "
+                    f"{self.doc.id} of {self.doc.task_name}: its weights hold such values, or {model.dtype} is too "
+                    "small for it; try dtype: bfloat16 or float32."
+                )
             self._scores[index] = score
         if any(score is None for score in self._scores):
             return False

@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 
 import torch
 import transformers
+from huggingface_hub.errors import StrictDataclassError
+from safetensors import SafetensorError
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -27,6 +29,7 @@ from transformers import (
 from transformers.models.auto.modeling_auto import (
     MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
     MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES,
+    MODEL_FOR_MASKED_LM_MAPPING_NAMES,
 )
 from transformers.utils import is_torchvision_available
 
@@ -74,6 +77,7 @@ def load(settings: HFModelSettings) -> LoadedModel:
     source = _expanded(settings.model_name)
     common = {"revision": settings.revision, "trust_remote_code": settings.trust_remote_code}
     config = _loaded(lambda: AutoConfig.from_pretrained(source, **common), settings.model_name)
+    _refuse_other_kinds(config, settings.model_name)
     vision = is_vision(config)
     text_source = _expanded(settings.tokenizer) if settings.tokenizer else source
     # The revision is the model's: another repository's tokenizer comes from its main branch.
@@ -85,10 +89,16 @@ def load(settings: HFModelSettings) -> LoadedModel:
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     model_class = AutoModelForImageTextToText if vision else AutoModelForCausalLM
-    arguments = _model_arguments(settings, config)
+    arguments = _loaded(lambda: _model_arguments(settings, config), settings.model_name)
     # In 8 bits it says of every single product that its input is cast.
     logging.getLogger("bitsandbytes.autograd._functions").setLevel(logging.ERROR)
-    model = _loaded(lambda: model_class.from_pretrained(source, **common, **arguments), settings.model_name)
+    read_weights = partial(model_class.from_pretrained, source, **common, **arguments, output_loading_info=True)
+    model, report = _loaded(read_weights, settings.model_name)
+    if missing := sorted(report["missing_keys"]):
+        raise CulturevalError(
+            f"{settings.model_name} lacks {len(missing)} of the weights of a {type(model).__name__}, which would be "
+            f"random: {', '.join(missing[:3])}{', ...' * (len(missing) > 3)}. Give a complete checkpoint."
+        )
     return LoadedModel(
         model=model.eval(),
         tokenizer=tokenizer,
@@ -106,6 +116,22 @@ def is_vision(config: PreTrainedConfig) -> bool:
         if architecture in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values():
             return False
     return config.model_type in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
+
+
+def _refuse_other_kinds(config: PreTrainedConfig, name: str) -> None:
+    """Refuse models that AutoModelForCausalLM loads, or half of them, though they do not go on from a prompt."""
+    causal = set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values())
+    masked = set(MODEL_FOR_MASKED_LM_MAPPING_NAMES.values()) - causal
+    if config.is_encoder_decoder or config.get_text_config(decoder=True).is_encoder_decoder:
+        kind = "an encoder-decoder"
+    elif masked.intersection(config.architectures or []):
+        kind = "a masked language model"
+    else:
+        return
+    raise CulturevalError(
+        f"{name} is {kind} ({config.model_type}): only models that go on from a prompt are evaluated here, "
+        "that is causal language models and image-text-to-text models with a causal decoder."
+    )
 
 
 def longest_sequence(config: PreTrainedConfig) -> int:
@@ -211,7 +237,8 @@ def _loaded(read: Callable[[], Loaded], name: str) -> Loaded:
         raise CulturevalError(f"{name} needs a package that is not installed: {reason}") from error
     except torch.OutOfMemoryError as error:
         raise CulturevalError(f"{name} does not fit on its device: set device_map: auto, or dtype: 8bit.") from error
-    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a device that is not there or not supported
+    # RuntimeError, AssertionError: a device that is not there or not supported.
+    except (OSError, ValueError, RuntimeError, AssertionError, SafetensorError, StrictDataclassError) as error:
         raise CulturevalError(f"{name} cannot be loaded: {error}") from error
 
 

@@ -114,12 +114,6 @@ class ServerModelConfig(ModelConfig):
     def _one_or_more(cls, value: Any) -> Any:
         return [value] if isinstance(value, str) else value
 
-    @field_validator("chat_template", "add_special_tokens", mode="before")
-    @classmethod
-    def _yaml_switch(cls, value: Any) -> Any:
-        # YAML 1.1 reads a bare on and off as true and false.
-        return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
-
     def servers(self) -> ServerSettings:
         """What the client needs to know."""
         shared = ("api_key_env", "concurrency", "timeout_s", "max_retries", "give_up_s", "backoff_s")

@@ -4,18 +4,22 @@ import json
 import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from lighteval.models.abstract_model import ModelConfig
 from lighteval.models.model_input import GenerationParameters
-from pydantic import BaseModel, Field, PositiveInt, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, PositiveInt, ValidationError
 
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
 from cultureval.runtime.signatures import combined_hash
 from cultureval.runtime.user_cache import user_cache
 
-Switch = Literal["auto", "on", "off"]
+# YAML reads a bare on or off as true or false.
+Switch = Annotated[
+    Literal["auto", "on", "off"],
+    BeforeValidator(lambda value: ("on" if value else "off") if isinstance(value, bool) else value),
+]
 Settings = TypeVar("Settings", bound=BaseModel)
 
 # What an answer does not depend on, or what its key and its signature state apart.

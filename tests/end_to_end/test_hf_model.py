@@ -107,6 +107,13 @@ def test_the_log_probability_of_ending_stands_in_logits_where_the_doc_asks(monke
     assert len(second.logits) == len(asked.choices)
 
 
+def test_a_log_probability_that_is_not_a_number_stops_the_run():
+    model = load(folder_of("llama"))
+    torch.nn.init.constant_(model.loaded.model.lm_head.weight, float("nan"))
+    with pytest.raises(Exception, match="not a number for doc 0 of t.*dtype: bfloat16"):
+        model.loglikelihood(multiple_choice(2))
+
+
 def one_by_one(folder, prompt_ids, stop=None, count=12):
     model, tokenizer = AutoModelForCausalLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
     output = model.generate(torch.tensor([prompt_ids]), max_new_tokens=count, do_sample=False)[0, len(prompt_ids) :]

@@ -2,12 +2,15 @@
 
 import json
 import re
+import shutil
 
 import pytest
 import torch
 from lighteval.models.model_input import GenerationParameters
 from PIL import Image
+from safetensors.torch import load_file, save_file
 from tiny_models import folder_of
+from transformers import AutoConfig, AutoModelForMaskedLM, AutoModelForSeq2SeqLM
 
 from cultureval.models import loading
 from cultureval.models.generation import cut, split_reasoning
@@ -17,6 +20,7 @@ from cultureval.models.settings import SPEED_AND_PLACE, HFModelSettings, changed
 from cultureval.runtime.errors import CulturevalError
 
 VARIABLE = "CULTUREVAL_MODEL_SETTINGS"
+WEIGHTS = "model.safetensors"
 
 
 @pytest.fixture(autouse=True)
@@ -70,6 +74,13 @@ def test_a_bad_file_is_one_error_that_names_what_is_wrong(tmp_path, text, messag
     with pytest.raises(CulturevalError, match=message) as caught:
         read_settings(written(tmp_path, text))
     assert str(tmp_path / "model.yaml") in str(caught.value) or "nowhere" in str(caught.value)
+
+
+@pytest.mark.parametrize(("written_as", "read_as"), [("on", "on"), ("off", "off"), ("auto", "auto"), ('"on"', "on")])
+def test_switches_need_no_quotes_in_yaml(tmp_path, folder, written_as, read_as):
+    text = f"model_name: {folder}\nchat_template: {written_as}\nadd_special_tokens: {written_as}\n"
+    settings = read_settings(written(tmp_path, text))
+    assert (settings.chat_template, settings.add_special_tokens) == (read_as, read_as)
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path):
@@ -189,3 +200,56 @@ def test_a_signature_names_the_settings_that_change_answers():
     )
     other = changed.model_copy(update={"system_prompt": "أجب"})
     assert changed_settings(other, SPEED_AND_PLACE) != line
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    """A folder of a whole model, and a way to change its weights."""
+    copied = shutil.copytree(folder_of("llama"), tmp_path / "checkpoint")
+
+    def change(weights):
+        save_file(weights(load_file(copied / WEIGHTS)), copied / WEIGHTS, metadata={"format": "pt"})
+
+    return copied, change
+
+
+def refused(folder, message, **values):
+    with pytest.raises(CulturevalError, match=message):
+        loading.load(HFModelSettings(model_name=str(folder), **{"device": "cpu", **values}))
+
+
+def test_weights_that_are_not_there_are_never_random(checkpoint):
+    folder, change = checkpoint
+    change(lambda weights: {name: value for name, value in weights.items() if name != "lm_head.weight"})
+    refused(folder, r"lacks 1 of the weights of a LlamaForCausalLM.*random: lm_head.weight")
+
+
+def test_half_a_file_of_weights_is_one_error(checkpoint):
+    folder, _ = checkpoint
+    (folder / WEIGHTS).write_bytes((folder / WEIGHTS).read_bytes()[:1000])
+    refused(folder, "cannot be loaded: Error while deserializing")
+
+
+@pytest.mark.parametrize("device", ["gpu", "cuda:99"])
+def test_a_device_that_is_not_there_is_one_error(device):
+    refused(folder_of("llama"), "cannot be loaded: ", device=device)
+
+
+@pytest.mark.parametrize(
+    ("auto", "kind", "settings", "message"),
+    [
+        (
+            AutoModelForSeq2SeqLM,
+            "t5",
+            {"d_model": 16, "d_kv": 8, "d_ff": 16, "num_heads": 2},
+            r"encoder-decoder \(t5\)",
+        ),
+        (AutoModelForSeq2SeqLM, "bart", {"d_model": 16}, r"encoder-decoder \(bart\)"),
+        (AutoModelForMaskedLM, "bert", {"hidden_size": 24}, r"masked language model \(bert\)"),
+    ],
+)
+def test_models_that_do_not_go_on_from_a_prompt_are_refused(auto, kind, settings, message, tmp_path):
+    layers = {"num_layers": 1, "encoder_layers": 1, "decoder_layers": 1, "num_hidden_layers": 1}
+    config = AutoConfig.for_model(kind, vocab_size=400, **settings, **(layers if kind != "bert" else {}))
+    auto.from_config(config).save_pretrained(tmp_path)
+    refused(tmp_path, message)
