@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.user_cache import user_cache
 
 logger = logging.getLogger(__name__)
@@ -119,6 +120,7 @@ class Journal:
 
         Raises:
             ValueError: CULTUREVAL_RESUME is neither 0 nor 1.
+            CulturevalError: a file of the journal cannot be read.
         """
         self.folder = Path(folder)
         self.dropped = 0
@@ -128,8 +130,7 @@ class Journal:
         self._file = Path()
         self._owner = 0
         if _resume_wanted() if resume is None else resume:
-            for file in sorted(self.folder.glob("*.jsonl")):
-                self._read(file)
+            self._read_all()
         if self.dropped:
             logger.warning("journal %s: %d half-written record(s) left out", self.folder, self.dropped)
 
@@ -164,13 +165,19 @@ class Journal:
 
         Raises:
             TypeError: an answer that JSON cannot hold; nothing of the batch is written.
-            OSError: the disk is full or the folder cannot be written.
+            CulturevalError: the disk is full or the folder cannot be written.
         """
         lines = {key: _encode(key, answer) for key, answer in records.items()}
         if not lines:
             return
         with self._lock:
-            start = self._write(b"".join(lines.values()))
+            try:
+                start = self._write(b"".join(lines.values()))
+            except OSError as error:
+                raise CulturevalError(
+                    f"An answer cannot be written into the journal {self.folder}: {error}. Make room or set "
+                    "CULTUREVAL_JOURNAL to another folder; the same command goes on from what was written."
+                ) from error
             for key, line in lines.items():
                 self._places[key] = _Place(time.time_ns(), self._file, start, len(line))
                 start += len(line)
@@ -200,6 +207,16 @@ class Journal:
         folder = os.open(self.folder, os.O_RDONLY)
         os.fsync(folder)
         os.close(folder)
+
+    def _read_all(self) -> None:
+        for file in sorted(self.folder.glob("*.jsonl")):
+            try:
+                self._read(file)
+            except OSError as error:
+                raise CulturevalError(
+                    f"The journal {self.folder} cannot be read: {error}. Mend this, or set CULTUREVAL_JOURNAL to a "
+                    "folder of your own."
+                ) from error
 
     def _read(self, file: Path) -> None:
         """Take a file's records into the index; a newer record of the same key wins."""

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import Journal, answer_key, open_journal
 
 json_values = st.recursive(
@@ -124,12 +125,21 @@ def test_a_full_disk_costs_only_what_did_not_fit(tmp_path, monkeypatch):
         return real_write(descriptor, data[: len(data) // 2])
 
     monkeypatch.setattr(os, "write", half_then_full)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(CulturevalError, match="disk full.*Make room"):
         journal.append({"b": {"text": "y"}})
     monkeypatch.setattr(os, "write", real_write)
     journal.append({"c": {"text": "z"}})
     again = Journal(tmp_path)
     assert ("a" in again, "b" in again, "c" in again, again.dropped) == (True, False, True, 1)
+
+
+def test_a_folder_that_cannot_be_used_is_a_sentence(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(CulturevalError, match="CULTUREVAL_JOURNAL"):
+        Journal(tmp_path / "file").append({"a": {}})
+    (tmp_path / "folder.jsonl").mkdir()
+    with pytest.raises(CulturevalError, match="CULTUREVAL_JOURNAL"):
+        Journal(tmp_path)
 
 
 def test_the_environment_names_the_folder_and_can_switch_resuming_off(tmp_path, monkeypatch):
