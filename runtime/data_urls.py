@@ -13,14 +13,18 @@ if TYPE_CHECKING:
 
 ImageFormat = Literal["as_given", "png", "jpeg"]
 
+_NOT_SCALED = {"P", "I;16"}  # Pillow cannot, or mixes numbers of colours
 _SENT_AS_THEY_ARE = {"PNG", "JPEG", "WEBP", "GIF"}
+_WITH_PALETTE = {"P", "PA"}
 _JPEG_QUALITY = 95
 
 
 def image_hash(image: "Image | Path | str | bytes") -> str:
-    """SHA-256 of a file's bytes, or of a PIL image's mode, size and pixels."""
+    """SHA-256 of a file's bytes, or of a PIL image's mode, size and pixels (their colours where it has a palette)."""
     if isinstance(image, (str, Path, bytes)):
         return hashlib.sha256(_file_bytes(image)).hexdigest()
+    if image.mode in _WITH_PALETTE:
+        image = image.convert("RGBA")
     digest = hashlib.sha256(f"{image.mode} {image.size}".encode())
     digest.update(image.tobytes())
     return digest.hexdigest()
@@ -54,16 +58,16 @@ def data_url(
             return _url(_file_bytes(image), picture.format)
         picture = ImageOps.exif_transpose(picture)  # what is encoded anew no longer says how the camera was held
         if too_large:
-            picture = picture.convert("RGB") if picture.mode == "P" else picture.copy()
+            picture = picture.convert("RGB") if picture.mode in _NOT_SCALED else picture.copy()
             picture.thumbnail((max_side, max_side))
         return _url(*_encode(picture, image_format))
-    except OSError as error:
+    except (OSError, images.DecompressionBombError) as error:
         raise CulturevalError(f"An image cannot be read: {error}") from error
 
 
 def _encode(picture: "Image", image_format: ImageFormat) -> tuple[bytes, str]:
     name = "JPEG" if image_format == "jpeg" else "PNG"
-    if name == "JPEG" or picture.mode not in {"1", "L", "LA", "I", "I;16", "P", "RGB", "RGBA"}:
+    if name == "JPEG" or picture.mode not in {"1", "L", "LA", "I;16", "P", "RGB", "RGBA"}:
         picture = picture.convert("RGB")
     stream = io.BytesIO()
     picture.save(stream, name, **({"quality": _JPEG_QUALITY} if name == "JPEG" else {}))

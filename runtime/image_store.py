@@ -28,6 +28,7 @@ def store_image(content: bytes) -> str:
 
     Raises:
         ValueError: The bytes are no image, do not decode, or are too large; says which.
+        CulturevalError: The file cannot be written.
     """
     digest = hashlib.sha256(content).hexdigest()
     folder = user_cache() / "images" / digest[:2]
@@ -35,7 +36,13 @@ def store_image(content: bytes) -> str:
         if (folder / (digest + suffix)).is_file():
             return digest + suffix
     path = folder / (digest + SUFFIXES[image_format(content)])
-    write_whole(path, content)
+    try:
+        write_whole(path, content)
+    except OSError as error:
+        # Not the row's fault: a full disk must not pass for thousands of broken images.
+        raise CulturevalError(
+            f"An image cannot be written into {folder}: {error}. Make room or set CULTUREVAL_CACHE to another folder."
+        ) from error
     return path.name
 
 

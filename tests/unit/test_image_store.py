@@ -1,11 +1,13 @@
 """Images of rows: kept once under the hash of their bytes, whatever form the cell has; hostile cells are refused."""
 
+import base64
 import io
 
 import pytest
 from PIL import Image
 
 from cultureval.prompts.cells import image_cell
+from cultureval.runtime.data_urls import data_url, image_hash
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn
 from cultureval.runtime.image_store import store_image, stored_image
 
@@ -63,6 +65,31 @@ def test_a_decompression_bomb_is_not_decoded(monkeypatch):
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 9)
     with pytest.raises(ValueError, match="DecompressionBomb"):
         store_image(png())
+    with pytest.raises(CulturevalError, match="pixels"):
+        data_url(png())
+
+
+def test_a_cache_that_cannot_be_written_is_no_broken_row(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "file"))
+    with pytest.raises(CulturevalError, match="CULTUREVAL_CACHE") as stopped:
+        image_cell({"image": png()}, "image", tmp_path)
+    assert not isinstance(stopped.value, BadRow)
+
+
+def test_images_that_differ_in_their_palette_only_are_told_apart():
+    pictures = [Image.new("P", (4, 4)) for _ in range(3)]
+    for picture, colours in zip(pictures, ([255, 0, 0], [0, 255, 0], [255, 0, 0]), strict=True):
+        picture.putpalette(colours)
+    one, other, same = map(image_hash, pictures)
+    assert one == same != other
+
+
+@pytest.mark.parametrize("mode", ["I", "I;16", "P", "PA", "LA", "F", "CMYK"])
+@pytest.mark.parametrize("side", [None, 4])
+def test_images_of_every_mode_can_be_sent(mode, side):
+    content = base64.b64decode(data_url(Image.new(mode, (32, 24)), max_side=side).partition(",")[2])
+    assert Image.open(io.BytesIO(content)).size == ((4, 3) if side else (32, 24))
 
 
 def test_missing_column_and_foreign_names():
