@@ -16,7 +16,7 @@ from cultureval.runtime.data_options import VARIABLES, DataOptions, read_data_op
 from cultureval.runtime.errors import SourceUnavailable
 from cultureval.runtime.hub import go_offline_if_unreachable
 from cultureval.runtime.model_settings import VARIABLE as SETTINGS
-from cultureval.runtime.model_settings import read_model_settings
+from cultureval.runtime.model_settings import read_model_settings, settings_of_environment
 from cultureval.runtime.signatures import combined_hash, installed_versions, signature
 from cultureval.scripts.judge import criteria_table
 from cultureval.scripts.task_selection import select_tasks
@@ -55,7 +55,9 @@ def evaluate(
         str | None,
         typer.Option(help="How the model writes boxes: qwen_vl, qwen2_vl, qwen2.5_vl, qwen3_vl, xyxy, xywh."),
     ] = None,
-    resume: Annotated[bool, typer.Option(help="Reuse the answers of an earlier, interrupted run.")] = True,
+    resume: Annotated[
+        bool, typer.Option(envvar="CULTUREVAL_RESUME", help="Reuse the answers of an earlier, interrupted run.")
+    ] = True,
 ) -> None:
     """Evaluates a model and writes LightEval's results and details. Example: cultureval eval MODEL qimma"""
     _set_environment({VARIABLES["root"]: data, VARIABLES["bad_rows"]: bad_rows, VARIABLES["form"]: form})
@@ -63,7 +65,7 @@ def evaluate(
     settings = {"device": device, "dtype": dtype, "batch_size": batch_size, "chat_template": chat_template}
     given = {name: value for name, value in settings.items() if value is not None}
     if given:
-        os.environ[SETTINGS] = json.dumps(json.loads(os.environ.get(SETTINGS) or "{}") | given)
+        os.environ[SETTINGS] = json.dumps(settings_of_environment(SETTINGS) | given)
     os.environ["CULTUREVAL_RESUME"] = "1" if resume else "0"
     if problem := go_offline_if_unreachable():
         _warn(f"the hub does not answer ({problem}); models and data come from folders and the cache.")

@@ -34,7 +34,9 @@ def judge(
         bool, typer.Option(help="Print the number of calls and their estimated cost; ask nothing.")
     ] = False,
     budget: Annotated[float | None, typer.Option(min=0, help="The most that each judge's verdicts may cost.")] = None,
-    resume: Annotated[bool, typer.Option(help="Reuse the verdicts that are in the journal.")] = True,
+    resume: Annotated[
+        bool, typer.Option(envvar="CULTUREVAL_RESUME", help="Reuse the verdicts that are in the journal.")
+    ] = True,
 ) -> None:
     """Judges saved answers, or labels their questions and captions. Example: cultureval judge results --judge gpt-4o"""
     from cultureval.metrics.judges.settings import configured_judges, find_judges

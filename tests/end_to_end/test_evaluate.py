@@ -125,6 +125,34 @@ def test_bad_input_ends_with_one_clear_sentence(cultureval, tiny_lm, tmp_path, c
     assert "Traceback" not in run.stderr
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("CULTUREVAL_MODEL_SETTINGS", "{bad"), ("CULTUREVAL_MODEL_SETTINGS", "[1]"), ("CULTUREVAL_RESUME", "maybe")],
+)
+def test_a_bad_variable_ends_with_one_clear_sentence(cultureval, tiny_lm, name, value):
+    run = cultureval("eval", tiny_lm, "qimma_aratrust", "--data", "samples", "--device", "cpu", **{name: value})
+    assert run.returncode == 2
+    assert name in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_the_variable_says_whether_answers_are_reused_where_the_command_does_not(cultureval, tiny_lm, tmp_path):
+    command = ("eval", tiny_lm, "qimma_aratrust", "--data", "samples", "--limit", "1")
+
+    def records():
+        return sum(file.read_bytes().count(b"\n") for file in (tmp_path / "cache" / "journal").glob("*.jsonl"))
+
+    for options, variable, expected in [
+        ((), "1", 1),
+        ((), "0", 2),
+        (("--resume",), "0", 2),
+        (("--no-resume",), "1", 3),
+    ]:
+        run = cultureval(*command, *options, CULTUREVAL_RESUME=variable)
+        assert run.returncode == 0, run.stderr
+        assert records() == expected
+
+
 def test_a_missing_scorer_stops_before_the_model_runs(cultureval, tiny_lm):
     command = ("eval", tiny_lm, "qimma_arablegalqa", "--data", "samples")
     run = cultureval(*command, CULTUREVAL_BERTSCORE_MODEL="/no/such/bert")
