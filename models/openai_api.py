@@ -27,6 +27,7 @@ from pydantic import Field, ValidationError, field_validator
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from cultureval.models import server_scoring
+from cultureval.models.generation import cut, split_reasoning
 from cultureval.models.processes import process_count
 from cultureval.models.rendering import Placement, Renderer, all_images
 from cultureval.models.server_chat import (
@@ -35,7 +36,6 @@ from cultureval.models.server_chat import (
     as_hash,
     chat_messages,
     generation_arguments,
-    until_stop,
 )
 from cultureval.models.settings import Switch, changed_settings
 from cultureval.models.task_wishes import stop_strings, worded_plainly
@@ -73,6 +73,7 @@ class ServerModelConfig(ModelConfig):
         seed: Of sampling; overrides that of `generation_parameters`. Sample i of a Doc gets seed + i.
         n: Samples asked for with one request.
         max_tokens_name: How the server calls the limit of generated tokens (OpenAI's newer models: the longer name).
+        reasoning_tags: Pairs of tags between which a model thinks, where the server leaves thoughts in the text.
         extra_body: Further fields of each request, such as {"chat_template_kwargs": {"enable_thinking": false}}.
         image_format: as_given sends a file's own bytes, and PNG where there is no file.
         image_max_side: Larger images are scaled down to this many pixels.
@@ -99,6 +100,7 @@ class ServerModelConfig(ModelConfig):
     seed: int | None = Field(None, ge=0)
     n: int = Field(1, ge=1)
     max_tokens_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    reasoning_tags: list[tuple[str, str]] = [("<think>", "</think>")]
     extra_body: dict[str, Any] = {}
     image_format: ImageFormat = "as_given"
     image_max_side: int | None = Field(None, ge=1)
@@ -291,10 +293,15 @@ class OpenAIModel(LightevalModel):
             "refusals": [completion["refusal"] for completion in completions],
         }
         prompt = self._messages(doc) if self._uses_chat else self._plain(doc)
+        # Thoughts stand in the text where the server has no parser for them; stop strings mean the answer only.
+        split = [split_reasoning(completion["text"], self.config.reasoning_tags) for completion in completions]
         return ModelResponse(
             input=prompt,
-            text=[until_stop(completion["text"], self._stops(doc)) for completion in completions],
-            reasonings=[completion["reasoning"] for completion in completions],
+            text=[cut(text, self._stops(doc)) for text, _ in split],
+            reasonings=[
+                completion["reasoning"] or thoughts
+                for completion, (_, thoughts) in zip(completions, split, strict=True)
+            ],
         )
 
     def loglikelihood(self, docs: list[Doc]) -> list[ModelResponse]:

@@ -1,6 +1,6 @@
 """What a Doc becomes in a request to an OpenAI-compatible server, and LightEval's generation settings there."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from lighteval.models.abstract_model import ModelConfig
@@ -72,10 +72,3 @@ def generation_arguments(config: ModelConfig) -> dict[str, Any]:
     if given:
         raise CulturevalError(f"OpenAI-compatible servers have no generation parameter {', '.join(sorted(given))}.")
     return arguments | ({"extra_body": body} if body else {})
-
-
-def until_stop(text: str, stops: Sequence[str]) -> str:
-    """The text before the first stop sequence, for servers that do not honour them."""
-    for stop in stops:
-        text = text.partition(stop)[0]
-    return text

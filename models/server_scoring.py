@@ -7,6 +7,7 @@ server reports must end with the choice's. Choices that differ in one token need
 
 import asyncio
 import logging
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -137,7 +138,7 @@ class Scorer:
             first, holder = _first_of_chat(response), response
             tokens = _prompt_tokens(response) if prompt.common_beginning else []
         names = [f"token_id:{token}" for token in wanted]
-        if first is None or not all(name in first[1] for name in names):
+        if first is None or not all(_is_logprob(first[1].get(name)) for name in names):
             return None
         sampled, scores = first
         before = {"logprobs": 0.0, "greedy": True}
@@ -180,7 +181,7 @@ class Scorer:
 
 def _first_of_completion(response: Any) -> tuple[str, dict[str, float]] | None:
     logprobs = response.choices[0].logprobs
-    if not logprobs or not logprobs.top_logprobs:
+    if not logprobs or not logprobs.tokens or not logprobs.top_logprobs or not logprobs.top_logprobs[0]:
         return None
     return logprobs.tokens[0], logprobs.top_logprobs[0]
 
@@ -190,12 +191,12 @@ def _first_of_chat(response: Any) -> tuple[str, dict[str, float]] | None:
     if not logprobs or not logprobs.content:
         return None
     first = logprobs.content[0]
-    return first.token, {entry.token: entry.logprob for entry in first.top_logprobs}
+    return first.token, {entry.token: entry.logprob for entry in first.top_logprobs or []}
 
 
 def _prompt_logprobs(holder: Any) -> list[dict[str, Any] | None]:
     entries = (holder.model_extra or {}).get("prompt_logprobs")
-    if not entries:
+    if not entries or not isinstance(entries, list):
         raise ServerError(
             "The server returns no log-probabilities of prompt tokens (prompt_logprobs), which log-likelihoods need: "
             "serve the model with vLLM, or run it with the transformers model file, or choose generative tasks."
@@ -214,14 +215,31 @@ def _prompt_tokens(answer: Any) -> list[int]:
 
 
 def _sum_of_tail(entries: list[dict[str, Any] | None], tokens: list[int], choice: list[int]) -> Answer:
-    if len(entries) != len(tokens) or tokens[-len(choice) :] != choice:
+    if len(entries) != len(tokens):
+        raise ServerError(f"The server gives {len(entries)} log-probabilities for a prompt of {len(tokens)} tokens.")
+    if tokens[-len(choice) :] != choice:
         raise ServerError(
             f"The server's prompt does not end with the choice's tokens {choice} but with {tokens[-len(choice) :]}: "
             "its tokenizer or chat template is not that of `tokenizer`, or the template trims answers."
         )
-    tail = [entry[str(token)] for token, entry in zip(choice, entries[-len(choice) :], strict=True)]
+    tail = [_entry(entry, token) for token, entry in zip(choice, entries[-len(choice) :], strict=True)]
     greedy = all(item["rank"] == 1 for item in tail)
     return {"logprobs": sum(item["logprob"] for item in tail), "greedy": greedy, "tokens": len(choice)}
+
+
+def _entry(entry: dict[str, Any] | None, token: int) -> dict[str, Any]:
+    found = entry.get(str(token)) if isinstance(entry, dict) else None
+    if not isinstance(found, dict) or not _is_logprob(found.get("logprob")) or "rank" not in found:
+        raise ServerError(
+            f"The server's log-probability of the prompt's token {token} is {found}, not a number with a rank: its "
+            "arithmetic may overflow (serve the model in bfloat16 or float32), or it is not vLLM."
+        )
+    return found
+
+
+def _is_logprob(value: Any) -> bool:
+    """Whether a value is a log-probability: minus infinity is one; NaN, and null that stands for it, are not."""
+    return isinstance(value, int | float) and value < math.inf
 
 
 def parity_probe(questions: Sequence[Question], tolerance: float) -> Question:
@@ -259,7 +277,7 @@ def parity_probe(questions: Sequence[Question], tolerance: float) -> Question:
 
 def _difference(some: Sequence[Answer], others: Sequence[Answer]) -> float:
     differences = [
-        abs(a - b) / max(1, tokens)
+        0.0 if a == b else abs(a - b) / max(1, tokens)  # also where both are minus infinity
         for one, other in zip(some, others, strict=True)
         for a, b, tokens in zip(one["logprobs"], other["logprobs"], one["tokens"], strict=True)
     ]

@@ -11,13 +11,14 @@ import json
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import openai
 import tenacity
+from pydantic import BaseModel
 from tqdm import tqdm
 
 from cultureval.runtime.errors import CulturevalError
@@ -33,6 +34,11 @@ _REFUSING_STATUS = {401, 402, 404}
 _LONGEST_WAIT_S = 60.0
 _HEALTH_TIMEOUT_S = 10.0
 _LONGEST_CAUSE = 400  # characters of a server's own words; some send whole pages
+# A filter that refuses a prompt: OpenAI's and Azure's code, OpenAI's for images, Alibaba's.
+_FILTER_CODES = {"content_filter", "content_policy_violation", "moderation_blocked", "data_inspection_failed"}
+# The server failed while it answered: OpenRouter's and gateways' word, vLLM's and SGLang's, DeepSeek's, Z.ai's.
+_BROKEN_OFF = {"error", "abort", "insufficient_system_resource", "network_error"}
+_NOT_JSON = (json.JSONDecodeError, UnicodeDecodeError, RecursionError)
 
 
 class ServerError(CulturevalError):
@@ -67,7 +73,8 @@ class ServerSettings:
         backoff_s: First wait before a retry; it doubles, with jitter, up to 60 s.
 
     Raises:
-        CulturevalError: No server, a URL that is not http(s) or carries a password, or the key's variable is not set.
+        CulturevalError: No server, a URL that is not http(s) or carries a password, or the key's variable is not set or
+            holds what cannot be sent.
     """
 
     base_urls: tuple[str, ...]
@@ -82,17 +89,33 @@ class ServerSettings:
         if not self.base_urls:
             raise CulturevalError("No server: give base_url, such as http://localhost:8000/v1.")
         for url in self.base_urls:
-            parts = urlsplit(url)
-            if parts.username or parts.password:
-                raise CulturevalError("A base_url carries a password: put keys into an environment variable only.")
-            if parts.scheme not in {"http", "https"} or not parts.netloc:
-                raise CulturevalError(f"base_url {url!r} is not of the form http(s)://host[:port]/v1.")
+            _check_url(url)
         if self.api_key_env and not os.environ.get(self.api_key_env):
             raise CulturevalError(f"The environment variable {self.api_key_env} (api_key_env) is not set.")
+        key = self.api_key() or ""
+        # A header takes nothing else, and the libraries below would log the whole key in their complaint.
+        if not (key.isascii() and key.isprintable() and key == key.strip()):
+            raise CulturevalError(
+                f"The key in {self.api_key_env} (api_key_env) has white space or a line end around it, or characters "
+                "that are not ASCII: set the variable to the key alone."
+            )
 
     def api_key(self) -> str | None:
         """The key, from the environment."""
         return os.environ[self.api_key_env] if self.api_key_env else None
+
+
+def _check_url(url: str) -> None:
+    if "@" in url:
+        raise CulturevalError("A base_url carries a password (an @): put keys into an environment variable only.")
+    shown = f"base_url {url!r}"
+    try:
+        parts = urlsplit(url)
+        in_form = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0 and url.isprintable()
+    except ValueError:  # a port that is no number (a misplaced key?), half an IPv6 address
+        in_form, shown = False, "A base_url"
+    if not in_form:
+        raise CulturevalError(f"{shown} is not of the form http(s)://host[:port]/v1.")
 
 
 @dataclass
@@ -105,6 +128,7 @@ class _Server:
     asked: int = 0
     absences: int = 0  # times left out since its last answer
     paused_until: float = 0.0
+    pause: Exception | None = None  # the answer that asked for it
     watcher: asyncio.Task[None] | None = field(default=None, repr=False)
 
     @property
@@ -145,7 +169,7 @@ class OpenAIClient:
         for server in self._servers:
             try:
                 await server.client.with_options(timeout=_HEALTH_TIMEOUT_S).models.list()
-            except (openai.OpenAIError, json.JSONDecodeError) as error:
+            except (openai.OpenAIError, *_NOT_JSON) as error:
                 if getattr(error, "status_code", None) != 404:
                     found[server.url] = self._cause(error)
         return found
@@ -178,7 +202,7 @@ class OpenAIClient:
             stopped = {"text": "", "reasoning": None, "finish_reason": "content_filter", "refusal": str(error)}
             return {"completions": [stopped] * wanted, "usage": None, "model": None}
         choices = sorted(response.choices, key=lambda choice: choice.index or 0)
-        usage = response.usage.model_dump(exclude_none=True) if response.usage else None
+        usage = response.usage.model_dump(exclude_none=True) if isinstance(response.usage, BaseModel) else None
         return {
             "completions": [_completion(choice) for choice in choices],
             "usage": usage,
@@ -203,15 +227,15 @@ class OpenAIClient:
             reraise=True,
         )
         async with self._slots:
+            deadline = time.monotonic() + self.settings.give_up_s
             try:
-                return await retrying(self._try_once, call, choices)
+                return await retrying(self._try_once, call, choices, deadline)
             except (openai.OpenAIError, IncompleteAnswer, TimeoutError) as error:
-                if _is_content_filter(error):
-                    raise _ContentFilter(self._explain(error)) from None
-                raise ServerError(self._explain(error), self._cause(error), _refuses_all(error)) from None
+                kind = _ContentFilter if _is_content_filter(error) else ServerError
+                raise kind(self._explain(error), self._cause(error), _refuses_all(error)) from None
 
-    async def _try_once(self, call: Callable[[openai.AsyncOpenAI], Awaitable[T]], choices: int) -> T:
-        server = await self._free_server()
+    async def _try_once(self, call: Callable[[openai.AsyncOpenAI], Awaitable[T]], choices: int, deadline: float) -> T:
+        server = await self._free_server(deadline)
         server.in_flight += 1
         server.asked += 1
         try:
@@ -225,20 +249,29 @@ class OpenAIClient:
         server.absences = 0
         return response
 
-    async def _free_server(self) -> _Server:
-        """Wait for a server that may be asked now; with several, the one with the least to do."""
+    async def _free_server(self, deadline: float) -> _Server:
+        """Wait for a server that may be asked now; with several, the one with the least to do.
+
+        Raises:
+            ServerError: All servers ask us to wait until after the deadline.
+        """
         while True:
             now = time.monotonic()
             present = [server for server in self._servers if not server.left_out] or self._servers
             free = [server for server in present if server.paused_until <= now]
             if free:
                 return min(free, key=lambda server: (server.in_flight, server.asked))
-            await asyncio.sleep(min(server.paused_until for server in present) - now)
+            first = min(present, key=lambda server: server.paused_until)
+            if first.paused_until > deadline and first.pause is not None:
+                wait = f"; it asks to be left alone for {first.paused_until - now:.0f} s, longer than give_up_s allows"
+                raise ServerError(self._explain(first.pause, wait), self._cause(first.pause) + wait)
+            await asyncio.sleep(first.paused_until - now)
 
     def _note_failure(self, server: _Server, error: Exception) -> None:
         wait = _retry_after(error)
         if wait is not None:
             server.paused_until = max(server.paused_until, time.monotonic() + wait)
+            server.pause = error
             return
         if _worth_retrying(error) and len(self._servers) > 1 and not server.left_out:
             logger.warning("%s does not answer (%s); left out until it does", server.url, type(error).__name__)
@@ -257,39 +290,66 @@ class OpenAIClient:
         server.watcher = None
 
     def _cause(self, error: Exception) -> str:
-        text = " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
+        text = " ".join(f"{type(error).__name__}: {_words_of(error)}".split()).removesuffix(":")
         if self._key:
             text = text.replace(self._key, "[key]")
         return text if len(text) <= _LONGEST_CAUSE else f"{text[: _LONGEST_CAUSE - 1]}…"
 
-    def _explain(self, error: Exception) -> str:
+    def _explain(self, error: Exception, more: str = "") -> str:
         return (
-            f"The server {' / '.join(self.settings.base_urls)} did not answer a request ({self._cause(error)}). "
+            f"The server {' / '.join(self.settings.base_urls)} did not answer a request ({self._cause(error)}{more}). "
             "Everything so far is kept: the same command goes on from here."
         )
 
 
-class _ContentFilter(Exception):
+class _ContentFilter(ServerError):
     """The provider's filter refused the prompt."""
 
 
 def _is_content_filter(error: Exception) -> bool:
-    return isinstance(error, openai.BadRequestError) and error.code == "content_filter"
+    return isinstance(error, openai.BadRequestError) and error.code in _FILTER_CODES
+
+
+def _words_of(error: Exception) -> str:
+    """What an error says, and what the openai client leaves out of it: a body of an unusual form, a network error."""
+    more = getattr(error, "body", None)
+    if isinstance(more, Mapping) and isinstance(more.get("message"), str):
+        more = None
+    if isinstance(error, openai.APIConnectionError):
+        more = error.__cause__
+    return f"{error} {more}" if more else str(error)
 
 
 async def _whole(answer: Awaitable[T], choices: int) -> T:
     """Await an answer and see to it that it is one."""
     try:
         response = await answer
-    except (json.JSONDecodeError, openai.APIResponseValidationError) as error:
+    except (*_NOT_JSON, openai.APIResponseValidationError) as error:
         raise IncompleteAnswer(f"the answer is not JSON: {error}") from error
     if isinstance(response, str):
-        raise IncompleteAnswer(f"the answer is text or a page, not JSON: {response[:100]!r}")
-    got = len(getattr(response, "choices", None) or [])
-    if got != choices:
-        hint = "; does the server know the parameter n? If not, set n to 1" if got == 1 else ""
-        raise IncompleteAnswer(f"{got} choices instead of {choices}{hint}")
+        raise IncompleteAnswer(f"the answer is text or a page, not JSON: {response!r}")
+    if error := (getattr(response, "model_extra", None) or {}).get("error"):
+        raise IncompleteAnswer(f"an error in place of an answer: {error}")
+    got = getattr(response, "choices", None)
+    if not isinstance(got, list) or len(got) != choices:
+        count = len(got) if isinstance(got, list) else 0
+        hint = "; does the server know the parameter n? If not, set n to 1" if count == 1 else ""
+        raise IncompleteAnswer(f"{count} choices instead of {choices}{hint}")
+    _check_choices(got)
     return response
+
+
+def _check_choices(choices: Sequence[Any]) -> None:
+    for choice in choices:
+        message = getattr(choice, "message", None)
+        text = getattr(choice, "text", None) if message is None else getattr(message, "content", None)
+        if (message is None and text is None) or not isinstance(text, str | list | None):
+            raise IncompleteAnswer(f"a choice has no text: {choice!r}")
+        if not isinstance(choice.index, int | None):
+            raise IncompleteAnswer(f"a choice's index is no number: {choice.index!r}")
+        if choice.finish_reason in _BROKEN_OFF:
+            error = (choice.model_extra or {}).get("error", "")
+            raise IncompleteAnswer(f"the server broke off: finish_reason {choice.finish_reason!r} {error}")
 
 
 def _refuses_all(error: Exception) -> bool:
@@ -319,7 +379,10 @@ def _retry_after(error: BaseException | None) -> float | None:
         return max(0.0, float(value))
     except ValueError:
         date = email.utils.parsedate_tz(value)
+    try:
         return max(0.0, email.utils.mktime_tz(date) - time.time()) if date else None
+    except (ValueError, OverflowError):  # a year that there is not
+        return None
 
 
 def _patience(settings: ServerSettings) -> Callable[[tenacity.RetryCallState], bool]:
@@ -344,14 +407,37 @@ async def _check_health(client: openai.AsyncOpenAI) -> None:
 def _completion(choice: Any) -> Answer:
     message = getattr(choice, "message", None)
     if message is None:
-        return {"text": choice.text or "", "reasoning": None, "finish_reason": choice.finish_reason, "refusal": None}
-    extra = message.model_extra or {}
+        text, reasoning, refusal = choice.text, None, None
+    else:
+        extra = message.model_extra or {}
+        text, thoughts = _parts(message.content)
+        named = (extra.get(name) for name in ("reasoning_content", "reasoning"))
+        reasoning = next((value for value in named if value and isinstance(value, str)), thoughts)
+        refusal = message.refusal
     return {
-        "text": message.content or message.refusal or "",
-        "reasoning": extra.get("reasoning_content") or extra.get("reasoning"),
+        "text": _whole_characters(text or refusal or ""),
+        "reasoning": _whole_characters(reasoning),
         "finish_reason": choice.finish_reason,
-        "refusal": message.refusal,
+        "refusal": _whole_characters(refusal),
     }
+
+
+def _parts(content: str | list[Any] | None) -> tuple[str | None, str | None]:
+    """The text and the thoughts of a message; Mistral's reasoning models send a list of parts of these two types."""
+    if not isinstance(content, list):
+        return content, None
+    kinds: dict[str, list[str]] = {"text": [], "thinking": []}
+    for part in content:
+        kind = part.get("type") if isinstance(part, Mapping) else None
+        if kind in kinds:
+            inner = part.get(kind)
+            kinds[kind].append(inner if isinstance(inner, str) else _parts(inner)[0] or "")
+    return "".join(kinds["text"]), "".join(kinds["thinking"]) or None
+
+
+def _whole_characters(text: str | None) -> str | None:
+    """Text that every file can hold: half a character (a lone surrogate, of an emoji cut in two) becomes U+FFFD."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if text else text
 
 
 def troubles_of(settings: ServerSettings) -> dict[str, str]:

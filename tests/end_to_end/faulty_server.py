@@ -48,15 +48,23 @@ class FaultyServer:
 
     Attributes:
         asked: Prompt -> how often it came; answered: prompt -> how often a right answer was sent in full.
+        last_entry: What is said of a prompt's last token in place of its log-probability; "cut" leaves it out.
         requests: All request bodies; authorizations: their Authorization headers.
         arrivals: (time, fault) of each request; most_at_once: the largest number of requests in flight.
         down: While True, every connection is dropped.
     """
 
     def __init__(
-        self, plan=lambda prompt, count: None, delay=0.0, features=("prompt_logprobs", "labels"), reply=answer_text
+        self,
+        plan=lambda prompt, count: None,
+        delay=0.0,
+        features=("prompt_logprobs", "labels"),
+        reply=answer_text,
+        reasoning="hm",
+        last_entry=...,
     ):
         self.plan, self.delay, self.features, self.reply = plan, delay, set(features), reply
+        self.reasoning, self.last_entry = reasoning, last_entry
         self.asked, self.answered = Counter(), Counter()
         self.requests, self.authorizations, self.arrivals = [], [], []
         self.most_at_once = self.in_flight = self.dropped_while_down = 0
@@ -133,8 +141,19 @@ class _Handler(BaseHTTPRequestHandler):
             "cut_json": lambda: self._send(200, b'{"id": "x", "choices": [{"index": 0, "mess'),
             "cut_body": lambda: self._send(200, b'{"id": "x", "cho', {}, length=500),
             "no_choices": lambda: self._json(200, {"id": "x", "object": "chat.completion", "choices": []}),
+            "error_body": lambda: self._json(200, {"error": {"message": "no GPU is free", "code": 503}}),
+            "no_message": lambda: self._json(
+                200, {"choices": [{"index": 0, "message": None, "finish_reason": "stop"}]}
+            ),
+            "bad_utf8": lambda: self._send(200, b'{"choices": [{"message": {"content": "\xff"}}]}'),
+            "odd_date": lambda: self._json(429, {}, {"Retry-After": "Wed, 45 Oct 20150 07:28:00 GMT"}),
+            "a_day": lambda: self._json(429, {"error": {"message": "enough for today"}}, {"Retry-After": "86400"}),
             "page": lambda: self._send(200, b"<html>gateway</html>", content_type="text/html"),
+            "page_with_header": lambda: self._send(
+                200, f"<html>{'x' * 90} {self.headers['Authorization']}".encode(), content_type="text/html"
+            ),
             "filter_prompt": lambda: self._json(400, {"error": {"message": "no", "code": "content_filter"}}),
+            "other_filter": lambda: self._json(400, {"error": {"message": "no", "code": "data_inspection_failed"}}),
             "bad_request": lambda: self._json(
                 400, {"error": {"message": f"bad; your header was {self.headers['Authorization']}"}}
             ),
@@ -157,11 +176,13 @@ class _Handler(BaseHTTPRequestHandler):
             message = {
                 "role": "assistant",
                 "content": self.server_state.reply(prompt, index),
-                "reasoning_content": "hm",
+                "reasoning_content": self.server_state.reasoning,
             }
             finish = "stop"
             if fault == "filter_answer":
                 message["content"], finish = None, "content_filter"
+            if fault == "broken_off":
+                message["content"], finish = "answer 0 t", "error"
             if fault == "refusal":
                 message |= {"content": None, "refusal": "I will not."}
             choices.append({"index": index, "message": message, "finish_reason": finish})
@@ -178,6 +199,9 @@ class _Handler(BaseHTTPRequestHandler):
                 for i, token in enumerate(tokens)
             ]
             choice["prompt_logprobs"] = [None, *entries[1:]]
+            last = self.server_state.last_entry
+            if last is not ...:
+                choice["prompt_logprobs"][-1:] = [] if last == "cut" else [last and {str(tokens[-1]): last}]
         if body.get("logprobs") and "labels" in self.server_state.features:
             shift = 1.0 if "other_labels" in self.server_state.features else 0.0
             labels = body.get("logprob_token_ids", [])

@@ -5,6 +5,7 @@ import email.utils
 import io
 import json
 import logging
+import math
 import time
 
 import openai
@@ -16,7 +17,7 @@ from lighteval.models.model_loader import load_custom_model
 from lighteval.tasks.requests import Doc
 from PIL import Image
 
-from cultureval.models import openai_api
+from cultureval.models import openai_api, server_scoring
 from cultureval.models.openai_api import OpenAIModel, read_config
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import open_journal
@@ -67,7 +68,7 @@ def texts(model, queries, **fields):
 
 FAULTS = [
     *("drop", "500", "503", "408", "409", "rate", "rate_without_header", "cut_json", "cut_body", "no_choices"),
-    *("page", "delay", "hang", None),
+    *("error_body", "no_message", "bad_utf8", "odd_date", "broken_off", "page", "delay", "hang", None),
 ]
 
 
@@ -101,6 +102,16 @@ def test_retry_after_holds_back_every_request_to_that_server(load):
 def test_being_told_to_wait_does_not_use_up_the_retries(load):
     with FaultyServer(lambda prompt, count: "rate" if count <= 2 else None) as server:
         assert texts(load(server, max_retries=0), ["q"]) == [[answer_text("q")]]
+
+
+def test_being_told_to_wait_longer_than_we_may_stops_the_run_at_once(load):
+    queries = [f"q{i}" for i in range(10)]
+    with FaultyServer(lambda prompt, count: "a_day" if prompt == "q7" else None) as server, FaultyServer() as other:
+        started = time.monotonic()
+        with pytest.raises(ServerError, match="enough for today.*86400 s"):
+            texts(load(server, concurrency=2), queries)
+        assert time.monotonic() - started < 10 and len(open_journal()) >= 6
+        assert texts(load(server, other, concurrency=2), queries) == [[answer_text(query)] for query in queries]
 
 
 @pytest.mark.parametrize(("header", "least", "most"), [("3", 3, 3), ("date", 3, 6), ("soon", None, None)])
@@ -162,15 +173,35 @@ def test_a_wrong_request_is_not_repeated(load):
 
 
 def test_refusals_and_filters_are_recorded_as_such(load):
-    queries = ["filter_prompt", "filter_answer", "refusal", "plain"]
+    queries = ["filter_prompt", "other_filter", "filter_answer", "refusal", "plain"]
     with FaultyServer(lambda prompt, count: prompt) as server:
         docs = docs_of(queries)
         responses = load(server).greedy_until(docs)
         assert server.asked == dict.fromkeys(queries, 1)
-    assert [response.text for response in responses] == [[""], [""], ["I will not."], [answer_text("plain")]]
+    assert [response.text for response in responses] == [[""], [""], [""], ["I will not."], [answer_text("plain")]]
     reasons = [doc.specific["finish_reasons"] for doc in docs]
-    assert reasons == [["content_filter"], ["content_filter"], ["stop"], ["stop"]]
-    assert [bool(doc.specific["refusals"][0]) for doc in docs] == [True, False, True, False]
+    assert reasons == [["content_filter"], ["content_filter"], ["content_filter"], ["stop"], ["stop"]]
+    assert [bool(doc.specific["refusals"][0]) for doc in docs] == [True, True, False, True, False]
+
+
+MISTRAL = [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "yes"}]
+
+
+@pytest.mark.parametrize(
+    ("content", "text", "thoughts"),
+    [
+        ("<think>one\ntwo</think>\nyes\nmore", "yes", "one\ntwo"),
+        ("one\ntwo</think>\nyes", "yes", "one\ntwo"),
+        ("<think>one\ntwo", "", "one\ntwo"),
+        (MISTRAL, "yes", "hm"),
+        ("half \ud83d an emoji", "half \ufffd an emoji", None),
+        ("a whole one \U0001f600", "a whole one \U0001f600", None),
+    ],
+)
+def test_thoughts_are_kept_apart_and_every_character_can_be_saved(load, content, text, thoughts):
+    with FaultyServer(reply=lambda prompt, index: content, reasoning=None) as server:
+        (response,) = load(server).greedy_until(docs_of(["q"], stop_sequences=["\n"]))
+    assert (response.text, response.reasonings) == ([text], [thoughts])
 
 
 def test_the_key_is_sent_and_written_nowhere(load, tmp_path, monkeypatch, caplog, capfd):
@@ -178,20 +209,31 @@ def test_the_key_is_sent_and_written_nowhere(load, tmp_path, monkeypatch, caplog
     monkeypatch.setenv("MY_KEY", secret)
     caplog.set_level(logging.DEBUG)
     with FaultyServer(
-        lambda prompt, count: {"bad": "bad_request", "slow": "rate"}.get(prompt * (count == 1))
+        lambda prompt, count: {"bad": "bad_request", "slow": "rate", "page": "page_with_header"}.get(
+            prompt * (count == 1 or prompt == "page")
+        )
     ) as server:
-        model = load(server, api_key_env="MY_KEY", concurrency=1)
+        model = load(server, api_key_env="MY_KEY", concurrency=1, max_retries=1)
         texts(model, ["slow", "fine"])
-        with pytest.raises(ServerError) as refused:
-            texts(model, ["bad"])
+        for query in ("bad", "page"):
+            with pytest.raises(ServerError) as refused:
+                texts(model, [query])
+            assert "[key]" in str(refused.value) and secret[:8] not in str(refused.value)
         assert set(server.authorizations) == {f"Bearer {secret}"}
-    assert "[key]" in str(refused.value) and secret not in str(refused.value)
     printed = capfd.readouterr()
     assert secret not in caplog.text + printed.out + printed.err + model.config.model_dump_json() + repr(model._servers)
     assert not [file for file in tmp_path.rglob("*") if file.is_file() and secret.encode() in file.read_bytes()]
     monkeypatch.delenv("MY_KEY")
     with pytest.raises(CulturevalError, match="MY_KEY"):
         load("http://localhost:1/v1", api_key_env="MY_KEY")
+
+
+@pytest.mark.parametrize("key", ["sk-123\n", "sk-123\r", " sk-123", "sk-123م"])
+def test_a_key_that_cannot_be_sent_is_refused_before_a_library_logs_it(load, monkeypatch, key):
+    monkeypatch.setenv("MY_KEY", key)
+    with pytest.raises(CulturevalError, match="MY_KEY") as refused:
+        load("http://localhost:1/v1", api_key_env="MY_KEY")
+    assert "sk-123" not in str(refused.value)
 
 
 def test_no_key_of_another_provider_is_sent(load, monkeypatch):
@@ -285,6 +327,27 @@ def test_log_likelihoods_are_those_of_the_choice_tokens(load, tokenizer_folder):
         assert rolled.logprobs == pytest.approx([sum(token_logprob(bos + ids[:i], t) for i, t in enumerate(ids))])
 
 
+@pytest.mark.parametrize(
+    "entry", [None, {}, {"logprob": None, "rank": 1}, {"logprob": float("nan"), "rank": 1}, {"logprob": -1.0}, "cut"]
+)
+def test_what_is_no_log_probability_is_never_scored(load, tokenizer_folder, entry):
+    with FaultyServer(last_entry=entry) as server, pytest.raises(ServerError, match="log-probabilit"):
+        load(server, tokenizer=tokenizer_folder).loglikelihood(docs_of(["س"], choices=["نعم نعم", "لا لا"]))
+    assert len(open_journal()) == 0
+
+
+def test_minus_infinity_is_a_score_and_hides_no_drift():
+    stable = {"logprobs": [-math.inf, -2.0], "greedy": [False, True], "tokens": [1, 1]}
+    assert server_scoring._difference([stable], [stable]) == 0
+    assert server_scoring._difference([stable], [stable | {"logprobs": [-math.inf, -3.0]}]) == 1
+    assert server_scoring._difference([stable], [stable | {"logprobs": [-1.0, -2.0]}]) == math.inf
+
+
+def test_a_filter_that_refuses_a_prompt_ends_scoring_with_a_sentence(load, tokenizer_folder):
+    with FaultyServer(lambda prompt, count: "filter_prompt") as server, pytest.raises(ServerError, match="no"):
+        load(server, tokenizer=tokenizer_folder).loglikelihood(docs_of(["س"], choices=["نعم نعم", "لا لا"]))
+
+
 @pytest.mark.parametrize("features", [{"prompt_logprobs", "labels"}, {"prompt_logprobs"}, {"other_labels"}])
 def test_labels_are_read_from_the_next_token_only_where_that_is_exact(load, tokenizer_folder, features):
     features |= {"prompt_logprobs", "labels"} if "other_labels" in features else set()
@@ -354,7 +417,7 @@ def test_settings_are_checked(tmp_path, monkeypatch):
         with pytest.raises(CulturevalError, match=message) as error:
             read(text)
         assert "sk-123" not in str(error.value)
-    for url in ("http://me:sk-123@a/v1", "a/v1"):
+    for url in ("http://me:sk-123@a/v1", "me:sk-123@a/v1", "http://a:sk-123/v1", "http://[::1", "a/v1"):
         with pytest.raises(CulturevalError) as error:
             read(f"model: m\nbase_url: {url}").servers()
         assert "sk-123" not in str(error.value)
