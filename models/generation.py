@@ -34,31 +34,37 @@ class StopOnStrings(StoppingCriteria):
     """Ends each row of a batch at its own stop strings, however the tokens cut them; never within a thought."""
 
     def __init__(
-        self, tokenizer: PreTrainedTokenizerBase, stops: Sequence[Sequence[str]], prompt_width: int, tags: Tags
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        stops: Sequence[Sequence[str]],
+        opened: Sequence[str],
+        prompt_width: int,
+        tags: Tags,
     ) -> None:
         """Prepare to watch a batch.
 
         Args:
             tokenizer: Decodes.
             stops: Stop strings of each row.
+            opened: The start tag that each row's prompt ends with, "" where it opens no thought.
             prompt_width: Number of columns that the prompts take.
             tags: Pairs of tags between which a model thinks.
         """
-        self.tokenizer, self.stops, self.width, self.tags = tokenizer, stops, prompt_width, tags
+        self.tokenizer, self.stops, self.opened, self.width, self.tags = tokenizer, stops, opened, prompt_width, tags
         # A token stands for at least one byte, so a stop string that ends now lies within so many tokens.
         self.tail = max((len(stop.encode()) for row in stops for stop in row), default=0) + 1
 
     def __call__(self, input_ids: Tensor, scores: Tensor, **_: Any) -> Tensor:
         """Which rows are done: bool [rows]."""
         rows = input_ids[:, self.width :].tolist()
-        done = [self._done(row, stops) for row, stops in zip(rows, self.stops, strict=True)]
+        done = [self._done(*each) for each in zip(rows, self.stops, self.opened, strict=True)]
         return torch.tensor(done, device=input_ids.device)
 
-    def _done(self, row: list[int], stops: Sequence[str]) -> bool:
+    def _done(self, row: list[int], stops: Sequence[str], opened: str) -> bool:
         tail = self.tokenizer.decode(row[-self.tail :])
         if not any(stop in tail for stop in stops):
             return False
-        answer, _ = split_reasoning(self.tokenizer.decode(row), self.tags)
+        answer, _ = split_reasoning(opened + self.tokenizer.decode(row), self.tags)
         return any(stop in answer for stop in stops)
 
 
@@ -129,6 +135,7 @@ def generate(
     loaded: LoadedModel,
     inputs: Mapping[str, Tensor],
     stops: Sequence[Sequence[str]],
+    opened: Sequence[str],
     max_new_tokens: int,
     sampling: Sampling,
     tags: Tags,
@@ -139,6 +146,7 @@ def generate(
         loaded: The model.
         inputs: `input_ids` and `attention_mask`, padded on the left, and what the processor made of images.
         stops: Stop strings of each prompt.
+        opened: The start tag that each prompt ends with, "" where it opens no thought.
         max_new_tokens: At most so many tokens each.
         sampling: Greedy or not, and how many answers.
         tags: Pairs of tags between which a model thinks.
@@ -147,7 +155,7 @@ def generate(
         `sampling.count` answers for each prompt.
     """
     width, count = inputs["input_ids"].shape[1], sampling.count
-    per_row = [row for row in stops for _ in range(count)]
+    per_row, opened = ([one for one in of_all for _ in range(count)] for of_all in (stops, opened))
     end_ids = loaded.end_ids()
     device = loaded.model.device
     with torch.random.fork_rng([] if device.type == "cpu" else [device]), onednn_products(device):
@@ -158,14 +166,16 @@ def generate(
             max_new_tokens=max_new_tokens,
             pad_token_id=loaded.tokenizer.pad_token_id,
             eos_token_id=end_ids or None,
-            stopping_criteria=[StopOnStrings(loaded.tokenizer, per_row, width, tags)] if any(per_row) else [],
+            stopping_criteria=[StopOnStrings(loaded.tokenizer, per_row, opened, width, tags)] if any(per_row) else [],
         )
-    rows = zip(output[:, width:].tolist(), per_row, strict=True)
-    answers = [_answer(row, stop, loaded, end_ids, tags) for row, stop in rows]
+    rows = zip(output[:, width:].tolist(), per_row, opened, strict=True)
+    answers = [_answer(*row, loaded, end_ids, tags) for row in rows]
     return [answers[start : start + count] for start in range(0, len(answers), count)]
 
 
-def _answer(row: list[int], stops: Sequence[str], loaded: LoadedModel, ends: Sequence[int], tags: Tags) -> Generation:
+def _answer(
+    row: list[int], stops: Sequence[str], opened: str, loaded: LoadedModel, ends: Sequence[int], tags: Tags
+) -> Generation:
     last = next((place for place, token in enumerate(row) if token in ends), len(row))
     # Rows that a stop string ended are padded up to the longest one.
     while last and row[last - 1] == loaded.tokenizer.pad_token_id:
@@ -174,7 +184,7 @@ def _answer(row: list[int], stops: Sequence[str], loaded: LoadedModel, ends: Seq
     # Tags that are special tokens would vanish with the others, so those texts keep theirs until the split.
     special = set(loaded.tokenizer.all_special_tokens)
     keep = any(tag in special for pair in tags for tag in pair)
-    text, reasoning = split_reasoning(loaded.tokenizer.decode(tokens, skip_special_tokens=not keep), tags)
+    text, reasoning = split_reasoning(opened + loaded.tokenizer.decode(tokens, skip_special_tokens=not keep), tags)
     for token in special if keep else ():
         text = text.replace(token, "")
     return Generation(cut(text, stops), reasoning, tokens)

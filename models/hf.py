@@ -187,11 +187,16 @@ class HFModel(LightevalModel):
             `output_tokens`.
 
         Raises:
-            CulturevalError: Several samples are asked for at temperature 0.
+            CulturevalError: Several samples are asked for at temperature 0, or the tokenizer cannot pad.
         """
         if any(doc.num_samples > 1 for doc in docs) and not self.config.generation_parameters.temperature:
             raise CulturevalError(
                 "Several samples at temperature 0 would all be the same: set generation_parameters.temperature."
+            )
+        if self.tokenizer.pad_token_id is None:
+            raise CulturevalError(
+                f"The tokenizer of {self.config.model_name} has neither a padding nor an end token, and batches need "
+                "one: name it in tokenizer_config.json, or another tokenizer in the settings."
             )
         jobs = [GenerationJob(self, doc) for doc in docs]
         order = sorted(range(len(docs)), key=lambda index: (jobs[index].group, -len(jobs[index].prompt)))
@@ -218,18 +223,23 @@ class HFModel(LightevalModel):
 
     def _generate_batch(self, batch: Sequence[GenerationJob]) -> None:
         """Answer a batch and journal it; the seed follows from the batch, so that a resumed run samples the same."""
+        inputs = self._generation_inputs(batch)
+        room = self.max_length - inputs["input_ids"].shape[1]
+        wanted = batch[0].max_new_tokens
+        if wanted and room < wanted and len(batch) > 1:  # a long prompt would cut short what its neighbours say
+            for job in batch:
+                self._generate_batch([job])
+            return
         parameters = self.config.generation_parameters
         sampling = parameters.to_transformers_dict()
         for name in ("max_new_tokens", "stop_strings", "output_scores", "return_dict_in_generate"):
             sampling.pop(name, None)
-        inputs = self._generation_inputs(batch)
-        room = self.max_length - inputs["input_ids"].shape[1]
-        wanted = batch[0].max_new_tokens
         digest = hashlib.sha256("".join(job.key for job in batch).encode()).digest()
         answers = generate(
             self.loaded,
             inputs,
             [job.stops for job in batch],
+            [job.opened for job in batch],
             max_new_tokens=max(1, min(wanted or room, room)),
             sampling=Sampling(batch[0].doc.num_samples, sampling, int.from_bytes(digest[:4]) ^ (parameters.seed or 0)),
             tags=self.config.reasoning_tags,

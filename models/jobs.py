@@ -79,8 +79,6 @@ class ScoringJob:
         self.contexts, self.continuations = owner.tok_encode_pair(self.prompt, self.choices, pairwise=pairwise)
         if image_prompt is not None:
             self.contexts = [list(image_prompt)] * len(self.choices)
-        bos = owner.tokenizer.bos_token_id
-        first = [bos if bos is not None else owner.loaded.end_ids()[0]]  # something must stand before a choice
         for index, (context, choice) in enumerate(zip(self.contexts, self.continuations, strict=True)):
             room = owner.max_length - len(choice)
             if room < (len(context) if self.image_keys else 1):
@@ -88,7 +86,7 @@ class ScoringJob:
                     f"A choice of {self.doc.task_name} has {len(choice)} tokens"
                     f"{' behind a prompt with images' if self.image_keys else ''}; the model takes {owner.max_length}."
                 )
-            self.contexts[index] = (context or first)[-room:]
+            self.contexts[index] = (context or owner.loaded.first_ids())[-room:]
 
     def take(self, number: int, scores: Sequence[ChoiceScore]) -> bool:
         """Take the scores of one request; True when the doc is complete, and then `record` holds its answer.
@@ -141,6 +139,9 @@ class GenerationJob:
         self.images = bool(self.image_keys)
         self.prompt = owner.renderer.text(doc)
         asked = stop_strings(doc, owner.renderer.uses_chat_template, owner.renderer.begins_answer(doc))
+        # Some templates open the thought themselves, so that it has no start tag, and if it is cut short no end tag.
+        starts = (start for start, _ in owner.config.reasoning_tags)
+        self.opened = next((start for start in starts if self.prompt.rstrip().endswith(start)), "")
         self.stops = [*asked, *filter(None, parameters.stop_tokens or [])]
         self.max_new_tokens = parameters.max_new_tokens or doc.generation_size
         self.group = (self.images, -(self.max_new_tokens or 0), doc.num_samples)

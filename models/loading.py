@@ -67,6 +67,21 @@ class LoadedModel:
         several = configured if isinstance(configured, list) else [configured]
         return sorted({token for token in [*several, self.tokenizer.eos_token_id] if token is not None})
 
+    def first_ids(self) -> list[int]:
+        """What stands before a choice whose prompt is empty: BOS, else an end token.
+
+        Raises:
+            CulturevalError: There is neither.
+        """
+        bos = self.tokenizer.bos_token_id
+        found = ([] if bos is None else [bos]) or self.end_ids()[:1]
+        if not found:
+            raise CulturevalError(
+                f"{self.identity['name']} has neither a BOS nor an end token to stand for an empty prompt: name one in "
+                "its tokenizer_config.json, or another tokenizer in the settings."
+            )
+        return found
+
 
 def load(settings: HFModelSettings) -> LoadedModel:
     """Load the model that the settings name.

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -135,6 +136,32 @@ def test_batches_generate_what_transformers_generates_one_by_one(chat_template):
     assert lengths[0] < 12, "generation goes on behind the stop string"
 
 
+def test_a_prompt_that_nearly_fills_the_model_shortens_no_other_answer(monkeypatch):
+    monkeypatch.setenv("CULTUREVAL_RESUME", "0")
+    docs = open_questions()
+    docs[1].query = "قهوة " * 18
+    model = load(folder_of("llama"), monkeypatch, max_length=60)
+    together, alone = model.greedy_until(docs), [model.greedy_until([doc])[0] for doc in docs]
+    assert together == alone
+    shortest = 60 - len(together[1].input_tokens)
+    assert [len(response.output_tokens[0]) for response in together] == [12, shortest, 12, 12, 12]
+
+
+def test_a_tokenizer_without_special_tokens_scores_and_says_what_generation_lacks(tmp_path):
+    folder, docs = shutil.copytree(folder_of("llama"), tmp_path / "model"), multiple_choice(2)
+    AutoTokenizer.from_pretrained(folder)._tokenizer.save(str(folder / "tokenizer.json"))
+    settings = {"tokenizer_class": "PreTrainedTokenizerFast"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
+    for name in ("config.json", "generation_config.json"):
+        values = json.loads((folder / name).read_text(encoding="utf-8"))
+        (folder / name).write_text(json.dumps(values | {"eos_token_id": None}), encoding="utf-8")
+    model = load(folder)
+    assert model.tokenizer.eos_token_id is None
+    assert [len(response.logprobs) for response in model.loglikelihood(docs)] == [len(doc.choices) for doc in docs]
+    with pytest.raises(Exception, match="neither a padding nor an end token"):
+        model.greedy_until(open_questions())
+
+
 def test_answers_come_from_the_journal_and_never_from_other_weights(tmp_path):
     folder = build_tiny_causal_lm(tmp_path / "model", seed=1)
     docs, questions = multiple_choice(), open_questions()
@@ -184,6 +211,17 @@ def test_a_template_that_knows_thinking_is_told_not_to_think_only_when_choices_a
     model = load(folder)
     assert model.loglikelihood(multiple_choice(1))[0].input.endswith("<think></think>")
     assert "<think>" not in model.greedy_until(open_questions())[0].input
+
+
+def test_a_thought_that_the_template_opens_is_no_answer_though_it_never_ends(tmp_path):
+    folder = build_tiny_causal_lm(tmp_path / "model", chat_template=True)
+    template = folder / "chat_template.jinja"
+    template.write_text(template.read_text(encoding="utf-8") + "<think>\n", encoding="utf-8")
+    thinking = load(folder).greedy_until(open_questions())
+    assert all(response.text == [""] and response.reasonings[0] for response in thinking)
+    stops = [response.reasonings[0][2] for response in thinking]
+    stopped = load(folder).greedy_until(open_questions(stops=stops))
+    assert [response.output_tokens for response in stopped] == [response.output_tokens for response in thinking]
 
 
 def test_a_prompt_gets_one_bos_where_the_template_writes_it(tmp_path, monkeypatch):
