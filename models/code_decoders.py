@@ -6,12 +6,14 @@ its transformers decoder keeps the stopping criteria of every earlier prompt, wh
 so that a longer prompt is searched for stop strings itself and its answer ends at once.
 """
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from cultureval.runtime.code_replies import first_code_block, without_thoughts
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.openai_client import ServerSettings
 
 if TYPE_CHECKING:
     from evalplus.provider.base import DecoderBase
@@ -70,6 +72,16 @@ class DecoderSettings:
             "instruction_prefix": self.instruction_prefix,
             "response_prefix": self.response_prefix,
         }
+
+    def servers(self) -> ServerSettings:
+        """How the server is asked.
+
+        Raises:
+            CulturevalError: The URL is wrong or carries a password, or the key's variable is not set.
+        """
+        url = self.base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
+        timeout_s = 100 if not self.thinking else 3600  # 100 s is EvalPlus's limit of a request
+        return ServerSettings((url,), self.api_key_env, concurrency=1, timeout_s=timeout_s, max_retries=7)
 
     def local(self) -> dict[str, Any]:
         """The arguments of decoders that load the model themselves."""

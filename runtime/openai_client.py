@@ -333,7 +333,7 @@ async def _whole(answer: Awaitable[T], choices: int) -> T:
     got = getattr(response, "choices", None)
     if not isinstance(got, list) or len(got) != choices:
         count = len(got) if isinstance(got, list) else 0
-        hint = "; does the server know the parameter n? If not, set n to 1" if count == 1 else ""
+        hint = "; does the server know the parameter n? If not, set n to 1 (code: --batch-size 1)" if count == 1 else ""
         raise IncompleteAnswer(f"{count} choices instead of {choices}{hint}")
     _check_choices(got)
     return response

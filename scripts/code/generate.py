@@ -231,3 +231,5 @@ def _check(settings: "DecoderSettings") -> None:
         raise CulturevalError("--base-prompt is for models that are loaded here: EvalPlus asks servers by chat only.")
     if settings.backend != "openai" and settings.base_url:
         raise CulturevalError(f"--base-url goes with --backend openai, not with {settings.backend}.")
+    if settings.backend == "openai":
+        settings.servers()  # before a URL with a password is written anywhere

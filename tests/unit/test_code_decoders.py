@@ -3,13 +3,13 @@
 import dataclasses
 import json
 import threading
+import traceback
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from evalplus.provider import utility
 from tiny_models import folder_of
 
-from cultureval.models import code_openai
 from cultureval.models.code_decoders import DecoderSettings, make_decoder, prompt_mode
 from cultureval.prompts.templates import render
 from cultureval.runtime.errors import CulturevalError
@@ -133,7 +133,7 @@ def test_a_server_is_asked_as_evalplus_asks_and_again_when_it_is_busy(server):
     assert thinker.codegen(SHORT, do_sample=False, num_samples=1) == ["code\n"]
 
 
-def test_a_server_that_refuses_ends_the_run_with_its_words(server, monkeypatch):
+def test_a_server_that_refuses_ends_the_run_with_its_words(server):
     """EvalPlus 0.3.1 asks for ever."""
     url, asked, answers = server
     answers += [(404, "no model m here")]
@@ -141,11 +141,24 @@ def test_a_server_that_refuses_ends_the_run_with_its_words(server, monkeypatch):
     with pytest.raises(CulturevalError, match="no model m here"):
         decoder.codegen(SHORT, do_sample=False, num_samples=1)
     assert len(asked) == 1
-    monkeypatch.setattr(code_openai, "TRIES", 2)
+    decoder.servers = dataclasses.replace(decoder.servers, max_retries=1, backoff_s=0.01)
     answers[:] = [(503, "down")]
     with pytest.raises(CulturevalError, match="down"):
         decoder.codegen(SHORT, do_sample=False, num_samples=1)
     assert len(asked) == 3
+
+
+def test_a_key_stands_in_no_error(server, monkeypatch):
+    url, _, answers = server
+    monkeypatch.setenv("CODE_KEY", "sk-never-to-be-seen")
+    wanted = settings(model="m", backend="openai", base_url=url, api_key_env="CODE_KEY")
+    answers += [(401, "wrong key sk-never-to-be-seen")]
+    with pytest.raises(CulturevalError, match="wrong key") as refused:
+        make_decoder(wanted).codegen(SHORT, do_sample=False, num_samples=1)
+    assert "sk-never" not in "".join(traceback.format_exception(refused.value))
+    with pytest.raises(CulturevalError, match="password") as refused:
+        make_decoder(dataclasses.replace(wanted, base_url="http://me:sk-never@x/v1"))
+    assert "sk-never" not in str(refused.value)
 
 
 def test_a_key_that_is_not_set_is_named(monkeypatch):
