@@ -168,7 +168,7 @@ class OpenAIClient:
         found = {}
         for server in self._servers:
             try:
-                await server.client.with_options(timeout=_HEALTH_TIMEOUT_S).models.list()
+                await _list_models(server.client)
             except (openai.OpenAIError, *_NOT_JSON) as error:
                 if getattr(error, "status_code", None) != 404:
                     found[server.url] = self._cause(error)
@@ -396,9 +396,15 @@ def _patience(settings: ServerSettings) -> Callable[[tenacity.RetryCallState], b
     return stop
 
 
+async def _list_models(client: openai.AsyncOpenAI) -> None:
+    # Read as JSON only: some servers answer with a bare list, which the openai client's types do not take.
+    answer = await client.with_options(timeout=_HEALTH_TIMEOUT_S).models.with_raw_response.list()
+    json.loads(answer.content)
+
+
 async def _check_health(client: openai.AsyncOpenAI) -> None:
     try:
-        await client.with_options(timeout=_HEALTH_TIMEOUT_S).models.list()
+        await _list_models(client)
     except openai.APIStatusError as error:
         if error.status_code >= 500:
             raise

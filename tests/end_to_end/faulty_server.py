@@ -105,7 +105,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         if self.server_state.down:
             return self._drop()
-        self._json(200, {"object": "list", "data": [{"id": MODEL, "object": "model", "created": 0, "owned_by": "me"}]})
+        models = [{"id": MODEL, "object": "model", "created": 0, "owned_by": "me"}]
+        self._json(200, models if "bare_list" in self.server_state.features else {"object": "list", "data": models})
 
     def do_POST(self):
         state = self.server_state

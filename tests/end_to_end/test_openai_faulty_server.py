@@ -21,7 +21,7 @@ from cultureval.models import openai_api, server_scoring
 from cultureval.models.openai_api import OpenAIModel, read_config
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import open_journal
-from cultureval.runtime.openai_client import ServerError, _retry_after
+from cultureval.runtime.openai_client import ServerError, _retry_after, troubles_of
 from cultureval.scripts.tiny_models.language_models import train_tokenizer
 
 
@@ -138,9 +138,11 @@ def test_two_servers_share_the_work(load):
         assert min(sum(one.asked.values()), sum(two.asked.values())) >= 20
 
 
-def test_a_dead_server_is_left_out_and_taken_back(load):
+@pytest.mark.parametrize("features", [(), ("bare_list",)])
+def test_a_dead_server_is_left_out_and_taken_back(load, features):
     queries = [f"q{i}" for i in range(300)]
-    with FaultyServer(delay=0.02) as alive, FaultyServer(delay=0.02) as dead:
+    with FaultyServer(delay=0.02) as alive, FaultyServer(delay=0.02, features=features) as dead:
+        assert troubles_of(load(alive, dead).config.servers()) == {}
         dead.down = True
 
         def revive(prompt, count):
