@@ -36,6 +36,7 @@ from cultureval.models.server_chat import (
     as_hash,
     chat_messages,
     generation_arguments,
+    in_parts,
 )
 from cultureval.models.settings import Switch, changed_settings
 from cultureval.models.task_wishes import stop_strings, worded_plainly
@@ -292,7 +293,7 @@ class OpenAIModel(LightevalModel):
             "finish_reasons": [completion["finish_reason"] for completion in completions],
             "refusals": [completion["refusal"] for completion in completions],
         }
-        prompt = self._messages(doc) if self._uses_chat else self._plain(doc)
+        prompt = in_parts(self._messages(doc)) if self._uses_chat else self._plain(doc)
         # Thoughts stand in the text where the server has no parser for them; stop strings mean the answer only.
         split = [split_reasoning(completion["text"], self.config.reasoning_tags) for completion in completions]
         return ModelResponse(

@@ -1,6 +1,6 @@
 """What a Doc becomes in a request to an OpenAI-compatible server, and LightEval's generation settings there."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lighteval.models.abstract_model import ModelConfig
@@ -53,6 +53,19 @@ def chat_messages(
         if source.images:
             message["content"] = message_parts(message["content"], [*map(image_part, source.images)], placement)
     return messages
+
+
+def in_parts(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The messages with every content as a list of parts.
+
+    LightEval's details cannot be saved where one message's content is a text and another's, with images, is a list.
+    """
+    return [
+        {**message, "content": [{"type": "text", "text": message["content"]}]}
+        if isinstance(message["content"], str)
+        else message
+        for message in messages
+    ]
 
 
 def generation_arguments(config: ModelConfig) -> dict[str, Any]:

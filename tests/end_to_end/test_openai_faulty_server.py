@@ -1,6 +1,7 @@
 """Whatever a server does, the answers are complete and right, and nothing is asked more often than it must be."""
 
 import base64
+import dataclasses
 import email.utils
 import io
 import json
@@ -11,6 +12,7 @@ import time
 import openai
 import pytest
 import yaml
+from datasets import Dataset
 from faulty_server import MODEL, FaultyServer, answer_text, flatten, token_logprob
 from lighteval.models.custom.custom_model import CustomModelConfig
 from lighteval.models.model_loader import load_custom_model
@@ -272,6 +274,19 @@ def test_images_stand_in_front_of_the_text_and_arrive_as_they_were(load, tmp_pat
     url = server.requests[2]["messages"][3]["content"][0]["image_url"]["url"]
     smaller = Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2])))
     assert url.startswith("data:image/jpeg") and smaller.size == (4, 10)
+
+
+def test_answers_with_and_without_images_can_be_saved_together(load):
+    drawing = Image.linear_gradient("L").resize((20, 50))
+    docs = docs_of(["what?", "why?", "who?"], num_samples=1)
+    docs[0].images = [drawing]
+    docs[1].fewshot_samples = docs_of(["shot?"], images=[drawing])
+    with FaultyServer() as server:
+        responses = load(server, system_prompt="Be brief.").greedy_until(docs)
+    saved = Dataset.from_list([dataclasses.asdict(response) for response in responses])
+    assert saved[0]["input"][0]["content"][0]["text"] == "Be brief."
+    assert [part["type"] for part in saved[0]["input"][1]["content"]] == ["image", "text"]
+    assert saved[2]["input"][1]["content"][0]["text"] == "who?"
 
 
 def test_samples_seeds_stops_and_reasoning(load):
