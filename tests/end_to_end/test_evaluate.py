@@ -112,6 +112,7 @@ def test_a_group_of_which_the_data_root_holds_a_part(cultureval, tiny_lm, tmp_pa
         (("eval", "broken.yaml", "qimma_aratrust", "--data", "samples"), "broken.yaml"),
         (("eval", "typo.yaml", "qimma_aratrust", "--data", "samples"), "Did you mean dtype"),
         (("eval", "{model}", "qimma_aratrust", "--data", "samples", "--dtype", "float12"), "float12"),
+        (("eval", "{model}", "qimma_aratrust", "--data", "samples", "--output-dir", "typo.yaml/x"), "--output-dir"),
         (("tasks", "--suite", "quimma"), "qimma"),
         (("mirror", "qimmma", "--to", "x"), "qimma"),
     ],
