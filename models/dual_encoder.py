@@ -17,7 +17,7 @@ import transformers
 from tqdm import tqdm
 from transformers import AutoConfig, AutoModel, AutoProcessor
 
-from cultureval.models.loading import fingerprint
+from cultureval.models.loading import fingerprint, named_device
 from cultureval.models.settings import is_local
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import Journal, answer_key
@@ -82,7 +82,7 @@ class DualEncoder:
         except (OSError, ValueError, ImportError) as error:
             raise CulturevalError(f"{settings.model} cannot be loaded: {str(error).splitlines()[0]}") from error
         found = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else torch.device("cpu")
-        self.device = found if settings.device == "auto" else torch.device(settings.device)
+        self.device = found if settings.device == "auto" else named_device(settings.device)
         self.model.to(self.device)
         self.padding = PADDING[config.model_type] | {"truncation": True, "max_length": self._longest_text(config)}
         self.batch_size = settings.batch_size

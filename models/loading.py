@@ -104,7 +104,7 @@ def load(settings: HFModelSettings) -> LoadedModel:
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     model_class = AutoModelForImageTextToText if vision else AutoModelForCausalLM
-    arguments = _loaded(lambda: _model_arguments(settings, config), settings.model_name)
+    arguments = _model_arguments(settings, config)
     # In 8 bits it says of every single product that its input is cast.
     logging.getLogger("bitsandbytes.autograd._functions").setLevel(logging.ERROR)
     read_weights = partial(model_class.from_pretrained, source, **common, **arguments, output_loading_info=True)
@@ -157,13 +157,37 @@ def longest_sequence(config: PreTrainedConfig) -> int:
 
 
 def device_of(settings: HFModelSettings) -> torch.device:
-    """The device of this process: as set, else the accelerator of the process's local rank, else the CPU."""
+    """The device of this process: as set, else the accelerator of the process's local rank, else the CPU.
+
+    Raises:
+        CulturevalError: The device that is set is none, or is not here.
+    """
     if settings.device != "auto":
-        return torch.device(settings.device)
+        return named_device(settings.device)
     if not torch.accelerator.is_available():
         return torch.device("cpu")
     kind = torch.accelerator.current_accelerator().type
     return torch.device(kind, int(os.environ.get("LOCAL_RANK", 0)) % torch.accelerator.device_count())
+
+
+def named_device(name: str) -> torch.device:
+    """A device by its name, such as cpu, cuda or cuda:1.
+
+    Raises:
+        CulturevalError: There is no such device on this machine, or torch cannot use it.
+    """
+    here = [torch.device("cpu")]
+    if torch.accelerator.is_available():
+        kind = torch.accelerator.current_accelerator().type
+        count = torch.accelerator.device_count()
+        here += [torch.device(kind), *(torch.device(kind, number) for number in range(count))]
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        device = None
+    if device not in here:
+        raise CulturevalError(f"There is no device {name!r} that torch can use: choose {', '.join(map(str, here))}.")
+    return device
 
 
 def fingerprint(folder: Path) -> str:

@@ -50,6 +50,11 @@ def test_embeddings_are_those_of_the_whole_model(encoders, family, cache):
     assert encoder.truncated == 1
 
 
+def test_a_device_that_is_not_here_is_one_error(encoders, cache):
+    with pytest.raises(CulturevalError, match="no device 'gpu'"):
+        DualEncoder(EncoderSettings(str(encoders["clip"]), device="gpu"))
+
+
 def test_embeddings_come_from_the_disk_the_second_time(encoders, cache, monkeypatch):
     settings = EncoderSettings(str(encoders["chinese_clip"]), device="cpu")
     first = DualEncoder(settings).encode_texts(CAPTIONS)
