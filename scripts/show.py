@@ -82,7 +82,9 @@ def describe(row: Row) -> str:
         lines += _best_choices(doc["choices"], response)
     elif response.get("text"):
         lines.append(f"reply: {response['text'][0]}")
-    lines.append("scores: " + ", ".join(f"{name} {value:.4g}" for name, value in row["metric"].items()))
+    # M2CQA's rows also hold verdicts, which are words.
+    shown = {name: value if isinstance(value, str) else f"{value:.4g}" for name, value in row["metric"].items()}
+    lines.append("scores: " + ", ".join(f"{name} {value}" for name, value in shown.items()))
     return "\n".join(_printable(line) for line in lines)
 
 

@@ -53,6 +53,11 @@ def test_text_and_png(row, tmp_path):
     assert "no box that can be read" in boxes_as_svg(row)
 
 
+def test_a_metric_may_be_a_word(row):
+    row["metric"] = {"verdict": "true", "hallucinated": 1}
+    assert "scores: verdict true, hallucinated 1" in describe(row)
+
+
 def test_what_is_not_there_is_named(row, tmp_path, monkeypatch):
     with pytest.raises(CulturevalError, match="holds no details of cvlue_vg"):
         find_row(tmp_path, "cvlue_vg", "1")
