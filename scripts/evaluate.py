@@ -19,6 +19,7 @@ from cultureval.runtime.model_settings import VARIABLE as SETTINGS
 from cultureval.runtime.model_settings import read_model_settings, settings_of_environment
 from cultureval.runtime.signatures import combined_hash, installed_versions, signature
 from cultureval.scripts.judge import criteria_table
+from cultureval.scripts.output_folder import require_output_folder
 from cultureval.scripts.task_selection import select_tasks
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ def evaluate(
     quiet_libraries()
     selected, missing = available_tasks(*select_tasks(tasks), read_data_options())
     warn_of_box_format(selected)
+    require_output_folder(output_dir)
     pipeline = run_pipeline(model, selected, limit, output_dir)
     print(summary(pipeline, missing, output_dir))
 

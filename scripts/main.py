@@ -74,11 +74,19 @@ def lighteval(context: typer.Context) -> None:
 
 
 def main() -> None:
-    """Entry point of the command: errors that are for people end it with one sentence and exit code 2."""
+    """Entry point of the command: errors that are for people end it with one sentence and exit code 2.
+
+    So do files that cannot be read or written, which are people's as well.
+    """
     try:
         app()
     except CulturevalError as error:
         print(f"cultureval: {error}", file=sys.stderr)
+        sys.exit(2)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        print(f"cultureval: {error.filename} cannot be read or written: {error.strerror}.", file=sys.stderr)
         sys.exit(2)
 
 

@@ -14,6 +14,7 @@ from cultureval.runtime.data_options import VARIABLES, read_data_options
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.hub import go_offline_if_unreachable
 from cultureval.runtime.signatures import installed_versions, signature
+from cultureval.scripts.output_folder import require_output_folder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -73,6 +74,7 @@ def retrieval(
         raise CulturevalError(f"There is no retrieval task {unknown[0]!r}; there are {', '.join(TASKS)}.")
     go_offline_if_unreachable()
     galleries = {name: read_gallery(name) for name in names}
+    require_output_folder(output_dir)
     from cultureval.models.dual_encoder import DualEncoder, EncoderSettings
 
     encoder = DualEncoder(EncoderSettings(model, revision, device, dtype, batch_size))

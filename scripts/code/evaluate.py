@@ -20,6 +20,7 @@ from cultureval.scripts.code.options import (
     prepare_hub,
 )
 from cultureval.scripts.code.samples import Sample, Sanitize, check_complete, read_samples
+from cultureval.scripts.output_folder import require_output_folder
 
 if TYPE_CHECKING:
     from cultureval.metrics.code.judging import Verdict
@@ -54,6 +55,7 @@ def evaluate(
     from cultureval.tasks.code_data import load_problems
 
     problem_set = load_problems(dataset, data or "", prompts)
+    require_output_folder(output_dir)
     with notes_on_stderr():
         found = read_samples(samples, problem_set.rows, sanitize)
         missing = check_complete(found, problem_set.rows, partial)

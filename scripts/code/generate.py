@@ -15,6 +15,7 @@ from cultureval.runtime.hub import go_offline_if_unreachable
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
 from cultureval.runtime.signatures import installed_versions
 from cultureval.scripts.code.options import Data, Dataset, Prompts, notes_on_stderr
+from cultureval.scripts.output_folder import require_output_folder
 
 if TYPE_CHECKING:
     from cultureval.models.code_decoders import DecoderSettings
@@ -87,6 +88,7 @@ def generate(
         trust_remote_code=trust_remote_code or bool(given.get("trust_remote_code")),
     )
     _check(settings)
+    require_output_folder(output_dir)
     go_offline_if_unreachable()
     samples = run(settings, data or "", prompts, limit, n_samples, output_dir, resume)
     print(f"Solutions: {samples}")

@@ -154,6 +154,32 @@ def test_the_variable_says_whether_answers_are_reused_where_the_command_does_not
         assert records() == expected
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("eval", "{model}", "qimma_aratrust", "--data", "samples", "--output-dir"),
+        ("code", "generate", "{model}", "--dataset", "humaneval", "--data", "samples", "--output-dir"),
+        ("retrieval", "{model}", "--data", "samples", "--output-dir"),
+    ],
+)
+def test_a_folder_that_cannot_be_written_stops_before_the_model_is_loaded(cultureval, tmp_path, command):
+    """The model is not there: whoever asks for it first complains of it."""
+    (tmp_path / "file").write_bytes(b"")
+    run = cultureval(*(part.format(model=tmp_path / "nowhere") for part in command), "file/out")
+    assert run.returncode == 2
+    assert "Traceback" not in run.stderr
+    assert "Nothing can be written into --output-dir file/out (Not a directory)" in run.stderr
+
+
+def test_a_file_that_cannot_be_written_is_one_sentence(cultureval, tiny_lm, tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    command = ("eval", tiny_lm, "qimma_aratrust", "--data", "samples", "--output-dir", "out", "--device", "cpu")
+    run = cultureval(*command, CULTUREVAL_CACHE=str(tmp_path / "file" / "cache"))
+    assert run.returncode == 2
+    assert "Traceback" not in run.stderr
+    assert "file/cache/rows" in run.stderr and "cannot be read or written: Not a directory." in run.stderr
+
+
 def test_a_missing_scorer_stops_before_the_model_runs(cultureval, tiny_lm):
     command = ("eval", tiny_lm, "qimma_arablegalqa", "--data", "samples")
     run = cultureval(*command, CULTUREVAL_BERTSCORE_MODEL="/no/such/bert")
