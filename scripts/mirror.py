@@ -36,8 +36,9 @@ def fetch(source: Source, root: Path, task: Task) -> str:
         root: Where it goes.
         task: A task that reads it.
     """
+    import httpx
     from huggingface_hub import HfApi, snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
+    from huggingface_hub.errors import RepositoryNotFoundError
 
     folder = root.joinpath(*source.repo.split("/"))
     if source.archive:
@@ -52,7 +53,7 @@ def fetch(source: Source, root: Path, task: Task) -> str:
     except RepositoryNotFoundError:
         reason = source.how_to_get or "private, gated (ask for access on its page) or not published"
         return f"{'not shown':10} {source.repo}: {reason}"
-    except (HfHubHTTPError, OSError) as error:
+    except (httpx.HTTPError, OSError) as error:  # the hub's own errors are of the former
         return f"{'failed':10} {source.repo}: {type(error).__name__}: {error}".splitlines()[0]
     (folder / ".cultureval-revision").write_text(f"{commit}\n", encoding="utf-8")
     return f"{'fetched':10} {source.repo} at {commit}"

@@ -59,6 +59,16 @@ def test_mirror_fetches_resumes_verifies_and_is_a_data_root(tmp_path, hub_folder
     assert read.stdout.split() == ["asas-ai/AraTrust", COMMIT, "3"], read.stderr
 
 
+def test_a_hub_that_does_not_answer_is_one_sentence(tmp_path):
+    command = ("-m", "cultureval.scripts.main", "mirror", "m2cqa", "--to", str(tmp_path / "mirror"))
+    offline = run(tmp_path, "http://127.0.0.1:9", *command)
+    assert offline.returncode == 2
+    assert "failed     QCRI/M2CQA: ConnectError" in offline.stdout
+    assert offline.stderr.strip() == (
+        "cultureval: Some sources could not be fetched (see above). The same command resumes."
+    )
+
+
 def test_rows_come_straight_from_the_hub(tmp_path, hub_folder):
     with serve_hub(hub_folder) as (address, _):
         read = run(tmp_path, address, "-c", READ)
