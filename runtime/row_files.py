@@ -48,10 +48,10 @@ def read_rows(path: Path) -> list[Row]:
             if suffix in (".csv", ".tsv"):
                 return list(_csv_rows(file, "\t" if suffix == ".tsv" else ","))
             if suffix == ".jsonl":
-                return [json.loads(line) for line in file if line.strip()]
+                return list(_jsonl_rows(file))
             return _json_rows(json.load(file))
     except (ValueError, OSError, csv.Error) as error:
-        raise CulturevalError(f"{path} cannot be read as {suffix[1:]}: {error}") from error
+        raise CulturevalError(f"{path} cannot be read as {suffix[1:] or 'json'}: {error}") from error
 
 
 def iter_rows(path: Path) -> Iterator[Row]:
@@ -135,6 +135,19 @@ def _csv_rows(file: TextIO, delimiter: str) -> Iterator[Row]:
         if None in row:
             raise ValueError(f"a row has more cells than the header: {list(row.values())[:3]}")
         yield {name: cell or None for name, cell in row.items()}
+
+
+def _jsonl_rows(file: TextIO) -> Iterator[Row]:
+    for number, line in enumerate(file, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise ValueError(f"line {number}: {error}") from error
+        if not isinstance(row, dict):
+            raise ValueError(f"line {number}: expected an object")
+        yield row
 
 
 def _json_rows(content: Any) -> list[Row]:

@@ -33,18 +33,20 @@ def test_parquet(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "content"),
+    ("name", "content", "reason"),
     [
-        ("a.json", b"[1, 2]"),
-        ("a.jsonl", b'{"a": 1'),
-        ("a.csv", b"a,b\n1,2,3\n"),
-        ("a.csv", b"\xff\xfe"),
-        ("a.parquet", b"x"),
+        ("a.json", b"[1, 2]", "expected a list of objects"),
+        ("a.jsonl", b'{"a": 1}\n\n{"a": 1', "as jsonl: line 3: "),
+        ("a.jsonl", b'{"a": 1}\n[1, 2]\n', "line 2: expected an object"),
+        ("a.txt", b"a", "as json: "),
+        ("a.csv", b"a,b\n1,2,3\n", "more cells"),
+        ("a.csv", b"\xff\xfe", "utf-8"),
+        ("a.parquet", b"x", "as parquet: "),
     ],
 )
-def test_a_broken_file_is_named(tmp_path, name, content):
+def test_a_broken_file_is_named(tmp_path, name, content, reason):
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(CulturevalError, match=name):
+    with pytest.raises(CulturevalError, match=f"{name} cannot be read .*{reason}"):
         read_rows(tmp_path / name)
 
 
