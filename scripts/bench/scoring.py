@@ -36,6 +36,7 @@ STOCK_CHOICES = 10
 
 LIMIT_TOKENS = 512  # of a batch of the limit; larger ones are slower on a CPU, since they pad more
 
+SCENARIOS = ("letters", "full_text", "ranking_100", "vision_ranking")
 Scores = list[list[float]]
 
 
@@ -56,7 +57,12 @@ class Measured(NamedTuple):
 
 def bench_scoring(
     model: Annotated[
-        Path | None, typer.Option(help="Folder of a text model; default: 8 layers, 512 wide, 64,000 tokens, random.")
+        Path | None,
+        typer.Option(
+            exists=True,
+            file_okay=False,
+            help="Folder of a text model; default: 8 layers, 512 wide, 64,000 tokens, random.",
+        ),
     ] = None,
     data: Annotated[
         Path | None, typer.Option(help='JSONL of {"prompt": ..., "choices": [...]}; default: shipped ArabicMMLU rows.')
@@ -67,16 +73,17 @@ def bench_scoring(
     ] = 24,
     repeats: Annotated[int, typer.Option(min=1, help="Interleaved repeats; medians are shown.")] = 3,
     batch_size: Annotated[int, typer.Option(min=1, help="Batch size of LightEval and lm-eval.")] = 8,
-    scenario: Annotated[list[str] | None, typer.Option(help="Only this one; may be given several times.")] = None,
+    scenario: Annotated[list[str] | None, typer.Option(help=f"Only this one of {', '.join(SCENARIOS)}.")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, ...")] = "cpu",
 ) -> None:
     """Times the scoring of choices. Example: cultureval bench scoring --data questions.jsonl --json"""
+    if unknown := set(scenario or ()) - set(SCENARIOS):
+        raise CulturevalError(f"Unknown scenario {', '.join(sorted(unknown))}: there are {', '.join(SCENARIOS)}.")
     with tempfile.TemporaryDirectory(prefix="cultureval-bench-") as temporary, contextlib.redirect_stdout(sys.stderr):
         bench = _Bench(Path(temporary), model, read_questions(data), questions, repeats, batch_size, device)
-        wanted = scenario or list(bench.scenarios)
-        unknown = sorted(set(wanted) - set(bench.scenarios))
-        if unknown:
-            raise CulturevalError(f"Unknown scenario {', '.join(unknown)}: there are {', '.join(bench.scenarios)}.")
+        wanted = scenario or SCENARIOS
+        if any("ranking" in name for name in wanted):
+            bench.ranking()  # before anything is timed, since there may be too little text
         results = {name: bench.scenarios[name]() for name in wanted}
     print(json.dumps({"scenarios": results}) if as_json else table(results))
 
@@ -92,9 +99,13 @@ def read_questions(path: Path | None) -> list[Question]:
         return [_from_arabicmmlu(row) for file in files for row in read_rows(file)]
     questions = []
     for number, row in enumerate(read_rows(path), start=1):
-        if not isinstance(row.get("prompt"), str) or not row.get("choices"):
-            raise CulturevalError(f'{path}, line {number}: expected {{"prompt": "...", "choices": ["...", ...]}}.')
-        questions.append(Question(row["prompt"], list(row["choices"])))
+        choices = row.get("choices")
+        texts = [row.get("prompt"), *choices] if isinstance(choices, list) and choices else [None]
+        if not all(isinstance(text, str) and text for text in texts):
+            raise CulturevalError(f'{path}, row {number}: expected {{"prompt": "...", "choices": ["...", ...]}}.')
+        questions.append(Question(row["prompt"], choices))
+    if not questions:
+        raise CulturevalError(f'{path} holds no questions: give lines of {{"prompt": "...", "choices": ["...", ...]}}.')
     return questions
 
 
@@ -127,20 +138,21 @@ class _Bench:
         self.scenarios = {
             "letters": lambda: self._text(self._letters()),
             "full_text": lambda: self._text(self.questions),
-            "ranking_100": lambda: self._text([self._ranking()]),
+            "ranking_100": lambda: self._text([self.ranking()]),
             "vision_ranking": self._vision,
         }
         self._ours: HFModel | None = None
 
     @property
     def ours(self) -> "HFModel":
-        self._ours = self._ours or load_ours(self.model_folder, self.device, self.temporary)
+        # Without chat template: lm-eval and the limit are given the prompts as they are.
+        self._ours = self._ours or load_ours(self.model_folder, self.device, self.temporary, "off")
         return self._ours
 
     def _letters(self) -> list[Question]:
         return [Question(question.prompt, list(LABELS[: len(question.choices)])) for question in self.questions]
 
-    def _ranking(self) -> Question:
+    def ranking(self) -> Question:
         """One prompt of 400 tokens and 100 candidates of about 9 tokens, cut out of the questions' texts.
 
         Raises:
@@ -180,7 +192,7 @@ class _Bench:
             **BENCH_SIZES,
         )
         vision = load_ours(folder, self.device, self.temporary)
-        docs = [_doc(self._ranking()._replace(prompt="ماذا ترى في الصورة؟"), _picture(336))]
+        docs = [_doc(self.ranking()._replace(prompt="ماذا ترى في الصورة؟"), _picture(336))]
         runners = {
             "ours": lambda: scored_afresh(vision, docs),
             "limit": lambda: vision_limit(vision, docs[0]),
@@ -198,13 +210,14 @@ def build_bench_model(folder: Path, questions: Sequence[Question]) -> Path:
     return build_tiny_causal_lm(folder, tokenizer=tokenizer, **BENCH_SIZES)
 
 
-def load_ours(folder: Path, device: str, temporary: Path) -> "HFModel":
+def load_ours(folder: Path, device: str, temporary: Path, chat_template: str = "auto") -> "HFModel":
     """Our model file over a folder, with a journal of its own."""
     from cultureval.models.hf import HFModel
     from cultureval.models.settings import HFModelSettings
     from cultureval.runtime.journal import Journal
 
-    model = HFModel(HFModelSettings(model_name=str(folder), device=device, dtype="float32"))
+    name = str(folder)
+    model = HFModel(HFModelSettings(model_name=name, device=device, dtype="float32", chat_template=chat_template))
     model.journal = Journal(temporary / "journal", resume=False)
     return model
 
@@ -273,7 +286,9 @@ def lighteval_runner(
 
     device = str(ours.loaded.model.device)
     cache = str(temporary / "lighteval")
-    config = TransformersModelConfig(model_name=str(folder), batch_size=batch_size, device=device, cache_dir=cache)
+    config = TransformersModelConfig(
+        model_name=str(folder), batch_size=batch_size, device=device, cache_dir=cache, override_chat_template=False
+    )
     stock = TransformersModel.from_model(ours.loaded.model, config)
     parts = [
         (number, question._replace(choices=question.choices[start : start + STOCK_CHOICES]))

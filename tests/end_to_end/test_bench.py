@@ -24,8 +24,9 @@ def run(monkeypatch, tmp_path):
     return lambda *arguments: CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-def test_the_json_alone_goes_to_stdout_and_all_harnesses_agree(run):
-    options = ["--model", folder_of("llama"), "--questions", "3", "--repeats", "1", "--json"]
+@pytest.mark.parametrize("chat_template", [False, True])
+def test_the_json_alone_goes_to_stdout_and_all_harnesses_agree(run, chat_template):
+    options = ["--model", folder_of("llama", chat_template), "--questions", "3", "--repeats", "1", "--json"]
     names = ["letters", "full_text", "ranking_100"]
     result = run(*options, *(part for name in names for part in ("--scenario", name)))
     assert result.exit_code == 0, result.output
@@ -41,19 +42,28 @@ def test_the_json_alone_goes_to_stdout_and_all_harnesses_agree(run):
 def test_the_shipped_rows_give_a_hundred_candidates_to_the_models_own_tokenizer(tmp_path, monkeypatch):
     monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
     bench = _Bench(tmp_path, None, read_questions(None), 1, 1, 1, "cpu")
-    prompt, candidates = bench._ranking()
+    prompt, candidates = bench.ranking()
     assert len(set(candidates)) == 100
     assert len(bench.ours.tokenizer(prompt)["input_ids"]) == pytest.approx(400, abs=10)
 
 
-def test_bad_input_is_one_error(run, tmp_path):
+@pytest.mark.parametrize("choices", ["null", '"أب"', "[]", '["أ", 2]', '["أ", ""]'])
+def test_a_bad_question_is_named(tmp_path, choices):
     data = tmp_path / "data.jsonl"
-    data.write_text('{"prompt": "سؤال", "choices": ["أ"]}\n{"prompt": "سؤال"}\n', encoding="utf-8")
-    with pytest.raises(CulturevalError, match="line 2"):
+    data.write_text(f'{{"prompt": "سؤال", "choices": ["أ"]}}\n{{"prompt": "سؤال", "choices": {choices}}}\n')
+    with pytest.raises(CulturevalError, match="row 2"):
         read_questions(data)
+    data.write_bytes(b"\n")
+    with pytest.raises(CulturevalError, match="holds no questions"):
+        read_questions(data)
+
+
+def test_bad_input_is_one_error(run, tmp_path):
     result = run("--model", folder_of("llama"), "--scenario", "numbers")
     assert isinstance(result.exception, CulturevalError)
     assert "letters" in str(result.exception)
+    assert run("--model", tmp_path / "nowhere").exit_code == 2
+    data = tmp_path / "data.jsonl"
     data.write_text('{"prompt": "سؤال", "choices": ["أ", "أ"]}\n', encoding="utf-8")
-    result = run("--model", folder_of("llama"), "--data", data, "--scenario", "ranking_100")
+    result = run("--model", folder_of("llama"), "--data", data)
     assert "ranking_100 needs more data" in str(result.exception)
