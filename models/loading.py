@@ -98,7 +98,8 @@ def load(settings: HFModelSettings) -> LoadedModel:
     # The revision is the model's: another repository's tokenizer comes from its main branch.
     text_common = common | ({"revision": "main"} if settings.tokenizer else {})
     read = partial(load_processor, config=config) if vision else AutoTokenizer.from_pretrained
-    reader = _loaded(lambda: read(text_source, **text_common), text_source)
+    remedy = " Set `tokenizer` to a folder or hub id that has one."
+    reader = _loaded(lambda: read(text_source, **text_common), text_source, "The tokenizer of ", remedy)
     tokenizer = reader.tokenizer if vision else reader
     tokenizer.padding_side = tokenizer.truncation_side = "left"
     if tokenizer.pad_token is None:
@@ -268,7 +269,7 @@ def _dtype(name: str) -> torch.dtype:
     return dtype
 
 
-def _loaded(read: Callable[[], Loaded], name: str) -> Loaded:
+def _loaded(read: Callable[[], Loaded], name: str, part: str = "", remedy: str = "") -> Loaded:
     try:
         return read()
     except ImportError as error:
@@ -278,7 +279,9 @@ def _loaded(read: Callable[[], Loaded], name: str) -> Loaded:
         raise CulturevalError(f"{name} does not fit on its device: set device_map: auto, or dtype: 8bit.") from error
     # RuntimeError, AssertionError: a device that is not there or not supported.
     except (OSError, ValueError, RuntimeError, AssertionError, SafetensorError, StrictDataclassError) as error:
-        raise CulturevalError(f"{name} cannot be loaded: {error}") from error
+        what = name if is_local(name) else f"{name}, which is no folder here,"
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise CulturevalError(f"{part}{what} cannot be loaded: {reason}.{remedy}") from error
 
 
 def _expanded(name: str) -> str:

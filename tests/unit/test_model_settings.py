@@ -184,6 +184,16 @@ def test_quantisation_that_cannot_be_is_one_error(values, message, asked_of_tran
     assert not asked_of_transformers
 
 
+def test_what_cannot_be_loaded_is_one_line_that_says_what_to_do(tmp_path, monkeypatch):
+    weights = shutil.copytree(folder_of("llama"), tmp_path / "weights", ignore=shutil.ignore_patterns("tokenizer*"))
+    with pytest.raises(CulturevalError, match=r"^The tokenizer of .*weights cannot be loaded: .* Set `tokenizer` .*$"):
+        loading.load(HFModelSettings(model_name=str(weights)))
+    assert loading.load(HFModelSettings(model_name=str(weights), tokenizer=str(folder_of("llama"))))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(CulturevalError, match=r"^nowhere, which is no folder here, cannot be loaded: .*\.$"):
+        loading.load(HFModelSettings(model_name="nowhere"))
+
+
 def test_a_signature_names_the_settings_that_change_answers():
     plain = HFModelSettings(model_name="org/model", batch_size=2, device="cpu")
     assert changed_settings(plain, SPEED_AND_PLACE) == "default"
