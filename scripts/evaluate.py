@@ -268,6 +268,7 @@ def signatures(pipeline: "Pipeline") -> list[str]:
             task=group,
             subsets=len(members),
             rows=sum(report["rows"] for report in members),
+            limit=pipeline.pipeline_parameters.max_samples,
             data=",".join(sorted({f"{report['source']}@{report['revision'][:8]}" for report in members})),
             form=",".join(sorted({report["form"] for report in members})),
             rows_hash=combined_hash(report["fingerprint"] for report in members),

@@ -39,7 +39,7 @@ def test_the_whole_suite_runs_offline_and_writes_lightevals_files(cultureval, ti
     assert not any(math.isnan(value) for values in scores.values() for value in values.values())
     assert "Signatures:" in run.stdout
     (line,) = [line for line in run.stdout.splitlines() if "task:qimma_fannorflop/0-shot/v0|" in line]
-    assert "|scorer:BERTScore(" in line
+    assert "|scorer:BERTScore(" in line and "|limit:" not in line
     assert "|model:tiny-llama@" in line
     assert "|backend:transformers|dtype:float32|chat:off|" in line
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"results", "details"}
@@ -93,6 +93,7 @@ def test_a_group_of_which_the_data_root_holds_a_part(cultureval, tiny_lm, tmp_pa
     assert run.returncode == 0, run.stderr
     assert "39 of 40 tasks have no data" in run.stderr
     assert "Not whole, so not comparable: qimma_arabicmmlu" in run.stdout
+    assert "|subsets:1|rows:3|limit:2|" in run.stdout
     assert {name: len(rows) for name, rows in details_of(tmp_path / "out").items()} == {
         "qimma_arabicmmlu:Driving Test|0": 2
     }
