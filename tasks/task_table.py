@@ -85,6 +85,7 @@ CAPTION_BERTSCORE = Instrument(
 )
 VERDICTS = Instrument(name=lambda: "verdicts(strict)", check=lambda: None)  # the profile of the headline
 SANDBOX = Instrument(name=code_metrics.judge_name, check=code_metrics.check_sandbox)
+NO_EXAMPLES = "no few-shot examples; run it zero-shot (no |k)"
 
 
 def _statements(name: Prompt, prompt: Callable[..., Doc], size: int) -> Kind:
@@ -161,10 +162,9 @@ class SourcedTaskConfig(LightevalTaskConfig):
             if kind_of(self.source_task).instrument is SANDBOX:
                 SANDBOX.check()  # stock LightEval asks no instrument before it generates for hours
             subset = prepare_subset(all_tasks()[self.source_task], read_data_options())
-            if self.num_fewshots and not subset.report["few_shot_rows"]:
-                raise CulturevalError(
-                    f"{self.name}: {subset.report['source']} has no few-shot examples; run it zero-shot (no |k)."
-                )
+            if self.num_fewshots > (there := subset.report["few_shot_rows"]):
+                has = f"{there} few-shot examples; run it with |{there} at most" if there else NO_EXAMPLES
+                raise CulturevalError(f"{self.name}: {subset.report['source']} has {has}.")
             self.rows_report = subset.report
             self._place = str(subset.folder)
         return self._place

@@ -81,6 +81,9 @@ def test_few_shot_examples_stand_before_the_question(cultureval, tiny_lm, tmp_pa
     without = cultureval("eval", tiny_lm, "qimma_aradice:Egypt|2", "--data", "samples", "--form", "original")
     assert without.returncode == 2
     assert "has no few-shot examples; run it zero-shot" in without.stderr
+    fewer = cultureval("eval", tiny_lm, f"{name}|3", "--data", "samples", "--form", "original")
+    assert fewer.returncode == 2  # LightEval would show the two and call the score three-shot
+    assert "has 2 few-shot examples; run it with |2 at most" in fewer.stderr
 
 
 def test_a_group_of_which_the_data_root_holds_a_part(cultureval, tiny_lm, tmp_path):
