@@ -62,7 +62,10 @@ class Renderer:
             apply = partial(apply, enable_thinking=False)
         images = bool(all_images(doc))
         if images and self.processor is None:
-            raise CulturevalError(f"{self.model_name} takes text only, and {doc.task_name} has images.")
+            raise CulturevalError(
+                f"{self.model_name} takes text only, and {doc.task_name} has images: give a "
+                "model of images and text, or leave such tasks out."
+            )
         if apply is None:
             return self._plain_multimodal(doc) if images else self._manager().prepare_prompt(worded_plainly(doc))
         prefix = answer_prefix(doc) if self.begins_answer(doc) and not scoring and not images else ""

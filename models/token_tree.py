@@ -67,10 +67,6 @@ class TokenTree:
         """The columns whose output is needed, in order."""
         return sorted({column for column, *_ in self.reads} | {column for column, _ in self.closes})
 
-    def is_chain(self) -> bool:
-        """Whether the nodes only go on from each other and the whole chain, so that plain causal attention fits."""
-        return all(end == len(self) for end in self.ends) and all(seen == self.chain for seen in self.seen)
-
     def visibility(self, window: int | None, device: torch.device | str = "cpu") -> torch.Tensor:
         """What each node sees: itself, the nodes that it comes from and its part of the chain.
 
