@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from cultureval.runtime.data_options import VARIABLES, DataOptions, read_data_options
-from cultureval.runtime.errors import CulturevalError, SourceUnavailable
+from cultureval.runtime.errors import SourceUnavailable
 from cultureval.runtime.hub import go_offline_if_unreachable
 from cultureval.runtime.model_settings import VARIABLE as SETTINGS
 from cultureval.runtime.model_settings import read_model_settings, settings_of_environment
@@ -70,28 +70,12 @@ def evaluate(
     os.environ["CULTUREVAL_RESUME"] = "1" if resume else "0"
     if problem := go_offline_if_unreachable():
         _warn(f"the hub does not answer ({problem}); models and data come from folders and the cache.")
-    check_output(output_dir)
+    require_output_folder(output_dir)
     quiet_libraries()
     selected, missing = available_tasks(*select_tasks(tasks), read_data_options())
     warn_of_box_format(selected)
-    require_output_folder(output_dir)
     pipeline = run_pipeline(model, selected, limit, output_dir)
     print(summary(pipeline, missing, output_dir))
-
-
-def check_output(output_dir: str) -> None:
-    """Sees to it that results can be written before hours are spent on them; makes no folder yet.
-
-    Raises:
-        CulturevalError: The folder, or the one it would be made in, is none or cannot be written.
-    """
-    if "://" in output_dir:  # LightEval writes to object stores too
-        return
-    folder = Path(output_dir).absolute()
-    while not folder.exists():
-        folder = folder.parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise CulturevalError(f"--output-dir {output_dir}: {folder} is no folder that can be written.")
 
 
 def warn_of_box_format(tasks: list[str]) -> None:
