@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from lighteval.models.abstract_model import ModelConfig
 from lighteval.models.model_input import GenerationParameters
-from pydantic import BaseModel, BeforeValidator, Field, PositiveInt, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, PositiveInt, ValidationError, field_validator
 
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
@@ -24,6 +24,15 @@ Settings = TypeVar("Settings", bound=BaseModel)
 
 # What an answer does not depend on, or what its key and its signature state apart.
 SPEED_AND_PLACE = {"model_name", "revision", "device", "device_map", "batch_size", "token_budget", "cache_dir"}
+# Of LightEval's generation parameters: those for other backends, or that `generate` refuses.
+NOT_IN_TRANSFORMERS = (
+    "frequency_penalty",
+    "presence_penalty",
+    "response_format",
+    "truncate_prompt",
+    "num_blocks",
+    "block_size",
+)
 
 
 class HFModelSettings(ModelConfig, extra="forbid"):
@@ -79,6 +88,14 @@ class HFModelSettings(ModelConfig, extra="forbid"):
     cache_dir: str = Field(default_factory=lambda: str(user_cache() / "lighteval"))
     resolved_revision: str | None = None
     fingerprint: str | None = None
+
+    @field_validator("generation_parameters")
+    @classmethod
+    def _none_without_effect(cls, value: GenerationParameters) -> GenerationParameters:
+        given = [name for name in NOT_IN_TRANSFORMERS if getattr(value, name) is not None]
+        if given:
+            raise ValueError(f"transformers generates without {', '.join(given)}: leave out what would have no effect")
+        return value
 
     def display_name(self) -> str:
         """The name for results: a hub id as it is, of a folder only its last part."""
