@@ -11,6 +11,7 @@ import hashlib
 import inspect
 import logging
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
 from pathlib import Path
@@ -142,10 +143,11 @@ class HFModel(LightevalModel):
             len(doc.query) + sum(map(len, doc.choices or [])) + IMAGE_CHARACTERS * len(all_images(doc)) for doc in docs
         ]
         try:
-            return processes.answer_together(
+            responses = processes.answer_together(
                 processes.in_runs(order, sizes),
                 lambda share: self._score_all([docs[index] for index in share], rolling),
             )
+            return self._counted(docs, responses)
         finally:
             self.scorer.forget()
 
@@ -200,9 +202,10 @@ class HFModel(LightevalModel):
             )
         jobs = [GenerationJob(self, doc) for doc in docs]
         order = sorted(range(len(docs)), key=lambda index: (jobs[index].group, -len(jobs[index].prompt)))
-        return processes.answer_together(
+        responses = processes.answer_together(
             processes.in_turns(order), lambda share: self._generate_all([jobs[index] for index in share])
         )
+        return self._counted(docs, responses)
 
     def _generate_all(self, jobs: Sequence[GenerationJob]) -> list[ModelResponse]:
         """Answer jobs in batches of one group each; batches do not depend on what the journal holds."""
@@ -260,6 +263,14 @@ class HFModel(LightevalModel):
         return pad_left([job.tokens for job in batch], self.tokenizer.pad_token_id)
 
     # --- what both need ---
+
+    def _counted(self, docs: Sequence[Doc], responses: list[ModelResponse]) -> list[ModelResponse]:
+        """Responses as they are; says how many prompts did not fit the model."""
+        pairs = zip(docs, responses, strict=True)
+        cut = Counter(doc.task_name for doc, response in pairs if response.truncated_tokens_count)
+        for task, count in sorted(cut.items()) if not self.disable_tqdm else ():
+            logger.warning("%s: %d prompts were cut on the left to %d tokens", task, count, self.max_length)
+        return responses
 
     def with_images(self, prompts: list[str], docs: Sequence[Doc], limit: int) -> dict[str, Any]:
         """What the processor makes of prompts with images, padded on the left, as far as the model takes it.

@@ -47,6 +47,7 @@ class ScoringJob:
         self.continuations: list[list[int]] = []
         self._scores: list[ChoiceScore | None] = [None] * len(self.choices)
         self._members: list[list[int]] = []
+        self.truncated = 0
         if not self.image_keys:
             self._encode()
 
@@ -86,6 +87,7 @@ class ScoringJob:
                     f"A choice of {self.doc.task_name} has {len(choice)} tokens"
                     f"{' behind a prompt with images' if self.image_keys else ''}; the model takes {owner.max_length}."
                 )
+            self.truncated = max(self.truncated, len(context) - room)
             self.contexts[index] = (context or owner.loaded.first_ids())[-room:]
 
     def take(self, number: int, scores: Sequence[ChoiceScore]) -> bool:
@@ -125,6 +127,7 @@ class ScoringJob:
             logprobs=self.record["logprobs"],
             argmax_logits_eq_gold=self.record["greedy"],
             logits=None if ends is None else [[end] for end in ends],
+            truncated_tokens_count=self.truncated,
         )
 
 

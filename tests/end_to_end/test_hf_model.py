@@ -136,6 +136,21 @@ def test_batches_generate_what_transformers_generates_one_by_one(chat_template):
     assert lengths[0] < 12, "generation goes on behind the stop string"
 
 
+def test_prompts_that_do_not_fit_are_counted_and_said(monkeypatch, caplog):
+    short, long = multiple_choice(2)
+    long.query = "قهوة " * 30
+    long.generation_size = short.generation_size = 4
+    model = load(folder_of("llama"), monkeypatch, max_length=40)
+    whole = len(model.tok_encode(long.query.rstrip()))
+    for answer in (model.loglikelihood, model.loglikelihood, model.greedy_until):  # the second time from the journal
+        caplog.clear()
+        first, second = answer([short, long])
+        assert (first.truncated_tokens_count, second.truncated_tokens_count > whole - 40) == (0, True)
+        assert "t: 1 prompts were cut on the left to 40 tokens" in caplog.text
+    scored = model.loglikelihood([long])[0]
+    assert scored.truncated_tokens_count == whole - 40 + max(len(choice) for choice in scored.output_tokens)
+
+
 def test_a_prompt_that_nearly_fills_the_model_shortens_no_other_answer(monkeypatch):
     monkeypatch.setenv("CULTUREVAL_RESUME", "0")
     docs = open_questions()
