@@ -288,7 +288,7 @@ class HFModel(LightevalModel):
                 padding_side="left",
                 add_special_tokens=self.add_special_tokens,
             )
-        except ValueError as error:  # such as an image two hundred times as wide as high
+        except (ValueError, StopIteration) as error:  # such as an image two hundred times as wide as high
             which = ", ".join(str(doc.id) for doc in docs)
             raise CulturevalError(f"{docs[0].task_name}, docs {which}: the processor refuses: {error}") from error
         width = inputs["input_ids"].shape[1]

@@ -1,5 +1,6 @@
 """From a Doc to what a model reads: the prompt's text, as LightEval writes it, and its images in order."""
 
+import copy
 import math
 from collections.abc import Sequence
 from functools import partial
@@ -104,11 +105,21 @@ class Renderer:
         token = getattr(self.processor, "boi_token", None) or getattr(self.processor, "image_token", None)
         if not token:
             raise CulturevalError("This processor names no image token: images need a chat template here.")
-        text = self._manager().prepare_prompt(doc)
-        images = len(all_images(doc))
-        if text.count(IMAGE_MARK) == images:
-            return text.replace(IMAGE_MARK, token)
-        return token * images + "\n" + text if self.placement == "first" else text + "\n" + token * images
+        marked = copy.copy(self._marked(doc))
+        marked.fewshot_samples = [self._marked(example) for example in doc.fewshot_samples]
+        return self._manager().prepare_prompt(marked).replace(IMAGE_MARK, token)
+
+    def _marked(self, doc: Doc) -> Doc:
+        """A doc with one mark for each of its own images."""
+        images = len(doc.images or [])
+        if doc.query.count(IMAGE_MARK) == images:
+            return doc
+        marked, marks = copy.copy(doc), IMAGE_MARK * images
+        # LightEval takes a repeated instruction off the beginning of a query.
+        rest = doc.query.removeprefix(doc.instruction or "")
+        before = doc.query[: len(doc.query) - len(rest)]
+        marked.query = before + (f"{marks}\n{rest}" if self.placement == "first" else f"{rest}\n{marks}")
+        return marked
 
     def _writes_bos(self, bos: str | None) -> bool:
         if not self.uses_chat_template or not bos:

@@ -55,6 +55,18 @@ def test_a_template_that_refuses_a_turn_is_one_error_that_says_why():
         renderer(NO_SYSTEM, system_prompt="أجب").text(doc())
 
 
+@pytest.mark.parametrize(("placement", "shown"), [("first", "<image>\n%s"), ("last", "%s\n<image>")])
+def test_without_a_template_every_image_stands_with_its_own_question(placement, shown):
+    pictures = [picture(8, 8, seed) for seed in range(4)]
+    examples = [doc(images=pictures[:1]), doc(images=pictures[1:2])]
+    examples[1].query = "قبل <image> بعد"
+    asked = doc(images=pictures[2:], fewshot_samples=examples, instruction="أجب: ")
+    asked.query = "أجب: <image> أم <image>"
+    examples[0].query, examples[0].instruction = f"أجب: {QUESTION}", "أجب: "
+    prompt = renderer(OF_PARTS, chat_template="off", image_placement=placement).text(asked)
+    assert prompt == "\n\n".join(["أجب: ", f"{shown % QUESTION} أ", "قبل <image> بعد أ", "<image> أم <image>"])
+
+
 def test_a_photograph_is_shown_as_the_camera_was_held(tmp_path):
     path, photo = tmp_path / "photo.jpg", picture(40, 20)
     exif = photo.getexif()
