@@ -396,13 +396,17 @@ def tree_masks(model: PreTrainedModel, tree: TokenTree) -> Tensor | dict[str, Te
         tree: What is fed.
 
     Raises:
-        ValueError: A kind of layer that has no such mask (recurrent, chunked).
+        ValueError: A kind of layer that has no such mask (recurrent, chunked, windows of its own).
     """
     config = model.config.get_text_config(decoder=True)
     window = getattr(config, "sliding_window", None)
     kinds = set(getattr(config, "layer_types", None) or [])
     if kinds - {"full_attention", "sliding_attention"}:
         raise ValueError(f"no tree mask for layers of kind {', '.join(sorted(kinds))}")
+
+    if "local" in getattr(config, "attention_layers", ()):
+        # GPT-Neo cuts its window itself, by columns: a check on prompts that are shorter finds no difference.
+        raise ValueError("no tree mask for local attention by columns")
 
     def additive(reach: int | None) -> Tensor:
         hidden = torch.full((), torch.finfo(model.dtype).min, dtype=model.dtype, device=model.device)

@@ -25,6 +25,8 @@ SIZES = {
 }
 SHARED = {name: value for name, value in SIZES.items() if name not in ("num_key_value_heads", "head_dim")}
 GPT2 = {**SHARED, "n_embd": 64, "n_layer": 3, "n_head": 4, "n_positions": 512}
+LAYERS = {**SHARED, "num_layers": 4, "num_heads": 4}
+del LAYERS["num_hidden_layers"], LAYERS["num_attention_heads"]
 MAMBA2 = {"mamba_n_heads": 8, "mamba_d_head": 16, "mamba_d_state": 8, "mamba_chunk_size": 16, "mamba_n_groups": 1}
 FAMILIES = [
     ("mistral", {**SIZES, "sliding_window": 8}, "packed"),
@@ -67,6 +69,22 @@ def test_letters_alone_letters_together_and_texts_are_scored_by_the_best_route(k
     assert scorer.routes == {False: route}
     texts = [tokens(count, count) for count in (1, 3, 9, 4, 2)]
     scored_as_plain_passes_do(scorer, model, [ScoringRequest(tokens(count, 5), texts) for count in (1, 12, 33)])
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "route"),
+    [
+        ("mistral", {**SIZES, "sliding_window": 32}, "packed"),
+        ("gpt_neo", {**LAYERS, "attention_types": [[["global", "local"], 2]], "window_size": 32}, "cached"),
+    ],
+)
+def test_a_window_that_the_first_prompts_do_not_fill_is_kept_all_the_same(kind, settings, route):
+    model = tiny(AutoModelForCausalLM, kind, **settings)
+    scorer = ChoiceScorer(model)
+    scored_as_plain_passes_do(scorer, model, [ScoringRequest([0, last], [[9], [10]]) for last in (30, 31)])
+    texts = [tokens(count, count) for count in (1, 5, 9)]
+    scored_as_plain_passes_do(scorer, model, [ScoringRequest(tokens(60, seed), texts) for seed in (1, 2)])
+    assert scorer.routes == {False: route}
 
 
 def test_a_model_that_reads_both_ways_is_refused():
