@@ -262,6 +262,9 @@ class OpenAIClient:
             if free:
                 return min(free, key=lambda server: (server.in_flight, server.asked))
             first = min(present, key=lambda server: server.paused_until)
+            if len(present) < len(self._servers) and now < deadline:  # one that is left out may come back before
+                await asyncio.sleep(min(first.paused_until - now, self.settings.backoff_s))
+                continue
             if first.paused_until > deadline and first.pause is not None:
                 wait = f"; it asks to be left alone for {first.paused_until - now:.0f} s, longer than give_up_s allows"
                 raise ServerError(self._explain(first.pause, wait), self._cause(first.pause) + wait)

@@ -7,6 +7,7 @@ import io
 import json
 import logging
 import math
+import threading
 import time
 
 import openai
@@ -114,6 +115,14 @@ def test_being_told_to_wait_longer_than_we_may_stops_the_run_at_once(load):
             texts(load(server, concurrency=2), queries)
         assert time.monotonic() - started < 10 and len(open_journal()) >= 6
         assert texts(load(server, other, concurrency=2), queries) == [[answer_text(query)] for query in queries]
+
+
+def test_a_server_that_comes_back_is_not_missed_while_another_is_to_be_left_alone(load):
+    queries = [f"q{i}" for i in range(10)]
+    with FaultyServer(lambda prompt, count: "a_day") as busy, FaultyServer() as dead:
+        dead.down = True
+        threading.Timer(1.0, lambda: setattr(dead, "down", False)).start()
+        assert texts(load(busy, dead, concurrency=2), queries) == [[answer_text(query)] for query in queries]
 
 
 @pytest.mark.parametrize(("header", "least", "most"), [("3", 3, 3), ("date", 3, 6), ("soon", None, None)])
