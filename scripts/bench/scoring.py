@@ -36,6 +36,7 @@ STOCK_CHOICES = 10
 
 LIMIT_TOKENS = 512  # of a batch of the limit; larger ones are slower on a CPU, since they pad more
 
+FORMS_OF_DATA = 'JSONL of {"prompt": "...", "choices": ["...", ...]}, or ArabicMMLU in its own columns (CSV, parquet)'
 SCENARIOS = ("letters", "full_text", "ranking_100", "vision_ranking")
 Scores = list[list[float]]
 
@@ -65,7 +66,7 @@ def bench_scoring(
         ),
     ] = None,
     data: Annotated[
-        Path | None, typer.Option(help='JSONL of {"prompt": ..., "choices": [...]}; default: shipped ArabicMMLU rows.')
+        Path | None, typer.Option(help=f"{FORMS_OF_DATA}; default: the shipped rows of ArabicMMLU.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object to stdout and nothing else.")] = False,
     questions: Annotated[
@@ -76,7 +77,7 @@ def bench_scoring(
     scenario: Annotated[list[str] | None, typer.Option(help=f"Only this one of {', '.join(SCENARIOS)}.")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, ...")] = "cpu",
 ) -> None:
-    """Times the scoring of choices. Example: cultureval bench scoring --data questions.jsonl --json"""
+    """Times the scoring of choices. Example: cultureval bench scoring --data ArabicMMLU.csv --json"""
     if unknown := set(scenario or ()) - set(SCENARIOS):
         raise CulturevalError(f"Unknown scenario {', '.join(sorted(unknown))}: there are {', '.join(SCENARIOS)}.")
     with tempfile.TemporaryDirectory(prefix="cultureval-bench-") as temporary, contextlib.redirect_stdout(sys.stderr):
@@ -89,24 +90,26 @@ def bench_scoring(
 
 
 def read_questions(path: Path | None) -> list[Question]:
-    """Questions from a JSONL file, or of the shipped samples of ArabicMMLU.
+    """Questions of a file of either form, or of the shipped samples of ArabicMMLU.
 
     Raises:
-        CulturevalError: The file cannot be read, or a line lacks a prompt or choices.
+        CulturevalError: The file cannot be read, or a row is of neither form.
     """
-    if path is None:
-        files = sorted(samples_root().glob("MBZUAI/ArabicMMLU/*/test.jsonl"))
-        return [_from_arabicmmlu(row) for file in files for row in read_rows(file)]
-    questions = []
-    for number, row in enumerate(read_rows(path), start=1):
-        choices = row.get("choices")
-        texts = [row.get("prompt"), *choices] if isinstance(choices, list) and choices else [None]
-        if not all(isinstance(text, str) and text for text in texts):
-            raise CulturevalError(f'{path}, row {number}: expected {{"prompt": "...", "choices": ["...", ...]}}.')
-        questions.append(Question(row["prompt"], choices))
-    if not questions:
-        raise CulturevalError(f'{path} holds no questions: give lines of {{"prompt": "...", "choices": ["...", ...]}}.')
-    return questions
+    files = [path] if path else sorted(samples_root().glob("MBZUAI/ArabicMMLU/*/test.jsonl"))
+    rows = [(file, number, row) for file in files for number, row in enumerate(read_rows(file), start=1)]
+    if not rows:
+        raise CulturevalError(f"{path} holds no questions: give {FORMS_OF_DATA}.")
+    return [_question(*placed) for placed in rows]
+
+
+def _question(file: Path, number: int, row: dict[str, Any]) -> Question:
+    if row.get("Question") and row.get("Option 1"):
+        return _from_arabicmmlu(row)
+    choices = row.get("choices")
+    texts = [row.get("prompt"), *choices] if isinstance(choices, list) and choices else [None]
+    if not all(isinstance(text, str) and text for text in texts):
+        raise CulturevalError(f"{file}, row {number}: expected {FORMS_OF_DATA}.")
+    return Question(row["prompt"], choices)
 
 
 def _from_arabicmmlu(row: dict[str, Any]) -> Question:

@@ -58,6 +58,16 @@ def test_a_bad_question_is_named(tmp_path, choices):
         read_questions(data)
 
 
+def test_arabicmmlu_is_read_in_its_own_columns(tmp_path):
+    csv, jsonl = tmp_path / "ArabicMMLU.csv", tmp_path / "questions.jsonl"
+    csv.write_text("Question,Context,Option 1,Option 2,Option 3\nأين؟,نص,07,لا,\n", encoding="utf-8")
+    (question,) = read_questions(csv)
+    assert question.choices == [" 07", " لا"]
+    assert "نص\nأين؟" in question.prompt and "أ. 07\nب. لا" in question.prompt
+    jsonl.write_text(json.dumps(question._asdict()), encoding="utf-8")
+    assert read_questions(jsonl) == [question]
+
+
 def test_bad_input_is_one_error(run, tmp_path):
     result = run("--model", folder_of("llama"), "--scenario", "numbers")
     assert isinstance(result.exception, CulturevalError)
