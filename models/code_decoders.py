@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from cultureval.runtime.code_replies import first_code_block, without_thoughts
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.openai_client import ServerSettings
+from cultureval.runtime.server_settings import ServerSettings
 
 if TYPE_CHECKING:
     from evalplus.provider.base import DecoderBase

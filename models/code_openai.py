@@ -12,7 +12,8 @@ from evalplus.provider.base import DecoderBase
 
 from cultureval.models.code_decoders import DecoderSettings, thought_out_code
 from cultureval.runtime.code_replies import without_thoughts
-from cultureval.runtime.openai_client import Answer, OpenAIClient
+from cultureval.runtime.openai_client import OpenAIClient
+from cultureval.runtime.server_answers import Answer
 
 # In place of the client that EvalPlus asks: it gives the request back.
 _ASKED_ONLY = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=dict)))

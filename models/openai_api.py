@@ -38,13 +38,16 @@ from cultureval.models.server_chat import (
     generation_arguments,
     in_parts,
 )
-from cultureval.models.settings import Switch, changed_settings
+from cultureval.models.settings import Switch, Tag, changed_settings
 from cultureval.models.task_wishes import stop_strings, worded_plainly
 from cultureval.runtime.data_urls import ImageFormat
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import answer_key, open_journal
+from cultureval.runtime.journalled_answers import Question, answer_all
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
-from cultureval.runtime.openai_client import Answer, OpenAIClient, Question, ServerSettings, answer_all
+from cultureval.runtime.openai_client import OpenAIClient
+from cultureval.runtime.server_answers import Answer
+from cultureval.runtime.server_settings import ServerSettings
 from cultureval.runtime.user_cache import user_cache
 
 logger = logging.getLogger(__name__)
@@ -101,7 +104,7 @@ class ServerModelConfig(ModelConfig):
     seed: int | None = Field(None, ge=0)
     n: int = Field(1, ge=1)
     max_tokens_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    reasoning_tags: list[tuple[str, str]] = [("<think>", "</think>")]
+    reasoning_tags: list[tuple[Tag, Tag]] = [("<think>", "</think>")]
     extra_body: dict[str, Any] = {}
     image_format: ImageFormat = "as_given"
     image_max_side: int | None = Field(None, ge=1)

@@ -18,7 +18,10 @@ from lighteval.tasks.requests import Doc
 
 from cultureval.models.server_chat import as_data_url, chat_messages
 from cultureval.runtime.journal import answer_key
-from cultureval.runtime.openai_client import Answer, OpenAIClient, Question, ServerError
+from cultureval.runtime.journalled_answers import Question
+from cultureval.runtime.openai_client import OpenAIClient
+from cultureval.runtime.server_answers import Answer
+from cultureval.runtime.server_errors import ServerError
 
 logger = logging.getLogger(__name__)
 

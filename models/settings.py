@@ -20,6 +20,7 @@ Switch = Annotated[
     Literal["auto", "on", "off"],
     BeforeValidator(lambda value: ("on" if value else "off") if isinstance(value, bool) else value),
 ]
+Tag = Annotated[str, Field(min_length=1)]
 Settings = TypeVar("Settings", bound=BaseModel)
 
 # What an answer does not depend on, or what its key and its signature state apart.
@@ -81,7 +82,7 @@ class HFModelSettings(ModelConfig, extra="forbid"):
     chat_template: Switch = "auto"
     add_special_tokens: Switch = "auto"
     pairwise_tokenization: bool = True
-    reasoning_tags: list[tuple[str, str]] = Field(default_factory=lambda: [("<think>", "</think>")])
+    reasoning_tags: list[tuple[Tag, Tag]] = Field(default_factory=lambda: [("<think>", "</think>")])
     image_placement: Literal["first", "last"] = "first"
     image_max_pixels: PositiveInt | None = None
     image_min_pixels: PositiveInt | None = None

@@ -68,6 +68,7 @@ def refuse_unknown(settings: Mapping[str, Any], known: Collection[str], where: s
     """
     for name in settings:
         if name not in known:
-            near = difflib.get_close_matches(str(name), known, n=3, cutoff=0.5)
+            # The one name that makes a model a server's: misspelt, it leads to the other backend's names.
+            near = difflib.get_close_matches(str(name), {*known, "base_url"}, n=3, cutoff=0.5)
             hint = f"Did you mean {' or '.join(near)}?" if near else f"There are: {', '.join(sorted(known))}."
             raise CulturevalError(f"{where} has no setting {name!r}. {hint}")

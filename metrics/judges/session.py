@@ -15,7 +15,10 @@ from cultureval.runtime.data_urls import data_url, image_hash
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.image_store import image_format
 from cultureval.runtime.journal import Journal, answer_key
-from cultureval.runtime.openai_client import Answer, OpenAIClient, Question, ServerError, answer_all
+from cultureval.runtime.journalled_answers import Question, answer_all
+from cultureval.runtime.openai_client import OpenAIClient
+from cultureval.runtime.server_answers import Answer
+from cultureval.runtime.server_errors import ServerError
 
 
 @dataclass(frozen=True)

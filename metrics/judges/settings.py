@@ -26,7 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from cultureval.runtime.data_urls import ImageFormat
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.model_settings import refuse_unknown, settings_of_environment
-from cultureval.runtime.openai_client import ServerSettings
+from cultureval.runtime.server_settings import ServerSettings
 
 VARIABLE = "CULTUREVAL_JUDGE"
 SETTINGS_VARIABLE = "CULTUREVAL_JUDGE_SETTINGS"

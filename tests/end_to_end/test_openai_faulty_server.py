@@ -24,7 +24,8 @@ from cultureval.models import openai_api, server_scoring
 from cultureval.models.openai_api import OpenAIModel, read_config
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import open_journal
-from cultureval.runtime.openai_client import ServerError, _retry_after, troubles_of
+from cultureval.runtime.openai_client import troubles_of
+from cultureval.runtime.server_errors import ServerError, retry_after
 from cultureval.scripts.tiny_models.language_models import train_tokenizer
 
 
@@ -92,6 +93,13 @@ def test_every_fault_is_survived_and_nothing_is_asked_needlessly(load):
         assert sum(server.asked.values()) == before
 
 
+def test_the_only_server_is_said_to_be_away_once(load, caplog):
+    with FaultyServer(lambda prompt, count: "drop" if count <= 2 else None) as server:
+        assert texts(load(server, concurrency=2), ["a", "b", "c"]) == [[answer_text(query)] for query in "abc"]
+    (told,) = [record.getMessage() for record in caplog.records if "does not answer" in record.getMessage()]
+    assert told.startswith("http://") and told.endswith("asked again")
+
+
 def test_retry_after_holds_back_every_request_to_that_server(load):
     queries = [f"q{i}" for i in range(30)]
     with FaultyServer(lambda prompt, count: "rate" if prompt == "q3" and count == 1 else None, delay=0.01) as server:
@@ -130,7 +138,7 @@ def test_retry_after_may_be_seconds_or_a_date(header, least, most):
     value = email.utils.formatdate(time.time() + 5, usegmt=True) if header == "date" else header
     request = openai._base_client.httpx2.Request("POST", "http://x")
     response = openai._base_client.httpx2.Response(429, headers={"retry-after": value}, request=request)
-    wait = _retry_after(openai.RateLimitError("slow down", response=response, body=None))
+    wait = retry_after(openai.RateLimitError("slow down", response=response, body=None))
     assert wait is None if least is None else least <= wait <= most
 
 

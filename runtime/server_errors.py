@@ -1,0 +1,84 @@
+"""What goes wrong between us and an OpenAI-compatible server, and what it means for a request."""
+
+import email.utils
+import time
+from collections.abc import Mapping
+
+import openai
+
+from cultureval.runtime.errors import CulturevalError
+
+_RETRIED_STATUS = {408, 409, 429}
+_REFUSING_STATUS = {401, 402, 404}
+# A filter that refuses a prompt: OpenAI's and Azure's code, OpenAI's for images, Alibaba's.
+_FILTER_CODES = {"content_filter", "content_policy_violation", "moderation_blocked", "data_inspection_failed"}
+
+
+class ServerError(CulturevalError):
+    """A server refused a request, or did not answer it within the retries and the time allowed.
+
+    Attributes:
+        cause: What the server said or did, in one line.
+        refuses_all: Whether it would refuse any other request too (wrong key, no credit, unknown model or address).
+    """
+
+    def __init__(self, message: str, cause: str = "", refuses_all: bool = False) -> None:
+        self.cause = cause or message
+        self.refuses_all = refuses_all
+        super().__init__(message)
+
+
+class IncompleteAnswer(Exception):
+    """A server answered 200 with something that is not an answer (cut JSON, a proxy's page, no choices)."""
+
+
+class ContentFilter(ServerError):
+    """The provider's filter refused the prompt."""
+
+
+def is_content_filter(error: Exception) -> bool:
+    """Whether a request ended because the provider's filter refused its prompt."""
+    return isinstance(error, openai.BadRequestError) and error.code in _FILTER_CODES
+
+
+def words_of(error: Exception) -> str:
+    """What an error says, and what the openai client leaves out of it: a body of an unusual form, a network error."""
+    more = getattr(error, "body", None)
+    if isinstance(more, Mapping) and isinstance(more.get("message"), str):
+        more = None
+    if isinstance(error, openai.APIConnectionError):
+        more = error.__cause__
+    return f"{error} {more}" if more else str(error)
+
+
+def refuses_all(error: Exception) -> bool:
+    """Whether the trouble is not the request's: 401, 402, 404, or no credit left."""
+    return isinstance(error, openai.APIStatusError) and (
+        error.status_code in _REFUSING_STATUS or error.code == "insufficient_quota"
+    )
+
+
+def worth_retrying(error: BaseException) -> bool:
+    """Whether the same request may be answered later: 408, 409, 429, 5xx, lost connections, cut answers, time-outs."""
+    if isinstance(error, openai.APIStatusError):
+        if error.code == "insufficient_quota":
+            return False
+        return error.status_code in _RETRIED_STATUS or error.status_code >= 500
+    return isinstance(error, (openai.APIConnectionError, IncompleteAnswer, TimeoutError))
+
+
+def retry_after(error: BaseException | None) -> float | None:
+    """Seconds that a server asks us to wait, from its Retry-After header (seconds, or a date)."""
+    if not isinstance(error, openai.APIStatusError) or not worth_retrying(error):
+        return None
+    value = error.response.headers.get("retry-after")
+    if value is None:
+        return None
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        date = email.utils.parsedate_tz(value)
+    try:
+        return max(0.0, email.utils.mktime_tz(date) - time.time()) if date else None
+    except (ValueError, OverflowError):  # a year that there is not
+        return None
