@@ -135,8 +135,9 @@ class _Bench:
     ) -> None:
         self.temporary, self.repeats, self.batch_size, self.device = folder, repeats, batch_size, device
         self.all = list(questions)
-        several = [question for question in self.all if len(question.choices) >= 4] or self.all
-        self.questions = several[:: max(1, len(several) // count)][:count]
+        # Texts of true/false questions repeat: 100 candidates cut from them would share most of their tokens.
+        self.several = [question for question in self.all if len(question.choices) >= 4] or self.all
+        self.questions = self.several[:: max(1, len(self.several) // count)][:count]
         self.model_folder = model or build_bench_model(folder / "bench-model", self.all)
         self.scenarios = {
             "letters": lambda: self._text(self._letters()),
@@ -162,8 +163,9 @@ class _Bench:
             CulturevalError: There is too little text for 100 different candidates.
         """
         tokenizer = self.ours.tokenizer
-        prompts = tokenizer("\n".join(question.prompt for question in self.all), add_special_tokens=False)["input_ids"]
-        options = "".join(chain.from_iterable(question.choices for question in self.all))
+        prompt = "\n".join(question.prompt for question in self.several)
+        prompts = tokenizer(prompt, add_special_tokens=False)["input_ids"]
+        options = "".join(chain.from_iterable(question.choices for question in self.several))
         # Little text is gone through several times, and cut in other places each time.
         tokens = cycle(tokenizer(options, add_special_tokens=False)["input_ids"])
         pieces = (list(islice(tokens, length)) for length in islice(cycle(RANKING_TOKENS), 10 * RANKING_CHOICES))
