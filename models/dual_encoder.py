@@ -20,6 +20,7 @@ from transformers import AutoConfig, AutoModel, AutoProcessor
 from cultureval.models.loading import fingerprint, named_device
 from cultureval.models.settings import is_local
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.image_store import upright
 from cultureval.runtime.journal import Journal, answer_key
 from cultureval.runtime.onednn_products import onednn_products
 from cultureval.runtime.user_cache import user_cache
@@ -127,9 +128,7 @@ class DualEncoder:
 
     @torch.inference_mode()
     def _image_batch(self, paths: Sequence[str]) -> np.ndarray:
-        from PIL import Image, ImageOps
-
-        images = [ImageOps.exif_transpose(Image.open(path)).convert("RGB") for path in paths]
+        images = [upright(path).convert("RGB") for path in paths]
         inputs = self.processor(images=images, return_tensors="pt").to(self.device, self.model.dtype)
         with onednn_products(self.device):
             return _normalised(self.model.get_image_features(**inputs))

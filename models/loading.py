@@ -74,7 +74,7 @@ class LoadedModel:
             CulturevalError: There is neither.
         """
         bos = self.tokenizer.bos_token_id
-        found = ([] if bos is None else [bos]) or self.end_ids()[:1]
+        found = self.end_ids()[:1] if bos is None else [bos]
         if not found:
             raise CulturevalError(
                 f"{self.identity['name']} has neither a BOS nor an end token to stand for an empty prompt: name one in "

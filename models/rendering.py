@@ -4,18 +4,18 @@ import copy
 import math
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal
 
 from jinja2 import TemplateError
 from lighteval.tasks.prompt_manager import PromptManager
 from lighteval.tasks.requests import Doc
-from PIL import Image, ImageOps
+from PIL import Image
 
 from cultureval.models.settings import HFModelSettings
 from cultureval.models.task_wishes import answer_prefix, chat_turns, may_think, worded_plainly
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.image_store import upright
 
 IMAGE_MARK = "<image>"
 PROBE = "Whatever?"
@@ -169,10 +169,8 @@ def all_images(doc: Doc) -> list[Any]:
 
 def open_images(doc: Doc, settings: HFModelSettings) -> list[Image.Image]:
     """A doc's images as RGB, upright, scaled into the limits of the settings; paths are opened."""
-    opened = [Image.open(image) if isinstance(image, str | Path) else image for image in all_images(doc)]
-    # A camera notes how it was held; datasets, transformers and vLLM turn such photographs too.
-    upright = [ImageOps.exif_transpose(image) for image in opened]
-    return [scaled(image.convert("RGB"), settings.image_min_pixels, settings.image_max_pixels) for image in upright]
+    images = [upright(image).convert("RGB") for image in all_images(doc)]
+    return [scaled(image, settings.image_min_pixels, settings.image_max_pixels) for image in images]
 
 
 def scaled(image: Image.Image, least: int | None, most: int | None) -> Image.Image:

@@ -136,7 +136,8 @@ def checked(kind: type[Settings], values: Mapping[str, Any], source: str) -> Set
     Raises:
         CulturevalError: An unknown key or a bad value, at the top or in the generation parameters.
     """
-    refuse_unknown(values, kind.model_fields, source)
+    # What makes a model a server's: misspelt, it leads here.
+    refuse_unknown(values, kind.model_fields, source, elsewhere={"base_url"})
     generation = values.get("generation_parameters")
     if isinstance(generation, Mapping):
         refuse_unknown(generation, GenerationParameters.model_fields, f"{source}, generation_parameters,")

@@ -13,7 +13,7 @@ from cultureval.prompts.cells import image_cell, text_cell, text_list
 from cultureval.prompts.preparation import Preparation, PreparedRow, Row
 from cultureval.prompts.templates import render
 from cultureval.runtime.errors import BadRow
-from cultureval.runtime.image_store import stored_image
+from cultureval.runtime.image_store import stored_image, upright_size
 
 LARGEST = 1e9  # pixels
 
@@ -122,7 +122,7 @@ def _box_row(row: Row, preparation: Preparation, text: str, number: str) -> Prep
     return common | {
         "prompt": render(preparation.template, expression=text),
         "box": _box(row.get("bbox")),
-        "size": _size(common["image"]),
+        "size": list(upright_size(stored_image(common["image"]))),
         "box_format": preparation.options.box_format,
         "box_pixels": preparation.options.box_pixels,
     }
@@ -134,10 +134,3 @@ def _box(value: Any) -> list[float]:
     if len(numbers) != 4 or not sound or min(numbers[2:]) <= 0:
         raise BadRow("bbox", value, "is not a box x, y, width, height")
     return [float(number) for number in numbers]
-
-
-def _size(image: str) -> list[int]:
-    from PIL import Image
-
-    with Image.open(stored_image(image)) as picture:
-        return list(picture.size)

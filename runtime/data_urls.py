@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.image_store import upright
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -48,7 +49,6 @@ def data_url(
         CulturevalError: The image cannot be read.
     """
     from PIL import Image as images
-    from PIL import ImageOps
 
     is_file = isinstance(image, (str, Path, bytes))
     try:
@@ -56,7 +56,7 @@ def data_url(
         too_large = max_side is not None and max(picture.size) > max_side
         if is_file and image_format == "as_given" and not too_large and picture.format in _SENT_AS_THEY_ARE:
             return _url(_file_bytes(image), picture.format)
-        picture = ImageOps.exif_transpose(picture)  # what is encoded anew no longer says how the camera was held
+        picture = upright(picture)  # what is encoded anew no longer says how the camera was held
         if too_large:
             picture = picture.convert("RGB") if picture.mode in _NOT_SCALED else picture.copy()
             picture.thumbnail((max_side, max_side))

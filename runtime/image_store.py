@@ -8,9 +8,13 @@ import hashlib
 import io
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.user_cache import user_cache, write_whole
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 SUFFIXES = {"PNG": ".png", "JPEG": ".jpg", "WEBP": ".webp", "GIF": ".gif", "BMP": ".bmp"}
 MAX_BYTES = 64 * 2**20
@@ -58,6 +62,28 @@ def stored_image(name: str) -> Path:
     if not path.is_file():
         raise CulturevalError(f"The image {path} is gone; delete {user_cache() / 'rows'} so that it is made again.")
     return path
+
+
+def upright(image: "Image | Path | str") -> "Image":
+    """An image as its camera was held, which files note apart from the pixels (EXIF); paths are opened.
+
+    Whoever shows, measures or draws on an image takes it so; datasets, transformers and vLLM do.
+    """
+    from PIL import Image as images
+    from PIL import ImageOps
+
+    return ImageOps.exif_transpose(images.open(image) if isinstance(image, str | Path) else image)
+
+
+def upright_size(path: Path) -> tuple[int, int]:
+    """Width and height of the image that `upright` gives, in pixels, without decoding it."""
+    from PIL import ExifTags
+    from PIL import Image as images
+
+    with images.open(path) as image:
+        width, height = image.size
+        on_its_side = image.getexif().get(ExifTags.Base.Orientation) in (5, 6, 7, 8)
+    return (height, width) if on_its_side else (width, height)
 
 
 def image_format(content: bytes) -> str:

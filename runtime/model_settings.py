@@ -55,20 +55,22 @@ def settings_of_environment(variable: str) -> dict[str, Any]:
     return settings
 
 
-def refuse_unknown(settings: Mapping[str, Any], known: Collection[str], where: str) -> None:
+def refuse_unknown(
+    settings: Mapping[str, Any], known: Collection[str], where: str, elsewhere: Collection[str] = ()
+) -> None:
     """Stop at the first setting that does not exist, naming the near ones.
 
     Args:
         settings: What the user gave.
         known: The names that exist.
         where: What the settings are of, for the message.
+        elsewhere: Names of another kind of settings, which the user may have meant.
 
     Raises:
         CulturevalError: A name is not among the known ones.
     """
     for name in settings:
         if name not in known:
-            # The one name that makes a model a server's: misspelt, it leads to the other backend's names.
-            near = difflib.get_close_matches(str(name), {*known, "base_url"}, n=3, cutoff=0.5)
+            near = difflib.get_close_matches(str(name), {*known, *elsewhere}, n=3, cutoff=0.5)
             hint = f"Did you mean {' or '.join(near)}?" if near else f"There are: {', '.join(sorted(known))}."
             raise CulturevalError(f"{where} has no setting {name!r}. {hint}")

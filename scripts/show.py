@@ -117,10 +117,11 @@ def boxes_as_svg(row: Row) -> str:
 
 def draw_boxes(row: Row, path: Path) -> None:
     """The image with its boxes alone, as PNG: no font is shipped, so a PNG has no text."""
-    from PIL import Image, ImageDraw
+    from PIL import ImageDraw
 
-    with Image.open(_image_file(row)) as picture:
-        drawn = picture.convert("RGB")
+    from cultureval.runtime.image_store import upright
+
+    drawn = upright(_image_file(row)).convert("RGB")
     pen = ImageDraw.Draw(drawn)
     for (x, y, across, down), colour in _boxes(row):
         pen.rectangle([x, y, x + across, y + down], outline=colour, width=max(2, round(max(drawn.size) / 250)))

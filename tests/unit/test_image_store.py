@@ -5,11 +5,12 @@ import io
 
 import pytest
 from PIL import Image
+from PIL.ExifTags import Base
 
 from cultureval.prompts.cells import image_cell
 from cultureval.runtime.data_urls import data_url, image_hash
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn
-from cultureval.runtime.image_store import store_image, stored_image
+from cultureval.runtime.image_store import store_image, stored_image, upright, upright_size
 
 
 def png(colour="red", size=(5, 4)):
@@ -100,3 +101,13 @@ def test_missing_column_and_foreign_names():
             stored_image(name)
     with pytest.raises(CulturevalError, match="is gone"):
         stored_image("0" * 64 + ".png")
+
+
+@pytest.mark.parametrize("orientation", [None, *range(1, 9)])
+def test_the_size_of_a_photograph_is_that_of_the_image_as_it_was_held(tmp_path, orientation):
+    path, photo = tmp_path / "photo.jpg", Image.new("RGB", (40, 20))
+    exif = photo.getexif()
+    if orientation:
+        exif[Base.Orientation] = orientation
+    photo.save(path, exif=exif)
+    assert upright_size(path) == upright(path).size == ((20, 40) if (orientation or 1) > 4 else (40, 20))
