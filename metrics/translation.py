@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from cultureval.runtime.data.hub import is_offline
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.hub import is_offline
 
 FLORES200_VARIABLE = "CULTUREVAL_FLORES200_MODEL"
 NAMES = ("spbleu", "chrf", "chrf_plus_plus", "bleu")

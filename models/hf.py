@@ -24,15 +24,15 @@ from lighteval.utils.cache_management import SampleCache
 from tqdm import tqdm
 
 from cultureval.models import processes
-from cultureval.models.generation import Sampling, generate, pad_left
+from cultureval.models.generation.generation import Sampling, generate, pad_left
+from cultureval.models.generation.rendering import Renderer, all_images, open_images
 from cultureval.models.jobs import GenerationJob, ScoringJob
 from cultureval.models.loading import BITS, LoadedModel, load
-from cultureval.models.packed_scoring import ChoiceScorer, ScoringRequest
-from cultureval.models.rendering import Renderer, all_images, open_images
+from cultureval.models.scoring.packed import ChoiceScorer, ScoringRequest
 from cultureval.models.settings import SPEED_AND_PLACE, HFModelSettings, changed_settings, read_settings
-from cultureval.runtime.data_urls import image_hash
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import answer_key, open_journal
+from cultureval.runtime.servers.data_urls import image_hash
 
 logger = logging.getLogger(__name__)
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

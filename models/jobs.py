@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 
-from cultureval.models.generation import Generation
-from cultureval.models.packed_scoring import ChoiceScore, ScoringRequest
-from cultureval.models.rendering import all_images
-from cultureval.models.task_wishes import stop_strings
-from cultureval.runtime.data_urls import image_hash
+from cultureval.models.generation.generation import Generation
+from cultureval.models.generation.hints import stop_strings
+from cultureval.models.generation.rendering import all_images
+from cultureval.models.scoring.packed import ChoiceScore, ScoringRequest
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.servers.data_urls import image_hash
 
 if TYPE_CHECKING:
     from cultureval.models.hf import HFModel

@@ -33,7 +33,7 @@ from transformers.models.auto.modeling_auto import (
 )
 from transformers.utils import is_torchvision_available
 
-from cultureval.models.images_only import load_processor
+from cultureval.models.processors import load_processor
 from cultureval.models.settings import HFModelSettings, is_local
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.model_settings import refuse_unknown

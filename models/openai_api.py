@@ -26,11 +26,12 @@ from lighteval.utils.cache_management import SampleCache
 from pydantic import Field, ValidationError, field_validator
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from cultureval.models import server_scoring
-from cultureval.models.generation import cut, split_reasoning
+from cultureval.models.generation.generation import cut, split_reasoning
+from cultureval.models.generation.hints import stop_strings, worded_plainly
+from cultureval.models.generation.rendering import Placement, Renderer, all_images
 from cultureval.models.processes import process_count
-from cultureval.models.rendering import Placement, Renderer, all_images
-from cultureval.models.server_chat import (
+from cultureval.models.server import scoring as server_scoring
+from cultureval.models.server.chat import (
     ImagePart,
     as_data_url,
     as_hash,
@@ -39,16 +40,15 @@ from cultureval.models.server_chat import (
     in_parts,
 )
 from cultureval.models.settings import Switch, Tag, changed_settings
-from cultureval.models.task_wishes import stop_strings, worded_plainly
-from cultureval.runtime.data_urls import ImageFormat
+from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import answer_key, open_journal
-from cultureval.runtime.journalled_answers import Question, answer_all
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
-from cultureval.runtime.openai_client import OpenAIClient
-from cultureval.runtime.server_answers import Answer
-from cultureval.runtime.server_settings import ServerSettings
-from cultureval.runtime.user_cache import user_cache
+from cultureval.runtime.servers.answers import Answer
+from cultureval.runtime.servers.data_urls import ImageFormat
+from cultureval.runtime.servers.journalled_answers import Question, answer_all
+from cultureval.runtime.servers.openai_client import OpenAIClient
+from cultureval.runtime.servers.settings import ServerSettings
 
 logger = logging.getLogger(__name__)
 

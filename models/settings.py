@@ -10,10 +10,10 @@ from lighteval.models.abstract_model import ModelConfig
 from lighteval.models.model_input import GenerationParameters
 from pydantic import BaseModel, BeforeValidator, Field, PositiveInt, ValidationError, field_validator
 
+from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
 from cultureval.runtime.signatures import combined_hash
-from cultureval.runtime.user_cache import user_cache
 
 # YAML reads a bare on or off as true or false.
 Switch = Annotated[

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cultureval.runtime.data.image_store import store_image
 from cultureval.runtime.errors import BadRow, MissingColumn
-from cultureval.runtime.image_store import store_image
 
 # Names under which sources keep a column. The first one present is read.
 ALIASES: dict[str, tuple[str, ...]] = {

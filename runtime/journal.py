@@ -21,8 +21,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.user_cache import user_cache
 
 logger = logging.getLogger(__name__)
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from cultureval.reports.human_ratings import ALQASIDA_CRITERIA, JEEM_CRITERIA, READERS, Rating
 from cultureval.runtime.errors import CulturevalError
-from cultureval.scripts.human_ratings import ALQASIDA_CRITERIA, JEEM_CRITERIA, READERS, Rating
 
 if TYPE_CHECKING:
     from cultureval.metrics.agreement import Correlation
-    from cultureval.scripts.saved_results import SavedTask
+    from cultureval.reports.saved_results import SavedTask
 
 MEAN = "mean"  # of a text's criteria, where it has a score for each
 ALL = "all"
@@ -39,7 +39,7 @@ def agreement(
     draws: Annotated[int, typer.Option(min=100, help="Resamples of items behind an interval.")] = 1000,
 ) -> None:
     """Kendall's tau-c of metrics with people, Gwet's AC1. Example: cultureval agreement jeem HUMAN.csv results"""
-    from cultureval.scripts.saved_results import find_saved_tasks
+    from cultureval.reports.saved_results import find_saved_tasks
 
     ratings, references = READERS[suite](human)
     saved = scored_texts(find_saved_tasks(results), suite) if results else {}
@@ -97,7 +97,7 @@ def scored_texts(tasks: "Sequence[SavedTask]", suite: str) -> dict[Key, Saved]:
 
 
 def _rows(task: "SavedTask", suite: str) -> dict[str, Saved]:
-    from cultureval.scripts.saved_results import derived_from
+    from cultureval.reports.saved_results import derived_from
 
     rows: dict[str, Saved] = {}
     for source in (task, *derived_from(task)):

@@ -13,8 +13,8 @@ import typer
 from cultureval.runtime.errors import CulturevalError
 
 if TYPE_CHECKING:
-    from cultureval.scripts.alqasida.samples import Sample
-    from cultureval.scripts.human_ratings import Rating
+    from cultureval.reports.alqasida.samples import Sample
+    from cultureval.reports.human_ratings import Rating
 
 NUMERIC = ("prompt_length", "n_shots", "prompt_aldi")
 CATEGORICAL = ("dialect", "genre", "model", "location", "template", "phrasing")
@@ -37,7 +37,7 @@ def analyze_alqasida(
     if not results and not human:
         raise CulturevalError("Name output folders of `cultureval eval`, or files of judgements with --human.")
     if results:
-        from cultureval.scripts.alqasida.samples import samples_of
+        from cultureval.reports.alqasida.samples import samples_of
 
         samples, tasks = samples_of([path.expanduser() for path in results])
         write_samples(samples, tasks, output_dir)
@@ -72,7 +72,7 @@ def write_samples(samples: "Sequence[Sample]", tasks: "Sequence[Sample]", folder
 def correlation_rows(samples: "Sequence[Sample]") -> list[Row]:
     """Spearman's rho of each numeric feature with each score, and between the scores."""
     from cultureval.metrics.alqasida.feature_analysis import spearman
-    from cultureval.scripts.alqasida.samples import SCORES
+    from cultureval.reports.alqasida.samples import SCORES
 
     pairs = [(feature, score) for feature in NUMERIC for score in SCORES]
     pairs += [(first, second) for place, first in enumerate(SCORES) for second in SCORES[place + 1 :]]
@@ -86,7 +86,7 @@ def correlation_rows(samples: "Sequence[Sample]") -> list[Row]:
 def variance_rows(samples: "Sequence[Sample]") -> list[Row]:
     """One-way analysis of variance of each score over each categorical feature, and the number of shots."""
     from cultureval.metrics.alqasida.feature_analysis import one_way
-    from cultureval.scripts.alqasida.samples import SCORES
+    from cultureval.reports.alqasida.samples import SCORES
 
     rows = []
     for feature in (*CATEGORICAL, "n_shots"):
@@ -102,7 +102,7 @@ def variance_rows(samples: "Sequence[Sample]") -> list[Row]:
 def tree_rows(samples: "Sequence[Sample]") -> list[Row]:
     """The nodes of a regression tree of depth 3 for each score."""
     from cultureval.metrics.alqasida.feature_analysis import regression_tree
-    from cultureval.scripts.alqasida.samples import SCORES
+    from cultureval.reports.alqasida.samples import SCORES
 
     columns = {name: [_number(sample[name]) for sample in samples] for name in NUMERIC}
     # ALDi of the prompt is measured for requests in Arabic alone; a column of nan would leave no sample.
@@ -117,7 +117,7 @@ def tree_rows(samples: "Sequence[Sample]") -> list[Row]:
 
 def mean_rows(samples: "Sequence[Sample]") -> list[Row]:
     """Means of the scores by kind, model and shots: over all samples, by dialect, by genre, and by both."""
-    from cultureval.scripts.alqasida.samples import SCORES
+    from cultureval.reports.alqasida.samples import SCORES
 
     rows = []
     for dims in ((), ("dialect",), ("genre",), ("dialect", "genre")):
@@ -144,7 +144,7 @@ def translation_rows(tasks: "Sequence[Sample]") -> list[Row]:
 
 def draw(samples: "Sequence[Sample]", translations: "Sequence[Sample]", folder: Path) -> None:
     """Draws bars by dialect and genre, distributions of dialectness, input against output dialectness, and radars."""
-    from cultureval.scripts.alqasida import plots
+    from cultureval.reports.alqasida import plots
 
     for kind, name in KINDS.items():
         of_kind = [sample for sample in samples if sample["kind"] == kind and sample["target"] not in ("eng", "msa")]
@@ -199,7 +199,7 @@ def competencies(
 
 def write_human(files: Sequence[Path], folder: Path) -> None:
     """Writes and prints averages of human judgements, and how fluency and fidelity go together."""
-    from cultureval.scripts.human_ratings import read_alqasida_ratings
+    from cultureval.reports.human_ratings import read_alqasida_ratings
 
     rows = []
     for file in files:
@@ -215,7 +215,7 @@ def write_human(files: Sequence[Path], folder: Path) -> None:
 def human_rows(ratings: "Sequence[Rating]") -> list[Row]:
     """By dialect and model: means of the criteria and of TVD, and Spearman's rho of fluency, and TVD, with fidelity."""
     from cultureval.metrics.alqasida.feature_analysis import spearman
-    from cultureval.scripts.human_ratings import ALQASIDA_CRITERIA
+    from cultureval.reports.human_ratings import ALQASIDA_CRITERIA
 
     groups: dict[tuple[str, str], list[Rating]] = defaultdict(list)
     for rating in ratings:

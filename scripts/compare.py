@@ -2,7 +2,7 @@
 
 import typer
 
-from cultureval.scripts.m2cqa.comparison import compare_m2cqa
+from cultureval.reports.m2cqa.comparison import compare_m2cqa
 
 comparisons = typer.Typer(
     help="Finished runs beside each other: tables, tests of differences, plots. Example: cultureval compare m2cqa out/",

@@ -5,24 +5,24 @@ import os
 import tempfile
 from pathlib import Path
 
-from cultureval.runtime.data_options import DataOptions, samples_root
+from cultureval.runtime.data.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError, SourceUnavailable
 from cultureval.runtime.model_settings import VARIABLE as SETTINGS
+from cultureval.samples.scripted_judge import MODEL as JUDGE
+from cultureval.samples.scripted_judge import scripted_judge
+from cultureval.samples.tiny_models.classifiers import build_tiny_instruments
+from cultureval.samples.tiny_models.dual_encoder import build_tiny_dual_encoder
+from cultureval.samples.tiny_models.encoder import build_tiny_encoder
+from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm
 from cultureval.scripts.evaluate import evaluate, quiet_libraries
 from cultureval.scripts.retrieval import retrieval
-from cultureval.scripts.scripted_judge import MODEL as JUDGE
-from cultureval.scripts.scripted_judge import scripted_judge
-from cultureval.scripts.tiny_models.classifiers import build_tiny_instruments
-from cultureval.scripts.tiny_models.dual_encoder import build_tiny_dual_encoder
-from cultureval.scripts.tiny_models.encoder import build_tiny_encoder
-from cultureval.scripts.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm
 from cultureval.tasks.catalogue import Task, all_tasks
 from cultureval.tasks.reading import find_subset
 
 NOTICE = """
 These scores mean nothing: the models are tiny, have random weights (fixed seed) and score at chance, and the rows are
 a few synthetic samples. What the demo shows is that every task runs, from its data to the table, without internet.
-JEEM's judge is a script behind a real HTTP server on this machine (scripts/scripted_judge.py), not a model.
+JEEM's judge is a script behind a real HTTP server on this machine (samples/scripted_judge.py), not a model.
 Random weights never end an answer, so the models are cut off at 32 tokens, whatever a task allows.
 """
 

@@ -9,9 +9,9 @@ from typing import Literal
 
 from packaging.requirements import Requirement
 
-from cultureval.runtime.data_options import VARIABLES, read_data_options
+from cultureval.runtime.data.data_options import VARIABLES, read_data_options
+from cultureval.runtime.data.hub import go_offline_if_unreachable, is_offline
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.hub import go_offline_if_unreachable, is_offline
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def check_versions() -> list[Finding]:
 
 def check_sandbox() -> list[Finding]:
     """Whether generated code can be judged: bubblewrap, and its permission to make namespaces."""
-    from cultureval.runtime.sandbox import Sandbox
+    from cultureval.runtime.sandbox.sandbox import Sandbox
 
     try:
         with contextlib.closing(Sandbox()) as probe:
@@ -110,7 +110,7 @@ def check_data_root() -> list[Finding]:
 
 def check_fonts() -> list[Finding]:
     """A font with Chinese letters for plots."""
-    from cultureval.scripts.cvlue.category_plot import chinese_font
+    from cultureval.reports.cvlue.category_plot import chinese_font
 
     if font := chinese_font():
         return [Finding("ok", f"Chinese font {font}")]
@@ -183,7 +183,7 @@ def check_judges() -> list[Finding]:
         cost = "JEEM is scored by reference metrics alone; `cultureval judge` can judge saved answers later"
         return [Finding("missing", f"judge ({VARIABLE} is not set)", cost)]
     from cultureval.metrics.judges.settings import configured_judges
-    from cultureval.runtime.openai_client import troubles_of
+    from cultureval.runtime.servers.openai_client import troubles_of
 
     try:
         servers = [(judge, judge.servers()) for judge in configured_judges()]

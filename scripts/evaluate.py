@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cultureval.runtime.data_options import VARIABLES, DataOptions, read_data_options
+from cultureval.runtime.data.data_options import VARIABLES, DataOptions, read_data_options
+from cultureval.runtime.data.hub import go_offline_if_unreachable
 from cultureval.runtime.errors import SourceUnavailable
-from cultureval.runtime.hub import go_offline_if_unreachable
 from cultureval.runtime.model_settings import VARIABLE as SETTINGS
 from cultureval.runtime.model_settings import read_model_settings, settings_of_environment
 from cultureval.runtime.signatures import combined_hash, installed_versions, signature
@@ -120,7 +120,7 @@ def available_tasks(selected: list[str], explicit: set[str], options: DataOption
 
 def run_pipeline(model: str, tasks: list[str], limit: int | None, output_dir: str) -> "Pipeline":
     """Runs LightEval's pipeline under its custom launcher, shows its table and saves its files."""
-    from cultureval.scripts.lighteval_start_up import prepare_lighteval
+    from cultureval.runtime.lighteval_patches.start_up import prepare_lighteval
 
     prepare_lighteval()
     check_instruments(tasks)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from cultureval.metrics.judge import JudgeItem, Judgement, JudgeSettings, Purse
-    from cultureval.scripts.saved_results import SavedTask
+    from cultureval.reports.saved_results import SavedTask
 
 
 def judge(
@@ -40,7 +40,7 @@ def judge(
 ) -> None:
     """Judges saved answers, or labels their questions and captions. Example: cultureval judge results --judge gpt-4o"""
     from cultureval.metrics.judges.settings import configured_judges, find_judges
-    from cultureval.scripts.saved_results import find_saved_tasks
+    from cultureval.reports.saved_results import find_saved_tasks
 
     os.environ["CULTUREVAL_RESUME"] = "1" if resume else "0"
     label = results[0] == "label"
@@ -135,7 +135,7 @@ def _grouped_topics(
 def _job(task: "SavedTask", label: bool, sample: int | None, seed: int) -> Job:
     from cultureval.judge_prompts.templates import judge_template
     from cultureval.metrics.judges.items import item_of
-    from cultureval.scripts.saved_results import saved_image
+    from cultureval.reports.saved_results import saved_image
 
     table = task.table()
     docs = table.column("doc").to_pylist()
@@ -219,8 +219,8 @@ def _estimate_line(settings: "JudgeSettings", found: Mapping[str, Any]) -> str:
 
 def write_judgements(judges: "Sequence[JudgeSettings]", work: Sequence[Job], part: Mapping[str, Any]) -> list[Path]:
     """Write the verdicts as LightEval's files: one results file a model, one details file a task, dated now."""
+    from cultureval.reports.saved_results import write_derived, write_results
     from cultureval.scripts.evaluate import undefined_as_null
-    from cultureval.scripts.saved_results import write_derived, write_results
 
     groups: dict[tuple[Path, str], list[Job]] = {}
     for job in work:

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.scripts.lighteval_start_up import prepare_lighteval
+from cultureval.runtime.lighteval_patches.start_up import prepare_lighteval
 
 if TYPE_CHECKING:
     from typer import Typer

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cultureval.runtime.data_options import DataOptions
+from cultureval.runtime.data.data_options import DataOptions
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import Source, Task, all_tasks, suites
 

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cultureval.runtime.data_options import VARIABLES, read_data_options
+from cultureval.runtime.data.data_options import VARIABLES, read_data_options
+from cultureval.runtime.data.hub import go_offline_if_unreachable
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.hub import go_offline_if_unreachable
 from cultureval.runtime.signatures import installed_versions, signature
 from cultureval.scripts.output_folder import require_output_folder
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from cultureval.models.dual_encoder import DualEncoder
+    from cultureval.models.encoders.dual_encoder import DualEncoder
 
 TASKS = ("cvlue_itr", "cvlue_en_itr")
 SUBMITTED = 10  # items of a ranked list in a submission file, as the contest asks
@@ -75,7 +75,7 @@ def retrieval(
     go_offline_if_unreachable()
     galleries = {name: read_gallery(name) for name in names}
     require_output_folder(output_dir)
-    from cultureval.models.dual_encoder import DualEncoder, EncoderSettings
+    from cultureval.models.encoders.dual_encoder import DualEncoder, EncoderSettings
 
     encoder = DualEncoder(EncoderSettings(model, revision, device, dtype, batch_size))
     for name, gallery in galleries.items():
@@ -92,7 +92,7 @@ def read_gallery(name: str) -> Gallery:
         CulturevalError: The data are not here or broken.
     """
     from cultureval.metrics.retrieval import correct_items
-    from cultureval.runtime.image_store import stored_image
+    from cultureval.runtime.data.image_store import stored_image
     from cultureval.tasks.catalogue import all_tasks
     from cultureval.tasks.reading import prepare_subset
 

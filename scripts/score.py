@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.tasks.cvlue_categories import OTHER, categories, category_of
+from cultureval.tasks.cvlue.categories import OTHER, categories, category_of
 
 if TYPE_CHECKING:
     from cultureval.metrics.cvlue.submissions import ScoredItem
@@ -46,7 +46,7 @@ def score(
 def score_task(name: str, gold: Path, pred: Sequence[Path], output_dir: Path) -> dict[str, float]:
     """Scores one task, prints and writes its tables and plot, and gives the means by metric."""
     from cultureval.metrics.cvlue import submissions as official
-    from cultureval.scripts.cvlue.category_plot import draw_categories
+    from cultureval.reports.cvlue.category_plot import draw_categories
 
     (answers,) = (official.read_json(path) for path in _files([gold], GOLD_FILES[name]))
     replies = [official.read_json(path) for path in _files(pred, PRED_FILES[name])]

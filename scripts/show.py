@@ -119,7 +119,7 @@ def draw_boxes(row: Row, path: Path) -> None:
     """The image with its boxes alone, as PNG: no font is shipped, so a PNG has no text."""
     from PIL import ImageDraw
 
-    from cultureval.runtime.image_store import upright
+    from cultureval.runtime.data.image_store import upright
 
     drawn = upright(_image_file(row)).convert("RGB")
     pen = ImageDraw.Draw(drawn)
@@ -136,7 +136,7 @@ def shorten_line(text: str, letters: int) -> str:
 
 def _boxes(row: Row) -> list[tuple[list[float], str]]:
     """The gold box, then the predicted ones."""
-    from cultureval.metrics.cvlue.lighteval_metrics import predicted_boxes
+    from cultureval.metrics.cvlue.lighteval import predicted_boxes
 
     specific = specific_of(row)
     predicted = predicted_boxes(_reply(row), specific)
@@ -164,7 +164,7 @@ def _best_choices(choices: list[str], response: Row) -> list[str]:
 
 def _image_file(row: Row) -> Path:
     """The stored image of a row: whatever path a results file states, only images of the cache are opened."""
-    from cultureval.runtime.image_store import stored_image
+    from cultureval.runtime.data.image_store import stored_image
 
     return stored_image(Path(row["doc"]["images"][0]).name)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cultureval.prompts.preparation import Prepare, PreparedRow
-from cultureval.runtime.row_files import PlacedRow
+from cultureval.runtime.data.row_files import PlacedRow
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,11 @@ class Benchmark:
 @cache
 def all_tasks() -> dict[str, Task]:
     """Every task by its name, suite by suite, in the order of the papers' tables."""
-    from cultureval.tasks import alqasida, cvlue, jeem, m2cqa, qimma
+    from cultureval.tasks.alqasida import benchmarks as alqasida
+    from cultureval.tasks.cvlue import benchmarks as cvlue
+    from cultureval.tasks.jeem import benchmarks as jeem
+    from cultureval.tasks.m2cqa import benchmarks as m2cqa
+    from cultureval.tasks.qimma import benchmarks as qimma
 
     suites = {"qimma": qimma.BENCHMARKS, "jeem": jeem.BENCHMARKS, "m2cqa": m2cqa.BENCHMARKS}
     suites["cvlue"] = cvlue.BENCHMARKS

@@ -10,14 +10,14 @@ from lighteval.metrics.utils.metric_utils import Metric
 from lighteval.tasks.lighteval_task import LightevalTaskConfig
 from lighteval.tasks.requests import Doc
 
-from cultureval.metrics.alqasida import lighteval_metrics as dialect_metrics
+from cultureval.metrics.alqasida import lighteval as dialect_metrics
 from cultureval.metrics.alqasida.dialect_models import check_models, models_signature
-from cultureval.metrics.code import lighteval_metrics as code_metrics
-from cultureval.metrics.cvlue import lighteval_metrics as cvlue_metrics
-from cultureval.metrics.jeem.lighteval_metrics import caption_metrics
+from cultureval.metrics.code import lighteval as code_metrics
+from cultureval.metrics.cvlue import lighteval as cvlue_metrics
+from cultureval.metrics.jeem.lighteval import caption_metrics
 from cultureval.metrics.judges.optional_judges import judge_metrics
-from cultureval.metrics.m2cqa.lighteval_metrics import statement_metrics
-from cultureval.metrics.qimma import lighteval_metrics as qimma_metrics
+from cultureval.metrics.m2cqa.lighteval import statement_metrics
+from cultureval.metrics.qimma import lighteval as qimma_metrics
 from cultureval.metrics.semantic import (
     bertscore_model,
     caption_bertscore_model,
@@ -25,8 +25,13 @@ from cultureval.metrics.semantic import (
     check_caption_bertscore,
 )
 from cultureval.metrics.verdicts import Prompt
-from cultureval.prompts import alqasida, code_problems, cvlue, jeem, m2cqa, qimma
-from cultureval.runtime.data_options import read_data_options
+from cultureval.prompts.alqasida import docs as alqasida
+from cultureval.prompts.cvlue import docs as cvlue
+from cultureval.prompts.jeem import docs as jeem
+from cultureval.prompts.m2cqa import docs as m2cqa
+from cultureval.prompts.qimma import code_problems
+from cultureval.prompts.qimma import docs as qimma
+from cultureval.runtime.data.data_options import read_data_options
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import Task, all_tasks
 from cultureval.tasks.reading import prepare_subset

@@ -9,8 +9,8 @@ import torch
 from PIL import Image
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
 
-from cultureval.models.images_only import load_processor
-from cultureval.scripts.tiny_models.language_models import VisionFamily, build_tiny_causal_lm, build_tiny_vision_lm
+from cultureval.models.processors import load_processor
+from cultureval.samples.tiny_models.language_models import VisionFamily, build_tiny_causal_lm, build_tiny_vision_lm
 
 __all__ = ["VISION", "build_tiny_causal_lm", "build_tiny_vision_lm"]
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from cultureval.metrics.code.rules import Dataset, asks_for_any_value, compares_sets
-from cultureval.runtime import plain_data
-from cultureval.runtime.sandbox import Sandbox
-from cultureval.runtime.user_cache import user_cache, write_whole
+from cultureval.runtime.data.user_cache import user_cache, write_whole
+from cultureval.runtime.sandbox import codec as plain_data
+from cultureval.runtime.sandbox.sandbox import Sandbox
 
 SUITES = ("base", "plus")
 # Limits are of CPU time, so that a busy machine fails nobody. In wall time, a call that waits may take this many times

@@ -24,9 +24,9 @@ from cultureval.metrics.code.ground_truth import (
     content_key,
 )
 from cultureval.metrics.code.rules import Dataset, OutputRule
+from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.sandbox import Sandbox, SandboxBroken, SandboxPair, SandboxPool, SandboxUnavailable
-from cultureval.runtime.user_cache import user_cache
+from cultureval.runtime.sandbox.sandbox import Sandbox, SandboxBroken, SandboxPair, SandboxPool, SandboxUnavailable
 
 Outcome = Literal["pass", "fail", "not_judged"]
 PASS, FAIL, NOT_JUDGED = "pass", "fail", "not_judged"

@@ -8,7 +8,7 @@ every solution of this problem fails).
 
 from typing import Any, Literal
 
-from cultureval.runtime import plain_data
+from cultureval.runtime.sandbox import codec as plain_data
 
 Dataset = Literal["humaneval", "mbpp"]
 

@@ -18,7 +18,7 @@ def judge_metrics(*templates: str) -> "list[SampleLevelMetric]":
     """As `lighteval_metrics.judge_metrics`: the metrics of the configured judges, none where there is none."""
     if not judges_wanted():
         return []
-    from cultureval.metrics.judges import lighteval_metrics
+    from cultureval.metrics.judges import lighteval as lighteval_metrics
 
     return lighteval_metrics.judge_metrics(*templates)
 
@@ -27,7 +27,7 @@ def signatures_of_judges(*templates: str) -> str | None:
     """What the configured judges' scores depend on, for a signature; None where there is none."""
     if not judges_wanted():
         return None
-    from cultureval.metrics.judges import lighteval_metrics
+    from cultureval.metrics.judges import lighteval as lighteval_metrics
 
     return lighteval_metrics.signatures_of_judges(*templates)
 
@@ -39,6 +39,6 @@ def check_judges() -> None:
         CulturevalError: One of them cannot.
     """
     if judges_wanted():
-        from cultureval.metrics.judges import lighteval_metrics
+        from cultureval.metrics.judges import lighteval as lighteval_metrics
 
         lighteval_metrics.check_judges()

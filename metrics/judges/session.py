@@ -11,14 +11,14 @@ from cultureval.judge_prompts.templates import JudgeTemplate
 from cultureval.metrics.judges.costs import BudgetSpent, Purse, estimate_tokens, price, prompt_tokens
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.metrics.judges.verdicts import ItemImage, JudgeItem, Judgement, Outcome, Verdict
-from cultureval.runtime.data_urls import data_url, image_hash
+from cultureval.runtime.data.image_store import image_format
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.image_store import image_format
 from cultureval.runtime.journal import Journal, answer_key
-from cultureval.runtime.journalled_answers import Question, answer_all
-from cultureval.runtime.openai_client import OpenAIClient
-from cultureval.runtime.server_answers import Answer
-from cultureval.runtime.server_errors import ServerError
+from cultureval.runtime.servers.answers import Answer
+from cultureval.runtime.servers.data_urls import data_url, image_hash
+from cultureval.runtime.servers.errors import ServerError
+from cultureval.runtime.servers.journalled_answers import Question, answer_all
+from cultureval.runtime.servers.openai_client import OpenAIClient
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from cultureval.runtime.data_urls import ImageFormat
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.model_settings import refuse_unknown, settings_of_environment
-from cultureval.runtime.server_settings import ServerSettings
+from cultureval.runtime.servers.data_urls import ImageFormat
+from cultureval.runtime.servers.settings import ServerSettings
 
 VARIABLE = "CULTUREVAL_JUDGE"
 SETTINGS_VARIABLE = "CULTUREVAL_JUDGE_SETTINGS"

@@ -16,11 +16,11 @@ import typer
 
 from cultureval.prompts.option_labels import LABELS
 from cultureval.prompts.templates import render
-from cultureval.runtime.data_options import samples_root
+from cultureval.runtime.data.data_options import samples_root
+from cultureval.runtime.data.row_files import read_rows
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.row_files import read_rows
+from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm, train_tokenizer
 from cultureval.scripts.bench.peak_memory import peak_memory
-from cultureval.scripts.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm, train_tokenizer
 
 if TYPE_CHECKING:
     from lighteval.tasks.requests import Doc

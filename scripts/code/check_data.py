@@ -26,7 +26,7 @@ def check_data(
 ) -> None:
     """Judges the data's own solutions; exits 1 where one fails. Example: cultureval code check-data --dataset mbpp"""
     prepare_hub(data)
-    from cultureval.tasks.code_data import load_problems
+    from cultureval.tasks.qimma.code_data import load_problems
 
     problem_set = load_problems(dataset, data or "", prompts)
     with notes_on_stderr():

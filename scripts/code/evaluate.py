@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cultureval.reports.code.samples import Sample, Sanitize, check_complete, read_samples
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.signatures import installed_versions, signature
 from cultureval.scripts.code.options import (
@@ -19,12 +20,11 @@ from cultureval.scripts.code.options import (
     notes_on_stderr,
     prepare_hub,
 )
-from cultureval.scripts.code.samples import Sample, Sanitize, check_complete, read_samples
 from cultureval.scripts.output_folder import require_output_folder
 
 if TYPE_CHECKING:
     from cultureval.metrics.code.judging import Verdict
-    from cultureval.tasks.code_data import ProblemSet
+    from cultureval.tasks.qimma.code_data import ProblemSet
 
 PACKAGES = ("cultureval", "evalplus", "numpy")
 
@@ -52,7 +52,7 @@ def evaluate(
 ) -> None:
     """Judges and scores solutions. Example: cultureval code evaluate SAMPLES.jsonl --dataset humaneval"""
     prepare_hub(data)
-    from cultureval.tasks.code_data import load_problems
+    from cultureval.tasks.qimma.code_data import load_problems
 
     problem_set = load_problems(dataset, data or "", prompts)
     require_output_folder(output_dir)
@@ -171,7 +171,7 @@ def write_files(
     report: dict[str, Any],
 ) -> dict[str, str]:
     """Writes EvalPlus's result file and ours beside the samples, and LightEval's; returns where they lie."""
-    from cultureval.scripts.code.result_files import evalplus_results, lighteval_results, verdict_lines
+    from cultureval.reports.code.result_files import evalplus_results, lighteval_results, verdict_lines
 
     folder = samples if samples.is_dir() else samples.parent
     if not os.access(folder, os.W_OK):

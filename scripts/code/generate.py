@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from cultureval.runtime.data.hub import go_offline_if_unreachable
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.hub import go_offline_if_unreachable
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
 from cultureval.runtime.signatures import installed_versions
 from cultureval.scripts.code.options import Data, Dataset, Prompts, notes_on_stderr
 from cultureval.scripts.output_folder import require_output_folder
 
 if TYPE_CHECKING:
-    from cultureval.models.code_decoders import DecoderSettings
-    from cultureval.tasks.code_data import ProblemSet
+    from cultureval.models.code.decoders import DecoderSettings
+    from cultureval.tasks.qimma.code_data import ProblemSet
 
 MODEL_SETTINGS = {"model", "model_name", "base_url", "api_key_env", "dtype", "trust_remote_code"}
 TOKENS, THINKING_TOKENS = 768, 16384  # EvalPlus's limit; ours for thoughts and answer together
@@ -64,7 +64,7 @@ def generate(
     """Writes a model's solutions. Example: cultureval code generate MODEL --dataset humaneval --data samples"""
     if n_samples > 1 and not temperature:
         raise CulturevalError(f"--n-samples {n_samples} needs --temperature above 0: greedy samples are all the same.")
-    from cultureval.models.code_decoders import DecoderSettings
+    from cultureval.models.code.decoders import DecoderSettings
     from cultureval.prompts.templates import render
 
     given = _model_settings(model, base_url=base_url, dtype=dtype)
@@ -105,8 +105,8 @@ def run(
     resume: bool,
 ) -> Path:
     """Generates what is missing of a run's solutions and returns their file, named as EvalPlus names it."""
-    from cultureval.models.code_decoders import make_decoder, prompt_mode
-    from cultureval.tasks.code_data import load_problems
+    from cultureval.models.code.decoders import make_decoder, prompt_mode
+    from cultureval.tasks.qimma.code_data import load_problems
 
     problem_set = load_problems(settings.dataset, data, prompts, limit)
     samples = samples_file(settings, output_dir)

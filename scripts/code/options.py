@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from cultureval.runtime.data_options import VARIABLES
-from cultureval.runtime.hub import go_offline_if_unreachable
+from cultureval.runtime.data.data_options import VARIABLES
+from cultureval.runtime.data.hub import go_offline_if_unreachable
 
 Dataset = Annotated[Literal["humaneval", "mbpp"], typer.Option(help="humaneval (HumanEval+) or mbpp (MBPP+).")]
 Data = Annotated[

@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from attacks.problems import IN_MBPP, PROBLEMS, cases
-from cultureval.runtime.sandbox_jail import SandboxLimits, jail_command
-from cultureval.runtime.system_call_filter import export_filter
+from cultureval.runtime.sandbox.jail import SandboxLimits, jail_command
+from cultureval.runtime.sandbox.system_call_filter import export_filter
 
 HERE = Path(__file__).parent
 

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from cultureval.scripts.tiny_models.encoder import build_tiny_encoder
-from cultureval.scripts.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm
+from cultureval.samples.tiny_models.encoder import build_tiny_encoder
+from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from lighteval.tasks.lighteval_task import LightevalTaskConfig
 from lighteval.tasks.requests import Doc
 
 from cultureval.metrics.judges.optional_judges import judge_metrics
-from cultureval.runtime.image_store import store_image, stored_image
+from cultureval.runtime.data.image_store import store_image, stored_image
 
 TEMPLATES = ["jeem_caption_image_reference", "jeem_caption_reference"]
 ROWS = Path(os.environ["JUDGED_ROWS"])  # a folder with test.jsonl and images

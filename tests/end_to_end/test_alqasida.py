@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from result_files import details_of, results_of
 
-from cultureval.runtime.data_options import samples_root
-from cultureval.scripts.tiny_models.classifiers import build_tiny_instruments
-from cultureval.scripts.tiny_models.language_models import build_tiny_causal_lm
+from cultureval.runtime.data.data_options import samples_root
+from cultureval.samples.tiny_models.classifiers import build_tiny_instruments
+from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
 from cultureval.tasks.catalogue import all_tasks
 
 TASKS = ("alqasida_mono:habibi_egy|0", "alqasida_mono:btec_syr|5", "alqasida_mt:btec_eng_to_egy|0")

@@ -13,9 +13,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from result_files import details_of, results_of
 
-from cultureval.runtime.data_options import samples_root
-from cultureval.scripts.tiny_models.language_models import build_tiny_causal_lm
-from cultureval.tasks.code_data import CODE_DATASETS, REPO, load_problems
+from cultureval.runtime.data.data_options import samples_root
+from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
+from cultureval.tasks.qimma.code_data import CODE_DATASETS, REPO, load_problems
 
 FORGED = "class Equal:\n    def __eq__(self, other): return True\n\ndef {name}(*args):\n    return Equal()\n"
 

@@ -15,9 +15,9 @@ from attacks.problems import cases
 
 from cultureval.metrics.code.judging import Solution, check_canonical_solutions, judge_solutions
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.plain_data import decode
-from cultureval.runtime.sandbox import Sandbox, SandboxLimits, SandboxUnavailable
-from cultureval.runtime.sandbox_jail import jail_command
+from cultureval.runtime.sandbox.codec import decode
+from cultureval.runtime.sandbox.jail import jail_command
+from cultureval.runtime.sandbox.sandbox import Sandbox, SandboxLimits, SandboxUnavailable
 
 ADD = {
     "task_id": "add",
@@ -94,7 +94,7 @@ def fail_from_start(monkeypatch, number):
         failing = ["/bin/sh", "-c", "echo no namespaces >&2; exit 1"]
         return jail_command(*arguments) if next(starts) < number else failing
 
-    monkeypatch.setattr("cultureval.runtime.sandbox.jail_command", command)
+    monkeypatch.setattr("cultureval.runtime.sandbox.sandbox.jail_command", command)
 
 
 def test_a_sandbox_that_fails_midway_judges_nobody(monkeypatch):

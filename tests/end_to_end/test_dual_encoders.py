@@ -9,12 +9,12 @@ import torch
 from PIL import Image
 from result_files import details_of, results_of
 
-from cultureval.models.dual_encoder import DualEncoder, EncoderSettings
-from cultureval.runtime.data_options import samples_root
+from cultureval.models.encoders.dual_encoder import DualEncoder, EncoderSettings
+from cultureval.runtime.data.data_options import samples_root
 from cultureval.runtime.errors import CulturevalError
+from cultureval.samples.tiny_models.dual_encoder import build_tiny_dual_encoder
+from cultureval.samples.tiny_models.language_models import build_tiny_vision_lm
 from cultureval.scripts.retrieval import vision_model
-from cultureval.scripts.tiny_models.dual_encoder import build_tiny_dual_encoder
-from cultureval.scripts.tiny_models.language_models import build_tiny_vision_lm
 
 FAMILIES = ("chinese_clip", "clip", "siglip", "siglip2", "altclip")
 CAPTIONS = ["三个红灯笼", "一只猫", "两条龙舟在水面上，一红一蓝"]

@@ -25,7 +25,7 @@ from tiny_models import (
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import cultureval.models
-from cultureval.scripts.tiny_models.language_models import image_slot
+from cultureval.samples.tiny_models.language_models import image_slot
 
 MODEL_FILE = Path(cultureval.models.__path__[0]) / "hf.py"
 QUESTIONS = ("ما عاصمة المغرب؟", "وش يقدمون للضيوف؟", "اقرأ الفقرة ثم أجب", "شنو كتاكلو نهار الجمعة؟", "春节吃什么？")

@@ -11,7 +11,7 @@ from faulty_server import MODEL, FaultyServer
 from PIL import Image
 from result_files import details_of, results_of
 
-from cultureval.scripts.scripted_judge import scripted_judge
+from cultureval.samples.scripted_judge import scripted_judge
 
 CAPTIONS = {
     "a": ["قطة تنام على كرسي.", "سوق شعبي فيه ناس كتير.", "Consistency: 5/5", "ولد يلعب بالكرة."],

@@ -7,9 +7,9 @@ import yaml
 from result_files import details_of
 from typer.testing import CliRunner
 
+from cultureval.samples.scripted_judge import MODEL, scripted_judge
+from cultureval.samples.tiny_models.language_models import build_tiny_vision_lm
 from cultureval.scripts.main import app
-from cultureval.scripts.scripted_judge import MODEL, scripted_judge
-from cultureval.scripts.tiny_models.language_models import build_tiny_vision_lm
 
 
 def test_criteria_per_dialect(cultureval, no_network, tiny_bert, tmp_path):

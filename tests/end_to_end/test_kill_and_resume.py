@@ -12,7 +12,7 @@ import pytest
 import yaml
 from faulty_server import MODEL, FaultyServer, answer_text
 
-from cultureval.scripts.tiny_models.language_models import build_tiny_causal_lm, train_tokenizer
+from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, train_tokenizer
 
 KILLS = 10
 CONCURRENCY = 4

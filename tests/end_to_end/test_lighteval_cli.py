@@ -181,7 +181,7 @@ def test_custom_reaches_the_model_file_in_at_most_070_of_stock_time(bench, recor
 
 
 def test_accelerate_scores_as_stock_with_a_local_model_and_few_shot(bench):
-    from cultureval.scripts.tiny_models.language_models import build_tiny_causal_lm
+    from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
 
     build_tiny_causal_lm(bench / "tiny_model")
     arguments = ["accelerate", "model_name=tiny_model,dtype=float32,device=cpu,batch_size=2", "local:one|1"]

@@ -20,13 +20,14 @@ from lighteval.models.model_loader import load_custom_model
 from lighteval.tasks.requests import Doc
 from PIL import Image
 
-from cultureval.models import openai_api, server_scoring
+from cultureval.models import openai_api
 from cultureval.models.openai_api import OpenAIModel, read_config
+from cultureval.models.server import scoring as server_scoring
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import open_journal
-from cultureval.runtime.openai_client import troubles_of
-from cultureval.runtime.server_errors import ServerError, retry_after
-from cultureval.scripts.tiny_models.language_models import train_tokenizer
+from cultureval.runtime.servers.errors import ServerError, retry_after
+from cultureval.runtime.servers.openai_client import troubles_of
+from cultureval.samples.tiny_models.language_models import train_tokenizer
 
 
 @pytest.fixture(autouse=True)

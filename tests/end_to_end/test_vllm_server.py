@@ -27,7 +27,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageText
 from cultureval.metrics.judge import JudgeItem, JudgeSettings, judge_items
 from cultureval.models.openai_api import OpenAIModel
 from cultureval.runtime.journal import Journal
-from cultureval.scripts.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm
+from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm
 
 REPOSITORY = Path(__file__).parents[2]
 MODEL = "org/tiny"

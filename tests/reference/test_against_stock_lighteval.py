@@ -9,7 +9,7 @@ import pytest
 from result_files import details_of, results_of
 from stock_lighteval import stock_lighteval
 
-from cultureval.scripts.tiny_models.language_models import build_tiny_causal_lm
+from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
 
 # Our tasks with stock LightEval's metrics beside ours, under names of their own.
 BOTH_METRICS = """

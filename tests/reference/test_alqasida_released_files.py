@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cultureval.metrics.clustered_means import MeanOfScored
 from cultureval.metrics.dialect import adi2, has_too_few_words, holds_prompt_copy, remove_prompt_copies
+from cultureval.metrics.lighteval.clustered_means import MeanOfScored
 from cultureval.metrics.translation import bleu, chrf, chrf_plus_plus
 
 OUTPUTS = Path(__file__).parents[2] / "../shared/data/alqasida/llm_outputs"

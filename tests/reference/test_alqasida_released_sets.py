@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cultureval.runtime.data_options import DataOptions
-from cultureval.tasks.alqasida_sets import DIALECTS
+from cultureval.runtime.data.data_options import DataOptions
+from cultureval.tasks.alqasida.sets import DIALECTS
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.reading import prepare_subset
 

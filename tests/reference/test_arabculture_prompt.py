@@ -4,7 +4,7 @@ import pytest
 from lm_eval.tasks.arab_culture import utils_mcq
 
 from cultureval.prompts.preparation import Preparation
-from cultureval.prompts.qimma_rows import COUNTRIES, REGIONS, arabculture
+from cultureval.prompts.qimma.rows import COUNTRIES, REGIONS, arabculture
 
 ROW = {
     "first_statement": "في العيد يجتمع الأهل صباحًا",

@@ -14,8 +14,8 @@ import pytest
 from result_files import details_of, results_of
 from stock_lighteval import stock_lighteval
 
-from cultureval.scripts.tiny_models.language_models import build_tiny_causal_lm
-from cultureval.tasks.qimma import arabicmmlu_subset
+from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
+from cultureval.tasks.qimma.benchmarks import arabicmmlu_subset
 
 ROOT = Path(__file__).parents[2]
 TABLE = ROOT.parent / "shared" / "data" / "arabicmmlu" / "ArabicMMLUs.csv"

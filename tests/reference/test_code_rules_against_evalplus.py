@@ -16,7 +16,7 @@ import pytest
 from evalplus.eval import _digit_distance_nums, _poly, _surface_Area, untrusted_check
 
 from cultureval.metrics.code.rules import OutputRule
-from cultureval.runtime.plain_data import encode
+from cultureval.runtime.sandbox.codec import encode
 
 Pair = collections.namedtuple("Pair", "first second")
 VALUES = [

@@ -17,11 +17,11 @@ from tiny_models import picture, plain_scores
 
 from cultureval.metrics.ranking import gold_ranks
 from cultureval.models.hf import HFModel
+from cultureval.models.scoring.token_tree import Branch, build_tree
 from cultureval.models.settings import HFModelSettings
-from cultureval.models.token_tree import Branch, build_tree
-from cultureval.prompts.cvlue import dialogue_prompt
-from cultureval.runtime.data_options import DataOptions
-from cultureval.scripts.tiny_models.language_models import build_tiny_vision_lm, train_tokenizer
+from cultureval.prompts.cvlue.docs import dialogue_prompt
+from cultureval.runtime.data.data_options import DataOptions
+from cultureval.samples.tiny_models.language_models import build_tiny_vision_lm, train_tokenizer
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.reading import prepare_subset
 

@@ -18,9 +18,9 @@ from lighteval.tasks.lighteval_task import LightevalTaskConfig
 from lighteval.tasks.requests import Doc
 from lighteval.utils.utils import make_results_table
 
-from cultureval.metrics.clustered_means import ClusteredScore
+from cultureval.metrics.lighteval.clustered_means import ClusteredScore
 from cultureval.metrics.likelihood import argmax_accuracy, char_normalized_accuracy, gold_probability_mass
-from cultureval.metrics.qimma import lighteval_metrics
+from cultureval.metrics.qimma import lighteval as lighteval_metrics
 from cultureval.metrics.semantic import bertscore, load_encoder
 from cultureval.metrics.standard_errors import clustered_standard_error
 from cultureval.runtime.errors import CulturevalError

@@ -11,9 +11,9 @@ from scipy.stats import kendalltau
 from typer.testing import CliRunner
 
 from cultureval.metrics.agreement import gwet_ac1
+from cultureval.reports.saved_results import find_saved_tasks, write_derived
 from cultureval.runtime.errors import CulturevalError
 from cultureval.scripts.main import app
-from cultureval.scripts.saved_results import find_saved_tasks, write_derived
 
 CRITERIA = ["Consistency", "Relevance", "Fluency", "Dialect Authenticity"]
 MODELS = ("lab/model-a", "lab/model-b")

@@ -90,7 +90,7 @@ def test_a_long_list_of_names_is_no_file():
 
 
 def test_task_list_file_of_the_suite_runs_all_of_it():
-    listed = Path(__file__).parents[2] / "tasks" / "qimma.txt"
+    listed = Path(__file__).parents[2] / "tasks" / "qimma" / "qimma.txt"
     assert select_tasks([str(listed)])[0] == select_tasks(["qimma"])[0]
     assert set(listed.read_text(encoding="utf-8").split()) <= task_names()
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from cultureval.runtime.data_options import samples_root
+from cultureval.runtime.data.data_options import samples_root
 from cultureval.runtime.errors import CulturevalError, SourceUnavailable
-from cultureval.tasks.code_data import CODE_DATASETS, REPO, load_problems
+from cultureval.tasks.qimma.code_data import CODE_DATASETS, REPO, load_problems
 
 SAMPLES = samples_root() / REPO
 REAL = Path(__file__).parents[2].parent / "shared" / "data" / "evalplus_arabic"

@@ -10,7 +10,7 @@ import pytest
 from evalplus.provider import utility
 from tiny_models import folder_of
 
-from cultureval.models.code_decoders import DecoderSettings, make_decoder, prompt_mode
+from cultureval.models.code.decoders import DecoderSettings, make_decoder, prompt_mode
 from cultureval.prompts.templates import render
 from cultureval.runtime.errors import CulturevalError
 

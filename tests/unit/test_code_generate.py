@@ -10,7 +10,7 @@ import pytest
 from evalplus.provider.base import DecoderBase
 from tiny_models import folder_of
 
-from cultureval.models.code_decoders import DecoderSettings, make_decoder
+from cultureval.models.code.decoders import DecoderSettings, make_decoder
 from cultureval.prompts.templates import render
 from cultureval.runtime.errors import CulturevalError
 from cultureval.scripts.code.generate import (
@@ -21,7 +21,7 @@ from cultureval.scripts.code.generate import (
     prepare_resume,
     samples_file,
 )
-from cultureval.tasks.code_data import load_problems
+from cultureval.tasks.qimma.code_data import load_problems
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_vllm_is_asked_with_the_arabic_prompt(settings, monkeypatch, thinking):
     vllm = ModuleType("vllm")
     vllm.LLM, vllm.SamplingParams, vllm.__spec__ = LLM, SimpleNamespace, SimpleNamespace(name="vllm")
     monkeypatch.setitem(sys.modules, "vllm", vllm)
-    for module in ("evalplus.provider.vllm", "cultureval.models.code_vllm"):
+    for module in ("evalplus.provider.vllm", "cultureval.models.code.vllm_decoder"):
         monkeypatch.delitem(sys.modules, module, raising=False)
     folder = str(folder_of("llama", True))
     changes = {"model": folder, "backend": "vllm", "base_url": None, "thinking": thinking, "max_new_tokens": 100}

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
+from cultureval.reports.code.samples import check_complete, read_samples
 from cultureval.runtime.errors import CulturevalError
-from cultureval.scripts.code.samples import check_complete, read_samples
 
 ADD = "def add(a, b):\n    return a + b"
 PROBLEMS = {

@@ -12,16 +12,16 @@ from lighteval.tasks.requests import Doc
 from tiny_models import folder_of
 
 import cultureval.tasks
-from cultureval.metrics.clustered_means import MeanOfScored
-from cultureval.metrics.code import lighteval_metrics as code_metrics
+from cultureval.metrics.code import lighteval as code_metrics
+from cultureval.metrics.lighteval.clustered_means import MeanOfScored
+from cultureval.models.generation.hints import stop_strings
 from cultureval.models.hf import HFModel
 from cultureval.models.settings import HFModelSettings
-from cultureval.models.task_wishes import stop_strings
-from cultureval.prompts.code_problems import STOPS, code_prompt
+from cultureval.prompts.qimma.code_problems import STOPS, code_prompt
 from cultureval.prompts.templates import render
+from cultureval.runtime.data.problem_store import store_problem, stored_problem
+from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.problem_store import store_problem, stored_problem
-from cultureval.runtime.user_cache import user_cache
 
 PROBLEM = {"task_id": "Mbpp/9001", "prompt": '"""\nاجمع\n"""', "source_row": "x:0", "form": "original"}
 

@@ -8,7 +8,7 @@ import pytest
 
 from cultureval.metrics.grounding import BOX_FORMATS
 from cultureval.prompts.templates import load_template
-from cultureval.runtime.data_options import DataOptions, read_data_options, samples_root
+from cultureval.runtime.data.data_options import DataOptions, read_data_options, samples_root
 from cultureval.runtime.errors import CulturevalError
 from cultureval.scripts.evaluate import warn_of_box_format
 from cultureval.tasks.catalogue import all_tasks, groups
@@ -80,7 +80,7 @@ def test_the_samples_hold_what_is_promised(root):
 
 
 def test_the_release_is_recognised_by_its_number_of_images(root, monkeypatch):
-    from cultureval.tasks import cvlue_files
+    from cultureval.tasks.cvlue import files as cvlue_files
 
     monkeypatch.setitem(cvlue_files.SPLITS, "vqa", {"the paper": (1, 2, 3), "the 2025 release": (4, 6, 5)})
     assert prepared("cvlue_vqa", root)[1]["notes"] == ["5 images, as in the test split of the 2025 release."]

@@ -6,7 +6,7 @@ import pytest
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 
-from cultureval.metrics.cvlue.lighteval_metrics import (
+from cultureval.metrics.cvlue.lighteval import (
     dialogue_metrics,
     gallery_metrics,
     grounding_metrics,

@@ -29,7 +29,7 @@ from cultureval.metrics.dialect import (
     without_urls_and_latin,
 )
 from cultureval.runtime.errors import CulturevalError
-from cultureval.scripts.tiny_models.classifiers import build_tiny_aldi, build_tiny_language_model, build_tiny_nadi
+from cultureval.samples.tiny_models.classifiers import build_tiny_aldi, build_tiny_language_model, build_tiny_nadi
 
 ARABIC = "عايز اروح السوق دلوقتي عشان اجيب شوية حاجات للبيت"
 

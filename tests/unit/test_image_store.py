@@ -8,9 +8,9 @@ from PIL import Image
 from PIL.ExifTags import Base
 
 from cultureval.prompts.cells import image_cell
-from cultureval.runtime.data_urls import data_url, image_hash
+from cultureval.runtime.data.image_store import store_image, stored_image, upright, upright_size
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn
-from cultureval.runtime.image_store import store_image, stored_image, upright, upright_size
+from cultureval.runtime.servers.data_urls import data_url, image_hash
 
 
 def png(colour="red", size=(5, 4)):

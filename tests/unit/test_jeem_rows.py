@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from cultureval.prompts.jeem import caption_prompt, question_prompt
-from cultureval.prompts.jeem_rows import cannot_tell, question_pairs
-from cultureval.runtime.data_options import DataOptions, samples_root
+from cultureval.prompts.jeem.docs import caption_prompt, question_prompt
+from cultureval.prompts.jeem.rows import cannot_tell, question_pairs
+from cultureval.runtime.data.data_options import DataOptions, samples_root
+from cultureval.runtime.data.text_store import stored_texts
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn, SourceUnavailable
-from cultureval.runtime.text_store import stored_texts
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.reading import prepare_subset
 

@@ -5,8 +5,8 @@ import math
 
 import pytest
 
-from cultureval.metrics.clustered_means import ClusteredScore
-from cultureval.metrics.judges.lighteval_metrics import NoMean, ScoredMean
+from cultureval.metrics.judges.lighteval import NoMean, ScoredMean
+from cultureval.metrics.lighteval.clustered_means import ClusteredScore
 
 SCORES = ([4.0, 5.0, 3.0], [1.0, 2.0, 2.0, 5.0])
 

@@ -10,9 +10,9 @@ import textwrap
 
 import pytest
 
-from cultureval.runtime.deferred_imports import defer_imports, deferred_names
 from cultureval.runtime.errors import CulturevalError
-from cultureval.scripts.lighteval_start_up import DEFERRED, needs_builtin_tasks, requested_names
+from cultureval.runtime.lighteval_patches.deferred_imports import defer_imports, deferred_names
+from cultureval.runtime.lighteval_patches.start_up import DEFERRED, needs_builtin_tasks, requested_names
 
 HEAVY = """
 import functools
@@ -153,7 +153,7 @@ def test_when_builtin_tasks_are_needed(tmp_path):
 
 
 def run_python(code, prepare):
-    lines = ["from cultureval.scripts.lighteval_start_up import *", "prepare_lighteval()"] if prepare else []
+    lines = ["from cultureval.runtime.lighteval_patches.start_up import *", "prepare_lighteval()"] if prepare else []
     program = "\n".join([*lines, textwrap.dedent(code)])
     return subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300
@@ -173,7 +173,7 @@ def test_the_source_scan_knows_every_builtin_task():
 def test_every_deferred_import_is_one_that_lighteval_makes_and_really_waits():
     code = f"""
     import importlib, sys
-    from cultureval.runtime.deferred_imports import deferred_names
+    from cultureval.runtime.lighteval_patches.deferred_imports import deferred_names
     import lighteval.pipeline, lighteval.main_custom
     for heavy in ("inspect_ai", "sklearn", "nltk", "sacrebleu", "scipy.stats", "accelerate", "transformers.models.auto",
                   "lighteval.models.vllm.vllm_model", "lighteval.tasks.tasks"):

@@ -13,8 +13,8 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from cultureval.metrics.counterfactual import counterfactual_report, paired_cfhr_difference
+from cultureval.reports.m2cqa.comparison import Borders, family, model_sizes, p_text
 from cultureval.runtime.errors import CulturevalError
-from cultureval.scripts.m2cqa.comparison import Borders, family, model_sizes, p_text
 from cultureval.scripts.main import app
 
 CELLS = {

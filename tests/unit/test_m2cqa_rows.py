@@ -12,14 +12,14 @@ import pytest
 from PIL import Image
 
 import cultureval.tasks
-from cultureval.prompts.m2cqa import answer_then_reason_prompt
+from cultureval.prompts.m2cqa.docs import answer_then_reason_prompt
 from cultureval.prompts.templates import load_template, render, template_hash
-from cultureval.runtime.data_options import DataOptions, samples_root
+from cultureval.runtime.data.data_options import DataOptions, samples_root
+from cultureval.runtime.data.image_store import stored_image
 from cultureval.runtime.errors import CulturevalError, MissingColumn, SourceUnavailable
-from cultureval.runtime.image_store import stored_image
 from cultureval.tasks.catalogue import all_tasks, means_of_subsets
 from cultureval.tasks.item_order import before_shuffle
-from cultureval.tasks.m2cqa import PROMPTS, VARIETIES
+from cultureval.tasks.m2cqa.benchmarks import PROMPTS, VARIETIES
 from cultureval.tasks.reading import prepare_subset
 
 SAMPLES = samples_root() / "QCRI" / "M2CQA"

@@ -5,7 +5,7 @@ import torch
 from tiny_models import plain_scores
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
 
-from cultureval.models.packed_scoring import ChoiceScorer, ScoringRequest
+from cultureval.models.scoring.packed import ChoiceScorer, ScoringRequest
 from cultureval.runtime.errors import CulturevalError
 
 IMAGE = 300

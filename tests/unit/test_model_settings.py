@@ -13,9 +13,9 @@ from tiny_models import folder_of
 from transformers import AutoConfig, AutoModelForMaskedLM, AutoModelForSeq2SeqLM
 
 from cultureval.models import loading
-from cultureval.models.generation import cut, split_reasoning
+from cultureval.models.generation.generation import cut, split_reasoning
+from cultureval.models.generation.rendering import scaled
 from cultureval.models.loading import fingerprint
-from cultureval.models.rendering import scaled
 from cultureval.models.settings import SPEED_AND_PLACE, HFModelSettings, changed_settings, read_settings
 from cultureval.runtime.errors import CulturevalError
 

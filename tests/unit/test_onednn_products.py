@@ -9,7 +9,7 @@ from torch import nn
 from torch.profiler import ProfilerActivity, profile
 from transformers import AutoModelForCausalLM
 
-from cultureval.models.packed_scoring import score_choices
+from cultureval.models.scoring.packed import score_choices
 from cultureval.runtime.onednn_products import onednn_products
 
 pytestmark = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="PyTorch was built without oneDNN")

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_models import VISION, picture, plain_scores, text_model, vision_model, vision_processor
 
-from cultureval.models import packed_scoring
-from cultureval.models.packed_scoring import ChoiceScorer, ScoringRequest, score_choices
-from cultureval.models.token_tree import Branch, build_tree, common_length
-from cultureval.models.vocabulary import Rows
+from cultureval.models.scoring import packed as packed_scoring
+from cultureval.models.scoring.lm_head import Rows
+from cultureval.models.scoring.packed import ChoiceScorer, ScoringRequest, score_choices
+from cultureval.models.scoring.token_tree import Branch, build_tree, common_length
 
 TEXT = ("llama", "qwen2", "gemma3")
 TOLERANCE = 1e-4
@@ -223,7 +223,7 @@ def test_the_vocabulary_head_sees_only_the_rows_that_predict_a_choice(family, mo
 
 @pytest.mark.parametrize("plain", [True, False])
 def test_log_probabilities_are_the_same_from_hidden_states_and_from_logits(plain, monkeypatch):
-    monkeypatch.setattr("cultureval.models.vocabulary.SLICE", 40)  # many slices, of 1024 tokens at least
+    monkeypatch.setattr("cultureval.models.scoring.lm_head.SLICE", 40)  # many slices, of 1024 tokens at least
     numbers = torch.Generator().manual_seed(0)
     head = torch.nn.Linear(16, 5000)
     hidden = torch.randn(7, 16, generator=numbers)

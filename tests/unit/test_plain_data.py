@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from cultureval.runtime.plain_data import BadEncoding, Lazy, Opaque, decode, encode
+from cultureval.runtime.sandbox.codec import BadEncoding, Lazy, Opaque, decode, encode
 
 scalars = (
     some.none()

@@ -2,9 +2,9 @@
 
 import pytest
 
-from cultureval.prompts import qimma_rows as rows
 from cultureval.prompts.preparation import Preparation
-from cultureval.prompts.qimma import answer_prompt, choice_prompt, multi_select_prompt, poem_prompt
+from cultureval.prompts.qimma import rows
+from cultureval.prompts.qimma.docs import answer_prompt, choice_prompt, multi_select_prompt, poem_prompt
 from cultureval.runtime.errors import BadRow
 
 PLAIN = Preparation()

@@ -4,7 +4,7 @@ import pytest
 from tiny_models import folder_of, plain_scores, text_model
 
 from cultureval.models.loading import load
-from cultureval.models.packed_scoring import ChoiceScorer, ScoringRequest
+from cultureval.models.scoring.packed import ChoiceScorer, ScoringRequest
 from cultureval.models.settings import HFModelSettings
 
 PROMPT = list(range(20, 60))

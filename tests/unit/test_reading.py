@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cultureval.runtime.data_options import DataOptions, read_data_options
+from cultureval.runtime.data.data_options import DataOptions, read_data_options
 from cultureval.runtime.errors import CulturevalError, MissingColumn, SourceUnavailable
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.reading import find_subset, prepare_subset
@@ -166,7 +166,7 @@ def test_absent_data_say_where_they_were_looked_for_and_how_to_get_them(tmp_path
 
 
 def test_a_hub_that_cannot_be_reached_says_how_to_use_a_mirror(monkeypatch, tmp_path):
-    from cultureval.runtime import data_root
+    from cultureval.runtime.data import data_root
 
     data_root.snapshot.cache_clear()
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cultureval.prompts.refined_prompts import check_refinement, match_prompts
+from cultureval.prompts.qimma.refined_prompts import check_refinement, match_prompts
 from cultureval.runtime.errors import BadRow, CulturevalError
 
 FUNCTION = '''from typing import List

@@ -10,10 +10,10 @@ from PIL import Image
 from PIL.ExifTags import Base
 from tiny_models import picture, vision_processor
 
-from cultureval.models.rendering import Renderer, open_images
+from cultureval.models.generation.rendering import Renderer, open_images
 from cultureval.models.settings import HFModelSettings
-from cultureval.runtime.data_urls import data_url
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.servers.data_urls import data_url
 
 QUESTION = "ما عاصمة المغرب؟"
 OF_PARTS = (

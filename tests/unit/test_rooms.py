@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("tasks", "prompts", "metrics", "judge_prompts", "models", "runtime", "scripts", "samples")
+ROOMS = ("tasks", "prompts", "metrics", "judge_prompts", "models", "runtime", "reports", "scripts", "samples")
 ALLOWED = {
     "scripts": set(ROOMS),
     "tasks": {"prompts", "metrics", "runtime"},
@@ -16,7 +16,8 @@ ALLOWED = {
     "models": {"runtime"},
     "prompts": {"runtime"},
     "judge_prompts": {"runtime"},
-    "samples": {"runtime"},
+    "reports": {"tasks", "prompts", "metrics", "judge_prompts", "runtime"},
+    "samples": {"metrics", "models", "runtime"},
     "runtime": set(),
 }
 

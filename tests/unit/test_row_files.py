@@ -3,8 +3,8 @@ import json
 
 import pytest
 
+from cultureval.runtime.data.row_files import files_matching, files_of_split, iter_rows, read_rows
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.row_files import files_matching, files_of_split, iter_rows, read_rows
 
 ROWS = [{"سؤال": "كم؟", "أ": "07"}, {"سؤال": "سطر\nثانٍ", "أ": "NA"}]
 

@@ -7,10 +7,10 @@ import pyarrow.parquet
 import pytest
 from PIL import Image
 
+from cultureval.reports.saved_results import find_saved_tasks, saved_image, write_derived, write_results
+from cultureval.runtime.data.image_store import store_image, stored_image
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.image_store import store_image, stored_image
 from cultureval.scripts.judge import drawn
-from cultureval.scripts.saved_results import find_saved_tasks, saved_image, write_derived, write_results
 
 ROW = {"doc": {"id": "0"}, "metric": {"bleu": 1.0}, "model_response": {"text": ["x"]}}
 

@@ -5,8 +5,8 @@ from xml.etree import ElementTree
 import pytest
 from PIL import Image
 
+from cultureval.runtime.data.image_store import store_image, stored_image
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.image_store import store_image, stored_image
 from cultureval.scripts.show import boxes_as_svg, describe, draw_boxes, find_row, show
 
 HOSTILE = '<script>alert(1)</script>&"\x1b[31m\x00'

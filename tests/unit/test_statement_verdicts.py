@@ -10,8 +10,8 @@ from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 
 from cultureval.metrics.counterfactual import counterfactual_report
-from cultureval.metrics.group_averages import Rate
-from cultureval.metrics.m2cqa.lighteval_metrics import ItemMetrics, statement_metrics
+from cultureval.metrics.lighteval.group_averages import Rate
+from cultureval.metrics.m2cqa.lighteval import ItemMetrics, statement_metrics
 from cultureval.metrics.m2cqa.statement_items import ROLES
 from cultureval.runtime.errors import CulturevalError
 

@@ -11,7 +11,7 @@ import sacrebleu
 from cultureval.metrics import translation
 from cultureval.metrics.translation import bleu, chrf, chrf_plus_plus, corpus_score_and_error, sentence_score, spbleu
 from cultureval.runtime.errors import CulturevalError
-from cultureval.scripts.tiny_models.classifiers import SENTENCES, build_tiny_sentencepiece
+from cultureval.samples.tiny_models.classifiers import SENTENCES, build_tiny_sentencepiece
 
 REFERENCES = list(SENTENCES)
 HYPOTHESES = [text.replace("ا", "أ", 1) + " نعم" for text in SENTENCES]

@@ -1,0 +1,186 @@
+"""The LightEval Metric objects of AL-QASIDA: dialectal fidelity of replies, and corpus scores of translations.
+
+A document names what it asks for in `doc.specific`: `dialect` (the three-letter code of the wanted country, or a
+language that is no dialect, where every fidelity score is 0), `prompt` (the bare prompt), for translations `source`.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from lighteval.metrics.metrics_corpus import CorpusLevelComputation
+from lighteval.metrics.metrics_sample import SampleLevelComputation
+from lighteval.metrics.utils.metric_utils import CorpusLevelMetricGrouping, Metric, SampleLevelMetric
+from lighteval.models.model_output import ModelResponse
+from lighteval.tasks.requests import Doc, SamplingMethod
+
+from cultureval.metrics.alqasida.dialect_models import configured_models, models_signature
+from cultureval.metrics.dialect import COUNTRIES, PROFILES, SCORES, one_line, score_completions
+from cultureval.metrics.lighteval.clustered_means import MeanOfScored
+from cultureval.metrics.lighteval.group_averages import StandardError
+from cultureval.metrics.lighteval.shared_pass import SharedPass, SharedScore
+from cultureval.metrics.translation import (
+    NAMES,
+    corpus_score_and_error,
+    flores200_model,
+    flores200_signature,
+    sentence_score,
+)
+
+HEADLINE = ("adi2", "adi2_macro", "nadi", "nadi_macro", "aldi", "arabic_rate", "empty_rate", "prompt_copy_rate")
+OTHER_PROFILES = tuple(f"{name}_{profile}" for profile in PROFILES[1:] for name in HEADLINE[: len(SCORES)])
+COUNTS = ("too_few_rate", "truncated_rate")
+FIDELITY_NAMES = (*HEADLINE, *OTHER_PROFILES, *COUNTS)
+# Nothing is taken out of translations: upstream never re-scored them.
+TRANSLATION_FIDELITY_NAMES = tuple(name for name in (*HEADLINE, *COUNTS) if name not in ("prompt_copy_rate", COUNTS[0]))
+ZERO = "_zero"  # the score of the untranslated source
+TRANSLATION_NAMES = tuple(name + suffix for name in NAMES for suffix in ("", ZERO))
+
+
+def fidelity_metrics() -> list[Metric]:
+    """Dialectal fidelity of replies: `adi2` is the headline (AL-QASIDA section 3, the `paper` profile).
+
+    The profiles `released` and `clean` stand beside it under `<name>_released` and `<name>_clean`; `too_few_rate` is
+    the share of replies that `released` leaves out of its means, `truncated_rate` of those too long to be read whole.
+    """
+    return _pass_metrics(FIDELITY_NAMES)
+
+
+def monolingual_metrics() -> list[Metric]:
+    """As `fidelity_metrics`, with `prompt_aldi`: ALDi of the prompt, the dialectness that the model was given."""
+    return _pass_metrics((*FIDELITY_NAMES, "prompt_aldi"))
+
+
+def translation_metrics() -> list[Metric]:
+    """Corpus spBLEU, chrF++, chrF and BLEU, each beside the score of the untranslated source, and ADI2 of the outputs.
+
+    spBLEU is the headline (AL-QASIDA section 3.3). Outputs that are to be English or Standard Arabic have no fidelity:
+    those scores are 0, as in the released files.
+    """
+    corpus = CorpusLevelMetricGrouping(
+        metric_name=list(TRANSLATION_NAMES),
+        higher_is_better=dict.fromkeys(TRANSLATION_NAMES, True),
+        category=SamplingMethod.GENERATIVE,
+        sample_level_fn=SentenceScores(),
+        corpus_level_fn={name: CorpusScore(name) for name in TRANSLATION_NAMES},
+    )
+    return [corpus, *_pass_metrics(TRANSLATION_FIDELITY_NAMES)]
+
+
+def check_translation_instruments() -> None:
+    """Makes sure that the SentencePiece model of spBLEU and the classifiers are here.
+
+    Raises:
+        CulturevalError: One of them is not.
+    """
+    from cultureval.metrics.alqasida.dialect_models import check_models
+
+    flores200_model()
+    check_models()
+
+
+def translation_signature() -> str:
+    """What translations are scored with, for score signatures."""
+    return f"{flores200_signature()},{models_signature()}"
+
+
+class FidelityPass(SharedPass):
+    """One pass of the classifiers over a task's replies for all metrics."""
+
+    def __init__(self, parts: Sequence[str]) -> None:
+        super().__init__(self._score, "")
+        self.parts = parts
+
+    def take(self, part: str, docs: list[Doc], responses: list[ModelResponse]) -> np.ndarray:
+        """One part of the scores, an array with one value an item; what of the prompt may be copied is settled first.
+
+        Raises:
+            CulturevalError: A response holds no text at all, or a classifier is not usable.
+        """
+        self._prompts = [_asked(doc, response) for doc, response in zip(docs, responses, strict=True)]
+        return super().take(part, docs, responses)
+
+    def _score(self, docs: list[Doc], replies: list[str], model: str) -> dict[str, np.ndarray]:
+        values = {name: np.zeros(len(docs)) for name in self.parts}
+        dialects = [doc.specific["dialect"] for doc in docs]
+        for dialect in dict.fromkeys(dialects):
+            rows = [number for number, name in enumerate(dialects) if name == dialect]
+            found = _fidelity([self._prompts[row] for row in rows], [replies[row] for row in rows], dialect)
+            for name in set(self.parts) & found.keys():
+                values[name][rows] = found[name]
+        if "prompt_aldi" in self.parts:
+            values["prompt_aldi"] = configured_models().dialectness([one_line(doc.specific["prompt"]) for doc in docs])
+        return values
+
+
+class FidelityScore(SharedScore):
+    """One metric of a pass of the classifiers."""
+
+    def __str__(self) -> str:
+        """What LightEval writes into the results as this metric's definition."""
+        return f"{self.name}({models_signature()})"
+
+
+class SentenceScores(SampleLevelComputation):
+    """The scores of one sentence, which carry it to the corpus scores; BLEU of the orders that the sentence has."""
+
+    def compute(self, doc: Doc, model_response: ModelResponse, **kwargs: object) -> dict[str, "SentenceScore"]:
+        """Sentence scores on 0 to 100 under the names of the corpus metrics."""
+        texts = {"": model_response.final_text[0], ZERO: doc.specific["source"]}
+        (reference,) = doc.get_golds()
+        return {
+            name + suffix: SentenceScore.of(name, text, reference) for name in NAMES for suffix, text in texts.items()
+        }
+
+
+class SentenceScore(float):
+    """The score of a sentence that knows its two sides; a plain number to everything else."""
+
+    sides: tuple[str, str]
+
+    @classmethod
+    def of(cls, name: str, hypothesis: str, reference: str) -> "SentenceScore":
+        """The score of a sentence by the metric of that name."""
+        value = cls(sentence_score(name, hypothesis, reference))
+        value.sides = (hypothesis, reference)
+        return value
+
+
+class CorpusScore(CorpusLevelComputation):
+    """A corpus score and its bootstrapped standard error, from the sentences that the sample scores carry."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def compute_corpus(self, items: list[SentenceScore]) -> dict[str, float]:
+        """Both on 0 to 100."""
+        hypotheses, references = zip(*(item.sides for item in items), strict=True)
+        score, error = corpus_score_and_error(self.name.removesuffix(ZERO), hypotheses, references)
+        return {self.name: score, f"{self.name}_stderr": StandardError(error)}
+
+
+def _asked(doc: Doc, response: ModelResponse) -> str:
+    """The prompt of which copies are taken out: with few-shot examples of a base model, its last block as a whole."""
+    prompt = doc.specific.get("prompt", "")
+    plain = isinstance(response.input, str) and doc.query in response.input
+    return doc.query if prompt and doc.fewshot_samples and plain else prompt
+
+
+def _fidelity(prompts: list[str], replies: list[str], dialect: str) -> dict[str, np.ndarray]:
+    if dialect in COUNTRIES:
+        return score_completions(prompts, replies, dialect)
+    return {"empty_rate": np.array([not reply.strip() for reply in replies], dtype=np.float64)}
+
+
+def _pass_metrics(names: Sequence[str]) -> list[Metric]:
+    shared = FidelityPass(names)
+    return [
+        SampleLevelMetric(
+            metric_name=name,
+            higher_is_better=not name.endswith(("empty_rate", "copy_rate", "few_rate", "truncated_rate")),
+            category=SamplingMethod.GENERATIVE,
+            sample_level_fn=FidelityScore(name, name, shared),
+            corpus_level_fn=MeanOfScored(name),
+            batched_compute=True,
+        )
+        for name in names
+    ]

@@ -1,0 +1,101 @@
+"""The LightEval metrics of code tasks: pass@1 under EvalPlus's base and extra tests, judged in the sandbox."""
+
+import contextlib
+import logging
+import os
+
+import numpy as np
+from lighteval.metrics.utils.metric_utils import SampleLevelMetric
+from lighteval.tasks.requests import Doc, SamplingMethod
+
+from cultureval.metrics.code.report import sample_scores
+from cultureval.metrics.code.solution_code import program_of
+from cultureval.metrics.lighteval.clustered_means import ClusteredMean, MeanOfScored
+from cultureval.metrics.lighteval.shared_pass import SharedPass, SharedScore
+from cultureval.runtime.data.problem_store import stored_problem
+
+logger = logging.getLogger(__name__)
+
+UNSAFE = "CULTUREVAL_UNSAFE_NO_SANDBOX"
+
+
+def code_metrics() -> list[SampleLevelMetric]:
+    """Metrics of code tasks, QIMMA section 5.1 and 3LM: `plus_pass@1`, the headline, counts a solution that passes
+    EvalPlus's base and extra tests, `base_pass@1` one that passes the base tests.
+
+    Solutions that could not be judged are left out of both, as nan; `not_judged` is their share.
+    """
+    shared = SharedPass(_judge, judge_name())
+    means = {"plus_pass@1": MeanOfScored, "base_pass@1": MeanOfScored, "not_judged": ClusteredMean}
+    return [
+        SampleLevelMetric(
+            metric_name=name,
+            higher_is_better=name != "not_judged",
+            category=SamplingMethod.GENERATIVE,
+            sample_level_fn=CodeScore(name, name, shared),
+            corpus_level_fn=mean(name),
+            batched_compute=True,
+        )
+        for name, mean in means.items()
+    ]
+
+
+class CodeScore(SharedScore):
+    """One metric of a shared pass of judging."""
+
+    def __str__(self) -> str:
+        """What LightEval writes into the results as this metric's definition."""
+        return f"{self.name}({self.shared.model})"
+
+
+def judge_name() -> str:
+    """What judges, for signatures."""
+    return "EvalPlus rules, outputs compared outside the sandbox" if _sandboxed() else "EvalPlus rules, NO SANDBOX"
+
+
+def check_sandbox() -> None:
+    """Refuses to start where solutions could not be judged.
+
+    Raises:
+        SandboxUnavailable: bubblewrap is missing or may not make namespaces; the message says what to install.
+    """
+    if _sandboxed():
+        from cultureval.runtime.sandbox.sandbox import Sandbox
+
+        with contextlib.closing(Sandbox()) as probe:
+            probe.start()
+    else:
+        logger.warning("%s is set: strangers' code runs WITHOUT A SANDBOX.", UNSAFE)
+
+
+def _sandboxed() -> bool:
+    return os.environ.get(UNSAFE, "") not in ("1", "true", "yes")
+
+
+def _judge(docs: list[Doc], replies: list[str], judge: str) -> dict[str, np.ndarray]:
+    """Judges one task's replies: 1, 0 or nan for each, under the names of the metrics."""
+    from cultureval.metrics.code.evalplus_problems import evalplus_problems
+    from cultureval.metrics.code.judging import Solution, check_canonical_solutions, judge_solutions
+
+    dataset = docs[0].specific["dataset"]
+    stored = [stored_problem(doc.specific["problem"]) for doc in docs]
+    problems = evalplus_problems(dataset, {row["task_id"]: row for row in stored})
+    counts: dict[str, int] = {}
+    solutions = []
+    for row, reply in zip(stored, replies, strict=True):
+        number = counts[row["task_id"]] = counts.get(row["task_id"], -1) + 1
+        solutions.append(Solution(row["task_id"], number, program_of(reply, row["prompt"], row["entry_point"])))
+    for verdict in check_canonical_solutions(problems, dataset, sandboxed=_sandboxed()).values():
+        if not verdict.base == verdict.plus == "pass":
+            logger.warning("%s: its own canonical solution does not pass: %s.", verdict.task_id, verdict.reason)
+    verdicts = {
+        (verdict.task_id, verdict.sample_index): verdict
+        for verdict in judge_solutions(problems, solutions, dataset, sandboxed=_sandboxed())
+    }
+    for verdict in verdicts.values():
+        if verdict.differs:
+            logger.warning("%s: EvalPlus's own verdict differs from ours, which counts.", verdict.task_id)
+        if "not_judged" in (verdict.base, verdict.plus):
+            logger.warning("%s was not judged: %s.", verdict.task_id, verdict.reason)
+    scores = [sample_scores(verdicts[solution.task_id, solution.sample_index]) for solution in solutions]
+    return {name: np.array([score[name] for score in scores]) for name in scores[0]}

@@ -1,0 +1,313 @@
+"""The LightEval Metric objects of CVLUE and its English counterparts; thin, they call this folder's pure functions."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from lighteval.metrics.metrics_corpus import CorpusLevelComputation
+from lighteval.metrics.metrics_sample import SampleLevelComputation
+from lighteval.metrics.utils.metric_utils import SampleLevelMetric, SampleLevelMetricGrouping
+from lighteval.models.model_output import ModelResponse
+from lighteval.tasks.requests import Doc, SamplingMethod
+
+from cultureval.metrics.grounding import iou, parse_boxes, qwen_resized
+from cultureval.metrics.lighteval.clustered_means import ClusteredMean, ClusteredScore, MeanOfScored
+from cultureval.metrics.lighteval.group_averages import StandardError
+from cultureval.metrics.ranking import gold_ranks, gold_ties, ndcg
+from cultureval.metrics.retrieval import KS
+from cultureval.metrics.vqa import cvlue_correct, soft_accuracy
+from cultureval.runtime.errors import CulturevalError
+
+Scores = dict[str, float]
+VQA_MODES = ("loose", "strict", "exact")
+# How candidates of a dialogue are scored; the headline, the mean of the log-probabilities of its tokens, has no suffix.
+RANKING = (*(f"R@{k}" for k in KS), "MRR", "mean_rank", "gold_ties")
+CANDIDATE_SCORES = ("", "_sum", "_mean_end", "_sum_end")
+
+
+def cvlue_vqa_metrics() -> list[SampleLevelMetric]:
+    """`accuracy_loose` (the released scorer's default, the headline), `accuracy_strict`, `accuracy_exact`."""
+    return [_grouping(_vqa_scores, [f"accuracy_{mode}" for mode in VQA_MODES], SamplingMethod.GENERATIVE)]
+
+
+def vqa_v2_metrics() -> list[SampleLevelMetric]:
+    """`vqa_accuracy`: VQA v2's soft accuracy over ten answers."""
+    return [_grouping(_soft_scores, ["vqa_accuracy"], SamplingMethod.GENERATIVE)]
+
+
+def grounding_metrics() -> list[SampleLevelMetric]:
+    """`iou` (official, the headline), `iou_continuous`, both above or at 0.5, and the share without a readable box.
+
+    `acc@0.5` counts official IoU above 0.5 (CVLUE's readme), `acc@0.5_continuous` continuous IoU of at least 0.5 (as
+    RefCOCOg's users count). Of several boxes the first one counts.
+    """
+    names = ["iou", "iou_continuous", "acc@0.5", "acc@0.5_continuous", "unparsable"]
+    return [_grouping(_box_scores, names, SamplingMethod.GENERATIVE, lower=("unparsable",))]
+
+
+def dialogue_metrics(dense: bool = False) -> list[SampleLevelMetric]:
+    """Rank of the gold answer among the candidates: `R@1` (the headline), `R@5`, `R@10`, `MRR`, `mean_rank`.
+
+    Candidates are ranked by mean log-probability a token; `_sum` is the same by their sum, `_end` with the end of the
+    text behind the candidate. `gold_ties` counts items of which another candidate has the gold one's score.
+
+    Args:
+        dense: Also `NDCG`, over the items that have relevance scores of their candidates.
+    """
+    names = [*RANKING, *(["NDCG"] if dense else [])]
+    every = [f"{name}{score}" for score in CANDIDATE_SCORES for name in names]
+    means: dict[str, CorpusLevelComputation] = {name: MeanOfScored(name) for name in every}
+    means |= {name: CountOfItems(name) for name in every if name.startswith("gold_ties")}
+    lower = [name for name in every if name.startswith(("mean_rank", "gold_ties"))]
+    score = _dense_dialogue_scores if dense else _dialogue_scores
+    return [_grouping(score, every, SamplingMethod.LOGPROBS, lower, means)]
+
+
+def gallery_metrics() -> list[SampleLevelMetric]:
+    """Retrieval within galleries: `TR@1`, ... (an image asks), `IR@1`, ... (a caption asks), and the galleries' sizes.
+
+    Captions are ranked behind an image, and images before a caption, by the caption's mean log-probability a token.
+    """
+    shared = GalleryPass()
+    names = [f"{direction}@{k}" for direction in ("TR", "IR") for k in KS] + ["gallery_images", "gallery_captions"]
+    return [
+        SampleLevelMetric(
+            metric_name=name,
+            higher_is_better=True,
+            category=SamplingMethod.LOGPROBS,
+            sample_level_fn=GalleryScore(name, shared),
+            corpus_level_fn=WeightedMean(name),
+            batched_compute=True,
+        )
+        for name in names
+    ]
+
+
+class ItemScores(SampleLevelComputation):
+    """Several scores of one item; `score` gives them by name."""
+
+    def __init__(self, score: Callable[[Doc, ModelResponse], Scores]) -> None:
+        self.score = score
+
+    def compute(self, doc: Doc, model_response: ModelResponse, **kwargs: object) -> dict[str, ClusteredScore]:
+        """The item's scores by metric.
+
+        Raises:
+            CulturevalError: The response or the item is unusable; names the item.
+        """
+        try:
+            scores = self.score(doc, model_response)
+        except ValueError as error:
+            raise CulturevalError(f"{doc.task_name}, item {(doc.specific or {}).get('id')}: {error}.") from error
+        return {name: ClusteredScore.of(value, doc) for name, value in scores.items()}
+
+
+def candidate_scores(doc: Doc, response: ModelResponse) -> dict[str, np.ndarray]:
+    """A doc's candidates by suffix of the metrics: mean and sum of log-probabilities, without and with the end.
+
+    Returns:
+        Scores by suffix; those with the end are left out where the model's backend does not score it (servers).
+
+    Raises:
+        ValueError: The backend did not say how many tokens a candidate has.
+    """
+    sums, counts = _sums_and_counts(doc, response)
+    scores = {"": sums / counts, "_sum": sums}
+    if response.logits and len(response.logits) == len(sums):
+        ends = np.array([end[0] for end in response.logits], dtype=np.float64)
+        scores |= {"_mean_end": (sums + ends) / (counts + 1), "_sum_end": sums + ends}
+    return scores
+
+
+class GalleryPass:
+    """The scores of all images of a task, computed once for all metrics that need them."""
+
+    def __init__(self) -> None:
+        self._responses: list[ModelResponse] | None = None
+        self._items: list[dict[str, tuple[float, int]]] = []
+
+    def items(self, docs: list[Doc], responses: list[ModelResponse]) -> list[dict[str, tuple[float, int]]]:
+        """For each image and metric the hits and of how many queries they are.
+
+        Raises:
+            CulturevalError: A response lacks log-probabilities or tokens.
+        """
+        if responses is not self._responses:
+            self._items, self._responses = [{} for _ in docs], responses
+            galleries: dict[int, list[int]] = {}
+            for place, doc in enumerate(docs):
+                galleries.setdefault(doc.specific["gallery"], []).append(place)
+            for places in galleries.values():
+                self._score(places, docs, responses)
+        return self._items
+
+    def _score(self, places: Sequence[int], docs: list[Doc], responses: list[ModelResponse]) -> None:
+        table = np.stack([self._means(docs[place], responses[place]) for place in places])
+        correct = np.zeros(table.shape, dtype=bool)
+        for row, place in enumerate(places):
+            correct[row, docs[place].gold_index] = True
+        for row, place in enumerate(places):
+            item = self._items[place]
+            rank = _best_rank(table[row], correct[row])
+            # A caption of several images is one query, as in the released scorer; it goes with the first of them.
+            owned = np.flatnonzero(correct[row] & (correct.argmax(0) == row))
+            image_ranks = [_best_rank(table[:, caption], correct[:, caption]) for caption in owned]
+            for k in KS:
+                item[f"TR@{k}"] = (float(rank <= k), 1)
+                item[f"IR@{k}"] = (float(sum(rank <= k for rank in image_ranks)), len(owned))
+            item["gallery_images"] = (float(len(places)), 1)
+            item["gallery_captions"] = (float(table.shape[1]), 1)
+
+    @staticmethod
+    def _means(doc: Doc, response: ModelResponse) -> np.ndarray:
+        try:
+            sums, counts = _sums_and_counts(doc, response)
+        except ValueError as error:
+            raise CulturevalError(f"{doc.task_name}, image {doc.specific['id']}: {error}.") from error
+        return sums / counts
+
+
+class WeightedScore(float):
+    """A share of hits, with the hits and the number of queries that it is of."""
+
+    hits: float = 0.0
+    queries: int = 1
+
+
+class GalleryScore(SampleLevelComputation):
+    """One metric of a shared pass; batched: takes all documents and responses of a task at once."""
+
+    def __init__(self, name: str, shared: GalleryPass) -> None:
+        self.name = name
+        self.shared = shared
+
+    def compute(self, docs: list[Doc], responses: list[ModelResponse], **kwargs: object) -> list[WeightedScore]:
+        """For each image the share of hits among its queries: itself, or its captions."""
+        scores = []
+        for item in self.shared.items(docs, responses):
+            hits, queries = item[self.name]
+            score = WeightedScore(hits / queries if queries else "nan")
+            score.hits, score.queries = hits, queries
+            scores.append(score)
+        return scores
+
+    def __str__(self) -> str:
+        return f"{self.name}(within galleries, by mean log-probability a token)"
+
+
+class WeightedMean(CorpusLevelComputation):
+    """Hits divided by queries, with the standard error of that ratio over images."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def compute_corpus(self, items: list[WeightedScore]) -> dict[str, float]:
+        """The ratio and its standard error, which is nan for fewer than two images."""
+        hits = np.array([item.hits for item in items])
+        queries = np.array([item.queries for item in items], dtype=float)
+        mean, count = hits.sum() / queries.sum(), len(items)
+        residuals = hits - mean * queries
+        error = np.sqrt(count / (count - 1) * np.square(residuals).sum()) / queries.sum() if count > 1 else np.nan
+        return {self.name: float(mean), f"{self.name}_stderr": StandardError(error)}
+
+
+class CountOfItems(CorpusLevelComputation):
+    """The number of items for which something holds, as a value of LightEval's results."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def compute_corpus(self, items: list[float]) -> dict[str, float]:
+        """The sum."""
+        return {self.name: float(np.sum(items))}
+
+
+def _grouping(
+    score: Callable[[Doc, ModelResponse], Scores],
+    names: list[str],
+    category: SamplingMethod,
+    lower: Sequence[str] = (),
+    means: dict[str, CorpusLevelComputation] | None = None,
+) -> SampleLevelMetricGrouping:
+    return SampleLevelMetricGrouping(
+        metric_name=names,
+        higher_is_better={name: name not in lower for name in names},
+        category=category,
+        sample_level_fn=ItemScores(score),
+        corpus_level_fn={name: (means or {}).get(name) or ClusteredMean(name) for name in names},
+    )
+
+
+def _vqa_scores(doc: Doc, response: ModelResponse) -> Scores:
+    gold = doc.choices[0]
+    return {f"accuracy_{mode}": float(cvlue_correct(_reply(response), gold, mode)) for mode in VQA_MODES}
+
+
+def _dialogue_scores(doc: Doc, response: ModelResponse) -> Scores:
+    # What a backend does not score is undefined, and shown as such.
+    scores: Scores = dict.fromkeys((f"{name}{suffix}" for name in RANKING for suffix in CANDIDATE_SCORES), float("nan"))
+    for suffix, values in candidate_scores(doc, response).items():
+        rank = int(gold_ranks([values], [doc.gold_index])[0])
+        scores |= {f"R@{k}{suffix}": float(rank <= k) for k in KS}
+        scores |= {f"MRR{suffix}": 1 / rank, f"mean_rank{suffix}": float(rank)}
+        scores[f"gold_ties{suffix}"] = float(gold_ties([values], [doc.gold_index])[0])
+    return scores
+
+
+def _dense_dialogue_scores(doc: Doc, response: ModelResponse) -> Scores:
+    relevance = doc.specific["relevance"]
+    gains = dict.fromkeys((f"NDCG{suffix}" for suffix in CANDIDATE_SCORES), float("nan"))
+    for suffix, values in candidate_scores(doc, response).items() if any(relevance) else ():
+        gains[f"NDCG{suffix}"] = ndcg([values], [relevance])
+    return _dialogue_scores(doc, response) | gains
+
+
+def _soft_scores(doc: Doc, response: ModelResponse) -> Scores:
+    return {"vqa_accuracy": soft_accuracy(_reply(response), doc.choices)}
+
+
+def predicted_boxes(reply: str, specific: dict[str, Any]) -> list[list[float]]:
+    """The boxes of a reply to a visual grounding doc, in pixels of the original image."""
+    width, height = specific["size"]
+    least, most = map(int, specific["box_pixels"].split("-"))
+    seen = qwen_resized((width, height), min_pixels=least, max_pixels=most)
+    return parse_boxes(reply, specific["box_format"], (width, height), seen)
+
+
+def _box_scores(doc: Doc, response: ModelResponse) -> Scores:
+    boxes = predicted_boxes(_reply(response), doc.specific)
+    first = boxes[0] if boxes else None
+    official, continuous = (iou(first, doc.specific["box"], convention) for convention in ("official", "continuous"))
+    return {
+        "iou": official,
+        "iou_continuous": continuous,
+        "acc@0.5": float(official > 0.5),
+        "acc@0.5_continuous": float(continuous >= 0.5),
+        "unparsable": float(not boxes),
+    }
+
+
+def _reply(response: ModelResponse) -> str:
+    if not response.final_text:
+        raise ValueError("the model's response holds no text")
+    return response.final_text[0]
+
+
+def _sums_and_counts(doc: Doc, response: ModelResponse) -> tuple[np.ndarray, np.ndarray]:
+    """Log-probabilities of a doc's choices, and their numbers of tokens."""
+    tokens = response.output_tokens
+    if len(response.logprobs) != len(doc.choices) or len(tokens) != len(doc.choices):
+        raise ValueError(
+            f"the model's backend gives {len(response.logprobs)} log-probabilities and the tokens of {len(tokens)} of "
+            f"{len(doc.choices)} choices; use `cultureval eval` with a transformers model"
+        )
+    counts = np.array([len(choice) for choice in tokens], dtype=np.float64)
+    if not counts.all():
+        raise ValueError(f"choice {int(np.flatnonzero(counts == 0)[0])} has no token")
+    return np.array(response.logprobs, dtype=np.float64), counts
+
+
+def _best_rank(scores: np.ndarray, correct: np.ndarray) -> int:
+    """Rank of the best placed correct item; equal scores keep their order."""
+    order = np.argsort(-scores, kind="stable")
+    return 1 + int(np.flatnonzero(correct[order])[0])

@@ -1,0 +1,142 @@
+"""The LightEval Metric objects of JEEM's reference metrics; thin, they call `caption` and `semantic`.
+
+All values are on the paper's scale (times 100). Each text metric stands twice: `cider` of normalised words, `cider_raw`
+of the words as they are written.
+"""
+
+import numpy as np
+from lighteval.metrics.metrics_corpus import CorpusLevelComputation
+from lighteval.metrics.utils.metric_utils import SampleLevelMetric
+from lighteval.models.model_output import ModelResponse
+from lighteval.tasks.requests import Doc, SamplingMethod
+
+from cultureval.metrics.caption import MAX_ORDER, bleu_of, score_captions
+from cultureval.metrics.lighteval.clustered_means import ClusteredMean, ClusteredScore
+from cultureval.metrics.lighteval.group_averages import StandardError
+from cultureval.metrics.lighteval.shared_pass import SharedPass, SharedScore
+from cultureval.metrics.semantic import bertscore, caption_bertscore_model, scoring_device
+from cultureval.runtime.data.text_store import stored_texts
+from cultureval.runtime.errors import CulturevalError
+
+# Suffix of a metric's name -> whether its words are normalised.
+RUNS = {"": True, "_raw": False}
+BERTSCORE_PARTS = {"bertscore_recall": "recall", "bertscore_f1": "f1"}
+BLEU_DRAWS = 1000
+
+
+def caption_metrics() -> list[SampleLevelMetric]:
+    """JEEM's reference metrics (section 5.1.1), CIDEr first, as it correlates best with people (Table 3).
+
+    The document frequencies of CIDEr are those of the whole reference set of the variety, which
+    `doc.specific["reference_set"]` names in the text store, also when --limit scores a part. BERTScore's recall is the
+    paper's, its F1 stands beside it (the paper's footnote 2).
+    """
+    model, layer = caption_bertscore_model()
+    shared = SharedPass(_score_replies, model)
+    metrics = []
+    for suffix, normalize in RUNS.items():
+        words = f"words={'normalized' if normalize else 'raw'}"
+        for name, definition in (("cider", f"CIDEr-D,df=variety,{words}"), ("rouge_l", f"ROUGE-L,beta=1.2,{words}")):
+            metrics.append(_mean_metric(f"{name}{suffix}", definition, shared))
+        metrics += [_bleu_metric(f"bleu_{order}{suffix}", order, words, shared) for order in range(1, MAX_ORDER + 1)]
+        if normalize:
+            definition = f"{model},layer={layer},idf=no,rescaled=no"
+            metrics += [_mean_metric(name, definition, shared) for name in BERTSCORE_PARTS]
+    return metrics
+
+
+class CaptionSample(SharedScore):
+    """One metric of the shared pass over a task's captions."""
+
+    def __init__(self, name: str, definition: str, shared: SharedPass) -> None:
+        super().__init__(name, name, shared)
+        self.definition = definition
+
+    def __str__(self) -> str:
+        """What LightEval writes into the results as this metric's definition."""
+        return f"{self.name}({self.definition},scale=100)"
+
+
+class BleuScore(ClusteredScore):
+    """An item's BLEU that knows the counts behind it, of which the corpus's BLEU is made."""
+
+    statistics: np.ndarray
+
+
+class BleuSample(CaptionSample):
+    """BLEU of one order, item by item."""
+
+    def __init__(self, name: str, definition: str, shared: SharedPass, order: int) -> None:
+        super().__init__(name, definition, shared)
+        self.order = order
+
+    def compute(self, docs: list[Doc], responses: list[ModelResponse], **kwargs: object) -> list[ClusteredScore]:
+        """The scores of all items, in order."""
+        counts = self.shared.take(self.part, docs, responses)
+        scores = [BleuScore.of(100 * bleu_of(row)[self.order - 1], doc) for row, doc in zip(counts, docs, strict=True)]
+        for score, row in zip(scores, counts, strict=True):
+            score.statistics = row
+        return scores
+
+
+class CorpusBleu(CorpusLevelComputation):
+    """BLEU of all items' counts together; its standard error is that of a bootstrap over clusters, seed 0."""
+
+    def __init__(self, name: str, order: int) -> None:
+        self.name = name
+        self.order = order
+
+    def compute_corpus(self, items: list[BleuScore]) -> dict[str, float]:
+        """BLEU in 0 to 100 and its standard error, nan for fewer than two clusters."""
+        numbers: dict[object, int] = {}
+        members = [numbers.setdefault(item.cluster or index, len(numbers)) for index, item in enumerate(items)]
+        counts = np.zeros((len(numbers), items[0].statistics.size))
+        np.add.at(counts, members, [item.statistics for item in items])
+        value = 100 * float(bleu_of(counts.sum(axis=0))[self.order - 1])
+        return {self.name: value, f"{self.name}_stderr": StandardError(self._error(counts))}
+
+    def _error(self, counts: np.ndarray) -> float:
+        clusters = len(counts)
+        if clusters < 2:
+            return float("nan")
+        draws = np.random.default_rng(0).multinomial(clusters, [1 / clusters] * clusters, size=BLEU_DRAWS)
+        return float(100 * bleu_of(draws @ counts)[:, self.order - 1].std(ddof=1))
+
+
+def _mean_metric(name: str, definition: str, shared: SharedPass) -> SampleLevelMetric:
+    return _metric(CaptionSample(name, definition, shared), ClusteredMean(name))
+
+
+def _bleu_metric(name: str, order: int, words: str, shared: SharedPass) -> SampleLevelMetric:
+    definition = f"BLEU-{order},closest reference length,{words}"
+    return _metric(BleuSample(name, definition, shared, order), CorpusBleu(name, order))
+
+
+def _metric(sample: CaptionSample, corpus: CorpusLevelComputation) -> SampleLevelMetric:
+    return SampleLevelMetric(
+        metric_name=sample.name,
+        higher_is_better=True,
+        category=SamplingMethod.GENERATIVE,
+        sample_level_fn=sample,
+        corpus_level_fn=corpus,
+        batched_compute=True,
+    )
+
+
+def _score_replies(docs: list[Doc], replies: list[str], model: str) -> dict[str, np.ndarray]:
+    references = [doc.get_golds() for doc in docs]
+    values: dict[str, np.ndarray] = {}
+    for suffix, normalize in RUNS.items():
+        scores = score_captions(replies, references, normalize, _reference_set(docs))
+        values |= {f"cider{suffix}": scores.cider, f"rouge_l{suffix}": scores.rouge_l}
+        values |= {f"bleu_{order}{suffix}": scores.bleu_statistics for order in range(1, MAX_ORDER + 1)}
+    _, layer = caption_bertscore_model()
+    similarity = bertscore(replies, references, model, layer, device=scoring_device())
+    return values | {name: 100 * similarity[part] for name, part in BERTSCORE_PARTS.items()}
+
+
+def _reference_set(docs: list[Doc]) -> list[str]:
+    names = {(doc.specific or {}).get("reference_set") for doc in docs}
+    if len(names) != 1 or None in names:
+        raise CulturevalError(f"{docs[0].task_name}: its items do not name one set of references for CIDEr.")
+    return stored_texts(names.pop())

@@ -1,0 +1,229 @@
+"""Judges as LightEval metrics: during a run, for the tasks whose Docs say what a judge needs to know.
+
+A Doc of a judged task holds `specific["judge"] = {"templates": [...], "slots": {...}}`: the names of the judge
+templates that fit it, and the texts of their slots but the model's reply, which fills the slot under judgement. Its
+`images` are shown where the template shows images. `cultureval judge` reads the same from saved details.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lighteval.metrics.metrics_corpus import CorpusLevelComputation
+from lighteval.metrics.metrics_sample import SampleLevelComputation
+from lighteval.metrics.utils.metric_utils import SampleLevelMetric
+from lighteval.models.model_output import ModelResponse
+from lighteval.tasks.requests import Doc, SamplingMethod
+
+from cultureval.judge_prompts.replies import HIGHEST
+from cultureval.judge_prompts.templates import TEMPLATES, JudgeTemplate, judge_template
+from cultureval.metrics.judge import (
+    JudgeItem,
+    Judgement,
+    Verdict,
+    configured_judges,
+    judge_signature,
+    judge_with_all,
+    takes,
+)
+from cultureval.metrics.judges.costs import Purse
+from cultureval.metrics.judges.items import item_of, metric_prefix, record_of
+from cultureval.metrics.judges.settings import JudgeSettings
+from cultureval.metrics.judges.verdicts import count_verdicts, metric_part, score_summary, unscored_lines
+from cultureval.metrics.lighteval.clustered_means import ClusteredScore
+from cultureval.metrics.lighteval.group_averages import NotAsked, NotAskedError, StandardError, Total
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.servers.openai_client import troubles_of
+
+logger = logging.getLogger(__name__)
+
+
+def judge_metrics(*templates: str) -> list[SampleLevelMetric]:
+    """The metrics of the judges that CULTUREVAL_JUDGE names; none where it names none.
+
+    For each judge and template, `judge_<judge>_<template's short name>` is a sample's verdict (a mapping, for the
+    details), and `..._<criterion>` its scores. In the results stand, for each criterion, the mean over scored items,
+    `_stderr`, `_missing_as_1` and `_missing_as_5`, and for each judge and template `_n_items`, `_n_parsed`,
+    `_n_unscored`, `_n_flagged`, `_n_wrong_script`.
+
+    Args:
+        *templates: Names of templates whose replies are scores.
+
+    Raises:
+        CulturevalError: A judge's settings are wrong, or there is no such template.
+    """
+    judges, rows = configured_judges(), [judge_template(name) for name in templates]
+    for judge in judges:
+        judge.servers()  # a key that is missing is told now, not after the model has answered
+    shared = JudgingPass(judges, rows)
+    metrics = []
+    for judge, template in judged_pairs(judges, rows):
+        prefix = metric_prefix(judge.name, template)
+        metrics.append(_metric(prefix, VerdictRecord(judge, template, shared), VerdictCounts(prefix)))
+        for criterion in criteria_of_group(template):
+            name = f"{prefix}_{metric_part(criterion)}"
+            wanted = ScoredMean if criterion in template.criteria else NoMean
+            corpus = wanted(name, template.top(criterion))
+            metrics.append(_metric(name, CriterionScore(judge, template, shared, criterion), corpus))
+    return metrics
+
+
+def criteria_of_group(template: JudgeTemplate) -> tuple[str, ...]:
+    """The criteria of all templates that share a short name: what any subset of a group of tasks may be scored by.
+
+    JEEM's captions in MSA are not judged by Dialect Authenticity, those in dialects are. LightEval takes a metric that
+    one subset of a group lacks for 0, so that each subset must have all.
+    """
+    suite = template.name.partition("_")[0]
+    alike = [row for name, row in TEMPLATES.items() if name.startswith(f"{suite}_") and row.short == template.short]
+    return tuple(dict.fromkeys(criterion for row in alike for criterion in row.criteria))
+
+
+def judged_pairs(
+    judges: Sequence[JudgeSettings], templates: Sequence[JudgeTemplate]
+) -> list[tuple[JudgeSettings, JudgeTemplate]]:
+    """Each judge with each template, but those with images only where the judge takes images."""
+    return [(judge, row) for judge in judges for row in templates if takes(judge, row)]
+
+
+def signatures_of_judges(*templates: str) -> str | None:
+    """What the judges' scores depend on, for the signature of a group of tasks; None where no judge is configured."""
+    pairs = judged_pairs(configured_judges(), [judge_template(name) for name in templates])
+    lines = [judge_signature(judge, row).replace("|", ",") for judge, row in pairs]
+    return " + ".join(f"judge({line})" for line in lines) or None
+
+
+def check_judges() -> None:
+    """See that the configured judges can be asked: settings, keys, and whether the servers answer. It costs nothing.
+
+    Raises:
+        CulturevalError: One of them cannot.
+    """
+    for judge in configured_judges():
+        for url, why in troubles_of(judge.servers()).items():
+            raise CulturevalError(
+                f"The judge {judge.name} at {url} cannot be asked ({why}). Without CULTUREVAL_JUDGE the run goes "
+                "without it, and `cultureval judge` can judge the answers later."
+            )
+
+
+class JudgingPass:
+    """One pass of all judges over a task's replies, for all metrics that it yields."""
+
+    def __init__(self, judges: Sequence[JudgeSettings], templates: Sequence[JudgeTemplate]) -> None:
+        self.judges, self.templates = judges, templates
+        self._responses: list[ModelResponse] | None = None
+        self._found: dict[tuple[str, str], Judgement] = {}
+
+    def verdicts(
+        self, judge: JudgeSettings, template: JudgeTemplate, docs: list[Doc], responses: list[ModelResponse]
+    ) -> list[Verdict]:
+        """One judge's verdicts under one template; all judges are asked when the first one's are wanted."""
+        if responses is not self._responses:
+            questions = {row.name: _items(row, docs, responses) for row in self.templates}
+            purses = {one.name: _purse(one) for one in self.judges}
+            self._found = judge_with_all(self.judges, questions, purses=purses)
+            self._responses = responses
+            for (name, template_name), found in self._found.items():
+                for line in unscored_lines(found.verdicts):
+                    logger.warning("%s, judge %s, %s: %s", docs[0].task_name, name, template_name, line)
+            for stopped in dict.fromkeys(found.stopped for found in self._found.values() if found.stopped):
+                logger.error("%s; the rest is unscored. `cultureval judge` on the results goes on from here.", stopped)
+        return self._found[judge.name, template.name].verdicts
+
+
+class VerdictRecord(SampleLevelComputation):
+    """The verdicts themselves, for the details; batched."""
+
+    def __init__(self, judge: JudgeSettings, template: JudgeTemplate, shared: JudgingPass) -> None:
+        self.judge, self.template, self.shared = judge, template, shared
+
+    def compute(self, docs: list[Doc], responses: list[ModelResponse], **kwargs: object) -> list[dict[str, Any]]:
+        """What the details say of each item besides its scores."""
+        return [record_of(verdict) for verdict in self.shared.verdicts(self.judge, self.template, docs, responses)]
+
+    def __str__(self) -> str:
+        """What LightEval writes into the results as this metric's definition."""
+        return judge_signature(self.judge, self.template)
+
+
+class CriterionScore(VerdictRecord):
+    """The scores of one criterion; nan where an item is unscored; batched."""
+
+    def __init__(self, judge: JudgeSettings, template: JudgeTemplate, shared: JudgingPass, criterion: str) -> None:
+        super().__init__(judge, template, shared)
+        self.criterion = criterion
+
+    def compute(self, docs: list[Doc], responses: list[ModelResponse], **kwargs: object) -> list[ClusteredScore]:
+        """The scores of all items, in order."""
+        verdicts = self.shared.verdicts(self.judge, self.template, docs, responses)
+        scores = [verdict.scores.get(self.criterion, float("nan")) for verdict in verdicts]
+        return [ClusteredScore.of(score, doc) for score, doc in zip(scores, docs, strict=True)]
+
+
+class ScoredMean(CorpusLevelComputation):
+    """Mean of the scored items, its standard error, and the bounds over all items."""
+
+    def __init__(self, name: str, highest: int = int(HIGHEST)) -> None:
+        self.name, self.highest = name, highest
+
+    def compute_corpus(self, items: list[float]) -> dict[str, float]:
+        """The values of `score_summary`; an item that is nan is unscored."""
+        scored = [item for item in items if item == item]
+        clusters = [getattr(item, "cluster", "") or index for index, item in enumerate(scored)]
+        values = score_summary(self.name, scored, clusters, len(items), self.highest)
+        return values | {f"{self.name}_stderr": StandardError(values[f"{self.name}_stderr"])}
+
+
+class NoMean(ScoredMean):
+    """The values of a criterion that the template does not ask for."""
+
+    def compute_corpus(self, items: list[float]) -> dict[str, float]:
+        """The keys of `ScoredMean`."""
+        names = score_summary(self.name, [], [], 0, self.highest)
+        return {name: NotAskedError() if name.endswith("_stderr") else NotAsked() for name in names}
+
+
+class VerdictCounts(CorpusLevelComputation):
+    """How many items ended how."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+
+    def compute_corpus(self, items: list[Mapping[str, Any]]) -> dict[str, float]:
+        """The values of `count_verdicts`."""
+        counts = count_verdicts([(item["outcome"], item["flags"]) for item in items])
+        return {f"{self.prefix}_{name}": Total(count) for name, count in counts.items()}
+
+
+def _metric(name: str, sample: SampleLevelComputation, corpus: CorpusLevelComputation) -> SampleLevelMetric:
+    return SampleLevelMetric(
+        metric_name=name,
+        higher_is_better=True,
+        category=SamplingMethod.GENERATIVE,
+        sample_level_fn=sample,
+        corpus_level_fn=corpus,
+        batched_compute=True,
+    )
+
+
+def _items(template: JudgeTemplate, docs: list[Doc], responses: list[ModelResponse]) -> list[JudgeItem]:
+    return [
+        item_of(
+            f"{doc.task_name}/{doc.id}",
+            doc.specific["judge"]["slots"],
+            template,
+            response.final_text[0] if response.final_text else "",
+            doc.images or (),
+            doc.specific.get("cluster") or "",
+        )
+        for doc, response in zip(docs, responses, strict=True)
+    ]
+
+
+_PURSES: dict[str, Purse] = {}
+
+
+def _purse(judge: JudgeSettings) -> Purse:
+    """One for all tasks of a run, so that the budget is the run's."""
+    return _PURSES.setdefault(judge.model_dump_json(), Purse(judge))

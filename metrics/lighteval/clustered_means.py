@@ -1,0 +1,53 @@
+"""Means of samples' scores with standard errors, clustered where items share a passage, image or poem.
+
+Each writes `<name>` and `<name>_stderr`; the cluster is `doc.specific["cluster"]`. LightEval's own bootstrap, whose
+errors are too small by the square root of its number of draws, does not run for aggregators that return a dict, as ours
+do.
+"""
+
+import numpy as np
+from lighteval.metrics.metrics_corpus import CorpusLevelComputation
+from lighteval.tasks.requests import Doc
+
+from cultureval.metrics.lighteval.group_averages import StandardError
+from cultureval.metrics.standard_errors import clustered_standard_error
+
+
+class ClusteredScore(float):
+    """A sample's score that knows its cluster; a plain number to everything else."""
+
+    cluster: str = ""
+
+    @classmethod
+    def of(cls, score: float, doc: Doc) -> "ClusteredScore":
+        """The score of an item, in the cluster that its document names ('' is a cluster of its own)."""
+        value = cls(score)
+        value.cluster = (doc.specific or {}).get("cluster") or ""
+        return value
+
+
+class ClusteredMean(CorpusLevelComputation):
+    """Mean of the samples' scores and its standard error, as two values of LightEval's results."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def compute_corpus(self, items: list[float]) -> dict[str, float]:
+        """The mean and the clustered standard error, which is nan for fewer than two clusters.
+
+        The error is always there, since LightEval expects of all subsets of a group what the first one has.
+        """
+        clusters = [getattr(item, "cluster", "") or index for index, item in enumerate(items)]
+        error = StandardError(clustered_standard_error(items, clusters))
+        return {self.name: float(np.mean(items)), f"{self.name}_stderr": error}
+
+
+class MeanOfScored(ClusteredMean):
+    """As `ClusteredMean`, of the samples that have a score: those that are not nan."""
+
+    def compute_corpus(self, items: list[float]) -> dict[str, float]:
+        """The mean and its standard error; both nan where no sample has a score."""
+        scored = [item for item in items if not np.isnan(item)]
+        if scored:
+            return super().compute_corpus(scored)
+        return {self.name: float("nan"), f"{self.name}_stderr": StandardError("nan")}

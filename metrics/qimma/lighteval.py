@@ -1,0 +1,129 @@
+"""The LightEval Metric objects of QIMMA's four metric sets; thin, they call pure functions of metrics/."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from lighteval.metrics.metrics_sample import SampleLevelComputation
+from lighteval.metrics.normalizations import remove_braces, remove_braces_and_strip
+from lighteval.metrics.utils.metric_utils import SampleLevelMetric
+from lighteval.models.model_output import ModelResponse
+from lighteval.tasks.requests import Doc, SamplingMethod
+from lighteval.utils.utils import as_list
+
+from cultureval.metrics.lighteval.clustered_means import ClusteredMean, ClusteredScore
+from cultureval.metrics.lighteval.shared_pass import ScoreReplies, SharedPass, SharedScore
+from cultureval.metrics.likelihood import (
+    argmax_accuracy,
+    char_normalized_accuracy,
+    gold_probability_mass,
+    gold_set_match,
+)
+from cultureval.metrics.poetry import fannorflop
+from cultureval.metrics.semantic import bertscore, bertscore_model, scoring_device
+from cultureval.runtime.errors import CulturevalError
+
+BERTSCORE_NAMES = {"BERTScore-P": "precision", "BERTScore-R": "recall", "BERTScore-F": "f1"}
+
+ScoreOptions = Callable[[Sequence[float], Sequence[str], int | Sequence[int]], float]
+
+
+def multiple_choice_metrics() -> list[SampleLevelMetric]:
+    """Metrics of single-answer items, QIMMA section 5.1.
+
+    `acc_norm`, the headline, takes the option likeliest per code point, as QIMMA's task code does; `acc` the option
+    likeliest as a whole, the paper's Eq. 1 as printed, which does not favour the two code points of option five.
+    """
+    return [
+        _likelihood_metric("acc_norm", char_normalized_accuracy),
+        _likelihood_metric("acc", _argmax_of_options),
+    ]
+
+
+def multi_select_metrics() -> list[SampleLevelMetric]:
+    """Metrics of items with several right options, QIMMA section 5.1.
+
+    `gold_probability_mass`, the headline, is Eq. 3-4 over log-probabilities per code point; `gold_set_match` asks for
+    exactly the gold set on top (QIMMA's task code, not in the paper).
+    """
+    return [
+        _likelihood_metric("gold_probability_mass", gold_probability_mass),
+        _likelihood_metric("gold_set_match", gold_set_match),
+    ]
+
+
+def bertscore_metrics() -> list[SampleLevelMetric]:
+    """BERTScore of generated answers, QIMMA section 5.1: `BERTScore-F` is the headline, beside -P and -R.
+
+    White space and one brace on either side are taken off first, as in QIMMA's task code. Of several references the
+    best value counts. The model is AraBERT v02 unless CULTUREVAL_BERTSCORE_MODEL names another.
+    """
+    return _generative_metrics(BERTSCORE_NAMES, _score_answers)
+
+
+def fannorflop_metrics() -> list[SampleLevelMetric]:
+    """BERTScore of poem explanations, QIMMA section 5.1: `BERTScore-F` is the headline, beside -P and -R.
+
+    `parse_rate` is the share of replies that held a JSON list of explanations; the others score 0. The gold list is
+    `doc.specific["gold_explanations"]`.
+    """
+    return _generative_metrics(BERTSCORE_NAMES | {"parse_rate": "parsed"}, _score_poems)
+
+
+class LikelihoodScore(SampleLevelComputation):
+    """Scores one item from the log-probabilities of its options."""
+
+    def __init__(self, score: ScoreOptions) -> None:
+        self.score = score
+
+    def compute(self, doc: Doc, model_response: ModelResponse, **kwargs: object) -> ClusteredScore:
+        """The item's score.
+
+        Raises:
+            CulturevalError: The log-probabilities or the gold are unusable; names the item.
+        """
+        gold = as_list(doc.gold_index)
+        try:
+            score = self.score(model_response.logprobs, doc.choices, gold[0] if len(gold) == 1 else gold)
+        except ValueError as error:
+            raise CulturevalError(f"{doc.task_name}, item {doc.id}: {error}.") from error
+        return ClusteredScore.of(score, doc)
+
+
+def _likelihood_metric(name: str, score: ScoreOptions) -> SampleLevelMetric:
+    return SampleLevelMetric(
+        metric_name=name,
+        higher_is_better=True,
+        category=SamplingMethod.LOGPROBS,
+        sample_level_fn=LikelihoodScore(score),
+        corpus_level_fn=ClusteredMean(name),
+    )
+
+
+def _generative_metrics(parts: dict[str, str], score: ScoreReplies) -> list[SampleLevelMetric]:
+    shared = SharedPass(score, bertscore_model())
+    return [
+        SampleLevelMetric(
+            metric_name=name,
+            higher_is_better=True,
+            category=SamplingMethod.GENERATIVE,
+            sample_level_fn=SharedScore(name, part, shared),
+            corpus_level_fn=ClusteredMean(name),
+            batched_compute=True,
+        )
+        for name, part in parts.items()
+    ]
+
+
+def _argmax_of_options(logprobs: Sequence[float], choices: Sequence[str], gold: int | Sequence[int]) -> float:
+    if len(logprobs) != len(choices):
+        raise ValueError(f"there are {len(logprobs)} log-probabilities but {len(choices)} choices")
+    return argmax_accuracy(logprobs, gold)
+
+
+def _score_answers(docs: list[Doc], replies: list[str], model: str) -> dict[str, np.ndarray]:
+    references = [[remove_braces(gold) for gold in doc.get_golds()] for doc in docs]
+    return bertscore([remove_braces_and_strip(reply) for reply in replies], references, model, device=scoring_device())
+
+
+def _score_poems(docs: list[Doc], replies: list[str], model: str) -> dict[str, np.ndarray]:
+    return fannorflop(replies, [doc.specific["gold_explanations"] for doc in docs], model, device=scoring_device())

@@ -1,0 +1,1 @@
+"""Decoders of code generation: what EvalPlus asks for solutions."""

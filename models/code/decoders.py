@@ -1,0 +1,173 @@
+"""EvalPlus's decoders with Arabic prefixes, and what they need to be right beyond their first prompt.
+
+EvalPlus 0.3.1 has two faults that change what a model writes, both mended here from outside: its decoders append their
+stop strings to one list of the module, so that a second decoder of a process stops at the first one's strings too; and
+its transformers decoder keeps the stopping criteria of every earlier prompt, which count from where that prompt ended,
+so that a longer prompt is searched for stop strings itself and its answer ends at once.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from cultureval.runtime.code_replies import first_code_block, without_thoughts
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.servers.settings import ServerSettings
+
+if TYPE_CHECKING:
+    from evalplus.provider.base import DecoderBase
+    from transformers import PreTrainedTokenizerBase
+
+Backend = Literal["hf", "vllm", "openai"]
+
+
+@dataclass(frozen=True)
+class DecoderSettings:
+    """How code is generated.
+
+    Attributes:
+        model: Hub id, folder, or the name that a server knows the model by.
+        backend: EvalPlus's provider.
+        dataset: `humaneval` or `mbpp`; the stop strings of base models depend on it.
+        instruction_prefix: What stands before the problem in the user's turn.
+        response_prefix: How the model's turn begins; thinking models and servers begin theirs freely.
+        temperature: 0 decodes greedily.
+        batch_size: Samples of one problem that are drawn at once.
+        max_new_tokens: Limit of one sample, thoughts included.
+        dtype: torch's name of the weights' type.
+        thinking: Whether the model thinks before it answers.
+        force_base_prompt: Continue the bare problem, whatever chat template there is.
+        base_url: The server, up to and including `/v1`.
+        api_key_env: Environment variable that holds the server's key; None sends none.
+        tensor_parallel: GPUs that vLLM spreads a model over.
+        attn_implementation: transformers' name of the attention.
+        trust_remote_code: Whether a repository's own code may run.
+    """
+
+    model: str
+    backend: Backend
+    dataset: str
+    instruction_prefix: str
+    response_prefix: str
+    temperature: float = 0.0
+    batch_size: int = 1
+    max_new_tokens: int = 768
+    dtype: str = "bfloat16"
+    thinking: bool = False
+    force_base_prompt: bool = False
+    base_url: str | None = None
+    api_key_env: str | None = None
+    tensor_parallel: int = 1
+    attn_implementation: str = "eager"
+    trust_remote_code: bool = False
+
+    def common(self) -> dict[str, Any]:
+        """The arguments that every decoder of EvalPlus takes."""
+        return {
+            "name": self.model,
+            "batch_size": self.batch_size,
+            "temperature": self.temperature,
+            "max_new_tokens": self.max_new_tokens,
+            "instruction_prefix": self.instruction_prefix,
+            "response_prefix": self.response_prefix,
+        }
+
+    def servers(self) -> ServerSettings:
+        """How the server is asked.
+
+        Raises:
+            CulturevalError: The URL is wrong or carries a password, or the key's variable is not set.
+        """
+        url = self.base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
+        timeout_s = 100 if not self.thinking else 3600  # 100 s is EvalPlus's limit of a request
+        return ServerSettings((url,), self.api_key_env, concurrency=1, timeout_s=timeout_s, max_retries=7)
+
+    def local(self) -> dict[str, Any]:
+        """The arguments of decoders that load the model themselves."""
+        return self.common() | {
+            "dataset": self.dataset,
+            "force_base_prompt": self.force_base_prompt,
+            "dtype": self.dtype,
+            "trust_remote_code": self.trust_remote_code,
+        }
+
+
+def make_decoder(settings: DecoderSettings) -> "DecoderBase":
+    """The decoder of a backend, its model loaded.
+
+    Raises:
+        CulturevalError: The backend is not installed, or the model cannot be loaded; the message says what to do.
+    """
+    from evalplus.provider import utility
+
+    stop_strings = list(utility.EOS)
+    try:
+        decoder = BACKENDS[settings.backend](settings)
+        decoder.eos = list(decoder.eos)
+    except (OSError, ValueError, AttributeError, ImportError) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise CulturevalError(
+            f"The model {settings.model!r} cannot be loaded by {settings.backend}: {reason}"
+        ) from error
+    finally:
+        utility.EOS[:] = stop_strings
+    if settings.thinking and decoder.is_direct_completion():
+        raise CulturevalError(f"{settings.model!r} has no chat template (or --base-prompt is set): it cannot think.")
+    return decoder
+
+
+def prompt_mode(decoder: "DecoderBase", settings: DecoderSettings) -> str:
+    """In a few words, what the model was shown; part of the signature of its scores."""
+    if settings.thinking:
+        return "chat, thinking, no response prefix"
+    if settings.backend == "openai":
+        return "chat, no response prefix"
+    return "completion" if decoder.is_direct_completion() else "chat, response prefix"
+
+
+def thinking_prompt(problem: str, instruction: str, tokenizer: "PreTrainedTokenizerBase") -> str:
+    """The rendered chat in which a model thinks first: the user's turn as EvalPlus words it, the model's turn open."""
+    content = f"{instruction}\n```\n{problem.strip()}\n```\n"
+    return tokenizer.apply_chat_template(
+        [{"role": "user", "content": content}], tokenize=False, add_generation_prompt=True, enable_thinking=True
+    )
+
+
+def thought_out_code(reply: str) -> str:
+    """The code of a thinking model's reply: its first fenced block after the thoughts; nothing if these never end."""
+    return first_code_block(without_thoughts(reply)).replace("\t", "    ")
+
+
+def without_thinking(tokenizer: "PreTrainedTokenizerBase") -> None:
+    """Has the tokenizer tell its chat template not to think, as 3LM's code does; templates that cannot ignore it."""
+    render = tokenizer.apply_chat_template
+    tokenizer.apply_chat_template = lambda *turns, **options: render(*turns, **{"enable_thinking": False} | options)
+
+
+def _hf(settings: DecoderSettings) -> "DecoderBase":
+    from cultureval.models.code.hf_decoder import HFCodeDecoder
+
+    return HFCodeDecoder(settings)
+
+
+def _vllm(settings: DecoderSettings) -> "DecoderBase":
+    from importlib.util import find_spec
+
+    if find_spec("vllm") is None:
+        raise CulturevalError(
+            "vllm is not installed in this environment. Install it here, or start it as a server in its own "
+            "environment and ask that: --backend openai --base-url http://localhost:8000/v1."
+        )
+    from cultureval.models.code.vllm_decoder import VllmCodeDecoder
+
+    return VllmCodeDecoder(settings)
+
+
+def _openai(settings: DecoderSettings) -> "DecoderBase":
+    from cultureval.models.code.openai_decoder import OpenAICodeDecoder
+
+    return OpenAICodeDecoder(settings)
+
+
+BACKENDS: dict[str, Callable[[DecoderSettings], "DecoderBase"]] = {"hf": _hf, "vllm": _vllm, "openai": _openai}

@@ -1,0 +1,40 @@
+"""EvalPlus's transformers decoder, for one prompt after the other, and for models that think first."""
+
+import torch
+from evalplus.provider.hf import HuggingFaceDecoder
+
+from cultureval.models.code.decoders import DecoderSettings, thinking_prompt, thought_out_code, without_thinking
+
+
+class HFCodeDecoder(HuggingFaceDecoder):
+    """Code from a transformers model."""
+
+    def __init__(self, settings: DecoderSettings) -> None:
+        super().__init__(attn_implementation=settings.attn_implementation, **settings.local())
+        self.thinking = settings.thinking
+        if not settings.thinking:
+            without_thinking(self.tokenizer)
+
+    def codegen(self, prompt: str, do_sample: bool = True, num_samples: int = 200) -> list[str]:
+        """Solutions of one problem, `num_samples` or `batch_size` of them, whichever is less."""
+        # EvalPlus wraps the model's stopping criteria anew for each prompt and never takes the wrapping off.
+        vars(self.model).pop("_get_stopping_criteria", None)
+        if not self.thinking:
+            return super().codegen(prompt, do_sample, num_samples)
+        return [thought_out_code(reply) for reply in self._think(prompt, do_sample, num_samples)]
+
+    @torch.inference_mode()
+    def _think(self, prompt: str, do_sample: bool, num_samples: int) -> list[str]:
+        rendered = thinking_prompt(prompt, self.instruction_prefix, self.tokenizer)
+        # The template writes the first token itself.
+        tokens = self.tokenizer(rendered, return_tensors="pt", add_special_tokens=False).to(self.device)
+        sampling = {"temperature": self.temperature, "top_p": 0.95} if do_sample else {}
+        outputs = self.model.generate(
+            **tokens,
+            max_new_tokens=self.max_new_tokens,
+            do_sample=do_sample,
+            num_return_sequences=min(self.batch_size, num_samples),
+            pad_token_id=self.tokenizer.eos_token_id,
+            **sampling,
+        )
+        return self.tokenizer.batch_decode(outputs[:, tokens["input_ids"].size(-1) :], skip_special_tokens=True)

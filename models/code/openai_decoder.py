@@ -1,0 +1,54 @@
+"""EvalPlus's decoder for OpenAI-compatible servers, with an end to its patience.
+
+EvalPlus 0.3.1 asks again for ever, whatever the server's answer, so that a misspelt model never ends; and a reply
+without text stops its run. The request is EvalPlus's own; it is sent by the client that models and judges use.
+"""
+
+import asyncio
+from types import SimpleNamespace
+
+from evalplus.gen.util.openai_request import make_request
+from evalplus.provider.base import DecoderBase
+
+from cultureval.models.code.decoders import DecoderSettings, thought_out_code
+from cultureval.runtime.code_replies import without_thoughts
+from cultureval.runtime.servers.answers import Answer
+from cultureval.runtime.servers.openai_client import OpenAIClient
+
+# In place of the client that EvalPlus asks: it gives the request back.
+_ASKED_ONLY = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=dict)))
+
+
+class OpenAICodeDecoder(DecoderBase):
+    """Code from an OpenAI-compatible server."""
+
+    def __init__(self, settings: DecoderSettings) -> None:
+        super().__init__(**settings.common())
+        self.thinking = settings.thinking
+        self.servers = settings.servers()
+
+    def codegen(self, prompt: str, do_sample: bool = True, num_samples: int = 200) -> list[str]:
+        """Replies to one problem, thoughts taken off, `num_samples` or `batch_size` of them, whichever is less.
+
+        Raises:
+            ServerError: The server refused the request, or did not answer it within the retries and the time allowed.
+        """
+        request = make_request(
+            _ASKED_ONLY,
+            message=f"{self.instruction_prefix}\n```python\n{prompt.strip()}\n```",
+            model=self.name,
+            max_tokens=self.max_new_tokens,
+            temperature=self.temperature,
+            n=min(self.batch_size, num_samples),
+        )
+
+        async def ask() -> Answer:
+            async with OpenAIClient(self.servers) as client:
+                return await client.chat(**request)
+
+        extract = thought_out_code if self.thinking else without_thoughts
+        return [extract(completion["text"]) for completion in asyncio.run(ask())["completions"]]
+
+    def is_direct_completion(self) -> bool:
+        """Never: servers are asked by chat."""
+        return False

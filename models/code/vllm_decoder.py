@@ -1,0 +1,37 @@
+"""EvalPlus's vLLM decoder, and for models that think first."""
+
+import evalplus.provider.vllm as evalplus_vllm
+from vllm import SamplingParams
+
+from cultureval.models.code.decoders import DecoderSettings, thinking_prompt, thought_out_code, without_thinking
+
+# EvalPlus loads models for 2048 tokens (3LM's setting too); thoughts need room beside the problem.
+PROBLEM_TOKENS = 2048
+
+
+class VllmCodeDecoder(evalplus_vllm.VllmDecoder):
+    """Code from a model that vLLM runs in this process."""
+
+    def __init__(self, settings: DecoderSettings) -> None:
+        engine = evalplus_vllm.LLM
+        if settings.thinking:
+            length = PROBLEM_TOKENS + settings.max_new_tokens
+            evalplus_vllm.LLM = lambda **options: engine(**options | {"max_model_len": length})
+        try:
+            super().__init__(tensor_parallel_size=settings.tensor_parallel, **settings.local())
+        finally:
+            evalplus_vllm.LLM = engine
+        self.thinking = settings.thinking
+        if not settings.thinking:
+            without_thinking(self.tokenizer)
+
+    def codegen(self, prompt: str, do_sample: bool = True, num_samples: int = 200) -> list[str]:
+        """Solutions of one problem, `num_samples` or `batch_size` of them, whichever is less."""
+        if not self.thinking:
+            return super().codegen(prompt, do_sample, num_samples)
+        rendered = thinking_prompt(prompt, self.instruction_prefix, self.tokenizer)
+        sampling = SamplingParams(
+            temperature=self.temperature, max_tokens=self.max_new_tokens, top_p=0.95 if do_sample else 1.0
+        )
+        outputs = self.llm.generate([rendered] * min(self.batch_size, num_samples), sampling, use_tqdm=False)
+        return [thought_out_code(output.outputs[0].text) for output in outputs]

@@ -1,0 +1,1 @@
+"""Dual encoders of images and texts, for retrieval."""

@@ -1,0 +1,1 @@
+"""Rendering of prompts and generation of answers."""

@@ -1,0 +1,185 @@
+"""From a Doc to what a model reads: the prompt's text, as LightEval writes it, and its images in order."""
+
+import copy
+import math
+from collections.abc import Sequence
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, Literal
+
+from jinja2 import TemplateError
+from lighteval.tasks.prompt_manager import PromptManager
+from lighteval.tasks.requests import Doc
+from PIL import Image
+
+from cultureval.models.generation.hints import answer_prefix, chat_turns, may_think, worded_plainly
+from cultureval.models.settings import HFModelSettings
+from cultureval.runtime.data.image_store import upright
+from cultureval.runtime.errors import CulturevalError
+
+IMAGE_MARK = "<image>"
+PROBE = "Whatever?"
+Placement = Literal["first", "last"]
+
+
+class Renderer:
+    """Renders docs for one model.
+
+    Text is rendered by LightEval's PromptManager. Prompts with images have the same turns; in each, images stand
+    where the text holds `<image>` marks, or else all of them before (or behind) the text.
+    """
+
+    def __init__(self, tokenizer: Any, processor: Any | None, settings: HFModelSettings) -> None:
+        """Settle whether the chat template is used.
+
+        Raises:
+            CulturevalError: The chat template is asked for and there is none.
+        """
+        self.model_name, self.processor = settings.model_name, processor
+        self.writer = processor if processor is not None and getattr(processor, "chat_template", None) else tokenizer
+        template = getattr(self.writer, "chat_template", None)
+        if settings.chat_template == "on" and not template:
+            raise CulturevalError(f"{settings.model_name} has no chat template: set chat_template to auto or off.")
+        self.uses_chat_template = bool(template) and settings.chat_template != "off"
+        self.placement: Placement = settings.image_placement
+        self.system_prompt = settings.system_prompt
+        self.knows_thinking = "enable_thinking" in str(template)
+        self.takes_text, self.takes_parts = self._shows(PROBE), self._shows([{"type": "text", "text": PROBE}])
+        self.writes_bos = self._writes_bos(tokenizer.bos_token)
+
+    def text(self, doc: Doc, scoring: bool = False) -> str:
+        """The prompt of a doc.
+
+        Args:
+            doc: With or without images.
+            scoring: Choices are scored right behind the prompt, so a template that can is told not to open a thought,
+                as it is where the task wants none.
+
+        Raises:
+            CulturevalError: The doc has images and the model takes none.
+        """
+        apply = partial(self.writer.apply_chat_template) if self.uses_chat_template else None
+        if apply and self.knows_thinking and (scoring or not may_think(doc)):
+            apply = partial(apply, enable_thinking=False)
+        images = bool(all_images(doc))
+        if images and self.processor is None:
+            raise CulturevalError(
+                f"{self.model_name} takes text only, and {doc.task_name} has images: give a "
+                "model of images and text, or leave such tasks out."
+            )
+        if apply is None:
+            return self._plain_multimodal(doc) if images else self._manager().prepare_prompt(worded_plainly(doc))
+        prefix = answer_prefix(doc) if self.begins_answer(doc) and not scoring and not images else ""
+        try:
+            return self._turns(chat_turns(doc), images, apply) + prefix
+        except TemplateError as error:
+            raise CulturevalError(
+                f"The chat template of {self.model_name} refuses a prompt of {doc.task_name}: {error}. Leave "
+                "system_prompt out if it knows no system turn, or set chat_template: off."
+            ) from error
+
+    def begins_answer(self, doc: Doc) -> bool:
+        """Whether the prompt of a doc ends with the beginning of its answer: not where the model may think first."""
+        return self.uses_chat_template and bool(answer_prefix(doc)) and not (self.knows_thinking and may_think(doc))
+
+    def _manager(self, apply: Any | None = None) -> PromptManager:
+        tokenizer = SimpleNamespace(apply_chat_template=apply)
+        return PromptManager(use_chat_template=bool(apply), tokenizer=tokenizer, system_prompt=self.system_prompt)
+
+    def _turns(self, doc: Doc, images: bool, apply: Any) -> str:
+        """The turns of a chat, of text and images where there are any or the template drops turns of bare text."""
+        if images and not self.takes_parts:
+            raise CulturevalError(f"The chat template of {self.model_name} writes no images: set chat_template: off.")
+        if not images and (self.takes_text or not self.takes_parts):
+            return self._manager(apply).prepare_prompt(doc)
+        messages = []
+        askers = iter([*doc.fewshot_samples, doc])
+        for message in self._manager(apply).prepare_prompt_api(doc):
+            shown = (next(askers).images or []) if message["role"] == "user" else []
+            parts = message_parts(message["content"], [{"type": "image"}] * len(shown), self.placement)
+            messages.append({"role": message["role"], "content": parts})
+        return apply(messages, tokenize=False, add_generation_prompt=True)
+
+    def _plain_multimodal(self, doc: Doc) -> str:
+        # Gemma's processors expand a begin-of-image token, the others an image token.
+        token = getattr(self.processor, "boi_token", None) or getattr(self.processor, "image_token", None)
+        if not token:
+            raise CulturevalError("This processor names no image token: images need a chat template here.")
+        marked = copy.copy(self._marked(doc))
+        marked.fewshot_samples = [self._marked(example) for example in doc.fewshot_samples]
+        return self._manager().prepare_prompt(marked).replace(IMAGE_MARK, token)
+
+    def _marked(self, doc: Doc) -> Doc:
+        """A doc with one mark for each of its own images."""
+        images = len(doc.images or [])
+        if doc.query.count(IMAGE_MARK) == images:
+            return doc
+        marked, marks = copy.copy(doc), IMAGE_MARK * images
+        # LightEval takes a repeated instruction off the beginning of a query.
+        rest = doc.query.removeprefix(doc.instruction or "")
+        before = doc.query[: len(doc.query) - len(rest)]
+        marked.query = before + (f"{marks}\n{rest}" if self.placement == "first" else f"{rest}\n{marks}")
+        return marked
+
+    def _writes_bos(self, bos: str | None) -> bool:
+        if not self.uses_chat_template or not bos:
+            return False
+        return self._turn(PROBE if self.takes_text else [{"type": "text", "text": PROBE}]).startswith(bos)
+
+    def _shows(self, content: Any) -> bool:
+        """Whether the chat template writes a turn's content, and not the form that it came in.
+
+        Some templates iterate over parts and silently write nothing of a turn of bare text, others the reverse.
+        """
+        if not self.uses_chat_template:
+            return False
+        try:
+            written = self._turn(content)
+        except (TemplateError, TypeError):
+            return False
+        return PROBE in written and "'type'" not in written
+
+    def _turn(self, content: Any) -> str:
+        turn = [{"role": "user", "content": content}]
+        return self.writer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True)
+
+
+def message_parts(text: str, images: Sequence[dict[str, Any]], placement: Placement) -> list[dict[str, Any]]:
+    """The parts of one turn of a chat: images at the text's `<image>` marks, or else all before or behind the text.
+
+    Args:
+        text: The turn's text.
+        images: The parts that stand for the turn's images, in order.
+        placement: Where images stand in a text that has not one mark for each of them.
+    """
+    if not images or text.count(IMAGE_MARK) != len(images):
+        words = [{"type": "text", "text": text}]
+        return [*images, *words] if placement == "first" else [*words, *images]
+    first, *pieces = text.split(IMAGE_MARK)
+    parts = [{"type": "text", "text": first}]
+    for image, piece in zip(images, pieces, strict=True):
+        parts += [image, {"type": "text", "text": piece}]
+    return [part for part in parts if part.get("text") != ""]
+
+
+def all_images(doc: Doc) -> list[Any]:
+    """The images of the few-shot samples and of the doc itself, in the order of the prompt."""
+    return [image for one in [*doc.fewshot_samples, doc] for image in one.images or []]
+
+
+def open_images(doc: Doc, settings: HFModelSettings) -> list[Image.Image]:
+    """A doc's images as RGB, upright, scaled into the limits of the settings; paths are opened."""
+    images = [upright(image).convert("RGB") for image in all_images(doc)]
+    return [scaled(image, settings.image_min_pixels, settings.image_max_pixels) for image in images]
+
+
+def scaled(image: Image.Image, least: int | None, most: int | None) -> Image.Image:
+    """Scale an image so that it has between `least` and `most` pixels, keeping its proportions."""
+    pixels = image.width * image.height
+    target = min(max(pixels, least or 0), most or max(pixels, least or 0))
+    if target == pixels:
+        return image
+    factor = (target / pixels) ** 0.5
+    rounded = math.ceil if factor > 1 else math.floor
+    size = (max(1, rounded(image.width * factor)), max(1, rounded(image.height * factor)))
+    return image.resize(size, Image.Resampling.BICUBIC)

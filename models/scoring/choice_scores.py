@@ -1,0 +1,58 @@
+"""The score of a choice, read from the rows of a tree."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+
+from cultureval.models.scoring.lm_head import Rows
+from cultureval.models.scoring.token_tree import Branch, TokenTree
+
+
+class ChoiceScore(NamedTuple):
+    """Score of one choice.
+
+    Attributes:
+        logprob: Sum of the natural log-probabilities of the choice's tokens; 0.0 for a choice without tokens.
+        tokens: Number of the choice's tokens.
+        is_greedy: Whether every token is the model's most likely one.
+        end_logprob: Log-probability that the text ends behind the choice (any end token), None unless asked for.
+    """
+
+    logprob: float
+    tokens: int
+    is_greedy: bool
+    end_logprob: float | None = None
+
+
+def read_scores(
+    rows: Rows, tree: TokenTree, branches: Sequence[Branch], end_ids: Sequence[int]
+) -> list[list[ChoiceScore]]:
+    """Scores of the choices of a tree's branches.
+
+    Args:
+        rows: One for each of `tree.columns()`.
+        tree: Over these branches.
+        branches: In the tree's order.
+        end_ids: Tokens that end a text.
+
+    Returns:
+        A list for each branch, in the order of its choices.
+    """
+    row_of = {column: row for row, column in enumerate(tree.columns())}
+    pairs = [(row_of[column], token) for column, token, _ in tree.reads]
+    pairs += [(row_of[column], token) for column, _ in tree.closes for token in end_ids]
+    at, tokens = torch.tensor(pairs, dtype=torch.long, device=rows.values.device).reshape(-1, 2).T
+    logprobs, is_best = (values.cpu() for values in rows.log_probs(at, tokens))
+    reads, count = len(tree.reads), sum(len(branch.choices) for branch in branches)
+    owner = torch.tensor([choice for *_, choice in tree.reads], dtype=torch.long)
+    sums = torch.zeros(count, dtype=torch.double).index_add_(0, owner, logprobs[:reads].double()).tolist()
+    misses = torch.zeros(count).index_add_(0, owner, (~is_best[:reads]).float()).tolist()
+    ends = logprobs[reads:].reshape(-1, max(len(end_ids), 1)).logsumexp(1).tolist()
+    end_of = {choice: end for (_, choice), end in zip(tree.closes, ends, strict=True)}
+    choices = [choice for branch in branches for choice in branch.choices]
+    scores = iter(
+        ChoiceScore(sums[index], len(choice), not misses[index], end_of.get(index))
+        for index, choice in enumerate(choices)
+    )
+    return [[next(scores) for _ in branch.choices] for branch in branches]

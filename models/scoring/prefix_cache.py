@@ -1,0 +1,91 @@
+"""The prompt whose keys and values are kept, so that the next prompts go on from what they share with it."""
+
+from collections.abc import Sequence
+
+import torch
+from transformers import DynamicCache, PreTrainedModel
+
+from cultureval.models.scoring.lm_head import Rows
+from cultureval.models.scoring.token_tree import common_length
+
+
+class PromptChain:
+    """A line of tokens that the model has seen.
+
+    Attributes:
+        tokens: The line.
+        images: Tells the images apart that stand among the tokens, "" for text alone.
+        offset: How far positions behind the images are from the token count (M-RoPE), 0 for text alone.
+        cache: Keys and values of all tokens, in sliding-window layers too, since masks address them all.
+        last: What the model makes of the last token, if it is known.
+    """
+
+    def __init__(self, images: str = "") -> None:
+        """Start without tokens."""
+        self.tokens: list[int] = []
+        self.images = images
+        self.offset = 0
+        self.cache = DynamicCache()
+        self.last: Rows | None = None
+
+    def cut_to(self, prompts: Sequence[Sequence[int]], images: str, images_end: int) -> bool:
+        """Cut the chain to what prompts can go on from: of a prompt that lies on it, the last token is needed again.
+
+        Args:
+            prompts: That come next.
+            images: Tells their images apart.
+            images_end: Tokens up to the end of their last image, which they all share.
+
+        Returns:
+            Whether the chain can be used at all.
+        """
+        lengths = [common_length(self.tokens, prompt) for prompt in prompts]
+        keep = max(lengths)
+        for length, prompt in zip(lengths, prompts, strict=True):
+            is_last = length == len(self.tokens) and self.last is not None
+            if length == len(prompt) and not is_last:
+                keep = min(keep, length - 1)
+        if not keep or self.images != images or min(*lengths, keep) < images_end:
+            return False
+        if keep < len(self.tokens):
+            self.follow(range(keep), self.tokens[:keep], None)
+        return True
+
+    def extend(self, tokens: Sequence[int], last: Rows, offset: int) -> None:
+        """Note that an empty chain's cache has taken these tokens."""
+        self.tokens, self.last, self.offset = list(tokens), last, offset
+
+    def follow(self, columns: Sequence[int], tokens: Sequence[int], last: Rows | None) -> None:
+        """Keep some columns of the cache.
+
+        Args:
+            columns: In order; they hold the keys and values of `tokens`.
+            tokens: The new line.
+            last: What the model made of its last token, if known.
+        """
+        self.tokens, self.last = list(tokens), last
+        places = torch.tensor(list(columns), dtype=torch.long)
+        for layer in self.cache.layers:
+            if layer.is_initialized and len(places) < layer.keys.shape[-2]:
+                index = places.to(layer.keys.device)
+                layer.keys, layer.values = layer.keys[..., index, :], layer.values[..., index, :]
+
+
+def rope_offset(model: PreTrainedModel) -> int:
+    """How far M-RoPE positions behind the images lag behind the token count, after a pass over one prompt."""
+    # Qwen-VL and its kin leave the number in `rope_deltas`; others count tokens.
+    deltas = getattr(getattr(model, "model", model), "rope_deltas", None)
+    return 0 if deltas is None else int(deltas.flatten()[0])
+
+
+def steady_length(model: PreTrainedModel) -> int | None:
+    """The longest sequence whose rotary positions are those of a shorter one; None where length changes nothing.
+
+    Behind it, longrope and dynamic scaling turn every key otherwise, also those of the tokens before it.
+    """
+    config = model.config.get_text_config(decoder=True)
+    ropes = getattr(config, "rope_parameters", None) or {}
+    kinds = [rope for rope in ropes.values() if isinstance(rope, dict)] or [ropes]
+    limits = {"longrope": "original_max_position_embeddings", "dynamic": "max_position_embeddings"}
+    names = [(rope, limits.get(rope.get("rope_type"))) for rope in kinds]
+    return min((rope.get(name) or getattr(config, name) for rope, name in names if name), default=None)

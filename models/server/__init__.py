@@ -1,0 +1,1 @@
+"""Scoring and chat over OpenAI-compatible servers."""

@@ -1,0 +1,299 @@
+"""Log-likelihoods of choices from a server that returns the log-probabilities of prompt tokens (vLLM).
+
+Text: prompt and choice are sent as token ids, tokenised here exactly as LightEval does, so nothing is left to the
+server's own tokenisation. Images: the choice is the beginning of the assistant's message, and the token ids that the
+server reports must end with the choice's. Choices that differ in one token need one request: for the next token.
+"""
+
+import asyncio
+import logging
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lighteval.models.abstract_model import ModelConfig
+from lighteval.models.model_output import ModelResponse
+from lighteval.tasks.requests import Doc
+
+from cultureval.models.server.chat import as_data_url, chat_messages
+from cultureval.runtime.journal import answer_key
+from cultureval.runtime.servers.answers import Answer
+from cultureval.runtime.servers.errors import ServerError
+from cultureval.runtime.servers.journalled_answers import Question
+from cultureval.runtime.servers.openai_client import OpenAIClient
+
+logger = logging.getLogger(__name__)
+
+_MOST_LOGPROBS = 20  # what OpenAI's API and vLLM's default allow
+_PROBED_QUESTIONS = 4
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A Doc with its prompt.
+
+    Attributes:
+        doc: The Doc.
+        text: Its prompt as text.
+        messages: Its chat messages with hashes for images; None for a prompt that is sent as tokens.
+        contexts: Prompt token ids, a list for each choice.
+        choices: Choice token ids, a list for each choice.
+        truncated: How many tokens the prompt lost to `max_length`.
+    """
+
+    doc: Doc
+    text: str
+    messages: list[dict[str, Any]] | None
+    contexts: list[list[int]]
+    choices: list[list[int]]
+    truncated: int = 0
+
+    def has_labels_only(self) -> bool:
+        """Whether the choices differ in their last token only, so that one request for the next token scores all.
+
+        That holds for letters, also where LightEval has moved the white space behind a chat's prompt into the choices.
+        """
+        beginnings = {(*context, *choice[:-1]) for context, choice in zip(self.contexts, self.choices, strict=True)}
+        if len(beginnings) != 1 or not all(self.choices):
+            return False
+        # What the messages of a chat end with cannot be changed: only moved white space can be a common beginning.
+        return self.messages is None or bool(self.common_beginning) == (self.text != self.text.rstrip())
+
+    @property
+    def common_beginning(self) -> list[int]:
+        """The tokens in front of the label."""
+        return self.choices[0][:-1]
+
+
+class Scorer:
+    """Makes the questions that score a prompt's choices. An answer is `{"logprobs", "greedy", "tokens"}`, lists."""
+
+    def __init__(
+        self, config: ModelConfig, identity: dict[str, Any], add_special_tokens: bool, knows_thinking: bool
+    ) -> None:
+        """Prepare scoring.
+
+        Args:
+            config: The model's settings.
+            identity: What tells the model apart in the journal.
+            add_special_tokens: Whether the server puts BOS before a chat.
+            knows_thinking: Whether the chat template can be told not to open a thought before the choice.
+        """
+        self._config = config
+        self._identity = identity
+        self._chat_body = {"add_special_tokens": add_special_tokens}
+        self._chat_body |= {"chat_template_kwargs": {"enable_thinking": False}} if knows_thinking else {}
+        self._labels_are_exact: bool | None = None
+
+    def questions(self, prompt: Prompt) -> dict[str, Question]:
+        """One question for all labels, or one for each choice: key -> question."""
+        groups = [range(len(prompt.choices))] if prompt.has_labels_only() else [[i] for i in range(len(prompt.choices))]
+        return {self._key(prompt, group): self._question(prompt, group) for group in groups}
+
+    def _key(self, prompt: Prompt, group: Sequence[int]) -> str:
+        config = self._config
+        return answer_key(
+            kind="log-likelihood",
+            identity=self._identity,
+            prompt=prompt.messages or prompt.contexts[group[0]],
+            images=[config.image_format, config.image_max_side, self._chat_body] if prompt.messages else None,
+            choices=[prompt.choices[index] for index in group],
+        )
+
+    def _question(self, prompt: Prompt, group: Sequence[int]) -> Question:
+        async def ask(client: OpenAIClient) -> Answer:
+            if prompt.has_labels_only() and self._labels_are_exact is not False:
+                found = await self._next_token(client, prompt)
+                if self._labels_are_exact is None and found is not None:
+                    self._labels_are_exact = await self._agrees(client, prompt, found)
+                if found is not None and self._labels_are_exact:
+                    return found
+            scores = [await self._choice(client, prompt, index) for index in group]
+            return {name: [score[name] for score in scores] for name in ("logprobs", "greedy", "tokens")}
+
+        return ask
+
+    async def _agrees(self, client: OpenAIClient, prompt: Prompt, found: Answer) -> bool:
+        """Whether the next token's log-probabilities are those of the prompt's; tried once."""
+        other = (await self._choice(client, prompt, 0))["logprobs"]
+        difference = abs(other - found["logprobs"][0])
+        if difference > self._config.parity_tolerance:
+            logger.warning(
+                "log-probabilities of generated and of prompt tokens differ by %.3g: the latter are used", difference
+            )
+        return difference <= self._config.parity_tolerance
+
+    async def _next_token(self, client: OpenAIClient, prompt: Prompt) -> Answer | None:
+        """Score labels with one request; None where the server does not report one of them."""
+        wanted = [choice[-1] for choice in prompt.choices]
+        body = self._body(prompt, logprob_token_ids=sorted(set(wanted)), return_tokens_as_token_ids=True)
+        body |= {"prompt_logprobs": 0, "return_token_ids": True} if prompt.common_beginning else {}
+        common = {"model": self._config.model, "max_tokens": 1, "temperature": 0, "extra_body": body}
+        if prompt.messages is None:
+            tokens = prompt.contexts[0] + prompt.common_beginning
+            request = {**common, "prompt": tokens, "logprobs": _MOST_LOGPROBS}
+            response = await client.send(lambda server: server.completions.create(**request))
+            first, holder = _first_of_completion(response), response.choices[0]
+        else:
+            request = {**common, "messages": self._messages(prompt), "logprobs": True, "top_logprobs": _MOST_LOGPROBS}
+            response = await client.send(lambda server: server.chat.completions.create(**request))
+            first, holder = _first_of_chat(response), response
+            tokens = _prompt_tokens(response) if prompt.common_beginning else []
+        names = [f"token_id:{token}" for token in wanted]
+        if first is None or not all(_is_logprob(first[1].get(name)) for name in names):
+            return None
+        sampled, scores = first
+        before = {"logprobs": 0.0, "greedy": True}
+        if prompt.common_beginning:
+            before = _sum_of_tail(_prompt_logprobs(holder), tokens, prompt.common_beginning)
+        return {
+            "logprobs": [before["logprobs"] + scores[name] for name in names],
+            "greedy": [before["greedy"] and name == sampled for name in names],
+            "tokens": [len(choice) for choice in prompt.choices],
+        }
+
+    async def _choice(self, client: OpenAIClient, prompt: Prompt, index: int) -> Answer:
+        """Score one choice from the log-probabilities of the last tokens of prompt + choice."""
+        choice = prompt.choices[index]
+        if not choice:
+            return {"logprobs": 0.0, "greedy": True, "tokens": 0}
+        body = self._body(prompt, prompt_logprobs=0)
+        common = {"model": self._config.model, "max_tokens": 1, "temperature": 0}
+        if prompt.messages is None:
+            tokens = prompt.contexts[index] + choice
+            request = {**common, "prompt": tokens, "extra_body": body}
+            answer = await client.send(lambda server: server.completions.create(**request))
+            entries = _prompt_logprobs(answer.choices[0])
+        else:
+            body |= {"add_generation_prompt": False, "continue_final_message": True, "return_token_ids": True}
+            messages = [*self._messages(prompt), {"role": "assistant", "content": prompt.doc.choices[index]}]
+            request = {**common, "messages": messages, "extra_body": body}
+            answer = await client.send(lambda server: server.chat.completions.create(**request))
+            entries = _prompt_logprobs(answer)
+            tokens = _prompt_tokens(answer)
+        return _sum_of_tail(entries, tokens, choice)
+
+    def _messages(self, prompt: Prompt) -> list[dict[str, Any]]:
+        part = as_data_url(self._config.image_format, self._config.image_max_side)
+        return chat_messages(prompt.doc, self._config.system_prompt, part, self._config.image_placement)
+
+    def _body(self, prompt: Prompt, **fields: Any) -> dict[str, Any]:
+        return {**(self._chat_body if prompt.messages else {}), **self._config.extra_body, **fields}
+
+
+def _first_of_completion(response: Any) -> tuple[str, dict[str, float]] | None:
+    logprobs = response.choices[0].logprobs
+    if not logprobs or not logprobs.tokens or not logprobs.top_logprobs or not logprobs.top_logprobs[0]:
+        return None
+    return logprobs.tokens[0], logprobs.top_logprobs[0]
+
+
+def _first_of_chat(response: Any) -> tuple[str, dict[str, float]] | None:
+    logprobs = response.choices[0].logprobs
+    if not logprobs or not logprobs.content:
+        return None
+    first = logprobs.content[0]
+    return first.token, {entry.token: entry.logprob for entry in first.top_logprobs or []}
+
+
+def _prompt_logprobs(holder: Any) -> list[dict[str, Any] | None]:
+    entries = (holder.model_extra or {}).get("prompt_logprobs")
+    if not entries or not isinstance(entries, list):
+        raise ServerError(
+            "The server returns no log-probabilities of prompt tokens (prompt_logprobs), which log-likelihoods need: "
+            "serve the model with vLLM, or run it with the transformers model file, or choose generative tasks."
+        )
+    return entries
+
+
+def _prompt_tokens(answer: Any) -> list[int]:
+    tokens = (answer.model_extra or {}).get("prompt_token_ids")
+    if not tokens:
+        raise ServerError(
+            "The server does not say which tokens a chat became (prompt_token_ids), so that log-likelihoods of images "
+            "cannot be checked: use vLLM 0.11 or later."
+        )
+    return tokens
+
+
+def _sum_of_tail(entries: list[dict[str, Any] | None], tokens: list[int], choice: list[int]) -> Answer:
+    if len(entries) != len(tokens):
+        raise ServerError(f"The server gives {len(entries)} log-probabilities for a prompt of {len(tokens)} tokens.")
+    if tokens[-len(choice) :] != choice:
+        raise ServerError(
+            f"The server's prompt does not end with the choice's tokens {choice} but with {tokens[-len(choice) :]}: "
+            "its tokenizer or chat template is not that of `tokenizer`, or the template trims answers."
+        )
+    tail = [_entry(entry, token) for token, entry in zip(choice, entries[-len(choice) :], strict=True)]
+    greedy = all(item["rank"] == 1 for item in tail)
+    return {"logprobs": sum(item["logprob"] for item in tail), "greedy": greedy, "tokens": len(choice)}
+
+
+def _entry(entry: dict[str, Any] | None, token: int) -> dict[str, Any]:
+    found = entry.get(str(token)) if isinstance(entry, dict) else None
+    if not isinstance(found, dict) or not _is_logprob(found.get("logprob")) or "rank" not in found:
+        raise ServerError(
+            f"The server's log-probability of the prompt's token {token} is {found}, not a number with a rank: its "
+            "arithmetic may overflow (serve the model in bfloat16 or float32), or it is not vLLM."
+        )
+    return found
+
+
+def _is_logprob(value: Any) -> bool:
+    """Whether a value is a log-probability: minus infinity is one; NaN, and null that stands for it, are not."""
+    return isinstance(value, int | float) and value < math.inf
+
+
+def parity_probe(questions: Sequence[Question], tolerance: float) -> Question:
+    """Make the check that log-probabilities do not depend on the order of requests, on caches or on neighbours.
+
+    vLLM's prompt log-probabilities have been seen to depend on the order of requests when prefix caching is on
+    (vllm#42019). A few questions, the first of which share a prompt, are asked in order, in reverse order, and all at
+    once.
+
+    Args:
+        questions: Those that are going to be asked.
+        tolerance: Largest difference a token, in nats; batches of other sizes make small ones in 16-bit arithmetic.
+
+    Returns:
+        A question to be asked first; it raises ServerError where the log-probabilities are not stable.
+    """
+    probed = [*questions[: _PROBED_QUESTIONS - 1], questions[-1]] if len(questions) >= _PROBED_QUESTIONS else questions
+
+    async def ask(client: OpenAIClient) -> Answer:
+        forward = [await question(client) for question in probed]
+        backward = [await question(client) for question in reversed(probed)][::-1]
+        together = await asyncio.gather(*(question(client) for question in probed))
+        difference = max(_difference(forward, backward), _difference(forward, together))
+        logger.info("repeated log-probabilities differ by at most %.2g a token", difference)
+        if difference > tolerance:
+            raise ServerError(
+                f"The server's log-probabilities of one prompt differ by {difference:.3g} a token between requests "
+                f"(allowed: {tolerance}): turn its prefix caching off (vLLM: --no-enable-prefix-caching), or raise "
+                "parity_tolerance."
+            )
+        return {"largest_difference": difference}
+
+    return ask
+
+
+def _difference(some: Sequence[Answer], others: Sequence[Answer]) -> float:
+    differences = [
+        0.0 if a == b else abs(a - b) / max(1, tokens)  # also where both are minus infinity
+        for one, other in zip(some, others, strict=True)
+        for a, b, tokens in zip(one["logprobs"], other["logprobs"], one["tokens"], strict=True)
+    ]
+    return max(differences, default=0.0)
+
+
+def response(prompt: Prompt, answers: Sequence[Answer]) -> ModelResponse:
+    """Put the answers to a prompt's questions together."""
+    return ModelResponse(
+        input=prompt.text,
+        input_tokens=prompt.contexts,
+        output_tokens=prompt.choices,
+        logprobs=[value for answer in answers for value in answer["logprobs"]],
+        argmax_logits_eq_gold=[value for answer in answers for value in answer["greedy"]],
+        truncated_tokens_count=prompt.truncated,
+    )

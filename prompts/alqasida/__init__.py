@@ -1,0 +1,1 @@
+"""AL-QASIDA: conversion of rows, and prompt functions."""

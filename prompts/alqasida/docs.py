@@ -1,0 +1,61 @@
+"""AL-QASIDA's prompt functions: from a prepared row to a LightEval Doc.
+
+Few-shot examples are the published five. For plain prompts query and answer are written as the paper's prefix writes
+them (`Q: ...`, a line break, `A: ...`), so that LightEval's own joining of examples, with blank lines between, gives
+that prefix; for chat models `specific["chat_query"]` is the bare request, so that the examples become turns.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from cultureval.prompts.alqasida.rows import LANGUAGES
+
+if TYPE_CHECKING:
+    from lighteval.tasks.requests import Doc
+
+FEATURES = ("dialect", "genre", "template", "location", "phrasing", "prompt", "cluster", "source_row", "form")
+
+
+def request_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
+    """Doc of a request in a dialect, or in English for an answer in a dialect; nothing is the right answer."""
+    return _doc(row, task_name, row["prompt"], _judging(row))
+
+
+def request_prompt_few_shot(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
+    """As `request_prompt`, behind examples; an example's answer is the Doc's choice."""
+    return _doc(row, task_name, f"Q: {row['prompt']}\nA:", _judging(row) | {"chat_query": row["prompt"]})
+
+
+def translation_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
+    """Doc of a sentence to be translated; its choice is the reference.
+
+    `specific["dialect"]` is the target. It has no `prompt`, since copies of prompts stay in translations.
+    """
+    target = row["dialect"]
+    templates = ["alqasida_adequacy", "alqasida_fluency"]
+    templates += ["alqasida_dialectal_fidelity"] if target not in ("eng", "msa") else []
+    slots = {"dialect": LANGUAGES[target], "source": row["source"], "reference": row["answer"]}
+    judge = {"judge": {"templates": templates, "slots": slots}}
+    doc = _doc(row, task_name, row["prompt"], {"source": row["source"]} | judge)
+    doc.specific["prompt_length"] = len(doc.specific.pop("prompt"))
+    return doc
+
+
+def _judging(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What `cultureval judge` needs: a judge may stand in for the people who judge AL-QASIDA's replies."""
+    templates = ["alqasida_adherence", "alqasida_fluency", "alqasida_dialectal_fidelity"]
+    slots = {"dialect": LANGUAGES[row["dialect"]], "prompt": row["prompt"]}
+    return {"judge": {"templates": templates, "slots": slots}}
+
+
+def _doc(row: Mapping[str, Any], task_name: str | None, query: str, more: Mapping[str, Any]) -> "Doc":
+    from lighteval.tasks.requests import Doc
+
+    features = {name: row[name] for name in FEATURES if name in row}
+    return Doc(
+        task_name=task_name or "",
+        query=query,
+        choices=[row["answer"]],
+        gold_index=0,
+        specific=features | {"prompt_length": len(row["prompt"])} | more,
+    )

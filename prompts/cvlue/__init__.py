@@ -1,0 +1,1 @@
+"""CVLUE: conversion of rows, and prompt functions."""

@@ -1,0 +1,136 @@
+"""CVLUE and its English counterparts: from rows of their sources to prepared rows.
+
+The rows of CVLUE itself are those of `cultureval.tasks.cvlue.files`, which joins the released files by id. Prompts are
+those of the paper's appendix A.2, verbatim; for box formats other than Qwen-VL's the wording is ours.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from cultureval.prompts.cells import image_cell, text_cell, text_list
+from cultureval.prompts.preparation import Preparation, PreparedRow, Row
+from cultureval.prompts.templates import render
+from cultureval.runtime.data.image_store import stored_image, upright_size
+from cultureval.runtime.errors import BadRow
+
+LARGEST = 1e9  # pixels
+
+
+def question(row: Row, preparation: Preparation) -> PreparedRow:
+    """CVLUE VQA: one gold answer."""
+    prompt = render(preparation.template, question=text_cell(row, "question"))
+    return _common(row, preparation, text_cell(row, "question_id")) | {
+        "prompt": prompt,
+        "answers": [text_cell(row, "answer")],
+    }
+
+
+def question_with_ten_answers(row: Row, preparation: Preparation) -> PreparedRow:
+    """VQA v2 (hub copy lmms-lab/VQAv2): `question`, `question_id`, `image_id` and `answers`, ten structs."""
+    answers = row.get("answers")
+    if not isinstance(answers, list) or not all(isinstance(answer, Mapping) for answer in answers):
+        raise BadRow("answers", answers, "is not a list of structs with `answer`")
+    prompt = render(preparation.template, question=text_cell(row, "question"))
+    named = {**row, "image_path": str(row.get("image_id", ""))}
+    return _common(named, preparation, text_cell(row, "question_id")) | {
+        "prompt": prompt,
+        "answers": text_list([answer.get("answer") for answer in answers], "answers"),
+    }
+
+
+def expression(row: Row, preparation: Preparation) -> PreparedRow:
+    """CVLUE VG: a referring expression and its box in pixels of the original image, (x, y) the top left corner."""
+    prepared = _box_row(row, preparation, text_cell(row, "text"), text_cell(row, "ref_id"))
+    stated = [row.get("width"), row.get("height")]
+    if stated != prepared["size"]:
+        raise BadRow("width, height", stated, f"is not the size of the image, {prepared['size']}")
+    return prepared
+
+
+def expressions_of_one_box(row: Row, preparation: Preparation) -> list[PreparedRow]:
+    """RefCOCOg (hub copy lmms-lab/RefCOCOg): one box, several expressions in `answer`, each an item of its own."""
+    named = {**row, "image_path": str(row.get("file_name", ""))}
+    number = text_cell(row, "question_id")
+    texts = text_list(row.get("answer"), "answer")
+    return [_box_row(named, preparation, text, f"{number}/{place}") for place, text in enumerate(texts)]
+
+
+def dialogue_round(row: Row, preparation: Preparation) -> PreparedRow:
+    """One round of a visual dialogue: caption, history with gold answers, question and options to rank.
+
+    The row's `history` is what is known of the rounds before, `given_history` what the record itself holds; the
+    option `dialogue_history` says which of the two is used.
+    """
+    as_given = preparation.options.dialogue_history == "as_given" and row["given_history"] is not None
+    history: Sequence[Sequence[str]] = row["given_history"] if as_given else row["history"]
+    language = preparation.template.partition("/")[0]
+    rounds = [render(f"{language}/cvlue_vd_round", question=asked, answer=answer) for asked, answer in history]
+    joined = "\n".join(rounds)
+    if preparation.options.dialogue_layout == "one_line":
+        joined = joined.replace("\n", " ")
+    prompt = render(
+        preparation.template,
+        caption=text_cell(row, "caption"),
+        history=joined,
+        question=text_cell(row, "question"),
+    )
+    options = text_list(row["options"], "answer_options")
+    return _common(row, preparation, f"{row['image_id']}/{row['round']}") | {
+        "prompt": prompt,
+        # Behind `答案:` an answer follows at once, behind `Answer:` after a space, as in Qwen-VL's own ranking.
+        "choices": [option if language == "zh" else f" {option}" for option in options],
+        "gold": row["gold"],
+        "round": row["round"],
+        "history_missing": row["round"] - len(history),
+        "relevance": row.get("relevance") or [],
+    }
+
+
+def caption_gallery(row: Row, preparation: Preparation) -> PreparedRow:
+    """One image and the captions of its gallery, of which those at `correct` are its own."""
+    language = preparation.template.partition("/")[0]
+    texts = text_list(row["captions"], "caption")
+    return _common(row, preparation, row["image"]) | {
+        "prompt": render(preparation.template),
+        "choices": [text if language == "zh" else f" {text}" for text in texts],
+        "correct": row["correct"],
+        "gallery": row["gallery"],
+    }
+
+
+def _common(row: Row, preparation: Preparation, number: str) -> PreparedRow:
+    """What every prepared row holds: its id, its stored image, the image's released path, by which items cluster."""
+    path = str(row.get("image_path") or row["image"])
+    image = (
+        _stored(row["image_file"], preparation.folder)
+        if "image_file" in row
+        else image_cell(row, "image", preparation.folder)
+    )
+    return {"id": number, "image": image, "image_path": path, "cluster": path}
+
+
+@lru_cache(maxsize=64)
+def _stored(path: str, folder: Path) -> str:
+    """The stored image of a file; rows of one image are neighbours, and reading it for each would take hours."""
+    return image_cell({"image": path}, "image", folder)
+
+
+def _box_row(row: Row, preparation: Preparation, text: str, number: str) -> PreparedRow:
+    common = _common(row, preparation, number)
+    return common | {
+        "prompt": render(preparation.template, expression=text),
+        "box": _box(row.get("bbox")),
+        "size": list(upright_size(stored_image(common["image"]))),
+        "box_format": preparation.options.box_format,
+        "box_pixels": preparation.options.box_pixels,
+    }
+
+
+def _box(value: Any) -> list[float]:
+    numbers = list(value) if isinstance(value, list | tuple) else []
+    sound = all(isinstance(number, int | float) and abs(number) < LARGEST for number in numbers)
+    if len(numbers) != 4 or not sound or min(numbers[2:]) <= 0:
+        raise BadRow("bbox", value, "is not a box x, y, width, height")
+    return [float(number) for number in numbers]

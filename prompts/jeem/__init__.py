@@ -1,0 +1,1 @@
+"""JEEM: conversion of rows, and prompt functions."""

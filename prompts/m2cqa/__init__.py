@@ -1,0 +1,1 @@
+"""M2CQA: conversion of rows, and prompt functions."""

@@ -1,0 +1,1 @@
+"""QIMMA: conversion of rows, prompt functions, code problems."""

@@ -1,0 +1,104 @@
+"""Rows of EvalPlus's data files: what every problem must hold, and how LightEval's models are asked to solve it.
+
+The chat prompt is evalplus-arabic's (3LM): its instruction, the problem between fences, the answer begun with its
+response prefix and an open fence where a backend can do that. A model without a chat template continues the problem.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from cultureval.prompts.cells import column_name, is_empty, readable
+from cultureval.prompts.preparation import Preparation, PreparedRow, Row
+from cultureval.prompts.templates import render
+from cultureval.runtime.data.problem_store import store_problem
+from cultureval.runtime.errors import BadRow
+
+if TYPE_CHECKING:
+    from lighteval.tasks.requests import Doc
+
+INSTRUCTION, RESPONSE = "ar/code_instruction", "ar/code_response"
+# EvalPlus's stop strings: of every model, of models that continue a problem, of answers in a fence begun for them.
+STOPS = ("<|endoftext|>", "<|endofmask|>", "</s>", "\nif __name__", "\ndef main(", "\nprint(")
+CONTINUATION_STOPS = {
+    "humaneval": (*STOPS, "\ndef ", "\nclass ", "\nimport ", "\nfrom ", "\nassert "),
+    "mbpp": (*STOPS, '\n"""', "\nassert"),
+}
+FENCE_STOPS = (*STOPS, "\n```\n")
+NEW_TOKENS = 768
+
+# EvalPlus's completeness check asks for these and for `task_id` and `entry_point` without saying so.
+TEXT_COLUMNS = ("task_id", "prompt", "entry_point", "contract", "canonical_solution")
+INPUT_COLUMNS = ("base_input", "plus_input")
+
+
+def check_problem(row: Mapping[str, Any], prefix: str) -> None:
+    """Checks one problem of HumanEval+ (prefix `HumanEval/`) or MBPP+ (prefix `Mbpp/`).
+
+    Raises:
+        MissingColumn: A column that EvalPlus needs is not there.
+        BadRow: A cell does not hold what EvalPlus needs of it.
+    """
+    for column in TEXT_COLUMNS:
+        value = row[column_name(row, column)]
+        if not isinstance(value, str) or (is_empty(value) and column != "contract"):
+            raise BadRow(column, value, "is not filled with text")
+        readable(value, column)
+    if not re.fullmatch(rf"{re.escape(prefix)}\d+", row["task_id"], flags=re.ASCII):
+        raise BadRow("task_id", row["task_id"], f"is not {prefix} and a number")
+    if not row["entry_point"].isidentifier():
+        raise BadRow("entry_point", row["entry_point"], "is not a name of Python")
+    for column in INPUT_COLUMNS:
+        _check_inputs(row[column_name(row, column)], column)
+    atol = row[column_name(row, "atol")]
+    if isinstance(atol, bool) or not isinstance(atol, (int, float)) or not (math.isfinite(atol) and atol >= 0):
+        raise BadRow("atol", atol, "is not a tolerance of 0 or more")
+
+
+def _check_inputs(value: Any, column: str) -> None:
+    if value == {} and column == "plus_input":
+        return  # so MBPP+ writes that a problem has no further tests
+    if not isinstance(value, list) or not all(isinstance(arguments, list) for arguments in value):
+        raise BadRow(column, value, "is not a list of argument lists")
+    if column == "base_input" and not value:
+        raise BadRow(column, value, "holds no test")
+
+
+def prepare_problem(row: Row, preparation: Preparation, dataset: str, prefix: str) -> PreparedRow:
+    """The prepared row of a problem of `humaneval` or `mbpp`: its prompt, and the name of its stored tests.
+
+    Raises:
+        MissingColumn, BadRow: As `check_problem`.
+    """
+    check_problem(row, prefix)
+    return {
+        "prompt": row["prompt"],
+        "task_id": row["task_id"],
+        "dataset": dataset,
+        "problem": store_problem(row),
+    }
+
+
+def code_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
+    """Doc of a code problem; what judges the answer is found under `specific["problem"]`."""
+    from lighteval.tasks.requests import Doc
+
+    problem = row["prompt"].strip()
+    return Doc(
+        task_name=task_name or "",
+        query=f"{render(INSTRUCTION)}\n```\n{problem}\n```\n",
+        choices=[""],
+        gold_index=0,
+        specific={
+            "task_id": row["task_id"],
+            "dataset": row["dataset"],
+            "problem": row["problem"],
+            "source_row": row["source_row"],
+            "form": row["form"],
+            "stop_in_chat": False,
+            "plain_query": f"{problem}\n",
+            "answer_prefix": f"{render(RESPONSE)}\n```python\n",
+            "prefixed_stops": list(FENCE_STOPS),
+        },
+    )

@@ -1,0 +1,1 @@
+"""Samples and plots of AL-QASIDA's runs."""

@@ -1,0 +1,67 @@
+"""The samples of AL-QASIDA's saved runs as one table: a row a sample, with its scores and its features."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cultureval.reports.saved_results import SavedTask, find_saved_tasks
+from cultureval.runtime.errors import CulturevalError
+
+Sample = dict[str, Any]
+
+# The program's targets: score, macro_score, prob, dialectness, acc.
+SCORES = ("adi2", "adi2_macro", "nadi", "aldi", "arabic_rate")
+CORPUS_SCORES = ("spbleu", "chrf_plus_plus")
+TASK = re.compile(r"alqasida(_dev)?_(?P<kind>mono|cross|mt):(?P<genre>[a-z]+)_(?P<languages>[a-z_]+)\|(?P<shots>\d+)")
+
+
+def samples_of(paths: Sequence[Path]) -> tuple[list[Sample], list[Sample]]:
+    """The samples and the tasks of saved runs.
+
+    Args:
+        paths: Output folders, results files or details files.
+
+    Returns:
+        (samples, tasks). A sample has `model`, `task`, `kind` (mono, cross, mt), `genre`, `dialect`, `n_shots`,
+        `template`, `location`, `phrasing`, `prompt_length`, `prompt_aldi` (nan where it was not measured) and `SCORES`;
+        a task `model`, `task`, `kind`, `genre`, `dialect`, `source`, `target`, and the metrics of the results file.
+
+    Raises:
+        CulturevalError: A path holds no details, or none of AL-QASIDA.
+    """
+    samples, tasks = [], []
+    for saved in find_saved_tasks(paths):
+        found = TASK.fullmatch(saved.task)
+        if found:
+            about = _about(saved, found)
+            samples += list(_samples(saved, about))
+            tasks.append(about | {"metrics": saved.results().get("results", {}).get(saved.task, {})})
+    if not samples:
+        raise CulturevalError(f"{', '.join(map(str, paths))}: no details of AL-QASIDA's tasks (alqasida_...).")
+    return samples, tasks
+
+
+def _about(saved: SavedTask, found: re.Match[str]) -> Sample:
+    source, _, target = found["languages"].partition("_to_")
+    dialect = next((code for code in (source, target) if code not in ("", "eng", "msa")), source)
+    return {
+        "model": saved.model,
+        "task": saved.task,
+        "kind": found["kind"],
+        "genre": found["genre"],
+        "dialect": dialect,
+        "source": source,
+        "target": target or source,
+        "n_shots": int(found["shots"]),
+    }
+
+
+def _samples(saved: SavedTask, about: Mapping[str, Any]) -> Iterable[Sample]:
+    features = ("template", "location", "phrasing", "prompt_length")
+    for number, row in enumerate(saved.table().select(["doc", "metric"]).to_pylist()):
+        specific, metric = row["doc"].get("specific") or {}, row["metric"]
+        if any(name not in metric for name in SCORES):
+            raise CulturevalError(f"{saved.file}, row {number}: no scores of dialectal fidelity; run the task again.")
+        scores = {name: float("nan") if metric.get(name) is None else metric[name] for name in (*SCORES, "prompt_aldi")}
+        yield {**about, **{name: specific.get(name) for name in features}, **scores}

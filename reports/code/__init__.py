@@ -1,0 +1,1 @@
+"""Samples and result files of code generation."""

@@ -1,0 +1,137 @@
+"""The files of `cultureval code evaluate`: EvalPlus's results, ours beside them, and LightEval's."""
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cultureval.metrics.code.report import LEVELS, sample_scores
+from cultureval.reports.code.samples import Sample
+
+if TYPE_CHECKING:
+    from cultureval.metrics.code.judging import Verdict
+    from cultureval.tasks.qimma.code_data import ProblemSet
+
+
+def evalplus_results(problem_set: "ProblemSet", samples: list[Sample], verdicts: "list[Verdict]") -> dict[str, Any]:
+    """EvalPlus's result file in its own form, with our verdicts in it.
+
+    What was not judged is left out, because EvalPlus has two outcomes only and would count it as a fail.
+    """
+    problems = problem_set.problems()
+    results: dict[str, list[dict[str, Any]]] = {}
+    for sample, verdict in zip(samples, verdicts, strict=True):
+        if "not_judged" in (verdict.base, verdict.plus):
+            continue
+        entry: dict[str, Any] = {"task_id": sample.task_id, "solution": sample.code}
+        for level in LEVELS:
+            entry[f"{level}_status"] = _status(verdict, level)
+        for level in LEVELS:
+            entry[f"{level}_fail_tests"] = _failing_test(verdict, level, problems[sample.task_id])
+        results.setdefault(sample.task_id, []).append(entry)
+    return {"date": datetime.now().strftime("%Y-%m-%d %H:%M"), "hash": problem_set.fingerprint, "eval": results}
+
+
+def _status(verdict: "Verdict", level: str) -> str:
+    """EvalPlus's word for our verdict: `timeout` is its other word for a fail."""
+    ours, theirs = getattr(verdict, level), getattr(verdict, f"evalplus_{level}")
+    return theirs if ours == "fail" and theirs == "timeout" else ours
+
+
+def _failing_test(verdict: "Verdict", level: str, problem: dict[str, Any]) -> list[Any]:
+    """The arguments of the first test that failed, as EvalPlus lists it, where EvalPlus named one."""
+    details = getattr(verdict, f"evalplus_{level}_details")
+    if getattr(verdict, level) == "pass" or not details:
+        return []
+    failing = list(problem[f"{level}_input"])[len(details) - 1 : len(details)]
+    if not verdict.task_id.startswith("Mbpp/"):
+        return failing
+    from evalplus.data.mbpp import mbpp_serialize_inputs
+
+    return mbpp_serialize_inputs(verdict.task_id, failing)
+
+
+def verdict_lines(verdicts: "list[Verdict]") -> Iterator[str]:
+    """One JSON line a verdict: ours, EvalPlus's, and the reason."""
+    for verdict in verdicts:
+        yield json.dumps(asdict(verdict), ensure_ascii=False) + "\n"
+
+
+def lighteval_results(
+    output_dir: Path,
+    problem_set: "ProblemSet",
+    samples: list[Sample],
+    verdicts: "list[Verdict]",
+    report: dict[str, Any],
+) -> Path:
+    """Writes LightEval's results and details files, as a run of the task would, and returns the results file."""
+    from cultureval.runtime.lighteval_patches.start_up import prepare_lighteval
+
+    prepare_lighteval()
+    from lighteval.logging.evaluation_tracker import EvaluationTracker
+    from lighteval.models.abstract_model import ModelConfig
+    from lighteval.models.model_output import ModelResponse
+    from lighteval.tasks.requests import Doc
+
+    tracker = EvaluationTracker(output_dir=str(output_dir), save_details=True)
+    tracker.general_config_logger.log_args_info(num_fewshot_seeds=1, max_samples=None, job_id="0")
+    tracker.general_config_logger.log_model_info(ModelConfig(model_name=report["model"]))
+    name = f"{problem_set.dataset.task}|0"
+    config = _task_config(problem_set, report)
+    tracker.versions_logger.log(name, config.version)
+    tracker.task_config_logger.tasks_configs = {name: config}
+    for sample, verdict in zip(samples, verdicts, strict=True):
+        row = problem_set.rows[sample.task_id]
+        doc = Doc(
+            task_name=name,
+            query=row["prompt"],
+            choices=[""],
+            gold_index=0,
+            id=f"{sample.task_id}#{sample.number}",
+            specific={"task_id": sample.task_id, "sample": sample.number},
+        )
+        tracker.details_logger.log(name, doc, ModelResponse(text=[sample.code]), sample_scores(verdict))
+    tracker.details_logger.aggregate()
+    scores = _task_scores(report, len(samples))
+    tracker.metrics_logger.metric_aggregated |= {name: scores, "all": dict(scores)}
+    tracker.general_config_logger.log_end_time()
+    before = set(output_dir.rglob("results_*.json"))
+    tracker.save()
+    (written,) = set(output_dir.rglob("results_*.json")) - before
+    return written
+
+
+def _task_scores(report: dict[str, Any], samples: int) -> dict[str, float]:
+    scores = {}
+    for level in ("plus", "base"):
+        for name, value in report["pass_at_k"][level].items():
+            scores |= {f"{level}_{name}": value, f"{level}_{name}_stderr": report["standard_errors"][level][name]}
+    share = len(report["not_judged"]) / samples
+    return scores | {"not_judged": share, "not_judged_stderr": math.sqrt(share * (1 - share) / max(samples - 1, 1))}
+
+
+def _task_config(problem_set: "ProblemSet", report: dict[str, Any]) -> Any:
+    """The task's configuration with the provenance that a run would have noted."""
+    import copy
+
+    from cultureval.tasks.task_table import build_tasks_table
+
+    config = copy.copy(next(item for item in build_tasks_table() if item.name == problem_set.dataset.task))
+    config.original_num_docs = config.effective_num_docs = report["tasks"]
+    kept = ("tasks", "samples", "bounds", "not_judged", "differs_from_evalplus", "canonical_failures", "sandboxed")
+    config.rows_report = {
+        "source": problem_set.source,
+        "form": "original",
+        "revision": problem_set.revision,
+        "fingerprint": problem_set.fingerprint[:16],
+        "rows": report["tasks"],
+        "expected_rows": problem_set.dataset.rows,
+        "few_shot_rows": 0,
+        "skipped_rows": [],
+        "skipped_few_shot_rows": [],
+        "signature": report["signature"],
+    } | {name: report[name] for name in kept}
+    return config

@@ -1,0 +1,205 @@
+"""Files of human ratings: JEEM's form, which is ours (the paper's file is not public), and AL-QASIDA's humevals."""
+
+import csv
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cultureval.runtime.errors import CulturevalError
+
+# Highest score of each criterion; the lowest is 1 (JEEM Appendix B.4; the files of AL-QASIDA's humevals).
+JEEM_CRITERIA = {"Consistency": 5, "Relevance": 5, "Fluency": 5, "Dialect Authenticity": 5}
+ALQASIDA_CRITERIA = {"Adherence": 3, "Adequacy": 5, "Fluency": 5, "Dialectal Accuracy": 5}
+NOT_MODELS = ("human", "reference")
+
+
+@dataclass(frozen=True)
+class Rating:
+    """What one person said of one text.
+
+    Attributes:
+        group: The dialect.
+        item: What was asked of all models: country and image (`JO/image id`), a prompt.
+        model: The model whose text it is; "" where the file names none.
+        annotator: Who rated; "" where the file does not say.
+        text: The text that was rated, where the file holds it.
+        scores: Criterion -> score; criteria without a score are left out.
+        metrics: Automatic scores that the file itself holds.
+    """
+
+    group: str
+    item: str
+    model: str
+    annotator: str
+    text: str | None
+    scores: dict[str, float]
+    metrics: dict[str, float] = field(default_factory=dict)
+
+
+def read_jeem_ratings(path: Path) -> tuple[list[Rating], int]:
+    """Ratings of captions: columns country, image_id, the criteria, and, where there are several, model and annotator.
+
+    The names of columns may be written as in tables (`Image ID`, `DA`); a column `caption` holds the rated text.
+
+    Returns:
+        The ratings of models' captions, and the number of rows left out as they rate the human reference.
+
+    Raises:
+        CulturevalError: The file cannot be read, lacks a column, or holds a country or a score that there is not.
+    """
+    from cultureval.prompts.jeem.rows import country_of
+
+    columns = {
+        "country": ("country", "dialect", "variety"),
+        "item": ("image_id", "image", "id"),
+        "Consistency": ("consistency", "con"),
+        "Relevance": ("relevance", "rel"),
+        "Fluency": ("fluency", "flu"),
+        "Dialect Authenticity": ("dialect_authenticity", "dialectal_authenticity", "da"),
+    }
+    optional = {"model": ("model", "system"), "annotator": ("annotator", "rater"), "text": ("caption", "text")}
+
+    def rating(row: "HumanRow") -> Rating:
+        country = country_of({"country": row.text("country")})
+        if country is None:
+            raise row.wrong("country", "names none of Jordan, Emirates, Egypt, Morocco")
+        scores = row.scores(JEEM_CRITERIA)
+        item = f"{country}/{row.text('item')}"
+        return Rating(country, item, row.get("model"), row.get("annotator"), row.get("text") or None, scores)
+
+    return _split(path, [rating(row) for row in _read(path, columns, optional)])
+
+
+def read_alqasida_ratings(path: Path) -> tuple[list[Rating], int]:
+    """AL-QASIDA's humevals/results/*_humeval.csv: a row is a completion, TVD its ADI2 as its authors computed it.
+
+    Raises:
+        CulturevalError: As `read_jeem_ratings`.
+    """
+    columns = {
+        "item": ("prompt",),
+        "text": ("completion",),
+        "model": ("model",),
+        "group": ("dialect",),
+        "Fluency": ("fluency",),
+        "Dialectal Accuracy": ("dialectal_accuracy",),
+    }
+    optional = {
+        "Adherence": ("adherence",),
+        "Adequacy": ("adequacy",),
+        "annotator": ("annotator", "rater"),
+        "TVD": ("tvd",),
+    }
+
+    def rating(row: "HumanRow") -> Rating:
+        criteria = {name: top for name, top in ALQASIDA_CRITERIA.items() if name in row.names}
+        metrics = {"TVD": row.number("TVD", 0, 1)} if row.get("TVD") else {}
+        names = (row.text("group"), row.text("item"), row.text("model"), row.get("annotator"))
+        return Rating(*names, row.get("text"), row.scores(criteria), metrics)
+
+    return _split(path, [rating(row) for row in _read(path, columns, optional)])
+
+
+def _split(path: Path, ratings: Sequence[Rating]) -> tuple[list[Rating], int]:
+    """Ratings of models' texts, and the number of the others.
+
+    Raises:
+        CulturevalError: An annotator rated a text twice.
+    """
+    seen: dict[tuple[str, ...], int] = {}
+    for line, rating in enumerate(ratings, 1):
+        key = (rating.model, rating.group, rating.item, rating.annotator)
+        if rating.annotator and key in seen:
+            raise CulturevalError(
+                f"{path}, row {line}: {rating.annotator!r} has rated the same text in row {seen[key]}."
+            )
+        seen[key] = line
+    of_models = [rating for rating in ratings if rating.model.lower() not in NOT_MODELS]
+    return of_models, len(ratings) - len(of_models)
+
+
+@dataclass(frozen=True)
+class HumanRow:
+    """A row of a CSV file under our names of its columns.
+
+    Attributes:
+        path: The file.
+        line: Where the row stands, counted from 1 without the header.
+        cells: The row.
+        names: Our name -> the file's, for the columns that it has.
+    """
+
+    path: Path
+    line: int
+    cells: Mapping[str, str | None]
+    names: Mapping[str, str]
+
+    def get(self, name: str) -> str:
+        """A cell's stripped text, "" where the cell or its column is missing."""
+        return (self.cells.get(self.names[name]) or "").strip() if name in self.names else ""
+
+    def text(self, name: str) -> str:
+        """As `get`, but an empty cell is an error."""
+        if value := self.get(name):
+            return value
+        raise self.wrong(name, "is empty")
+
+    def number(self, name: str, low: float, high: float) -> float:
+        """A cell's number.
+
+        Raises:
+            CulturevalError: It is none, or outside the range.
+        """
+        try:
+            value = float(self.get(name))
+        except ValueError:
+            value = math.nan
+        if not low <= value <= high:
+            raise self.wrong(name, f"is no number from {low:g} to {high:g}")
+        return value
+
+    def scores(self, criteria: Mapping[str, int]) -> dict[str, float]:
+        """The scores of the criteria whose cells are filled."""
+        return {name: self.number(name, 1, top) for name, top in criteria.items() if self.get(name)}
+
+    def wrong(self, name: str, reason: str) -> CulturevalError:
+        """The error of a cell."""
+        return CulturevalError(
+            f"{self.path}, row {self.line}: column {self.names[name]!r} {reason} (value {self.get(name)[:80]!r})."
+        )
+
+
+def _read(path: Path, columns: Mapping[str, Sequence[str]], optional: Mapping[str, Sequence[str]]) -> list[HumanRow]:
+    csv.field_size_limit(10_000_000)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            header, rows = list(reader.fieldnames or ()), list(reader)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise CulturevalError(f"The human ratings {path} cannot be read as CSV: {error}") from error
+    spelled: dict[str, str] = {_plain(name): name for name in header}
+    names = {
+        name: spelled[known]
+        for name, spellings in {**columns, **optional}.items()
+        for known in [next((one for one in spellings if one in spelled), None)]
+        if known
+    }
+    if missing := [name for name in columns if name not in names]:
+        raise CulturevalError(
+            f"The human ratings {path} have no column {columns[missing[0]][0]!r}; columns found: {', '.join(header)}."
+        )
+    if not rows:
+        raise CulturevalError(f"The human ratings {path} hold no row.")
+    return [HumanRow(path, line, row, names) for line, row in enumerate(rows, 1)]
+
+
+def _plain(name: Any) -> str:
+    return "_".join(str(name).strip().lower().replace("-", " ").replace("_", " ").split())
+
+
+READERS: dict[str, Callable[[Path], tuple[list[Rating], int]]] = {
+    "jeem": read_jeem_ratings,
+    "alqasida": read_alqasida_ratings,
+}

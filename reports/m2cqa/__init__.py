@@ -1,0 +1,1 @@
+"""M2CQA: cells of saved runs, comparisons, plots."""

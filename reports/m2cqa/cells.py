@@ -1,0 +1,162 @@
+"""The cells of M2CQA in saved runs, each a model under one prompt in one variety, and whether they may be compared."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cultureval.reports.saved_results import SavedTask, find_saved_tasks
+from cultureval.runtime.errors import CulturevalError
+from cultureval.tasks.m2cqa.benchmarks import PROMPTS, VARIETIES
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from cultureval.metrics.m2cqa.statement_items import Statement
+
+DATA = ("source", "revision", "rows hash", "limit")
+ASKING = ("prompt", "task version", "image placement", "system prompt")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One model's verdicts on one task.
+
+    Attributes:
+        model: Its name in the tables.
+        prompt: Key of `PROMPTS`.
+        variety: Key of `VARIETIES`.
+        ids: Items, sorted.
+        verdicts: [N, 3] "true", "false" or "invalid", Q+ first, in the order of `ids`.
+        signature: What the scores depend on besides the model, by the names in `DATA` and `ASKING`.
+    """
+
+    model: str
+    prompt: str
+    variety: str
+    ids: tuple[str, ...]
+    verdicts: "np.ndarray"
+    signature: dict[str, Any] = field(default_factory=dict)
+
+    def on(self, ids: Sequence[str]) -> tuple["np.ndarray", "np.ndarray"]:
+        """The right judgements (`right_judgements`) of some of its items, in the order given."""
+        from cultureval.metrics.m2cqa.statement_items import right_judgements
+
+        place = {item: number for number, item in enumerate(self.ids)}
+        return right_judgements(self.verdicts[[place[item] for item in ids]])
+
+
+def read_cells(paths: Sequence[Path], profile: str) -> list[Cell]:
+    """The cells of saved runs, in the order of models, prompts and varieties.
+
+    Args:
+        paths: Output folders or results files.
+        profile: Of the verdicts: strict, tolerant or lenient.
+
+    Raises:
+        CulturevalError: There are none, or details are not those of our M2CQA tasks.
+    """
+    saved = [task for task in find_saved_tasks(paths) if task.task.startswith("m2cqa:")]
+    if not saved:
+        raise CulturevalError(
+            f"{', '.join(map(str, paths))}: no run of an m2cqa task. Run `cultureval eval ... m2cqa`."
+        )
+    names = _model_names(saved)
+    cells = [_read_cell(task, names[task.root, task.model], profile) for task in saved]
+    order = list(PROMPTS), list(VARIETIES)
+    return sorted(cells, key=lambda cell: (cell.model, order[0].index(cell.prompt), order[1].index(cell.variety)))
+
+
+def mismatches(cells: Sequence[Cell]) -> list[str]:
+    """Why cells may not be compared, one sentence for each pair of cells and what differs; [] where they may.
+
+    The cells of one variety must rest on the same data; those of one prompt and variety must ask in the same way too.
+    """
+    found = []
+    for first, second in combinations(cells, 2):
+        if first.variety == second.variety and (first.model == second.model or first.prompt == second.prompt):
+            names = DATA + (ASKING if first.prompt == second.prompt else ())
+            differing = [
+                f"{name} ({_value(first, name)} / {_value(second, name)})"
+                for name in names
+                if _differ(first, second, name)
+            ]
+            if differing:
+                found.append(f"{_title(first)} and {_title(second)} differ in {', '.join(differing)}.")
+    return found
+
+
+def _differ(first: Cell, second: Cell, name: str) -> bool:
+    return name not in first.signature or first.signature[name] != second.signature.get(name)
+
+
+def _value(cell: Cell, name: str) -> str:
+    return str(cell.signature.get(name, "not known"))
+
+
+def _title(cell: Cell) -> str:
+    return f"{cell.model} {cell.prompt}_{cell.variety}"
+
+
+def _model_names(saved: Sequence[SavedTask]) -> dict[tuple[Path, str], str]:
+    """A name for each run: the model's, with its folder's where several output folders hold that model."""
+    runs = {(task.root, task.model) for task in saved}
+    models = [model for _, model in runs]
+    folders = [(model, root.name) for root, model in runs]
+    names = {}
+    for root, model in runs:
+        place = root.name if folders.count((model, root.name)) == 1 else str(root)
+        names[root, model] = model if models.count(model) == 1 else f"{model} ({place})"
+    return names
+
+
+def _read_cell(task: SavedTask, model: str, profile: str) -> Cell:
+    from cultureval.metrics.m2cqa.statement_items import item_verdicts
+
+    prompt, _, variety = task.task.removeprefix("m2cqa:").partition("|")[0].rpartition("_")
+    if prompt not in PROMPTS or variety not in VARIETIES:
+        raise CulturevalError(f"{task.file}: {task.task!r} is no task of M2CQA.")
+    try:
+        statements, rows_of_task = _statements(task, profile)
+    except (KeyError, ValueError, TypeError) as error:
+        raise CulturevalError(f"{task.file} holds no verdicts of M2CQA ({error}). Run the task again.") from error
+    try:
+        ids, verdicts = item_verdicts(statements, rows_of_task)
+    except CulturevalError as error:
+        raise CulturevalError(f"{task.file}: {error}") from error
+    order = sorted(range(len(ids)), key=ids.__getitem__)
+    return Cell(model, prompt, variety, tuple(ids[place] for place in order), verdicts[order], _signature(task))
+
+
+def _statements(task: SavedTask, profile: str) -> tuple[list["Statement"], int]:
+    """The statements of a details file, and how many its task has."""
+    import pyarrow.compute
+
+    from cultureval.metrics.m2cqa.statement_items import PROFILES, Statement
+
+    (verdict,) = (name for name, kept in PROFILES.items() if kept == profile)
+    table = task.table()
+    places = [("doc", ["specific", name]) for name in ("item_id", "role", "rows_of_task")] + [("metric", [verdict])]
+    columns = [pyarrow.compute.struct_field(table[name], path).to_pylist() for name, path in places]
+    statements = [Statement(item, role, word) for item, role, _, word in zip(*columns, strict=True)]
+    return statements, max(columns[2], default=0)
+
+
+def _signature(task: SavedTask) -> dict[str, Any]:
+    results = task.results()
+    report = ((results.get("config_tasks") or {}).get(task.task) or {}).get("rows_report")
+    general = results.get("config_general") or {}
+    if not report:
+        return {}
+    model = general.get("model_config") or {}
+    return {
+        "source": report.get("source"),
+        "revision": report.get("revision"),
+        "rows hash": report.get("fingerprint"),
+        "limit": general.get("max_samples"),
+        "prompt": report.get("prompt"),
+        "task version": (results.get("versions") or {}).get(task.task),
+        "image placement": model.get("image_placement", "not stated"),
+        "system prompt": model.get("system_prompt"),
+    }

@@ -1,0 +1,199 @@
+"""What LightEval has saved of earlier runs: results files and the details of each task, found from any path to them."""
+
+import glob
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cultureval.runtime.data.image_store import stored_image
+from cultureval.runtime.errors import CulturevalError
+
+if TYPE_CHECKING:
+    import pyarrow
+
+DERIVED = b"cultureval.derived_from"
+
+
+@dataclass(frozen=True)
+class SavedTask:
+    """The details of one task of one run.
+
+    Attributes:
+        file: The parquet file `details_<task>_<date>.parquet`.
+        root: The output folder of the run, which holds `results` and `details`.
+        model: The model's folder below them.
+        date: The run's.
+        task: The task, with `|k`.
+    """
+
+    file: Path
+    root: Path
+    model: str
+    date: str
+    task: str
+
+    def table(self) -> "pyarrow.Table":
+        """The details: columns `doc`, `metric`, `model_response`.
+
+        Raises:
+            CulturevalError: The file cannot be read, or is none of LightEval's details.
+        """
+        import pyarrow
+        import pyarrow.parquet
+
+        try:
+            table = pyarrow.parquet.read_table(self.file)
+        except (OSError, pyarrow.ArrowException) as error:
+            raise CulturevalError(f"{self.file} cannot be read as details of LightEval: {error}") from error
+        missing = {"doc", "metric", "model_response"} - set(table.column_names)
+        if missing:
+            raise CulturevalError(f"{self.file} is none of LightEval's details: it lacks {', '.join(sorted(missing))}.")
+        return table
+
+    def results(self) -> dict[str, Any]:
+        """The run's results file; empty where it is gone.
+
+        Raises:
+            CulturevalError: It is not JSON.
+        """
+        file = self.root / "results" / self.model / f"results_{self.date}.json"
+        try:
+            return json.loads(file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except ValueError as error:
+            raise CulturevalError(f"{file} cannot be read: {error}") from error
+
+
+def find_saved_tasks(paths: Sequence[Path]) -> list[SavedTask]:
+    """The newest details of each model and task below the paths.
+
+    Args:
+        paths: Output folders, results files, folders of details or details files. Files that were derived from details
+            (such as judgements) are passed over.
+
+    Raises:
+        CulturevalError: A path does not exist, or holds no details.
+    """
+    newest: dict[tuple[Path, str, str], SavedTask] = {}
+    for path in paths:
+        found = [task for file in _details_files(path) if (task := _saved_task(file)) and not _is_derived(file)]
+        if not found:
+            raise CulturevalError(
+                f"{path} holds no details of LightEval (details/<model>/<date>/details_<task>_<date>.parquet): run "
+                "`cultureval eval`, or lighteval with --save-details."
+            )
+        for task in found:
+            place = (task.root, task.model, task.task)
+            if place not in newest or newest[place].date < task.date:
+                newest[place] = task
+    return list(newest.values())
+
+
+def derived_from(task: SavedTask) -> list[SavedTask]:
+    """The files that were derived from a task's details (its judgements), the oldest first."""
+    import pyarrow.parquet
+
+    found = []
+    for file in sorted((task.root / "details" / task.model).glob(f"*/details_{glob.escape(task.task)}_*.parquet")):
+        other = _saved_task(file)
+        source = (pyarrow.parquet.read_schema(file).metadata or {}).get(DERIVED) if other else None
+        if other and other.task == task.task and source == task.file.name.encode("utf-8"):
+            found.append(other)
+    return sorted(found, key=lambda other: other.date)
+
+
+def saved_image(entry: Any) -> Path | bytes:
+    """An image as the details hold it: the file's bytes, or the path of a stored image.
+
+    A path is followed only to a file that is named by its own content, in this machine's store or where the details
+    say: details that someone else wrote cannot make us send other files away.
+
+    Returns:
+        Bytes, or a path, which may be gone.
+    """
+    if isinstance(entry, Mapping):
+        return entry["bytes"] if entry.get("bytes") else saved_image(entry.get("path") or "")
+    path = Path(str(entry))
+    try:
+        return stored_image(path.name)
+    except CulturevalError:
+        named_by_content = path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == path.stem
+        return path if named_by_content else path.with_name(f"{path.name} (not a stored image)")
+
+
+def write_derived(task: SavedTask, date: str, table: "pyarrow.Table", metrics: Sequence[Mapping[str, Any]]) -> Path:
+    """Write rows of a task with other metrics beside its details, marked as derived from them.
+
+    Args:
+        task: Where the rows come from.
+        date: Names the new files.
+        table: The rows.
+        metrics: The new metrics of each row.
+
+    Returns:
+        The file: details/<model>/<date>/details_<task>_<date>.parquet.
+    """
+    import pyarrow
+    import pyarrow.parquet
+
+    folder = task.root / "details" / task.model / date
+    folder.mkdir(parents=True, exist_ok=True)
+    column = pyarrow.array([dict(row) for row in metrics])
+    table = table.set_column(table.column_names.index("metric"), "metric", column)
+    table = table.replace_schema_metadata({DERIVED: str(task.file.name).encode("utf-8")})
+    file = folder / f"details_{task.task}_{date}.parquet"
+    pyarrow.parquet.write_table(table, file)
+    return file
+
+
+def write_results(task: SavedTask, date: str, content: Mapping[str, Any]) -> Path:
+    """Write a results file beside the run's own; it replaces nothing."""
+    folder = task.root / "results" / task.model
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"results_{date}.json"
+    with file.open("x", encoding="utf-8") as stream:
+        json.dump(content, stream, ensure_ascii=False, indent=2, default=str)
+    return file
+
+
+def _details_files(path: Path) -> list[Path]:
+    if not path.exists():
+        raise CulturevalError(f"{path} does not exist.")
+    if path.suffix == ".json":
+        return _details_of_results(path.absolute())
+    return [path] if path.is_file() else sorted(path.rglob("details_*.parquet"))
+
+
+def _details_of_results(file: Path) -> list[Path]:
+    parts = file.parts
+    if "results" not in parts[:-1] or not file.name.startswith("results_"):
+        raise CulturevalError(f"{file} is not a results file of LightEval (results/<model>/results_<date>.json).")
+    place = len(parts) - 1 - parts[::-1].index("results")
+    folder = Path(*parts[:place], "details", *parts[place + 1 : -1], file.stem.removeprefix("results_"))
+    return sorted(folder.glob("details_*.parquet"))
+
+
+def _saved_task(file: Path) -> SavedTask | None:
+    """The task of a details file; None where the file lies elsewhere than LightEval puts it."""
+    file = file.absolute()
+    date, parts = file.parent.name, file.parts
+    suffix = f"_{date}.parquet"
+    if "details" not in parts[:-2] or not file.name.startswith("details_") or not file.name.endswith(suffix):
+        return None
+    place = len(parts) - 1 - parts[::-1].index("details")
+    task = file.name.removeprefix("details_").removesuffix(suffix)
+    return SavedTask(file, Path(*parts[:place]), "/".join(parts[place + 1 : -2]), date, task)
+
+
+def _is_derived(file: Path) -> bool:
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        return DERIVED in (pyarrow.parquet.read_schema(file).metadata or {})
+    except (OSError, pyarrow.ArrowException) as error:
+        raise CulturevalError(f"{file} cannot be read as details of LightEval: {error}") from error

@@ -1,0 +1,104 @@
+"""The images of prepared rows: one file for each different image, below the user cache, named by its content.
+
+A data set's images come as bytes, as paths and inside parquet cells, and one image may serve many rows. Prepared rows
+name the stored file, Docs hold its path: thousands of images cost neither memory nor open files.
+"""
+
+import hashlib
+import io
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cultureval.runtime.data.user_cache import user_cache, write_whole
+from cultureval.runtime.errors import CulturevalError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+SUFFIXES = {"PNG": ".png", "JPEG": ".jpg", "WEBP": ".webp", "GIF": ".gif", "BMP": ".bmp"}
+MAX_BYTES = 64 * 2**20
+_NAME = re.compile(r"[0-9a-f]{64}\.(png|jpg|webp|gif|bmp)")
+
+
+def store_image(content: bytes) -> str:
+    """Keep an image file's bytes, unchanged.
+
+    Args:
+        content: A PNG, JPEG, WebP, GIF or BMP file, of 64 MiB and about 179 million pixels (Pillow's limit) at most.
+
+    Returns:
+        The name to give to `stored_image`: the SHA-256 of the bytes and the format's suffix.
+
+    Raises:
+        ValueError: The bytes are no image, do not decode, or are too large; says which.
+        CulturevalError: The file cannot be written.
+    """
+    digest = hashlib.sha256(content).hexdigest()
+    folder = user_cache() / "images" / digest[:2]
+    for suffix in SUFFIXES.values():
+        if (folder / (digest + suffix)).is_file():
+            return digest + suffix
+    path = folder / (digest + SUFFIXES[image_format(content)])
+    try:
+        write_whole(path, content)
+    except OSError as error:
+        # Not the row's fault: a full disk must not pass for thousands of broken images.
+        raise CulturevalError(
+            f"An image cannot be written into {folder}: {error}. Make room or set CULTUREVAL_CACHE to another folder."
+        ) from error
+    return path.name
+
+
+def stored_image(name: str) -> Path:
+    """The file of a stored image.
+
+    Raises:
+        CulturevalError: The name is none of `store_image`, or its file is gone.
+    """
+    if not _NAME.fullmatch(name):
+        raise CulturevalError(f"{name!r} does not name a stored image.")
+    path = user_cache() / "images" / name[:2] / name
+    if not path.is_file():
+        raise CulturevalError(f"The image {path} is gone; delete {user_cache() / 'rows'} so that it is made again.")
+    return path
+
+
+def upright(image: "Image | Path | str") -> "Image":
+    """An image as its camera was held, which files note apart from the pixels (EXIF); paths are opened.
+
+    Whoever shows, measures or draws on an image takes it so; datasets, transformers and vLLM do.
+    """
+    from PIL import Image as images
+    from PIL import ImageOps
+
+    return ImageOps.exif_transpose(images.open(image) if isinstance(image, str | Path) else image)
+
+
+def upright_size(path: Path) -> tuple[int, int]:
+    """Width and height of the image that `upright` gives, in pixels, without decoding it."""
+    from PIL import ExifTags
+    from PIL import Image as images
+
+    with images.open(path) as image:
+        width, height = image.size
+        on_its_side = image.getexif().get(ExifTags.Base.Orientation) in (5, 6, 7, 8)
+    return (height, width) if on_its_side else (width, height)
+
+
+def image_format(content: bytes) -> str:
+    """Decode an image file's bytes and say what they are: PNG, JPEG, WEBP, GIF or BMP.
+
+    Raises:
+        ValueError: As `store_image`.
+    """
+    from PIL import Image
+
+    if len(content) > MAX_BYTES:
+        raise ValueError(f"is an image file of {len(content) >> 20} MiB; {MAX_BYTES >> 20} MiB are the most")
+    try:
+        with Image.open(io.BytesIO(content), formats=list(SUFFIXES)) as picture:
+            picture.load()
+            return picture.format or ""
+    except Exception as error:  # Pillow's decoders raise errors of many kinds on damaged files
+        raise ValueError(f"is not an image that can be decoded ({type(error).__name__}: {error})") from error

@@ -1,0 +1,1 @@
+"""The sandbox of generated code: jail, worker, codec, system-call filter."""

@@ -1,0 +1,85 @@
+"""What an OpenAI-compatible server's answer holds, once it is seen to be one."""
+
+import json
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import openai
+
+from cultureval.runtime.servers.errors import IncompleteAnswer
+
+T = TypeVar("T")
+Answer = dict[str, Any]
+
+# The server failed while it answered: OpenRouter's and gateways' word, vLLM's and SGLang's, DeepSeek's, Z.ai's.
+_BROKEN_OFF = {"error", "abort", "insufficient_system_resource", "network_error"}
+NOT_JSON = (json.JSONDecodeError, UnicodeDecodeError, RecursionError)
+
+
+async def whole_answer(answer: Awaitable[T], choices: int) -> T:
+    """Await an answer and see to it that it is one."""
+    try:
+        response = await answer
+    except (*NOT_JSON, openai.APIResponseValidationError) as error:
+        raise IncompleteAnswer(f"the answer is not JSON: {error}") from error
+    if isinstance(response, str):
+        raise IncompleteAnswer(f"the answer is text or a page, not JSON: {response!r}")
+    if error := (getattr(response, "model_extra", None) or {}).get("error"):
+        raise IncompleteAnswer(f"an error in place of an answer: {error}")
+    got = getattr(response, "choices", None)
+    if not isinstance(got, list) or len(got) != choices:
+        count = len(got) if isinstance(got, list) else 0
+        hint = "; does the server know the parameter n? If not, set n to 1 (code: --batch-size 1)" if count == 1 else ""
+        raise IncompleteAnswer(f"{count} choices instead of {choices}{hint}")
+    _check_choices(got)
+    return response
+
+
+def _check_choices(choices: Sequence[Any]) -> None:
+    for choice in choices:
+        message = getattr(choice, "message", None)
+        text = getattr(choice, "text", None) if message is None else getattr(message, "content", None)
+        if (message is None and text is None) or not isinstance(text, str | list | None):
+            raise IncompleteAnswer(f"a choice has no text: {choice!r}")
+        if not isinstance(choice.index, int | None):
+            raise IncompleteAnswer(f"a choice's index is no number: {choice.index!r}")
+        if choice.finish_reason in _BROKEN_OFF:
+            error = (choice.model_extra or {}).get("error", "")
+            raise IncompleteAnswer(f"the server broke off: finish_reason {choice.finish_reason!r} {error}")
+
+
+def completion_of(choice: Any) -> Answer:
+    """One choice of an answer as `{"text", "reasoning", "finish_reason", "refusal"}`; a refusal is its own text."""
+    message = getattr(choice, "message", None)
+    if message is None:
+        text, reasoning, refusal = choice.text, None, None
+    else:
+        extra = message.model_extra or {}
+        text, thoughts = _parts(message.content)
+        named = (extra.get(name) for name in ("reasoning_content", "reasoning"))
+        reasoning = next((value for value in named if value and isinstance(value, str)), thoughts)
+        refusal = message.refusal
+    return {
+        "text": _whole_characters(text or refusal or ""),
+        "reasoning": _whole_characters(reasoning),
+        "finish_reason": choice.finish_reason,
+        "refusal": _whole_characters(refusal),
+    }
+
+
+def _parts(content: str | list[Any] | None) -> tuple[str | None, str | None]:
+    """The text and the thoughts of a message; Mistral's reasoning models send a list of parts of these two types."""
+    if not isinstance(content, list):
+        return content, None
+    kinds: dict[str, list[str]] = {"text": [], "thinking": []}
+    for part in content:
+        kind = part.get("type") if isinstance(part, Mapping) else None
+        if kind in kinds:
+            inner = part.get(kind)
+            kinds[kind].append(inner if isinstance(inner, str) else _parts(inner)[0] or "")
+    return "".join(kinds["text"]), "".join(kinds["thinking"]) or None
+
+
+def _whole_characters(text: str | None) -> str | None:
+    """Text that every file can hold: half a character (a lone surrogate, of an emoji cut in two) becomes U+FFFD."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if text else text

@@ -1,0 +1,82 @@
+"""Images as an OpenAI-compatible server takes them: data URLs."""
+
+import base64
+import hashlib
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from cultureval.runtime.data.image_store import upright
+from cultureval.runtime.errors import CulturevalError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+ImageFormat = Literal["as_given", "png", "jpeg"]
+
+_NOT_SCALED = {"P", "I;16"}  # Pillow cannot, or mixes numbers of colours
+_SENT_AS_THEY_ARE = {"PNG", "JPEG", "WEBP", "GIF"}
+_WITH_PALETTE = {"P", "PA"}
+_JPEG_QUALITY = 95
+
+
+def image_hash(image: "Image | Path | str | bytes") -> str:
+    """SHA-256 of a file's bytes, or of a PIL image's mode, size and pixels (their colours where it has a palette)."""
+    if isinstance(image, (str, Path, bytes)):
+        return hashlib.sha256(_file_bytes(image)).hexdigest()
+    if image.mode in _WITH_PALETTE:
+        image = image.convert("RGBA")
+    digest = hashlib.sha256(f"{image.mode} {image.size}".encode())
+    digest.update(image.tobytes())
+    return digest.hexdigest()
+
+
+def data_url(
+    image: "Image | Path | str | bytes", image_format: ImageFormat = "as_given", max_side: int | None = None
+) -> str:
+    """Encode an image for a request.
+
+    Args:
+        image: A PIL image, or a file (its path or its bytes).
+        image_format: "as_given" sends a file's own bytes and a PIL image as PNG, so that no pixel changes; "png" and
+            "jpeg" (quality 95) re-encode.
+        max_side: An image whose longer side has more pixels is scaled down to it.
+
+    Returns:
+        `data:image/...;base64,...`
+
+    Raises:
+        CulturevalError: The image cannot be read.
+    """
+    from PIL import Image as images
+
+    is_file = isinstance(image, (str, Path, bytes))
+    try:
+        picture = images.open(io.BytesIO(_file_bytes(image))) if is_file else image
+        too_large = max_side is not None and max(picture.size) > max_side
+        if is_file and image_format == "as_given" and not too_large and picture.format in _SENT_AS_THEY_ARE:
+            return _url(_file_bytes(image), picture.format)
+        picture = upright(picture)  # what is encoded anew no longer says how the camera was held
+        if too_large:
+            picture = picture.convert("RGB") if picture.mode in _NOT_SCALED else picture.copy()
+            picture.thumbnail((max_side, max_side))
+        return _url(*_encode(picture, image_format))
+    except (OSError, images.DecompressionBombError) as error:
+        raise CulturevalError(f"An image cannot be read: {error}") from error
+
+
+def _encode(picture: "Image", image_format: ImageFormat) -> tuple[bytes, str]:
+    name = "JPEG" if image_format == "jpeg" else "PNG"
+    if name == "JPEG" or picture.mode not in {"1", "L", "LA", "I;16", "P", "RGB", "RGBA"}:
+        picture = picture.convert("RGB")
+    stream = io.BytesIO()
+    picture.save(stream, name, **({"quality": _JPEG_QUALITY} if name == "JPEG" else {}))
+    return stream.getvalue(), name
+
+
+def _url(content: bytes, name: str) -> str:
+    return f"data:image/{name.lower()};base64,{base64.b64encode(content).decode('ascii')}"
+
+
+def _file_bytes(image: Path | str | bytes) -> bytes:
+    return image if isinstance(image, bytes) else Path(image).read_bytes()

@@ -1,0 +1,93 @@
+"""Many questions to servers, each answered once: from the journal, or asked and kept as the answer arrives."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from tqdm import tqdm
+
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.journal import Journal
+from cultureval.runtime.servers.answers import Answer
+from cultureval.runtime.servers.openai_client import OpenAIClient
+from cultureval.runtime.servers.settings import ServerSettings
+
+Question = Callable[[OpenAIClient], Awaitable[Answer]]
+OnFailure = Callable[[str, CulturevalError], bool]
+
+
+def answer_all(
+    settings: ServerSettings,
+    questions: Mapping[str, Question],
+    journal: Journal,
+    description: str = "answers",
+    first: Question | None = None,
+    on_failure: OnFailure | None = None,
+    note: Callable[[], str] | None = None,
+) -> dict[str, Answer]:
+    """Answer every question, from the journal where it is there, from the servers where it is not.
+
+    Each answer is in the journal before the next question of the same slot is asked. On an error the questions in
+    flight are still finished and kept.
+
+    Args:
+        settings: The servers.
+        questions: Key of the answer (`answer_key`) -> what asks for it.
+        journal: Read and written.
+        description: Of the progress bar.
+        first: Awaited before the first question, if any has to be asked.
+        on_failure: Told the key and the error of a question that failed; True leaves the question out and goes on.
+        note: Asked after each answer for what to show beside the progress bar.
+
+    Returns:
+        Key -> answer, for all questions but those left out, in their order.
+
+    Raises:
+        ServerError: A question was refused, or not answered in time; the answers so far are kept.
+    """
+    missing = {key: question for key, question in questions.items() if key not in journal}
+    if missing:
+        with tqdm(total=len(questions), initial=len(questions) - len(missing), desc=description) as progress:
+            run = _Run(journal, progress, iter(missing.items()), on_failure, note)
+            asyncio.run(_ask(settings, run, min(settings.concurrency, len(missing)), first))
+    return {key: journal.get(key) for key in questions if key in journal}
+
+
+@dataclass
+class _Run:
+    """What the workers of one `answer_all` share."""
+
+    journal: Journal
+    progress: tqdm
+    waiting: Iterator[tuple[str, Question]]
+    on_failure: OnFailure | None
+    note: Callable[[], str] | None
+    failures: list[Exception] = field(default_factory=list)
+
+
+async def _ask(settings: ServerSettings, run: _Run, workers: int, first: Question | None) -> None:
+    async with OpenAIClient(settings) as client:
+        if first is not None:
+            await first(client)
+        await asyncio.gather(*(_work(client, run) for _ in range(workers)))
+    if run.failures:
+        raise run.failures[0]
+
+
+async def _work(client: OpenAIClient, run: _Run) -> None:
+    for key, question in run.waiting:
+        if run.failures:
+            return
+        try:
+            answer = await question(client)
+        except CulturevalError as error:
+            if run.on_failure is not None and run.on_failure(key, error):
+                run.progress.update()
+                continue
+            run.failures.append(error)
+            return
+        # fsync in a thread: a slow disk must not hold up the other requests.
+        await asyncio.to_thread(run.journal.append, {key: answer})
+        if run.note is not None:
+            run.progress.set_postfix_str(run.note(), refresh=False)
+        run.progress.update()

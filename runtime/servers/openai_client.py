@@ -1,0 +1,268 @@
+"""The client of OpenAI-compatible servers, shared by models and judges.
+
+What it adds to the `openai` package's own client: several servers balanced, a dead one left out until it answers again,
+retries that may go to another server, and Retry-After kept for all requests to a server. No message of ours contains a
+key.
+"""
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import openai
+import tenacity
+from pydantic import BaseModel
+
+from cultureval.runtime.servers.answers import NOT_JSON, Answer, completion_of, whole_answer
+from cultureval.runtime.servers.errors import (
+    ContentFilter,
+    IncompleteAnswer,
+    ServerError,
+    is_content_filter,
+    refuses_all,
+    retry_after,
+    words_of,
+    worth_retrying,
+)
+from cultureval.runtime.servers.settings import ServerSettings
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_LONGEST_WAIT_S = 60.0
+_HEALTH_TIMEOUT_S = 10.0
+_LONGEST_CAUSE = 400  # characters of a server's own words; some send whole pages
+
+
+@dataclass
+class _Server:
+    """One server and what is known of its health."""
+
+    url: str
+    client: openai.AsyncOpenAI
+    in_flight: int = 0
+    asked: int = 0
+    absences: int = 0  # times left out since its last answer
+    excused: bool = False  # whether a failure was told; a server with many is told of once
+    paused_until: float = 0.0
+    pause: Exception | None = None  # the answer that asked for it
+    watcher: asyncio.Task[None] | None = field(default=None, repr=False)
+
+    @property
+    def left_out(self) -> bool:
+        return self.watcher is not None
+
+
+class OpenAIClient:
+    """Sends requests to one or more servers of the same model; use it with `async with`."""
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self.settings = settings
+        self._key = settings.api_key()
+        self._slots = asyncio.Semaphore(settings.concurrency)
+        self._servers = [_Server(url, self._connect(url)) for url in settings.base_urls]
+
+    def _connect(self, url: str) -> openai.AsyncOpenAI:
+        # Retries are ours, because they may go to another server. The client insists on some key.
+        return openai.AsyncOpenAI(
+            base_url=url, api_key=self._key or "none", timeout=self.settings.timeout_s, max_retries=0
+        )
+
+    async def __aenter__(self) -> "OpenAIClient":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for server in self._servers:
+            if server.watcher is not None:
+                server.watcher.cancel()
+            await server.client.close()
+
+    async def troubles(self) -> dict[str, str]:
+        """Ask each server for its models, once: URL -> what is wrong, in one line, for those that cannot be used.
+
+        A server that answers but has no such list (404) is no trouble.
+        """
+        found = {}
+        for server in self._servers:
+            try:
+                await _list_models(server.client)
+            except (openai.OpenAIError, *NOT_JSON) as error:
+                if getattr(error, "status_code", None) != 404:
+                    found[server.url] = self._cause(error)
+        return found
+
+    async def chat(self, **request: Any) -> Answer:
+        """Ask for chat completions.
+
+        Args:
+            **request: Arguments of the openai client's `chat.completions.create`.
+
+        Returns:
+            `{"completions": [{"text", "reasoning", "finish_reason", "refusal"}, ...], "usage": {...} | None, "model"}`,
+            `n` completions in order; the model as the server names it. A refusal is its own text; what a content filter
+            stopped has the finish reason "content_filter" and whatever text came before.
+
+        Raises:
+            ServerError: The request is wrong, or was not answered in time.
+        """
+        return await self._completions(lambda client: client.chat.completions.create(**request), request)
+
+    async def complete(self, **request: Any) -> Answer:
+        """Ask for plain completions; arguments of `completions.create`, returns and raises as `chat`."""
+        return await self._completions(lambda client: client.completions.create(**request), request)
+
+    async def _completions(self, call: Callable[[openai.AsyncOpenAI], Awaitable[Any]], request: Answer) -> Answer:
+        wanted = request.get("n") or 1
+        try:
+            response = await self.send(call, wanted)
+        except ContentFilter as error:
+            stopped = {"text": "", "reasoning": None, "finish_reason": "content_filter", "refusal": str(error)}
+            return {"completions": [stopped] * wanted, "usage": None, "model": None}
+        choices = sorted(response.choices, key=lambda choice: choice.index or 0)
+        usage = response.usage.model_dump(exclude_none=True) if isinstance(response.usage, BaseModel) else None
+        return {
+            "completions": [completion_of(choice) for choice in choices],
+            "usage": usage,
+            "model": getattr(response, "model", None),
+        }
+
+    async def send(self, call: Callable[[openai.AsyncOpenAI], Awaitable[T]], choices: int = 1) -> T:
+        """Make a request, retried until it is answered.
+
+        Args:
+            call: Makes the request with the client of the server that is chosen for it.
+            choices: How many choices the answer must have.
+
+        Raises:
+            ServerError: The request is wrong, or was not answered in time.
+        """
+        retrying = tenacity.AsyncRetrying(
+            retry=tenacity.retry_if_exception(worth_retrying),
+            wait=tenacity.wait_random_exponential(multiplier=self.settings.backoff_s, max=_LONGEST_WAIT_S),
+            stop=_patience(self.settings),
+            before_sleep=lambda state: logger.debug("retrying: %s", type(state.outcome.exception()).__name__),
+            reraise=True,
+        )
+        async with self._slots:
+            deadline = time.monotonic() + self.settings.give_up_s
+            try:
+                return await retrying(self._try_once, call, choices, deadline)
+            except (openai.OpenAIError, IncompleteAnswer, TimeoutError) as error:
+                kind = ContentFilter if is_content_filter(error) else ServerError
+                raise kind(self._explain(error), self._cause(error), refuses_all(error)) from None
+
+    async def _try_once(self, call: Callable[[openai.AsyncOpenAI], Awaitable[T]], choices: int, deadline: float) -> T:
+        server = await self._free_server(deadline)
+        server.in_flight += 1
+        server.asked += 1
+        try:
+            async with asyncio.timeout(self.settings.timeout_s):
+                response = await whole_answer(call(server.client), choices)
+        except (openai.OpenAIError, IncompleteAnswer, TimeoutError) as error:
+            self._note_failure(server, error)
+            raise
+        finally:
+            server.in_flight -= 1
+        server.absences = 0
+        return response
+
+    async def _free_server(self, deadline: float) -> _Server:
+        """Wait for a server that may be asked now; with several, the one with the least to do.
+
+        Raises:
+            ServerError: All servers ask us to wait until after the deadline.
+        """
+        while True:
+            now = time.monotonic()
+            present = [server for server in self._servers if not server.left_out] or self._servers
+            free = [server for server in present if server.paused_until <= now]
+            if free:
+                return min(free, key=lambda server: (server.in_flight, server.asked))
+            first = min(present, key=lambda server: server.paused_until)
+            if len(present) < len(self._servers) and now < deadline:  # one that is left out may come back before
+                await asyncio.sleep(min(first.paused_until - now, self.settings.backoff_s))
+                continue
+            if first.paused_until > deadline and first.pause is not None:
+                wait = f"; it asks to be left alone for {first.paused_until - now:.0f} s, longer than give_up_s allows"
+                raise ServerError(self._explain(first.pause, wait), self._cause(first.pause) + wait)
+            await asyncio.sleep(first.paused_until - now)
+
+    def _note_failure(self, server: _Server, error: Exception) -> None:
+        wait = retry_after(error)
+        if wait is not None:
+            server.paused_until = max(server.paused_until, time.monotonic() + wait)
+            server.pause = error
+            return
+        if not worth_retrying(error) or server.left_out:
+            return
+        if len(self._servers) == 1:
+            if not server.excused:
+                logger.warning("%s does not answer (%s); asked again", server.url, self._cause(error))
+            server.excused = True
+        else:
+            logger.warning("%s does not answer (%s); left out until it does", server.url, type(error).__name__)
+            server.absences += 1
+            server.watcher = asyncio.create_task(self._take_back(server))
+
+    async def _take_back(self, server: _Server) -> None:
+        """Ask a server for its models until it answers anything but an error of its own."""
+        first_wait = self.settings.backoff_s * 2 ** (server.absences - 1)
+        await asyncio.sleep(min(first_wait, _LONGEST_WAIT_S))
+        retrying = tenacity.AsyncRetrying(
+            wait=tenacity.wait_random_exponential(multiplier=self.settings.backoff_s, max=_LONGEST_WAIT_S)
+        )
+        await retrying(_check_health, server.client)
+        logger.warning("%s answers again", server.url)
+        server.watcher = None
+
+    def _cause(self, error: Exception) -> str:
+        text = " ".join(f"{type(error).__name__}: {words_of(error)}".split()).removesuffix(":")
+        if self._key:
+            text = text.replace(self._key, "[key]")
+        return text if len(text) <= _LONGEST_CAUSE else f"{text[: _LONGEST_CAUSE - 1]}…"
+
+    def _explain(self, error: Exception, more: str = "") -> str:
+        return (
+            f"The server {' / '.join(self.settings.base_urls)} did not answer a request ({self._cause(error)}{more}). "
+            "Everything so far is kept: the same command goes on from here."
+        )
+
+
+def _patience(settings: ServerSettings) -> Callable[[tenacity.RetryCallState], bool]:
+    failures = 0
+
+    def stop(state: tenacity.RetryCallState) -> bool:
+        nonlocal failures
+        failures += retry_after(state.outcome.exception()) is None
+        return failures > settings.max_retries or state.seconds_since_start > settings.give_up_s
+
+    return stop
+
+
+async def _list_models(client: openai.AsyncOpenAI) -> None:
+    # Read as JSON only: some servers answer with a bare list, which the openai client's types do not take.
+    answer = await client.with_options(timeout=_HEALTH_TIMEOUT_S).models.with_raw_response.list()
+    json.loads(answer.content)
+
+
+async def _check_health(client: openai.AsyncOpenAI) -> None:
+    try:
+        await _list_models(client)
+    except openai.APIStatusError as error:
+        if error.status_code >= 500:
+            raise
+
+
+def troubles_of(settings: ServerSettings) -> dict[str, str]:
+    """As `OpenAIClient.troubles`, for code that is not asynchronous."""
+
+    async def ask() -> dict[str, str]:
+        async with OpenAIClient(settings) as client:
+            return await client.troubles()
+
+    return asyncio.run(ask())

@@ -1,0 +1,58 @@
+"""A tiny BERT with random weights, built on the fly: BERTScore's model in the demo and the tests."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cultureval.samples.tiny_models.language_models import CORPUS
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
+
+def build_tiny_encoder(folder: Path, corpus: Sequence[str] = CORPUS, seed: int = 0) -> Path:
+    """Writes a two-layer BERT and a WordPiece tokenizer trained on the corpus into a folder.
+
+    Args:
+        folder: Created if need be.
+        corpus: What the tokenizer is trained on.
+        seed: Of the weights; the same arguments give the same files.
+
+    Returns:
+        The folder.
+    """
+    import torch
+    from transformers import BertConfig, BertModel
+
+    tokenizer = train_wordpiece(corpus)
+    tokenizer.save_pretrained(folder)
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=512,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        BertModel(config).save_pretrained(folder)
+    return Path(folder)
+
+
+def train_wordpiece(corpus: Sequence[str] = CORPUS) -> "PreTrainedTokenizerFast":
+    """A BERT-like WordPiece tokenizer of at most 500 pieces, which cuts at 512."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.train_from_iterator(
+        corpus, trainers.WordPieceTrainer(vocab_size=500, special_tokens=list(SPECIAL), show_progress=False)
+    )
+    ends = [(token, tokenizer.token_to_id(token)) for token in ("[CLS]", "[SEP]")]
+    tokenizer.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
+    names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, mask_token="[MASK]", model_max_length=512, **names)

@@ -1,1 +1,0 @@
-"""Samples and plots of `cultureval analyze alqasida`."""

@@ -1,1 +1,0 @@
-"""`cultureval compare m2cqa`: cells of saved runs, comparisons, plots."""

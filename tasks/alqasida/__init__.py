@@ -1,0 +1,1 @@
+"""AL-QASIDA: its table of benchmarks and readers of its sources."""

@@ -1,0 +1,134 @@
+"""AL-QASIDA: dialectal Arabic in monolingual and cross-lingual requests and in translation, eight dialects.
+
+Paper: "AL-QASIDA: Analyzing LLM Quality and Accuracy Systematically in Dialectal Arabic", arXiv 2412.04193; metrics
+from section 3; data and templates from JHU-CLSP/al-qasida at 34e4dba.
+Verified: sets, sizes, templates and sampling (released files), metrics of the released outputs.
+Inferred: that the paper's models wrote 128 new tokens and had no stop string (its program).
+Ours: the templates of FLORES and tweets where the ready-made files are not at hand (the published draws cannot be
+reproduced), HABIBI's development set (the lyrics that the test set leaves out), the names of the profiles.
+"""
+
+from typing import Any
+
+from cultureval.prompts.alqasida import rows
+from cultureval.prompts.preparation import Prepare
+from cultureval.tasks.alqasida import sets
+from cultureval.tasks.catalogue import Benchmark, MetricSet, Source, Subset
+
+FIDELITY = ("adi2", "adi2_macro", "nadi", "nadi_macro", "aldi", "arabic_rate", "empty_rate", "prompt_copy_rate")
+PROFILES = tuple(f"{name}_{profile}" for profile in ("released", "clean") for name in FIDELITY[:6])
+COUNTS = ("too_few_rate", "truncated_rate")
+CORPUS = tuple(name + suffix for name in ("spbleu", "chrf_plus_plus", "chrf", "bleu") for suffix in ("", "_zero"))
+MONOLINGUAL = MetricSet("alqasida_mono", "generation", (*FIDELITY, *PROFILES, *COUNTS, "prompt_aldi"))
+CROSS_LINGUAL = MetricSet("alqasida_cross", "generation", (*FIDELITY, *PROFILES, *COUNTS))
+TRANSLATION = MetricSet("alqasida_mt", "translation", (*CORPUS, *FIDELITY[:7], "truncated_rate"))
+
+REPOSITORY = "JHU-CLSP/al-qasida"
+COMMIT = "34e4dba"
+GITHUB = "https://github.com/{}/archive/{}.tar.gz"
+FLORES_FILES = "https://dl.fbaipublicfiles.com/nllb/flores200_dataset.tar.gz"
+FLORES_WANTED = ("*_Arab.*", "*eng_Latn.*")
+FLORES_LICENCE = "CC-BY-SA-4.0; its authors ask not to re-host it as text that crawlers read"
+MADAR_FORM = (
+    "MADAR-26 by the form at https://camel.abudhabi.nyu.edu/madar-parallel-corpus (MADAR.corpus.*.tsv, anywhere below)"
+)
+TWEETS = (
+    "NADI2023_Subtask1_DEV.tsv from the organisers of NADI 2023, or the tweets by the ids that the repository holds "
+    "(columns content, label; anywhere below)"
+)
+
+
+def _source(repo: str, form: str, licence: str, prepare: Prepare, **settings: Any) -> Source:
+    fixed = {"find": sets.find_corpus, "read": sets.read_corpus, "on_hub": False}
+    return Source(repo, form, prepare, licence=licence, **fixed | settings)
+
+
+def _sources(corpus: str, prepare: Prepare) -> tuple[Source, ...]:
+    """The ready-made file first, then what it is built of."""
+    ready = _source(
+        REPOSITORY,
+        "curated",
+        "none stated; HABIBI CC-BY-NC, cross-lingual prompts Apache-2.0",
+        prepare,
+        find=sets.find_ready,
+        read=sets.read_ready,
+        archive=GITHUB.format(REPOSITORY, COMMIT),
+        archive_files=("data_processing/*", "eval/5shot_prefixes.json", "humevals/results/*"),
+        revision=COMMIT,
+        how_to_get=f"the files of https://github.com/{REPOSITORY}",
+    )
+    built = {
+        "btec": ((REPOSITORY, "MADAR's own; its English side CC-BY", {"how_to_get": MADAR_FORM}),),
+        "flores": (
+            (REPOSITORY, FLORES_LICENCE, {"how_to_get": FLORES_FILES}),
+            (
+                "facebook/flores",
+                FLORES_LICENCE,
+                {"archive": FLORES_FILES, "archive_files": FLORES_WANTED},
+            ),
+            ("openlanguagedata/flores_plus", FLORES_LICENCE, {"on_hub": True}),
+        ),
+        "tweet": ((REPOSITORY, "X's terms: only ids are public", {"how_to_get": TWEETS}),),
+        "habibi": ((REPOSITORY, "CC-BY-NC per the repository, CC-BY-4.0 per drelhaj/Habibi", {}),),
+    }
+    if corpus not in built:
+        confusion = {"find": sets.find_language_confusion, "read": sets.read_language_confusion}
+        confusion |= {"archive": GITHUB.format("for-ai/language-confusion", "0cfdbb4"), "revision": "0cfdbb4"}
+        confusion |= {"archive_files": ("test_sets/crosslingual/*/ar.csv",)}
+        return ready, _source("for-ai/language-confusion", "original", "Apache-2.0", prepare, **confusion)
+    return ready, *(_source(repo, "original", terms, prepare, **more) for repo, terms, more in built[corpus])
+
+
+def _requests(corpus: str, name: str, group: str, metric_set: MetricSet, sizes: dict[str, int]) -> Benchmark:
+    return Benchmark(
+        name=name,
+        domain="Fidelity",
+        group=group,
+        sources=_sources(corpus, rows.prepare_request),
+        subsets=tuple(Subset(f"{corpus}_{code}", rows=count, register="dialectal") for code, count in sizes.items()),
+        metric_set=metric_set,
+        template="as_given",
+    )
+
+
+def _translations(corpus: str, name: str, group: str) -> Benchmark:
+    directions = [
+        pair
+        for code in sets.dialects_of(corpus)
+        for pair in ((code, "eng"), ("eng", code), (code, "msa"), ("msa", code))
+    ]
+    return Benchmark(
+        name=name,
+        domain="Translation",
+        group=group,
+        sources=_sources(corpus, rows.prepare_translation),
+        subsets=tuple(Subset(f"{corpus}_{a}_to_{b}", rows=200, register="dialectal") for a, b in directions),
+        metric_set=TRANSLATION,
+        template="en/alqasida_translation",
+    )
+
+
+def _rows(corpus: str, count: int = 100, **others: int) -> dict[str, int]:
+    return {code: others.get(code, count) for code in sets.dialects_of(corpus) if others.get(code, count)}
+
+
+BENCHMARKS = (
+    _requests("btec", "BTEC", "alqasida_mono", MONOLINGUAL, _rows("btec")),
+    _requests("flores", "FLORES", "alqasida_mono", MONOLINGUAL, _rows("flores")),
+    _requests("tweet", "TWEET", "alqasida_mono", MONOLINGUAL, _rows("tweet")),
+    _requests("habibi", "HABIBI", "alqasida_mono", MONOLINGUAL, _rows("habibi", dza=87, pse=78, sdn=93)),
+    _requests("okapi", "Okapi", "alqasida_cross", CROSS_LINGUAL, _rows("okapi")),
+    _requests("sharegpt", "ShareGPT", "alqasida_cross", CROSS_LINGUAL, _rows("sharegpt")),
+    _requests("cohere", "Cohere", "alqasida_cross", CROSS_LINGUAL, _rows("cohere", 99)),
+    _translations("btec", "BTEC", "alqasida_mt"),
+    _translations("flores", "FLORES", "alqasida_mt"),
+)
+# The development sets are a suite of their own, so that no average mixes them with the test sets. Tweets and
+# cross-lingual requests have none.
+DEV_BENCHMARKS = (
+    _requests("btec", "BTEC", "alqasida_dev_mono", MONOLINGUAL, _rows("btec")),
+    _requests("flores", "FLORES", "alqasida_dev_mono", MONOLINGUAL, _rows("flores")),
+    _requests("habibi", "HABIBI", "alqasida_dev_mono", MONOLINGUAL, _rows("habibi", 51, dza=0, pse=0, sdn=0)),
+    _translations("btec", "BTEC", "alqasida_dev_mt"),
+    _translations("flores", "FLORES", "alqasida_dev_mt"),
+)

@@ -1,0 +1,379 @@
+"""AL-QASIDA's evaluation sets: the ready-made files, or the same sets built of the corpora they come from.
+
+Ready-made files are read as they are. Built sets follow the paper's program as the released files show it: a template
+for every sentence from one generator, then the whole table shuffled, then its first rows.
+"""
+
+import csv
+import json
+import random
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cultureval.prompts.alqasida.rows import LANGUAGES
+from cultureval.runtime.data.row_files import PlacedRow, read_rows
+from cultureval.runtime.errors import CulturevalError, MissingColumn
+from cultureval.tasks.catalogue import Task
+
+Row = dict[str, Any]
+Files = tuple[list[Path], list[Path]]
+
+DIALECTS = ("dza", "egy", "kwt", "mar", "pse", "sau", "sdn", "syr")
+ORDER_SEED = sum(b"mena")  # 417
+TEMPLATE_SEED = sum(b"cohere")  # 630
+MONOLINGUAL_ROWS, TRANSLATION_ROWS = 100, 200
+
+READY_FOLDERS = {
+    "btec": "btec/madar26",
+    "flores": "wiki/flores",
+    "tweet": "tweets/nadi2023",
+    "habibi": "music/habibi",
+    "okapi": "okapi",
+    "sharegpt": "sharegpt",
+    "cohere": "hehe",
+}
+CITIES = {
+    "dza": "Algiers",
+    "egy": "Cairo",
+    "mar": "Fes",
+    "pse": "Jerusalem",
+    "sau": "Riyadh",
+    "sdn": "Khartoum",
+    "syr": "Damascus",
+    "msa": "MSA",
+    "eng": "English",
+}
+FLORES_CODES = {
+    "egy": "arz_Arab",
+    "mar": "ary_Arab",
+    "pse": "ajp_Arab",
+    "sau": "ars_Arab",
+    "syr": "apc_Arab",
+    "msa": "arb_Arab",
+    "eng": "eng_Latn",
+}
+COUNTRIES = {
+    "dza": "Algeria",
+    "egy": "Egypt",
+    "kwt": "Kuwait",
+    "mar": "Morocco",
+    "pse": "Palestine",
+    "sau": "Saudi_Arabia",
+    "sdn": "Sudan",
+    "syr": "Syria",
+}
+# Sentences of the published sets, each of which took one draw of the generator of templates.
+BTEC_DRAWS = {code: 200 if code in CITIES else 0 for code in DIALECTS}
+HABIBI_DRAWS = dict.fromkeys(DIALECTS, 151) | {"dza": 87, "pse": 78, "sdn": 93}
+# The 24 templates are 8 instructions in so many forms.
+INSTRUCTION_SIZES = (3, 4, 3, 3, 3, 2, 3, 3)
+TEMPLATES, PREFIXES = "dial8.json", "5shot_prefixes.json"
+
+
+class SetName(NamedTuple):
+    """What a task's name says: `btec_egy` or `btec_egy_to_eng`; `source` of a monolingual set is its dialect."""
+
+    corpus: str
+    source: str
+    target: str
+    dev: bool
+
+    @property
+    def is_translation(self) -> bool:
+        """Whether sentences are translated."""
+        return self.source != self.target
+
+
+def set_of(task: Task) -> SetName:
+    """The set of a task, by its name and suite."""
+    corpus, source, *rest = task.subset.split("_")
+    return SetName(corpus, source, rest[-1] if rest else source, task.suite.endswith("_dev"))
+
+
+def dialects_of(corpus: str) -> tuple[str, ...]:
+    """The dialects that a corpus has, in the paper's order."""
+    known: Mapping[str, object] = {"btec": CITIES, "flores": FLORES_CODES}.get(corpus, COUNTRIES)
+    return tuple(code for code in DIALECTS if code in known)
+
+
+# --- ready-made files -----------------------------------------------------------------------------------------------
+
+
+def find_ready(folder: Path, task: Task) -> Files:
+    """The set's own csv file, with the templates where they are at hand, and the published few-shot examples."""
+    name = set_of(task)
+    data = folder / "data_processing" / "data"
+    if task.group.endswith("_cross"):
+        file = data / "xling" / READY_FOLDERS[name.corpus] / f"{name.target}.csv"
+    else:
+        place = READY_FOLDERS[name.corpus] + ("-dev" if name.dev else "")
+        pair = f"{name.source}-{name.target}" if name.is_translation else name.target
+        file = data / ("bi" if name.is_translation else "mono") / place / f"{pair}.csv"
+    if not file.is_file():
+        return [], []
+    return [file, *_named(folder, TEMPLATES)], _examples(folder, name)
+
+
+def read_ready(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
+    """Rows of a ready-made file with the features of the analysis, or the few-shot examples."""
+    name = set_of(task)
+    if files and files[0].name == PREFIXES:
+        yield from _read_examples(files[0], name)
+        return
+    templates = _templates(files[1:], name.target) if not name.is_translation else []
+    for file in files[:1]:
+        for number, row in enumerate(read_rows(file)):
+            yield PlacedRow(file.name, number, row | _features(row, name, templates))
+
+
+# --- sets built of corpora ------------------------------------------------------------------------------------------
+
+
+def find_corpus(folder: Path, task: Task) -> Files:
+    """The files of a corpus, one a language, wherever they lie below the folder, and the templates."""
+    name = set_of(task)
+    languages = [name.source, name.target] if name.is_translation else [name.target]
+    files = [next(iter(_corpus_files(folder, name, code)), None) for code in languages]
+    templates = [] if name.is_translation else _named(folder, TEMPLATES)[:1]
+    if None in files or not (name.is_translation or _has_dialect(files[0], templates, name)):
+        return [], []
+    return [file for file in files if file] + templates, _examples(folder, name)
+
+
+def _has_dialect(file: Path | None, templates: list[Path], name: SetName) -> bool:
+    """Whether the templates, and a table of several countries, hold the dialect, too."""
+    if file is None or not templates or name.target not in json.loads(templates[0].read_text(encoding="utf-8")):
+        return False
+    least = MONOLINGUAL_ROWS if _leftover(name) else 0
+    return name.corpus not in ("tweet", "habibi") or len(_sentences(file, name)) > least
+
+
+def read_corpus(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
+    """The set built of its corpus, in the published order.
+
+    Raises:
+        CulturevalError: The two sides of a translation set differ in length or ids.
+        MissingColumn: A table lacks a column.
+    """
+    name = set_of(task)
+    if files and files[0].name == PREFIXES:
+        yield from _read_examples(files[0], name)
+    elif files and name.is_translation:
+        yield from _build_translations(files, name)
+    elif files:
+        yield from _build_requests(files, name)
+
+
+def shuffled(count: int) -> list[int]:
+    """The published order of a table of so many rows: pandas' `sample(frac=1, random_state=417)`."""
+    import numpy as np
+
+    return np.random.RandomState(ORDER_SEED).choice(count, count, replace=False).tolist()
+
+
+def template_numbers(corpus: str, dialect: str, count: int, templates: int = 24, dev: bool = False) -> list[int]:
+    """Which template each sentence of a set gets, before the set is shuffled.
+
+    The published HABIBI and BTEC sets come from one generator that went through the dialects, and in each through BTEC,
+    then HABIBI. The draws of the other sets are not known: theirs are ours, one generator a corpus.
+
+    Args:
+        corpus: "btec", "habibi", "flores" or "tweet".
+        dialect: Three-letter code.
+        count: Sentences of the set.
+        templates: Templates of the dialect.
+        dev: Whether it is a development set, whose draws are ours too.
+
+    Raises:
+        ValueError: The corpus has no such dialect.
+    """
+    if dialect not in dialects_of(corpus):
+        raise ValueError(f"{corpus} has no {dialect!r}")
+    generator = random.Random(TEMPLATE_SEED)
+    published = {"btec": BTEC_DRAWS, "habibi": HABIBI_DRAWS}
+    steps: Iterable[tuple[str, str, int]] = ((corpus, code, count) for code in dialects_of(corpus))
+    if corpus in published and not dev:
+        steps = ((step, code, published[step][code]) for code in DIALECTS for step in published)
+    for step, code, draws in steps:
+        wanted = (step, code) == (corpus, dialect)
+        numbers = [generator.choice(range(templates)) for _ in range(count if wanted else draws)]
+        if wanted:
+            break
+    return numbers
+
+
+def _build_requests(files: Sequence[Path], name: SetName) -> Iterator[PlacedRow]:
+    templates = _templates(files[1:], name.target)
+    sentences = [sentence for _, sentence in _sentences(files[0], name)]
+    picks = template_numbers(name.corpus, name.target, len(sentences), len(templates), name.dev and not _leftover(name))
+    order = shuffled(len(sentences))
+    kept = order[MONOLINGUAL_ROWS:] if _leftover(name) else order[:MONOLINGUAL_ROWS]
+    for number in kept:
+        row = {"prompt": templates[picks[number]].replace("{}", sentences[number])}
+        yield PlacedRow(files[0].name, number, row | _features(row, name, templates))
+
+
+def _leftover(name: SetName) -> bool:
+    """HABIBI has one table: its development set is what the test set leaves of it."""
+    return name.dev and name.corpus == "habibi"
+
+
+def _build_translations(files: Sequence[Path], name: SetName) -> Iterator[PlacedRow]:
+    source, target = (_sentences(file, name) for file in files)
+    if len(source) != len(target) or any(a != b for (a, _), (b, _) in zip(source, target, strict=True)):
+        raise CulturevalError(
+            f"{files[0].name} and {files[1].name} do not hold the same sentences in the same order "
+            f"({len(source)} and {len(target)} of this split); put the two files of one release there."
+        )
+    for number in shuffled(len(source))[:TRANSLATION_ROWS]:
+        row = {"sentence": source[number][1], "completion": target[number][1], "from": name.source}
+        yield PlacedRow(files[0].name, number, row | {"dialect": name.target, "genre": name.corpus})
+
+
+def _corpus_files(folder: Path, name: SetName, code: str) -> list[Path]:
+    if name.corpus == "btec":
+        return _named(folder, f"MADAR.corpus.{CITIES[code]}.tsv")
+    if name.corpus == "tweet":
+        return [] if name.dev else _named(folder, "NADI2023_Subtask1_DEV.tsv")
+    if name.corpus == "habibi":
+        return _named(folder, "arabicLyrics_cleaned.csv")
+    split = "dev" if name.dev else "devtest"
+    # FLORES+ divides apc_Arab by glottocode, of which nort3139 is FLORES-200's North Levantine; it has no ajp_Arab.
+    stems = [FLORES_CODES[code], *(["apc_Arab_nort3139"] if code == "syr" else [])]
+    names = [f"{stem}.{suffix}" for stem in stems for suffix in (split, "parquet", "jsonl")]
+    return [
+        path for wanted in names for path in _named(folder, wanted) if split in path.parts or split == path.suffix[1:]
+    ]
+
+
+def _sentences(file: Path, name: SetName) -> list[tuple[str, str]]:
+    """Ids and sentences of a corpus file's split or country, in its order."""
+    if name.corpus == "flores":
+        return _flores_sentences(file)
+    table = _table(file)
+    if name.corpus == "btec":
+        split = "dev" if name.dev else "test"
+        rows = [row for row in table if _cell(row, file, "split").endswith(f"corpus-26-{split}")]
+        return [(_cell(row, file, "sentID.BTEC"), _cell(row, file, "sent")) for row in rows]
+    column, label = ("Lyrics", "SingerNationality") if name.corpus == "habibi" else ("content", "label")
+    country = COUNTRIES[name.target]
+    rows = [(number, row) for number, row in enumerate(table) if _cell(row, file, label) == country]
+    return [(str(number), _cell(row, file, column)) for number, row in rows]
+
+
+def _flores_sentences(file: Path) -> list[tuple[str, str]]:
+    if file.suffix in (".parquet", ".jsonl"):
+        rows = sorted(read_rows(file), key=lambda row: int(row["id"]))
+        return [(str(row["id"]), str(row["text"]).strip()) for row in rows]
+    lines = file.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    return [(str(number), line.strip()) for number, line in enumerate(lines)]
+
+
+def _table(file: Path) -> list[Row]:
+    """A table of texts as pandas reads it for the paper's program: a lone quote inside a text breaks nothing."""
+    csv.field_size_limit(10_000_000)
+    with file.open(encoding="utf-8-sig", newline="") as stream:
+        return list(csv.DictReader(stream, delimiter="\t" if file.suffix == ".tsv" else ","))
+
+
+def _cell(row: Row, file: Path, column: str) -> str:
+    """A cell; NADI's own tables number their columns (`#2_content`)."""
+    for name, value in row.items():
+        if name == column or re.fullmatch(rf"#\d_{re.escape(column)}", str(name)):
+            return value or ""
+    raise MissingColumn(f"{file.name}: no column {column!r}; columns found: {', '.join(map(str, row))}")
+
+
+# --- requests in English --------------------------------------------------------------------------------------------
+
+
+def find_language_confusion(folder: Path, task: Task) -> Files:
+    """The Arabic file of the language-confusion benchmark from which a cross-lingual set was made."""
+    corpus = {"cohere": "complex_prompts"}.get(set_of(task).corpus, set_of(task).corpus)
+    file = folder / "test_sets" / "crosslingual" / corpus / "ar.csv"
+    return ([file], []) if file.is_file() else ([], [])
+
+
+def read_language_confusion(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
+    """Its rows with the dialect's English name where they ask for Arabic."""
+    name = set_of(task)
+    for file in files:
+        for number, row in enumerate(read_rows(file)):
+            prompt = str(row.get("prompt") or "").replace("Arabic", LANGUAGES[name.target])
+            row = row | {"prompt": prompt}
+            yield PlacedRow(file.name, number, row | _features(row, name, []))
+
+
+# --- features and examples ------------------------------------------------------------------------------------------
+
+
+def instruction_of(prompt: str, templates: Sequence[str]) -> str:
+    """`type_0` to `type_7`: the instruction whose template, of the longest wording, a prompt fills; "" if none."""
+    best, found = -1, ""
+    for number, template in enumerate(templates):
+        start, _, end = template.partition("{}")
+        size = len(start) + len(end)
+        if best < size <= len(prompt) and prompt.startswith(start) and prompt.endswith(end):
+            best, found = size, f"type_{_instruction(number)}"
+    return found
+
+
+def _instruction(number: int) -> int:
+    for instruction, size in enumerate(INSTRUCTION_SIZES):
+        if number < size:
+            return instruction
+        number -= size
+    return len(INSTRUCTION_SIZES)
+
+
+def _features(row: Mapping[str, Any], name: SetName, templates: Sequence[str]) -> Row:
+    prompt = str(row.get("prompt") or "")
+    features = {"dialect": name.target, "genre": name.corpus}
+    if name.is_translation or "phrasing" in row:
+        return features
+    location = "beginning" if prompt.startswith('"') else "end" if prompt.endswith('"') else "middle"
+    return features | {"template": instruction_of(prompt, templates), "location": location}
+
+
+def _templates(files: Sequence[Path], dialect: str) -> list[str]:
+    """The dialect's templates; none where the file of templates is not there.
+
+    Raises:
+        CulturevalError: The file is not what it should be.
+    """
+    if not files:
+        return []
+    try:
+        templates = json.loads(files[0].read_text(encoding="utf-8"))[dialect]["all"]
+    except (KeyError, ValueError) as error:
+        raise CulturevalError(f"{files[0]} has no templates for {dialect} ({error}).") from error
+    if not templates or any(template.count("{}") != 1 for template in templates):
+        raise CulturevalError(f"{files[0]}: a template for {dialect} has not exactly one {{}}.")
+    return templates
+
+
+def _examples(folder: Path, name: SetName) -> list[Path]:
+    if name.is_translation:
+        return []
+    files = _named(folder, PREFIXES)[:1]
+    return files if files and name.target in json.loads(files[0].read_text(encoding="utf-8"))["monolingual"] else []
+
+
+def _read_examples(file: Path, name: SetName) -> Iterator[PlacedRow]:
+    """The published prefix of a dialect taken apart; put together again it must be the same.
+
+    Raises:
+        CulturevalError: It is not of the form `Q: ...`, `A: ...`, with blank lines between.
+    """
+    prefix = json.loads(file.read_text(encoding="utf-8"))["monolingual"][name.target]
+    pairs = re.findall(r"Q: (.*?)\nA: (.*?)\n\n", prefix, flags=re.DOTALL)
+    if "".join(f"Q: {question}\nA: {answer}\n\n" for question, answer in pairs) + "Q: " != prefix:
+        raise CulturevalError(f"{file}: the prefix for {name.target} is no series of questions and answers.")
+    for number, (question, answer) in enumerate(pairs):
+        yield PlacedRow(file.name, number, {"prompt": question, "answer": answer, "dialect": name.target})
+
+
+def _named(folder: Path, name: str) -> list[Path]:
+    return sorted(path for path in folder.rglob(name) if path.is_file())

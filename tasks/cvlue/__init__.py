@@ -1,0 +1,1 @@
+"""CVLUE: its table of benchmarks and readers of its sources."""

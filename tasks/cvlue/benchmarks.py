@@ -1,0 +1,116 @@
+"""CVLUE: Chinese image-text retrieval, visual question answering, grounding and dialogue, and English counterparts.
+
+Paper: "CVLUE: A New Benchmark Dataset for Chinese Vision-Language Understanding Evaluation" (AAAI 2025); prompts from
+its appendix A.2, splits from Tables 2 and 7, metrics from section 3.
+Verified: prompts, file formats, the released scorers' verdicts (metrics), VisDial's and VQA v2's own metrics.
+Inferred: line breaks in the dialogue prompt, the history's separators; the names of the released test files.
+Ours: candidates of dialogues ranked by mean log-probability a token (the paper does not say whether sum or mean; the
+sum stands beside it); prompts for box formats other than Qwen-VL's; retrieval by generative models in galleries of 20
+images (the paper has no retrieval by generative models; dual encoders: `cultureval retrieval`).
+"""
+
+from typing import Any
+
+from cultureval.prompts.cvlue import rows
+from cultureval.prompts.preparation import Prepare
+from cultureval.tasks.catalogue import Benchmark, MetricSet, Source, Subset
+from cultureval.tasks.cvlue import files
+
+KS = (1, 5, 10)
+# Scores of a candidate: the headline, and the same of sums and with the end of the text.
+SCORES = ("", "_sum", "_mean_end", "_sum_end")
+RANKING = tuple(
+    f"{name}{score}" for score in SCORES for name in (*(f"R@{k}" for k in KS), "MRR", "mean_rank", "gold_ties")
+)
+BOXES = ("iou", "iou_continuous", "acc@0.5", "acc@0.5_continuous", "unparsable")
+
+VQA = MetricSet("cvlue_vqa", "VQA", ("accuracy_loose", "accuracy_strict", "accuracy_exact"))
+VQA_V2 = MetricSet("vqa_v2", "VQA", ("vqa_accuracy",))
+GROUNDING = MetricSet("grounding", "visual grounding", BOXES)
+DIALOGUE = MetricSet("dialogue", "visual dialogue", RANKING)
+VG, VD = "cvlue_vg_{box_format}", "cvlue_vd_{dialogue_layout}"
+DENSE_DIALOGUE = MetricSet("dense_dialogue", "visual dialogue", (*RANKING, *(f"NDCG{score}" for score in SCORES)))
+RETRIEVAL = MetricSet(
+    "galleries",
+    "image-text retrieval",
+    (*(f"{direction}@{k}" for direction in ("TR", "IR") for k in KS), "gallery_images", "gallery_captions"),
+)
+
+_ON_REQUEST = "the released folder from CVLUE's authors (on request: github.com/WangYuxuan93/CVLUE)"
+
+
+def released(part: str, prepare: Prepare, read: Any) -> Source:
+    """One of CVLUE's four parts."""
+    return Source(
+        "cvlue",
+        "original",
+        prepare,
+        find=files.find_released(part),
+        read=read,
+        notes=files.released_notes(part),
+        on_hub=False,
+        licence="CC BY-NC-ND 4.0",
+        how_to_get=_ON_REQUEST,
+    )
+
+
+def task(
+    group: str, name: str, source: Source, metrics: MetricSet, template: str, items: int | None = None
+) -> Benchmark:
+    """A benchmark of one task."""
+    language = template.partition("/")[0]
+    subset = Subset(name, key="", rows=items, register="standard")
+    return Benchmark(name, "vision-language", group, (source,), (subset,), metrics, template, language, images=True)
+
+
+VQAV2 = Source(
+    "lmms-lab/VQAv2",
+    "original",
+    rows.question_with_ten_answers,
+    splits=("validation",),
+    whole=True,
+    read=files.read_streamed,
+    licence="CC BY 4.0",
+)
+REFCOCOG = Source(
+    "lmms-lab/RefCOCOg",
+    "original",
+    rows.expressions_of_one_box,
+    splits=("test",),
+    whole=True,
+    read=files.read_streamed,
+    notes=files.box_notes,
+)
+VISDIAL = Source(
+    "visdial",
+    "original",
+    rows.dialogue_round,
+    find=files.find_visdial,
+    read=files.read_visdial,
+    notes=files.history_notes,
+    on_hub=False,
+    licence="CC BY 4.0",
+    how_to_get="visdial_1.0_val.json, its dense annotations and images from visualdialog.org",
+)
+COCO = Source(
+    "coco_karpathy",
+    "original",
+    rows.caption_gallery,
+    find=files.find_karpathy,
+    read=files.read_karpathy,
+    on_hub=False,
+    how_to_get="Karpathy's dataset_coco.json and COCO's val2014 images",
+)
+
+BENCHMARKS = (
+    task("cvlue_vqa", "CVLUE VQA", released("vqa", rows.question, files.read_questions), VQA, "zh/cvlue_vqa"),
+    task("cvlue_vg", "CVLUE VG", released("vg", rows.expression, files.read_expressions), GROUNDING, "zh/" + VG),
+    task("cvlue_vd", "CVLUE VD", released("vd", rows.dialogue_round, files.read_rounds), DIALOGUE, "zh/" + VD),
+    task(
+        "cvlue_itr", "CVLUE ITR", released("itr", rows.caption_gallery, files.read_captions), RETRIEVAL, "zh/cvlue_itr"
+    ),
+    task("cvlue_en_vqa", "VQA v2 (val)", VQAV2, VQA_V2, "en/cvlue_vqa", 214_354),
+    task("cvlue_en_vg", "RefCOCOg (test)", REFCOCOG, GROUNDING, "en/" + VG, 5_023),
+    task("cvlue_en_vd", "VisDial 1.0 (val)", VISDIAL, DENSE_DIALOGUE, "en/" + VD, 20_640),
+    task("cvlue_en_itr", "COCO 5K", COCO, RETRIEVAL, "en/cvlue_itr", 5_000),
+)

@@ -1,0 +1,395 @@
+"""CVLUE's released folder, and the JSON files of its English counterparts: found, joined by id, checked.
+
+The data come on request from the authors. The folder is `cvlue` below the data root; it, or a folder in it, holds
+`IC`, `VQA`, `VG` and `VD` with a gold file each (`gold.json`, as in the released example, or `test.json`), and the
+images at the relative paths that the files state. Question files that lie beside (`test_VQA.json`) must hold the same
+ids. The strings of VD's ids come from `test_VD.json` or a file of maps (`id*.json`).
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+from cultureval.prompts.preparation import PreparedRow
+from cultureval.runtime.data.row_files import PlacedRow, read_rows
+from cultureval.runtime.errors import CulturevalError, shorten
+from cultureval.tasks.catalogue import Task
+
+Record = Mapping[str, Any]
+Key = Callable[[Record], Any]
+Reader = Callable[[Sequence[Path], Task], Iterator[PlacedRow]]
+GALLERY_IMAGES = 20
+PARTS = {"itr": "IC", "vqa": "VQA", "vg": "VG", "vd": "VD"}
+GOLD_NAMES = ("gold.json", "test.json")
+
+# Images by split: the paper's Table 2, and the release of 2025, which divides the paper's training and validation
+# images anew (second-hand: the shared task's site).
+SPLITS = {
+    "itr": {"the paper": (25_761, 4_248, 11_655), "the 2025 release": (17_920, 3_116, 8_973)},
+    "vqa": {"the paper": (20_697, 3_405, 6_046), "the 2025 release": (14_362, 2_571, 7_169)},
+    "vg": {"the paper": (15_571, 2_548, 5_885), "the 2025 release": (10_769, 1_965, 5_385)},
+    "vd": {"the paper": (5_748, 914, 3_093), "the 2025 release": (3_975, 651, 2_036)},
+}
+
+
+def _of_released_form(read: Reader) -> Reader:
+    """A reader whose records lack what they should have ends in one sentence."""
+
+    @wraps(read)
+    def reading(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
+        try:
+            yield from read(files, task)
+        except (KeyError, IndexError, TypeError, AttributeError) as error:
+            raise CulturevalError(
+                f"{', '.join(map(str, files))}: a record is not of the released form ({type(error).__name__}: {error})."
+            ) from error
+
+    return reading
+
+
+def find_released(part: str) -> Callable[[Path, Task], tuple[list[Path], list[Path]]]:
+    """A `Source.find` for one of CVLUE's four parts: its gold file, then the files that are joined with it."""
+
+    def find(folder: Path, task: Task) -> tuple[list[Path], list[Path]]:
+        places = [base / PARTS[part] for base in (folder, *sorted(path for path in folder.iterdir() if path.is_dir()))]
+        found = [place / name for place in places for name in GOLD_NAMES if (place / name).is_file()]
+        if not found:
+            return [], []
+        if len({path.parent for path in found}) > 1:
+            raise CulturevalError(f"{folder} holds several gold files of {PARTS[part]}: {', '.join(map(str, found))}.")
+        beside = [found[0].parent / f"test_{PARTS[part]}.json"]
+        beside += sorted(found[0].parent.glob("id*.json")) if part == "vd" else []
+        return [found[0], *(path for path in beside if path.is_file())], []
+
+    return find
+
+
+def read_questions(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
+    """VQA: gold records by `question_id`."""
+    return _records_by_id(files, "question_id", "answer")
+
+
+def read_expressions(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
+    """VG: gold records by `ref_id`."""
+    return _records_by_id(files, "ref_id", "bbox")
+
+
+@_of_released_form
+def read_rounds(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
+    """VD: one row a round, those of one image neighbours in the order of the dialogue.
+
+    A row has `image_id`, `round` (from 0), `caption`, `question`, `options` and `gold` as text and position; `history`
+    holds the rounds before, as far as they are known: from the gold file where it has all of them, else as the record
+    states them (`given_history`, None where no record does).
+    """
+    gold_file, *others = files
+    content = load_json(gold_file)
+    records = _list_of(content.get("data") if isinstance(content, Mapping) else content, gold_file)
+    texts, given = _dialogue_texts([gold_file, *others])
+    gold = _by_id(records, _round_key, gold_file)
+    if given is not None:
+        _require_same(gold, given, gold_file, others[0])
+    rounds: dict[Any, dict[int, tuple[Any, Any]]] = {}
+    for record in records:
+        number = _whole(record, "dialog_id", gold_file)
+        own = rounds.setdefault(record["image_id"], {})
+        if number in own:
+            raise CulturevalError(f"{gold_file}: image_id {record['image_id']} has round {number} twice.")
+        own[number] = (record["question"], record.get("answer"))
+    order = {image: place for place, image in enumerate(rounds)}
+    records.sort(key=lambda record: (order[record["image_id"]], record["dialog_id"]))
+    for place, record in enumerate(records):
+        row = _round_row(record, rounds[record["image_id"]], given, texts, gold_file)
+        yield PlacedRow(gold_file.name, place, row | _image(gold_file, record))
+
+
+@_of_released_form
+def read_captions(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
+    """ITR: one row an image, with the captions of its gallery."""
+    records = _list_of(load_json(files[0]), files[0])
+    captions = {image: own["caption"] for image, own in _by_id(records, lambda r: r.get("image"), files[0]).items()}
+    for image, own in captions.items():
+        if not isinstance(own, list) or not own or not all(isinstance(text, str) for text in own):
+            raise CulturevalError(f"{files[0]}: the caption of {image!r} is not a filled list of texts.")
+    for place, row in enumerate(gallery_rows(captions)):
+        yield PlacedRow(files[0].name, place, row | _image(files[0], row))
+
+
+def gallery_rows(captions: Mapping[str, Sequence[str]]) -> Iterator[dict[str, Any]]:
+    """Images in galleries of 20 and their captions, in an order by hash, so that neighbours have nothing in common.
+
+    A generative model scores every caption behind every image of its gallery; behind all images it would be half a
+    billion captions. Which image is in which gallery depends on the images' paths alone.
+    """
+    order = sorted(captions, key=lambda image: hashlib.sha256(image.encode("utf-8")).hexdigest())
+    for start in range(0, len(order), GALLERY_IMAGES):
+        images = order[start : start + GALLERY_IMAGES]
+        texts = list(dict.fromkeys(text for image in images for text in captions[image]))
+        for image in images:
+            correct = [place for place, text in enumerate(texts) if text in captions[image]]
+            yield {"image": image, "captions": texts, "correct": correct, "gallery": start // GALLERY_IMAGES}
+
+
+def released_notes(part: str) -> Callable[[Sequence[PreparedRow]], list[str]]:
+    """A `Source.notes` for one of CVLUE's parts: which split of which release this is, and short histories."""
+
+    def notes(rows: Sequence[PreparedRow]) -> list[str]:
+        images = len({row["image_path"] for row in rows})
+        names = ("training", "validation", "test")
+        known = [
+            f"the {name} split of {release}"
+            for release, sizes in SPLITS[part].items()
+            for name, size in zip(names, sizes, strict=True)
+            if size == images
+        ]
+        sizes = "; ".join(f"{release}: {'/'.join(map(str, sizes))}" for release, sizes in SPLITS[part].items())
+        which = f"as in {known[0]}" if known else f"as in no known split (training/validation/test of {sizes})"
+        return [f"{images} images, {which}.", *history_notes(rows), *box_notes(rows)]
+
+    return notes
+
+
+def history_notes(rows: Sequence[PreparedRow]) -> list[str]:
+    """A `Source.notes`: how many dialogue rounds lack a round of their history."""
+    short = sum(bool(row.get("history_missing")) for row in rows)
+    return [f"{short} of {len(rows)} rounds lack some of the rounds before them in their history."] if short else []
+
+
+def box_notes(rows: Sequence[PreparedRow]) -> list[str]:
+    """A `Source.notes`: how boxes are asked for and read."""
+    formats = sorted({row["box_format"] for row in rows if "box_format" in row})
+    return [f"boxes are asked for and read as {' and '.join(formats)} writes them (--box-format)."] if formats else []
+
+
+def find_visdial(folder: Path, task: Task) -> tuple[list[Path], list[Path]]:
+    """VisDial 1.0 validation as published: `visdial_1.0_val.json` and, for NDCG, its dense annotations."""
+    names = ("visdial_1.0_val.json", "visdial_1.0_val_dense_annotations.json")
+    files = [folder / name for name in names if (folder / name).is_file()]
+    return (files if files and files[0].name == names[0] else []), []
+
+
+@_of_released_form
+def read_visdial(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
+    """VisDial: one row a round; one round of an image may have relevance scores of its options.
+
+    The release stores questions without their question marks.
+    """
+    content = load_json(files[0])
+    data = content.get("data") if isinstance(content, Mapping) else None
+    if not isinstance(data, Mapping) or not {"questions", "answers", "dialogs"} <= set(data):
+        raise CulturevalError(f"{files[0]} has no data.questions, data.answers and data.dialogs.")
+    dense = _relevance(files[1]) if len(files) > 1 else {}
+    dialogs = _by_id(_list_of(data["dialogs"], files[0]), lambda record: record.get("image_id"), files[0])
+    if unknown := [image for image, _ in dense if image not in dialogs]:
+        raise CulturevalError(f"{files[1]}: image_id {unknown[0]} is not in {files[0].name}.")
+    place = 0
+    for image, record in dialogs.items():
+        image_file = _coco_image(files[0].parent, image)
+        history: list[tuple[str, str]] = []
+        for number, turn in enumerate(record["dialog"]):
+            asked = f"{_entry(data['questions'], turn, 'question', files[0])}?"
+            options = turn.get("answer_options") or []
+            row = {"image_id": image, "round": number, "caption": record["caption"], "question": asked}
+            row |= {"history": list(history), "given_history": None, "image": str(image), "image_file": image_file}
+            row |= {"options": [_at(data["answers"], option, files[0]) for option in options]}
+            row |= {"gold": _position(turn.get("gt_index"), options, files[0])}
+            yield PlacedRow(files[0].name, place, row | {"relevance": dense.get((image, number))})
+            history.append((asked, _entry(data["answers"], turn, "answer", files[0])))
+            place += 1
+
+
+def find_karpathy(folder: Path, task: Task) -> tuple[list[Path], list[Path]]:
+    """COCO with Karpathy's splits as published: `dataset_coco.json` and the images below `val2014`."""
+    path = folder / "dataset_coco.json"
+    return ([path] if path.is_file() else []), []
+
+
+@_of_released_form
+def read_karpathy(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
+    """COCO 5K: the images of the split `test`, with the first five captions of each (a few have more)."""
+    content = load_json(files[0])
+    records = _list_of(content.get("images") if isinstance(content, Mapping) else None, files[0])
+    test = [record for record in records if record.get("split") == "test"]
+    captions, paths = {}, {}
+    for image, record in _by_id(test, lambda record: record.get("filename"), files[0]).items():
+        captions[image] = [sentence["raw"].strip() for sentence in record["sentences"][:5]]
+        paths[image] = str(files[0].parent / record.get("filepath", "") / image)
+    for place, row in enumerate(gallery_rows(captions)):
+        yield PlacedRow(files[0].name, place, row | {"image_file": paths[row["image"]]})
+
+
+def read_streamed(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
+    """Records of data files, parquet in small batches: VQA v2's rows repeat their images, 34 GB in all."""
+    for path in files:
+        if path.suffix != ".parquet":
+            yield from (PlacedRow(path.name, place, row) for place, row in enumerate(read_rows(path)))
+            continue
+        import pyarrow.parquet
+
+        rows = (
+            row for batch in pyarrow.parquet.ParquetFile(path).iter_batches(batch_size=64) for row in batch.to_pylist()
+        )
+        yield from (PlacedRow(path.name, place, row) for place, row in enumerate(rows))
+
+
+def load_json(path: Path) -> Any:
+    """A JSON file's content.
+
+    Raises:
+        CulturevalError: It cannot be read as JSON.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise CulturevalError(f"{path} cannot be read as JSON: {error}") from error
+
+
+def _records_by_id(files: Sequence[Path], name: str, answer: str) -> Iterator[PlacedRow]:
+    gold_file, *others = files
+    gold = _by_id(_list_of(load_json(gold_file), gold_file), lambda record: record.get(name), gold_file)
+    for other in others:
+        _require_same(gold, _by_id(_list_of(load_json(other), other), lambda r: r.get(name), other), gold_file, other)
+    for place, record in enumerate(gold.values()):
+        if record.get(answer) in ("", [], None):
+            raise CulturevalError(
+                f"{gold_file}: {name} {record[name]} has no {answer}, so that nothing can be scored: "
+                "is this the authors' test input instead of their gold file?"
+            )
+        yield PlacedRow(gold_file.name, place, {**record, **_image(gold_file, record)})
+
+
+def _image(gold_file: Path, record: Record) -> dict[str, Any]:
+    """The image's released path, and where it lies; `image_cell` refuses what leads out of the folder."""
+    image = record.get("image")
+    if not isinstance(image, str) or not image:
+        raise CulturevalError(f"{gold_file}: a record names no image: {shorten(dict(record))}.")
+    # The images lie beside the parts' folders, or one level above.
+    places = [folder / image for folder in gold_file.parents[1:3]]
+    return {"image_path": image, "image_file": str(next((path for path in places if path.is_file()), places[0]))}
+
+
+def _list_of(content: Any, path: Path) -> list[Record]:
+    if not isinstance(content, list) or not content or not all(isinstance(record, Mapping) for record in content):
+        raise CulturevalError(f"{path} does not hold a filled list of objects.")
+    return list(content)
+
+
+def _by_id(records: Sequence[Record], key: Key, path: Path) -> dict[Any, Record]:
+    found: dict[Any, Record] = {}
+    for record in records:
+        number = key(record)
+        if number is None or (isinstance(number, tuple) and None in number) or isinstance(number, list | dict):
+            raise CulturevalError(f"{path}: a record has no id: {shorten(dict(record))}.")
+        if number in found:
+            raise CulturevalError(f"{path}: the id {number!r} stands twice.")
+        found[number] = record
+    return found
+
+
+def _require_same(gold: Mapping[Any, Any], other: Mapping[Any, Any], path: Path, beside: Path) -> None:
+    for ids, here, there in ((gold, path, beside), (other, beside, path)):
+        against = other if ids is gold else gold
+        if lost := [number for number in ids if number not in against]:
+            raise CulturevalError(f"{len(lost)} ids of {here} are not in {there.name}, such as {lost[0]!r}.")
+
+
+def _round_key(record: Record) -> tuple[Any, Any, str]:
+    """What the gold file and the test input both say of a round: image, question and, by hash, the options."""
+    options = json.dumps(record.get("answer_options"))
+    return record.get("image_id"), record.get("question"), hashlib.sha256(options.encode("utf-8")).hexdigest()[:8]
+
+
+def _whole(record: Record, name: str, path: Path) -> int:
+    value = record.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise CulturevalError(f"{path}: {name} must be a whole number, not {shorten(value)}.")
+    return value
+
+
+def _dialogue_texts(files: Sequence[Path]) -> tuple[dict[str, dict[str, str]], dict[Any, Record] | None]:
+    """The strings of ids, and the test input's dialogues by (image_id, current question) where it is there."""
+    texts: dict[str, dict[str, str]] = {"id2question": {}, "id2answer": {}}
+    given = None
+    for path in files:
+        content = load_json(path)
+        for name, known in texts.items():
+            known.update(content.get(name) or {} if isinstance(content, Mapping) else {})
+        if isinstance(content, Mapping) and "dialogs" in content:
+            records = _list_of(content["dialogs"], path)
+            given = _by_id(records, lambda record: _round_key({**record, **record["dialog"][-1]}), path)
+    return texts, given
+
+
+def _round_row(
+    record: Record,
+    rounds: Mapping[int, tuple[Any, Any]],
+    given: Mapping[Any, Record] | None,
+    texts: Mapping[str, Mapping[str, str]],
+    path: Path,
+) -> dict[str, Any]:
+    def text(kind: str, number: Any) -> str:
+        if str(number) not in texts[kind]:
+            raise CulturevalError(f"{path}: {kind} has no entry {number!r}; is test_VD.json or a file of maps missing?")
+        return texts[kind][str(number)]
+
+    def spoken(turns: Sequence[tuple[Any, Any]]) -> list[tuple[str, str]]:
+        return [(text("id2question", asked), text("id2answer", answer)) for asked, answer in turns]
+
+    number, options = record["dialog_id"], record.get("answer_options") or []
+    stated = None
+    if given is not None:
+        turns = given[_round_key(record)]["dialog"][:-1]
+        stated = spoken([(turn["question"], turn["answer"]) for turn in turns])
+    known = [rounds[before] for before in range(number) if before in rounds]
+    history = spoken(known) if stated is None or len(known) == number else stated
+    if len(set(map(repr, options))) < len(options) or record.get("answer") not in options:
+        raise CulturevalError(
+            f"{path}: image_id {record['image_id']}, round {number}: the options repeat an id or lack the answer."
+        )
+    return {
+        "image_id": record["image_id"],
+        "round": number,
+        "caption": record.get("caption"),
+        "question": text("id2question", record["question"]),
+        "options": [text("id2answer", option) for option in options],
+        "gold": options.index(record["answer"]),
+        "history": history,
+        "given_history": stated,
+    }
+
+
+def _relevance(path: Path) -> dict[tuple[Any, int], list[float]]:
+    """Dense annotations by (image_id, round from 0)."""
+    records = _list_of(load_json(path), path)
+    found = _by_id(records, lambda record: (record.get("image_id"), record.get("round_id")), path)
+    return {
+        (image, number - 1): [float(value) for value in record.get("gt_relevance") or record["relevance"]]
+        for (image, number), record in found.items()
+    }
+
+
+def _entry(texts: Sequence[str], turn: Record, name: str, path: Path) -> str:
+    return _at(texts, turn.get(name), path)
+
+
+def _at(texts: Sequence[str], number: Any, path: Path) -> str:
+    if not isinstance(number, int) or not 0 <= number < len(texts):
+        raise CulturevalError(f"{path}: there is no entry {number!r} among its {len(texts)} texts.")
+    return texts[number]
+
+
+def _position(number: Any, options: Sequence[Any], path: Path) -> int:
+    if not isinstance(number, int) or not 0 <= number < len(options):
+        raise CulturevalError(f"{path}: gt_index {number!r} is outside its {len(options)} options.")
+    return number
+
+
+def _coco_image(folder: Path, image_id: Any) -> str:
+    """Where VisDial's image of an id lies, of the names that its release uses."""
+    if not isinstance(image_id, int):
+        raise CulturevalError(f"{folder}: the image_id {image_id!r} is not a whole number.")
+    names = (f"VisualDialog_val2018/VisualDialog_val2018_{image_id:012d}.jpg", f"images/{image_id:012d}.png")
+    return str(next((folder / name for name in names if (folder / name).is_file()), folder / names[0]))

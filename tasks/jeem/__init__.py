@@ -1,0 +1,1 @@
+"""JEEM: its table of benchmarks."""

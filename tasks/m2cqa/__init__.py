@@ -1,0 +1,1 @@
+"""M2CQA: its table of benchmarks."""

@@ -1,0 +1,1 @@
+"""QIMMA: its table of benchmarks and readers of its code problems."""

@@ -1,0 +1,354 @@
+"""QIMMA: its 109 subsets as one table.
+
+Paper: "Are Arabic Benchmarks Reliable? QIMMA's Quality-First Approach to LLM Evaluation", arXiv 2604.03395; subsets
+from Tables 2a and 5, domains from Table 4, prompt formats from section 3.3.2, metrics from section 5.1 (Eq. 1-4).
+Verified: subsets, domains, metrics, labels, BERTScore's model (paper, QIMMA's task code).
+The two code subsets are 3LM's Arabic HumanEval+ and MBPP+, judged by EvalPlus's rules; QIMMA's average counts each of
+the two as a benchmark. Prompts, stops and limits are 3LM's (its evalplus-arabic); a group holds them both.
+Inferred: which of MedArabiQ's files stand behind its subsets, the name of GAT's curated copy, GAT's column names.
+Ours: the wording of the prompts of original sources.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from cultureval.prompts.preparation import Prepare
+from cultureval.prompts.qimma import code_problems, rows
+from cultureval.tasks.catalogue import Benchmark, MetricSet, Source, Subset
+from cultureval.tasks.qimma.code_data import CODE_DATASETS, REPO, check_task_ids, find_problem_files
+
+PROMPTS_ARE_OURS = "Prompts of original sources are ours, not QIMMA's wording."
+MULTIPLE_CHOICE = MetricSet("multiple_choice", "MCQ", ("acc_norm", "acc"))
+MULTI_SELECT = MetricSet("multi_select", "multi-select", ("gold_probability_mass", "gold_set_match"))
+BERTSCORE = MetricSet("bertscore", "QA", ("BERTScore-F", "BERTScore-P", "BERTScore-R"))
+FANNORFLOP = MetricSet("fannorflop", "QA", ("BERTScore-F", "BERTScore-P", "BERTScore-R", "parse_rate"))
+
+LEVELS = {
+    "Primary": "Primary School",
+    "Middle": "Middle School",
+    "High": "High School",
+    "Univ": "University",
+    "Prof": "Professional",
+}
+
+ARABICMMLU_SUBJECTS = """Arabic Language (Middle School)|Arabic Language (Primary School)|Arabic Language (High School)
+Arabic Language (Grammar)|Arabic Language (General)|Civics (High School)|Civics (Middle School)
+Social Science (Middle School)|Social Science (Primary School)|Economics (High School)|Economics (University)
+Economics (Middle School)|History (High School)|History (Primary School)|History (Middle School)
+Political Science (University)|Geography (High School)|Geography (Middle School)|Geography (Primary School)
+Islamic Studies (High School)|Islamic Studies (Primary School)|Islamic Studies (Middle School)|Islamic Studies
+Natural Science (Primary School)|Natural Science (Middle School)|Philosophy (High School)|General Knowledge
+General Knowledge (Middle School)|General Knowledge (Primary School)|Biology (High School)|Math (Primary School)
+Physics (High School)|Computer Science (Primary School)|Computer Science (High School)|Computer Science (Middle School)
+Computer Science (University)|Law (Professional)|Accounting (University)|Management (University)|Driving Test"""
+
+# Rows of each country's config (the data set's card).
+ARABCULTURE_ROWS = {
+    "Algeria": 271,
+    "Egypt": 265,
+    "Jordan": 290,
+    "KSA": 261,
+    "Lebanon": 255,
+    "Libya": 239,
+    "Morocco": 276,
+    "Palestine": 273,
+    "Sudan": 256,
+    "Syria": 279,
+    "Tunisia": 261,
+    "UAE": 283,
+    "Yemen": 273,
+}
+
+# Rows of each specialty in the published test split, counted.
+MEDARABENCH_ROWS = {
+    "Anatomy": 934,
+    "Histology": 214,
+    "Histology and Anatomy": 39,
+    "Histology and Systemic Anatomy": 10,
+    "Anesthesia": 82,
+    "Biochemistry": 371,
+    "Cell Biology": 292,
+    "Genetics": 339,
+    "Physics": 701,
+    "Chemistry": 82,
+    "Embryology": 6,
+    "Emergency Medicine": 23,
+    "Gastroenterology": 29,
+    "Neurology": 46,
+    "Cardiology": 19,
+    "Thoracic Internal": 19,
+    "Oncology": 13,
+    "Chest Diseases": 10,
+    "Gastroenterology & Hepatology": 41,
+    "Microbiology": 151,
+    "Ophthalmology": 260,
+    "Pathology": 54,
+    "Pharmacology": 66,
+    "Physiology": 667,
+    "Statistics": 363,
+    "Surgery": 128,
+}
+
+
+def arabicmmlu_subset(row: Mapping[str, Any]) -> str | None:
+    """The subject config of a row of ArabicMMLU's full table: `Biology` of level `High` is `Biology (High School)`."""
+    subject, level = row.get("Subject"), row.get("Level")
+    return f"{subject} ({LEVELS.get(level, level)})" if subject and level else subject
+
+
+def medarabench_subset(row: Mapping[str, Any]) -> str | None:
+    """The specialty of a row of MedAraBench's test split."""
+    return row.get("Medical Specialty")
+
+
+def curated(name: str, prepare: Prepare = rows.curated_choice, whole: bool = False) -> Source:
+    """QIMMA's own copy `qimma/<name>` (QIMMA's task code: splits test and validation)."""
+    return Source(f"qimma/{name}", "curated", prepare, few_shot_splits=("validation",), whole=whole)
+
+
+def original(repo: str, prepare: Prepare, **properties: Any) -> Source:
+    """The source that QIMMA's authors started from."""
+    return Source(repo, "original", prepare, **{"remark": PROMPTS_ARE_OURS} | properties)
+
+
+PALMX_CURATED = curated("MCQ_PALMX-2025")
+PALMX: dict[str, Any] = {"whole": True, "licence": "non-commercial research"}
+PALMX_ISLAMIC = original("UBC-NLP/palmx_2025_subtask2_islamic", rows.lettered_columns, **PALMX)
+PALMX_CULTURE = original("UBC-NLP/palmx_2025_subtask1_culture", rows.lettered_columns, **PALMX)
+NATIVEQA = (curated("MCQ_NativeQA", whole=True), original("tiiuae/NativeQA", rows.option_list, whole=True))
+SYNTHETICQA = (curated("MCQ_SyntheticQA", whole=True), original("tiiuae/SyntheticQA", rows.option_list, whole=True))
+GAT_CURATED = curated("MCQ_GAT")
+GATMATH = (GAT_CURATED, original("smballaa/GATmath", rows.gat, files=("{subset}.*",), licence="CC BY-NC-SA"))
+GATLC = (GAT_CURATED, original("smballaa/GATLc", rows.gat, files=("{subset}.*",)))
+
+
+def medarabiq(file: str, prepare: Prepare) -> Source:
+    """One of MedArabiQ's files, which only its GitHub repository has."""
+    return original(
+        "nyuad-cai/MedArabiQ",
+        prepare,
+        files=(f"*{file}",),
+        on_hub=False,
+        licence="NYU, internal non-commercial evaluation, no redistribution",
+        how_to_get=f"datasets/{file} of the GitHub repository nyuad-cai/MedArabiQ",
+    )
+
+
+def medarabiq_choice(name: str, file: str) -> Subset:
+    """A multiple-choice subset of MedArabiQ."""
+    return Subset(name, rows=100, sources=(curated("MCQ_MedArabiQ"), medarabiq(file, rows.medarabiq_choice)))
+
+
+def medarabiq_answer(name: str, file: str, **properties: Any) -> Subset:
+    """A free-answer subset of MedArabiQ."""
+    sources = (curated("QA_MedArabiQ", rows.curated_answer), medarabiq(file, rows.medarabiq_answer))
+    return Subset(name, rows=100, sources=sources, **properties)
+
+
+BENCHMARKS = (
+    Benchmark(
+        name="AraDiCE-Culture",
+        domain="Cultural",
+        group="qimma_aradice",
+        sources=(
+            curated("MCQ_AraDiCE-Culture"),
+            original("QCRI/AraDiCE-Culture", rows.aradice, licence="CC BY-NC-SA 4.0"),
+        ),
+        subsets=tuple(Subset(c, rows=30) for c in ("Egypt", "Syria", "Lebanon", "Jordan", "Palestine", "Qatar")),
+        metric_set=MULTIPLE_CHOICE,
+    ),
+    Benchmark(
+        name="ArabCulture",
+        domain="Cultural",
+        group="qimma_arabculture",
+        sources=(
+            curated("MCQ_ArabCulture"),
+            original("MBZUAI/ArabCulture", rows.arabculture, licence="CC BY-NC-SA 4.0"),
+        ),
+        subsets=tuple(Subset(country, rows=count) for country, count in ARABCULTURE_ROWS.items()),
+        metric_set=MULTIPLE_CHOICE,
+        template="ar/arabculture_{location}",
+    ),
+    Benchmark(
+        name="PalmX",
+        domain="Cultural",
+        group="qimma_palmx",
+        sources=(),
+        subsets=(
+            Subset("Islamic Culture", "islamic", 1001, sources=(PALMX_CURATED, PALMX_ISLAMIC)),
+            Subset("General Culture", "culture", 2000, sources=(PALMX_CURATED, PALMX_CULTURE)),
+        ),
+        metric_set=MULTIPLE_CHOICE,
+    ),
+    Benchmark(
+        name="ArabicMMLU",
+        domain="STEM",
+        group="qimma_arabicmmlu",
+        sources=(
+            curated("MCQ_ArabicMMLU"),
+            original(
+                "MBZUAI/ArabicMMLU",
+                rows.arabicmmlu,
+                files=("{subset}/test.*", "{subset}.*"),
+                subset_of=arabicmmlu_subset,
+                few_shot_column="is_few_shot",
+                licence="CC BY-NC-SA 4.0",
+            ),
+        ),
+        subsets=tuple(Subset(name) for line in ARABICMMLU_SUBJECTS.splitlines() for name in line.split("|")),
+        metric_set=MULTIPLE_CHOICE,
+    ),
+    Benchmark(
+        name="GAT",
+        domain="STEM",
+        group="qimma_gat",
+        sources=GATMATH,
+        subsets=(
+            Subset("Algebra", aliases=("algebra",)),
+            Subset("Analogy", aliases=("analogy",), sources=GATLC, template="ar/mcq_i_analogy"),
+            Subset("Arithmetic", aliases=("arithmetic", "problem_solving", "Problem Solving")),
+            Subset("Association", aliases=("association",), sources=GATLC),
+            Subset("Comparisons", aliases=("comparisons",)),
+            Subset("Completion", aliases=("completion",), sources=GATLC, template="ar/mcq_i_completion"),
+            Subset("Contextual", aliases=("contextual",), sources=GATLC, template="ar/mcq_i_contextual"),
+            Subset("Geometry", aliases=("geometry",)),
+            Subset("Reading", aliases=("reading",), sources=GATLC),
+        ),
+        metric_set=MULTIPLE_CHOICE,
+    ),
+    Benchmark(
+        name="3LM STEM",
+        domain="STEM",
+        group="qimma_3lm_stem",
+        sources=(),
+        subsets=(
+            Subset("NativeQA", "native", 865, sources=NATIVEQA),
+            Subset("SyntheticQA", "synthetic", 1744, sources=SYNTHETICQA),
+        ),
+        metric_set=MULTIPLE_CHOICE,
+    ),
+    Benchmark(
+        name="MizanQA",
+        domain="Legal",
+        group="qimma_mizanqa",
+        sources=(
+            curated("MCQ_MizanQA", rows.curated_multi_select, whole=True),
+            original("adlbh/MizanQA-v0", rows.mizanqa, splits=("test", "train"), whole=True),
+        ),
+        subsets=(Subset("MizanQA", "", 1769),),
+        metric_set=MULTI_SELECT,
+        template="ar/multi_select",
+    ),
+    Benchmark(
+        name="ArabLegalQA",
+        domain="Legal",
+        group="qimma_arablegalqa",
+        sources=(
+            curated("QA_ArabLegalEval", rows.curated_answer, whole=True),
+            original("FarisHijazi/ArabLegalEval", rows.arablegalqa, splits=("train", "test"), pool_splits=True),
+            original(
+                "Thiqah/ArabLegalEval",
+                rows.arablegalqa,
+                files=("*Najiz_QA_with_context_v2*.json",),
+                on_hub=False,
+                how_to_get="benchmarkQA/Najiz_QA_with_context_v2.benchmark.json of the GitHub repository "
+                "Thiqah/ArabLegalEval",
+            ),
+        ),
+        subsets=(Subset("QA", "", 79),),
+        metric_set=BERTSCORE,
+        template="ar/qa_c",
+    ),
+    Benchmark(
+        name="MedArabiQ",
+        domain="Medical",
+        group="qimma_medarabiq_mcq",
+        sources=(),
+        subsets=(
+            medarabiq_choice("fib_with_choices", "fill-in-the-blank-choices.csv"),
+            medarabiq_choice("mcq_bias", "multiple-choice-withbias.csv"),
+            medarabiq_choice("mcq_knowledge", "multiple-choice-questions.csv"),
+        ),
+        metric_set=MULTIPLE_CHOICE,
+    ),
+    Benchmark(
+        name="MedArabiQ",
+        domain="Medical",
+        group="qimma_medarabiq_qa",
+        sources=(),
+        subsets=(
+            medarabiq_answer(
+                *("llm_modified", "patient-doctor-qa-llm.csv"), aliases=("qa_with_llm_mods",), register="dialectal"
+            ),
+            medarabiq_answer("fib_no_choices", "fill-in-the-blank-nochoices.csv", template="ar/qa_f"),
+        ),
+        metric_set=BERTSCORE,
+        template="ar/qa",
+    ),
+    Benchmark(
+        name="MedAraBench",
+        domain="Medical",
+        group="qimma_medarabench",
+        sources=(
+            curated("MCQ_MedAraBench"),
+            original(
+                "nyuad-cai/MedAraBench",
+                rows.medarabench,
+                files=("*test_split*.csv",),
+                subset_of=medarabench_subset,
+                on_hub=False,
+                how_to_get="medarabench-test_split.csv of the GitHub repository nyuad-cai/MedAraBench",
+            ),
+        ),
+        subsets=tuple(
+            Subset(name, rows=count, aliases=("Thorasic Internal",) if name == "Thoracic Internal" else ())
+            for name, count in MEDARABENCH_ROWS.items()
+        ),
+        metric_set=MULTIPLE_CHOICE,
+    ),
+    Benchmark(
+        name="AraTrust",
+        domain="Safety",
+        group="qimma_aratrust",
+        sources=(
+            curated("MCQ_AraTrust", whole=True),
+            original("asas-ai/AraTrust", rows.lettered_columns, splits=("test", "train"), whole=True),
+            original("asas-ai/AraTrust-categorized", rows.lettered_columns, splits=("train",), whole=True),
+        ),
+        subsets=(Subset("AraTrust", "", 522),),
+        metric_set=MULTIPLE_CHOICE,
+    ),
+    Benchmark(
+        name="FannOrFlop",
+        domain="Poetry",
+        group="qimma_fannorflop",
+        sources=(
+            original("omkarthawakar/FannOrFlop", rows.fannorflop, splits=("train",), whole=True, licence="Apache-2.0"),
+        ),
+        subsets=(Subset("FannOrFlop", "", 6984),),
+        metric_set=FANNORFLOP,
+        template="ar/fannorflop",
+    ),
+    *(
+        Benchmark(
+            name="3LM Code",
+            domain="Coding",
+            group="qimma_code",
+            sources=(
+                original(
+                    REPO,
+                    partial(code_problems.prepare_problem, dataset=name, prefix=dataset.prefix),
+                    remark="",  # the prompts are 3LM's, as QIMMA's are
+                    find=partial(find_problem_files, dataset=dataset),
+                    check=check_task_ids,
+                    licence="Falcon LLM",
+                ),
+            ),
+            subsets=(Subset(dataset.title, dataset.task.partition(":")[2], dataset.rows),),
+            metric_set=MetricSet(f"code_{name}", "code", ("plus_pass@1", "base_pass@1", "not_judged")),
+            template=code_problems.INSTRUCTION,
+        )
+        for name, dataset in CODE_DATASETS.items()
+    ),
+)

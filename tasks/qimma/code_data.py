@@ -1,0 +1,196 @@
+"""Arabic HumanEval+ and MBPP+ (3LM's `tiiuae/evalplus-arabic`): finding, checking and handing over the problems."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cultureval.metrics.code.evalplus_problems import evalplus_problems
+from cultureval.prompts.preparation import PreparedRow
+from cultureval.prompts.qimma.code_problems import check_problem
+from cultureval.prompts.qimma.refined_prompts import check_refinement, match_prompts
+from cultureval.runtime.data.data_options import data_root
+from cultureval.runtime.data.data_root import find_source, recorded_revision
+from cultureval.runtime.data.row_files import Row, read_rows
+from cultureval.runtime.data.user_cache import user_cache, write_whole
+from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn, SourceUnavailable
+
+REPO = "tiiuae/evalplus-arabic"
+
+
+@dataclass(frozen=True)
+class CodeDataset:
+    """One of the two data sets.
+
+    Attributes:
+        name: EvalPlus's name, `humaneval` or `mbpp`.
+        title: The name in QIMMA's tables.
+        file: Name of its data file, there also with `.gz`.
+        prefix: What its task ids begin with.
+        rows: Problems that the published file holds.
+        task: Name of its LightEval task.
+    """
+
+    name: str
+    title: str
+    file: str
+    prefix: str
+    rows: int
+    task: str
+
+
+CODE_DATASETS = {
+    dataset.name: dataset
+    for dataset in (
+        CodeDataset("humaneval", "HumanEval+", "HumanEvalPlus.jsonl", "HumanEval/", 164, "qimma_code:humaneval_plus"),
+        CodeDataset("mbpp", "MBPP+", "MBPPPlus.jsonl", "Mbpp/", 378, "qimma_code:mbpp_plus"),
+    )
+}
+
+
+@dataclass(frozen=True)
+class ProblemSet:
+    """The problems of a run.
+
+    Attributes:
+        dataset: Which of the two data sets they are of.
+        rows: The rows by task id, as the file holds them.
+        file: A data file with exactly these rows, for EvalPlus.
+        revision: Commit of the source, or "local".
+        refined: How many prompts are refined ones.
+        content_hash: Hash of all the source's rows with these prompts, whatever `limit` left of them.
+        source: The hub's data set.
+    """
+
+    dataset: CodeDataset
+    rows: Mapping[str, Row]
+    file: Path
+    revision: str
+    refined: int
+    content_hash: str
+    source: str = REPO
+
+    @property
+    def fingerprint(self) -> str:
+        """EvalPlus's hash of a data set: the MD5 of its file."""
+        return hashlib.md5(self.file.read_bytes(), usedforsecurity=False).hexdigest()
+
+    def problems(self) -> dict[str, dict[str, Any]]:
+        """The problems by task id as EvalPlus's loader gives them: MBPP's inputs get back their tuples and sets."""
+        return evalplus_problems(self.dataset.name, self.rows)
+
+
+def load_problems(
+    dataset: str, data: str = "", prompts: Path | None = None, limit: int | None = None, revision: str | None = None
+) -> ProblemSet:
+    """Finds, reads and checks the problems of a data set.
+
+    Args:
+        dataset: `humaneval` or `mbpp`.
+        data: Data root, a folder that holds the data files themselves, "samples", or "" for the hub.
+        prompts: File of refined prompts, which replace those of the source.
+        limit: Only so many problems, from the first on.
+        revision: Branch, tag or commit on the hub.
+
+    Raises:
+        SourceUnavailable: The file is not there, or the hub not reachable.
+        CulturevalError: A row is broken, or a refined prompt differs in more than its docstring's Arabic.
+    """
+    known = CODE_DATASETS[dataset]
+    file, commit = find_file(known, data_root(data), revision)
+    rows = _checked_rows(known, file)
+    refined = _refined(prompts, rows) if prompts else {}
+    rows = {name: row | {"prompt": refined.get(name, row["prompt"])} for name, row in rows.items()}
+    content_hash = hashlib.sha256(json.dumps(list(rows.values())).encode("ascii")).hexdigest()[:16]
+    kept = dict(list(rows.items())[:limit])
+    if refined or len(kept) < len(rows):
+        file = _written(known, kept)
+    return ProblemSet(known, kept, file, commit, sum(name in kept for name in refined), content_hash)
+
+
+def find_file(dataset: CodeDataset, root: Path | None, revision: str | None = None) -> tuple[Path, str]:
+    """The data file of a data set, and its revision.
+
+    Raises:
+        SourceUnavailable: It is in none of the places; the message names them.
+    """
+    places = [find_source(REPO, revision, root)]
+    if root is not None:
+        places.append((root, recorded_revision(root)))
+    for folder, commit in filter(None, places):
+        files, _ = find_problem_files(folder, dataset=dataset)
+        if files:
+            return files[0], commit
+    if root is None:
+        raise SourceUnavailable(
+            f"The hub shows no {REPO} with {dataset.file}.gz; give a folder that has it: --data DIR."
+        )
+    raise SourceUnavailable(
+        f"{dataset.title}: neither {root / REPO} nor {root} holds {dataset.file}.gz (or {dataset.file}). "
+        "`cultureval mirror qimma --to DIR` fetches it on a connected machine; `--data samples` are the shipped ones."
+    )
+
+
+def find_problem_files(folder: Path, task: object = None, *, dataset: CodeDataset) -> tuple[list[Path], list[Path]]:
+    """The one data file of a data set in a folder, in the form that `Source.find` has; there are no few-shot files."""
+    by_name = {path.name.lower(): path for path in sorted(folder.iterdir())}
+    names = (dataset.file.lower(), f"{dataset.file.lower()}.gz")
+    return [by_name[name] for name in names if name in by_name][:1], []
+
+
+def check_task_ids(rows: Sequence[PreparedRow]) -> None:
+    """Refuses problems of which two have the same id.
+
+    Raises:
+        CulturevalError: Names the id.
+    """
+    seen: set[str] = set()
+    for row in rows:
+        if row["task_id"] in seen:
+            raise CulturevalError(f"{REPO}: {row['task_id']} stands twice.")
+        seen.add(row["task_id"])
+
+
+def _checked_rows(dataset: CodeDataset, file: Path) -> dict[str, Row]:
+    rows: dict[str, Row] = {}
+    for number, row in enumerate(read_rows(file)):
+        try:
+            if not isinstance(row, dict):
+                raise BadRow("*", row, "is no JSON object")
+            check_problem(row, dataset.prefix)
+            if row["task_id"] in rows:
+                raise BadRow("task_id", row["task_id"], "stands twice")
+        except (BadRow, MissingColumn) as error:
+            raise CulturevalError(f"{file}, row {number}: {error}.") from error
+        rows[row["task_id"]] = row
+    if not rows:
+        raise CulturevalError(f"{file} holds no problem.")
+    return rows
+
+
+def _refined(file: Path, rows: Mapping[str, Row]) -> dict[str, str]:
+    if not file.is_file():
+        raise CulturevalError(f"The file of refined prompts {str(file)!r} does not exist.")
+    try:
+        matched = match_prompts(read_rows(file), list(rows))
+    except CulturevalError as error:
+        raise CulturevalError(f"{file}: {error}") from error
+    for name, prompt in matched.items():
+        try:
+            check_refinement(rows[name]["prompt"], prompt)
+        except BadRow as error:
+            raise CulturevalError(
+                f"{file}, {name}: {error}. Only the Arabic of a docstring may differ from the source's prompt."
+            ) from error
+    return matched
+
+
+def _written(dataset: CodeDataset, rows: Mapping[str, Row]) -> Path:
+    """The rows as a data file below the user cache, whole or not at all; the folder's name is a hash of the content."""
+    content = "".join(json.dumps(row) + "\n" for row in rows.values()).encode("ascii")
+    file = user_cache() / "code_problems" / hashlib.sha256(content).hexdigest()[:16] / dataset.file
+    if not file.is_file():
+        write_whole(file, content)
+    return file
