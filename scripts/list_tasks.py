@@ -1,4 +1,4 @@
-"""`cultureval tasks`: what there is."""
+"""`cultureval tasks`: lists the tasks."""
 
 import json as json_format
 from typing import Annotated, Any
@@ -23,15 +23,9 @@ def list_tasks(
     if json:
         print(json_format.dumps(records, ensure_ascii=False, indent=2))
     else:
-        print(_table(records))
+        from cultureval.reports.terminal_tables import terminal_table
 
-
-def _table(records: list[dict[str, Any]]) -> str:
-    rows = [COLUMNS, *(tuple(_cell(record[column]) for column in COLUMNS) for record in records)]
-    widths = [max(len(row[index]) for row in rows) for index in range(len(COLUMNS))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )
+        print(terminal_table(COLUMNS, [[_cell(record[column]) for column in COLUMNS] for record in records]))
 
 
 def _cell(value: Any) -> str:

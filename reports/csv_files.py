@@ -1,0 +1,34 @@
+"""The one writer of CSV files."""
+
+import csv
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+
+def write_csv(
+    file: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None, encoding: str = "utf-8"
+) -> None:
+    """Write rows as a CSV file with a header; folders that do not exist are made.
+
+    Args:
+        file: Where to.
+        rows: A mapping each, from columns to values. None and nan become empty cells.
+        columns: In their order; None takes those of the first row.
+        encoding: "utf-8-sig" begins the file with a byte-order mark, without which Excel misreads Chinese and Arabic.
+
+    Raises:
+        ValueError: A row has a column that is not among the columns.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if columns is None:
+        columns = list(rows[0]) if rows else []
+    with file.open("w", encoding=encoding, newline="") as stream:
+        writer = csv.DictWriter(stream, columns)
+        writer.writeheader()
+        writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+
+
+def _cell(value: Any) -> Any:
+    return "" if value is None or (isinstance(value, float) and math.isnan(value)) else value

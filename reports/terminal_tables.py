@@ -1,0 +1,67 @@
+"""The one table for terminals: columns aligned by the cells that letters take, without colours or box characters."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from itertools import chain, repeat
+
+GAP = 2  # cells between columns
+ALIGNMENTS = {"l": "left", "r": "right"}
+
+
+def terminal_table(
+    header: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    align: str = "l",
+    title: str = "",
+    indent: int = 0,
+    width: int | None = None,
+) -> str:
+    """Text of a table for printing, laid out by rich.
+
+    Wide (Chinese) letters count as two cells and combining (Arabic) vowel signs as none. Cells are plain text: rich's
+    markup in them is not read. Where the table is wider than `width`, cells continue on further lines, but words
+    (numbers, names of tasks) are never cut: a table whose longest words do not fit stays wider than `width`.
+
+    Args:
+        header: The columns' names; empty for none.
+        rows: The cells, as many a row as there are columns.
+        align: "l" or "r" for each column; the last letter also counts for all columns after it.
+        title: A line above the table.
+        indent: Spaces before each row of the table.
+        width: In cells; None is the terminal's width, or no limit where standard output is not a terminal.
+
+    Returns:
+        The lines, joined, without trailing spaces or a last line break.
+    """
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    if width is None:
+        width = Console().width if sys.stdout.isatty() else sys.maxsize
+    cells = [header, *rows] if header else list(rows)
+    widths = _column_widths(cells, width - indent)
+    table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, show_header=False)
+    for column_width, letter in zip(widths, chain(align, repeat(align[-1])), strict=False):
+        table.add_column(justify=ALIGNMENTS[letter], width=column_width)
+    for row in cells:
+        table.add_row(*map(Text, row))
+    console = Console(
+        width=sum(widths) + GAP * len(widths), color_system=None, force_terminal=False, force_jupyter=False
+    )
+    with console.capture() as capture:
+        console.print(table)
+    lines = [(" " * indent + line).rstrip() for line in capture.get().splitlines()]
+    return "\n".join([title, *lines] if title else lines)
+
+
+def _column_widths(cells: Sequence[Sequence[str]], width: int) -> list[int]:
+    """The columns' widths in cells: between their longest word and their longest line, so that they fit if they can."""
+    from rich.cells import cell_len
+
+    columns = list(zip(*cells, strict=True))
+    words = [max((cell_len(word) for cell in column for word in cell.split()), default=0) for column in columns]
+    lines = [max((cell_len(line) for cell in column for line in cell.splitlines()), default=0) for column in columns]
+    slack = sum(lines) - sum(words)
+    spare = min(slack, max(0, width - sum(words) - GAP * (len(columns) - 1)))
+    return [word + (line - word) * spare // (slack or 1) for word, line in zip(words, lines, strict=True)]

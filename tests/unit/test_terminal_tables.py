@@ -1,0 +1,43 @@
+"""Tables for the terminal and CSV files: nothing is lost, columns are aligned, markup stays text."""
+
+import csv
+import math
+
+from rich.cells import cell_len
+
+from cultureval.reports.csv_files import write_csv
+from cultureval.reports.terminal_tables import terminal_table
+
+HEADER = ("name", "tau-c", "note")
+ROWS = [
+    ("唢呐 suona horn", "12.5 [1, 2]", "the widest letters are Chinese"),
+    ("شجرةٌ عالية", "-3.0", "[bold]markup[/bold] is text"),
+    ("qimma_a:b|0", "", ":smile: too"),
+]
+
+
+def test_columns_are_aligned_by_cells_and_words_are_never_cut():
+    text = terminal_table(HEADER, ROWS, "lr", title="Title:", indent=2)
+    title, header, *lines = text.splitlines()
+    assert title == "Title:" and len(lines) == 3
+    assert all(line.startswith("  ") and line == line.rstrip() for line in (header, *lines))
+    ends = [cell_len(line[: line.index(row[1]) + len(row[1])]) for line, row in zip(lines[:2], ROWS, strict=False)]
+    assert set(ends) == {cell_len(header[: header.index("tau-c") + len("tau-c")])}
+    words = sorted(word for row in (HEADER, *ROWS) for cell in row for word in cell.split())
+    for width in (1, 30, 45, 60, 500):
+        narrow = terminal_table(HEADER, ROWS, width=width)
+        assert sorted(narrow.split()) == words
+        assert width < 45 or max(map(cell_len, narrow.splitlines())) <= width
+    assert len(terminal_table(HEADER, ROWS, width=45).splitlines()) > 4
+    assert terminal_table((), [("a", "b")]) == "a  b" and terminal_table((), []) == ""
+
+
+def test_a_csv_file_has_empty_cells_for_what_is_undefined(tmp_path):
+    rows = [{"name": "شجرة", "score": 0.5}, {"name": 'a,"b"', "score": None}, {"name": "=1+1", "score": math.nan}]
+    file = tmp_path / "new" / "table.csv"
+    write_csv(file, rows, encoding="utf-8-sig")
+    with file.open(encoding="utf-8-sig", newline="") as stream:
+        read = list(csv.DictReader(stream))
+    assert read == [{"name": row["name"], "score": "0.5" if row["score"] == 0.5 else ""} for row in rows]
+    write_csv(file, [], columns=("name", "score"))
+    assert file.read_text(encoding="utf-8") == "name,score\n"
