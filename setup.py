@@ -1,7 +1,24 @@
-"""The packages of the wheel: each room (a folder beside this file) and the folders in it, as `cultureval.<room>`."""
+"""How the sdist is packed; all else is in pyproject.toml."""
 
-from setuptools import find_packages, setup
+import os
+from pathlib import Path
 
-ROOMS = ("tasks", "prompts", "metrics", "judge_prompts", "models", "runtime", "reports", "scripts", "samples")
+from setuptools import setup
+from setuptools.command.sdist import sdist
 
-setup(packages=[f"cultureval.{name}" for name in find_packages(include=[*ROOMS, *(f"{room}.*" for room in ROOMS)])])
+
+class LinkedSdist(sdist):
+    """Packs the rooms as the repository has them: folders at the top, links to them in src/cultureval.
+
+    Setuptools alone would pack copies in place of the links, and nothing at the top, where tests and docs look.
+    """
+
+    def make_release_tree(self, base_dir: str, files: list[str]) -> None:
+        """Copies each file to where it really lies, then makes the links."""
+        super().make_release_tree(base_dir, sorted({os.path.relpath(os.path.realpath(file)) for file in files}))
+        for link in Path("src/cultureval").iterdir():
+            if link.is_symlink():
+                Path(base_dir, link).symlink_to(link.readlink())
+
+
+setup(cmdclass={"sdist": LinkedSdist})

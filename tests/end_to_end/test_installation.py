@@ -5,7 +5,9 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import venv
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -14,27 +16,59 @@ ROOT = Path(__file__).parents[2]
 WHERE = "import cultureval.samples, cultureval.tasks; print(cultureval.tasks.__file__, cultureval.samples.__file__)"
 
 
+BUILD_SDIST = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
+
+
 @pytest.fixture(scope="module")
-def wheel_python(tmp_path_factory):
-    """The Python of an environment that has our wheel, and only the dependencies of the tests' own."""
-    folder = tmp_path_factory.mktemp("wheel")
-    at_the_top = shutil.ignore_patterns(".*", "build", "*.egg-info", "results", "tests")
-    everywhere = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(
+def source(tmp_path_factory):
+    """A copy of the repository in which to build, as a clone would be."""
+    at_the_top = shutil.ignore_patterns(".*v*env*", ".git", "build", "results")
+    everywhere = shutil.ignore_patterns("__pycache__", "*.egg-info", ".*_cache", ".hypothesis")
+    return shutil.copytree(
         ROOT,
-        folder / "source",
+        tmp_path_factory.mktemp("source") / "cultureval",
+        symlinks=True,
         ignore=lambda path, names: everywhere(path, names) | (at_the_top(path, names) if Path(path) == ROOT else set()),
     )
-    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-    subprocess.run([*build, "--wheel-dir", folder, folder / "source"], check=True, timeout=300)
-    (wheel,) = folder.glob("cultureval-*.whl")
-    venv.create(folder / "venv", with_pip=False, symlinks=True)
-    python = folder / "venv" / "bin" / "python"
+
+
+@pytest.fixture(scope="module")
+def sdist(source, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sdist")
+    subprocess.run([sys.executable, "-c", BUILD_SDIST, folder], cwd=source, check=True, timeout=300)
+    (archive,) = folder.iterdir()
+    return archive
+
+
+@pytest.fixture(scope="module")
+def wheel(source, tmp_path_factory):
+    return build_wheel(source, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def wheel_python(wheel, tmp_path_factory):
+    """The Python of an environment that has our wheel, and only the dependencies of the tests' own."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, with_pip=False, symlinks=True)
+    python = folder / "bin" / "python"
     install = [sys.executable, "-m", "pip", "--quiet", "--python", python, "install", "--no-deps", wheel]
     subprocess.run(install, check=True, timeout=300)
-    (packages,) = (folder / "venv" / "lib").glob("python*/site-packages")
+    (packages,) = (folder / "lib").glob("python*/site-packages")
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
     return python
+
+
+def build_wheel(source, folder):
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*build, "--wheel-dir", folder, source], check=True, timeout=300)
+    (wheel,) = folder.glob("cultureval-*.whl")
+    return wheel
+
+
+def contents(wheel):
+    """Path and checksum of every file, but for the list of files, whose order is the builder's."""
+    with zipfile.ZipFile(wheel) as archive:
+        return {(file.filename, file.CRC) for file in archive.infolist() if not file.filename.endswith("/RECORD")}
 
 
 def output_of(python, cwd, *args):
@@ -59,5 +93,17 @@ def test_the_wheel_holds_every_room_and_its_data(wheel_python, tmp_path, tiny_lm
 
 def test_the_editable_install_works_from_elsewhere(tmp_path):
     tasks, _ = output_of(sys.executable, tmp_path, "-c", WHERE).split()
-    assert Path(tasks) == ROOT / "tasks" / "__init__.py"
+    assert Path(tasks).samefile(ROOT / "tasks" / "__init__.py")
     assert len(json.loads(output_of(Path(sys.executable).parent / "cultureval", tmp_path, "tasks", "--json"))) >= 109
+
+
+def test_the_sdist_holds_what_a_packager_needs_and_builds_the_same_wheel(sdist, wheel, tmp_path):
+    with tarfile.open(sdist) as archive:
+        top = archive.getnames()[0]
+        archive.extractall(tmp_path, filter="data")
+    unpacked = tmp_path / top
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    for name in tracked.split("\0") if tracked else ("docs", "tests/unit", "constraints.txt", "Makefile", ".ci/run"):
+        assert (unpacked / name).exists() or name == ".gitignore", name
+    assert (unpacked / "src/cultureval/tasks").samefile(unpacked / "tasks")
+    assert contents(build_wheel(sdist, tmp_path)) == contents(wheel)
