@@ -1,6 +1,6 @@
 """From a judge's reply to scores or a label: strict about values, tolerant of how they are dressed.
 
-Tolerated: markdown, bullets, Arabic-Indic digits, full-width forms, marks of direction, thoughts before the reply, and
+Tolerated: markdown, bullets, Arabic-Indic digits, full-width forms, marks of direction, reasoning before the reply, and
 prose around the lines (which is flagged). A reply that lacks a value, repeats one with another value, or gives one
 that is not on the scale raises `JudgeReplyError`; it never becomes a score. The JEEM paper prints the form of the
 replies (Figures 7-11) but not how its authors parsed them: the rules are ours.
@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cultureval.runtime.errors import CulturevalError, shorten
+from cultureval.runtime.reasoning import split_reasoning
 
 LOWEST, HIGHEST = 1.0, 5.0
-PARSER_VERSION = 1
+PARSER_VERSION = 2
 
 ALIASES: dict[str, tuple[str, ...]] = {
     "dialect authenticity": ("dialectal authenticity", "dialect's authenticity", "authenticity of dialect"),
@@ -26,9 +27,11 @@ _DIGITS = {ord(digit): str(value) for row in ("٠١٢٣٤٥٦٧٨٩", "۰۱۲۳�
 _DIGITS[ord("٫")] = "."
 _INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2069\u061c\ufeff\u0640\ufe0f]")
 _MARKDOWN = re.compile(r"[*_`\[\](){}<>\"'«»“”‘’#]")
-_THOUGHTS_END = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
-_THOUGHTS_START = re.compile(r"<think(?:ing)?>", re.IGNORECASE)
-_LONGEST = 20_000  # characters behind the thoughts: no reply that was asked for comes near
+_REASONING_TAGS = [
+    (f"<{name}>", f"</{name}>")
+    for name in ("think", "Think", "THINK", "thinking", "Thinking", "THINKING")  # as chat models write them by hand
+]
+_LONGEST = 20_000  # characters of an answer: no reply that was asked for comes near
 _LINE_START = r"[\s|•·–—+\-]*(?:[0-9]{1,2}\s*[.:\-]?\s*)?"
 _SEPARATOR = r"\s*[:=|–—\-]\s*"
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
@@ -53,7 +56,7 @@ class Reading:
     Attributes:
         scores: Criterion -> score on its scale, which begins with 1; empty where a label was asked for.
         label: The label; None where scores were asked for.
-        flags: What was tolerated: "extra_prose", "decimal", "repeated", "thoughts".
+        flags: What was tolerated: "extra_prose", "decimal", "repeated", "reasoning".
     """
 
     scores: dict[str, float] = field(default_factory=dict)
@@ -127,7 +130,7 @@ def parse_json_scores(
 def read_json_scores(reply: str, criteria: Sequence[str], highest: Mapping[str, int] | None = None) -> Reading:
     """As `parse_json_scores`, with the flags of what was tolerated."""
     names = {_key(alias): name for name in _checked(criteria) for alias in _aliases(name)}
-    text, flags = _without_thoughts(reply)
+    text, flags = _without_reasoning(reply)
     found: dict[str, list[float]] = {name: [] for name in criteria}
     for pairs in _objects(text, flags):
         for key, value in pairs:
@@ -208,22 +211,20 @@ def _normal(text: str) -> str:
     return _INVISIBLE.sub("", unicodedata.normalize("NFKC", text).translate(_DIGITS))
 
 
-def _without_thoughts(reply: str) -> tuple[str, set[str]]:
+def _without_reasoning(reply: str) -> tuple[str, set[str]]:
     if not isinstance(reply, str):
         raise JudgeReplyError(f"the reply is {type(reply).__name__}, not text")
-    whole = _normal(reply)
-    text = _THOUGHTS_END.split(whole)[-1]
-    if _THOUGHTS_START.search(text):
-        raise JudgeReplyError("the reply's thoughts have no end")
+    normal = _normal(reply)
+    text, reasoning = split_reasoning(normal, _REASONING_TAGS)
     if len(text) > _LONGEST:
         raise JudgeReplyError(f"the reply has {len(text)} characters; {_LONGEST} are the most")
     if not text.strip():
-        raise JudgeReplyError("the reply is empty")
-    return text, {"thoughts"} if len(text) < len(whole) else set()
+        raise JudgeReplyError("the reply is reasoning without an answer" if reasoning else "the reply is empty")
+    return text, {"reasoning"} if len(text) < len(normal) else set()
 
 
 def _plain(reply: str) -> tuple[str, set[str]]:
-    text, flags = _without_thoughts(reply)
+    text, flags = _without_reasoning(reply)
     return _MARKDOWN.sub("", text), flags
 
 

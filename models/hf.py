@@ -185,7 +185,7 @@ class HFModel(LightevalModel):
         """Generate answers: greedy, or sampled where the settings give a temperature.
 
         Returns:
-            For each doc `text` (num_samples strings without thoughts, cut at stop strings), `reasonings` and
+            For each doc `text` (num_samples strings without reasoning, cut at stop strings), `reasonings` and
             `output_tokens`.
 
         Raises:

@@ -142,7 +142,7 @@ class GenerationJob:
         self.images = bool(self.image_keys)
         self.prompt = owner.renderer.text(doc)
         asked = stop_strings(doc, owner.renderer.uses_chat_template, owner.renderer.begins_answer(doc))
-        # Some templates open the thought themselves, so that it has no start tag, and if it is cut short no end tag.
+        # Some templates open the reasoning themselves: it has no start tag then, and if it is cut off no end tag.
         starts = (start for start, _ in owner.config.reasoning_tags)
         self.opened = next((start for start in starts if self.prompt.rstrip().endswith(start)), "")
         self.stops = [*asked, *filter(None, parameters.stop_tokens or [])]

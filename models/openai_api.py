@@ -26,7 +26,7 @@ from lighteval.utils.cache_management import SampleCache
 from pydantic import Field, ValidationError, field_validator
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from cultureval.models.generation.generation import cut, split_reasoning
+from cultureval.models.generation.generation import cut
 from cultureval.models.generation.hints import stop_strings, worded_plainly
 from cultureval.models.generation.rendering import Placement, Renderer, all_images
 from cultureval.models.processes import process_count
@@ -44,6 +44,7 @@ from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import answer_key, open_journal
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
+from cultureval.runtime.reasoning import THINK_TAGS, split_reasoning
 from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.data_urls import ImageFormat
 from cultureval.runtime.servers.journalled_answers import Question, answer_all
@@ -77,7 +78,7 @@ class ServerModelConfig(ModelConfig):
         seed: Of sampling; overrides that of `generation_parameters`. Sample i of a Doc gets seed + i.
         n: Samples asked for with one request.
         max_tokens_name: How the server calls the limit of generated tokens (OpenAI's newer models: the longer name).
-        reasoning_tags: Pairs of tags between which a model thinks, where the server leaves thoughts in the text.
+        reasoning_tags: Pairs of tags around reasoning, where the server leaves it in the text.
         extra_body: Further fields of each request, such as {"chat_template_kwargs": {"enable_thinking": false}}.
         image_format: as_given sends a file's own bytes, and PNG where there is no file.
         image_max_side: Larger images are scaled down to this many pixels.
@@ -104,7 +105,7 @@ class ServerModelConfig(ModelConfig):
     seed: int | None = Field(None, ge=0)
     n: int = Field(1, ge=1)
     max_tokens_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    reasoning_tags: list[tuple[Tag, Tag]] = [("<think>", "</think>")]
+    reasoning_tags: list[tuple[Tag, Tag]] = list(THINK_TAGS)
     extra_body: dict[str, Any] = {}
     image_format: ImageFormat = "as_given"
     image_max_side: int | None = Field(None, ge=1)
@@ -297,14 +298,14 @@ class OpenAIModel(LightevalModel):
             "refusals": [completion["refusal"] for completion in completions],
         }
         prompt = in_parts(self._messages(doc)) if self._uses_chat else self._plain(doc)
-        # Thoughts stand in the text where the server has no parser for them; stop strings mean the answer only.
+        # Reasoning stands in the text where the server has no parser for it; stop strings mean the answer only.
         split = [split_reasoning(completion["text"], self.config.reasoning_tags) for completion in completions]
         return ModelResponse(
             input=prompt,
             text=[cut(text, self._stops(doc)) for text, _ in split],
             reasonings=[
-                completion["reasoning"] or thoughts
-                for completion, (_, thoughts) in zip(completions, split, strict=True)
+                completion["reasoning"] or reasoning
+                for completion, (_, reasoning) in zip(completions, split, strict=True)
             ],
         )
 

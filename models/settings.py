@@ -13,6 +13,7 @@ from pydantic import BaseModel, BeforeValidator, Field, PositiveInt, ValidationE
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
+from cultureval.runtime.reasoning import THINK_TAGS
 from cultureval.runtime.signatures import combined_hash
 
 # YAML reads a bare on or off as true or false.
@@ -59,7 +60,7 @@ class HFModelSettings(ModelConfig, extra="forbid"):
         pairwise_tokenization: True encodes prompt and choice apart, as LightEval's transformers backend does whatever
             its setting says; False encodes them together and splits, as LightEval's vLLM backend does by default.
         generation_parameters: LightEval's; `max_new_tokens` and `stop_tokens` take precedence over the task's.
-        reasoning_tags: Pairs of tags between which a model thinks.
+        reasoning_tags: Pairs of tags around reasoning.
         image_placement: Where images stand that the prompt does not place itself with `<image>` marks.
         image_max_pixels: Larger images are scaled down to so many pixels, keeping their proportions.
         image_min_pixels: Smaller images are scaled up likewise.
@@ -82,7 +83,7 @@ class HFModelSettings(ModelConfig, extra="forbid"):
     chat_template: Switch = "auto"
     add_special_tokens: Switch = "auto"
     pairwise_tokenization: bool = True
-    reasoning_tags: list[tuple[Tag, Tag]] = Field(default_factory=lambda: [("<think>", "</think>")])
+    reasoning_tags: list[tuple[Tag, Tag]] = Field(default_factory=lambda: list(THINK_TAGS))
     image_placement: Literal["first", "last"] = "first"
     image_max_pixels: PositiveInt | None = None
     image_min_pixels: PositiveInt | None = None

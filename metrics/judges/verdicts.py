@@ -45,7 +45,7 @@ class Verdict:
         outcome: "scored" (a label counts too), or what stood in the way.
         reason: Why there is no score, in words; "" where there is one.
         flags: What stands out of the text ("gives_orders", "looks_like_a_rating", "holds_a_heading", "wrong_script"),
-            of the prompt ("delimited"), of the reply ("extra_prose", "decimal", "repeated", "thoughts").
+            of the prompt ("delimited"), of the reply ("extra_prose", "decimal", "repeated", "reasoning").
         reply: The last reply, raw.
         asked: How many replies there were.
         cluster: The item's.

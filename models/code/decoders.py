@@ -11,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from cultureval.runtime.code_replies import first_code_block, without_thoughts
+from cultureval.runtime.code_replies import first_code_block
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.servers.settings import ServerSettings
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class DecoderSettings:
         response_prefix: How the model's turn begins; thinking models and servers begin theirs freely.
         temperature: 0 decodes greedily.
         batch_size: Samples of one problem that are drawn at once.
-        max_new_tokens: Limit of one sample, thoughts included.
+        max_new_tokens: Limit of one sample, reasoning included.
         dtype: torch's name of the weights' type.
         thinking: Whether the model thinks before it answers.
         force_base_prompt: Continue the bare problem, whatever chat template there is.
@@ -134,9 +135,10 @@ def thinking_prompt(problem: str, instruction: str, tokenizer: "PreTrainedTokeni
     )
 
 
-def thought_out_code(reply: str) -> str:
-    """The code of a thinking model's reply: its first fenced block after the thoughts; nothing if these never end."""
-    return first_code_block(without_thoughts(reply)).replace("\t", "    ")
+def code_of_answer(reply: str) -> str:
+    """The code of a reasoning model's reply: the first fenced block of its answer, or all of that; "" without one."""
+    answer, _ = split_reasoning(reply)
+    return first_code_block(answer.strip()).replace("\t", "    ")
 
 
 def without_thinking(tokenizer: "PreTrainedTokenizerBase") -> None:

@@ -3,7 +3,7 @@
 import torch
 from evalplus.provider.hf import HuggingFaceDecoder
 
-from cultureval.models.code.decoders import DecoderSettings, thinking_prompt, thought_out_code, without_thinking
+from cultureval.models.code.decoders import DecoderSettings, code_of_answer, thinking_prompt, without_thinking
 
 
 class HFCodeDecoder(HuggingFaceDecoder):
@@ -21,7 +21,7 @@ class HFCodeDecoder(HuggingFaceDecoder):
         vars(self.model).pop("_get_stopping_criteria", None)
         if not self.thinking:
             return super().codegen(prompt, do_sample, num_samples)
-        return [thought_out_code(reply) for reply in self._think(prompt, do_sample, num_samples)]
+        return [code_of_answer(reply) for reply in self._think(prompt, do_sample, num_samples)]
 
     @torch.inference_mode()
     def _think(self, prompt: str, do_sample: bool, num_samples: int) -> list[str]:

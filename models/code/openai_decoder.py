@@ -1,4 +1,4 @@
-"""EvalPlus's decoder for OpenAI-compatible servers, with an end to its patience.
+"""EvalPlus's decoder for OpenAI-compatible servers, with a limit to its retries.
 
 EvalPlus 0.3.1 asks again for ever, whatever the server's answer, so that a misspelt model never ends; and a reply
 without text stops its run. The request is EvalPlus's own; it is sent by the client that models and judges use.
@@ -10,8 +10,8 @@ from types import SimpleNamespace
 from evalplus.gen.util.openai_request import make_request
 from evalplus.provider.base import DecoderBase
 
-from cultureval.models.code.decoders import DecoderSettings, thought_out_code
-from cultureval.runtime.code_replies import without_thoughts
+from cultureval.models.code.decoders import DecoderSettings, code_of_answer
+from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.openai_client import OpenAIClient
 
@@ -28,7 +28,7 @@ class OpenAICodeDecoder(DecoderBase):
         self.servers = settings.servers()
 
     def codegen(self, prompt: str, do_sample: bool = True, num_samples: int = 200) -> list[str]:
-        """Replies to one problem, thoughts taken off, `num_samples` or `batch_size` of them, whichever is less.
+        """Replies to one problem, reasoning taken off, `num_samples` or `batch_size` of them, whichever is less.
 
         Raises:
             ServerError: The server refused the request, or did not answer it within the retries and the time allowed.
@@ -46,8 +46,10 @@ class OpenAICodeDecoder(DecoderBase):
             async with OpenAIClient(self.servers) as client:
                 return await client.chat(**request)
 
-        extract = thought_out_code if self.thinking else without_thoughts
-        return [extract(completion["text"]) for completion in asyncio.run(ask())["completions"]]
+        replies = [completion["text"] for completion in asyncio.run(ask())["completions"]]
+        if self.thinking:
+            return [code_of_answer(reply) for reply in replies]
+        return [split_reasoning(reply)[0].strip() for reply in replies]
 
     def is_direct_completion(self) -> bool:
         """Never: servers are asked by chat."""

@@ -3,9 +3,9 @@
 import evalplus.provider.vllm as evalplus_vllm
 from vllm import SamplingParams
 
-from cultureval.models.code.decoders import DecoderSettings, thinking_prompt, thought_out_code, without_thinking
+from cultureval.models.code.decoders import DecoderSettings, code_of_answer, thinking_prompt, without_thinking
 
-# EvalPlus loads models for 2048 tokens (3LM's setting too); thoughts need room beside the problem.
+# EvalPlus loads models for 2048 tokens (3LM's setting too); reasoning needs room beside the problem.
 PROBLEM_TOKENS = 2048
 
 
@@ -34,4 +34,4 @@ class VllmCodeDecoder(evalplus_vllm.VllmDecoder):
             temperature=self.temperature, max_tokens=self.max_new_tokens, top_p=0.95 if do_sample else 1.0
         )
         outputs = self.llm.generate([rendered] * min(self.batch_size, num_samples), sampling, use_tqdm=False)
-        return [thought_out_code(output.outputs[0].text) for output in outputs]
+        return [code_of_answer(output.outputs[0].text) for output in outputs]

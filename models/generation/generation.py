@@ -1,4 +1,4 @@
-"""Generation in batches: stop strings on text rather than tokens, thoughts kept apart from answers."""
+"""Generation in batches: stop strings on text rather than tokens, reasoning kept apart from answers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from transformers import PreTrainedTokenizerBase, StoppingCriteria
 
 from cultureval.models.loading import LoadedModel
 from cultureval.runtime.onednn_products import onednn_products
+from cultureval.runtime.reasoning import Tags, split_reasoning
 
 NEUTRAL = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None, "min_p": None}
-Tags = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class Generation:
     """One generated answer.
 
     Attributes:
-        text: Without thoughts, up to the first stop string.
-        reasoning: The thoughts, None where there are none.
+        text: Without reasoning, up to the first stop string.
+        reasoning: What the tags enclose, None where there is none.
         tokens: All generated tokens, without the end token.
     """
 
@@ -31,7 +31,7 @@ class Generation:
 
 
 class StopOnStrings(StoppingCriteria):
-    """Ends each row of a batch at its own stop strings, however the tokens cut them; never within a thought."""
+    """Ends each row of a batch at its own stop strings, however the tokens cut them; never within reasoning."""
 
     def __init__(
         self,
@@ -46,9 +46,9 @@ class StopOnStrings(StoppingCriteria):
         Args:
             tokenizer: Decodes.
             stops: Stop strings of each row.
-            opened: The start tag that each row's prompt ends with, "" where it opens no thought.
+            opened: The start tag that each row's prompt ends with, "" where it opens no reasoning.
             prompt_width: Number of columns that the prompts take.
-            tags: Pairs of tags between which a model thinks.
+            tags: Pairs of tags around reasoning.
         """
         self.tokenizer, self.stops, self.opened, self.width, self.tags = tokenizer, stops, opened, prompt_width, tags
         # A token stands for at least one byte, so a stop string that ends now lies within so many tokens.
@@ -66,34 +66,6 @@ class StopOnStrings(StoppingCriteria):
             return False
         answer, _ = split_reasoning(opened + self.tokenizer.decode(row), self.tags)
         return any(stop in answer for stop in stops)
-
-
-def split_reasoning(text: str, tags: Tags) -> tuple[str, str | None]:
-    """Take thoughts out of a text.
-
-    An end tag without a start tag closes a thought that the prompt opened; a start tag without an end tag opens one
-    that goes on to the end.
-
-    Args:
-        text: What a model wrote.
-        tags: Pairs of start and end tags.
-
-    Returns:
-        (text without thoughts, the thoughts joined by blank lines or None).
-    """
-    thoughts: list[str] = []
-    for start, end in tags:
-        head, closed, rest = text.partition(end)
-        if closed and start not in head:
-            thoughts.append(head)
-            text = rest
-        while start in text:
-            before, _, after = text.partition(start)
-            thought, _, rest = after.partition(end)
-            thoughts.append(thought)
-            text = before + rest
-    found = [thought.strip() for thought in thoughts if thought.strip()]
-    return (text.lstrip() if thoughts else text), ("\n\n".join(found) or None)
 
 
 def cut(text: str, stops: Sequence[str]) -> str:
@@ -146,10 +118,10 @@ def generate(
         loaded: The model.
         inputs: `input_ids` and `attention_mask`, padded on the left, and what the processor made of images.
         stops: Stop strings of each prompt.
-        opened: The start tag that each prompt ends with, "" where it opens no thought.
+        opened: The start tag that each prompt ends with, "" where it opens no reasoning.
         max_new_tokens: At most so many tokens each.
         sampling: Greedy or not, and how many answers.
-        tags: Pairs of tags between which a model thinks.
+        tags: Pairs of tags around reasoning.
 
     Returns:
         `sampling.count` answers for each prompt.

@@ -6,8 +6,8 @@
   for plain prompts; few-shot examples have theirs.
 - `plain_query: TEXT`: the other way round, for tasks whose query is worded for chats, as other backends ask it.
 - `answer_prefix`: how the answer begins where it can be begun for the model: behind a rendered chat template that opens
-  no thought. `prefixed_stops` are the stop strings then.
-- `thinking: false`: a chat template that can is told not to open a thought. Servers have no common field for this: give
+  no reasoning. `prefixed_stops` are the stop strings then.
+- `thinking: false`: a chat template that can is told not to open reasoning. Servers have no common field for this: give
   theirs in the settings (`extra_body`).
 """
 
@@ -37,7 +37,7 @@ def chat_turns(doc: Doc) -> Doc:
 
 
 def may_think(doc: Doc) -> bool:
-    """Whether the chat template may open a thought before the answer."""
+    """Whether the chat template may open reasoning before the answer."""
     return _wish(doc, "thinking") is not False
 
 

@@ -52,7 +52,7 @@ class Renderer:
 
         Args:
             doc: With or without images.
-            scoring: Choices are scored right behind the prompt, so a template that can is told not to open a thought,
+            scoring: Choices are scored right behind the prompt, so a template that can is told not to open reasoning,
                 as it is where the task wants none.
 
         Raises:

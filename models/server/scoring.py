@@ -78,7 +78,7 @@ class Scorer:
             config: The model's settings.
             identity: What tells the model apart in the journal.
             add_special_tokens: Whether the server puts BOS before a chat.
-            knows_thinking: Whether the chat template can be told not to open a thought before the choice.
+            knows_thinking: Whether the chat template can be told not to open reasoning before the choice.
         """
         self._config = config
         self._identity = identity

@@ -55,9 +55,9 @@ def completion_of(choice: Any) -> Answer:
         text, reasoning, refusal = choice.text, None, None
     else:
         extra = message.model_extra or {}
-        text, thoughts = _parts(message.content)
+        text, reasoning = _parts(message.content)
         named = (extra.get(name) for name in ("reasoning_content", "reasoning"))
-        reasoning = next((value for value in named if value and isinstance(value, str)), thoughts)
+        reasoning = next((value for value in named if value and isinstance(value, str)), reasoning)
         refusal = message.refusal
     return {
         "text": _whole_characters(text or refusal or ""),
@@ -68,7 +68,7 @@ def completion_of(choice: Any) -> Answer:
 
 
 def _parts(content: str | list[Any] | None) -> tuple[str | None, str | None]:
-    """The text and the thoughts of a message; Mistral's reasoning models send a list of parts of these two types."""
+    """The text and the reasoning of a message; Mistral's reasoning models send a list of parts of these two types."""
     if not isinstance(content, list):
         return content, None
     kinds: dict[str, list[str]] = {"text": [], "thinking": []}

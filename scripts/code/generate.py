@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cultureval.tasks.qimma.code_data import ProblemSet
 
 MODEL_SETTINGS = {"model", "model_name", "base_url", "api_key_env", "dtype", "trust_remote_code"}
-TOKENS, THINKING_TOKENS = 768, 16384  # EvalPlus's limit; ours for thoughts and answer together
+TOKENS, THINKING_TOKENS = 768, 16384  # EvalPlus's limit; ours for reasoning and answer together
 # What may change between a run and its continuation: the answers do not depend on it, or there are more of them.
 FREE = {"n_samples", "problems", "refined_prompts", "versions", "prompt", "base_url", "api_key_env", "batch_size"}
 FREE |= {"tensor_parallel"}
@@ -42,7 +42,7 @@ def generate(
     ] = None,
     base_url: Annotated[str | None, typer.Option(help="OpenAI-compatible server, up to and including /v1.")] = None,
     thinking: Annotated[
-        bool, typer.Option("--thinking", help="Let the model think first: no response prefix, thoughts taken off.")
+        bool, typer.Option("--thinking", help="Let the model think first: no response prefix, reasoning taken off.")
     ] = False,
     n_samples: Annotated[int, typer.Option(min=1, help="Solutions a problem; more than one needs a temperature.")] = 1,
     temperature: Annotated[float, typer.Option(min=0.0, help="0 decodes greedily.")] = 0.0,

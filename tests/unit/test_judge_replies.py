@@ -107,7 +107,7 @@ FIRST_LINES = [
     ("The Consistency: 4/5", "no value for Consistency"),
     ("Consistency of colours: 4/5", "no value for Consistency"),
     ("", "no value for Consistency"),
-    ("<think>Consistency: 4/5", "thoughts"),
+    ("<think>Consistency: 4/5", "reasoning"),
 ]
 # Whole replies.
 REPLIES = [
@@ -159,7 +159,7 @@ def test_what_is_tolerated_is_flagged():
     assert read_likert(reply("Sure!\n" + plain), CRITERIA).flags == ("extra_prose",)
     assert read_likert(reply(plain + " as it should be"), CRITERIA).flags == ("extra_prose",)
     assert read_likert(reply("Consistency: 4.5/5"), CRITERIA).flags == ("decimal",)
-    assert read_likert(reply(f"<think>hm</think>{plain}\n{plain}"), CRITERIA).flags == ("repeated", "thoughts")
+    assert read_likert(reply(f"<think>hm</think>{plain}\n{plain}"), CRITERIA).flags == ("reasoning", "repeated")
 
 
 def test_a_scale_may_end_elsewhere():

@@ -13,7 +13,7 @@ from tiny_models import folder_of
 from transformers import AutoConfig, AutoModelForMaskedLM, AutoModelForSeq2SeqLM
 
 from cultureval.models import loading
-from cultureval.models.generation.generation import cut, split_reasoning
+from cultureval.models.generation.generation import cut
 from cultureval.models.generation.rendering import scaled
 from cultureval.models.loading import fingerprint
 from cultureval.models.settings import SPEED_AND_PLACE, HFModelSettings, changed_settings, read_settings
@@ -106,21 +106,6 @@ def test_a_fingerprint_changes_with_any_file_and_only_with_files(folder):
     second = fingerprint(folder)
     (folder / "model.safetensors").write_bytes(b"2")
     assert len({first, second, fingerprint(folder)}) == 3
-
-
-@pytest.mark.parametrize(
-    ("written_text", "answer", "thought"),
-    [
-        ("<think>so</think>\n\nأ", "أ", "so"),
-        ("so</think> أ", "أ", "so"),
-        ("<think>never ends", "", "never ends"),
-        ("a<think>1</think>b<think>2</think>c", "abc", "1\n\n2"),
-        ("<think></think>أ", "أ", None),
-        (" أ", " أ", None),
-    ],
-)
-def test_thoughts_are_kept_apart(written_text, answer, thought):
-    assert split_reasoning(written_text, [("<think>", "</think>")]) == (answer, thought)
 
 
 def test_text_ends_at_its_first_stop_string():

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cultureval.metrics.code.solution_code import is_program, longest_program, program_of, sanitize_solution
-from cultureval.runtime.code_replies import first_code_block, without_thoughts
+from cultureval.runtime.code_replies import first_code_block
 
 FUNCTION = "def add(a, b):\n    return a + b"
 PROMPT = 'def add(a, b):\n    """ اجمع """\n'
@@ -81,20 +81,6 @@ def test_no_text_takes_the_sanitiser_long(text):
 )
 def test_a_program_defines_its_entry_point(code, defines):
     assert is_program(code, "add") is defines
-
-
-@pytest.mark.parametrize(
-    ("reply", "answer"),
-    [
-        ("<think>أفكر\n```python\nno\n```</think>\nالجواب", "الجواب"),
-        ("أفكر</think>\n\nالجواب", "الجواب"),
-        ("<think>لا نهاية", ""),
-        ("الجواب", "الجواب"),
-        ("<think>a</think>b<think>c</think>d", "d"),
-    ],
-)
-def test_thoughts_are_taken_off(reply, answer):
-    assert without_thoughts(reply) == answer
 
 
 @pytest.mark.parametrize(
