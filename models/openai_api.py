@@ -41,7 +41,7 @@ from cultureval.models.server.chat import (
 )
 from cultureval.models.settings import Switch, Tag, changed_settings
 from cultureval.runtime.data.user_cache import user_cache
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, wrong_settings
 from cultureval.runtime.journal import answer_key, open_journal
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
 from cultureval.runtime.reasoning import THINK_TAGS, split_reasoning
@@ -146,9 +146,7 @@ def read_config(model: str) -> ServerModelConfig:
     try:
         return ServerModelConfig(**settings, model_name=folder, cache_dir=str(user_cache() / "lighteval"))
     except ValidationError as error:
-        # Not the values: a key may have been put where none belongs.
-        wrong = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
-        raise CulturevalError(f"Wrong model settings: {wrong}.") from None
+        raise CulturevalError(f"Wrong model settings: {wrong_settings(error)}.") from None
 
 
 class OpenAIModel(LightevalModel):

@@ -11,7 +11,7 @@ from lighteval.models.model_input import GenerationParameters
 from pydantic import BaseModel, BeforeValidator, Field, PositiveInt, ValidationError, field_validator
 
 from cultureval.runtime.data.user_cache import user_cache
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, wrong_settings
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
 from cultureval.runtime.reasoning import THINK_TAGS
 from cultureval.runtime.signatures import combined_hash
@@ -145,10 +145,7 @@ def checked(kind: type[Settings], values: Mapping[str, Any], source: str) -> Set
     try:
         return kind(**values)
     except ValidationError as error:
-        reasons = [
-            f"{'.'.join(map(str, item['loc']))}: {item['msg']} (given: {item['input']!r})" for item in error.errors()
-        ]
-        raise CulturevalError(f"{source} has bad settings: {'; '.join(reasons)}") from error
+        raise CulturevalError(f"{source} has wrong settings: {wrong_settings(error, values=True)}.") from error
 
 
 def changed_settings(settings: ModelConfig, left_out: Collection[str]) -> str:

@@ -1,5 +1,10 @@
 """The errors that people read: what was wrong, where, and what to do."""
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
 
 class CulturevalError(Exception):
     """Base of every error that a command prints as one sentence, without a traceback."""
@@ -27,6 +32,20 @@ class BadRow(CulturevalError):
         self.value = value
         self.reason = reason
         super().__init__(f"column {column!r} {reason} (value: {shorten(value)})")
+
+
+def wrong_settings(error: "ValidationError", values: bool = False) -> str:
+    """What pydantic found wrong, as `setting: reason` joined by semicolons.
+
+    Args:
+        error: Of the settings.
+        values: Whether to state what was given. Not where a key could be, which somebody may have put anywhere.
+    """
+    found = []
+    for item in error.errors():
+        given = f" (given: {item['input']!r})" if values else ""
+        found.append(f"{'.'.join(map(str, item['loc'])) or 'settings'}: {item['msg']}{given}")
+    return "; ".join(found)
 
 
 def shorten(value: object, width: int = 120) -> str:

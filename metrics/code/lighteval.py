@@ -12,7 +12,7 @@ from cultureval.metrics.code.report import sample_scores
 from cultureval.metrics.code.solution_code import program_of
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean, MeanOfScored
 from cultureval.metrics.lighteval.shared_pass import SharedPass, SharedScore
-from cultureval.runtime.data.problem_store import stored_problem
+from cultureval.runtime.data.content_store import stored_problem
 
 logger = logging.getLogger(__name__)
 

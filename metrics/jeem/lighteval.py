@@ -15,7 +15,7 @@ from cultureval.metrics.lighteval.clustered_means import ClusteredMean, Clustere
 from cultureval.metrics.lighteval.group_averages import StandardError
 from cultureval.metrics.lighteval.shared_pass import SharedPass, SharedScore
 from cultureval.metrics.semantic import bertscore, caption_bertscore_model, scoring_device
-from cultureval.runtime.data.text_store import stored_texts
+from cultureval.runtime.data.content_store import stored_texts
 from cultureval.runtime.errors import CulturevalError
 
 # Suffix of a metric's name -> whether its words are normalised.

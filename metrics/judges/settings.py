@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, wrong_settings
 from cultureval.runtime.model_settings import refuse_unknown, settings_of_environment
 from cultureval.runtime.servers.data_urls import ImageFormat
 from cultureval.runtime.servers.settings import ServerSettings
@@ -198,6 +198,4 @@ def _checked(values: dict[str, Any], where: str) -> JudgeSettings:
     try:
         return JudgeSettings(**values)
     except ValidationError as error:
-        # Not the values: a key may have been put where none belongs.
-        wrong = "; ".join(f"{'.'.join(map(str, item['loc'])) or 'settings'}: {item['msg']}" for item in error.errors())
-        raise CulturevalError(f"Wrong settings of a judge ({where}): {wrong}.") from None
+        raise CulturevalError(f"Wrong settings of a judge ({where}): {wrong_settings(error)}.") from None

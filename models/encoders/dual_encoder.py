@@ -19,7 +19,7 @@ from transformers import AutoConfig, AutoModel, AutoProcessor
 
 from cultureval.models.loading import fingerprint, named_device
 from cultureval.models.settings import is_local
-from cultureval.runtime.data.image_store import upright
+from cultureval.runtime.data.image_store import IMAGES, upright
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import Journal, answer_key
@@ -159,7 +159,7 @@ def _normalised(features: Any) -> np.ndarray:
 
 def _content_hash(path: Path) -> str:
     """The SHA-256 of a file, which a stored image has for its name."""
-    if path.is_relative_to(user_cache() / "images"):
+    if path.is_relative_to(user_cache() / IMAGES.folder):
         return path.stem
     return hashlib.sha256(path.read_bytes()).hexdigest()
 

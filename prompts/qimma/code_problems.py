@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from cultureval.prompts.cells import column_name, is_empty, readable
 from cultureval.prompts.preparation import Preparation, PreparedRow, Row
 from cultureval.prompts.templates import render
-from cultureval.runtime.data.problem_store import store_problem
+from cultureval.runtime.data.content_store import store_problem
 from cultureval.runtime.errors import BadRow
 
 if TYPE_CHECKING:

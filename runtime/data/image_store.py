@@ -4,21 +4,18 @@ A data set's images come as bytes, as paths and inside parquet cells, and one im
 name the stored file, Docs hold its path: thousands of images cost neither memory nor open files.
 """
 
-import hashlib
 import io
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cultureval.runtime.data.user_cache import user_cache, write_whole
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.data.content_store import ContentStore
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 SUFFIXES = {"PNG": ".png", "JPEG": ".jpg", "WEBP": ".webp", "GIF": ".gif", "BMP": ".bmp"}
 MAX_BYTES = 64 * 2**20
-_NAME = re.compile(r"[0-9a-f]{64}\.(png|jpg|webp|gif|bmp)")
+IMAGES = ContentStore("images", "image", tuple(SUFFIXES.values()), sharded=True)
 
 
 def store_image(content: bytes) -> str:
@@ -34,20 +31,7 @@ def store_image(content: bytes) -> str:
         ValueError: The bytes are no image, do not decode, or are too large; says which.
         CulturevalError: The file cannot be written.
     """
-    digest = hashlib.sha256(content).hexdigest()
-    folder = user_cache() / "images" / digest[:2]
-    for suffix in SUFFIXES.values():
-        if (folder / (digest + suffix)).is_file():
-            return digest + suffix
-    path = folder / (digest + SUFFIXES[image_format(content)])
-    try:
-        write_whole(path, content)
-    except OSError as error:
-        # Not the row's fault: a full disk must not pass for thousands of broken images.
-        raise CulturevalError(
-            f"An image cannot be written into {folder}: {error}. Make room or set CULTUREVAL_CACHE to another folder."
-        ) from error
-    return path.name
+    return IMAGES.find(content) or IMAGES.put(content, SUFFIXES[image_format(content)])
 
 
 def stored_image(name: str) -> Path:
@@ -56,12 +40,7 @@ def stored_image(name: str) -> Path:
     Raises:
         CulturevalError: The name is none of `store_image`, or its file is gone.
     """
-    if not _NAME.fullmatch(name):
-        raise CulturevalError(f"{name!r} does not name a stored image.")
-    path = user_cache() / "images" / name[:2] / name
-    if not path.is_file():
-        raise CulturevalError(f"The image {path} is gone; delete {user_cache() / 'rows'} so that it is made again.")
-    return path
+    return IMAGES.path(name)
 
 
 def upright(image: "Image | Path | str") -> "Image":

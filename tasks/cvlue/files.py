@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cultureval.prompts.preparation import PreparedRow
-from cultureval.runtime.data.row_files import PlacedRow, read_rows
+from cultureval.runtime.data.row_files import PlacedRow, iter_rows
 from cultureval.runtime.errors import CulturevalError, shorten
 from cultureval.tasks.catalogue import Task
 
@@ -224,15 +224,7 @@ def read_karpathy(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
 def read_streamed(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
     """Records of data files, parquet in small batches: VQA v2's rows repeat their images, 34 GB in all."""
     for path in files:
-        if path.suffix != ".parquet":
-            yield from (PlacedRow(path.name, place, row) for place, row in enumerate(read_rows(path)))
-            continue
-        import pyarrow.parquet
-
-        rows = (
-            row for batch in pyarrow.parquet.ParquetFile(path).iter_batches(batch_size=64) for row in batch.to_pylist()
-        )
-        yield from (PlacedRow(path.name, place, row) for place, row in enumerate(rows))
+        yield from (PlacedRow(path.name, place, row) for place, row in enumerate(iter_rows(path)))
 
 
 def load_json(path: Path) -> Any:

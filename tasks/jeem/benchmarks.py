@@ -18,8 +18,8 @@ from typing import Any
 from cultureval.prompts.cells import column_name, has_column
 from cultureval.prompts.jeem import rows
 from cultureval.prompts.preparation import Prepare, PreparedRow
+from cultureval.runtime.data.content_store import store_texts
 from cultureval.runtime.data.row_files import PlacedRow, Row, files_matching, read_rows
-from cultureval.runtime.data.text_store import store_texts
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn
 from cultureval.tasks.catalogue import Benchmark, MetricSet, Source, Subset, Task
 

@@ -19,7 +19,7 @@ from cultureval.models.hf import HFModel
 from cultureval.models.settings import HFModelSettings
 from cultureval.prompts.qimma.code_problems import STOPS, code_prompt
 from cultureval.prompts.templates import render
-from cultureval.runtime.data.problem_store import store_problem, stored_problem
+from cultureval.runtime.data.content_store import store_problem, stored_problem
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError
 

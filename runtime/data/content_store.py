@@ -1,0 +1,115 @@
+"""Files below the user cache that are named by the SHA-256 of their content, so that each content is kept once.
+
+Prepared rows, Docs and details name such a file instead of carrying what it holds: an image, a code problem with a
+megabyte of test inputs, the reference captions of a language variety. Names come back from files that people exchange,
+so each is checked before it becomes a path. Code problems must lie outside a model's reach: they hold the solutions.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cultureval.runtime.data.user_cache import user_cache, write_whole
+from cultureval.runtime.errors import CulturevalError
+
+
+@dataclass(frozen=True)
+class ContentStore:
+    """One folder of such files.
+
+    Attributes:
+        folder: Its name below the user cache.
+        what: What one of its files is, for errors.
+        suffixes: That names may end with.
+        sharded: Whether files lie in sub-folders named by their first two digits, as where there may be many thousands.
+    """
+
+    folder: str
+    what: str
+    suffixes: tuple[str, ...] = (".json",)
+    sharded: bool = False
+
+    def find(self, content: bytes) -> str | None:
+        """The name under which a content is kept already, None where it is not."""
+        digest = hashlib.sha256(content).hexdigest()
+        return next((digest + suffix for suffix in self.suffixes if self._place(digest + suffix).is_file()), None)
+
+    def put(self, content: bytes, suffix: str = ".json") -> str:
+        """Keep a content; other processes see its file complete or not at all.
+
+        Returns:
+            The name to give to `path` and `get`: the SHA-256 and the suffix.
+
+        Raises:
+            CulturevalError: The file cannot be written.
+        """
+        name = hashlib.sha256(content).hexdigest() + suffix
+        path = self._place(name)
+        try:
+            if not path.is_file():
+                write_whole(path, content)
+        except OSError as error:
+            # Not the row's fault: a full disk must not pass for thousands of broken rows.
+            raise CulturevalError(
+                f"The {self.what} {path} cannot be written: {error}. Make room or set CULTUREVAL_CACHE to another "
+                "folder."
+            ) from error
+        return name
+
+    def path(self, name: str) -> Path:
+        """The file of a name.
+
+        Raises:
+            CulturevalError: The name is none that `put` gives, or its file is gone.
+        """
+        stem, dot, suffix = name.partition(".")
+        if not re.fullmatch(r"[0-9a-f]{64}", stem) or dot + suffix not in self.suffixes:
+            raise CulturevalError(f"{name!r} does not name a stored {self.what}.")
+        path = self._place(name)
+        if not path.is_file():
+            raise CulturevalError(f"The {self.what} {path} is gone; run the evaluation again, which makes it anew.")
+        return path
+
+    def get(self, name: str) -> bytes:
+        """The content of a name.
+
+        Raises:
+            CulturevalError: As `path`, or the file does not hold what its name says.
+        """
+        path = self.path(name)
+        content = path.read_bytes()
+        if hashlib.sha256(content).hexdigest() != path.stem:
+            raise CulturevalError(f"The {self.what} {path} is damaged; delete it and run the evaluation again.")
+        return content
+
+    def _place(self, name: str) -> Path:
+        folder = user_cache() / self.folder
+        return (folder / name[:2] if self.sharded else folder) / name
+
+
+PROBLEMS = ContentStore("code_problems", "code problem")
+TEXTS = ContentStore("texts", "list of texts")
+
+
+def store_problem(problem: Mapping[str, Any]) -> str:
+    """Keep a row of an EvalPlus data file; gives the name for `stored_problem`."""
+    return PROBLEMS.put(json.dumps(problem).encode("ascii")).removesuffix(".json")
+
+
+def stored_problem(name: str) -> dict[str, Any]:
+    """A stored code problem; raises as `ContentStore.get`."""
+    return json.loads(PROBLEMS.get(f"{name}.json"))
+
+
+def store_texts(texts: Sequence[str]) -> str:
+    """Keep what a metric needs of all rows of a data set, also where it sees a part; gives the name for them."""
+    return TEXTS.put(json.dumps(list(texts), ensure_ascii=False).encode("utf-8", "surrogatepass"))
+
+
+def stored_texts(name: str) -> list[str]:
+    """A stored list of texts; raises as `ContentStore.get`."""
+    return json.loads(TEXTS.get(name).decode("utf-8", "surrogatepass"))
