@@ -1,0 +1,154 @@
+"""Texts that people rated, joined with the metrics and judgements of saved runs."""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cultureval.metrics.judges.verdicts import metric_part
+from cultureval.reports.human_ratings import JEEM_CRITERIA, Rating
+from cultureval.reports.saved_results import SavedTask, derived_from
+from cultureval.runtime.errors import CulturevalError
+
+MEAN = "mean"  # of a text's criteria, where it has a score for each
+TASK_PREFIXES = {"jeem": "jeem_caption:", "alqasida": "alqasida_"}
+UNRATED = "jeem_caption:msa"  # people rated the dialects' captions only
+
+
+@dataclass
+class RatedText:
+    """A rated text with the scores of people and of metrics.
+
+    Attributes:
+        group: The dialect.
+        item: What all models were asked.
+        human: Criterion -> mean over annotators; `MEAN` where all criteria are scored.
+        metrics: Metric -> score.
+    """
+
+    group: str
+    item: str
+    human: dict[str, float]
+    metrics: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SavedText:
+    """A text of a saved run: the model's reply and its finite metrics."""
+
+    reply: str
+    metrics: dict[str, float]
+
+
+Key = tuple[str, str]  # the model's folder in the results, the item
+
+
+def saved_texts(tasks: Sequence[SavedTask], suite: str) -> dict[Key, SavedText]:
+    """The texts of a suite's saved tasks with their metrics, including those of later judgements.
+
+    Raises:
+        CulturevalError: The results hold no text of the suite.
+    """
+    prefix = TASK_PREFIXES[suite]
+    found: dict[Key, SavedText] = {}
+    for task in tasks:
+        if task.task.startswith(prefix) and not task.task.startswith(UNRATED):
+            found |= {(task.model, item): saved for item, saved in _texts_of_task(task, suite).items()}
+    if not found:
+        raise CulturevalError(f"The results hold no texts of {suite} that people rate ({prefix}... tasks).")
+    return found
+
+
+def _texts_of_task(task: SavedTask, suite: str) -> dict[str, SavedText]:
+    texts: dict[str, SavedText] = {}
+    for source in (task, *derived_from(task)):
+        for row in source.table().to_pylist():
+            specific = row["doc"].get("specific") or {}
+            if suite == "jeem":
+                item = f"{specific['country']}/{specific['image_id']}"
+            else:
+                item = (specific.get("prompt") or row["doc"]["query"]).strip()
+            known = texts.get(item) or SavedText(_reply(row["model_response"]), {})
+            texts[item] = SavedText(known.reply, known.metrics | _finite(row["metric"]))
+    return {item: SavedText(text.reply, text.metrics | judge_means(text.metrics)) for item, text in texts.items()}
+
+
+def judge_means(metrics: Mapping[str, float]) -> dict[str, float]:
+    """The mean of each judge's four criteria under each template, where all are scored; our own, as the human mean."""
+    parts = [f"_{metric_part(name)}" for name in JEEM_CRITERIA]
+    judged = [name.removesuffix(parts[0]) for name in metrics if name.startswith("judge_") and name.endswith(parts[0])]
+    complete = [name for name in judged if all(name + part in metrics for part in parts)]
+    return {f"{name}_{MEAN}": sum(metrics[name + part] for part in parts) / len(parts) for name in complete}
+
+
+def join_ratings(
+    ratings: Sequence[Rating], saved: Mapping[Key, SavedText], renamed: Mapping[str, str], saved_only: bool
+) -> tuple[list[RatedText], list[str]]:
+    """Join ratings with saved texts.
+
+    Args:
+        ratings: Of people; several of one text are averaged, criterion by criterion.
+        saved: The texts of the results.
+        renamed: The models' names in the ratings -> those in the results.
+        saved_only: Whether ratings without a saved text are left out.
+
+    Returns:
+        The rated texts, and notes on their number and on those that were left out.
+
+    Raises:
+        CulturevalError: A model's name in the ratings fits several in the results, or no text is left.
+    """
+    known = sorted({model for model, _ in saved})
+    folders = {name: folder_of(renamed.get(name, name), known) for name in {rating.model for rating in ratings}}
+    groups: dict[Key, list[Rating]] = defaultdict(list)
+    for rating in ratings:
+        groups[rating.model, rating.item].append(rating)
+    texts, left_out = [], Counter[str]()
+    for (model, item), members in groups.items():
+        found = saved.get((folders[model] or "", item))
+        if saved_only and found is None:
+            left_out["have no text in the results" if folders[model] else f"are of {model!r}, of which no results"] += 1
+        elif found and any(member.text and member.text.strip() != found.reply.strip() for member in members):
+            left_out["are of another text than the results hold"] += 1
+        else:
+            metrics = members[0].metrics | (found.metrics if found else {})
+            texts.append(RatedText(members[0].group, item, _mean_scores(members), metrics))
+    notes = [f"{count} rated texts left out: they {reason}." for reason, count in left_out.items()]
+    if not texts:
+        names = ", ".join(known) or "none"
+        raise CulturevalError(f"No rated text is left. {' '.join(notes)} Models of the results: {names} (see --model).")
+    return texts, [f"{len(texts)} rated texts of {len(ratings)} ratings.", *notes]
+
+
+def folder_of(name: str, known: Sequence[str]) -> str | None:
+    """The model of the results that has a name: as it is, or as its last part; any model for the empty name.
+
+    Raises:
+        CulturevalError: Several models fit.
+    """
+    plain = name.lower()
+    fitting = [model for model in known if plain in ("", model.lower(), model.lower().rsplit("/", 1)[-1])]
+    if len(fitting) > 1:
+        raise CulturevalError(
+            f"The ratings' model {name!r} may be {' or '.join(fitting)}: give the results of one model, or use --model."
+        )
+    return fitting[0] if fitting else None
+
+
+def _mean_scores(members: Sequence[Rating]) -> dict[str, float]:
+    means = {}
+    for name in dict.fromkeys(name for member in members for name in member.scores):
+        scores = [member.scores[name] for member in members if name in member.scores]
+        means[name] = sum(scores) / len(scores)
+    return means
+
+
+def _finite(metrics: Mapping[str, Any]) -> dict[str, float]:
+    numbers = {name: value for name, value in metrics.items() if isinstance(value, int | float)}
+    return {name: float(value) for name, value in numbers.items() if math.isfinite(value)}
+
+
+def _reply(response: Mapping[str, Any]) -> str:
+    texts = response.get("text_post_processed") or response.get("text") or [""]
+    return texts[0] or ""
