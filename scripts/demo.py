@@ -16,8 +16,9 @@ from cultureval.samples.tiny_models.encoder import build_tiny_encoder
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm
 from cultureval.scripts.evaluate import evaluate, quiet_libraries
 from cultureval.scripts.retrieval import retrieval
-from cultureval.tasks.catalogue import Task, all_tasks
+from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.reading import find_subset
+from cultureval.tasks.suite import Task
 
 NOTICE = """
 These scores mean nothing: the models are tiny, have random weights (fixed seed) and score at chance, and the rows are
@@ -65,13 +66,15 @@ def has_samples(task: Task) -> bool:
 
 def without_refused(tasks: list[str]) -> list[str]:
     """The tasks without those of code where there is no sandbox, which is said."""
-    from cultureval.tasks.task_table import SANDBOX, kind_of
+    from cultureval.tasks.task_table import kind_of
 
-    try:
-        SANDBOX.check()
-    except CulturevalError as error:
-        print(f"The code tasks are left out: {error}")
-        return [name for name in tasks if kind_of(name).instrument is not SANDBOX]
+    instruments = {name: kind_of(name).instrument for name in tasks}
+    for sandbox in dict.fromkeys(found for found in instruments.values() if found and found.before_generation):
+        try:
+            sandbox.check()
+        except CulturevalError as error:
+            print(f"The code tasks are left out: {error}")
+            tasks = [name for name in tasks if instruments[name] is not sandbox]
     return tasks
 
 

@@ -21,6 +21,7 @@ from cultureval.runtime.signatures import combined_hash, installed_versions, sig
 from cultureval.scripts.judge import criteria_table
 from cultureval.scripts.output_folder import require_output_folder
 from cultureval.scripts.task_selection import select_tasks
+from cultureval.tasks.registration import use_custom_suites
 
 if TYPE_CHECKING:
     from lighteval.pipeline import Pipeline
@@ -56,11 +57,18 @@ def evaluate(
         str | None,
         typer.Option(help="How the model writes boxes: qwen_vl, qwen2_vl, qwen2.5_vl, qwen3_vl, xyxy, xywh."),
     ] = None,
+    custom_suites: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MODULE_OR_PATH", help="A suite that is not installed: a module, .py file or folder. Repeatable."
+        ),
+    ] = None,
     resume: Annotated[
         bool, typer.Option(envvar="CULTUREVAL_RESUME", help="Reuse the answers of an earlier, interrupted run.")
     ] = True,
 ) -> None:
     """Evaluates a model and writes LightEval's results and details. Example: cultureval eval MODEL qimma"""
+    use_custom_suites(custom_suites)
     _set_environment({VARIABLES["root"]: data, VARIABLES["bad_rows"]: bad_rows, VARIABLES["form"]: form})
     _set_environment({VARIABLES["box_format"]: box_format})
     settings = {"device": device, "dtype": dtype, "batch_size": batch_size, "chat_template": chat_template}

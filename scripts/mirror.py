@@ -7,7 +7,8 @@ import typer
 
 from cultureval.runtime.data.data_options import DataOptions
 from cultureval.runtime.errors import CulturevalError
-from cultureval.tasks.catalogue import Source, Task, all_tasks, suites
+from cultureval.tasks.catalogue import all_tasks, suites
+from cultureval.tasks.suite import Source, Task
 
 
 def mirror(

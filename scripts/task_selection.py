@@ -6,6 +6,7 @@ from pathlib import Path
 
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import all_tasks, groups, suites
+from cultureval.tasks.registration import unknown_name_hint
 
 
 def select_tasks(names: list[str]) -> tuple[list[str], set[str]]:
@@ -49,7 +50,9 @@ def tasks_named(name: str) -> list[str]:
     known = dict.fromkeys([*suites(), *groups(), *all_tasks()])
     nearest = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     hint = f" Did you mean {', '.join(nearest)}?" if nearest else ""
-    raise CulturevalError(f"There is no task, group or suite {name!r}.{hint} `cultureval tasks` lists them.")
+    raise CulturevalError(
+        f"There is no task, group or suite {name!r}.{hint} `cultureval tasks` lists them.{unknown_name_hint()}"
+    )
 
 
 def _spread(names: list[str]) -> list[str]:

@@ -10,7 +10,6 @@ from typing import Any
 def __getattr__(name: str) -> Any:
     if name != "TASKS_TABLE":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from cultureval.tasks.task_table import build_tasks_table
+    from cultureval.tasks.task_table import tasks_table
 
-    globals()[name] = build_tasks_table()
-    return globals()[name]
+    return tasks_table()

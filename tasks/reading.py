@@ -25,7 +25,7 @@ from cultureval.runtime.data.data_root import find_source
 from cultureval.runtime.data.row_files import PlacedRow, Row, config_names, files_matching, files_of_split, read_rows
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn, SourceUnavailable, shorten
-from cultureval.tasks.catalogue import Source, Task
+from cultureval.tasks.suite import Source, Task
 
 logger = logging.getLogger(__name__)
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.lighteval_patches.deferred_imports import defer_imports
 from cultureval.tasks.catalogue import task_names
+from cultureval.tasks.registration import unknown_name_hint
 
 if TYPE_CHECKING:
     from lighteval.tasks.registry import Registry
@@ -246,5 +247,5 @@ def _explained(error: ValueError, names: list[str], registry: dict[str, Any] | N
     hint = f" Did you mean {', '.join(nearest)}?" if nearest else ""
     return UnknownTask(
         f"There is no task or group {unknown[0]!r}.{hint} `cultureval tasks` lists ours, "
-        "`cultureval lighteval tasks dump` LightEval's; other tasks come with --custom-tasks."
+        f"`cultureval lighteval tasks dump` LightEval's; other tasks come with --custom-tasks.{unknown_name_hint()}"
     )

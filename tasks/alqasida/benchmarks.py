@@ -13,7 +13,7 @@ from typing import Any
 from cultureval.prompts.alqasida import rows
 from cultureval.prompts.preparation import Prepare
 from cultureval.tasks.alqasida import sets
-from cultureval.tasks.catalogue import Benchmark, MetricSet, Source, Subset
+from cultureval.tasks.suite import Benchmark, MetricSet, Source, Subset
 
 FIDELITY = ("adi2", "adi2_macro", "nadi", "nadi_macro", "aldi", "arabic_rate", "empty_rate", "prompt_copy_rate")
 PROFILES = tuple(f"{name}_{profile}" for profile in ("released", "clean") for name in FIDELITY[:6])

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from cultureval.prompts.alqasida.rows import LANGUAGES
 from cultureval.runtime.data.row_files import PlacedRow, read_rows
 from cultureval.runtime.errors import CulturevalError, MissingColumn
-from cultureval.tasks.catalogue import Task
+from cultureval.tasks.suite import Task
 
 Row = dict[str, Any]
 Files = tuple[list[Path], list[Path]]

@@ -1,1 +1,12 @@
-"""CVLUE: its table of benchmarks and readers of its sources."""
+"""CVLUE: its table of benchmarks, readers of its sources, and how its tasks are asked and scored."""
+
+from cultureval.tasks.suite import Suite
+
+SUITE = Suite(
+    name="cvlue",
+    title="CVLUE: Chinese image-text retrieval, visual question answering, grounding and dialogue",
+    benchmarks="cultureval.tasks.cvlue.benchmarks:BENCHMARKS",
+    kinds="cultureval.tasks.cvlue.kinds:KINDS",
+    page="cvlue.md",
+    order=40,
+)

@@ -13,8 +13,8 @@ from typing import Any
 
 from cultureval.prompts.cvlue import rows
 from cultureval.prompts.preparation import Prepare
-from cultureval.tasks.catalogue import Benchmark, MetricSet, Source, Subset
 from cultureval.tasks.cvlue import files
+from cultureval.tasks.suite import Benchmark, MetricSet, Source, Subset
 
 KS = (1, 5, 10)
 # Scores of a candidate: the headline, and the same of sums and with the end of the text.

@@ -16,7 +16,7 @@ from typing import Any
 from cultureval.prompts.preparation import PreparedRow
 from cultureval.runtime.data.row_files import PlacedRow, iter_rows
 from cultureval.runtime.errors import CulturevalError, shorten
-from cultureval.tasks.catalogue import Task
+from cultureval.tasks.suite import Task
 
 Record = Mapping[str, Any]
 Key = Callable[[Record], Any]

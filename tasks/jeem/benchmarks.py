@@ -21,7 +21,7 @@ from cultureval.prompts.preparation import Prepare, PreparedRow
 from cultureval.runtime.data.content_store import store_texts
 from cultureval.runtime.data.row_files import PlacedRow, Row, files_matching, read_rows
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn
-from cultureval.tasks.catalogue import Benchmark, MetricSet, Source, Subset, Task
+from cultureval.tasks.suite import Benchmark, MetricSet, Source, Subset, Task
 
 REFERENCE_METRICS = ("cider", "rouge_l", "bleu_1", "bleu_2", "bleu_3", "bleu_4", "bertscore_recall", "bertscore_f1")
 REFERENCE_METRICS += tuple(f"{name}_raw" for name in REFERENCE_METRICS if not name.startswith("bertscore"))

@@ -1,1 +1,13 @@
-"""M2CQA: its table of benchmarks."""
+"""M2CQA: its table of benchmarks, and how its statements are asked and scored."""
+
+from cultureval.tasks.suite import Suite
+
+SUITE = Suite(
+    name="m2cqa",
+    title="M2CQA: counterfactual hallucination on images, three prompts in four language varieties",
+    benchmarks="cultureval.tasks.m2cqa.benchmarks:BENCHMARKS",
+    kinds="cultureval.tasks.m2cqa.kinds:KINDS",
+    comparison="cultureval.reports.m2cqa.comparison:compare_m2cqa",
+    page="m2cqa.md",
+    order=30,
+)

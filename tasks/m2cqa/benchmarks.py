@@ -17,8 +17,8 @@ from cultureval.prompts.m2cqa.rows import statement_rows
 from cultureval.prompts.preparation import PreparedRow
 from cultureval.runtime.data.row_files import PlacedRow, files_matching, files_of_split, iter_rows
 from cultureval.runtime.errors import CulturevalError
-from cultureval.tasks.catalogue import Benchmark, MetricSet, Source, Subset, Task
 from cultureval.tasks.item_order import items_behind_shuffle
+from cultureval.tasks.suite import Benchmark, MetricSet, Source, Subset, Task
 
 PROMPTS = {"tf": "True or False", "answer_reason": "Answer then Reason", "reason_first": "Reasoning First"}
 DIALECTS = ("ajp", "arz")

@@ -1,1 +1,12 @@
-"""QIMMA: its table of benchmarks and readers of its code problems."""
+"""QIMMA: its table of benchmarks, readers of its code problems, and how its tasks are asked and scored."""
+
+from cultureval.tasks.suite import Suite
+
+SUITE = Suite(
+    name="qimma",
+    title="QIMMA: 109 subsets of 14 Arabic benchmarks, knowledge, reasoning, culture, poetry and code",
+    benchmarks="cultureval.tasks.qimma.benchmarks:BENCHMARKS",
+    kinds="cultureval.tasks.qimma.kinds:KINDS",
+    page="qimma.md",
+    order=10,
+)

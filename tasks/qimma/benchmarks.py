@@ -15,8 +15,8 @@ from typing import Any
 
 from cultureval.prompts.preparation import Prepare
 from cultureval.prompts.qimma import code_problems, rows
-from cultureval.tasks.catalogue import Benchmark, MetricSet, Source, Subset
 from cultureval.tasks.qimma.code_data import CODE_DATASETS, REPO, check_task_ids, find_problem_files
+from cultureval.tasks.suite import Benchmark, MetricSet, Source, Subset
 
 PROMPTS_ARE_OURS = "Prompts of original sources are ours, not QIMMA's wording."
 MULTIPLE_CHOICE = MetricSet("multiple_choice", "MCQ", ("acc_norm", "acc"))

@@ -10,7 +10,8 @@ import pytest
 
 from cultureval.scripts.archives import unpack
 from cultureval.scripts.mirror import fetch
-from cultureval.tasks.catalogue import Source, all_tasks
+from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.suite import Source
 
 
 def archive(members):

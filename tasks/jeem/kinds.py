@@ -1,0 +1,20 @@
+"""How JEEM's tasks are asked and scored; the lengths of generations are ours."""
+
+from cultureval.metrics.jeem.lighteval import caption_metrics
+from cultureval.metrics.semantic import caption_bertscore_model, check_caption_bertscore
+from cultureval.prompts.jeem import docs
+from cultureval.tasks.kinds import Instrument, Kind
+
+BERTSCORE = Instrument(
+    name=lambda: "BERTScore({},layer {},no idf,no rescaling)".format(*caption_bertscore_model()),
+    check=check_caption_bertscore,
+)
+KINDS: dict[str, Kind] = {
+    "jeem_caption": Kind(
+        *(docs.caption_prompt, caption_metrics, 512, (), BERTSCORE), judge_templates=docs.CAPTION_TEMPLATES
+    ),
+    "jeem_caption_msa": Kind(
+        *(docs.caption_prompt, caption_metrics, 512, (), BERTSCORE), judge_templates=docs.MSA_TEMPLATES
+    ),
+    "jeem_vqa": Kind(*(docs.question_prompt, caption_metrics, 256, (), BERTSCORE), judge_templates=docs.VQA_TEMPLATES),
+}

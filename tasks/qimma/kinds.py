@@ -1,0 +1,31 @@
+"""How QIMMA's tasks are asked and scored.
+
+QIMMA's task code: 512 new tokens up to a newline for QA; unpublished for FannOrFlop (ours: 4,096, no stop).
+"""
+
+from cultureval.metrics.code import lighteval as code_metrics
+from cultureval.metrics.qimma import lighteval as metrics
+from cultureval.metrics.semantic import bertscore_model, check_bertscore_model
+from cultureval.prompts.qimma import code_problems, docs
+from cultureval.tasks.kinds import Instrument, Kind
+
+BERTSCORE = Instrument(
+    name=lambda: f"BERTScore({bertscore_model()},last layer,no idf,no rescaling)",
+    check=lambda: check_bertscore_model(bertscore_model()),
+)
+SANDBOX = Instrument(name=code_metrics.judge_name, check=code_metrics.check_sandbox, before_generation=True)
+
+
+def _code(dataset: str) -> Kind:
+    stops = code_problems.CONTINUATION_STOPS[dataset]
+    return Kind(code_problems.code_prompt, code_metrics.code_metrics, code_problems.NEW_TOKENS, stops, SANDBOX)
+
+
+KINDS: dict[str, Kind] = {
+    "multiple_choice": Kind(docs.choice_prompt, metrics.multiple_choice_metrics),
+    "multi_select": Kind(docs.multi_select_prompt, metrics.multi_select_metrics),
+    "bertscore": Kind(docs.answer_prompt, metrics.bertscore_metrics, 512, ("\n",), BERTSCORE),
+    "fannorflop": Kind(docs.poem_prompt, metrics.fannorflop_metrics, 4096, (), BERTSCORE),
+    "code_humaneval": _code("humaneval"),
+    "code_mbpp": _code("mbpp"),
+}

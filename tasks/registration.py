@@ -1,0 +1,224 @@
+"""Which suites there are: ours, those that other packages register, and those that a user names.
+
+Ours are the sub-packages of `cultureval.tasks` that have a `SUITE`. Another package registers one by an entry point:
+
+    [project.entry-points."cultureval.suites"]
+    persian = "persian_suite:SUITE"
+
+A suite that is not installed is named by `--custom-suites` or the environment variable CULTUREVAL_CUSTOM_SUITES.
+"""
+
+import logging
+import os
+import pkgutil
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import cultureval.tasks
+from cultureval.runtime.errors import CulturevalError
+from cultureval.tasks.suite import Suite, Task
+
+logger = logging.getLogger(__name__)
+
+GROUP = "cultureval.suites"
+CUSTOM_SUITES = "CULTUREVAL_CUSTOM_SUITES"
+
+
+@dataclass(frozen=True)
+class FoundSuite:
+    """A suite, its tasks, and where it was found, in words."""
+
+    suite: Suite
+    tasks: list[Task]
+    place: str
+
+
+@dataclass(frozen=True, eq=False)
+class Registered:
+    """All suites that were found.
+
+    Attributes:
+        suites: By name, in the order in which they are listed.
+        tasks: By name, suite by suite.
+        installed: Names of the suites that other packages register.
+        failures: Why a suite that another package registers cannot be loaded, by the name of its entry point.
+    """
+
+    suites: dict[str, Suite] = field(default_factory=dict)
+    tasks: dict[str, Task] = field(default_factory=dict)
+    installed: set[str] = field(default_factory=set)
+    failures: dict[str, str] = field(default_factory=dict)
+
+
+def registered() -> Registered:
+    """The suites of this process, found once for each value of CULTUREVAL_CUSTOM_SUITES."""
+    return _registered(tuple(custom_suites(os.environ.get(CUSTOM_SUITES, ""))))
+
+
+def use_custom_suites(places: Sequence[str] | None) -> None:
+    """Has this process and those that it starts know these suites besides, if any are given (see `find_suites`)."""
+    if places:
+        os.environ[CUSTOM_SUITES] = ",".join(places)
+
+
+def custom_suites(text: str) -> list[str]:
+    """The modules and paths that a text names, separated by commas."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+@cache
+def _registered(custom: tuple[str, ...]) -> Registered:
+    return find_suites(custom)
+
+
+def unknown_name_hint() -> str:
+    """What to add to the complaint about an unknown task or suite: that suites could not be loaded, if so."""
+    return "".join(f" {failure}." for failure in registered().failures.values())
+
+
+def find_suites(custom: Sequence[str] = ()) -> Registered:
+    """Finds all suites.
+
+    An installed suite of another package that cannot be loaded is left out with a warning.
+
+    Args:
+        custom: Suites that are not installed: names of modules, paths of .py files or of folders of packages.
+
+    Raises:
+        CulturevalError: A custom suite cannot be loaded, two suites have one name, or two suites share a task or group.
+    """
+    failures: dict[str, str] = {}
+    installed = list(_installed(failures))
+    found = [*_ours(), *installed, *(one for place in custom for one in _custom(place))]
+    places: dict[str, FoundSuite] = {}
+    for one in found:
+        other = places.setdefault(one.suite.name, one)
+        if other.suite is not one.suite:
+            raise CulturevalError(
+                f"Two suites are named {one.suite.name!r}: that of {other.place} and that of {one.place}. "
+                "Rename one of them, or leave it out."
+            )
+    ordered = sorted(places.values(), key=lambda one: (one.suite.order, one.suite.name))
+    _refuse_shared_names(ordered)
+    return Registered(
+        suites={one.suite.name: one.suite for one in ordered},
+        tasks={task.task: task for one in ordered for task in one.tasks},
+        installed={one.suite.name for one in installed},
+        failures=failures,
+    )
+
+
+def _refuse_shared_names(found: Sequence[FoundSuite]) -> None:
+    """LightEval knows tasks by their names alone, and averages a group whatever suites its tasks are of."""
+    owners: dict[str, FoundSuite] = {}
+    for one in found:
+        tasks = [task.task for task in one.tasks]
+        twice = next((name for name in tasks if tasks.count(name) > 1), None)
+        if twice:
+            raise CulturevalError(f"The suite {one.suite.name!r} of {one.place} has two tasks named {twice!r}.")
+        for name in dict.fromkeys([*(task.group for task in one.tasks), *tasks]):
+            other = owners.setdefault(name, one)
+            if other is not one:
+                raise CulturevalError(
+                    f"Two suites have a task or group {name!r}: {other.suite.name!r} of {other.place} and "
+                    f"{one.suite.name!r} of {one.place}. Rename one of them, or leave one suite out."
+                )
+
+
+def _ours() -> Iterator[FoundSuite]:
+    for module in pkgutil.iter_modules(cultureval.tasks.__path__):
+        if module.ispkg:
+            suites = getattr(import_module(f"cultureval.tasks.{module.name}"), "SUITE", ())
+            yield from _found(suites, "cultureval")
+
+
+def _installed(failures: dict[str, str]) -> Iterator[FoundSuite]:
+    """The suites that other packages register; why one cannot be loaded is added to `failures`."""
+    for entry in entry_points(group=GROUP):
+        try:
+            yield from list(_found(entry.load(), _package(entry)))
+        except Exception as error:  # whatever another package's code raises must not stop ours
+            failures[entry.name] = (
+                f"The suite {entry.name!r} of {_package(entry)} cannot be loaded: {type(error).__name__}: {error}"
+            )
+            logger.warning("%s", failures[entry.name])
+
+
+def _package(entry: EntryPoint) -> str:
+    package = f"the package {entry.dist.name}" if entry.dist else "an unknown package"
+    return f"{package} ({entry.value})"
+
+
+def _custom(place: str) -> list[FoundSuite]:
+    """The suites of a module or path that a user names."""
+    told = f"--custom-suites {place}"
+    file = _file_of(place)
+    try:
+        module = _load_file(file) if file else import_module(place)
+    except CulturevalError as error:
+        raise CulturevalError(f"{told}: {error}") from error
+    except Exception as error:
+        hint = " (no such file or module)" if getattr(error, "name", None) == place else ""
+        raise CulturevalError(f"{told}: it cannot be loaded: {type(error).__name__}: {error}{hint}") from error
+    if not hasattr(module, "SUITE"):
+        raise CulturevalError(f"{told}: the module has no SUITE.")
+    try:
+        return list(_found(module.SUITE, told))
+    except CulturevalError as error:
+        raise CulturevalError(f"{told}: {error}") from error
+
+
+def _file_of(place: str) -> Path | None:
+    """The Python file that a path means; None where the text is the name of a module."""
+    path = Path(place).expanduser()
+    if path.suffix == ".py":
+        return path
+    if (path / "__init__.py").is_file():
+        return path / "__init__.py"
+    if not all(part.isidentifier() for part in place.split(".")):
+        raise CulturevalError(
+            f"--custom-suites {place}: give the name of a module, the path of a .py file, or that of a folder with an "
+            "__init__.py."
+        )
+    return None
+
+
+def _load_file(file: Path) -> ModuleType:
+    """The module of a file, under the name of the file or, for a package, of its folder; loaded once."""
+    file = file.resolve()
+    package = file.name == "__init__.py"
+    name = file.parent.name if package else file.stem
+    if not file.is_file():
+        raise CulturevalError("there is no such file.")
+    if not name.isidentifier():
+        raise CulturevalError(f"{name!r} is no name for a Python module; rename the file or folder.")
+    there = sys.modules.get(name) or find_spec(name)
+    at = getattr(there, "__file__", None) or getattr(there, "origin", None)
+    if there and (at is None or Path(at).resolve() != file):
+        raise CulturevalError(f"there is another module named {name!r} ({at}); rename the file or folder.")
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = spec_from_file_location(name, file, submodule_search_locations=[str(file.parent)] if package else None)
+    sys.modules[name] = module = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _found(suites: Any, place: str) -> Iterator[FoundSuite]:
+    """The suites of a module's `SUITE`, which is one or a tuple of several."""
+    for suite in suites if isinstance(suites, tuple) else (suites,):
+        if not isinstance(suite, Suite):
+            raise CulturevalError(f"SUITE must be a cultureval.tasks.suite.Suite, not {type(suite).__name__}.")
+        yield FoundSuite(suite, suite.tasks(), place)

@@ -1,0 +1,263 @@
+"""The types of which a suite of benchmarks is made: plain data that load neither LightEval nor torch.
+
+A suite is one object, `Suite`, which its package offers as `SUITE` (a tuple of several where one package holds
+several). What it has in other rooms, or what is slow to load, it names by dotted strings "package.module:attribute".
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cultureval.prompts.preparation import Prepare, PreparedRow
+from cultureval.runtime.data.row_files import PlacedRow
+from cultureval.runtime.dotted_names import load_attribute
+from cultureval.runtime.errors import CulturevalError
+from cultureval.tasks.kinds import Kind
+
+
+@dataclass(frozen=True)
+class Source:
+    """One copy of a benchmark's data.
+
+    Attributes:
+        repo: `org/name`: the folder below a data root and, where `on_hub`, the hub's data set.
+        form: "curated" (QIMMA's own copy, prompts included) or "original".
+        prepare: Conversion of one of its rows to the suite's schema.
+        splits: Names of the evaluated split, the preferred first; all of them together where `pool_splits`.
+        few_shot_splits: Names of the split of few-shot examples, the preferred first.
+        whole: Whether a subset is all of the source, so that its configs are pooled.
+        files: Glob patterns of the data files where the folder declares no config; `{subset}` is the subset's name.
+        subset_of: The subset that a row belongs to, for tables that hold several.
+        few_shot_column: Column that is 1 for few-shot examples, for tables without splits.
+        find: Finds a task's files (evaluated, few-shot) below the source's folder, where configs, splits and patterns
+            cannot; two empty lists where they are not there.
+        read: Makes a task's rows of its files, where a row is not one record of one file (joins, samplings).
+        check: Refuses prepared rows for what only all of them together show (a duplicated id), by raising
+            CulturevalError.
+        notes: What the results should say of all prepared rows together, one sentence each.
+        remark: What a reader of scores on this copy must know, said once below the table of a run.
+        arrange: Puts all prepared rows into the order in which they are written (see `item_order`).
+        archive: A public .tar.gz of a source that is not on the hub, which `cultureval mirror` unpacks.
+        archive_files: What is taken out of it, as in `fnmatch`, below its top folder.
+        revision: Branch, tag or commit; None is the hub's default branch.
+        licence: The source's licence, as its card or paper states it.
+        how_to_get: What to do where it is not on the hub, or gated.
+    """
+
+    repo: str
+    form: str
+    prepare: Prepare
+    splits: tuple[str, ...] = ("test",)
+    few_shot_splits: tuple[str, ...] = ("validation", "dev")
+    pool_splits: bool = False
+    whole: bool = False
+    files: tuple[str, ...] = ()
+    subset_of: Callable[[Mapping[str, Any]], str | None] | None = None
+    few_shot_column: str | None = None
+    find: "Callable[[Path, Task], tuple[list[Path], list[Path]]] | None" = None
+    read: "Callable[[Sequence[Path], Task], Iterable[PlacedRow]] | None" = None
+    check: Callable[[Sequence[PreparedRow]], None] | None = None
+    notes: Callable[[Sequence[PreparedRow]], list[str]] | None = None
+    remark: str = ""
+    arrange: Callable[[list[PreparedRow]], list[PreparedRow]] | None = None
+    on_hub: bool = True
+    archive: str | None = None
+    archive_files: tuple[str, ...] = ("*",)
+    revision: str | None = None
+    licence: str = "not declared"
+    how_to_get: str = ""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One LightEval task: a subset of a benchmark.
+
+    Attributes:
+        task: LightEval's name, `group:subset`, or the group alone where it holds one subset.
+        suite: Suite that it belongs to (`qimma`).
+        benchmark: The benchmark's name in the suite's paper.
+        group: LightEval's group, whose subsets are averaged with equal weights.
+        subset: The subset's name in the paper.
+        domain: The paper's domain, under which benchmarks are averaged.
+        task_type: "MCQ", "multi-select" or "QA".
+        metric_set: Key of how it is asked and scored, in the suite's table of kinds.
+        metrics: Names of the metrics in the results, the headline first.
+        template: Prompt template of original rows; `{name}` stands for the value of that field of `DataOptions`.
+        sources: The copies of its data, the preferred first.
+        subset_names: Names of the subset in the sources: configs, files, cells.
+        expected_rows: Rows of the original source's subset, where known.
+        language: ISO 639 code.
+        register: "MSA", "dialectal" or, where that distinction says nothing, "standard".
+        images: Whether its prompts hold images, so that only vision-language models can run it.
+        mean: See `Subset`.
+    """
+
+    task: str
+    suite: str
+    benchmark: str
+    group: str
+    subset: str
+    domain: str
+    task_type: str
+    metric_set: str
+    metrics: tuple[str, ...]
+    template: str
+    sources: tuple[Source, ...]
+    subset_names: tuple[str, ...]
+    expected_rows: int | None = None
+    language: str = "ar"
+    register: str = "MSA"
+    images: bool = False
+    mean: str | None = None
+
+    def as_record(self) -> dict[str, Any]:
+        """The task as `cultureval tasks --json` prints it; `source` is the original, `curated` QIMMA's copy."""
+        fields = ("task", "suite", "benchmark", "group", "subset", "domain", "task_type", "language", "register")
+        fields += ("images",)
+        record: dict[str, Any] = {name: getattr(self, name) for name in fields}
+        originals = [source.repo for source in self.sources if source.form == "original"]
+        curated = [source.repo for source in self.sources if source.form == "curated"]
+        return record | {
+            "metrics": list(self.metrics),
+            "source": originals[0],
+            "curated": curated[0] if curated else None,
+            "expected_rows": self.expected_rows,
+        }
+
+
+@dataclass(frozen=True)
+class Subset:
+    """One row of a suite's table.
+
+    Attributes:
+        name: The subset's name in the paper.
+        key: Its name after the group's colon; None is the paper's name, "" a group that is one task.
+        rows: Rows of the original source's subset, where known.
+        aliases: Further names that sources use for it.
+        template: Prompt template, where it differs from the benchmark's.
+        sources: Copies of its data, where they differ from the benchmark's.
+        register: "MSA" or "dialectal".
+        mean: A mean of the paper's, besides the group's, that the subset is a part of: `<group>:_<name>`.
+    """
+
+    name: str
+    key: str | None = None
+    rows: int | None = None
+    aliases: tuple[str, ...] = ()
+    template: str | None = None
+    sources: tuple[Source, ...] | None = None
+    register: str = "MSA"
+    mean: str | None = None
+
+
+@dataclass(frozen=True)
+class MetricSet:
+    """What a group of tasks is scored by: a key of the suite's table of kinds, the task type, the metrics' names."""
+
+    key: str
+    task_type: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A benchmark of a suite: what its subsets have in common. The fields are those of `Task`."""
+
+    name: str
+    domain: str
+    group: str
+    sources: tuple[Source, ...]
+    subsets: tuple[Subset, ...]
+    metric_set: MetricSet
+    template: str = "ar/mcq"
+    language: str = "ar"
+    images: bool = False
+
+    def tasks(self, suite: str) -> list[Task]:
+        """One task a subset."""
+        return [self._task(suite, subset) for subset in self.subsets]
+
+    def _task(self, suite: str, subset: Subset) -> Task:
+        key = subset.name if subset.key is None else subset.key
+        return Task(
+            task=f"{self.group}:{key}" if key else self.group,
+            suite=suite,
+            benchmark=self.name,
+            group=self.group,
+            subset=subset.name,
+            domain=self.domain,
+            task_type=self.metric_set.task_type,
+            metric_set=self.metric_set.key,
+            metrics=self.metric_set.names,
+            template=subset.template or self.template,
+            sources=subset.sources or self.sources,
+            subset_names=tuple(dict.fromkeys((subset.name, *([key] if key else []), *subset.aliases))),
+            expected_rows=subset.rows,
+            language=self.language,
+            register=subset.register,
+            images=self.images,
+            mean=subset.mean,
+        )
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A suite of benchmarks: everything that `cultureval` knows of it.
+
+    Each field but the texts and `order` may hold the thing itself or a dotted string that names it, which is loaded
+    when it is needed; a suite's package should load quickly. Column names of its sources need no registration: its row
+    conversion passes them (`prompts.cells.Column`).
+
+    Attributes:
+        name: What people type for all of its tasks (`qimma`); the name of its folders in every room.
+        title: One line that says what it measures.
+        benchmarks: Its table of benchmarks, in the order in which tasks are listed.
+        kinds: How its tasks are asked and scored: keys of metric sets -> `tasks.kinds.Kind`.
+        options: Its own options of reading data, a tuple of `runtime.settings.Option`.
+        headline: The function that makes its headline table of saved results (read by the summary of runs).
+        comparison: The function that is the command `cultureval compare <name>`.
+        analysis: The function that is the command `cultureval analyze <name>`.
+        figures: The function that draws its figures of saved results, where its comparison does not.
+        page: Its page of documentation: a path below `docs/`, or an address.
+        order: Suites are listed by this number, then by name; ours come first.
+    """
+
+    name: str
+    title: str
+    benchmarks: str | Sequence[Benchmark]
+    kinds: str | Mapping[str, Kind]
+    options: str | Sequence[Any] = ()
+    headline: str | Callable[..., Any] | None = None
+    comparison: str | Callable[..., Any] | None = None
+    analysis: str | Callable[..., Any] | None = None
+    figures: str | Callable[..., Any] | None = None
+    page: str = ""
+    order: int = 1000
+
+    def part(self, field: str) -> Any:
+        """The value of a field, loaded where the field holds a dotted string.
+
+        Raises:
+            CulturevalError: The string names nothing.
+        """
+        value = getattr(self, field)
+        try:
+            return load_attribute(value) if isinstance(value, str) else value
+        except CulturevalError as error:
+            raise CulturevalError(f"The suite {self.name!r}, {field}: {error}") from error
+
+    def tasks(self) -> list[Task]:
+        """Its tasks, in the order of its table."""
+        return [task for benchmark in self.part("benchmarks") for task in benchmark.tasks(self.name)]
+
+    def kind(self, metric_set: str) -> Kind:
+        """How the tasks of a metric set are asked and scored.
+
+        Raises:
+            CulturevalError: The suite's table of kinds cannot be loaded, or holds no such key.
+        """
+        kinds: Mapping[str, Kind] = self.part("kinds")
+        if metric_set not in kinds:
+            raise CulturevalError(f"The suite {self.name!r} has no kind {metric_set!r}; it has {', '.join(kinds)}.")
+        return kinds[metric_set]

@@ -1,0 +1,159 @@
+"""Suites of other packages: by entry point, by path, by name; clashes, and one that cannot be loaded."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cultureval.runtime.dotted_names import load_attribute
+from cultureval.runtime.errors import CulturevalError
+from cultureval.tasks.catalogue import all_tasks, suites
+from cultureval.tasks.registration import find_suites
+
+SUITE = """
+from cultureval.tasks.suite import Benchmark, MetricSet, Source, Subset, Suite
+
+SOURCE = Source("lab/persian", "original", lambda row, preparation: row)
+BENCHMARK = Benchmark(
+    "Persian", "Knowledge", {group!r}, (SOURCE,), (Subset("fars"), Subset("tehran")),
+    MetricSet("choice", "MCQ", ("acc",)), template="as_given", language="fa",
+)
+KINDS = {{}}
+SUITE = Suite({name!r}, "Persian culture", (BENCHMARK,), "{module}:KINDS")
+"""
+MODULE = "persian_of_tests"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path
+    for name in [name for name in sys.modules if name.startswith("persian_")]:
+        del sys.modules[name]
+
+
+def write_suite(folder: Path, module: str = MODULE, name: str = "persian", group: str = "persian_culture") -> Path:
+    package = folder / module
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(SUITE.format(module=module, name=name, group=group), encoding="utf-8")
+    return package
+
+
+def install(folder: Path, value: str = f"{MODULE}:SUITE") -> None:
+    """What pip leaves of a package with an entry point."""
+    info = folder / "persian_suite-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: persian-suite\nVersion: 1.0\n", encoding="utf-8")
+    (info / "entry_points.txt").write_text(f"[cultureval.suites]\npersian = {value}\n", encoding="utf-8")
+
+
+def test_our_suites_are_listed_in_their_order():
+    assert suites() == ["qimma", "jeem", "m2cqa", "cvlue", "alqasida", "alqasida_dev"]
+    assert list(dict.fromkeys(task.suite for task in all_tasks().values())) == suites()
+
+
+def test_an_installed_suite_is_found_by_its_entry_point(folder):
+    write_suite(folder)
+    install(folder)
+    found = find_suites()
+    assert list(found.suites) == [*suites(), "persian"]
+    assert [name for name, task in found.tasks.items() if task.suite == "persian"] == [
+        "persian_culture:fars",
+        "persian_culture:tehran",
+    ]
+    assert found.suites["persian"].part("kinds") == {}
+    with pytest.raises(CulturevalError, match="'persian' has no kind 'choice'"):
+        found.suites["persian"].kind("choice")
+
+
+def test_a_suite_that_is_not_installed_is_named_by_module_file_or_folder(folder):
+    elsewhere = folder / "not_on_the_path"
+    package = write_suite(elsewhere, "persian_folder")
+    file = elsewhere / "persian_file.py"
+    file.write_text((package / "__init__.py").read_text(encoding="utf-8").replace("_folder", "_file"), encoding="utf-8")
+    write_suite(folder)
+    for place in (MODULE, str(package), str(file)):
+        found = find_suites([place])
+        assert len(found.tasks) == len(all_tasks()) + 2
+        assert found.suites["persian"].part("kinds") == {}
+
+
+def test_one_suite_named_twice_is_one(folder):
+    write_suite(folder)
+    install(folder)
+    assert len(find_suites([MODULE, str(folder / MODULE)]).suites) == len(suites()) + 1
+
+
+def test_two_suites_of_one_name_are_refused(folder):
+    write_suite(folder)
+    install(folder)
+    other = write_suite(folder / "not_on_the_path", "persian_other", group="other_group")
+    with pytest.raises(CulturevalError, match="Two suites are named 'persian'") as caught:
+        find_suites([str(other)])
+    assert "the package persian-suite" in str(caught.value)
+    assert f"--custom-suites {other}" in str(caught.value)
+
+
+def test_a_task_or_group_that_two_suites_share_is_refused(folder):
+    package = write_suite(folder, group="qimma_aratrust")
+    with pytest.raises(CulturevalError, match="'qimma_aratrust': 'qimma' of cultureval and 'persian' of --custom"):
+        find_suites([str(package)])
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("persian_nowhere", "no such file or module"),
+        ("persian_nowhere.py", "no such file"),
+        ("./persian nowhere", "give the name of a module"),
+        ("json", "has no SUITE"),
+        ("{folder}/json.py", "another module named 'json'"),
+        ("{folder}/persian_broken.py", "ZeroDivisionError"),
+        ("{folder}/persian_odd.py", "must be a cultureval.tasks.suite.Suite, not int"),
+    ],
+)
+def test_what_is_wrong_with_a_custom_suite_is_told(folder, place, message):
+    for name, text in {"json": "", "persian_broken": "1 / 0", "persian_odd": "SUITE = 3"}.items():
+        (folder / "files").mkdir(exist_ok=True)
+        (folder / "files" / f"{name}.py").write_text(text, encoding="utf-8")
+    place = place.format(folder=folder / "files")
+    with pytest.raises(CulturevalError, match=message) as caught:
+        find_suites([place])
+    assert f"--custom-suites {place}" in str(caught.value)
+
+
+def run(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess:
+    environment = os.environ | {"PYTHONPATH": str(folder), "HF_HUB_OFFLINE": "1"} | variables
+    command = [sys.executable, "-m", "cultureval.scripts.main", *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True)
+
+
+def test_an_installed_suite_that_fails_breaks_none_of_ours(folder):
+    (folder / f"{MODULE}.py").write_text("import persian_missing", encoding="utf-8")
+    install(folder)
+    listed = run(folder, "tasks", "--json")
+    assert [record["task"] for record in json.loads(listed.stdout)] == list(all_tasks())
+    told = "'persian' of the package persian-suite (persian_of_tests:SUITE) cannot be loaded: ModuleNotFoundError"
+    assert told in listed.stderr
+    asked = run(folder, "eval", "MODEL", "persian_culture:fars", "--data", "samples")
+    assert asked.returncode == 2
+    assert "no task, group or suite 'persian_culture:fars'" in asked.stderr
+    assert told in asked.stderr.splitlines()[-1]
+
+
+def test_the_command_lists_a_custom_suite(folder):
+    package = write_suite(folder / "not_on_the_path")
+    expected = ["persian_culture:fars", "persian_culture:tehran"]
+    by_option = run(folder, "tasks", "--suite", "persian", "--json", "--custom-suites", str(package))
+    by_variable = run(folder, "tasks", "--suite", "persian", "--json", CULTUREVAL_CUSTOM_SUITES=str(package))
+    for listed in (by_option, by_variable):
+        assert [record["task"] for record in json.loads(listed.stdout)] == expected, listed.stderr
+
+
+@pytest.mark.parametrize("name", ["json", "json:", "json:no such", "json:nothing", "persian_nowhere:SUITE"])
+def test_a_dotted_string_that_names_nothing_is_told(name):
+    with pytest.raises(CulturevalError, match=name):
+        load_attribute(name)
