@@ -129,8 +129,9 @@ def available_tasks(selected: list[str], explicit: set[str], options: DataOption
 def run_pipeline(model: str, tasks: list[str], limit: int | None, output_dir: str) -> "Pipeline":
     """Runs LightEval's pipeline under its custom launcher, shows its table and saves its files."""
     from cultureval.runtime.lighteval_patches.start_up import prepare_lighteval
+    from cultureval.tasks.own_tasks import OWN_TASKS
 
-    prepare_lighteval()
+    prepare_lighteval(OWN_TASKS)
     check_instruments(tasks)
     limit = whole_items(limit, tasks)
     from lighteval.logging.evaluation_tracker import EvaluationTracker

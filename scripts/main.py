@@ -68,9 +68,10 @@ app.add_typer(compare.comparisons, name="compare")
 )
 def lighteval(context: typer.Context) -> None:
     """Hands every argument to LightEval's command line."""
-    from cultureval.scripts.lighteval_cli import lighteval_command
+    from cultureval.runtime.lighteval_patches.command_line import lighteval_command
+    from cultureval.tasks.own_tasks import OWN_TASKS
 
-    raise typer.Exit(lighteval_command(list(context.args)) or 0)
+    raise typer.Exit(lighteval_command(list(context.args), OWN_TASKS) or 0)
 
 
 def main() -> None:

@@ -37,7 +37,7 @@ class Source:
             CulturevalError.
         notes: What the results should say of all prepared rows together, one sentence each.
         remark: What a reader of scores on this copy must know, said once below the table of a run.
-        arrange: Puts all prepared rows into the order in which they are written (see `item_order`).
+        arrange: Puts all prepared rows into the order in which they are written (see `lighteval_patches.row_order`).
         archive: A public .tar.gz of a source that is not on the hub, which `cultureval mirror` unpacks.
         archive_files: What is taken out of it, as in `fnmatch`, below its top folder.
         revision: Branch, tag or commit; None is the hub's default branch.

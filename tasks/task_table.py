@@ -1,11 +1,10 @@
 """LightEval's TASKS_TABLE, built from the registered suites when LightEval asks for it."""
 
-import copy
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any
 
 from lighteval.tasks.lighteval_task import LightevalTaskConfig
 from lighteval.tasks.requests import Doc
@@ -13,6 +12,7 @@ from lighteval.tasks.requests import Doc
 from cultureval.metrics.judges.optional_judges import judge_metrics
 from cultureval.runtime.data.data_options import read_data_options
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.lighteval_patches.copied_configs import KnowsItIsRun
 from cultureval.tasks.catalogue import all_suites, all_tasks
 from cultureval.tasks.kinds import Kind
 from cultureval.tasks.reading import prepare_subset
@@ -24,7 +24,7 @@ NO_EXAMPLES = "no few-shot examples; run it zero-shot (no |k)"
 
 
 @dataclass
-class SourcedTaskConfig(LightevalTaskConfig):
+class SourcedTaskConfig(KnowsItIsRun, LightevalTaskConfig):
     """A LightEval task whose rows are found, checked and converted when LightEval first asks where they are.
 
     LightEval deep-copies the configurations of the tasks that it runs: only such a copy reads its source. The table's
@@ -37,12 +37,11 @@ class SourcedTaskConfig(LightevalTaskConfig):
 
     source_task: str = ""
     rows_report: dict[str, Any] = field(default_factory=dict)
-    _is_run: ClassVar[bool] = False
 
     @property
     def hf_repo(self) -> str:
         """Folder of the prepared rows, read from the source on first use; the source's name in the table itself."""
-        if self._is_run and not self.rows_report:
+        if self.is_run and not self.rows_report:
             instrument = kind_of(self.source_task).instrument
             if instrument and instrument.before_generation:
                 instrument.check()
@@ -67,13 +66,6 @@ class SourcedTaskConfig(LightevalTaskConfig):
     @hf_repo.setter
     def hf_repo(self, place: str) -> None:
         self._place = place
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> "SourcedTaskConfig":
-        copied = copy.copy(self)
-        memo[id(self)] = copied
-        vars(copied).update({name: copy.deepcopy(value, memo) for name, value in vars(self).items()})
-        copied._is_run = True
-        return copied
 
 
 def tasks_table() -> list[LightevalTaskConfig]:

@@ -16,7 +16,6 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 from cultureval.metrics.alqasida.dialect_models import configured_models, models_signature
 from cultureval.metrics.dialect import COUNTRIES, PROFILES, SCORES, one_line, score_completions
 from cultureval.metrics.lighteval.clustered_means import MeanOfScored
-from cultureval.metrics.lighteval.group_averages import StandardError
 from cultureval.metrics.lighteval.shared_pass import SharedPass, SharedScore
 from cultureval.metrics.translation import (
     NAMES,
@@ -25,6 +24,7 @@ from cultureval.metrics.translation import (
     flores200_signature,
     sentence_score,
 )
+from cultureval.runtime.lighteval_patches.group_averages import StandardError
 
 HEADLINE = ("adi2", "adi2_macro", "nadi", "nadi_macro", "aldi", "arabic_rate", "empty_rate", "prompt_copy_rate")
 OTHER_PROFILES = tuple(f"{name}_{profile}" for profile in PROFILES[1:] for name in HEADLINE[: len(SCORES)])

@@ -12,11 +12,11 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 
 from cultureval.metrics.grounding import iou, parse_boxes, qwen_resized
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean, ClusteredScore, MeanOfScored
-from cultureval.metrics.lighteval.group_averages import StandardError
 from cultureval.metrics.ranking import gold_ranks, gold_ties, ndcg
 from cultureval.metrics.retrieval import KS
 from cultureval.metrics.vqa import cvlue_correct, soft_accuracy
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.lighteval_patches.group_averages import StandardError
 
 Scores = dict[str, float]
 VQA_MODES = ("loose", "strict", "exact")

@@ -31,8 +31,8 @@ from cultureval.metrics.judges.items import item_of, metric_prefix, record_of
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.metrics.judges.verdicts import count_verdicts, metric_part, score_summary, unscored_lines
 from cultureval.metrics.lighteval.clustered_means import ClusteredScore
-from cultureval.metrics.lighteval.group_averages import NotAsked, NotAskedError, StandardError, Total
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.lighteval_patches.group_averages import NotAsked, NotAskedError, StandardError, Total
 from cultureval.runtime.servers.openai_client import troubles_of
 
 logger = logging.getLogger(__name__)

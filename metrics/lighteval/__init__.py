@@ -1,1 +1,1 @@
-"""How a scoring function becomes a LightEval metric: one shared pass, clustered means, group averages."""
+"""How a scoring function becomes a LightEval metric: one shared pass, clustered means."""

@@ -9,8 +9,8 @@ import numpy as np
 from lighteval.metrics.metrics_corpus import CorpusLevelComputation
 from lighteval.tasks.requests import Doc
 
-from cultureval.metrics.lighteval.group_averages import StandardError
 from cultureval.metrics.standard_errors import clustered_standard_error
+from cultureval.runtime.lighteval_patches.group_averages import StandardError
 
 
 class ClusteredScore(float):

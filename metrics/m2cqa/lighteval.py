@@ -12,10 +12,10 @@ from lighteval.metrics.utils.metric_utils import CorpusLevelMetricGrouping
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc, SamplingMethod
 
-from cultureval.metrics.lighteval.group_averages import Rate
 from cultureval.metrics.m2cqa.statement_items import PROFILES, WORDS, Statement, cell_report, item_verdicts
 from cultureval.metrics.verdicts import Prompt, parse_verdict
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.lighteval_patches.group_averages import Rate
 
 HEADLINES = ("cfhr", "q_plus_acc", "q_minus_acc", "f1", "combined_acc", "invalid_rate", "cfhr_valid_only")
 HEADLINES += ("n_items", "n_q_plus")

@@ -69,8 +69,9 @@ def lighteval_results(
 ) -> Path:
     """Writes LightEval's results and details files, as a run of the task would, and returns the results file."""
     from cultureval.runtime.lighteval_patches.start_up import prepare_lighteval
+    from cultureval.tasks.own_tasks import OWN_TASKS
 
-    prepare_lighteval()
+    prepare_lighteval(OWN_TASKS)
     from lighteval.logging.evaluation_tracker import EvaluationTracker
     from lighteval.models.abstract_model import ModelConfig
     from lighteval.models.model_output import ModelResponse

@@ -24,9 +24,11 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
 from typing import Any, Union
 
+from cultureval.runtime.patches import Patch, expect
+
 
 class Deferred:
-    """Stands for an object that `resolve` obtains at the first use.
+    """Takes the place of an object that `resolve` obtains at the first use.
 
     Args:
         source: Name of the module that the object comes from.
@@ -41,7 +43,7 @@ class Deferred:
         self._importer = importer
 
     def real(self) -> Any:
-        """The real object, which from now on also stands in the importing module's namespace."""
+        """The real object; from now on the importing module's names refer to it, too."""
         resolve = self._resolve
         if resolve is not None:
             self._object = resolve()
@@ -53,7 +55,7 @@ class Deferred:
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and is_loading(self._importer):
-            raise AttributeError(name)  # `typing` probes what stands in an annotation; that is no use yet
+            raise AttributeError(name)  # `typing` probes the parts of an annotation; that is no use yet
         return getattr(self.real(), name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -184,3 +186,50 @@ def defer_imports(
 def deferred_names(module: ModuleType) -> set[str]:
     """Names in a loaded module that still wait for their first use."""
     return {name for name, value in vars(module).items() if isinstance(value, Deferred)}
+
+
+def _modules_load_as_read() -> None:
+    from importlib.util import spec_from_loader
+
+    seen: list[object] = []
+
+    class Loader(SourceFileLoader):
+        def get_code(self, fullname: str) -> Any:
+            return compile("import canary_of_imports", fullname, "exec")
+
+        def exec_module(self, module: ModuleType) -> None:
+            seen.append(is_loading(module))
+            vars(module)["__builtins__"] = {**vars(builtins), "__import__": lambda name, *_: seen.append(name)}
+            super().exec_module(module)
+
+    class Finder(MetaPathFinder):
+        def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
+            return spec_from_loader(name, Loader(name, "canary.py")) if name == "canary_of_loading" else None
+
+    finder = Finder()
+    sys.meta_path.insert(0, finder)
+    try:
+        module = builtins.__import__("canary_of_loading")
+    finally:
+        sys.meta_path.remove(finder)
+        sys.modules.pop("canary_of_loading", None)
+    expect(seen[:1] == [True] and not is_loading(module), "a module's spec no longer says that the module is loading")
+    expect(seen[1:] == ["canary_of_imports"], "a module's own `__builtins__` no longer decide how it imports")
+
+
+PATCHES = (
+    Patch(
+        "python",
+        "importlib.machinery.ModuleSpec._initializing",
+        "Tells whether a module is still loading, so that calls made meanwhile wait as well.",
+        ("3.11",),
+        _modules_load_as_read,
+    ),
+    Patch(
+        "python",
+        "builtins.__import__ (of one module's __builtins__)",
+        "The imports of named modules alone are made to wait; all others are left as they are.",
+        ("3.11",),
+        _modules_load_as_read,
+    ),
+)

@@ -2,17 +2,19 @@
 
 Stock LightEval 0.13 spends most of its start importing (annotations of inspect_ai, the code of eleven backends, every
 metric's packages), imports its hundred modules of built-in tasks for every run, and downloads two kinds of files while
-doing so. Here imports wait for their first use (`deferred_imports` beside this file), built-in tasks are imported
-when one of them is asked for, and nothing is downloaded at start-up. No file of another package is touched.
+doing so. Here imports wait for their first use (`deferred_imports`), built-in tasks are imported when one of them is
+asked for, and nothing is downloaded at start-up. No file of another package is touched.
 """
 
 import difflib
+import inspect
 import os
 import re
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from functools import cache, wraps
+from dataclasses import dataclass
+from functools import cache, partial, wraps
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -20,13 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.lighteval_patches.deferred_imports import defer_imports
-from cultureval.tasks.catalogue import task_names
-from cultureval.tasks.registration import unknown_name_hint
+from cultureval.runtime.patches import Patch, expect, imports_at_load, source_of
 
 if TYPE_CHECKING:
     from lighteval.tasks.registry import Registry
-
-OUR_TASKS = "cultureval.tasks"
 
 BACKENDS = {
     f"lighteval.models.{name}"
@@ -82,23 +81,40 @@ class UnknownTask(CulturevalError):
     """A requested task is neither ours, nor in the custom tasks, nor one of LightEval's."""
 
 
+@dataclass(frozen=True)
+class OwnTasks:
+    """The tasks that LightEval is to find without `--custom-tasks`.
+
+    Attributes:
+        module: Name of the module that holds their TASKS_TABLE.
+        names: Gives the names of the tasks and their groups, without importing LightEval.
+        hint: Gives what else to say of a name that is unknown: a sentence after a space, or "".
+    """
+
+    module: str
+    names: Callable[[], set[str]]
+    hint: Callable[[], str] = str
+
+
 @cache
-def prepare_lighteval() -> None:
+def prepare_lighteval(own: OwnTasks) -> None:
     """Makes LightEval start offline and fast; call it before anything imports LightEval.
 
     From then on, `lighteval.tasks.registry.Registry` imports LightEval's built-in tasks only where one is asked for,
-    finds our tasks without `--custom-tasks`, and raises `UnknownTask` for a name that it does not know. Called again,
+    finds `own` tasks without `--custom-tasks`, and raises `UnknownTask` for a name that it does not know. Called again,
     it changes nothing.
     """
-    defer_imports(DEFERRED, then={"lighteval.tasks.registry": _import_tasks_on_demand})
+    then = {"lighteval.tasks.registry": partial(_import_tasks_on_demand, own=own)}
+    defer_imports(DEFERRED, then=then)
 
 
-def needs_builtin_tasks(tasks: str | Path | None, custom_tasks: str | Path | ModuleType | None) -> bool:
+def needs_builtin_tasks(tasks: str | Path | None, custom_tasks: str | Path | ModuleType | None, own: OwnTasks) -> bool:
     """Whether LightEval's built-in task modules must be imported for these tasks.
 
     Args:
         tasks: Tasks as LightEval takes them: names and groups separated by commas, or a file of them; None is all.
-        custom_tasks: The module, its name, or its file; None stands for our own tasks.
+        custom_tasks: The module, its name, or its file; None stands for `own`.
+        own: The tasks that need no `--custom-tasks`.
 
     Returns:
         True where a name is not among the custom tasks, or where a custom task may bear a built-in task's name, which
@@ -106,7 +122,7 @@ def needs_builtin_tasks(tasks: str | Path | None, custom_tasks: str | Path | Mod
     """
     if tasks is None:
         return True
-    known = task_names() if custom_tasks in (None, OUR_TASKS) else _names_of(load_custom_tasks(custom_tasks))
+    known = own.names() if custom_tasks in (None, own.module) else _names_of(load_custom_tasks(custom_tasks))
     return not known.issuperset(requested_names(tasks)) or any(map(builtin_name_pattern().match, known))
 
 
@@ -173,7 +189,7 @@ def _with_groups(names: Collection[str]) -> set[str]:
     return {*names, *(group for group, count in subsets.items() if count > 1)}
 
 
-def _import_tasks_on_demand(module: ModuleType) -> None:
+def _import_tasks_on_demand(module: ModuleType, own: OwnTasks) -> None:
     """Makes the registry of a loaded `lighteval.tasks.registry` import built-in tasks only where they are needed."""
     registry = module.Registry
     stock_init = registry.__init__
@@ -186,16 +202,17 @@ def _import_tasks_on_demand(module: ModuleType) -> None:
         custom_tasks: str | Path | ModuleType | None = None,
     ) -> None:
         names = [] if tasks is None else requested_names(tasks)
-        if custom_tasks is None and not task_names().isdisjoint(names):
-            custom_tasks = OUR_TASKS
+        if custom_tasks is None and not own.names().isdisjoint(names):
+            custom_tasks = own.module
         if custom_tasks is not None:
             custom_tasks = load_custom_tasks(custom_tasks)
-        builtin = load_multilingual or needs_builtin_tasks(tasks, custom_tasks)
+        builtin = load_multilingual or needs_builtin_tasks(tasks, custom_tasks, own)
         with _no_downloads(names) if builtin else _only_custom_tasks(registry):
             try:
                 stock_init(self, tasks, load_multilingual, custom_tasks)
             except ValueError as error:
-                raise _explained(error, names, getattr(self, "_task_registry", None)) from error
+                found = getattr(self, "_task_registry", None)
+                raise _explained(error, names, found, own) from error
 
     registry.__init__ = __init__
 
@@ -237,9 +254,9 @@ def _no_downloads(names: list[str]) -> AbstractContextManager[Any]:
     return within
 
 
-def _explained(error: ValueError, names: list[str], registry: dict[str, Any] | None) -> CulturevalError:
+def _explained(error: ValueError, names: list[str], registry: dict[str, Any] | None, own: OwnTasks) -> CulturevalError:
     """LightEval's complaint about the tasks, as a sentence that names the nearest tasks where one is unknown."""
-    known = _with_groups(registry or ()) | task_names()
+    known = _with_groups(registry or ()) | own.names()
     unknown = [name for name in names if name not in known]
     if registry is None or not unknown:
         return CulturevalError(f"{error}.")
@@ -247,5 +264,129 @@ def _explained(error: ValueError, names: list[str], registry: dict[str, Any] | N
     hint = f" Did you mean {', '.join(nearest)}?" if nearest else ""
     return UnknownTask(
         f"There is no task or group {unknown[0]!r}.{hint} `cultureval tasks` lists ours, "
-        f"`cultureval lighteval tasks dump` LightEval's; other tasks come with --custom-tasks.{unknown_name_hint()}"
+        f"`cultureval lighteval tasks dump` LightEval's; other tasks come with --custom-tasks.{own.hint()}"
     )
+
+
+def registry_without_builtin_tasks(tasks: str | None, table: Sequence[Any]) -> "Registry":
+    """For canaries: LightEval's own registry, as unpatched code makes it, of a table of custom tasks alone."""
+    from lighteval.tasks.registry import Registry
+
+    custom_tasks = ModuleType("canary")
+    custom_tasks.TASKS_TABLE = table
+    registry = object.__new__(Registry)
+    with _only_custom_tasks(Registry):
+        inspect.unwrap(Registry.__init__)(registry, tasks, False, custom_tasks)
+    return registry
+
+
+def _registry_is_as_read() -> None:
+    from types import SimpleNamespace
+
+    from lighteval.tasks.registry import Registry
+
+    taken = list(inspect.signature(inspect.unwrap(Registry.__init__)).parameters)
+    expected = ["self", "tasks", "load_multilingual", "custom_tasks"]
+    expect(taken == expected, f"Registry takes {', '.join(taken[1:])} now: mend _import_tasks_on_demand")
+    task = SimpleNamespace(name="canary")
+    registry = registry_without_builtin_tasks(None, [task])
+    found = getattr(registry, "_task_registry", None)
+    expect(found == {"canary": task}, "Registry keeps its tasks elsewhere: mend _explained")
+
+
+def _builtin_tasks_are_loaded_for_every_run() -> None:
+    from unittest.mock import patch
+
+    from lighteval.tasks.registry import Registry
+
+    taken = set(inspect.signature(Registry.load_all_task_configs).parameters)
+    expect(taken == {"custom_tasks", "load_multilingual"}, "load_all_task_configs takes other arguments now")
+    with (
+        patch.object(Registry, "_load_from_files", return_value={}) as files,
+        patch.object(Registry, "_load_from_subdirs", return_value={}),
+    ):
+        inspect.unwrap(Registry.__init__)(object.__new__(Registry), "canary", False, _module_of("canary"))
+    expect(files.called, "Registry no longer imports built-in tasks where none is asked for: let it be")
+
+
+def _module_of(*names: str) -> ModuleType:
+    from types import SimpleNamespace
+
+    module = ModuleType("canary")
+    module.TASKS_TABLE = [SimpleNamespace(name=name, metrics=[]) for name in names]
+    return module
+
+
+def _tables_are_read_from_a_module() -> None:
+    from lighteval.tasks.registry import Registry
+
+    module = _module_of("canary")
+    found = Registry._extract_configs(module)
+    expect(found == {"canary": module.TASKS_TABLE[0]}, "Registry reads a module's TASKS_TABLE otherwise now")
+
+
+def _imports_are_made_at_load(module: str) -> None:
+    gone = DEFERRED[module] - imports_at_load(module)
+    expect(not gone, f"{module} no longer imports {', '.join(sorted(gone))} when it is loaded: mend DEFERRED")
+
+
+def _tiny_benchmarks_are_downloaded() -> None:
+    source = source_of("lighteval.tasks.tasks.tiny_benchmarks")
+    expect("requests.get(" in source and "tinyBenchmarks.pkl" in source, "tiny_benchmarks no longer downloads its file")
+    waits = "        self.download()\n" not in source.partition("def __init__")[2].partition("    def ")[0]
+    expect(not waits, "tiny_benchmarks no longer downloads its file when it is imported")
+
+
+def _ifeval_downloads_a_tokenizer() -> None:
+    lines = source_of("lighteval.tasks.tasks.ifeval.instructions_utils").splitlines()
+    expect("download_nltk_resources()" in lines, "ifeval no longer downloads NLTK's tokenizer when it is imported")
+
+
+READ_IN = ("0.13.0",)
+PATCHES = (
+    Patch(
+        "lighteval",
+        "lighteval.tasks.registry.Registry.__init__",
+        "Our tasks are found without --custom-tasks, and an unknown name ends with a sentence that names the nearest.",
+        READ_IN,
+        _registry_is_as_read,
+    ),
+    Patch(
+        "lighteval",
+        "lighteval.tasks.registry.Registry.load_all_task_configs",
+        "It imports a hundred modules of built-in tasks for every run; replaced where none of them is asked for.",
+        READ_IN,
+        _builtin_tasks_are_loaded_for_every_run,
+    ),
+    Patch(
+        "lighteval",
+        "lighteval.tasks.registry.Registry._extract_configs",
+        "Reads a module's TASKS_TABLE where only custom tasks are loaded.",
+        READ_IN,
+        _tables_are_read_from_a_module,
+    ),
+    Patch(
+        "lighteval",
+        "requests.get (in lighteval.tasks.tasks.tiny_benchmarks)",
+        "Importing built-in tasks downloads a file that the scorer then looks for elsewhere: it gets a 404.",
+        READ_IN,
+        _tiny_benchmarks_are_downloaded,
+    ),
+    Patch(
+        "lighteval",
+        "nltk.download (in lighteval.tasks.tasks.ifeval.instructions_utils)",
+        "Importing built-in tasks downloads NLTK's tokenizer, which ifeval and ifbench alone need.",
+        READ_IN,
+        _ifeval_downloads_a_tokenizer,
+    ),
+    *(
+        Patch(
+            "lighteval",
+            f"{module} (its imports)",
+            "It imports at start-up what most runs never use: those imports wait for their first use.",
+            READ_IN,
+            partial(_imports_are_made_at_load, module),
+        )
+        for module in DEFERRED
+    ),
+)

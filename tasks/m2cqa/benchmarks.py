@@ -17,7 +17,7 @@ from cultureval.prompts.m2cqa.rows import statement_rows
 from cultureval.prompts.preparation import PreparedRow
 from cultureval.runtime.data.row_files import PlacedRow, files_matching, files_of_split, iter_rows
 from cultureval.runtime.errors import CulturevalError
-from cultureval.tasks.item_order import items_behind_shuffle
+from cultureval.runtime.lighteval_patches.row_order import rows_before_shuffle
 from cultureval.tasks.suite import Benchmark, MetricSet, Source, Subset, Task
 
 PROMPTS = {"tf": "True or False", "answer_reason": "Answer then Reason", "reason_first": "Reasoning First"}
@@ -103,7 +103,7 @@ def _source(repo: str, splits: tuple[str, ...], patterns: tuple[str, ...], varie
         find=partial(find_statements, splits=splits, patterns=patterns),
         read=read_statements,
         check=check_items,
-        arrange=items_behind_shuffle,
+        arrange=rows_before_shuffle,
         remark="M2CQA: read CFHR beside q_plus_acc; _dialect rows are the paper's, _average mixes prompts.",
         **properties,
     )

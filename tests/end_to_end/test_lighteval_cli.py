@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from stock_lighteval import ANSWER_404
 
-from cultureval.scripts.lighteval_cli import SUB_COMMANDS
+from cultureval.runtime.lighteval_patches.command_line import SUB_COMMANDS
 
 OURS = [sys.executable, "-m", "cultureval.scripts.main", "lighteval"]
 STOCK = [sys.executable, "-m", "lighteval"]

@@ -12,7 +12,9 @@ import pytest
 
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.lighteval_patches.deferred_imports import defer_imports, deferred_names
-from cultureval.runtime.lighteval_patches.start_up import DEFERRED, needs_builtin_tasks, requested_names
+from cultureval.runtime.lighteval_patches.start_up import DEFERRED, requested_names
+from cultureval.runtime.lighteval_patches.start_up import needs_builtin_tasks as needs_builtin_tasks_beside
+from cultureval.tasks.own_tasks import OWN_TASKS
 
 HEAVY = """
 import functools
@@ -132,6 +134,10 @@ def test_bare_names(tasks, names, tmp_path):
     assert requested_names(str(listed)) == names
 
 
+def needs_builtin_tasks(tasks, custom_tasks):
+    return needs_builtin_tasks_beside(tasks, custom_tasks, OWN_TASKS)
+
+
 def test_when_builtin_tasks_are_needed(tmp_path):
     def custom(*names):
         file = tmp_path / f"tasks_{len(list(tmp_path.iterdir()))}.py"
@@ -153,7 +159,12 @@ def test_when_builtin_tasks_are_needed(tmp_path):
 
 
 def run_python(code, prepare):
-    lines = ["from cultureval.runtime.lighteval_patches.start_up import *", "prepare_lighteval()"] if prepare else []
+    lines = [
+        "from cultureval.runtime.lighteval_patches.start_up import *",
+        "from cultureval.tasks.own_tasks import OWN_TASKS",
+        "prepare_lighteval(OWN_TASKS)",
+    ]
+    lines = lines if prepare else []
     program = "\n".join([*lines, textwrap.dedent(code)])
     return subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300

@@ -10,10 +10,10 @@ from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 
 from cultureval.metrics.counterfactual import counterfactual_report
-from cultureval.metrics.lighteval.group_averages import Rate
 from cultureval.metrics.m2cqa.lighteval import ItemMetrics, statement_metrics
 from cultureval.metrics.m2cqa.statement_items import ROLES
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.lighteval_patches.group_averages import Rate
 
 ANSWERS = {True: "The final answer is: True", False: "The final answer is: False", None: "I cannot tell."}
 

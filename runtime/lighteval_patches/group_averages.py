@@ -8,6 +8,8 @@ own along, and is a plain number to everything else.
 import math
 from collections.abc import Sequence
 
+from cultureval.runtime.patches import Patch, expect
+
 
 class StandardError(float):
     """A standard error that adds in quadrature.
@@ -58,7 +60,7 @@ class Rate(float):
 
 
 class NotAsked(float):
-    """What a subset has in the place of a value that it is not scored by: nan, and left out of a group's average."""
+    """What a subset has in place of a value that it is not scored by: nan, and left out of a group's average."""
 
     def __new__(cls, total: float | None = None, left_out: int = 1) -> "NotAsked":
         """A sum so far, None where there is none, and how many values were left out of it."""
@@ -102,3 +104,32 @@ class Total(float):
 
     def __truediv__(self, count: float) -> "Total":
         return self
+
+
+def _averages_are_sums_over_counts() -> None:
+    def average(*values: float) -> float:
+        from lighteval.logging.info_loggers import MetricsLogger
+
+        logger = MetricsLogger()
+        logger.metric_aggregated.update({f"canary:{place}|0": {"value": one} for place, one in enumerate(values)})
+        logger.aggregate({}, bootstrap_iters=0)
+        return float(logger.metric_aggregated["canary:_average|0"]["value"])
+
+    otherwise = "LightEval averages a group's values otherwise than as sum / count: read MetricsLogger.aggregate"
+    expect(average(StandardError(3), StandardError(4)) == 2.5, otherwise)
+    expect(average(Rate.of(1.0), Rate.of(None)) == average(NotAsked(), 1.0) == 1.0, otherwise)
+    expect(average(Total(2), Total(3)) == 5.0, otherwise)
+    mended = "LightEval's averages know {} now: plain numbers may do"
+    expect(average(3.0, 4.0) == 3.5, mended.format("standard errors"))
+    expect(math.isnan(average(1.0, math.nan)), mended.format("undefined values"))
+
+
+PATCHES = (
+    Patch(
+        "lighteval",
+        "lighteval.logging.info_loggers.MetricsLogger.aggregate",
+        "It averages all as sum / count, also standard errors, counts and undefined values: ours bring their own.",
+        ("0.13.0",),
+        _averages_are_sums_over_counts,
+    ),
+)

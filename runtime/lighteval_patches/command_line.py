@@ -9,7 +9,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.lighteval_patches.start_up import prepare_lighteval
+from cultureval.runtime.lighteval_patches.start_up import OwnTasks, prepare_lighteval
+from cultureval.runtime.patches import Patch, expect, imports_at_load
 
 if TYPE_CHECKING:
     from typer import Typer
@@ -42,11 +43,12 @@ SUB_COMMANDS = {
 }
 
 
-def lighteval_command(args: list[str]) -> int | None:
+def lighteval_command(args: list[str], own: OwnTasks) -> int | None:
     """Runs LightEval's command line.
 
     Args:
         args: What follows `cultureval lighteval`: a sub-command of LightEval and its arguments.
+        own: The tasks that need no `--custom-tasks`.
 
     Returns:
         The exit code; None is success.
@@ -59,7 +61,7 @@ def lighteval_command(args: list[str]) -> int | None:
         return 0 if args else 2
     if args[0] not in SUB_COMMANDS:
         raise CulturevalError(f"LightEval has no command {args[0]!r}; it has {', '.join(SUB_COMMANDS)}.")
-    prepare_lighteval()
+    prepare_lighteval(own)
     try:
         lighteval_app(SUB_COMMANDS[args[0]].module)(args, prog_name=PROGRAM)
     except SystemExit as end:
@@ -127,3 +129,22 @@ class _StandIn(ModuleType):
 
         not_asked_for.__name__ = name
         return not_asked_for
+
+
+def _every_module_of_commands_is_imported() -> None:
+    found = {name.removeprefix("lighteval.") for name in imports_at_load("lighteval.__main__")}
+    mains = {name for name in found if name.startswith("main_")}
+    expect(mains, "`lighteval` no longer imports the code of all its sub-commands: start it without stand-ins")
+    changed = mains ^ {command.module for command in SUB_COMMANDS.values()}
+    expect(not changed, f"LightEval's modules of sub-commands have changed ({', '.join(changed)}): mend SUB_COMMANDS")
+
+
+PATCHES = (
+    Patch(
+        "lighteval",
+        "lighteval.__main__",
+        "It imports the code of all sub-commands: for those that are not asked for, it finds stand-ins in sys.modules.",
+        ("0.13.0",),
+        _every_module_of_commands_is_imported,
+    ),
+)

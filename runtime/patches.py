@@ -1,0 +1,113 @@
+"""The table of patches: everywhere that we change another library or use what it does not promise to keep.
+
+Each module of `MODULES` holds the code of its patches and, as `PATCHES`, their entries. A canary fails when the library
+has changed so that the patch no longer fits, or no longer needs it. `cultureval doctor --patches` prints the table.
+"""
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from platform import python_version
+
+from cultureval.runtime.errors import CulturevalError
+
+MODULES = (
+    "cultureval.runtime.lighteval_patches.start_up",
+    "cultureval.runtime.lighteval_patches.command_line",
+    "cultureval.runtime.lighteval_patches.copied_configs",
+    "cultureval.runtime.lighteval_patches.row_order",
+    "cultureval.runtime.lighteval_patches.group_averages",
+    "cultureval.runtime.lighteval_patches.deferred_imports",
+)
+
+
+class Changed(CulturevalError):
+    """A library is not as a patch needs it, or no longer needs the patch; the message says what changed."""
+
+
+@dataclass(frozen=True)
+class Patch:
+    """One place where we change another library or use a part of it that is not public.
+
+    Attributes:
+        library: Name of its distribution; "python" for the interpreter and its standard library.
+        target: Dotted name of what is changed or used.
+        reason: Why, in one sentence.
+        read_in: Versions whose code was read and with which the patch was tried.
+        canary: Raises `Changed` where the patch no longer fits the library, or is no longer needed.
+    """
+
+    library: str
+    target: str
+    reason: str
+    read_in: tuple[str, ...]
+    canary: Callable[[], None]
+
+    def installed(self) -> str | None:
+        """The library's version without its local part (torch's "+cpu"); None where it is not installed."""
+        if self.library == "python":
+            return python_version()
+        try:
+            return version(self.library).partition("+")[0]
+        except PackageNotFoundError:
+            return None
+
+    def is_read(self) -> bool:
+        """Whether the installed version, or of Python its minor version, is one that was read."""
+        found = self.installed() or ""
+        return found in self.read_in or (self.library == "python" and found.rpartition(".")[0] in self.read_in)
+
+
+def all_patches() -> list[Patch]:
+    """Every entry of `MODULES`, in their order."""
+    return [patch for name in MODULES for patch in import_module(name).PATCHES]
+
+
+def expect(holds: object, change: str) -> None:
+    """For canaries.
+
+    Args:
+        holds: What must be true.
+        change: What has changed where it is not, and what to do.
+
+    Raises:
+        Changed: It is not.
+    """
+    if not holds:
+        raise Changed(change)
+
+
+def source_of(module: str) -> str:
+    """The source of a library's module, without importing it.
+
+    Raises:
+        Changed: There is no such module.
+    """
+    top, *rest = module.split(".")
+    spec = find_spec(top)
+    folders = spec.submodule_search_locations if spec else None
+    for folder in folders or ():
+        place = Path(folder, *rest)
+        for file in (place.with_suffix(".py") if rest else place / "__init__.py", place / "__init__.py"):
+            if file.is_file():
+                return file.read_text(encoding="utf-8")
+    raise Changed(f"there is no module {module} any more")
+
+
+def imports_at_load(module: str) -> set[str]:
+    """The modules that a library's module imports when it is loaded, as its import statements write them."""
+
+    def walk(node: ast.AST) -> Iterator[str]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Import):
+                yield from (alias.name for alias in child.names)
+            elif isinstance(child, ast.ImportFrom):
+                yield child.module or ""
+            elif not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+                yield from walk(child)
+
+    return set(walk(ast.parse(source_of(module))))

@@ -1,0 +1,7 @@
+"""Our tasks as LightEval's start-up wants to know them."""
+
+from cultureval.runtime.lighteval_patches.start_up import OwnTasks
+from cultureval.tasks.catalogue import task_names
+from cultureval.tasks.registration import unknown_name_hint
+
+OWN_TASKS = OwnTasks("cultureval.tasks", task_names, unknown_name_hint)
