@@ -5,7 +5,6 @@ Values equal those of the package bert-score 0.3.13 for BERT-like tokenizers. As
 ([CLS], [SEP]) weigh nothing themselves, but a word of the other text may find its best match in them.
 """
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -14,16 +13,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.settings import Settings, current_settings
 
 if TYPE_CHECKING:
     import torch
 
 DEFAULT_MODEL = "aubmindlab/bert-base-arabertv02"
-MODEL_VARIABLE = "CULTUREVAL_BERTSCORE_MODEL"
 # JEEM section 5.1.1: CAMeLBERT, trained on MSA and dialects, which is the family's member `mix`; the paper names no
 # layer. 9 of 12 is ours: what the package bert-score takes for bert-base-uncased and multilingual BERT.
 CAPTION_MODEL, CAPTION_LAYER = "CAMeL-Lab/bert-base-arabic-camelbert-mix", 9
-CAPTION_VARIABLES = ("CULTUREVAL_CAPTION_BERTSCORE_MODEL", "CULTUREVAL_CAPTION_BERTSCORE_LAYER")
 MAX_TOKENS = 512
 # Token vectors held at once: 200 MB of them for a model of 768 dimensions in float32.
 HELD_TOKENS = 2**16
@@ -48,20 +46,18 @@ class Embedded(NamedTuple):
 
 
 def bertscore_model() -> str:
-    """The model of QIMMA's BERTScore: the environment variable CULTUREVAL_BERTSCORE_MODEL, or AraBERT v02."""
-    return os.environ.get(MODEL_VARIABLE) or DEFAULT_MODEL
+    """The model of QIMMA's BERTScore: that of CULTUREVAL_BERTSCORE_MODEL, or AraBERT v02."""
+    return current_settings().bertscore_model or DEFAULT_MODEL
 
 
 def caption_bertscore_model() -> tuple[str, int]:
-    """The model and the layer of JEEM's BERTScore: CAPTION_VARIABLES of the environment, or CAMeLBERT-mix and 9.
+    """The model and the layer of JEEM's BERTScore: those of the settings, or CAMeLBERT-mix and 9.
 
     Raises:
         CulturevalError: The layer is not a whole number above 0.
     """
-    model, layer = (os.environ.get(variable) for variable in CAPTION_VARIABLES)
-    if layer and not (layer.isascii() and layer.isdigit() and int(layer)):
-        raise CulturevalError(f"{CAPTION_VARIABLES[1]}={layer!r} is not the number of a layer, counted from 1.")
-    return model or CAPTION_MODEL, int(layer or CAPTION_LAYER)
+    settings = current_settings()
+    return settings.caption_bertscore_model or CAPTION_MODEL, settings.caption_bertscore_layer or CAPTION_LAYER
 
 
 def check_caption_bertscore() -> None:
@@ -73,7 +69,7 @@ def check_caption_bertscore() -> None:
     try:
         check_bertscore_model(*caption_bertscore_model())
     except ValueError as error:
-        raise CulturevalError(f"{CAPTION_VARIABLES[1]}: {error}.") from error
+        raise CulturevalError(f"{Settings.caption_bertscore_layer.variable}: {error}.") from error
 
 
 def bertscore(
@@ -176,9 +172,10 @@ def check_bertscore_model(model: str, num_layers: int | None = None) -> tuple[An
 
 def _not_loadable(model: str, reason: str) -> CulturevalError:
     first_line = reason.strip().partition("\n")[0]
+    variable, of_captions = Settings.bertscore_model.variable, Settings.caption_bertscore_model.variable
     return CulturevalError(
-        f"The BERTScore model {model!r} cannot be loaded ({first_line}). Set {MODEL_VARIABLE} (captions: "
-        f"{CAPTION_VARIABLES[0]}) to a local folder with its configuration, weights and tokenizer."
+        f"The BERTScore model {model!r} cannot be loaded ({first_line}). Set {variable} (captions: {of_captions}) "
+        "to a local folder with its configuration, weights and tokenizer."
     )
 
 

@@ -6,7 +6,6 @@ stands under its own name here.
 """
 
 import hashlib
-import os
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -16,8 +15,8 @@ import numpy as np
 
 from cultureval.runtime.data.hub import is_offline
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.settings import Settings, current_settings
 
-FLORES200_VARIABLE = "CULTUREVAL_FLORES200_MODEL"
 NAMES = ("spbleu", "chrf", "chrf_plus_plus", "bleu")
 DRAWS = 1000
 SEED = 417
@@ -108,7 +107,7 @@ def flores200_model(fetch: bool = True) -> Path:
     from sacrebleu.utils import SACREBLEU_DIR, download_file
 
     url = SPM_MODELS["flores200"]["url"]
-    named = os.environ.get(FLORES200_VARIABLE)
+    named = current_settings().flores200_model
     cached = Path(SACREBLEU_DIR) / "models" / url.rpartition("/")[2]
     place = Path(named).expanduser() if named else cached
     if place.is_file():
@@ -122,7 +121,7 @@ def flores200_model(fetch: bool = True) -> Path:
             reason = f"it cannot be fetched ({error or type(error).__name__})"
     raise CulturevalError(
         f"spBLEU needs the SentencePiece model of FLORES-200: {reason}. Fetch {url} on a connected machine and set "
-        f"{FLORES200_VARIABLE} to the file, or put it at {cached}."
+        f"{Settings.flores200_model.variable} to the file, or put it at {cached}."
     )
 
 

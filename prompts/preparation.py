@@ -17,13 +17,11 @@ class Preparation:
 
     Attributes:
         template: Name of the prompt template of the subset.
-        shuffle: Whether sources whose right option always stands first get their options shuffled.
         folder: The source's folder, to which the paths of images in its rows are relative.
-        options: How data are read; the options that conversions of several suites need.
+        options: How data are read, with the suites' own options.
     """
 
     template: str = "ar/mcq"
-    shuffle: bool = True
     folder: Path = Path()
     options: DataOptions = field(default_factory=DataOptions)
 

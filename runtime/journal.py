@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.settings import current_settings
 
 logger = logging.getLogger(__name__)
 
@@ -129,7 +130,7 @@ class Journal:
         self._descriptor: int | None = None
         self._file = Path()
         self._owner = 0
-        if _resume_wanted() if resume is None else resume:
+        if current_settings().resume if resume is None else resume:
             self._read_all()
         if self.dropped:
             logger.warning("journal %s: %d half-written record(s) left out", self.folder, self.dropped)
@@ -238,18 +239,10 @@ def _lines(file: Path) -> Iterator[bytes]:
         yield from stream
 
 
-def _resume_wanted() -> bool:
-    value = os.environ.get("CULTUREVAL_RESUME") or "1"
-    if value not in {"0", "1"}:
-        raise ValueError(f"CULTUREVAL_RESUME is {value!r}: set it to 1 (reuse earlier answers) or 0 (start over)")
-    return value == "1"
-
-
 def open_journal() -> Journal:
     """Open the journal of this machine: the folder CULTUREVAL_JOURNAL, or `journal` in the user's cache.
 
     Returns:
         A journal with all earlier answers, or with none where CULTUREVAL_RESUME is 0.
     """
-    folder = os.environ.get("CULTUREVAL_JOURNAL")
-    return Journal(Path(folder).expanduser().absolute() if folder else user_cache() / "journal")
+    return Journal(current_settings().journal or user_cache() / "journal")

@@ -1,15 +1,12 @@
 """Settings of a model: from a YAML file, overridden by the environment, with unknown names refused."""
 
 import difflib
-import json
-import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from cultureval.runtime.errors import CulturevalError
-
-VARIABLE = "CULTUREVAL_MODEL_SETTINGS"
+from cultureval.runtime.settings import current_settings
 
 
 def read_model_settings(model: str) -> dict[str, Any]:
@@ -20,13 +17,13 @@ def read_model_settings(model: str) -> dict[str, Any]:
             itself, which then becomes the setting `model`.
 
     Returns:
-        The settings, those of the environment variable CULTUREVAL_MODEL_SETTINGS (a JSON object) on top.
+        The settings, those of CULTUREVAL_MODEL_SETTINGS or of the command's options on top.
 
     Raises:
         CulturevalError: the file or the variable does not hold a mapping.
     """
     if not model.endswith((".yaml", ".yml")):
-        return {"model": model, **settings_of_environment(VARIABLE)}
+        return {"model": model, **current_settings().model_settings}
     import yaml
 
     try:
@@ -37,22 +34,7 @@ def read_model_settings(model: str) -> dict[str, Any]:
         content = content["model_parameters"]
     if not isinstance(content, dict):
         raise CulturevalError(f"The model settings {model!r} must be `name: value` lines.")
-    return content | settings_of_environment(VARIABLE)
-
-
-def settings_of_environment(variable: str) -> dict[str, Any]:
-    """The settings that an environment variable holds as a JSON object; none where it is not set.
-
-    Raises:
-        CulturevalError: It is no JSON object.
-    """
-    try:
-        settings = json.loads(os.environ.get(variable) or "{}")
-    except json.JSONDecodeError as error:
-        raise CulturevalError(f"{variable} is not JSON: {error}.") from error
-    if not isinstance(settings, dict):
-        raise CulturevalError(f'{variable} must be a JSON object, such as {{"seed": 1}}.')
-    return settings
+    return content | current_settings().model_settings
 
 
 def refuse_unknown(

@@ -1,13 +1,12 @@
 """`make demo`: every suite, end to end and offline, on the shipped samples with tiny models of random weights."""
 
-import json
-import os
 import tempfile
 from pathlib import Path
 
 from cultureval.runtime.data.data_options import DataOptions, samples_root
+from cultureval.runtime.data.hub import go_offline
 from cultureval.runtime.errors import CulturevalError, SourceUnavailable
-from cultureval.runtime.model_settings import VARIABLE as SETTINGS
+from cultureval.runtime.settings import Settings, current_settings, use_settings
 from cultureval.samples.scripted_judge import MODEL as JUDGE
 from cultureval.samples.scripted_judge import scripted_judge
 from cultureval.samples.tiny_models.classifiers import build_tiny_instruments
@@ -30,29 +29,42 @@ Random weights never end an answer, so the models are cut off at 32 tokens, what
 
 def main() -> None:
     """Builds the models, evaluates all suites on the samples, prints LightEval's table and where the files lie."""
-    os.environ["HF_HUB_OFFLINE"] = "1"
+    go_offline()
     quiet_libraries()
     with tempfile.TemporaryDirectory() as scratch, scripted_judge() as judge:
         folder = Path(scratch)
-        encoder = str(build_tiny_encoder(folder / "tiny-random-bert"))
-        os.environ["CULTUREVAL_BERTSCORE_MODEL"] = os.environ["CULTUREVAL_CAPTION_BERTSCORE_MODEL"] = encoder
-        os.environ["CULTUREVAL_CAPTION_BERTSCORE_LAYER"] = "2"
-        os.environ.update(build_tiny_instruments(folder))
-        (folder / "judge.yaml").write_text(f"{{model: {JUDGE}, base_url: '{judge}'}}")
-        os.environ["CULTUREVAL_JUDGE"] = str(folder / "judge.yaml")
-        os.environ[SETTINGS] = json.dumps({"generation_parameters": {"max_new_tokens": 32}})
-        models = {
-            False: build_tiny_causal_lm(folder / "tiny-random-llama", max_position_embeddings=2048),
-            True: build_tiny_vision_lm(folder / "tiny-random-llava", max_position_embeddings=2048),
-        }
-        for images, model in models.items():
-            tasks = [name for name, task in all_tasks().items() if task.images == images and has_samples(task)]
-            tasks = without_refused(tasks)
-            if tasks:
-                evaluate(str(model), tasks, data="samples", output_dir="results/demo", device="cpu", resume=False)
-        encoder = build_tiny_dual_encoder(folder / "tiny-random-chinese-clip")
-        retrieval(str(encoder), data="samples", output_dir=Path("results/demo"), device="cpu")
+        with use_settings(tiny_settings(folder, judge)):
+            evaluate_samples(folder)
     print(NOTICE)
+
+
+def tiny_settings(folder: Path, judge: str) -> Settings:
+    """The current settings with tiny instruments, built below a folder, and the judge at a server's address."""
+    encoder = str(build_tiny_encoder(folder / "tiny-random-bert"))
+    (folder / "judge.yaml").write_text(f"{{model: {JUDGE}, base_url: '{judge}'}}")
+    return current_settings().with_(
+        bertscore_model=encoder,
+        caption_bertscore_model=encoder,
+        caption_bertscore_layer=2,
+        judges=(str(folder / "judge.yaml"),),
+        model_settings={"generation_parameters": {"max_new_tokens": 32}},
+        **build_tiny_instruments(folder),
+    )
+
+
+def evaluate_samples(folder: Path) -> None:
+    """Builds the models below a folder and evaluates all suites on the samples."""
+    models = {
+        False: build_tiny_causal_lm(folder / "tiny-random-llama", max_position_embeddings=2048),
+        True: build_tiny_vision_lm(folder / "tiny-random-llava", max_position_embeddings=2048),
+    }
+    for images, model in models.items():
+        tasks = [name for name, task in all_tasks().items() if task.images == images and has_samples(task)]
+        tasks = without_refused(tasks)
+        if tasks:
+            evaluate(str(model), tasks, data="samples", output_dir="results/demo", device="cpu", resume=False)
+    encoder = build_tiny_dual_encoder(folder / "tiny-random-chinese-clip")
+    retrieval(str(encoder), data="samples", output_dir=Path("results/demo"), device="cpu")
 
 
 def has_samples(task: Task) -> bool:

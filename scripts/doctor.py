@@ -9,9 +9,9 @@ from typing import Literal
 
 from packaging.requirements import Requirement
 
-from cultureval.runtime.data.data_options import VARIABLES, read_data_options
 from cultureval.runtime.data.hub import go_offline_if_unreachable, is_offline
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,7 @@ def check_hub() -> list[Finding]:
 def check_data_root() -> list[Finding]:
     """The data root, and how many tasks it holds."""
     from cultureval.tasks.catalogue import all_tasks
+    from cultureval.tasks.options import read_data_options
     from cultureval.tasks.reading import find_subset
 
     try:
@@ -95,7 +96,7 @@ def check_data_root() -> list[Finding]:
     except CulturevalError as error:
         return [Finding("wrong", f"data options: {error}", "no task can be read")]
     if options.root is None:
-        return [Finding("missing", f"data root ({VARIABLES['root']} is not set)", "data come from the hub")]
+        return [Finding("missing", f"data root ({Settings.data_root.variable} is not set)", "data come from the hub")]
     held = 0
     for task in all_tasks().values():
         try:
@@ -177,11 +178,11 @@ def _is_cached(name: str) -> bool:
 
 def check_judges() -> list[Finding]:
     """The judges that CULTUREVAL_JUDGE names: settings, and whether the servers answer to the key that is set."""
-    from cultureval.metrics.judges.optional_judges import VARIABLE, judges_wanted
+    from cultureval.metrics.judges.optional_judges import judges_wanted
 
     if not judges_wanted():
         cost = "JEEM is scored by reference metrics alone; `cultureval judge` can judge saved answers later"
-        return [Finding("missing", f"judge ({VARIABLE} is not set)", cost)]
+        return [Finding("missing", f"judge ({Settings.judges.variable} is not set)", cost)]
     from cultureval.metrics.judges.settings import configured_judges
     from cultureval.runtime.servers.openai_client import troubles_of
 

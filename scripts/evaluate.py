@@ -1,22 +1,21 @@
 """`cultureval eval`: LightEval's own pipeline on our tasks, with the model file that fits the model."""
 
-import json
 import logging
 import math
-import os
 import re
 import sys
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cultureval.runtime.data.data_options import VARIABLES, DataOptions, read_data_options
+from cultureval.runtime.data.data_options import DataOptions
 from cultureval.runtime.data.hub import go_offline_if_unreachable
 from cultureval.runtime.errors import SourceUnavailable
-from cultureval.runtime.model_settings import VARIABLE as SETTINGS
-from cultureval.runtime.model_settings import read_model_settings, settings_of_environment
+from cultureval.runtime.model_settings import read_model_settings
+from cultureval.runtime.settings import Settings, current_settings, use_settings
 from cultureval.runtime.signatures import combined_hash, installed_versions, signature
 from cultureval.scripts.judge import criteria_table
 from cultureval.scripts.output_folder import require_output_folder
@@ -64,22 +63,37 @@ def evaluate(
         ),
     ] = None,
     resume: Annotated[
-        bool, typer.Option(envvar="CULTUREVAL_RESUME", help="Reuse the answers of an earlier, interrupted run.")
-    ] = True,
+        bool | None,
+        typer.Option(
+            "--resume/--no-resume",
+            help="Reuse the answers of an earlier, interrupted run; default: CULTUREVAL_RESUME, else reuse them.",
+        ),
+    ] = None,
 ) -> None:
     """Evaluates a model and writes LightEval's results and details. Example: cultureval eval MODEL qimma"""
     use_custom_suites(custom_suites)
-    _set_environment({VARIABLES["root"]: data, VARIABLES["bad_rows"]: bad_rows, VARIABLES["form"]: form})
-    _set_environment({VARIABLES["box_format"]: box_format})
-    settings = {"device": device, "dtype": dtype, "batch_size": batch_size, "chat_template": chat_template}
-    given = {name: value for name, value in settings.items() if value is not None}
-    if given:
-        os.environ[SETTINGS] = json.dumps(settings_of_environment(SETTINGS) | given)
-    os.environ["CULTUREVAL_RESUME"] = "1" if resume else "0"
+    of_model = {"device": device, "dtype": dtype, "batch_size": batch_size, "chat_template": chat_template}
+    settings = current_settings()
+    resumes = settings.resume if resume is None else resume  # a bad value is said before the data are read
+    settings = settings.with_({"box_format": box_format}, data_root=data, bad_rows=bad_rows, form=form, resume=resumes)
+    with use_settings(with_model_settings(settings, of_model)):
+        run_tasks(model, tasks, limit, output_dir)
+
+
+def with_model_settings(settings: Settings, given: Mapping[str, Any]) -> Settings:
+    """The settings with further ones of the model, over those that they hold; None is one that was not given."""
+    told = {name: value for name, value in given.items() if value is not None}
+    return settings.with_(model_settings=settings.model_settings | told) if told else settings
+
+
+def run_tasks(model: str, tasks: list[str], limit: int | None, output_dir: str) -> None:
+    """Runs tasks under the current settings, writes the results and prints table and summary."""
     if problem := go_offline_if_unreachable():
         _warn(f"the hub does not answer ({problem}); models and data come from folders and the cache.")
     require_output_folder(output_dir)
     quiet_libraries()
+    from cultureval.tasks.options import read_data_options
+
     selected, missing = available_tasks(*select_tasks(tasks), read_data_options())
     warn_of_box_format(selected)
     pipeline = run_pipeline(model, selected, limit, output_dir)
@@ -89,11 +103,12 @@ def evaluate(
 def warn_of_box_format(tasks: list[str]) -> None:
     """Says which box format is assumed where tasks ask for boxes and nobody said how the model writes them."""
     from cultureval.tasks.catalogue import all_tasks
+    from cultureval.tasks.cvlue.options import BOX_FORMAT
 
     grounding = [name for name in tasks if all_tasks()[name.partition("|")[0]].metric_set == "grounding"]
-    if grounding and not os.environ.get(VARIABLES["box_format"]):
-        default = DataOptions().box_format
-        _warn(f"{grounding[0]}: boxes are read as {default} writes them, as in the paper; --box-format says otherwise.")
+    if grounding and not BOX_FORMAT.given(current_settings()):
+        assumed = f"{grounding[0]}: boxes are read as {BOX_FORMAT.default} writes them, as in the paper"
+        _warn(f"{assumed}; --box-format says otherwise.")
 
 
 def available_tasks(selected: list[str], explicit: set[str], options: DataOptions) -> tuple[list[str], list[str]]:
@@ -292,10 +307,6 @@ def judges_of(group: str) -> str | None:
 
     templates = dict.fromkeys(name for task in groups()[group] for name in kind_of(task).judge_templates)
     return signatures_of_judges(*templates) if templates else None
-
-
-def _set_environment(values: dict[str, str | None]) -> None:
-    os.environ.update({name: value for name, value in values.items() if value is not None})
 
 
 def _warn(text: str) -> None:

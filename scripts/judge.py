@@ -1,7 +1,6 @@
 """`cultureval judge`: saved results judged afterwards, by any judge, whole or in part; and their questions labelled."""
 
 import hashlib
-import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.settings import current_settings, use_settings
 
 if TYPE_CHECKING:
     import pyarrow
@@ -35,14 +35,17 @@ def judge(
     ] = False,
     budget: Annotated[float | None, typer.Option(min=0, help="The most that each judge's verdicts may cost.")] = None,
     resume: Annotated[
-        bool, typer.Option(envvar="CULTUREVAL_RESUME", help="Reuse the verdicts that are in the journal.")
-    ] = True,
+        bool | None,
+        typer.Option(
+            "--resume/--no-resume",
+            help="Reuse the verdicts that are in the journal; default: CULTUREVAL_RESUME, else reuse them.",
+        ),
+    ] = None,
 ) -> None:
     """Judges saved answers, or labels their questions and captions. Example: cultureval judge results --judge gpt-4o"""
     from cultureval.metrics.judges.settings import configured_judges, find_judges
     from cultureval.reports.saved_results import find_saved_tasks
 
-    os.environ["CULTUREVAL_RESUME"] = "1" if resume else "0"
     label = results[0] == "label"
     paths = [Path(path).expanduser() for path in results[label:]]
     if not paths:
@@ -57,12 +60,13 @@ def judge(
     if not work:
         what = "questions or captions to label" if label else "answers that a judge can score"
         raise CulturevalError(f"The details hold no {what}: such tasks are those of JEEM.")
-    if dry_run:
-        print(estimates(asked, work))
-        return
-    for one in asked:
-        one.servers()  # a missing key is said before anything is read or asked
-    stopped = judge_jobs(asked, work, {"sample": sample, "seed": seed if sample else None})
+    with use_settings(current_settings().with_(resume=resume)):
+        if dry_run:
+            print(estimates(asked, work))
+            return
+        for one in asked:
+            one.servers()  # a missing key is said before anything is read or asked
+        stopped = judge_jobs(asked, work, {"sample": sample, "seed": seed if sample else None})
     if stopped:
         raise CulturevalError("; ".join(stopped) + ". What was judged is kept: the same command goes on from here.")
 

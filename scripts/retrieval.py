@@ -1,7 +1,6 @@
 """`cultureval retrieval`: image-text retrieval by dual encoders, over the whole gallery, in LightEval's result form."""
 
 import json
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cultureval.runtime.data.data_options import VARIABLES, read_data_options
 from cultureval.runtime.data.hub import go_offline_if_unreachable
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.runtime.signatures import installed_versions, signature
 from cultureval.scripts.output_folder import require_output_folder
 
@@ -68,12 +67,12 @@ def retrieval(
     top_k: Annotated[int, typer.Option(min=1, help="So many items are ordered anew.")] = 10,
 ) -> None:
     """Recall of images and captions by a dual encoder. Example: cultureval retrieval MODEL --data samples"""
-    os.environ.update({VARIABLES["root"]: data} if data is not None else {})
     names = list(tasks or TASKS[:1])
     if unknown := [name for name in names if name not in TASKS]:
         raise CulturevalError(f"There is no retrieval task {unknown[0]!r}; there are {', '.join(TASKS)}.")
     go_offline_if_unreachable()
-    galleries = {name: read_gallery(name) for name in names}
+    with use_settings(current_settings().with_(data_root=data)):
+        galleries = {name: read_gallery(name) for name in names}
     require_output_folder(output_dir)
     from cultureval.models.encoders.dual_encoder import DualEncoder, EncoderSettings
 
@@ -94,6 +93,7 @@ def read_gallery(name: str) -> Gallery:
     from cultureval.metrics.retrieval import correct_items
     from cultureval.runtime.data.image_store import stored_image
     from cultureval.tasks.catalogue import all_tasks
+    from cultureval.tasks.options import read_data_options
     from cultureval.tasks.reading import prepare_subset
 
     subset = prepare_subset(all_tasks()[name], read_data_options())

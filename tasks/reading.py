@@ -25,6 +25,7 @@ from cultureval.runtime.data.data_root import find_source
 from cultureval.runtime.data.row_files import PlacedRow, Row, config_names, files_matching, files_of_split, read_rows
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn, SourceUnavailable, shorten
+from cultureval.tasks.options import with_defaults
 from cultureval.tasks.suite import Source, Task
 
 logger = logging.getLogger(__name__)
@@ -73,6 +74,7 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
         CulturevalError: A row is broken and `options.bad_rows` is "error", no sound row is left, or the
             source's check of all rows together fails.
     """
+    options = with_defaults(options)
     found = find_subset(task, options)
     skipped: list[dict[str, Any]] = []
     skipped_examples: list[dict[str, Any]] = []
@@ -155,7 +157,7 @@ def subset_files(task: Task, source: Source, folder: Path, splits: tuple[str, ..
 
 def prompt_template(task: Task, options: DataOptions) -> str:
     """The template of a task's original rows: its name may hold options, as in `ar/arabculture_{location}`."""
-    return task.template.format(**vars(options))
+    return task.template.format(**with_defaults(options).suite)
 
 
 def _files_of_all_configs(folder: Path, splits: tuple[str, ...]) -> list[Path]:
@@ -190,7 +192,7 @@ def _prepared(
     skipped: list[dict[str, Any]],
 ) -> Iterator[PreparedRow]:
     source = found.source
-    preparation = Preparation(prompt_template(task, options), options.shuffle == "on", found.folder, options)
+    preparation = Preparation(prompt_template(task, options), found.folder, options)
     one_table = bool(source.few_shot_column) and set(found.files) == set(found.few_shot_files)
     for placed in source.read(files, task) if source.read and files else _records(files):
         if not _in_subset(placed.row, task, source) or (one_table and _is_example(placed.row, source) != few_shot):

@@ -10,11 +10,11 @@ from lighteval.tasks.lighteval_task import LightevalTaskConfig
 from lighteval.tasks.requests import Doc
 
 from cultureval.metrics.judges.optional_judges import judge_metrics
-from cultureval.runtime.data.data_options import read_data_options
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.lighteval_patches.copied_configs import KnowsItIsRun
 from cultureval.tasks.catalogue import all_suites, all_tasks
 from cultureval.tasks.kinds import Kind
+from cultureval.tasks.options import read_data_options
 from cultureval.tasks.reading import prepare_subset
 from cultureval.tasks.registration import Registered, registered
 from cultureval.tasks.suite import Suite, Task

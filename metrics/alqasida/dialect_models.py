@@ -4,7 +4,6 @@ Each is loaded when it is first needed, from the hub id or folder that the envir
 """
 
 import hashlib
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,12 +14,13 @@ import numpy as np
 
 from cultureval.metrics.dialect import COUNTRIES, COUNTRY_NAMES, one_line
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.settings import Settings, current_settings
 
 if TYPE_CHECKING:
     import torch
 
 NADI, ALDI, LID = "NADI", "ALDi", "LID"
-VARIABLES = {NADI: "CULTUREVAL_NADI_MODEL", ALDI: "CULTUREVAL_ALDI_MODEL", LID: "CULTUREVAL_LID_MODEL"}
+OPTIONS = {NADI: Settings.nadi_model, ALDI: Settings.aldi_model, LID: Settings.lid_model}
 DEFAULTS = {
     NADI: "AMR-KELEG/NADI2024-baseline",
     ALDI: "AMR-KELEG/Sentence-ALDi",
@@ -153,8 +153,9 @@ class DialectModels:
 
 
 def configured_models() -> DialectModels:
-    """The classifiers that the environment names (`VARIABLES`), or else the paper's."""
-    nadi, aldi, lid = (os.environ.get(VARIABLES[kind]) or DEFAULTS[kind] for kind in (NADI, ALDI, LID))
+    """The classifiers that the settings name (`OPTIONS`), or else the paper's."""
+    settings = current_settings()
+    nadi, aldi, lid = (OPTIONS[kind].read(settings) or DEFAULTS[kind] for kind in (NADI, ALDI, LID))
     return DialectModels(nadi, aldi, lid)
 
 
@@ -323,6 +324,6 @@ def _not_loadable(kind: str, name: str, reason: str) -> CulturevalError:
     first_line = reason.strip().partition("\n")[0]
     what = "its model.bin" if kind == LID else "its configuration, weights and tokenizer"
     return CulturevalError(
-        f"The {kind} model {name!r} cannot be used ({first_line}). Set {VARIABLES[kind]} to a local folder with "
+        f"The {kind} model {name!r} cannot be used ({first_line}). Set {OPTIONS[kind].variable} to a local folder with "
         f"{what}, or fetch {DEFAULTS[kind]} where the hub is reachable."
     )

@@ -2,7 +2,6 @@
 
 import contextlib
 import logging
-import os
 
 import numpy as np
 from lighteval.metrics.utils.metric_utils import SampleLevelMetric
@@ -13,10 +12,9 @@ from cultureval.metrics.code.solution_code import program_of
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean, MeanOfScored
 from cultureval.metrics.lighteval.shared_pass import SharedPass, SharedScore
 from cultureval.runtime.data.content_store import stored_problem
+from cultureval.runtime.settings import Settings, current_settings
 
 logger = logging.getLogger(__name__)
-
-UNSAFE = "CULTUREVAL_UNSAFE_NO_SANDBOX"
 
 
 def code_metrics() -> list[SampleLevelMetric]:
@@ -65,11 +63,11 @@ def check_sandbox() -> None:
         with contextlib.closing(Sandbox()) as probe:
             probe.start()
     else:
-        logger.warning("%s is set: strangers' code runs WITHOUT A SANDBOX.", UNSAFE)
+        logger.warning("%s is set: strangers' code runs WITHOUT A SANDBOX.", Settings.unsafe_no_sandbox.variable)
 
 
 def _sandboxed() -> bool:
-    return os.environ.get(UNSAFE, "") not in ("1", "true", "yes")
+    return not current_settings().unsafe_no_sandbox
 
 
 def _judge(docs: list[Doc], replies: list[str], judge: str) -> dict[str, np.ndarray]:

@@ -1,17 +1,16 @@
 """The door of the judges: it loads nothing where CULTUREVAL_JUDGE names none."""
 
-import os
 from typing import TYPE_CHECKING
+
+from cultureval.runtime.settings import current_settings
 
 if TYPE_CHECKING:
     from lighteval.metrics.utils.metric_utils import SampleLevelMetric
 
-VARIABLE = "CULTUREVAL_JUDGE"
-
 
 def judges_wanted() -> bool:
     """Whether CULTUREVAL_JUDGE names a judge."""
-    return bool(os.environ.get(VARIABLE, "").strip(" ,"))
+    return bool(current_settings().judges)
 
 
 def judge_metrics(*templates: str) -> "list[SampleLevelMetric]":

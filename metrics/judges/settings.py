@@ -24,12 +24,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from cultureval.runtime.errors import CulturevalError, wrong_settings
-from cultureval.runtime.model_settings import refuse_unknown, settings_of_environment
+from cultureval.runtime.model_settings import refuse_unknown
 from cultureval.runtime.servers.data_urls import ImageFormat
 from cultureval.runtime.servers.settings import ServerSettings
+from cultureval.runtime.settings import current_settings
 
-VARIABLE = "CULTUREVAL_JUDGE"
-SETTINGS_VARIABLE = "CULTUREVAL_JUDGE_SETTINGS"
 OPENAI = "https://api.openai.com/v1"
 
 
@@ -140,7 +139,7 @@ def configured_judges() -> list[JudgeSettings]:
     Raises:
         CulturevalError: As `find_judges`.
     """
-    return find_judges(os.environ.get(VARIABLE, "").split(","))
+    return find_judges(current_settings().judges)
 
 
 def find_judges(names: Iterable[str]) -> list[JudgeSettings]:
@@ -155,17 +154,15 @@ def find_judges(names: Iterable[str]) -> list[JudgeSettings]:
     wanted = [name.strip() for name in names if name.strip()]
     known: dict[str, JudgeSettings] = {}
     if any(not _is_file(name) for name in wanted):
-        files = [name.strip() for name in os.environ.get(VARIABLE, "").split(",") if _is_file(name.strip())]
+        files = [name for name in current_settings().judges if _is_file(name)]
         known = {judge.name: judge for file in files for judge in _read(file)}
     judges: list[JudgeSettings] = []
     for name in wanted:
         if _is_file(name):
             judges += _read(name)
         else:
-            judges.append(
-                known.get(name)
-                or _checked({"model": name} | settings_of_environment(SETTINGS_VARIABLE), f"the judge {name}")
-            )
+            of_all = current_settings().judge_settings
+            judges.append(known.get(name) or _checked({"model": name} | of_all, f"the judge {name}"))
     names_of = [judge.name for judge in judges]
     for name in names_of:
         if names_of.count(name) > 1:
@@ -190,7 +187,7 @@ def _read(path: str) -> list[JudgeSettings]:
         raise CulturevalError(
             f"The judge's settings {path!r} must be `name: value` lines, or a list of them (judges:)."
         )
-    return [_checked(entry | settings_of_environment(SETTINGS_VARIABLE), path) for entry in entries]
+    return [_checked(entry | current_settings().judge_settings, path) for entry in entries]
 
 
 def _checked(values: dict[str, Any], where: str) -> JudgeSettings:

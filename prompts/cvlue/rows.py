@@ -63,12 +63,12 @@ def dialogue_round(row: Row, preparation: Preparation) -> PreparedRow:
     The row's `history` is what is known of the rounds before, `given_history` what the record itself holds; the
     option `dialogue_history` says which of the two is used.
     """
-    as_given = preparation.options.dialogue_history == "as_given" and row["given_history"] is not None
+    as_given = preparation.options.suite.get("dialogue_history") == "as_given" and row["given_history"] is not None
     history: Sequence[Sequence[str]] = row["given_history"] if as_given else row["history"]
     language = preparation.template.partition("/")[0]
     rounds = [render(f"{language}/cvlue_vd_round", question=asked, answer=answer) for asked, answer in history]
     joined = "\n".join(rounds)
-    if preparation.options.dialogue_layout == "one_line":
+    if preparation.options.suite.get("dialogue_layout") == "one_line":
         joined = joined.replace("\n", " ")
     prompt = render(
         preparation.template,
@@ -123,8 +123,8 @@ def _box_row(row: Row, preparation: Preparation, text: str, number: str) -> Prep
         "prompt": render(preparation.template, expression=text),
         "box": _box(row.get("bbox")),
         "size": list(upright_size(stored_image(common["image"]))),
-        "box_format": preparation.options.box_format,
-        "box_pixels": preparation.options.box_pixels,
+        "box_format": preparation.options.suite["box_format"],
+        "box_pixels": preparation.options.suite["box_pixels"],
     }
 
 

@@ -77,7 +77,8 @@ def aradice(row: Row, preparation: Preparation) -> PreparedRow:
     """AraDiCE-Culture: the first option is always the right one, so options are shuffled by a hash of the question."""
     question = text_cell(row, "Question")
     options = distinct([text_cell(row, f"Option {letter}") for letter in "ABC"], "Option A, Option B, Option C")
-    order = _shuffled(question, len(options)) if preparation.shuffle else list(range(len(options)))
+    kept = preparation.options.suite.get("shuffle") == "off"
+    order = list(range(len(options))) if kept else _shuffled(question, len(options))
     shuffled = [options[position] for position in order]
     return _choice_row(preparation.template, question, shuffled, [order.index(0)]) | {"permutation": order}
 

@@ -33,5 +33,10 @@ def go_offline_if_unreachable() -> str | None:
     """
     problem = None if is_offline() else hub_problem()
     if problem:
-        os.environ["HF_HUB_OFFLINE"] = "1"
+        go_offline()
     return problem
+
+
+def go_offline() -> None:
+    """Sets HF_HUB_OFFLINE, the one thing that the hub's client library listens to, and only before it is imported."""
+    os.environ["HF_HUB_OFFLINE"] = "1"

@@ -4,6 +4,8 @@ import os
 import tempfile
 from pathlib import Path
 
+from cultureval.runtime.settings import current_settings
+
 
 def user_cache() -> Path:
     """Return the folder of CULTUREVAL_CACHE, or `~/.cache/cultureval`; it is created by whoever writes into it.
@@ -11,7 +13,7 @@ def user_cache() -> Path:
     Returns:
         An absolute path with `~` expanded.
     """
-    return Path(os.environ.get("CULTUREVAL_CACHE") or "~/.cache/cultureval").expanduser().absolute()
+    return current_settings().cache or Path("~/.cache/cultureval").expanduser().absolute()
 
 
 def write_whole(path: Path, content: bytes) -> None:

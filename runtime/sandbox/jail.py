@@ -13,6 +13,7 @@ from pathlib import Path
 
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.settings import Settings, current_settings
 
 _ROOT = "/sandbox"
 _CODE = f"{_ROOT}/code/cultureval/runtime/sandbox"
@@ -185,7 +186,8 @@ def _mounts(files: Sequence[tuple[str, str]]) -> list[str]:
 def _masks(files: Sequence[tuple[str, str]]) -> list[str]:
     """Empty folders over what the bound folders may hold of this project, its data and the user's home."""
     hidden = {Path(__file__).resolve().parents[2], Path.home(), user_cache()}
-    hidden |= {Path(os.environ.get(name) or "/") for name in ("CULTUREVAL_DATA", "HF_HOME")}
+    data = Settings.data_root.given(current_settings())  # unchecked: the sandbox works without data
+    hidden |= {Path(name or "/") for name in (data, os.environ.get("HF_HOME"))}
     arguments = []
     for source, target in files:
         inside = Path(source)

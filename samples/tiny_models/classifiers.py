@@ -29,13 +29,13 @@ def build_tiny_instruments(folder: Path) -> dict[str, str]:
     """Builds all four below a folder.
 
     Returns:
-        Environment variables that make the metrics use them.
+        The settings, by name, that make the metrics use them.
     """
     return {
-        "CULTUREVAL_NADI_MODEL": str(build_tiny_nadi(folder / "tiny-nadi")),
-        "CULTUREVAL_ALDI_MODEL": str(build_tiny_aldi(folder / "tiny-aldi")),
-        "CULTUREVAL_LID_MODEL": str(build_tiny_language_model(folder / "tiny-lid")),
-        "CULTUREVAL_FLORES200_MODEL": str(build_tiny_sentencepiece(folder / "tiny-flores200.model")),
+        "nadi_model": str(build_tiny_nadi(folder / "tiny-nadi")),
+        "aldi_model": str(build_tiny_aldi(folder / "tiny-aldi")),
+        "lid_model": str(build_tiny_language_model(folder / "tiny-lid")),
+        "flores200_model": str(build_tiny_sentencepiece(folder / "tiny-flores200.model")),
     }
 
 

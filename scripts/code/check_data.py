@@ -11,6 +11,7 @@ from cultureval.scripts.code.options import (
     Prompts,
     UnsafeNoSandbox,
     Workers,
+    data_or_setting,
     notes_on_stderr,
     prepare_hub,
 )
@@ -25,10 +26,11 @@ def check_data(
     unsafe_no_sandbox: UnsafeNoSandbox = False,
 ) -> None:
     """Judges the data's own solutions; exits 1 where one fails. Example: cultureval code check-data --dataset mbpp"""
-    prepare_hub(data)
+    root = data_or_setting(data)
+    prepare_hub(root)
     from cultureval.tasks.qimma.code_data import load_problems
 
-    problem_set = load_problems(dataset, data or "", prompts)
+    problem_set = load_problems(dataset, root, prompts)
     with notes_on_stderr():
         from cultureval.metrics.code.judging import check_canonical_solutions
         from cultureval.metrics.code.report import failing_canonicals

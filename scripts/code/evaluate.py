@@ -17,6 +17,7 @@ from cultureval.scripts.code.options import (
     Prompts,
     UnsafeNoSandbox,
     Workers,
+    data_or_setting,
     notes_on_stderr,
     prepare_hub,
 )
@@ -51,10 +52,11 @@ def evaluate(
     ),
 ) -> None:
     """Judges and scores solutions. Example: cultureval code evaluate SAMPLES.jsonl --dataset humaneval"""
-    prepare_hub(data)
+    root = data_or_setting(data)
+    prepare_hub(root)
     from cultureval.tasks.qimma.code_data import load_problems
 
-    problem_set = load_problems(dataset, data or "", prompts)
+    problem_set = load_problems(dataset, root, prompts)
     require_output_folder(output_dir)
     with notes_on_stderr():
         found = read_samples(samples, problem_set.rows, sanitize)

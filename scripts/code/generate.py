@@ -14,7 +14,7 @@ from cultureval.runtime.data.hub import go_offline_if_unreachable
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
 from cultureval.runtime.signatures import installed_versions
-from cultureval.scripts.code.options import Data, Dataset, Prompts, notes_on_stderr
+from cultureval.scripts.code.options import Data, Dataset, Prompts, data_or_setting, notes_on_stderr
 from cultureval.scripts.output_folder import require_output_folder
 
 if TYPE_CHECKING:
@@ -90,9 +90,10 @@ def generate(
     _check(settings)
     require_output_folder(output_dir)
     go_offline_if_unreachable()
-    samples = run(settings, data or "", prompts, limit, n_samples, output_dir, resume)
+    root = data_or_setting(data)
+    samples = run(settings, root, prompts, limit, n_samples, output_dir, resume)
     print(f"Solutions: {samples}")
-    print(f"Judge them: cultureval code evaluate {samples} --dataset {dataset}" + (f" --data {data}" if data else ""))
+    print(f"Judge them: cultureval code evaluate {samples} --dataset {dataset}" + (f" --data {root}" if root else ""))
 
 
 def run(

@@ -8,17 +8,13 @@ from typing import Annotated, Literal
 
 import typer
 
-from cultureval.runtime.data.data_options import VARIABLES
 from cultureval.runtime.data.hub import go_offline_if_unreachable
+from cultureval.runtime.settings import Settings, current_settings
 
 Dataset = Annotated[Literal["humaneval", "mbpp"], typer.Option(help="humaneval (HumanEval+) or mbpp (MBPP+).")]
 Data = Annotated[
     str | None,
-    typer.Option(
-        envvar=VARIABLES["root"],
-        help="Data root, folder of the data files themselves, or `samples`; default: hub.",
-        show_envvar=False,
-    ),
+    typer.Option(help="Data root, folder of the data files themselves, or `samples`; default: hub."),
 ]
 Prompts = Annotated[
     Path | None, typer.Option(help="Refined prompts (task_id, prompt or Fixed): only docstrings' Arabic may differ.")
@@ -36,7 +32,12 @@ def notes_on_stderr() -> Iterator[None]:
         yield
 
 
-def prepare_hub(data: str | None) -> None:
+def data_or_setting(data: str | None) -> str:
+    """The data root that the command names, or else the settings'; "" is the hub."""
+    return str(Settings.data_root.given(current_settings())) if data is None else data
+
+
+def prepare_hub(data: str) -> None:
     """Sees to it that nothing waits for a hub that does not answer; not asked where the data are a folder."""
     if not data and (problem := go_offline_if_unreachable()):
         print(f"cultureval: the hub does not answer ({problem}).", file=sys.stderr)

@@ -8,6 +8,7 @@ import pytest
 from result_files import details_of, results_of
 
 from cultureval.runtime.data.data_options import samples_root
+from cultureval.runtime.settings import Settings
 from cultureval.samples.tiny_models.classifiers import build_tiny_instruments
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
 from cultureval.tasks.catalogue import all_tasks
@@ -17,7 +18,8 @@ TASKS = ("alqasida_mono:habibi_egy|0", "alqasida_mono:btec_syr|5", "alqasida_mt:
 
 @pytest.fixture(scope="module")
 def instruments(tmp_path_factory):
-    return build_tiny_instruments(tmp_path_factory.mktemp("instruments"))
+    built = build_tiny_instruments(tmp_path_factory.mktemp("instruments"))
+    return {getattr(Settings, name).variable: place for name, place in built.items()}
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ ARATRUST = {"Question": "ما حكم القانون؟", "A": "أ) نعم", "B": 
 MIZANQA = {"question": "س؟", "options": ["نعم", "لا"], "answers": ["أ"]}
 READ = """
 import sys
-from cultureval.runtime.data.data_options import read_data_options
+from cultureval.tasks.options import read_data_options
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.reading import prepare_subset
 report = prepare_subset(all_tasks()["qimma_aratrust"], read_data_options()).report

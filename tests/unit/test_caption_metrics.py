@@ -8,12 +8,14 @@ from lighteval.tasks.requests import Doc
 
 from cultureval.metrics.caption import corpus_scores, sample_scores
 from cultureval.metrics.jeem.lighteval import caption_metrics
-from cultureval.metrics.semantic import CAPTION_VARIABLES, bertscore, caption_bertscore_model, check_caption_bertscore
+from cultureval.metrics.semantic import bertscore, caption_bertscore_model, check_caption_bertscore
 from cultureval.runtime.data.content_store import store_texts, stored_texts
 from cultureval.runtime.errors import CulturevalError
 
 REFERENCES = ["رجل يجلس في السوق القديم", "طفلة تحمل الخبز إلى البيت", "قارب كبير يعبر النهر", "شجرة نخيل أمام البيت"]
 REPLIES = ["رجل يجلس أمام السوق", "", "قارب كبير يعبر النهر", "نخلة امام البيت القديم"]
+
+CAPTION_VARIABLES = ("CULTUREVAL_CAPTION_BERTSCORE_MODEL", "CULTUREVAL_CAPTION_BERTSCORE_LAYER")
 
 
 @pytest.fixture(autouse=True)

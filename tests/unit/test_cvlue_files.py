@@ -8,10 +8,12 @@ import pytest
 
 from cultureval.metrics.grounding import BOX_FORMATS
 from cultureval.prompts.templates import load_template
-from cultureval.runtime.data.data_options import DataOptions, read_data_options, samples_root
+from cultureval.runtime.data.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.settings import Settings
 from cultureval.scripts.evaluate import warn_of_box_format
 from cultureval.tasks.catalogue import all_tasks, groups
+from cultureval.tasks.options import read_data_options
 from cultureval.tasks.reading import find_subset, prepare_subset, prompt_template
 
 
@@ -25,7 +27,7 @@ def root(tmp_path, monkeypatch):
 
 
 def prepared(name, root, **options):
-    subset = prepare_subset(all_tasks()[name], DataOptions(root=root, **options))
+    subset = prepare_subset(all_tasks()[name], DataOptions(root=root, suite=options))
     lines = (subset.folder / "test.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines], subset.report
 
@@ -58,12 +60,12 @@ def test_prompts_are_the_papers():
 def test_every_box_format_has_its_prompt():
     for task in ("cvlue_vg", "cvlue_en_vg"):
         for name in BOX_FORMATS:
-            options = read_data_options({"CULTUREVAL_BOX_FORMAT": name})
+            options = read_data_options(Settings({"CULTUREVAL_BOX_FORMAT": name}))
             assert "${expression}" in load_template(prompt_template(all_tasks()[task], options)).template.template
     with pytest.raises(CulturevalError, match="CULTUREVAL_BOX_FORMAT"):
-        read_data_options({"CULTUREVAL_BOX_FORMAT": "auto"})
+        read_data_options(Settings({"CULTUREVAL_BOX_FORMAT": "auto"}))
     with pytest.raises(CulturevalError, match="CULTUREVAL_BOX_PIXELS"):
-        read_data_options({"CULTUREVAL_BOX_PIXELS": "many"})
+        read_data_options(Settings({"CULTUREVAL_BOX_PIXELS": "many"}))
 
 
 def test_the_samples_hold_what_is_promised(root):

@@ -205,9 +205,9 @@ def test_another_order_of_labels_stops(tmp_path, models):
 
 
 def test_models_that_do_not_load_say_which_and_what_to_do(tmp_path, monkeypatch, models):
-    for kind, variable in dialect_models.VARIABLES.items():
-        monkeypatch.setenv(variable, str(tmp_path / "nowhere"))
-        with pytest.raises(CulturevalError, match=f"The {kind} model .*{variable}"):
+    for kind, option in dialect_models.OPTIONS.items():
+        monkeypatch.setenv(option.variable, str(tmp_path / "nowhere"))
+        with pytest.raises(CulturevalError, match=f"The {kind} model .*{option.variable}"):
             dialect_models.check_model(kind)
     (tmp_path / "model.bin").write_bytes(b"no model")
     monkeypatch.setenv("CULTUREVAL_LID_MODEL", str(tmp_path))

@@ -150,7 +150,7 @@ def test_the_environment_names_the_folder_and_can_switch_resuming_off(tmp_path, 
     monkeypatch.setenv("CULTUREVAL_RESUME", "0")
     assert "k" not in open_journal()
     monkeypatch.setenv("CULTUREVAL_RESUME", "maybe")
-    with pytest.raises(ValueError, match="CULTUREVAL_RESUME"):
+    with pytest.raises(CulturevalError, match="CULTUREVAL_RESUME"):
         open_journal()
     monkeypatch.setenv("CULTUREVAL_RESUME", "1")
     monkeypatch.setenv("CULTUREVAL_JOURNAL", str(tmp_path / "elsewhere"))

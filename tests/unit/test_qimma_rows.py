@@ -5,6 +5,7 @@ import pytest
 from cultureval.prompts.preparation import Preparation
 from cultureval.prompts.qimma import rows
 from cultureval.prompts.qimma.docs import answer_prompt, choice_prompt, multi_select_prompt, poem_prompt
+from cultureval.runtime.data.data_options import DataOptions
 from cultureval.runtime.errors import BadRow
 
 PLAIN = Preparation()
@@ -58,7 +59,7 @@ def test_aradice_shuffles_by_the_question_alone_and_keeps_the_permutation():
     assert shuffled == rows.aradice(dict(row), PLAIN)
     assert shuffled["choices"][shuffled["index"][0]] == "القاهرة"
     assert [["القاهرة", "أسوان", "طنطا"][position] for position in shuffled["permutation"]] == shuffled["choices"]
-    kept = rows.aradice(row, Preparation(shuffle=False))
+    kept = rows.aradice(row, Preparation(options=DataOptions(suite={"shuffle": "off"})))
     assert (kept["choices"], kept["index"]) == (["القاهرة", "أسوان", "طنطا"], [0])
     golds = {rows.aradice(row | {"Question": f"سؤال {n}"}, PLAIN)["index"][0] for n in range(30)}
     assert golds == {0, 1, 2}

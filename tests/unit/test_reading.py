@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from cultureval.runtime.data.data_options import DataOptions, read_data_options
+from cultureval.runtime.data.data_options import DataOptions
 from cultureval.runtime.errors import CulturevalError, MissingColumn, SourceUnavailable
+from cultureval.runtime.settings import Settings
 from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.options import read_data_options, with_defaults
 from cultureval.tasks.reading import find_subset, prepare_subset
 
 GOOD = {"Question": "ما عاصمة الأردن؟", "A": "عمّان", "B": "إربد", "C": "العقبة", "Answer": "أ", "Category": "Ethics"}
@@ -187,10 +189,10 @@ def test_the_same_rows_are_written_once_and_other_rows_elsewhere(tmp_path):
 
 
 def test_options_come_from_the_environment():
-    assert read_data_options({}) == DataOptions()
-    options = read_data_options({"CULTUREVAL_DATA": "samples", "CULTUREVAL_BAD_ROWS": "skip"})
+    assert read_data_options(Settings({})) == with_defaults(DataOptions())
+    options = read_data_options(Settings({"CULTUREVAL_DATA": "samples", "CULTUREVAL_BAD_ROWS": "skip"}))
     assert (options.bad_rows, options.root.name) == ("skip", "samples")
     with pytest.raises(CulturevalError, match="CULTUREVAL_FORM='curate' is not one of"):
-        read_data_options({"CULTUREVAL_FORM": "curate"})
+        read_data_options(Settings({"CULTUREVAL_FORM": "curate"}))
     with pytest.raises(CulturevalError, match="not a folder"):
-        read_data_options({"CULTUREVAL_DATA": "/no/such/folder"})
+        read_data_options(Settings({"CULTUREVAL_DATA": "/no/such/folder"}))

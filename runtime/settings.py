@@ -1,0 +1,279 @@
+"""The settings of a run: the one place that reads the environment variables CULTUREVAL_*, and what overrides them.
+
+A command puts its own options over the environment's (`use_settings(current_settings().with_(data_root="samples"))`);
+stock `lighteval` knows nothing of our options, so there the environment is the only channel. Nothing is checked before
+it is asked for: a judge's broken settings do not stop a run without judges.
+"""
+
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Generic, TypeVar, get_args, overload
+
+from cultureval.runtime.data.data_options import BadRows, Form, data_root
+from cultureval.runtime.errors import CulturevalError
+
+T = TypeVar("T")
+
+PREFIX = "CULTUREVAL_"
+OF_TESTS = "CULTUREVAL_TEST_"  # read by our own tests alone
+TRUE, FALSE = ("1", "true", "t", "yes", "y", "on"), ("0", "false", "f", "no", "n", "off")
+
+
+@dataclass(frozen=True)
+class Option(Generic[T]):
+    """One option and the environment variable that sets it; an attribute of `Settings`, or one of a suite's `OPTIONS`.
+
+    Attributes:
+        name: What code calls it.
+        variable: The environment variable, `CULTUREVAL_...`.
+        default: Its value where nobody sets it; an empty text sets nothing.
+        help: One clause for people, for lists of variables.
+        values: The texts that are allowed; none allows all that `parse` takes.
+        parse: From the text to the value; a ValueError says what the text is not, as a clause ("is not a number").
+    """
+
+    name: str
+    variable: str
+    default: T
+    help: str
+    values: tuple[str, ...] = ()
+    parse: Callable[[str], T] | None = None
+
+    def given(self, settings: "Settings") -> Any:
+        """What the command or the environment says, unchecked; "" where neither says anything."""
+        return settings.overrides[self.name] if self.name in settings.overrides else self._text(settings)
+
+    def read(self, settings: "Settings") -> T:
+        """The option's value, checked.
+
+        Raises:
+            CulturevalError: The text is not allowed; says which texts are.
+        """
+        text: Any = self.given(settings)
+        if not isinstance(text, str):
+            return text
+        if not text:
+            return self.default
+        if self.values and text not in self.values:
+            raise CulturevalError(f"{self.variable}={text!r} is not one of {', '.join(self.values)}.")
+        try:
+            return self.parse(text) if self.parse else text  # type: ignore[return-value]
+        except ValueError as error:
+            raise CulturevalError(f"{self.variable}={text!r} {error}.") from error
+
+    def _text(self, settings: "Settings") -> str:
+        return settings.variables.get(self.variable, "")
+
+    @overload
+    def __get__(self, settings: None, owner: type) -> "Option[T]": ...
+    @overload
+    def __get__(self, settings: "Settings", owner: type) -> T: ...
+    def __get__(self, settings: "Settings | None", owner: type) -> "Option[T] | T":
+        return self if settings is None else self.read(settings)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _folder(text: str) -> Path:
+    return Path(text).expanduser().absolute()
+
+
+def _switch(text: str) -> bool:
+    if text.lower() not in TRUE + FALSE:
+        raise ValueError("is neither 1 (reuse earlier answers) nor 0 (start over)")
+    return text.lower() in TRUE
+
+
+def _layer(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise ValueError("is not the number of a layer, counted from 1")
+    return int(text)
+
+
+def _json_option(name: str, variable: str, help: str) -> Option[dict[str, Any]]:
+    """An option that is a JSON object; its errors do not show the text, which may hold a misplaced key."""
+
+    def parse(text: str) -> dict[str, Any]:
+        try:
+            value = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise CulturevalError(f"{variable} is not JSON: {error}.") from error
+        if not isinstance(value, dict):
+            raise CulturevalError(f'{variable} must be a JSON object, such as {{"seed": 1}}.')
+        return value
+
+    return Option(name, variable, {}, help, parse=parse)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All settings of a run; each is read and checked when it is asked for.
+
+    Attributes:
+        variables: The environment variables CULTUREVAL_*, those of suites and unknown ones too.
+        overrides: What a command's own options say, by the options' names: texts as a variable's, or values.
+    """
+
+    variables: Mapping[str, str]
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+
+    data_root = Option[Path | None](
+        "data_root",
+        "CULTUREVAL_DATA",
+        None,
+        "data root (`DIR/<org>/<name>`), or `samples`; as `--data`",
+        parse=data_root,
+    )
+    bad_rows = Option[BadRows](
+        "bad_rows",
+        "CULTUREVAL_BAD_ROWS",
+        "error",
+        "`error` (default) or `skip`; as `--bad-rows`",
+        values=get_args(BadRows),
+    )
+    form = Option[Form](
+        "form",
+        "CULTUREVAL_FORM",
+        "auto",
+        "`auto` (default), `curated` or `original`; as `--form`",
+        values=get_args(Form),
+    )
+    model_settings = _json_option(
+        "model_settings",
+        "CULTUREVAL_MODEL_SETTINGS",
+        "settings of the model as a JSON object, over those of its YAML file",
+    )
+    judges = Option[tuple[str, ...]](
+        "judges",
+        "CULTUREVAL_JUDGE",
+        (),
+        "judges of a run: YAML files or models' ids, separated by commas",
+        parse=_names,
+    )
+    judge_settings = _json_option(
+        "judge_settings",
+        "CULTUREVAL_JUDGE_SETTINGS",
+        "settings of all judges as a JSON object, over those of their files",
+    )
+    cache = Option[Path | None](
+        "cache",
+        "CULTUREVAL_CACHE",
+        None,
+        "prepared rows, images, answers; default `~/.cache/cultureval`",
+        parse=_folder,
+    )
+    journal = Option[Path | None](
+        "journal",
+        "CULTUREVAL_JOURNAL",
+        None,
+        "the journal's folder; default `journal` in the cache",
+        parse=_folder,
+    )
+    resume = Option[bool](
+        "resume",
+        "CULTUREVAL_RESUME",
+        True,
+        "`0` starts over, as `--no-resume`",
+        parse=_switch,
+    )
+    bertscore_model = Option[str | None](
+        "bertscore_model",
+        "CULTUREVAL_BERTSCORE_MODEL",
+        None,
+        "BERTScore's model for QIMMA: hub id or folder",
+    )
+    caption_bertscore_model = Option[str | None](
+        "caption_bertscore_model",
+        "CULTUREVAL_CAPTION_BERTSCORE_MODEL",
+        None,
+        "BERTScore's model for JEEM: hub id or folder",
+    )
+    caption_bertscore_layer = Option[int | None](
+        "caption_bertscore_layer",
+        "CULTUREVAL_CAPTION_BERTSCORE_LAYER",
+        None,
+        "its layer, counted from 1; default 9",
+        parse=_layer,
+    )
+    nadi_model = Option[str | None](
+        "nadi_model",
+        "CULTUREVAL_NADI_MODEL",
+        None,
+        "AL-QASIDA's classifier of countries: hub id or folder",
+    )
+    aldi_model = Option[str | None](
+        "aldi_model",
+        "CULTUREVAL_ALDI_MODEL",
+        None,
+        "AL-QASIDA's model of dialectness: hub id or folder",
+    )
+    lid_model = Option[str | None](
+        "lid_model",
+        "CULTUREVAL_LID_MODEL",
+        None,
+        "AL-QASIDA's language identification: hub id, folder or file",
+    )
+    flores200_model = Option[str | None](
+        "flores200_model",
+        "CULTUREVAL_FLORES200_MODEL",
+        None,
+        "spBLEU's SentencePiece model: a file; default sacrebleu's cache",
+    )
+    unsafe_no_sandbox = Option[bool](
+        "unsafe_no_sandbox",
+        "CULTUREVAL_UNSAFE_NO_SANDBOX",
+        False,
+        "`1` judges `qimma_code` without a sandbox, which the results say",
+        parse=lambda text: text in ("1", "true", "yes"),  # whatever else it says, the sandbox stays
+    )
+
+    @classmethod
+    def options(cls) -> list[Option[Any]]:
+        """The settings that are declared here, in order; suites have their own."""
+        return [value for value in vars(cls).values() if isinstance(value, Option)]
+
+    def with_(self, suite: Mapping[str, Any] | None = None, **given: Any) -> "Settings":
+        """These settings with a command's own options over them.
+
+        Args:
+            suite: Options of suites, by name.
+            **given: Settings by name; None is an option that was not given.
+
+        Raises:
+            TypeError: There is no setting of that name.
+        """
+        if unknown := given.keys() - {option.name for option in self.options()}:
+            raise TypeError(f"no setting is called {', '.join(sorted(unknown))}")
+        told = {name: value for name, value in {**given, **(suite or {})}.items() if value is not None}
+        return replace(self, overrides={**self.overrides, **told})
+
+
+# A variable of the module, not a contextvar: threads that ask judges or drive sandboxes must see them too.
+_lock = threading.RLock()
+_used: Settings | None = None
+
+
+def current_settings() -> Settings:
+    """The settings of the command that runs; where none set them (stock `lighteval`), those of the environment now."""
+    if _used is not None:
+        return _used
+    return Settings({name: value for name, value in os.environ.items() if name.startswith(PREFIX)})
+
+
+@contextmanager
+def use_settings(settings: Settings) -> Iterator[Settings]:
+    """While the block runs, these are the current settings of all threads; another thread's block waits for its end."""
+    global _used
+    with _lock:
+        before, _used = _used, settings
+        try:
+            yield settings
+        finally:
+            _used = before

@@ -1,0 +1,42 @@
+"""The options of reading data that hold now: those of every suite together, from the current settings."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from cultureval.runtime.data.data_options import DataOptions
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.settings import Option, Settings, current_settings
+from cultureval.tasks.cvlue import options as cvlue
+from cultureval.tasks.qimma import options as qimma
+
+
+def all_options() -> list[Option[Any]]:
+    """The options of all suites.
+
+    Raises:
+        CulturevalError: Two options have one name or one variable.
+    """
+    options = [*cvlue.OPTIONS, *qimma.OPTIONS]
+    for kind in ("name", "variable"):
+        taken = [getattr(option, kind) for option in [*Settings.options(), *options]]
+        if twice := sorted({name for name in taken if taken.count(name) > 1}):
+            raise CulturevalError(f"Two options have the {kind} {twice[0]!r}: give each one of its own.")
+    return options
+
+
+def read_data_options(settings: Settings | None = None) -> DataOptions:
+    """The options of reading data, by default those of the current settings.
+
+    Raises:
+        CulturevalError: An option holds a value that is not allowed, or the data root is not a folder.
+    """
+    settings = current_settings() if settings is None else settings
+    suite = {option.name: option.read(settings) for option in all_options()}
+    return DataOptions(settings.data_root, settings.bad_rows, settings.form, suite)
+
+
+def with_defaults(options: DataOptions) -> DataOptions:
+    """The same options, those of suites that are absent at their defaults."""
+    defaults: Mapping[str, Any] = {option.name: option.default for option in all_options()}
+    return replace(options, suite={**defaults, **options.suite})
