@@ -1,12 +1,12 @@
 """Files of human ratings: JEEM's form, which is ours (the paper's file is not public), and AL-QASIDA's humevals."""
 
-import csv
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cultureval.runtime.data.row_files import read_rows
 from cultureval.runtime.errors import CulturevalError
 
 # Highest score of each criterion; the lowest is 1 (JEEM Appendix B.4; the files of AL-QASIDA's humevals).
@@ -17,11 +17,11 @@ NOT_MODELS = ("human", "reference")
 
 @dataclass(frozen=True)
 class Rating:
-    """What one person said of one text.
+    """One person's scores of one text.
 
     Attributes:
         group: The dialect.
-        item: What was asked of all models: country and image (`JO/image id`), a prompt.
+        item: What all models were asked: country and image (`JO/image id`), or a prompt.
         model: The model whose text it is; "" where the file names none.
         annotator: Who rated; "" where the file does not say.
         text: The text that was rated, where the file holds it.
@@ -47,7 +47,7 @@ def read_jeem_ratings(path: Path) -> tuple[list[Rating], int]:
         The ratings of models' captions, and the number of rows left out as they rate the human reference.
 
     Raises:
-        CulturevalError: The file cannot be read, lacks a column, or holds a country or a score that there is not.
+        CulturevalError: The file cannot be read, lacks a column, or holds an unknown country or a score out of range.
     """
     from cultureval.prompts.jeem.rows import country_of
 
@@ -103,7 +103,7 @@ def read_alqasida_ratings(path: Path) -> tuple[list[Rating], int]:
 
 
 def _split(path: Path, ratings: Sequence[Rating]) -> tuple[list[Rating], int]:
-    """Ratings of models' texts, and the number of the others.
+    """Ratings of models' texts, and the number of ratings of human references.
 
     Raises:
         CulturevalError: An annotator rated a text twice.
@@ -126,7 +126,7 @@ class HumanRow:
 
     Attributes:
         path: The file.
-        line: Where the row stands, counted from 1 without the header.
+        line: The row's number, from 1, without the header.
         cells: The row.
         names: Our name -> the file's, for the columns that it has.
     """
@@ -172,14 +172,10 @@ class HumanRow:
 
 
 def _read(path: Path, columns: Mapping[str, Sequence[str]], optional: Mapping[str, Sequence[str]]) -> list[HumanRow]:
-    csv.field_size_limit(10_000_000)
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
-            header, rows = list(reader.fieldnames or ()), list(reader)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise CulturevalError(f"The human ratings {path} cannot be read as CSV: {error}") from error
-    spelled: dict[str, str] = {_plain(name): name for name in header}
+    rows = read_rows(path)
+    if not rows:
+        raise CulturevalError(f"The human ratings {path} hold no row.")
+    spelled: dict[str, str] = {_plain(name): name for name in rows[0]}
     names = {
         name: spelled[known]
         for name, spellings in {**columns, **optional}.items()
@@ -188,10 +184,8 @@ def _read(path: Path, columns: Mapping[str, Sequence[str]], optional: Mapping[st
     }
     if missing := [name for name in columns if name not in names]:
         raise CulturevalError(
-            f"The human ratings {path} have no column {columns[missing[0]][0]!r}; columns found: {', '.join(header)}."
+            f"The human ratings {path} have no column {columns[missing[0]][0]!r}; columns found: {', '.join(rows[0])}."
         )
-    if not rows:
-        raise CulturevalError(f"The human ratings {path} hold no row.")
     return [HumanRow(path, line, row, names) for line, row in enumerate(rows, 1)]
 
 

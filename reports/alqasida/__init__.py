@@ -1,1 +1,1 @@
-"""Samples and plots of AL-QASIDA's runs."""
+"""Analysis of AL-QASIDA's runs and of the human judgements of its texts."""

@@ -1,7 +1,9 @@
 """The samples of AL-QASIDA's saved runs as one table: a row a sample, with its scores and its features."""
 
+import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,10 @@ from cultureval.runtime.errors import CulturevalError
 
 Sample = dict[str, Any]
 
-# The program's targets: score, macro_score, prob, dialectness, acc.
+KINDS = {"mono": "monolingual", "cross": "cross-lingual", "mt": "translation"}
+ANALYSED = ("mono", "cross")
+# In the authors' program: score, macro_score, prob, dialectness, acc.
 SCORES = ("adi2", "adi2_macro", "nadi", "aldi", "arabic_rate")
-CORPUS_SCORES = ("spbleu", "chrf_plus_plus")
 TASK = re.compile(r"alqasida(_dev)?_(?P<kind>mono|cross|mt):(?P<genre>[a-z]+)_(?P<languages>[a-z_]+)\|(?P<shots>\d+)")
 
 
@@ -65,3 +68,35 @@ def _samples(saved: SavedTask, about: Mapping[str, Any]) -> Iterable[Sample]:
             raise CulturevalError(f"{saved.file}, row {number}: no scores of dialectal fidelity; run the task again.")
         scores = {name: float("nan") if metric.get(name) is None else metric[name] for name in (*SCORES, "prompt_aldi")}
         yield {**about, **{name: specific.get(name) for name in features}, **scores}
+
+
+def series_name(row: Mapping[str, Any]) -> str:
+    """A model's name, with the number of examples where it had some."""
+    return f"{row['model']}, {row['n_shots']}-shot" if row["n_shots"] else row["model"]
+
+
+def by_series(samples: Sequence[Sample]) -> dict[str, list[Sample]]:
+    """The samples of each model and number of examples, sorted by `series_name`."""
+    return {key[0]: members for key, members in sorted(grouped(samples, (series_name,)).items())}
+
+
+def grouped(
+    samples: Sequence[Sample], by: Sequence[str | Callable[[Mapping[str, Any]], str]]
+) -> dict[tuple[Any, ...], list[Sample]]:
+    """The samples of each combination of values of columns, or of what a function gives for a sample."""
+    groups: dict[tuple[Any, ...], list[Sample]] = defaultdict(list)
+    for sample in samples:
+        groups[tuple(sample[name] if isinstance(name, str) else name(sample) for name in by)].append(sample)
+    return groups
+
+
+def mean_and_error(samples: Sequence[Sample], score: str) -> tuple[float, float]:
+    """The mean of a score and its standard error over the samples that have it; nan where undefined."""
+    import numpy as np
+
+    values = np.array([sample[score] for sample in samples], dtype=float)
+    values = values[~np.isnan(values)]
+    if not values.size:
+        return math.nan, math.nan
+    error = float(values.std(ddof=1) / math.sqrt(values.size)) if values.size > 1 else math.nan
+    return float(values.mean()), error
