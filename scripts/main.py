@@ -18,8 +18,8 @@ from cultureval.scripts import (
     score,
     show,
 )
+from cultureval.scripts.bench import classifiers, scoring, start_up
 from cultureval.scripts.bench import retrieval as bench_retrieval
-from cultureval.scripts.bench import scoring
 from cultureval.scripts.code.commands import code
 
 app = typer.Typer(
@@ -52,6 +52,8 @@ app.command("judge")(judge.judge)
 app.command("agreement")(agreement.agreement)
 benchmarks.command("scoring")(scoring.bench_scoring)
 benchmarks.command("retrieval")(bench_retrieval.bench_retrieval)
+benchmarks.command("start-up")(start_up.bench_start_up)
+benchmarks.command("classifiers")(classifiers.bench_classifiers)
 app.add_typer(benchmarks, name="bench")
 app.add_typer(code, name="code")
 analyses.command("alqasida")(analyze.analyze_alqasida)

@@ -1,4 +1,10 @@
-"""What several tests share."""
+"""What several tests share. Its first lines hold for every process that the tests start: no hub, one thread."""
+
+import os
+
+# Before the first import of a library that reads them; tests of the hub's client set their own.
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["OMP_NUM_THREADS"] = "1"  # the tests run in as many processes as there are cores
 
 import pytest
 

@@ -1,11 +1,11 @@
 """What the tests of the real command line share: tiny models, and a runner with the network cut."""
 
 import os
-import shutil
 import subprocess
 import sys
 
 import pytest
+from network import without_network
 
 from cultureval.samples.tiny_models.encoder import build_tiny_encoder
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm
@@ -28,12 +28,8 @@ def tiny_bert(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def no_network():
-    """A command prefix that cuts the network, where the machine permits it."""
-    # Not as a mapped root: the sandbox of generated code is started by root as nobody, whom such a namespace lacks.
-    for command in (["unshare", "--net"], ["unshare", "--map-current-user", "--net"]):
-        if shutil.which("unshare") and subprocess.run([*command, "true"], capture_output=True).returncode == 0:
-            return command
-    return []
+    """A command prefix that cuts the network."""
+    return without_network()
 
 
 @pytest.fixture

@@ -77,3 +77,15 @@ def test_bad_input_is_one_error(run, tmp_path):
     data.write_text('{"prompt": "سؤال", "choices": ["أ", "أ"]}\n', encoding="utf-8")
     result = run("--model", folder_of("llama"), "--data", data)
     assert "ranking_100 needs more data" in str(result.exception)
+
+
+def test_figures_of_start_up_and_classifiers(cultureval):
+    done = cultureval("bench", "start-up", "--repeats", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)
+    seconds = figures["seconds"]
+    assert len(seconds) == 5 and all(value > 0 for value in seconds.values())
+    ratio = seconds["lighteval custom (ours)"] / seconds["lighteval custom (stock)"]
+    assert figures["ours_to_stock"] == pytest.approx(ratio)
+    done = cultureval("bench", "classifiers", "--texts", "20", "--repeats", "1")
+    assert done.returncode == 0 and "one at a time / batched:" in done.stdout, done.stderr

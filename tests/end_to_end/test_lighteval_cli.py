@@ -1,18 +1,16 @@
-"""`cultureval lighteval` beside stock `lighteval`: same options, same results, without the network, and sooner."""
+"""`cultureval lighteval` beside stock `lighteval`: same options, same results, without the network."""
 
 import importlib.util
 import json
 import os
 import re
 import shutil
-import statistics
 import subprocess
 import sys
-import time
-from functools import cache
 from pathlib import Path
 
 import pytest
+from network import without_network
 from stock_lighteval import ANSWER_404
 
 from cultureval.runtime.lighteval_patches.command_line import SUB_COMMANDS
@@ -21,13 +19,6 @@ OURS = [sys.executable, "-m", "cultureval.scripts.main", "lighteval"]
 STOCK = [sys.executable, "-m", "lighteval"]
 LIGHTEVAL = Path(importlib.util.find_spec("lighteval").origin).parent
 
-# Where a namespace without network is not permitted, Python itself refuses to connect.
-NO_NETWORK = """
-import socket
-def refuse(*args, **kwargs):
-    raise OSError("the network is cut")
-socket.socket.connect = socket.getaddrinfo = socket.create_connection = refuse
-"""
 TASKS = """
 from lighteval.metrics.metrics import Metrics
 from lighteval.tasks.lighteval_task import LightevalTaskConfig
@@ -44,10 +35,6 @@ TASKS_TABLE = [
 ]
 """
 MODEL = """
-import os, time
-with open(os.environ["REACHED"], "w") as file:
-    file.write(str(time.time()))
-
 from lighteval.models.abstract_model import LightevalModel
 from lighteval.models.model_output import ModelResponse
 from lighteval.utils.cache_management import SampleCache
@@ -77,14 +64,6 @@ ROWS = [
 ]
 
 
-@cache
-def without_network() -> list[str]:
-    """A command in front of others that gives them a namespace without network; empty where that is not permitted."""
-    command = ["unshare", "--map-root-user", "--net"]
-    permitted = shutil.which("unshare") and subprocess.run([*command, "true"], capture_output=True).returncode == 0
-    return command if permitted else []
-
-
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory):
     """A folder with data, tasks, a model file, and a `sitecustomize` for either command line."""
@@ -93,8 +72,7 @@ def bench(tmp_path_factory):
     (folder / "data" / "test.jsonl").write_text("\n".join(map(json.dumps, ROWS)))
     (folder / "local_tasks.py").write_text(f"DATA = {str(folder / 'data')!r}\n{TASKS}")
     (folder / "local_model.py").write_text(MODEL)
-    cut = "" if without_network() else NO_NETWORK
-    for name, code in (("stock", ANSWER_404 + cut), ("ours", cut)):
+    for name, code in (("stock", ANSWER_404), ("ours", "")):
         (folder / name).mkdir()
         (folder / name / "sitecustomize.py").write_text(code)
     return folder
@@ -102,7 +80,7 @@ def bench(tmp_path_factory):
 
 def environment(bench, **more):
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "CULTUREVAL_"))}
-    return kept | {"HF_HOME": str(bench / "hf"), "REACHED": str(bench / "reached"), "COLUMNS": "200"} | more
+    return kept | {"HF_HOME": str(bench / "hf"), "COLUMNS": "200"} | more
 
 
 def run_stock(bench, *args):
@@ -162,22 +140,6 @@ def test_offline_custom_run_writes_what_stock_lighteval_writes(bench):
     table = [line for line in ours.stdout.splitlines() if line.startswith("|")]
     assert table and table == [line for line in stock.stdout.splitlines() if line.startswith("|")]
     assert files_of_lighteval() == before
-
-
-def test_custom_reaches_the_model_file_in_at_most_070_of_stock_time(bench, record_property):
-    """Interleaved; on the stock side, too, the network is cut, and its one download is answered at once."""
-    seconds = {run_stock: [], run_ours: []}
-    for _ in range(3):
-        for run, taken in seconds.items():
-            start = time.time()
-            done = run(bench, *custom(f"timed_{run.__name__}"))
-            assert done.returncode == 0, done.stderr
-            taken.append(float((bench / "reached").read_text()) - start)
-    stock, ours = statistics.median(seconds[run_stock]), statistics.median(seconds[run_ours])
-    report = f"to the model file: stock {stock:.2f} s, ours {ours:.2f} s, ratio {ours / stock:.2f} (medians of 3)"
-    record_property("start_up", report)
-    print(report)
-    assert ours <= 0.7 * stock, seconds
 
 
 def test_accelerate_scores_as_stock_with_a_local_model_and_few_shot(bench):
@@ -255,15 +217,9 @@ def test_sub_commands_are_those_of_lighteval(bench):
 
 
 @pytest.mark.parametrize("command", [[], *[[name] for name in SUB_COMMANDS], ["endpoint", "tgi"], ["tasks", "inspect"]])
-def test_help_answers_within_two_seconds(bench, command):
-    """The best of three: the machine may be busy."""
-    taken = []
-    while len(taken) < 3 and min(taken, default=9) >= 2:
-        start = time.perf_counter()
-        done = run_ours(bench, *command, "--help")
-        taken.append(time.perf_counter() - start)
-        assert done.returncode == 0 and "Usage: cultureval lighteval" in done.stdout, done.stderr
-    assert min(taken) < 2
+def test_help_answers(bench, command):
+    done = run_ours(bench, *command, "--help")
+    assert done.returncode == 0 and "Usage: cultureval lighteval" in done.stdout, done.stderr
     if not command:
         assert all(name in done.stdout for name in SUB_COMMANDS) and "Example: cultureval lighteval" in done.stdout
 

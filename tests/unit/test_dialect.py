@@ -1,7 +1,5 @@
 """ADI2, the profiles and the batched classifiers."""
 
-from time import perf_counter
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -234,17 +232,10 @@ def test_the_signature_names_models_by_their_content(monkeypatch, models, tmp_pa
     assert "ALDi=AMR-KELEG/Sentence-ALDi@01234567" in models_signature()
 
 
-def test_batches_are_faster_than_single_texts(models):
-    """Measured: 5 to 8 times with these models; the whole measurement is 10,000 completions of 60 tokens."""
+def test_batches_score_as_single_texts(models):
     random = np.random.default_rng(1)
-    completions = [" ".join(random.choice(ARABIC.split(), 30)) for _ in range(300)]
-    score_completions([""], completions[:1], "egy", models)
-    ratios = []
-    for _ in range(3):  # other work on the machine may fall into one side
-        start = perf_counter()
-        together = score_completions([""] * 300, completions, "egy", models)
-        middle = perf_counter()
-        alone = [score_completions([""], [text], "egy", models) for text in completions[:60]]
-        ratios.append((perf_counter() - middle) * 5 / (middle - start))
-        assert max(abs(one["adi2"][0] - two) for one, two in zip(alone, together["adi2"], strict=False)) < 1e-5
-    assert max(ratios) > 2, ratios
+    completions = [" ".join(random.choice(ARABIC.split(), 1 + number)) for number in range(40)]
+    together = score_completions([""] * 40, completions, "egy", models)
+    for number, text in enumerate(completions):
+        alone = score_completions([""], [text], "egy", models)
+        assert alone["adi2"][0] == pytest.approx(together["adi2"][number], abs=1e-5)

@@ -1,0 +1,87 @@
+"""`cultureval bench start-up`: seconds until help, the list of tasks and a run's model file, beside stock LightEval."""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cultureval.runtime.errors import CulturevalError
+
+OURS = [sys.executable, "-m", "cultureval.scripts.main"]
+STOCK = [sys.executable, "-m", "lighteval"]
+# Stock LightEval downloads one file when it starts; it is answered at once with "not found", which it accepts.
+ANSWER_NOT_FOUND = """
+import requests
+stock_get = requests.get
+def get(url, *args, **kwargs):
+    answer = requests.Response()
+    answer.status_code = 404
+    return answer if url.endswith("tinyBenchmarks.pkl") else stock_get(url, *args, **kwargs)
+requests.get = get
+"""
+# A model file that notes when it is reached and ends the run.
+MODEL = """
+import os, time
+with open(os.environ["REACHED"], "w") as file:
+    file.write(str(time.time()))
+os._exit(0)
+"""
+
+
+def bench_start_up(
+    repeats: Annotated[int, typer.Option(min=1, help="Runs of each command; medians are printed.")] = 3,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """How soon commands answer, and a run reaches its model, interleaved. Example: cultureval bench start-up"""
+    with tempfile.TemporaryDirectory() as folder:
+        seconds = measure(Path(folder), repeats)
+    ratio = seconds["lighteval custom (ours)"] / seconds["lighteval custom (stock)"]
+    if as_json:
+        print(json.dumps({"seconds": seconds, "ours_to_stock": ratio}, indent=2))
+        return
+    for name, median in seconds.items():
+        print(f"{name:<28}{median:7.2f} s")
+    print(f"to the model file, ours / stock: {ratio:.2f}")
+
+
+def measure(folder: Path, repeats: int) -> dict[str, float]:
+    """Median seconds by command; the commands run in turn, so that a busy machine slows them alike.
+
+    Raises:
+        CulturevalError: A command failed.
+    """
+    (folder / "sitecustomize.py").write_text(ANSWER_NOT_FOUND, encoding="utf-8")
+    (folder / "model.py").write_text(MODEL, encoding="utf-8")
+    run = ["custom", "none", "model.py", "qimma_aratrust", "--custom-tasks", "cultureval.tasks"]
+    commands = {
+        "cultureval --help": [*OURS, "--help"],
+        "cultureval tasks": [*OURS, "tasks"],
+        "cultureval lighteval --help": [*OURS, "lighteval", "--help"],
+        "lighteval custom (ours)": [*OURS, "lighteval", *run],
+        "lighteval custom (stock)": [*STOCK, *run],
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in commands}
+    for _ in range(repeats):
+        for name, command in commands.items():
+            seconds[name].append(_seconds(command, folder))
+    return {name: statistics.median(taken) for name, taken in seconds.items()}
+
+
+def _seconds(command: list[str], folder: Path) -> float:
+    """Until the model file is reached, or else until the command ends."""
+    reached = folder / "reached"
+    reached.unlink(missing_ok=True)
+    own = {"PYTHONPATH": str(folder), "REACHED": str(reached), "CULTUREVAL_DATA": "samples", "HF_HUB_OFFLINE": "1"}
+    start = time.time()
+    done = subprocess.run(command, cwd=folder, env=os.environ | own, capture_output=True, text=True)
+    end = time.time()
+    if done.returncode:
+        raise CulturevalError(f"{' '.join(command[2:])} failed: {done.stderr.strip().splitlines()[-1:]}")
+    return (float(reached.read_text()) if reached.exists() else end) - start
