@@ -7,8 +7,6 @@ import typer
 from cultureval.runtime.errors import CulturevalError
 from cultureval.scripts import (
     agreement,
-    analyze,
-    compare,
     doctor,
     evaluate,
     judge,
@@ -17,6 +15,7 @@ from cultureval.scripts import (
     retrieval,
     score,
     show,
+    suite_commands,
 )
 from cultureval.scripts.bench import classifiers, scoring, start_up
 from cultureval.scripts.bench import retrieval as bench_retrieval
@@ -32,11 +31,6 @@ app = typer.Typer(
 )
 benchmarks = typer.Typer(
     help="Ours against other harnesses, interleaved in one process. Example: cultureval bench scoring",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-analyses = typer.Typer(
-    help="What explains the scores of saved runs: tables and plots. Example: cultureval analyze alqasida results",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -56,10 +50,8 @@ benchmarks.command("start-up")(start_up.bench_start_up)
 benchmarks.command("classifiers")(classifiers.bench_classifiers)
 app.add_typer(benchmarks, name="bench")
 app.add_typer(code, name="code")
-analyses.command("alqasida")(analyze.analyze_alqasida)
-analyses.callback()(lambda: None)  # a group of one command would be that command itself
-app.add_typer(analyses, name="analyze")
-app.add_typer(compare.comparisons, name="compare")
+app.add_typer(suite_commands.analyses, name="analyze")
+app.add_typer(suite_commands.comparisons, name="compare")
 
 
 @app.command(

@@ -10,7 +10,7 @@ import pytest
 
 from cultureval.runtime.dotted_names import load_attribute
 from cultureval.runtime.errors import CulturevalError
-from cultureval.tasks.catalogue import all_tasks, suites
+from cultureval.tasks.catalogue import all_suites, all_tasks, suites
 from cultureval.tasks.registration import find_suites
 
 SUITE = """
@@ -151,6 +151,52 @@ def test_the_command_lists_a_custom_suite(folder):
     by_variable = run(folder, "tasks", "--suite", "persian", "--json", CULTUREVAL_CUSTOM_SUITES=str(package))
     for listed in (by_option, by_variable):
         assert [record["task"] for record in json.loads(listed.stdout)] == expected, listed.stderr
+
+
+@pytest.mark.parametrize("name", suites())
+def test_all_that_our_suites_name_is_there(name):
+    suite = all_suites()[name]
+    for field in ("headline", "comparison", "analysis", "figures"):
+        assert getattr(suite, field) is None or callable(suite.part(field))
+    assert suite.title
+    assert (Path(__file__).parents[2] / "docs" / suite.page).is_file()
+
+
+COMMANDS = """
+def compare(results: list[str]) -> None:
+    \"\"\"Two runs of Persian.\"\"\"
+    print("compared", *results)
+"""
+
+
+def test_a_suite_brings_its_commands_along(folder):
+    package = write_suite(folder / "not_on_the_path")
+    with (package / "__init__.py").open("a", encoding="utf-8") as file:
+        file.write("from dataclasses import replace\n")
+        file.write(f"SUITE = replace(SUITE, comparison='{MODULE}.commands:compare', analysis='{MODULE}.lost:it')\n")
+    (package / "commands.py").write_text(COMMANDS, encoding="utf-8")
+    variables = {"CULTUREVAL_CUSTOM_SUITES": str(package)}
+    listed = run(folder, "compare", "--help", **variables).stdout
+    assert "m2cqa" in listed
+    assert "Two runs of Persian." in listed
+    assert run(folder, "compare", "persian", "a", "b", **variables).stdout == "compared a b\n"
+    assert "persian" in run(folder, "analyze", "--help", **variables).stdout
+    lost = run(folder, "analyze", "persian", "a", "--b", **variables)
+    assert (lost.returncode, lost.stderr) == (
+        2,
+        "cultureval: The suite 'persian', analysis: persian_of_tests.lost:it: importing persian_of_tests.lost failed "
+        "with ModuleNotFoundError: No module named 'persian_of_tests.lost'\n",
+    )
+
+
+def test_listing_the_commands_of_suites_loads_nothing_heavy():
+    code = (
+        "import sys\nfrom typer.testing import CliRunner\nfrom cultureval.scripts.main import app\n"
+        "assert not CliRunner().invoke(app, ['compare', '--help']).exit_code\nprint(*sys.modules)"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "cultureval.reports.m2cqa.comparison" in loaded
+    assert not {"torch", "transformers", "lighteval", "datasets", "numpy", "pandas", "matplotlib"} & set(loaded)
 
 
 @pytest.mark.parametrize("name", ["json", "json:", "json:no such", "json:nothing", "persian_nowhere:SUITE"])

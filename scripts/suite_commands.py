@@ -1,0 +1,73 @@
+"""Commands that suites bring along: `cultureval compare SUITE RESULTS...`, `cultureval analyze SUITE RESULTS...`.
+
+Which there are is told by the registered suites' fields; the function of one is loaded when it is called or listed.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar
+
+import typer
+from typer.core import TyperGroup
+
+from cultureval.runtime.errors import CulturevalError
+from cultureval.tasks.catalogue import all_suites
+
+
+class SuiteCommands(TyperGroup):
+    """A group of commands of which each is a field of a registered suite.
+
+    Attributes:
+        field: The field of `Suite` that names the function of the command.
+    """
+
+    field: ClassVar[str]
+
+    def list_commands(self, ctx: typer.Context) -> list[str]:
+        """The names of the suites that have such a command."""
+        return [name for name, suite in all_suites().items() if getattr(suite, self.field)]
+
+    def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:
+        """The command of a suite; one that cannot be loaded is listed all the same and tells why when it is called."""
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        command = typer.Typer(add_completion=False, rich_markup_mode=None)
+        try:
+            command.command(cmd_name)(all_suites()[cmd_name].part(self.field))
+        except CulturevalError as error:
+            command.command(cmd_name, help="Cannot be loaded.", context_settings={"ignore_unknown_options": True})(
+                _refusal(error)
+            )
+        return typer.main.get_command(command)
+
+
+def _refusal(error: CulturevalError) -> Callable[[list[str] | None], None]:
+    def refuse(arguments: Annotated[list[str] | None, typer.Argument()] = None) -> None:
+        raise error
+
+    return refuse
+
+
+class Comparisons(SuiteCommands):
+    """`cultureval compare`."""
+
+    field = "comparison"
+
+
+class Analyses(SuiteCommands):
+    """`cultureval analyze`."""
+
+    field = "analysis"
+
+
+comparisons = typer.Typer(
+    help="Finished runs beside each other: tables, tests of differences, plots. Example: cultureval compare m2cqa out/",
+    cls=Comparisons,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+analyses = typer.Typer(
+    help="What explains the scores of saved runs: tables and plots. Example: cultureval analyze alqasida results",
+    cls=Analyses,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
