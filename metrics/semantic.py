@@ -14,6 +14,7 @@ import numpy as np
 
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import Settings, current_settings
+from cultureval.runtime.transformers_loading import missing_vocabulary, missing_weights
 
 if TYPE_CHECKING:
     import torch
@@ -137,10 +138,8 @@ def load_encoder(model: str, num_layers: int | None, device: str) -> Encoder:
         )
     except Exception as error:
         raise _not_loadable(model, str(error)) from error
-    # transformers fills weights that it does not find with random numbers, and only logs so.
-    missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
-    if missing:
-        raise _not_loadable(model, f"its weights lack {missing[0]} and {len(missing) - 1} more")
+    if missing := missing_weights(network, report, not_needed=["pooler"]):
+        raise _not_loadable(model, f"it {missing}")
     limits = (MAX_TOKENS, tokenizer.model_max_length, getattr(config, "max_position_embeddings", 0))
     return Encoder(tokenizer, network.eval().to(device), min(limit for limit in limits if limit > 0), device)
 
@@ -162,9 +161,8 @@ def check_bertscore_model(model: str, num_layers: int | None = None) -> tuple[An
         config, tokenizer = AutoConfig.from_pretrained(model), AutoTokenizer.from_pretrained(model)
     except Exception as error:
         raise _not_loadable(model, str(error)) from error
-    # Without tokenizer files transformers 5 builds a tokenizer that knows the special tokens only.
-    if len(tokenizer) <= len(tokenizer.all_special_ids):
-        raise _not_loadable(model, "its tokenizer has no vocabulary; are the tokenizer's files there?")
+    if missing := missing_vocabulary(tokenizer):
+        raise _not_loadable(model, f"it {missing}")
     if num_layers is not None and not 1 <= num_layers <= config.num_hidden_layers:
         raise ValueError(f"num_layers={num_layers} is outside the {config.num_hidden_layers} layers of {model}")
     return config, tokenizer
@@ -261,10 +259,3 @@ def _match(prediction: Embedded, reference: Embedded) -> tuple[float, float, flo
     precision, recall = (total / weight for total, weight in values)
     total = precision + recall
     return precision, recall, 2 * precision * recall / total if total else 0.0
-
-
-def scoring_device() -> str:
-    """Where models that score run: the first GPU, else the CPU."""
-    import torch
-
-    return "cuda" if torch.cuda.is_available() else "cpu"

@@ -3,7 +3,6 @@
 import hashlib
 import inspect
 import logging
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -35,8 +34,10 @@ from transformers.utils import is_torchvision_available
 
 from cultureval.models.processors import load_processor
 from cultureval.models.settings import HFModelSettings, is_local
+from cultureval.runtime.devices import choose_device
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.model_settings import refuse_unknown
+from cultureval.runtime.transformers_loading import missing_weights
 
 Loaded = TypeVar("Loaded")
 BITS = {"4bit": {"load_in_4bit": True, "bnb_4bit_compute_dtype": "bfloat16"}, "8bit": {"load_in_8bit": True}}
@@ -110,11 +111,8 @@ def load(settings: HFModelSettings) -> LoadedModel:
     logging.getLogger("bitsandbytes.autograd._functions").setLevel(logging.ERROR)
     read_weights = partial(model_class.from_pretrained, source, **common, **arguments, output_loading_info=True)
     model, report = _loaded(read_weights, settings.model_name)
-    if missing := sorted(report["missing_keys"]):
-        raise CulturevalError(
-            f"{settings.model_name} lacks {len(missing)} of the weights of a {type(model).__name__}, which would be "
-            f"random: {', '.join(missing[:3])}{', ...' * (len(missing) > 3)}. Give a complete checkpoint."
-        )
+    if missing := missing_weights(model, report):
+        raise CulturevalError(f"{settings.model_name} {missing}. Give a complete checkpoint.")
     return LoadedModel(
         model=model.eval(),
         tokenizer=tokenizer,
@@ -157,40 +155,6 @@ def longest_sequence(config: PreTrainedConfig) -> int:
     return next((value for name in names if (value := getattr(text, name, None))), 2048)
 
 
-def device_of(settings: HFModelSettings) -> torch.device:
-    """The device of this process: as set, else the accelerator of the process's local rank, else the CPU.
-
-    Raises:
-        CulturevalError: The device that is set is none, or is not here.
-    """
-    if settings.device != "auto":
-        return named_device(settings.device)
-    if not torch.accelerator.is_available():
-        return torch.device("cpu")
-    kind = torch.accelerator.current_accelerator().type
-    return torch.device(kind, int(os.environ.get("LOCAL_RANK", 0)) % torch.accelerator.device_count())
-
-
-def named_device(name: str) -> torch.device:
-    """A device by its name, such as cpu, cuda or cuda:1.
-
-    Raises:
-        CulturevalError: There is no such device on this machine, or torch cannot use it.
-    """
-    here = [torch.device("cpu")]
-    if torch.accelerator.is_available():
-        kind = torch.accelerator.current_accelerator().type
-        count = torch.accelerator.device_count()
-        here += [torch.device(kind), *(torch.device(kind, number) for number in range(count))]
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        device = None
-    if device not in here:
-        raise CulturevalError(f"There is no device {name!r} that torch can use: choose {', '.join(map(str, here))}.")
-    return device
-
-
 def fingerprint(folder: Path) -> str:
     """A hash over a folder's files, so that other weights under the same name never reuse answers.
 
@@ -230,7 +194,7 @@ def _identity(settings: HFModelSettings, config: PreTrainedConfig, text_source: 
 
 def _model_arguments(settings: HFModelSettings, config: PreTrainedConfig) -> dict[str, Any]:
     """Arguments of `from_pretrained` beyond the source."""
-    arguments: dict[str, Any] = {"device_map": settings.device_map or device_of(settings)}
+    arguments: dict[str, Any] = {"device_map": settings.device_map or choose_device(settings.device)}
     if settings.attn_implementation:
         arguments["attn_implementation"] = settings.attn_implementation
     if quantisation := _quantisation(settings, config):

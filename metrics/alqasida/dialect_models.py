@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cultureval.metrics.dialect import COUNTRIES, COUNTRY_NAMES, one_line
+from cultureval.runtime.devices import scoring_device
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import Settings, current_settings
+from cultureval.runtime.transformers_loading import missing_vocabulary, missing_weights
 
 if TYPE_CHECKING:
     import torch
@@ -96,7 +98,7 @@ class DialectModels:
         nadi: Hub id or folder of the country classifier, whose 18 labels are in the order of `COUNTRIES`.
         aldi: Hub id or folder of the regressor of dialectness.
         lid: Hub id, folder or file of the fastText model.
-        device: Where the first two run, as torch names it; None is a GPU if there is one.
+        device: Where the first two run, as torch names it; None is `scoring_device()`.
     """
 
     def __init__(
@@ -149,7 +151,7 @@ class DialectModels:
         return self._classifier(NADI).cut(texts) if texts else set()
 
     def _classifier(self, kind: str) -> Classifier:
-        return load_classifier(kind, self.names[kind], self.device or _best_device())
+        return load_classifier(kind, self.names[kind], self.device or scoring_device())
 
 
 def configured_models() -> DialectModels:
@@ -221,10 +223,8 @@ def load_classifier(kind: str, name: str, device: str) -> Classifier:
         )
     except Exception as error:
         raise _not_loadable(kind, name, str(error)) from error
-    if len(tokenizer) <= len(tokenizer.all_special_ids):
-        raise _not_loadable(kind, name, "its tokenizer has no vocabulary; are the tokenizer's files there?")
-    if missing := sorted(report["missing_keys"]):
-        raise _not_loadable(kind, name, f"its weights lack {missing[0]} and {len(missing) - 1} more")
+    if missing := missing_vocabulary(tokenizer) or missing_weights(model, report):
+        raise _not_loadable(kind, name, f"it {missing}")
     if model.config.num_labels != OUTPUTS[kind]:
         raise _not_loadable(kind, name, f"it has {model.config.num_labels} outputs, not {OUTPUTS[kind]}")
     if kind == NADI:
@@ -312,12 +312,6 @@ def _cached_commit(repo: str, file: str) -> str:
 def _plain(text: str) -> str:
     """Lone surrogates, which neither tokenizers nor fastText take, as question marks."""
     return text.encode("utf-8", "replace").decode()
-
-
-def _best_device() -> str:
-    import torch
-
-    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def _not_loadable(kind: str, name: str, reason: str) -> CulturevalError:

@@ -13,8 +13,9 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 from cultureval.metrics.caption import MAX_ORDER, bleu_of, score_captions
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean, ClusteredScore
 from cultureval.metrics.lighteval.shared_pass import SharedPass, SharedScore
-from cultureval.metrics.semantic import bertscore, caption_bertscore_model, scoring_device
+from cultureval.metrics.semantic import bertscore, caption_bertscore_model
 from cultureval.runtime.data.content_store import stored_texts
+from cultureval.runtime.devices import scoring_device
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.lighteval_patches.group_averages import StandardError
 

@@ -19,7 +19,8 @@ from cultureval.metrics.likelihood import (
     gold_set_match,
 )
 from cultureval.metrics.poetry import fannorflop
-from cultureval.metrics.semantic import bertscore, bertscore_model, scoring_device
+from cultureval.metrics.semantic import bertscore, bertscore_model
+from cultureval.runtime.devices import scoring_device
 from cultureval.runtime.errors import CulturevalError
 
 BERTSCORE_NAMES = {"BERTScore-P": "precision", "BERTScore-R": "recall", "BERTScore-F": "f1"}

@@ -17,13 +17,15 @@ import transformers
 from tqdm import tqdm
 from transformers import AutoConfig, AutoModel, AutoProcessor
 
-from cultureval.models.loading import fingerprint, named_device
+from cultureval.models.loading import fingerprint
 from cultureval.models.settings import is_local
 from cultureval.runtime.data.image_store import IMAGES, upright
 from cultureval.runtime.data.user_cache import user_cache
+from cultureval.runtime.devices import choose_device
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import Journal, answer_key
 from cultureval.runtime.onednn_products import onednn_products
+from cultureval.runtime.transformers_loading import missing_weights
 
 # By model type, how texts are padded: SigLIP was trained on texts padded to 64 tokens and reads padding as text.
 PADDING: dict[str, dict[str, Any]] = {
@@ -78,13 +80,16 @@ class DualEncoder:
             dtype = getattr(torch, settings.dtype, None)
             if not isinstance(dtype, torch.dtype):
                 raise CulturevalError(f"Unknown dtype {settings.dtype!r}: use float32, bfloat16 or float16.")
-            self.model = AutoModel.from_pretrained(source, revision=settings.revision, dtype=dtype).eval()
+            model, report = AutoModel.from_pretrained(
+                source, revision=settings.revision, dtype=dtype, output_loading_info=True
+            )
             self.processor = AutoProcessor.from_pretrained(source, revision=settings.revision)
         except (OSError, ValueError, ImportError) as error:
             raise CulturevalError(f"{settings.model} cannot be loaded: {str(error).splitlines()[0]}") from error
-        found = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else torch.device("cpu")
-        self.device = found if settings.device == "auto" else named_device(settings.device)
-        self.model.to(self.device)
+        if missing := missing_weights(model, report):
+            raise CulturevalError(f"{settings.model} {missing}. Give a complete checkpoint.")
+        self.device = choose_device(settings.device)
+        self.model = model.eval().to(self.device)
         self.padding = PADDING[config.model_type] | {"truncation": True, "max_length": self._longest_text(config)}
         self.batch_size = settings.batch_size
         self.truncated = 0

@@ -2,12 +2,14 @@
 
 import json
 import re
+import shutil
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 from result_files import details_of, results_of
+from safetensors.torch import load_file, save_file
 
 from cultureval.models.encoders.dual_encoder import DualEncoder, EncoderSettings
 from cultureval.runtime.data.data_options import samples_root
@@ -72,6 +74,12 @@ def test_a_model_that_gives_nonsense_or_is_none_of_these_is_refused(encoders, ca
         DualEncoder(EncoderSettings(str(tmp_path)))
     with pytest.raises(CulturevalError, match="cultureval eval MODEL cvlue_itr"):
         DualEncoder(EncoderSettings(str(build_tiny_vision_lm(tmp_path / "llava"))))
+    partial = shutil.copytree(encoders["clip"], tmp_path / "partial")
+    weights = load_file(partial / "model.safetensors")
+    del weights["text_projection.weight"]
+    save_file(weights, partial / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(CulturevalError, match="lacks 1 of the weights of a CLIPModel.*text_projection.weight"):
+        DualEncoder(EncoderSettings(str(partial)))
 
 
 def test_both_tasks_with_results_submissions_and_re_ranking(cultureval, encoders, tmp_path):

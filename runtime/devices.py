@@ -1,0 +1,45 @@
+"""Where models run: one choice for those that answer and those that score."""
+
+import os
+from typing import TYPE_CHECKING
+
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.settings import current_settings
+
+if TYPE_CHECKING:
+    import torch
+
+
+def choose_device(name: str = "auto") -> "torch.device":
+    """The device of a name, such as cpu, cuda or cuda:1.
+
+    Args:
+        name: "auto" is the accelerator of the process's local rank (CUDA, ROCm, MPS, XPU, ...), else the CPU.
+
+    Raises:
+        CulturevalError: There is no such device on this machine, or torch cannot use it.
+    """
+    import torch
+
+    here, kind, count = [torch.device("cpu")], None, 0
+    if torch.accelerator.is_available():
+        kind, count = torch.accelerator.current_accelerator().type, torch.accelerator.device_count()
+        here += [torch.device(kind), *(torch.device(kind, number) for number in range(count))]
+    if name == "auto":
+        return torch.device(kind, int(os.environ.get("LOCAL_RANK", 0)) % count) if kind else here[0]
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        device = None
+    if device not in here:
+        raise CulturevalError(f"There is no device {name!r} that torch can use: choose {', '.join(map(str, here))}.")
+    return device
+
+
+def scoring_device() -> str:
+    """Where models that score run: where the run's model is told to (`cultureval eval --device`), else as "auto".
+
+    Raises:
+        CulturevalError: As `choose_device`.
+    """
+    return str(choose_device(current_settings().model_settings.get("device") or "auto"))
