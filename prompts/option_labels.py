@@ -1,6 +1,7 @@
-"""Arabic option labels: the letters that are scored, and reading the letters that sources write."""
+"""Labels of options: reading those that sources write, and whether a prompt shows those that are scored."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from cultureval.runtime.errors import BadRow
@@ -47,17 +48,25 @@ def labels_for(count: int) -> list[str]:
     return list(LABELS[:count])
 
 
-def gold_position(answer: Any, options: list[str], column: str) -> int:
+def gold_position(answer: Any, options: list[str], column: str, labels: Sequence[str] = ()) -> int:
     """The position of the option that an answer names by label, by `label. text`, by index or by its text.
 
     A lone letter is a label even where an option's text is the same letter (blood groups, say).
 
+    Args:
+        answer: The cell. A whole number that is no label is an index from 0.
+        options: The options' texts.
+        column: The cell's column, for messages.
+        labels: The source's labels, where they are neither Arabic nor Latin letters.
+
     Raises:
         BadRow: The answer names no option, or its label and its text name different ones.
     """
+    text = str(answer).strip()
+    if text in labels:
+        return _in_range(labels.index(text), options, answer, column)
     if isinstance(answer, int) and not isinstance(answer, bool):
         return _in_range(answer, options, answer, column)
-    text = str(answer).strip()
     lone = label_index(text)
     if lone is not None and (lone < len(options) or text not in options):
         return _in_range(lone, options, answer, column)
@@ -76,3 +85,62 @@ def _in_range(position: int, options: list[str], answer: Any, column: str) -> in
     if not 0 <= position < len(options):
         raise BadRow(column, answer, f"points outside the {len(options)} options")
     return position
+
+
+def check_shown(prompt: str, labels: Sequence[str], options: Sequence[str], template: str) -> None:
+    """Checks that a prompt shows each option with its label in front: `1. text`, `(A) text`, or a line `A text`.
+
+    Args:
+        prompt: The prompt of one row.
+        labels: What is scored, one for each option.
+        options: The options' texts.
+        template: Name of the template that names the labels, for the message.
+
+    Raises:
+        BadRow: It does not, so that a score of the labels would say nothing.
+    """
+    pairs = zip(labels, options, strict=True)
+    missing = [label.strip() for label, text in pairs if not _is_shown(prompt, label.strip(), text)]
+    if missing:
+        raise BadRow(
+            "prompt",
+            prompt,
+            f"does not show {', '.join(missing)} as the labels of its options; these would be scored "
+            f"(the template {template} names them, and {{label}}. {{text}} has to be in the prompt)",
+        )
+
+
+def check_not_others(prompt: str, labels: Sequence[str], options: Sequence[str]) -> None:
+    """Checks a ready-made prompt as far as its labels can be read: they must be those that are scored.
+
+    A prompt that does not show every option after a label is taken as it is.
+
+    Raises:
+        BadRow: Every option has a label in front, one of them another than is scored.
+    """
+    found = [_labels_before(prompt, text) for text in options]
+    if not all(found):
+        return
+    for label, shown in zip(labels, found, strict=True):
+        if _SPELLINGS.get(label, label) not in {_SPELLINGS.get(other, other) for other in shown}:
+            raise BadRow("prompt", prompt, f"labels an option {' or '.join(shown)}, where {label} would be scored")
+
+
+def _is_shown(prompt: str, label: str, text: str) -> bool:
+    """Whether a label is in front of a text: at the start of a line, or set apart from it by a mark."""
+    name, option = re.escape(label), _spaced(text)
+    line_start, marked = (
+        rf"^[^\w\n]*{name}",
+        rf"(?:(?<!\w){name}(?=[^\w\s])|(?<=[(\[{{]){name}|(?<!\w){name}(?<=[^\w\s]))",
+    )
+    return re.search(rf"(?:{line_start}|{marked})(?!\w)[^\w\n]{{0,6}}{option}", prompt, re.MULTILINE) is not None
+
+
+def _labels_before(prompt: str, text: str) -> list[str]:
+    """What looks like the label of an option: up to three letters or digits and a mark in front of its text."""
+    pattern = rf"(?<![^\s(\[{{*])([^\W_]{{1,3}})[^\w\s]{{1,2}}[^\S\n]{{0,3}}{_spaced(text)}"
+    return list(dict.fromkeys(re.findall(pattern, prompt)))
+
+
+def _spaced(text: str) -> str:
+    return r"\s+".join(map(re.escape, text.split()))

@@ -16,14 +16,16 @@ class Preparation:
     """What a conversion needs to know besides the row.
 
     Attributes:
-        template: Name of the prompt template of the subset.
+        template: Name of the prompt template of the subset (see `templates.load_template`).
         folder: The source's folder, to which the paths of images in its rows are relative.
         options: How data are read, with the suites' own options.
+        language: ISO 639 code of the task's language.
     """
 
-    template: str = "ar/mcq"
+    template: str = ""
     folder: Path = Path()
     options: DataOptions = field(default_factory=DataOptions)
+    language: str = ""
 
 
 # One prepared row, or several where a row holds several items to ask (M2CQA: three statements on one image).

@@ -1,29 +1,186 @@
-"""Prompt templates: text files beside this module, by language, with `$name` slots."""
+"""Prompt templates: text files with `$name` slots, in the folder `templates` of each suite.
 
-from functools import cache
+A template of questions with options says in its head, between two lines `---`, how the options are labelled:
+
+    ---
+    labels: 1 2 3 4
+    ---
+    $question
+    $options
+    Answer:
+
+These labels are written before the options and are what is scored. All that a head may hold (YAML):
+
+    labels: A B C D         the labels in order, with spaces between
+    option: "$label. $text" how an option is written; this is the default
+    separator: " "          white space between the prompt and the scored label; the default is none
+    also: {passage: mcq_c}  further templates in the same folder; `passage` is that of rows with a passage
+"""
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib.resources import files
 from pathlib import Path
+from string import Template
 
-from cultureval.runtime.text_templates import TextTemplate
+from cultureval.runtime.errors import BadRow, CulturevalError
+from cultureval.runtime.text_templates import TextTemplate, short_hash
 
 FOLDER = Path(__file__).parent
+HEAD = re.compile(r"\A---\n(.*?)^---(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+SETTINGS = ("labels", "option", "separator", "also")
+
+
+@dataclass(frozen=True)
+class PromptTemplate(TextTemplate):
+    """A prompt template with the settings of its head.
+
+    Attributes:
+        path: The file, UTF-8.
+        name: How tables and other templates refer to it.
+    """
+
+    name: str
+
+    @cached_property
+    def template(self) -> Template:
+        """The text below the head."""
+        return Template(HEAD.sub("", self.file_text))
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of options, in order; none where the template lists no options.
+
+        Raises:
+            CulturevalError: The head cannot be read, or a label is repeated.
+        """
+        labels = tuple(str(self._head.get("labels", "")).split())
+        if len(set(labels)) < len(labels):
+            raise self._error(f"names a label twice ({' '.join(labels)})")
+        return labels
+
+    @cached_property
+    def separator(self) -> str:
+        """White space between the prompt and the scored label."""
+        separator = str(self._head.get("separator", ""))
+        if separator.strip():
+            raise self._error(f"has the separator {separator!r}, which is not white space")
+        return separator
+
+    @property
+    def hash(self) -> str:
+        """First eight hexadecimal digits of the SHA-256 of all that prompts are made of: head, text, `also`."""
+        return short_hash("\0".join([self.file_text, *(load_template(name).file_text for name in self._also.values())]))
+
+    def scored_labels(self, count: int) -> list[str]:
+        """The continuations that are scored for `count` options: each label after the separator.
+
+        Raises:
+            CulturevalError: The template names no labels.
+            BadRow: It names fewer.
+        """
+        return [self.separator + label for label in self._first_labels(count)]
+
+    def options(self, texts: Sequence[str]) -> str:
+        """The options as the prompt lists them, a line each, with their labels.
+
+        Raises:
+            CulturevalError: The template names no labels.
+            BadRow: It names fewer.
+        """
+        layout = Template(str(self._head.get("option", "$label. $text")))
+        pairs = zip(self._first_labels(len(texts)), texts, strict=True)
+        return "\n".join(layout.substitute(label=label, text=text) for label, text in pairs)
+
+    def also(self, part: str) -> "PromptTemplate":
+        """The template that the head names for a part of the prompt.
+
+        Raises:
+            CulturevalError: It names none.
+        """
+        if part not in self._also:
+            raise self._error(f"names no template for a {part}: add `also: {{{part}: FILE}}` to its head")
+        return load_template(self._also[part])
+
+    def has_slot(self, slot: str) -> bool:
+        """Whether the text has the slot."""
+        return slot in self.template.get_identifiers()
+
+    def _first_labels(self, count: int) -> tuple[str, ...]:
+        if not self.labels:
+            raise self._error("names no labels of options: add a head with `labels: A B C D` (between lines `---`)")
+        if count > len(self.labels):
+            raise BadRow("choices", count, f"counts more options than the {len(self.labels)} labels of {self.name}")
+        return self.labels[:count]
+
+    @cached_property
+    def _also(self) -> dict[str, str]:
+        folder = re.sub(r"[^/:]*$", "", self.name)
+        also = self._head.get("also", {})
+        if not isinstance(also, Mapping):
+            raise self._error("has an `also` that is not a mapping such as {passage: mcq_c}")
+        return {str(part): f"{folder}{file}" for part, file in also.items()}
+
+    @cached_property
+    def _head(self) -> dict[str, object]:
+        import yaml
+
+        found = HEAD.match(self.file_text)
+        if self.file_text.startswith("---\n") and not found:
+            raise self._error("has a head that does not end: a second line `---` is missing")
+        try:
+            head = yaml.load(found[1], yaml.BaseLoader) if found else {}  # BaseLoader: every value is text
+        except yaml.YAMLError as error:
+            raise self._error(f"has a head that is no YAML ({' '.join(str(error).split())})") from error
+        if not isinstance(head, dict) or not set(head) <= set(SETTINGS):
+            raise self._error(f"has a head with other settings than {', '.join(SETTINGS)}")
+        return head
+
+    def _error(self, what: str) -> CulturevalError:
+        return CulturevalError(f"The prompt template {self.name} ({self.path}) {what}.")
 
 
 @cache
-def load_template(name: str) -> TextTemplate:
-    """The template `<language>/<file>`, named without `.txt`."""
-    return TextTemplate(FOLDER / f"{name}.txt")
+def load_template(name: str) -> PromptTemplate:
+    """The template of a name.
+
+    Args:
+        name: `FOLDER/FILE` below `cultureval.prompts`, such as `qimma/templates/mcq`; `PACKAGE:FOLDER/FILE` in any
+            package that can be imported; or an absolute path. All without `.txt`.
+
+    Raises:
+        CulturevalError: There is no such package or file.
+    """
+    package, colon, path = name.rpartition(":")
+    try:
+        folder = files(package) if colon and not Path(name).is_absolute() else FOLDER
+    except ModuleNotFoundError as error:
+        raise CulturevalError(f"The prompt template {name!r}: there is no package {package!r}.") from error
+    file = folder.joinpath(f"{path if folder is not FOLDER else name}.txt")
+    if not name or not file.is_file():
+        near = difflib.get_close_matches(name, _own_templates(), n=1)
+        hint = f" Do you mean {near[0]!r}?" if near else ""
+        raise CulturevalError(f"There is no prompt template {name!r} ({file} is no file).{hint}")
+    return PromptTemplate(file, name)
 
 
 def render(name: str, **slots: str) -> str:
     """The template with its slots filled; what fills a slot is never read as a template.
 
     Raises:
-        FileNotFoundError: There is no such template.
+        CulturevalError: There is no such template.
         KeyError: A slot of the template is not given.
     """
     return load_template(name).render(**slots)
 
 
 def template_hash(name: str) -> str:
-    """First eight hexadecimal digits of the SHA-256 of a template's text, for score signatures."""
+    """First eight hexadecimal digits of the SHA-256 of a template (text and labels), for score signatures."""
     return load_template(name).hash
+
+
+def _own_templates() -> list[str]:
+    return [str(file.relative_to(FOLDER).with_suffix("")) for file in FOLDER.rglob("*.txt")]

@@ -3,6 +3,7 @@
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from string import Template
 
@@ -15,16 +16,21 @@ class TextTemplate:
         path: The file, UTF-8.
     """
 
-    path: Path
+    path: Path | Traversable
 
     @cached_property
-    def template(self) -> Template:
-        """The file's text as a template.
+    def file_text(self) -> str:
+        """What the file holds, without its last newline.
 
         Raises:
             FileNotFoundError: There is no such file.
         """
-        return Template(self.path.read_text(encoding="utf-8").removesuffix("\n"))
+        return self.path.read_text(encoding="utf-8").removesuffix("\n")
+
+    @cached_property
+    def template(self) -> Template:
+        """The text with its slots."""
+        return Template(self.file_text)
 
     def render(self, **slots: str) -> str:
         """The text with its slots filled; what fills a slot is never read as a template.
@@ -36,5 +42,10 @@ class TextTemplate:
 
     @property
     def hash(self) -> str:
-        """First eight hexadecimal digits of the SHA-256 of the text, for score signatures."""
-        return hashlib.sha256(self.template.template.encode("utf-8")).hexdigest()[:8]
+        """First eight hexadecimal digits of the SHA-256 of the file's text, for score signatures."""
+        return short_hash(self.file_text)
+
+
+def short_hash(text: str) -> str:
+    """First eight hexadecimal digits of the SHA-256 of a text."""
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:8]

@@ -189,7 +189,7 @@ def match_probabilities(gallery: Gallery, pairs: Sequence[tuple[int, int]], mode
     docs = [
         Doc(
             task_name="retrieval re-ranking",
-            query=render(f"{language}/cvlue_match", caption=gallery.texts[text]),
+            query=render(f"cvlue/templates/{language}/match", caption=gallery.texts[text]),
             choices=answers,
             gold_index=0,
             images=[gallery.images[image]],

@@ -18,6 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from cultureval.prompts.choice_rows import check_labels
 from cultureval.prompts.preparation import Preparation, PreparedRow
 from cultureval.prompts.templates import template_hash
 from cultureval.runtime.data.data_options import DataOptions, samples_root
@@ -156,7 +157,7 @@ def subset_files(task: Task, source: Source, folder: Path, splits: tuple[str, ..
 
 
 def prompt_template(task: Task, options: DataOptions) -> str:
-    """The template of a task's original rows: its name may hold options, as in `ar/arabculture_{location}`."""
+    """The template of a task's original rows; its name may hold options (`qimma/templates/arabculture_{location}`)."""
     return task.template.format(**with_defaults(options).suite)
 
 
@@ -192,19 +193,22 @@ def _prepared(
     skipped: list[dict[str, Any]],
 ) -> Iterator[PreparedRow]:
     source = found.source
-    preparation = Preparation(prompt_template(task, options), found.folder, options)
+    preparation = Preparation(prompt_template(task, options), found.folder, options, task.language)
     one_table = bool(source.few_shot_column) and set(found.files) == set(found.few_shot_files)
     for placed in source.read(files, task) if source.read and files else _records(files):
         if not _in_subset(placed.row, task, source) or (one_table and _is_example(placed.row, source) != few_shot):
             continue
         try:
             prepared = source.prepare(placed.row, preparation)
+            items = prepared if isinstance(prepared, list) else [prepared]
+            for item in items:
+                check_labels(item, preparation.template, ready_made=source.form == "curated")
         except MissingColumn as error:
             raise MissingColumn(f"{_where(task, found)}, {placed.file}: {error}") from error
         except BadRow as error:
             _refuse(task, found, placed, error, options, skipped)
             continue
-        for item in prepared if isinstance(prepared, list) else [prepared]:
+        for item in items:
             yield item | {"source_row": f"{placed.file}:{placed.number}", "form": source.form}
 
 

@@ -83,7 +83,8 @@ class Task:
         task_type: "MCQ", "multi-select" or "QA".
         metric_set: Key of how it is asked and scored, in the suite's table of kinds.
         metrics: Names of the metrics in the results, the headline first.
-        template: Prompt template of original rows; `{name}` stands for the value of that option of a suite.
+        template: Prompt template of original rows (`prompts.templates` says how it is named); `{name}` stands for the
+            value of that option of a suite.
         sources: The copies of its data, the preferred first.
         subset_names: Names of the subset in the sources: configs, files, cells.
         expected_rows: Rows of the original source's subset, where known.
@@ -170,7 +171,7 @@ class Benchmark:
     sources: tuple[Source, ...]
     subsets: tuple[Subset, ...]
     metric_set: MetricSet
-    template: str = "ar/mcq"
+    template: str = ""
     language: str = "ar"
     images: bool = False
 

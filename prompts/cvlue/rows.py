@@ -11,7 +11,7 @@ from typing import Any
 
 from cultureval.prompts.cells import image_cell, text_cell, text_list
 from cultureval.prompts.preparation import Preparation, PreparedRow, Row
-from cultureval.prompts.templates import render
+from cultureval.prompts.templates import load_template, render
 from cultureval.runtime.data.image_store import stored_image, upright_size
 from cultureval.runtime.errors import BadRow
 
@@ -65,13 +65,12 @@ def dialogue_round(row: Row, preparation: Preparation) -> PreparedRow:
     """
     as_given = preparation.options.suite.get("dialogue_history") == "as_given" and row["given_history"] is not None
     history: Sequence[Sequence[str]] = row["given_history"] if as_given else row["history"]
-    language = preparation.template.partition("/")[0]
-    rounds = [render(f"{language}/cvlue_vd_round", question=asked, answer=answer) for asked, answer in history]
+    template = load_template(preparation.template)
+    rounds = [template.also("round").render(question=asked, answer=answer) for asked, answer in history]
     joined = "\n".join(rounds)
     if preparation.options.suite.get("dialogue_layout") == "one_line":
         joined = joined.replace("\n", " ")
-    prompt = render(
-        preparation.template,
+    prompt = template.render(
         caption=text_cell(row, "caption"),
         history=joined,
         question=text_cell(row, "question"),
@@ -79,8 +78,8 @@ def dialogue_round(row: Row, preparation: Preparation) -> PreparedRow:
     options = text_list(row["options"], "answer_options")
     return _common(row, preparation, f"{row['image_id']}/{row['round']}") | {
         "prompt": prompt,
-        # Behind `答案:` an answer follows at once, behind `Answer:` after a space, as in Qwen-VL's own ranking.
-        "choices": [option if language == "zh" else f" {option}" for option in options],
+        # After `答案:` an answer follows at once, after `Answer:` with a space, as in Qwen-VL's own ranking.
+        "choices": [option if preparation.language == "zh" else f" {option}" for option in options],
         "gold": row["gold"],
         "round": row["round"],
         "history_missing": row["round"] - len(history),
@@ -90,11 +89,10 @@ def dialogue_round(row: Row, preparation: Preparation) -> PreparedRow:
 
 def caption_gallery(row: Row, preparation: Preparation) -> PreparedRow:
     """One image and the captions of its gallery, of which those at `correct` are its own."""
-    language = preparation.template.partition("/")[0]
     texts = text_list(row["captions"], "caption")
     return _common(row, preparation, row["image"]) | {
         "prompt": render(preparation.template),
-        "choices": [text if language == "zh" else f" {text}" for text in texts],
+        "choices": [text if preparation.language == "zh" else f" {text}" for text in texts],
         "correct": row["correct"],
         "gallery": row["gallery"],
     }

@@ -40,7 +40,7 @@ def _statement_doc(row: Mapping[str, Any], task_name: str | None, prompt: str) -
     script = "en" if row["language"] == "en" else "ar"
     return Doc(
         task_name=task_name or "",
-        query=render(f"{script}/m2cqa_{prompt}", statement=row["statement"]),
+        query=render(f"m2cqa/templates/{script}/{prompt}", statement=row["statement"]),
         choices=list(GOLD_WORDS[row["language"]]),
         gold_index=0 if row["role"] == "q_plus" else 1,
         images=[str(stored_image(row["image"]))],

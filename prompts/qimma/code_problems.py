@@ -18,7 +18,7 @@ from cultureval.runtime.errors import BadRow
 if TYPE_CHECKING:
     from lighteval.tasks.requests import Doc
 
-INSTRUCTION, RESPONSE = "ar/code_instruction", "ar/code_response"
+INSTRUCTION, RESPONSE = "qimma/templates/code_instruction", "qimma/templates/code_response"
 # EvalPlus's stop strings: of every model, of models that continue a problem, of answers in a fence begun for them.
 STOPS = ("<|endoftext|>", "<|endofmask|>", "</s>", "\nif __name__", "\ndef main(", "\nprint(")
 CONTINUATION_STOPS = {

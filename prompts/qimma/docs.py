@@ -1,13 +1,13 @@
 """QIMMA's prompt functions: from a prepared row (the schema of QIMMA's curated copies) to a LightEval Doc.
 
-As in QIMMA's own task code, the query is the row's `prompt`, the continuations scored are the bare Arabic labels, and
+As in QIMMA's own task code, the query is the row's `prompt`, the continuations scored are the options' labels, and
 there is no instruction and no system prompt.
 """
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from cultureval.prompts.option_labels import labels_for
+from cultureval.runtime.errors import CulturevalError
 
 if TYPE_CHECKING:
     from lighteval.tasks.requests import Doc
@@ -29,10 +29,15 @@ def multi_select_prompt(row: Mapping[str, Any], task_name: str | None = None) ->
 def _labelled_doc(row: Mapping[str, Any], task_name: str | None, gold: int | list[int]) -> "Doc":
     from lighteval.tasks.requests import Doc
 
+    if "labels" not in row:
+        where = row.get("source_row", "a row")
+        raise CulturevalError(
+            f"{task_name}, {where}: no labels to score; make such rows with `choice_rows.choice_row`."
+        )
     return Doc(
         task_name=task_name or "",
         query=row["prompt"],
-        choices=labels_for(len(row["choices"])),
+        choices=list(row["labels"]),
         gold_index=gold,
         specific=_provenance(row) | {"options": list(row["choices"])},
     )

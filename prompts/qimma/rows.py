@@ -1,9 +1,9 @@
 """QIMMA: from a row of any of its sources to one schema, that of QIMMA's curated copies.
 
 A prepared row holds `prompt`, `choices` and `index` as QIMMA's own data sets do (spec: QIMMA repository, prompt
-functions), so that one prompt function serves a benchmark whatever copy was read. Rows of original sources get their
-prompt from our templates, which are not QIMMA's wording (the paper's Figure 4 is an image). Each function here is named
-after the source whose rows it reads; the columns are those of the source.
+functions), and the `labels` that are scored, so that one prompt function serves a benchmark whatever copy was read.
+Rows of original sources get their prompt from our templates, which are not QIMMA's wording (the paper's Figure 4 is an
+image). Each function here is named after the source whose rows it reads; the columns are those of the source.
 """
 
 import ast
@@ -22,9 +22,10 @@ from cultureval.prompts.cells import (
     text_cell,
     text_list,
 )
+from cultureval.prompts.choice_rows import choice_row, cluster_of
 from cultureval.prompts.option_labels import gold_position, label_index, labels_for, split_label
 from cultureval.prompts.preparation import Preparation, PreparedRow, Row
-from cultureval.prompts.templates import render
+from cultureval.prompts.templates import load_template, render
 from cultureval.runtime.errors import BadRow
 
 COUNTRIES = {
@@ -56,12 +57,12 @@ def curated_choice(row: Row, preparation: Preparation) -> PreparedRow:
 def curated_multi_select(row: Row, preparation: Preparation) -> PreparedRow:
     """QIMMA's curated multi-select row: as `curated_choice`, with one or several indices of the gold."""
     options = distinct(text_list(row[column_name(row, "choices")], "choices"), "choices")
-    labels_for(len(options))
     return {
         "prompt": _prompt_cell(row),
         "choices": options,
+        "labels": labels_for(len(options)),
         "index": _indices(row[column_name(row, "index")], len(options)),
-        "cluster": _cluster(optional_text(row, "context")),
+        "cluster": cluster_of(optional_text(row, "context")),
     }
 
 
@@ -80,7 +81,7 @@ def aradice(row: Row, preparation: Preparation) -> PreparedRow:
     kept = preparation.options.suite.get("shuffle") == "off"
     order = list(range(len(options))) if kept else _shuffled(question, len(options))
     shuffled = [options[position] for position in order]
-    return _choice_row(preparation.template, question, shuffled, [order.index(0)]) | {"permutation": order}
+    return choice_row(preparation.template, question, shuffled, [order.index(0)]) | {"permutation": order}
 
 
 def arabculture(row: Row, preparation: Preparation) -> PreparedRow:
@@ -98,7 +99,8 @@ def arabculture(row: Row, preparation: Preparation) -> PreparedRow:
         first_statement=text_cell(row, "first_statement"),
         options="\n".join(f"{key}. {text}" for key, text in zip(keys, texts, strict=True)),
     )
-    return {"prompt": prompt, "choices": texts, "index": [gold], "cluster": ""}
+    labels = load_template(preparation.template).scored_labels(len(texts))
+    return {"prompt": prompt, "choices": texts, "labels": labels, "index": [gold], "cluster": ""}
 
 
 def lettered_columns(row: Row, preparation: Preparation) -> PreparedRow:
@@ -135,7 +137,7 @@ def option_list(row: Row, preparation: Preparation) -> PreparedRow:
     answer_column = "self_answer" if "self_answer" in row else column_name(row, "answer")
     gold = gold_position(_present(row, answer_column), options, answer_column)
     context = optional_text(row, "context")
-    return _choice_row(preparation.template, text_cell(row, "question"), options, [gold], context)
+    return choice_row(preparation.template, text_cell(row, "question"), options, [gold], context)
 
 
 def mizanqa(row: Row, preparation: Preparation) -> PreparedRow:
@@ -151,7 +153,7 @@ def mizanqa(row: Row, preparation: Preparation) -> PreparedRow:
     golds = [gold_position(answer, options, answer_column) for answer in _as_list(answers)]
     if not golds or len(set(golds)) < len(golds):
         raise BadRow(answer_column, row[answer_column], "names no option, or one twice")
-    return _choice_row(preparation.template, text_cell(row, "question"), options, sorted(golds))
+    return choice_row(preparation.template, text_cell(row, "question"), options, sorted(golds))
 
 
 def medarabiq_choice(row: Row, preparation: Preparation) -> PreparedRow:
@@ -161,7 +163,7 @@ def medarabiq_choice(row: Row, preparation: Preparation) -> PreparedRow:
     question, options = _inline_options(text_cell(row, column), column)
     answer_column = "Answer - Arabic" if "Answer - Arabic" in row else column_name(row, "answer")
     gold = gold_position(_present(row, answer_column), options, answer_column)
-    return _choice_row(preparation.template, question, options, [gold])
+    return choice_row(preparation.template, question, options, [gold])
 
 
 def medarabiq_answer(row: Row, preparation: Preparation) -> PreparedRow:
@@ -242,20 +244,7 @@ def _choice_from_columns(row: Row, preparation: Preparation, columns: list[str],
     options = distinct([text for text in texts if text is not None], ", ".join(columns))
     position = sum(text is not None for text in texts[:gold])
     context = optional_text(row, "context")
-    return _choice_row(preparation.template, text_cell(row, "question"), options, [position], context)
-
-
-def _choice_row(
-    template: str, question: str, options: list[str], index: list[int], context: str | None = None
-) -> PreparedRow:
-    labels = labels_for(len(options))
-    listed = "\n".join(f"{label}. {option}" for label, option in zip(labels, options, strict=True))
-    slots = {"question": question, "options": listed}
-    if context:
-        prompt = render("ar/mcq_c", context=context, **slots)
-    else:
-        prompt = render(template, **slots)
-    return {"prompt": prompt, "choices": options, "index": index, "cluster": _cluster(context)}
+    return choice_row(preparation.template, text_cell(row, "question"), options, [position], context)
 
 
 def _answer_row(prompt: str, references: list[str], context: str | None) -> PreparedRow:
@@ -263,7 +252,7 @@ def _answer_row(prompt: str, references: list[str], context: str | None) -> Prep
         "prompt": prompt,
         "choices": references,
         "index": list(range(len(references))),
-        "cluster": _cluster(context),
+        "cluster": cluster_of(context),
     }
 
 
@@ -275,11 +264,6 @@ def _present(row: Row, column: str) -> Any:
 
 def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
-
-
-def _cluster(context: str | None) -> str:
-    """Rows that share a passage share a cluster; '' is a cluster of its own for each row."""
-    return hashlib.sha256(context.encode("utf-8")).hexdigest()[:12] if context else ""
 
 
 def _shuffled(question: str, count: int) -> list[int]:

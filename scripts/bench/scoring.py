@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from cultureval.prompts.option_labels import LABELS
-from cultureval.prompts.templates import render
+from cultureval.prompts.templates import load_template
 from cultureval.runtime.data.data_options import samples_root
 from cultureval.runtime.data.row_files import read_rows
 from cultureval.runtime.errors import CulturevalError
@@ -114,9 +114,9 @@ def _question(file: Path, number: int, row: dict[str, Any]) -> Question:
 
 def _from_arabicmmlu(row: dict[str, Any]) -> Question:
     options = [row[f"Option {number}"] for number in range(1, 6) if row.get(f"Option {number}")]
-    lines = [f"{label}. {option}" for label, option in zip(LABELS, options, strict=False)]
     question = "\n".join(part for part in (row.get("Context"), row["Question"]) if part)
-    prompt = render("ar/mcq", question=question, options="\n".join(lines))
+    template = load_template("qimma/templates/mcq")
+    prompt = template.render(question=question, options=template.options(options))
     return Question(prompt, [f" {option}" for option in options])
 
 

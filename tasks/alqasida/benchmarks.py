@@ -87,7 +87,7 @@ def _requests(corpus: str, name: str, group: str, metric_set: MetricSet, sizes: 
         sources=_sources(corpus, rows.prepare_request),
         subsets=tuple(Subset(f"{corpus}_{code}", rows=count, register="dialectal") for code, count in sizes.items()),
         metric_set=metric_set,
-        template="as_given",
+        template="alqasida/templates/as_given",
     )
 
 
@@ -104,7 +104,7 @@ def _translations(corpus: str, name: str, group: str) -> Benchmark:
         sources=_sources(corpus, rows.prepare_translation),
         subsets=tuple(Subset(f"{corpus}_{a}_to_{b}", rows=200, register="dialectal") for a, b in directions),
         metric_set=TRANSLATION,
-        template="en/alqasida_translation",
+        template="alqasida/templates/translation",
     )
 
 

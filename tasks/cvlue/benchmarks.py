@@ -28,7 +28,7 @@ VQA = MetricSet("cvlue_vqa", "VQA", ("accuracy_loose", "accuracy_strict", "accur
 VQA_V2 = MetricSet("vqa_v2", "VQA", ("vqa_accuracy",))
 GROUNDING = MetricSet("grounding", "visual grounding", BOXES)
 DIALOGUE = MetricSet("dialogue", "visual dialogue", RANKING)
-VG, VD = "cvlue_vg_{box_format}", "cvlue_vd_{dialogue_layout}"
+VG, VD = "vg_{box_format}", "vd_{dialogue_layout}"
 DENSE_DIALOGUE = MetricSet("dense_dialogue", "visual dialogue", (*RANKING, *(f"NDCG{score}" for score in SCORES)))
 RETRIEVAL = MetricSet(
     "galleries",
@@ -57,10 +57,10 @@ def released(part: str, prepare: Prepare, read: Any) -> Source:
 def task(
     group: str, name: str, source: Source, metrics: MetricSet, template: str, items: int | None = None
 ) -> Benchmark:
-    """A benchmark of one task."""
-    language = template.partition("/")[0]
+    """A benchmark of one task; its template is `LANGUAGE/FILE`."""
+    language, path = template.partition("/")[0], f"cvlue/templates/{template}"
     subset = Subset(name, key="", rows=items, register="standard")
-    return Benchmark(name, "vision-language", group, (source,), (subset,), metrics, template, language, images=True)
+    return Benchmark(name, "vision-language", group, (source,), (subset,), metrics, path, language, images=True)
 
 
 VQAV2 = Source(
@@ -103,14 +103,12 @@ COCO = Source(
 )
 
 BENCHMARKS = (
-    task("cvlue_vqa", "CVLUE VQA", released("vqa", rows.question, files.read_questions), VQA, "zh/cvlue_vqa"),
+    task("cvlue_vqa", "CVLUE VQA", released("vqa", rows.question, files.read_questions), VQA, "zh/vqa"),
     task("cvlue_vg", "CVLUE VG", released("vg", rows.expression, files.read_expressions), GROUNDING, "zh/" + VG),
     task("cvlue_vd", "CVLUE VD", released("vd", rows.dialogue_round, files.read_rounds), DIALOGUE, "zh/" + VD),
-    task(
-        "cvlue_itr", "CVLUE ITR", released("itr", rows.caption_gallery, files.read_captions), RETRIEVAL, "zh/cvlue_itr"
-    ),
-    task("cvlue_en_vqa", "VQA v2 (val)", VQAV2, VQA_V2, "en/cvlue_vqa", 214_354),
+    task("cvlue_itr", "CVLUE ITR", released("itr", rows.caption_gallery, files.read_captions), RETRIEVAL, "zh/itr"),
+    task("cvlue_en_vqa", "VQA v2 (val)", VQAV2, VQA_V2, "en/vqa", 214_354),
     task("cvlue_en_vg", "RefCOCOg (test)", REFCOCOG, GROUNDING, "en/" + VG, 5_023),
     task("cvlue_en_vd", "VisDial 1.0 (val)", VISDIAL, DENSE_DIALOGUE, "en/" + VD, 20_640),
-    task("cvlue_en_itr", "COCO 5K", COCO, RETRIEVAL, "en/cvlue_itr", 5_000),
+    task("cvlue_en_itr", "COCO 5K", COCO, RETRIEVAL, "en/itr", 5_000),
 )

@@ -130,7 +130,7 @@ def _benchmark(prompt: str, variety: str) -> Benchmark:
         sources=_sources(variety),
         subsets=(Subset(variety, f"{prompt}_{variety}", STATEMENTS, aliases, register=register, mean=mean),),
         metric_set=MetricSet(f"m2cqa_{prompt}", "true/false statements", METRICS),
-        template=f"{script}/m2cqa_{prompt}",
+        template=f"m2cqa/templates/{script}/{prompt}",
         language=script,
         images=True,
     )

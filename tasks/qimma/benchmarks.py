@@ -18,6 +18,7 @@ from cultureval.prompts.qimma import code_problems, rows
 from cultureval.tasks.qimma.code_data import CODE_DATASETS, REPO, check_task_ids, find_problem_files
 from cultureval.tasks.suite import Benchmark, MetricSet, Source, Subset
 
+MCQ = "qimma/templates/mcq"
 PROMPTS_ARE_OURS = "Prompts of original sources are ours, not QIMMA's wording."
 MULTIPLE_CHOICE = MetricSet("multiple_choice", "MCQ", ("acc_norm", "acc"))
 MULTI_SELECT = MetricSet("multi_select", "multi-select", ("gold_probability_mass", "gold_set_match"))
@@ -157,6 +158,7 @@ BENCHMARKS = (
         ),
         subsets=tuple(Subset(c, rows=30) for c in ("Egypt", "Syria", "Lebanon", "Jordan", "Palestine", "Qatar")),
         metric_set=MULTIPLE_CHOICE,
+        template=MCQ,
     ),
     Benchmark(
         name="ArabCulture",
@@ -168,7 +170,7 @@ BENCHMARKS = (
         ),
         subsets=tuple(Subset(country, rows=count) for country, count in ARABCULTURE_ROWS.items()),
         metric_set=MULTIPLE_CHOICE,
-        template="ar/arabculture_{location}",
+        template="qimma/templates/arabculture_{location}",
     ),
     Benchmark(
         name="PalmX",
@@ -180,6 +182,7 @@ BENCHMARKS = (
             Subset("General Culture", "culture", 2000, sources=(PALMX_CURATED, PALMX_CULTURE)),
         ),
         metric_set=MULTIPLE_CHOICE,
+        template=MCQ,
     ),
     Benchmark(
         name="ArabicMMLU",
@@ -198,6 +201,7 @@ BENCHMARKS = (
         ),
         subsets=tuple(Subset(name) for line in ARABICMMLU_SUBJECTS.splitlines() for name in line.split("|")),
         metric_set=MULTIPLE_CHOICE,
+        template=MCQ,
     ),
     Benchmark(
         name="GAT",
@@ -206,16 +210,17 @@ BENCHMARKS = (
         sources=GATMATH,
         subsets=(
             Subset("Algebra", aliases=("algebra",)),
-            Subset("Analogy", aliases=("analogy",), sources=GATLC, template="ar/mcq_i_analogy"),
+            Subset("Analogy", aliases=("analogy",), sources=GATLC, template="qimma/templates/mcq_i_analogy"),
             Subset("Arithmetic", aliases=("arithmetic", "problem_solving", "Problem Solving")),
             Subset("Association", aliases=("association",), sources=GATLC),
             Subset("Comparisons", aliases=("comparisons",)),
-            Subset("Completion", aliases=("completion",), sources=GATLC, template="ar/mcq_i_completion"),
-            Subset("Contextual", aliases=("contextual",), sources=GATLC, template="ar/mcq_i_contextual"),
+            Subset("Completion", aliases=("completion",), sources=GATLC, template="qimma/templates/mcq_i_completion"),
+            Subset("Contextual", aliases=("contextual",), sources=GATLC, template="qimma/templates/mcq_i_contextual"),
             Subset("Geometry", aliases=("geometry",)),
             Subset("Reading", aliases=("reading",), sources=GATLC),
         ),
         metric_set=MULTIPLE_CHOICE,
+        template=MCQ,
     ),
     Benchmark(
         name="3LM STEM",
@@ -227,6 +232,7 @@ BENCHMARKS = (
             Subset("SyntheticQA", "synthetic", 1744, sources=SYNTHETICQA),
         ),
         metric_set=MULTIPLE_CHOICE,
+        template=MCQ,
     ),
     Benchmark(
         name="MizanQA",
@@ -238,7 +244,7 @@ BENCHMARKS = (
         ),
         subsets=(Subset("MizanQA", "", 1769),),
         metric_set=MULTI_SELECT,
-        template="ar/multi_select",
+        template="qimma/templates/multi_select",
     ),
     Benchmark(
         name="ArabLegalQA",
@@ -258,7 +264,7 @@ BENCHMARKS = (
         ),
         subsets=(Subset("QA", "", 79),),
         metric_set=BERTSCORE,
-        template="ar/qa_c",
+        template="qimma/templates/qa_c",
     ),
     Benchmark(
         name="MedArabiQ",
@@ -271,6 +277,7 @@ BENCHMARKS = (
             medarabiq_choice("mcq_knowledge", "multiple-choice-questions.csv"),
         ),
         metric_set=MULTIPLE_CHOICE,
+        template=MCQ,
     ),
     Benchmark(
         name="MedArabiQ",
@@ -281,10 +288,10 @@ BENCHMARKS = (
             medarabiq_answer(
                 *("llm_modified", "patient-doctor-qa-llm.csv"), aliases=("qa_with_llm_mods",), register="dialectal"
             ),
-            medarabiq_answer("fib_no_choices", "fill-in-the-blank-nochoices.csv", template="ar/qa_f"),
+            medarabiq_answer("fib_no_choices", "fill-in-the-blank-nochoices.csv", template="qimma/templates/qa_f"),
         ),
         metric_set=BERTSCORE,
-        template="ar/qa",
+        template="qimma/templates/qa",
     ),
     Benchmark(
         name="MedAraBench",
@@ -306,6 +313,7 @@ BENCHMARKS = (
             for name, count in MEDARABENCH_ROWS.items()
         ),
         metric_set=MULTIPLE_CHOICE,
+        template=MCQ,
     ),
     Benchmark(
         name="AraTrust",
@@ -318,6 +326,7 @@ BENCHMARKS = (
         ),
         subsets=(Subset("AraTrust", "", 522),),
         metric_set=MULTIPLE_CHOICE,
+        template=MCQ,
     ),
     Benchmark(
         name="FannOrFlop",
@@ -328,7 +337,7 @@ BENCHMARKS = (
         ),
         subsets=(Subset("FannOrFlop", "", 6984),),
         metric_set=FANNORFLOP,
-        template="ar/fannorflop",
+        template="qimma/templates/fannorflop",
     ),
     *(
         Benchmark(

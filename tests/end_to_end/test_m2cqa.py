@@ -41,7 +41,7 @@ def truths():
         for row in map(json.loads, lines):
             for text in (row["q_plus"], *row["q_minus"]):
                 for prompt in PROMPTS:
-                    query = render(f"{script}/m2cqa_{prompt}", statement=text)
+                    query = render(f"m2cqa/templates/{script}/{prompt}", statement=text)
                     known[query] = (script, prompt, text == row["q_plus"])
     return known
 

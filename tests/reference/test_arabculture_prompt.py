@@ -24,6 +24,6 @@ def test_prompt_equals_the_harness(monkeypatch, location, country, region):
     for name in COUNTRIES:
         for place in REGIONS:
             row = ROW | {"country": name, "region": place}
-            prepared = arabculture(row, Preparation(f"ar/arabculture_{location}"))
+            prepared = arabculture(row, Preparation(f"qimma/templates/arabculture_{location}"))
             assert prepared["prompt"] == utils_mcq.doc_to_text(row)
             assert prepared["index"] == [1]

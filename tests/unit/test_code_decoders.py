@@ -23,8 +23,8 @@ def settings(chat=True, **changes):
         "model": str(folder_of("llama", chat)),
         "backend": "hf",
         "dataset": "humaneval",
-        "instruction_prefix": render("ar/code_instruction"),
-        "response_prefix": render("ar/code_response"),
+        "instruction_prefix": render("qimma/templates/code_instruction"),
+        "response_prefix": render("qimma/templates/code_response"),
         "dtype": "float32",
         "max_new_tokens": 12,
     }
@@ -64,15 +64,15 @@ def test_a_decoder_leaves_no_stop_strings_to_the_next():
 def test_a_chat_model_reads_the_arabic_prefixes():
     decoder = make_decoder(settings())
     prompt = asked_of(decoder)
-    assert f"{render('ar/code_instruction')}\n```\n{SHORT.strip()}\n```\n" in prompt
-    assert prompt.endswith(f"<|assistant|>\n{render('ar/code_response')}\n```python\n")
+    assert f"{render('qimma/templates/code_instruction')}\n```\n{SHORT.strip()}\n```\n" in prompt
+    assert prompt.endswith(f"<|assistant|>\n{render('qimma/templates/code_response')}\n```python\n")
     assert prompt_mode(decoder, settings()) == "chat, response prefix"
 
 
 def test_a_thinking_model_begins_its_answer_itself(monkeypatch):
     decoder = make_decoder(settings(thinking=True))
     prompt = asked_of(decoder)
-    assert prompt.endswith("<|assistant|>\n") and render("ar/code_response") not in prompt
+    assert prompt.endswith("<|assistant|>\n") and render("qimma/templates/code_response") not in prompt
     replies = ["<think>```python\nno\n```</think>هذا:\n```python\ndef f(x):\n\treturn x\n```\n", "<think>بلا نهاية"]
     monkeypatch.setattr(decoder, "_think", lambda *_: replies)
     assert decoder.codegen(SHORT) == ["def f(x):\n    return x\n", ""]
@@ -125,7 +125,10 @@ def test_a_server_is_asked_as_evalplus_asks_and_again_when_it_is_busy(server):
     decoder = make_decoder(wanted)
     assert decoder.codegen(SHORT, do_sample=False, num_samples=1) == ["```python\ncode\n```"]
     assert asked[0] == asked[1]
-    assert asked[0]["messages"][1]["content"] == f"{render('ar/code_instruction')}\n```python\n{SHORT.strip()}\n```"
+    assert (
+        asked[0]["messages"][1]["content"]
+        == f"{render('qimma/templates/code_instruction')}\n```python\n{SHORT.strip()}\n```"
+    )
     assert (asked[0]["temperature"], asked[0]["max_tokens"]) == (0.0, 12)
     assert decoder.codegen(SHORT, do_sample=False, num_samples=1) == [""]
     answers[:] = [(200, "<think>لا</think>قل:\n```python\ncode\n```")]

@@ -27,7 +27,10 @@ from cultureval.tasks.qimma.code_data import load_problems
 @pytest.fixture
 def settings(monkeypatch, tmp_path):
     monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
-    prefixes = {"instruction_prefix": render("ar/code_instruction"), "response_prefix": render("ar/code_response")}
+    prefixes = {
+        "instruction_prefix": render("qimma/templates/code_instruction"),
+        "response_prefix": render("qimma/templates/code_response"),
+    }
     return DecoderSettings("org/model", "openai", "mbpp", **prefixes, base_url="http://localhost:1/v1")
 
 
@@ -119,7 +122,7 @@ def test_vllm_is_asked_with_the_arabic_prompt(settings, monkeypatch, thinking):
     (code,) = decoder.codegen("سؤال", do_sample=False, num_samples=1)
     assert code.strip() == "def f():\n    return 1"
     (prompt,) = asked["prompts"]
-    assert f"{render('ar/code_instruction')}\n```\nسؤال\n```\n" in prompt
+    assert f"{render('qimma/templates/code_instruction')}\n```\nسؤال\n```\n" in prompt
     assert prompt.endswith("```python\n") is not thinking
     assert asked["engine"]["max_model_len"] == (2148 if thinking else 2048)
     assert (asked["sampling"].temperature, asked["sampling"].max_tokens, asked["sampling"].top_p) == (0.0, 100, 1.0)

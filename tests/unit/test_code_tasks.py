@@ -79,8 +79,8 @@ def test_models_read_the_problem_as_evalplus_shows_it(doc, chat):
     model = HFModel(HFModelSettings(model_name=str(folder_of("llama", chat))))
     prompt = model.renderer.text(doc)
     if chat:
-        assert f"<|user|>\n{render('ar/code_instruction')}\n```\n{PROBLEM['prompt']}\n```\n" in prompt
-        assert prompt.endswith(f"<|assistant|>\n{render('ar/code_response')}\n```python\n")
+        assert f"<|user|>\n{render('qimma/templates/code_instruction')}\n```\n{PROBLEM['prompt']}\n```\n" in prompt
+        assert prompt.endswith(f"<|assistant|>\n{render('qimma/templates/code_response')}\n```python\n")
         assert model.renderer.begins_answer(doc)
         assert "\n```\n" in stop_strings(doc, chat=True, prefixed=True)
         model.renderer.knows_thinking = True  # a model that may think begins its answer itself, and ends it

@@ -39,22 +39,22 @@ def edit(path, change):
 
 def test_prompts_are_the_papers():
     """Appendix A.2; the dialogue's parts on lines of their own, or in one as printed."""
-    words = {"zh/cvlue_vqa": "只用一个阿拉伯数字或一个词或一个短语回答以下问题: ${question}"}
-    words["en/cvlue_vqa"] = "Answer the question with only an Arabic figure or a word or a phrase: ${question}"
-    words["zh/cvlue_vg_qwen_vl"] = "框出图中${expression}的位置"
-    words["en/cvlue_vg_qwen_vl"] = "<ref>${expression}</ref><box>"
-    words["zh/cvlue_vd_one_line"] = (
+    words = {"zh/vqa": "只用一个阿拉伯数字或一个词或一个短语回答以下问题: ${question}"}
+    words["en/vqa"] = "Answer the question with only an Arabic figure or a word or a phrase: ${question}"
+    words["zh/vg_qwen_vl"] = "框出图中${expression}的位置"
+    words["en/vg_qwen_vl"] = "<ref>${expression}</ref><box>"
+    words["zh/vd_one_line"] = (
         "描述: ${caption} 对话历史: ${history} 根据图片描述和对话历史用一句话回答以下问题. 问题: ${question} 答案:"
     )
-    words["en/cvlue_vd_one_line"] = (
+    words["en/vd_one_line"] = (
         "Context: ${caption} History: ${history} Answer the question with one sentence based on the context and "
         "dialogue history. Question: ${question} Answer:"
     )
     for name, text in words.items():
-        assert load_template(name).template.template == text
+        assert load_template(f"cvlue/templates/{name}").template.template == text
     for language in ("zh", "en"):
-        lines = load_template(f"{language}/cvlue_vd_lines").template.template
-        assert lines.replace("\n", " ") == words[f"{language}/cvlue_vd_one_line"]
+        lines = load_template(f"cvlue/templates/{language}/vd_lines").template.template
+        assert lines.replace("\n", " ") == words[f"{language}/vd_one_line"]
 
 
 def test_every_box_format_has_its_prompt():

@@ -25,12 +25,12 @@ from cultureval.tasks.reading import prepare_subset
 SAMPLES = samples_root() / "QCRI" / "M2CQA"
 # SHA-256 of Table 8's texts with `{statement}` for the example, as the specification took them from the paper.
 HASHES = {
-    "en/m2cqa_tf": "ea6efbd8fce7e919",
-    "ar/m2cqa_tf": "485bb27f1876cba5",
-    "en/m2cqa_answer_reason": "904696162bcde3ea",
-    "ar/m2cqa_answer_reason": "2fcf614ec543de71",
-    "en/m2cqa_reason_first": "dc788aa2f96ee50b",
-    "ar/m2cqa_reason_first": "cd83011022015f0f",
+    "m2cqa/templates/en/tf": "ea6efbd8fce7e919",
+    "m2cqa/templates/ar/tf": "485bb27f1876cba5",
+    "m2cqa/templates/en/answer_reason": "904696162bcde3ea",
+    "m2cqa/templates/ar/answer_reason": "2fcf614ec543de71",
+    "m2cqa/templates/en/reason_first": "dc788aa2f96ee50b",
+    "m2cqa/templates/ar/reason_first": "cd83011022015f0f",
 }
 
 
@@ -203,14 +203,16 @@ def test_the_rows_hash_is_that_of_the_variety_whatever_the_prompt():
         reports = [prepared(samples_root(), f"m2cqa:{prompt}_{variety}")[1] for prompt in PROMPTS]
         assert len({report["fingerprint"] for report in reports}) == 1
         script = "en" if variety == "en" else "ar"
-        assert [report["prompt"] for report in reports] == [template_hash(f"{script}/m2cqa_{name}") for name in PROMPTS]
+        assert [report["prompt"] for report in reports] == [
+            template_hash(f"m2cqa/templates/{script}/{name}") for name in PROMPTS
+        ]
 
 
 def test_a_doc_holds_image_prompt_gold_item_and_role():
     rows = prepared(samples_root(), "m2cqa:answer_reason_arz")[0]
     for row in rows:
         doc = answer_then_reason_prompt(row, "m2cqa:answer_reason_arz|0")
-        assert doc.query == render("ar/m2cqa_answer_reason", statement=row["statement"])
+        assert doc.query == render("m2cqa/templates/ar/answer_reason", statement=row["statement"])
         assert doc.query.endswith(f"العبارة: {row['statement']}")
         assert doc.images == [str(stored_image(row["image"]))]
         assert doc.get_golds() == ["صحيح" if row["role"] == "q_plus" else "غلط"]

@@ -8,7 +8,7 @@ from cultureval.prompts.qimma.docs import answer_prompt, choice_prompt, multi_se
 from cultureval.runtime.data.data_options import DataOptions
 from cultureval.runtime.errors import BadRow
 
-PLAIN = Preparation()
+PLAIN = Preparation("qimma/templates/mcq")
 MCQ = "السؤال التالي هو سؤال متعدد الإختيارات. اختر الإجابة الصحيحة:\n\n{}\nالإجابة:"
 
 
@@ -59,7 +59,8 @@ def test_aradice_shuffles_by_the_question_alone_and_keeps_the_permutation():
     assert shuffled == rows.aradice(dict(row), PLAIN)
     assert shuffled["choices"][shuffled["index"][0]] == "القاهرة"
     assert [["القاهرة", "أسوان", "طنطا"][position] for position in shuffled["permutation"]] == shuffled["choices"]
-    kept = rows.aradice(row, Preparation(options=DataOptions(suite={"shuffle": "off"})))
+    unshuffled = DataOptions(suite={"shuffle": "off"})
+    kept = rows.aradice(row, Preparation("qimma/templates/mcq", options=unshuffled))
     assert (kept["choices"], kept["index"]) == (["القاهرة", "أسوان", "طنطا"], [0])
     golds = {rows.aradice(row | {"Question": f"سؤال {n}"}, PLAIN)["index"][0] for n in range(30)}
     assert golds == {0, 1, 2}
@@ -86,7 +87,7 @@ ARABCULTURE = {
     ],
 )
 def test_arabculture_row_with_a_broken_part_is_refused(column, value):
-    preparation = Preparation("ar/arabculture_country_region")
+    preparation = Preparation("qimma/templates/arabculture_country_region")
     assert rows.arabculture(ARABCULTURE, preparation)["index"] == [0]
     with pytest.raises(BadRow, match=column):
         rows.arabculture(ARABCULTURE | {column: value}, preparation)
@@ -116,7 +117,7 @@ def test_a_list_in_text_is_read_but_never_run():
 @pytest.mark.parametrize(("answers", "index"), [(["أ", "ج"], [0, 2]), ("أ، ج", [0, 2]), ("ب", [1]), ([0, 1], [0, 1])])
 def test_mizanqa_golds(answers, index):
     row = {"question": "س", "options": ["واحد", "اثنان", "ثلاثة"], "answers": answers}
-    prepared = rows.mizanqa(row, Preparation("ar/multi_select"))
+    prepared = rows.mizanqa(row, Preparation("qimma/templates/multi_select"))
     assert prepared["index"] == index
     assert multi_select_prompt(prepared).gold_index == index
 
@@ -140,7 +141,7 @@ def test_medarabiq_biased_wording_is_the_question():
 
 def test_answers_and_poems():
     legal = {"questions": "ما الحكم؟", "ground_truths": "الحكم كذا.", "context": ["المادة الأولى."]}
-    prepared = rows.arablegalqa(legal, Preparation("ar/qa_c"))
+    prepared = rows.arablegalqa(legal, Preparation("qimma/templates/qa_c"))
     assert prepared["prompt"].endswith("الاستفسار: ما الحكم؟\nالإجابة:")
     assert answer_prompt(prepared).get_golds() == ["الحكم كذا."]
     poem = {
@@ -149,7 +150,7 @@ def test_answers_and_poems():
         "poem_verses": ["بيت $title"],
         "explanation": [{"verse": "بيت", "explanation": "شرح"}],
     }
-    doc = poem_prompt(rows.fannorflop(poem, Preparation("ar/fannorflop")))
+    doc = poem_prompt(rows.fannorflop(poem, Preparation("qimma/templates/fannorflop")))
     assert doc.query.endswith("الأبيات:\nبيت $title")  # what fills a slot is not a template
     assert doc.specific["gold_explanations"] == [{"verse": "بيت", "explanation": "شرح"}]
 

@@ -1,0 +1,69 @@
+"""Prepared rows of questions with options: the prompt of a template, and the labels that are scored."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cultureval.prompts.option_labels import check_not_others, check_shown
+from cultureval.prompts.preparation import PreparedRow
+from cultureval.prompts.templates import load_template
+
+
+def choice_row(
+    template: str,
+    question: str,
+    options: Sequence[str],
+    index: Sequence[int],
+    context: str | None = None,
+    **slots: str,
+) -> PreparedRow:
+    """A prepared row of a question with labelled options.
+
+    Args:
+        template: Name of the template, which names the labels and has the slots `$question` and `$options`.
+        question: The question's text.
+        options: The options' texts, without labels.
+        index: Positions of the right options, from 0.
+        context: The passage that the question is about; rows with the same one are one cluster. The template has a
+            slot `$context` or names in `also: {passage: FILE}` the template of such rows.
+        slots: Texts of further slots.
+
+    Raises:
+        CulturevalError: The template names no labels, or none for passages.
+        BadRow: It names fewer labels than there are options.
+    """
+    used = load_template(template)
+    if context and not used.has_slot("context"):
+        used = used.also("passage")
+    texts = {"question": question, "options": used.options(options), "context": context or ""} | slots
+    return {
+        "prompt": used.render(**texts),
+        "choices": list(options),
+        "labels": used.scored_labels(len(options)),
+        "index": list(index),
+        "cluster": cluster_of(context),
+    }
+
+
+def cluster_of(context: str | None) -> str:
+    """Rows that share a passage share a cluster; "" is a cluster of its own for each row."""
+    return hashlib.sha256(context.encode("utf-8")).hexdigest()[:12] if context else ""
+
+
+def check_labels(row: Mapping[str, Any], template: str, ready_made: bool) -> None:
+    """Checks that the labels of a prepared row, where it has any, are those that its prompt shows.
+
+    Args:
+        row: The prepared row: `prompt`, and `labels` and `choices` of the same length.
+        template: Name of the template, for the message.
+        ready_made: Whether the source brings its own prompts, of which only what can be read is checked.
+
+    Raises:
+        BadRow: They are not.
+    """
+    if "labels" not in row:
+        return
+    if ready_made:
+        check_not_others(row["prompt"], row["labels"], row["choices"])
+    else:
+        check_shown(row["prompt"], row["labels"], row["choices"], template)
