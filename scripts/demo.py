@@ -3,6 +3,8 @@
 import tempfile
 from pathlib import Path
 
+from cultureval.models.choice import model_file
+from cultureval.reports.evaluation import evaluate_tasks
 from cultureval.runtime.data.data_options import DataOptions, samples_root
 from cultureval.runtime.data.hub import go_offline
 from cultureval.runtime.errors import CulturevalError, SourceUnavailable
@@ -13,10 +15,10 @@ from cultureval.samples.tiny_models.classifiers import build_tiny_instruments
 from cultureval.samples.tiny_models.dual_encoder import build_tiny_dual_encoder
 from cultureval.samples.tiny_models.encoder import build_tiny_encoder
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm
-from cultureval.scripts.evaluate import evaluate, quiet_libraries
 from cultureval.scripts.retrieval import retrieval
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.reading import find_subset
+from cultureval.tasks.running import quiet_libraries
 from cultureval.tasks.suite import Task
 
 NOTICE = """
@@ -46,8 +48,10 @@ def tiny_settings(folder: Path, judge: str) -> Settings:
         bertscore_model=encoder,
         caption_bertscore_model=encoder,
         caption_bertscore_layer=2,
+        data_root=samples_root(),
+        resume=False,
         judges=(str(folder / "judge.yaml"),),
-        model_settings={"generation_parameters": {"max_new_tokens": 32}},
+        model_settings={"device": "cpu", "generation_parameters": {"max_new_tokens": 32}},
         **build_tiny_instruments(folder),
     )
 
@@ -62,7 +66,7 @@ def evaluate_samples(folder: Path) -> None:
         tasks = [name for name, task in all_tasks().items() if task.images == images and has_samples(task)]
         tasks = without_refused(tasks)
         if tasks:
-            evaluate(str(model), tasks, data="samples", output_dir="results/demo", device="cpu", resume=False)
+            print(evaluate_tasks(str(model), model_file(str(model)), tasks, None, "results/demo"))
     encoder = build_tiny_dual_encoder(folder / "tiny-random-chinese-clip")
     retrieval(str(encoder), data="samples", output_dir=Path("results/demo"), device="cpu")
 

@@ -223,8 +223,8 @@ def _estimate_line(settings: "JudgeSettings", found: Mapping[str, Any]) -> str:
 
 def write_judgements(judges: "Sequence[JudgeSettings]", work: Sequence[Job], part: Mapping[str, Any]) -> list[Path]:
     """Write the verdicts as LightEval's files: one results file a model, one details file a task, dated now."""
+    from cultureval.reports.lighteval_files import undefined_as_null
     from cultureval.reports.saved_results import write_derived, write_results
-    from cultureval.scripts.evaluate import undefined_as_null
 
     groups: dict[tuple[Path, str], list[Job]] = {}
     for job in work:
@@ -346,23 +346,3 @@ def _table(key: tuple[str, str], work: Sequence[Job]) -> list[str]:
 def _cell(values: Mapping[str, float], part: str, highest: int) -> str:
     low, high = values[f"{part}_missing_as_1"], values[f"{part}_missing_as_{highest}"]
     return f"{values[part]:.2f} ± {values[f'{part}_stderr']:.2f} [{low:.2f}, {high:.2f}]"
-
-
-def criteria_table(scores: Mapping[str, Mapping[str, float | None]]) -> list[str]:
-    """What judges said during a run: a line for each judge and task with the mean of each criterion.
-
-    Args:
-        scores: Task -> metric -> value, as in LightEval's results; None where a value is undefined.
-    """
-    lines = []
-    for task, values in sorted(scores.items()):
-        for prefix in [name.removesuffix("_n_parsed") for name in values if name.endswith("_n_parsed")]:
-            criteria = [name.removesuffix("_missing_as_1") for name in values if name.endswith("_missing_as_1")]
-            means = {
-                name.removeprefix(f"{prefix}_"): values[name] for name in criteria if name.startswith(f"{prefix}_")
-            }
-            if task != "all" and means:
-                cells = [f"{name} {'n/a' if mean is None else format(mean, '.2f')}" for name, mean in means.items()]
-                scored = f"scored {values[f'{prefix}_n_parsed']:g}/{values[f'{prefix}_n_items']:g}"
-                lines.append("  ".join([f"  {task}  {prefix}", *cells, scored]))
-    return ["Judges' means, from 1 to 5 (bounds and errors stand above):", *lines] if lines else []

@@ -11,9 +11,9 @@ import typer
 
 from cultureval.runtime.data.hub import go_offline_if_unreachable
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.output_folder import require_output_folder
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.runtime.signatures import installed_versions, signature
-from cultureval.scripts.output_folder import require_output_folder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -183,6 +183,7 @@ def match_probabilities(gallery: Gallery, pairs: Sequence[tuple[int, int]], mode
     import numpy as np
     from lighteval.tasks.requests import Doc
 
+    from cultureval.models.choice import load_model
     from cultureval.prompts.templates import render
 
     answers = {"zh": ["是", "否"], "en": [" yes", " no"]}[language]
@@ -196,7 +197,7 @@ def match_probabilities(gallery: Gallery, pairs: Sequence[tuple[int, int]], mode
         )
         for image, text in pairs
     ]
-    judge = vision_model(model)
+    judge = load_model(model)
     logprobs = np.array([response.logprobs for response in judge.loglikelihood(docs)])
     return (1 / (1 + np.exp(logprobs[:, 1] - logprobs[:, 0]))).tolist()
 
@@ -281,23 +282,6 @@ def summary(name: str, gallery: Gallery, encoder: "DualEncoder", scores: dict[st
     fields |= {"model": model, "dtype": encoder.identity["dtype"], "rerank": rerank}
     lines.append("Signature: " + signature(**fields, **installed_versions()))
     return "\n".join(lines)
-
-
-def vision_model(model: str) -> Any:
-    """The model behind `cultureval eval`'s MODEL: a server's where the settings have a base_url, else transformers'."""
-    from lighteval.models.custom.custom_model import CustomModelConfig
-
-    from cultureval.scripts.evaluate import model_file
-
-    file = model_file(model)
-    config = CustomModelConfig(model_name=model, model_definition_file_path=str(file))
-    if file.name == "openai_api.py":
-        from cultureval.models.openai_api import OpenAIModel
-
-        return OpenAIModel(config)
-    from cultureval.models.hf import HFModel
-
-    return HFModel(config)
 
 
 def _date() -> str:

@@ -10,6 +10,7 @@ import typer
 
 from cultureval.reports.code.samples import Sample, Sanitize, check_complete, read_samples
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.output_folder import require_output_folder
 from cultureval.runtime.signatures import installed_versions, signature
 from cultureval.scripts.code.options import (
     Data,
@@ -21,7 +22,6 @@ from cultureval.scripts.code.options import (
     notes_on_stderr,
     prepare_hub,
 )
-from cultureval.scripts.output_folder import require_output_folder
 
 if TYPE_CHECKING:
     from cultureval.metrics.code.judging import Verdict

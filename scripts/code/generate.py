@@ -13,9 +13,9 @@ import typer
 from cultureval.runtime.data.hub import go_offline_if_unreachable
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
+from cultureval.runtime.output_folder import require_output_folder
 from cultureval.runtime.signatures import installed_versions
 from cultureval.scripts.code.options import Data, Dataset, Prompts, data_or_setting, notes_on_stderr
-from cultureval.scripts.output_folder import require_output_folder
 
 if TYPE_CHECKING:
     from cultureval.models.code.decoders import DecoderSettings

@@ -1,8 +1,10 @@
 """CVLUE's own options of reading data."""
 
 import re
+import sys
+from collections.abc import Sequence
 
-from cultureval.runtime.settings import Option
+from cultureval.runtime.settings import Option, current_settings
 
 BOX_FORMATS = ("qwen_vl", "qwen2_vl", "qwen2.5_vl", "qwen3_vl", "xyxy", "xywh")
 
@@ -42,3 +44,17 @@ DIALOGUE_LAYOUT = Option(
     values=("lines", "one_line"),
 )
 OPTIONS = (BOX_FORMAT, BOX_PIXELS, DIALOGUE_HISTORY, DIALOGUE_LAYOUT)
+
+
+def warn_of_box_format(tasks: Sequence[str]) -> None:
+    """Says which box format is assumed where tasks ask for boxes and nobody said how the model writes them.
+
+    Args:
+        tasks: What will be run, as LightEval spells tasks (`cvlue_vg|0`).
+    """
+    from cultureval.tasks.catalogue import all_tasks
+
+    grounding = [name for name in tasks if all_tasks()[name.partition("|")[0]].metric_set == "grounding"]
+    if grounding and not BOX_FORMAT.given(current_settings()):
+        assumed = f"{grounding[0]}: boxes are read as {BOX_FORMAT.default} writes them, as in the paper"
+        print(f"cultureval: {assumed}; --box-format says otherwise.", file=sys.stderr)

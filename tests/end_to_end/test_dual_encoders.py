@@ -11,12 +11,12 @@ from PIL import Image
 from result_files import details_of, results_of
 from safetensors.torch import load_file, save_file
 
+from cultureval.models.choice import load_model
 from cultureval.models.encoders.dual_encoder import DualEncoder, EncoderSettings
 from cultureval.runtime.data.data_options import samples_root
 from cultureval.runtime.errors import CulturevalError
 from cultureval.samples.tiny_models.dual_encoder import build_tiny_dual_encoder
 from cultureval.samples.tiny_models.language_models import build_tiny_vision_lm
-from cultureval.scripts.retrieval import vision_model
 
 FAMILIES = ("chinese_clip", "clip", "siglip", "siglip2", "altclip")
 CAPTIONS = ["三个红灯笼", "一只猫", "两条龙舟在水面上，一红一蓝"]
@@ -138,4 +138,4 @@ def test_the_benchmark_says_time_and_memory(cultureval):
 
 def test_a_server_may_order_anew_too(tmp_path, cache):
     (tmp_path / "server.yaml").write_text("model: some-vlm\nbase_url: http://localhost:1/v1\n", encoding="utf-8")
-    assert type(vision_model(str(tmp_path / "server.yaml"))).__name__ == "OpenAIModel"
+    assert type(load_model(str(tmp_path / "server.yaml"))).__name__ == "OpenAIModel"

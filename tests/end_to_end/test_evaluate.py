@@ -95,7 +95,7 @@ def test_a_group_of_which_the_data_root_holds_a_part(cultureval, tiny_lm, tmp_pa
     run = cultureval("eval", tiny_lm, "qimma_arabicmmlu", "--data", "root", "--output-dir", "out", "--limit", 2)
     assert run.returncode == 0, run.stderr
     assert "39 of 40 tasks have no data" in run.stderr
-    assert "Not whole, so not comparable: qimma_arabicmmlu" in run.stdout
+    assert "Incomplete, so not comparable: qimma_arabicmmlu" in run.stdout
     assert "|subsets:1|rows:3|limit:2|" in run.stdout
     assert {name: len(rows) for name, rows in details_of(tmp_path / "out").items()} == {
         "qimma_arabicmmlu:Driving Test|0": 2

@@ -7,8 +7,8 @@ from typer.testing import CliRunner
 
 from cultureval.runtime.errors import CulturevalError
 from cultureval.scripts.main import app
-from cultureval.scripts.task_selection import select_tasks
 from cultureval.tasks.catalogue import all_tasks, groups, task_names
+from cultureval.tasks.selection import select_tasks
 
 TABLE_5 = Path(__file__).parents[1] / "reference" / "qimma_table_5.csv"
 FIELDS = "task suite group subset domain task_type language register metrics source expected_rows".split()

@@ -11,8 +11,8 @@ from cultureval.prompts.templates import load_template
 from cultureval.runtime.data.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import Settings
-from cultureval.scripts.evaluate import warn_of_box_format
 from cultureval.tasks.catalogue import all_tasks, groups
+from cultureval.tasks.cvlue.options import warn_of_box_format
 from cultureval.tasks.options import read_data_options
 from cultureval.tasks.reading import find_subset, prepare_subset, prompt_template
 

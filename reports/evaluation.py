@@ -1,0 +1,48 @@
+"""A whole evaluation: tasks selected and run, files written, table and summary for its reader."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cultureval.reports.lighteval_files import results_table, undefined_as_null
+from cultureval.reports.run_summary import run_summary
+from cultureval.runtime.output_folder import require_output_folder
+from cultureval.tasks.cvlue.options import warn_of_box_format
+from cultureval.tasks.options import read_data_options
+from cultureval.tasks.running import quiet_libraries, run_pipeline, tasks_to_run
+
+if TYPE_CHECKING:
+    from lighteval.pipeline import Pipeline
+
+
+def evaluate_tasks(model: str, model_file: Path, names: list[str], limit: int | None, output_dir: str) -> str:
+    """Runs tasks under the current settings and writes LightEval's results and details.
+
+    Args:
+        model: Hub id, folder, or YAML file with settings.
+        model_file: The file with the model's class (`cultureval.models.choice.model_file`).
+        names: Tasks, groups, suites, or files of them.
+        limit: At most this many rows a task; None takes all.
+        output_dir: Where results and details are written.
+
+    Returns:
+        LightEval's table and what its reader must know.
+
+    Raises:
+        CulturevalError: A name stands for no task, data or instruments are not here, or nothing can be written.
+    """
+    require_output_folder(output_dir)
+    quiet_libraries()
+    selected, missing = tasks_to_run(names, read_data_options())
+    warn_of_box_format(selected)
+    pipeline = run_pipeline(model, model_file, selected, limit, output_dir)
+    return "\n".join(filter(None, (save_run(pipeline), run_summary(pipeline, missing, output_dir))))
+
+
+def save_run(pipeline: "Pipeline") -> str:
+    """Writes results and details, and gives LightEval's table (empty in processes other than the main one)."""
+    table = ""
+    if pipeline.is_main_process():
+        table = results_table(pipeline.get_results())
+        undefined_as_null(pipeline.evaluation_tracker.metrics_logger.metric_aggregated)
+    pipeline.save_and_push_results()
+    return table
