@@ -145,6 +145,13 @@ class Settings:
         "`auto` (default), `curated` or `original`; as `--form`",
         values=get_args(Form),
     )
+    custom_suites = Option[tuple[str, ...]](
+        "custom_suites",
+        "CULTUREVAL_CUSTOM_SUITES",
+        (),
+        "suites that are not installed: modules, .py files or folders, separated by commas; as `--custom-suites`",
+        parse=_names,
+    )
     model_settings = _json_option(
         "model_settings",
         "CULTUREVAL_MODEL_SETTINGS",

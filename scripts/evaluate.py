@@ -8,7 +8,7 @@ import typer
 
 from cultureval.runtime.data.hub import go_offline_if_unreachable
 from cultureval.runtime.settings import Settings, current_settings, use_settings
-from cultureval.tasks.registration import use_custom_suites
+from cultureval.scripts.custom_suites import CustomSuites, with_custom_suites
 
 
 def evaluate(
@@ -39,12 +39,7 @@ def evaluate(
         str | None,
         typer.Option(help="How the model writes boxes: qwen_vl, qwen2_vl, qwen2.5_vl, qwen3_vl, xyxy, xywh."),
     ] = None,
-    custom_suites: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="MODULE_OR_PATH", help="A suite that is not installed: a module, .py file or folder. Repeatable."
-        ),
-    ] = None,
+    custom_suites: CustomSuites = None,
     resume: Annotated[
         bool | None,
         typer.Option(
@@ -54,9 +49,8 @@ def evaluate(
     ] = None,
 ) -> None:
     """Evaluates a model and writes LightEval's results and details. Example: cultureval eval MODEL qimma"""
-    use_custom_suites(custom_suites)
     of_model = {"device": device, "dtype": dtype, "batch_size": batch_size, "chat_template": chat_template}
-    settings = current_settings()
+    settings = with_custom_suites(current_settings(), custom_suites)
     resumes = settings.resume if resume is None else resume  # a bad value is said before the data are read
     settings = settings.with_({"box_format": box_format}, data_root=data, bad_rows=bad_rows, form=form, resume=resumes)
     if problem := go_offline_if_unreachable():

@@ -7,17 +7,17 @@ from typing import Any
 from cultureval.runtime.data.data_options import DataOptions
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import Option, Settings, current_settings
-from cultureval.tasks.cvlue import options as cvlue
-from cultureval.tasks.qimma import options as qimma
+from cultureval.tasks.registration import registered
 
 
-def all_options() -> list[Option[Any]]:
-    """The options of all suites.
+def all_options(settings: Settings | None = None) -> list[Option[Any]]:
+    """The options of all suites that these settings, or else the current ones, register; suites may share one.
 
     Raises:
         CulturevalError: Two options have one name or one variable.
     """
-    options = [*cvlue.OPTIONS, *qimma.OPTIONS]
+    suites = registered(settings).suites.values()
+    options = list({id(option): option for suite in suites for option in suite.part("options")}.values())
     for kind in ("name", "variable"):
         taken = [getattr(option, kind) for option in [*Settings.options(), *options]]
         if twice := sorted({name for name in taken if taken.count(name) > 1}):
@@ -32,7 +32,7 @@ def read_data_options(settings: Settings | None = None) -> DataOptions:
         CulturevalError: An option holds a value that is not allowed, or the data root is not a folder.
     """
     settings = current_settings() if settings is None else settings
-    suite = {option.name: option.read(settings) for option in all_options()}
+    suite = {option.name: option.read(settings) for option in all_options(settings)}
     return DataOptions(settings.data_root, settings.bad_rows, settings.form, suite)
 
 

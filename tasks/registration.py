@@ -9,7 +9,6 @@ A suite that is not installed is named by `--custom-suites` or the environment v
 """
 
 import logging
-import os
 import pkgutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -24,12 +23,12 @@ from typing import Any
 
 import cultureval.tasks
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.settings import Settings, current_settings
 from cultureval.tasks.suite import Suite, Task
 
 logger = logging.getLogger(__name__)
 
 GROUP = "cultureval.suites"
-CUSTOM_SUITES = "CULTUREVAL_CUSTOM_SUITES"
 
 
 @dataclass(frozen=True)
@@ -58,20 +57,9 @@ class Registered:
     failures: dict[str, str] = field(default_factory=dict)
 
 
-def registered() -> Registered:
-    """The suites of this process, found once for each value of CULTUREVAL_CUSTOM_SUITES."""
-    return _registered(tuple(custom_suites(os.environ.get(CUSTOM_SUITES, ""))))
-
-
-def use_custom_suites(places: Sequence[str] | None) -> None:
-    """Has this process and those that it starts know these suites besides, if any are given (see `find_suites`)."""
-    if places:
-        os.environ[CUSTOM_SUITES] = ",".join(places)
-
-
-def custom_suites(text: str) -> list[str]:
-    """The modules and paths that a text names, separated by commas."""
-    return [part.strip() for part in text.split(",") if part.strip()]
+def registered(settings: Settings | None = None) -> Registered:
+    """The suites under these settings, or else the current ones; found once for each list of custom suites."""
+    return _registered((settings or current_settings()).custom_suites)
 
 
 @cache
@@ -221,4 +209,5 @@ def _found(suites: Any, place: str) -> Iterator[FoundSuite]:
     for suite in suites if isinstance(suites, tuple) else (suites,):
         if not isinstance(suite, Suite):
             raise CulturevalError(f"SUITE must be a cultureval.tasks.suite.Suite, not {type(suite).__name__}.")
+        suite.part("options")  # what cannot be loaded is told here, not in the runs of other suites
         yield FoundSuite(suite, suite.tasks(), place)

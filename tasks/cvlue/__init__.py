@@ -7,6 +7,7 @@ SUITE = Suite(
     title="CVLUE: Chinese image-text retrieval, visual question answering, grounding and dialogue",
     benchmarks="cultureval.tasks.cvlue.benchmarks:BENCHMARKS",
     kinds="cultureval.tasks.cvlue.kinds:KINDS",
+    options="cultureval.tasks.cvlue.options:OPTIONS",
     page="cvlue.md",
     order=40,
 )

@@ -7,6 +7,7 @@ SUITE = Suite(
     title="QIMMA: 109 subsets of 14 Arabic benchmarks, knowledge, reasoning, culture, poetry and code",
     benchmarks="cultureval.tasks.qimma.benchmarks:BENCHMARKS",
     kinds="cultureval.tasks.qimma.kinds:KINDS",
+    options="cultureval.tasks.qimma.options:OPTIONS",
     page="qimma.md",
     order=10,
 )

@@ -10,10 +10,13 @@ import pytest
 
 from cultureval.runtime.dotted_names import load_attribute
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.settings import Settings
 from cultureval.tasks.catalogue import all_suites, all_tasks, suites
+from cultureval.tasks.options import read_data_options
 from cultureval.tasks.registration import find_suites
 
 SUITE = """
+from cultureval.runtime.settings import Option
 from cultureval.tasks.suite import Benchmark, MetricSet, Source, Subset, Suite
 
 SOURCE = Source("lab/persian", "original", lambda row, preparation: row)
@@ -22,7 +25,8 @@ BENCHMARK = Benchmark(
     MetricSet("choice", "MCQ", ("acc",)), template="as_given", language="fa",
 )
 KINDS = {{}}
-SUITE = Suite({name!r}, "Persian culture", (BENCHMARK,), "{module}:KINDS")
+ORTHOGRAPHY = Option("orthography", "CULTUREVAL_PERSIAN_ORTHOGRAPHY", "modern", "how it is written", ("modern", "old"))
+SUITE = Suite({name!r}, "Persian culture", (BENCHMARK,), "{module}:KINDS", options=(ORTHOGRAPHY,))
 """
 MODULE = "persian_of_tests"
 
@@ -79,6 +83,11 @@ def test_a_suite_that_is_not_installed_is_named_by_module_file_or_folder(folder)
         found = find_suites([place])
         assert len(found.tasks) == len(all_tasks()) + 2
         assert found.suites["persian"].part("kinds") == {}
+
+
+def test_the_options_of_a_suite_are_read_with_ours(folder):
+    variables = {"CULTUREVAL_CUSTOM_SUITES": str(write_suite(folder)), "CULTUREVAL_PERSIAN_ORTHOGRAPHY": "old"}
+    assert read_data_options(Settings(variables)).suite == {**read_data_options().suite, "orthography": "old"}
 
 
 def test_one_suite_named_twice_is_one(folder):

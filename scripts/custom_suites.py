@@ -1,0 +1,19 @@
+"""The option `--custom-suites`, which several commands have."""
+
+from typing import Annotated
+
+import typer
+
+from cultureval.runtime.settings import Settings
+
+CustomSuites = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="MODULE_OR_PATH", help="A suite that is not installed: a module, .py file or folder. Repeatable."
+    ),
+]
+
+
+def with_custom_suites(settings: Settings, given: list[str] | None) -> Settings:
+    """The settings with what `--custom-suites` names, if anything; each text may name several, separated by commas."""
+    return settings.with_(custom_suites=",".join(given) if given else None)
