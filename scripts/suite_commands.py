@@ -60,7 +60,7 @@ class Analyses(SuiteCommands):
 
 
 comparisons = typer.Typer(
-    help="Finished runs beside each other: tables, tests of differences, plots. Example: cultureval compare m2cqa out/",
+    help="Compares finished runs: tables, tests of differences, plots. Example: cultureval compare m2cqa out/",
     cls=Comparisons,
     no_args_is_help=True,
     rich_markup_mode=None,

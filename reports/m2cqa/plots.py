@@ -6,12 +6,11 @@ from 3.11 on.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from cultureval.reports.m2cqa.comparison_rows import Borders
+from cultureval.reports.m2cqa.model_sizes import family
 from cultureval.tasks.m2cqa.benchmarks import PROMPTS
-
-if TYPE_CHECKING:
-    from cultureval.reports.m2cqa.comparison import Borders
 
 Row = Mapping[str, Any]
 VARIETY_LABELS = {
@@ -31,7 +30,7 @@ REGIMES = {
 }
 
 
-def draw_regimes(rows: Sequence[Row], borders: "Borders", stem: Path) -> list[Path]:
+def draw_regimes(rows: Sequence[Row], borders: Borders, stem: Path) -> list[Path]:
     """One panel a prompt: each model and variety as a point of Q+ accuracy (x) and CFHR (y), with the regimes' borders.
 
     Args:
@@ -76,8 +75,6 @@ def draw_sizes(rows: Sequence[Row], stem: Path) -> list[Path]:
     A family is what the models' names have in common but for the size. Files and rows as for `draw_regimes`; rows
     without a size are left out, and of the dialects their mean is drawn (paper, Figure 5).
     """
-    from cultureval.reports.m2cqa.comparison import family
-
     shown = [row for row in rows if row["cfhr"] is not None and row["size_b"] and row["variety"] in LINES]
     families = {name: f"C{number}" for number, name in enumerate(dict.fromkeys(family(row["model"]) for row in shown))}
 

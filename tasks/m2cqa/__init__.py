@@ -7,7 +7,7 @@ SUITE = Suite(
     title="M2CQA: counterfactual hallucination on images, three prompts in four language varieties",
     benchmarks="cultureval.tasks.m2cqa.benchmarks:BENCHMARKS",
     kinds="cultureval.tasks.m2cqa.kinds:KINDS",
-    comparison="cultureval.reports.m2cqa.comparison:compare_m2cqa",
+    comparison="cultureval.scripts.compare:compare_m2cqa",
     page="m2cqa.md",
     order=30,
 )

@@ -116,7 +116,9 @@ def test_always_true_always_false_and_perfect(evaluate, cultureval, tmp_path):
                 assert picture.format == "PNG"
     compared = cultureval("compare", "m2cqa", "yes", "right", "--output-dir", "compared")
     assert compared.returncode == 0, compared.stderr
-    assert "| en | tf | org/right | org/yes | -1.000 | [-1.000, -1.000] |" in compared.stdout
+    assert ["en", "tf", "org/right", "org/yes", "-1.000", "[-1.000,", "-1.000]"] in [
+        line.split()[:7] for line in compared.stdout.splitlines()
+    ]
     assert {file.suffix for file in (tmp_path / "compared").iterdir()} == {".csv", ".md", ".svg", ".png"}
     limited = cultureval("compare", "m2cqa", "yes", "no")
     assert limited.returncode == 2 and "limit (6 / None)" in limited.stderr and "Traceback" not in limited.stderr

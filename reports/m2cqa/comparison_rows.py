@@ -1,0 +1,138 @@
+"""The numbers of a comparison: metrics of every cell with its regime, and paired differences of CFHR.
+
+Paper: arXiv 2602.05437, Table 2 (cells), Table 7 (differences of CFHR), Figure 3 (regimes of Q+ accuracy and CFHR).
+Ours: the borders between the regimes, which the paper names only.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from cultureval.metrics.counterfactual import cfhr_replicates, percentile_difference
+from cultureval.metrics.m2cqa.statement_items import cell_report
+from cultureval.reports.m2cqa.cells import Cell
+from cultureval.tasks.m2cqa.benchmarks import DIALECTS
+
+Row = dict[str, Any]
+Key = tuple[str, str, str]  # model, prompt, variety
+VALUES = ("q_plus_acc", "q_minus_acc", "f1", "combined_acc", "cfhr", "cfhr_stderr", "invalid_rate", "cfhr_valid_only")
+VALUES += ("n_items", "n_q_plus")
+CELL_COLUMNS = ("model", "prompt", "variety", *VALUES, "regime", "size_b")
+DIFFERENCE_COLUMNS = (
+    "variety",
+    "held",
+    "first",
+    "second",
+    "delta",
+    "ci_low",
+    "ci_high",
+    "p_value",
+    "n_items",
+    "skipped",
+)
+
+
+@dataclass(frozen=True)
+class Borders:
+    """Where "high" begins: accuracy on Q+, and CFHR."""
+
+    q_plus_acc: float
+    cfhr: float
+
+    def regime(self, q_plus_acc: float, cfhr: float | None) -> str:
+        """The paper's name (Figure 3) for a pair of values; "undefined" without a CFHR."""
+        if cfhr is None:
+            return "undefined"
+        if q_plus_acc >= self.q_plus_acc:
+            return "over-acceptance" if cfhr >= self.cfhr else "strong grounding"
+        return "frequent hallucination" if cfhr >= self.cfhr else "conservative rejection"
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """A CFHR in the sample and in shared resamples of its items; nan where undefined."""
+
+    ids: tuple[str, ...]
+    point: float
+    draws: np.ndarray
+
+
+def cell_rows(cells: Sequence[Cell], borders: Borders, sizes: Mapping[str, float]) -> list[Row]:
+    """The metrics of every cell, and of the paper's Dialect rows: the unweighted means of ajp and arz.
+
+    A Dialect row's standard error is the mean too, the largest that it can be: both dialects judge the same items.
+    """
+    rows = {}
+    for cell in cells:
+        rows[cell.model, cell.prompt, cell.variety] = cell_report(cell.verdicts)
+    for model, prompt in dict.fromkeys((cell.model, cell.prompt) for cell in cells):
+        pair = [rows.get((model, prompt, variety)) for variety in DIALECTS]
+        if all(pair):
+            rows[model, prompt, "dialect"] = {name: _mean(pair[0][name], pair[1][name]) for name in VALUES}
+    return [
+        {"model": model, "prompt": prompt, "variety": variety}
+        | {name: values[name] for name in VALUES}
+        | {"regime": borders.regime(values["q_plus_acc"], values["cfhr"]), "size_b": sizes.get(model)}
+        for (model, prompt, variety), values in rows.items()
+    ]
+
+
+def difference_rows(cells: Sequence[Cell], iterations: int, seed: int) -> list[Row]:
+    """CFHR of every pair of prompts of a model, and of every pair of models under a prompt, variety by variety.
+
+    The difference is first minus second; each resample draws the items once for both (paper, appendix A.5). `skipped`
+    counts the resamples without a right Q+ in either.
+    """
+    sampled = {(cell.model, cell.prompt, cell.variety): _sample(cell, cell.ids, iterations, seed) for cell in cells}
+    of_cell = {(cell.model, cell.prompt, cell.variety): cell for cell in cells}
+    rows = [_difference(*pair, sampled, of_cell, iterations, seed) for pair in _pairs(sampled)]
+    dialects = _dialects(sampled)
+    return rows + [_difference(*pair, dialects, {}, iterations, seed) for pair in _pairs(dialects)]
+
+
+def _pairs(keys: Mapping[Key, Sampled]) -> Iterator[tuple[Key, Key]]:
+    for first, second in combinations(keys, 2):
+        if first[2] == second[2] and (first[0] == second[0]) != (first[1] == second[1]):
+            yield first, second
+
+
+def _sample(cell: Cell, ids: tuple[str, ...], iterations: int, seed: int) -> Sampled:
+    point, draws = cfhr_replicates([cell.on(ids)], iterations, seed)
+    return Sampled(ids, float(point[0]), draws[:, 0])
+
+
+def _dialects(sampled: Mapping[Key, Sampled]) -> dict[Key, Sampled]:
+    """Means of the CFHR of both dialects; only where both have the same items, since resamples must be shared."""
+    means = {}
+    for model, prompt in dict.fromkeys((model, prompt) for model, prompt, _ in sampled):
+        pair = [sampled.get((model, prompt, variety)) for variety in DIALECTS]
+        if all(pair) and pair[0].ids == pair[1].ids:
+            point, draws = (pair[0].point + pair[1].point) / 2, (pair[0].draws + pair[1].draws) / 2
+            means[model, prompt, "dialect"] = Sampled(pair[0].ids, point, draws)
+    return means
+
+
+def _difference(
+    first: Key, second: Key, sampled: Mapping[Key, Sampled], cells: Mapping[Key, Cell], iterations: int, seed: int
+) -> Row:
+    a, b = sampled[first], sampled[second]
+    if a.ids != b.ids and first in cells:
+        shared = tuple(sorted(set(a.ids) & set(b.ids)))
+        if shared:
+            a, b = (_sample(cells[key], shared, iterations, seed) for key in (first, second))
+    if a.ids == b.ids:
+        draws = a.draws - b.draws
+        values = percentile_difference(a.point - b.point, draws) | {"skipped": int(np.isnan(draws).sum())}
+    else:
+        values = dict.fromkeys(("delta", "ci_low", "ci_high", "p_value", "skipped"))
+    same_model = first[0] == second[0]
+    names = {"held": first[0] if same_model else first[1], "variety": first[2]}
+    names |= {"first": first[1 if same_model else 0], "second": second[1 if same_model else 0]}
+    return names | values | {"n_items": len(a.ids) if a.ids == b.ids else 0}
+
+
+def _mean(first: float | None, second: float | None) -> float | None:
+    return None if first is None or second is None else (first + second) / 2

@@ -1,0 +1,34 @@
+"""`cultureval compare m2cqa`: prompts and models of finished runs compared, as tables, tests and figures."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+
+def compare_m2cqa(
+    results: Annotated[list[Path], typer.Argument(metavar="RESULTS...", help="Output folders or results files.")],
+    output_dir: Annotated[Path, typer.Option(help="Where tables and plots go.")] = Path("results/compare"),
+    profile: Annotated[
+        Literal["strict", "tolerant", "lenient"], typer.Option(help="Reading of the outputs; the paper's is strict.")
+    ] = "strict",
+    iterations: Annotated[int, typer.Option(min=1, help="Bootstrap resamples of items.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Of the resamples.")] = 0,
+    size: Annotated[
+        list[str] | None, typer.Option(help="MODEL=BILLIONS, where the name does not tell, as in -32B-.")
+    ] = None,
+    q_plus_border: Annotated[float, typer.Option(help="Q+ accuracy from which it counts as high.")] = 0.8,
+    cfhr_border: Annotated[float, typer.Option(help="CFHR from which it counts as high.")] = 0.3,
+    force: Annotated[bool, typer.Option(help="Compare runs whose signatures differ, on the items both have.")] = False,
+) -> None:
+    """Compares prompts and models of M2CQA. Example: cultureval compare m2cqa out-a out-b"""
+    from cultureval.reports.m2cqa.comparison import write_comparison
+    from cultureval.reports.m2cqa.comparison_rows import Borders
+
+    borders = Borders(q_plus_border, cfhr_border)
+    found = write_comparison(results, output_dir, profile, iterations, seed, size or [], borders, force)
+    print(found.text)
+    for note in found.notes:
+        print(f"cultureval: {note}", file=sys.stderr)
+    print(f"Tables and plots: {output_dir.resolve()} ({', '.join(file.name for file in found.figures)})")
