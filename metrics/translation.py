@@ -15,6 +15,7 @@ import numpy as np
 
 from cultureval.runtime.data.hub import is_offline
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.sacrebleu_patches import flores200_file, score_of_counts, sentence_counts
 from cultureval.runtime.settings import Settings, current_settings
 
 NAMES = ("spbleu", "chrf", "chrf_plus_plus", "bleu")
@@ -103,12 +104,10 @@ def flores200_model(fetch: bool = True) -> Path:
     Raises:
         CulturevalError: It is not there and cannot be fetched.
     """
-    from sacrebleu.tokenizers.tokenizer_spm import SPM_MODELS
-    from sacrebleu.utils import SACREBLEU_DIR, download_file
+    from sacrebleu.utils import download_file
 
-    url = SPM_MODELS["flores200"]["url"]
+    url, cached = flores200_file()
     named = current_settings().flores200_model
-    cached = Path(SACREBLEU_DIR) / "models" / url.rpartition("/")[2]
     place = Path(named).expanduser() if named else cached
     if place.is_file():
         return place
@@ -146,12 +145,11 @@ def _statistics(name: str, hypotheses: Sequence[str], references: Sequence[str])
         raise ValueError(f"there are {len(hypotheses)} hypotheses and {len(references)} references; one each is needed")
     metric = _metric(name)
     sides = [[_prepared(name, text) for text in side] for side in (hypotheses, references)]
-    # sacrebleu's own resampling reads them with this method, too; its public one gives no standard error.
-    return metric, np.array(metric._extract_corpus_statistics(sides[0], [sides[1]]), dtype=np.int64)
+    return metric, np.array(sentence_counts(metric, *sides), dtype=np.int64)
 
 
 def _score(metric: Any, totals: np.ndarray) -> float:
-    return float(metric._compute_score_from_stats(totals.tolist()).score)
+    return score_of_counts(metric, totals.tolist())
 
 
 def _metric(name: str, effective_order: bool = False) -> Any:

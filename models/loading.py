@@ -2,7 +2,6 @@
 
 import hashlib
 import inspect
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -25,19 +24,16 @@ from transformers import (
     PreTrainedTokenizerBase,
     ProcessorMixin,
 )
-from transformers.models.auto.modeling_auto import (
-    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
-    MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES,
-    MODEL_FOR_MASKED_LM_MAPPING_NAMES,
-)
 from transformers.utils import is_torchvision_available
 
 from cultureval.models.processors import load_processor
 from cultureval.models.settings import HFModelSettings, is_local
+from cultureval.runtime.bitsandbytes_patches import quiet_products
 from cultureval.runtime.devices import choose_device
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.model_settings import refuse_unknown
 from cultureval.runtime.transformers_loading import missing_weights
+from cultureval.runtime.transformers_patches import class_names
 
 Loaded = TypeVar("Loaded")
 BITS = {"4bit": {"load_in_4bit": True, "bnb_4bit_compute_dtype": "bfloat16"}, "8bit": {"load_in_8bit": True}}
@@ -107,8 +103,7 @@ def load(settings: HFModelSettings) -> LoadedModel:
         tokenizer.pad_token = tokenizer.eos_token
     model_class = AutoModelForImageTextToText if vision else AutoModelForCausalLM
     arguments = _model_arguments(settings, config)
-    # In 8 bits it says of every single product that its input is cast.
-    logging.getLogger("bitsandbytes.autograd._functions").setLevel(logging.ERROR)
+    quiet_products()
     read_weights = partial(model_class.from_pretrained, source, **common, **arguments, output_loading_info=True)
     model, report = _loaded(read_weights, settings.model_name)
     if missing := missing_weights(model, report):
@@ -124,18 +119,19 @@ def load(settings: HFModelSettings) -> LoadedModel:
 
 def is_vision(config: PreTrainedConfig) -> bool:
     """Whether a configuration belongs to an image-text-to-text model."""
+    vision, text = class_names("IMAGE_TEXT_TO_TEXT"), class_names("CAUSAL_LM")
     for architecture in config.architectures or []:
-        if architecture in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES.values():
+        if architecture in vision.values():
             return True
-        if architecture in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values():
+        if architecture in text.values():
             return False
-    return config.model_type in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
+    return config.model_type in vision
 
 
 def _refuse_other_kinds(config: PreTrainedConfig, name: str) -> None:
     """Refuse models that AutoModelForCausalLM loads, or half of them, though they do not go on from a prompt."""
-    causal = set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values())
-    masked = set(MODEL_FOR_MASKED_LM_MAPPING_NAMES.values()) - causal
+    causal = set(class_names("CAUSAL_LM").values())
+    masked = set(class_names("MASKED_LM").values()) - causal
     if config.is_encoder_decoder or config.get_text_config(decoder=True).is_encoder_decoder:
         kind = "an encoder-decoder"
     elif masked.intersection(config.architectures or []):

@@ -13,6 +13,8 @@ import torch
 from torch.nn.functional import linear
 from torch.overrides import TorchFunctionMode
 
+from cultureval.runtime.torch_patches import onednn_linear
+
 
 def onednn_products(device: torch.device | str) -> AbstractContextManager[Any]:
     """A block in which the fp32 linear layers of a device run on oneDNN, if it is a CPU and PyTorch was built with it.
@@ -38,7 +40,7 @@ class _OneDNNLinear(TorchFunctionMode):
     ) -> Any:
         if func is linear and not kwargs and _suits(*args):
             values, weight, bias = (*args, None)[:3]
-            return torch.ops.mkldnn._linear_pointwise(values, weight, bias, "none", [], "")
+            return onednn_linear(values, weight, bias)
         return func(*args, **(kwargs or {}))
 
 

@@ -21,7 +21,15 @@ MODULES = (
     "cultureval.runtime.lighteval_patches.copied_configs",
     "cultureval.runtime.lighteval_patches.row_order",
     "cultureval.runtime.lighteval_patches.group_averages",
+    "cultureval.runtime.lighteval_patches.uncached_scoring",
     "cultureval.runtime.lighteval_patches.deferred_imports",
+    "cultureval.runtime.evalplus_patches",
+    "cultureval.runtime.sacrebleu_patches",
+    "cultureval.runtime.torch_patches",
+    "cultureval.runtime.transformers_patches",
+    "cultureval.runtime.accelerate_patches",
+    "cultureval.runtime.bitsandbytes_patches",
+    "cultureval.runtime.lm_eval_patches",
 )
 
 

@@ -8,6 +8,7 @@ every solution of this problem fails).
 
 from typing import Any, Literal
 
+from cultureval.runtime.evalplus_patches import digit_distance, polynomial, surface_area
 from cultureval.runtime.sandbox import codec as plain_data
 
 Dataset = Literal["humaneval", "mbpp"]
@@ -78,10 +79,10 @@ class OutputRule:
 
     def _values_agree(self, arguments: list[Any], output: Any, expected: Any) -> bool:
         import numpy
-        from evalplus.eval import _poly, is_floats
+        from evalplus.eval import is_floats
 
         if self._zero_rule:
-            return bool(abs(_poly(*arguments, output)) <= self.atol)
+            return bool(abs(polynomial(*arguments, output)) <= self.atol)
         exact = bool(self._exact(arguments, output, expected))
         if self.atol == 0 and is_floats(expected):
             self.atol = _FLOAT_ATOL
@@ -95,8 +96,6 @@ class OutputRule:
             return bool(numpy.allclose(output, expected, rtol=_RTOL, atol=self.atol))
 
     def _exact(self, arguments: list[Any], output: Any, expected: Any) -> Any:
-        from evalplus.eval import _digit_distance_nums, _surface_Area
-
         if self._set_rule:
             return set(plain_data.hashable(list(output))) == set(expected)
         if self._any_value:
@@ -109,9 +108,9 @@ class OutputRule:
         if self.entry_point == "sum_div":
             return output == 0
         if self.entry_point == "surface_Area":
-            return abs(output - _surface_Area(*arguments)) <= self.atol
+            return abs(output - surface_area(*arguments)) <= self.atol
         if self.entry_point == "digit_distance_nums":
-            return output == _digit_distance_nums(*arguments)
+            return output == digit_distance(*arguments)
         return equal
 
 

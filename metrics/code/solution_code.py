@@ -4,6 +4,8 @@ import ast
 import warnings
 from itertools import accumulate, combinations
 
+from cultureval.runtime.evalplus_patches import sanitize_with
+
 # The sanitiser tries the ranges of lines of a text that is not a program: beyond this it would take long.
 MOST_LINES = 250
 MOST_CHARACTERS = 200_000
@@ -16,22 +18,16 @@ def sanitize_solution(code: str, entry_point: str) -> str:
     with a return are left out. Of a text of more than 250 lines the first 250 are read; a program of more
     stays whole. One that the sanitiser cannot read at all (null bytes, thousands of brackets) stays as it is.
     """
-    import evalplus.sanitize as evalplus_sanitize
-
     if len(code) > MOST_CHARACTERS:
         return code
     if not is_program(code):
         code = "\n".join(code.split("\n")[:MOST_LINES])
     elif code.count("\n") >= MOST_LINES:
         return code
-    extract = evalplus_sanitize.code_extract
-    evalplus_sanitize.code_extract = longest_program
     try:
-        return evalplus_sanitize.sanitize(code, entry_point)
+        return sanitize_with(longest_program, code, entry_point)
     except Exception:  # the text is a stranger's: whatever it provokes is its own failure, not the run's
         return code
-    finally:
-        evalplus_sanitize.code_extract = extract
 
 
 def longest_program(text: str) -> str:

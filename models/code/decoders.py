@@ -1,10 +1,4 @@
-"""EvalPlus's decoders with Arabic prefixes, and what they need to be right beyond their first prompt.
-
-EvalPlus 0.3.1 has two faults that change what a model writes, both mended here from outside: its decoders append their
-stop strings to one list of the module, so that a second decoder of a process stops at the first one's strings too; and
-its transformers decoder keeps the stopping criteria of every earlier prompt, which count from where that prompt ended,
-so that a longer prompt is searched for stop strings itself and its answer ends at once.
-"""
+"""EvalPlus's decoders with Arabic prefixes; `runtime.evalplus_patches` mends two of their faults."""
 
 import os
 from collections.abc import Callable
@@ -13,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from cultureval.runtime.code_replies import first_code_block
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.evalplus_patches import stop_strings_kept
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.servers.settings import ServerSettings
 
@@ -100,19 +95,15 @@ def make_decoder(settings: DecoderSettings) -> "DecoderBase":
     Raises:
         CulturevalError: The backend is not installed, or the model cannot be loaded; the message says what to do.
     """
-    from evalplus.provider import utility
-
-    stop_strings = list(utility.EOS)
     try:
-        decoder = BACKENDS[settings.backend](settings)
-        decoder.eos = list(decoder.eos)
+        with stop_strings_kept():
+            decoder = BACKENDS[settings.backend](settings)
+            decoder.eos = list(decoder.eos)
     except (OSError, ValueError, AttributeError, ImportError) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise CulturevalError(
             f"The model {settings.model!r} cannot be loaded by {settings.backend}: {reason}"
         ) from error
-    finally:
-        utility.EOS[:] = stop_strings
     if settings.thinking and decoder.is_direct_completion():
         raise CulturevalError(f"{settings.model!r} has no chat template (or --base-prompt is set): it cannot think.")
     return decoder
@@ -139,12 +130,6 @@ def code_of_answer(reply: str) -> str:
     """The code of a reasoning model's reply: the first fenced block of its answer, or all of that; "" without one."""
     answer, _ = split_reasoning(reply)
     return first_code_block(answer.strip()).replace("\t", "    ")
-
-
-def without_thinking(tokenizer: "PreTrainedTokenizerBase") -> None:
-    """Has the tokenizer tell its chat template not to think, as 3LM's code does; templates that cannot ignore it."""
-    render = tokenizer.apply_chat_template
-    tokenizer.apply_chat_template = lambda *turns, **options: render(*turns, **{"enable_thinking": False} | options)
 
 
 def _hf(settings: DecoderSettings) -> "DecoderBase":

@@ -3,7 +3,8 @@
 import torch
 from evalplus.provider.hf import HuggingFaceDecoder
 
-from cultureval.models.code.decoders import DecoderSettings, code_of_answer, thinking_prompt, without_thinking
+from cultureval.models.code.decoders import DecoderSettings, code_of_answer, thinking_prompt
+from cultureval.runtime.evalplus_patches import chat_without_thinking, forget_stopping_criteria
 
 
 class HFCodeDecoder(HuggingFaceDecoder):
@@ -13,12 +14,11 @@ class HFCodeDecoder(HuggingFaceDecoder):
         super().__init__(attn_implementation=settings.attn_implementation, **settings.local())
         self.thinking = settings.thinking
         if not settings.thinking:
-            without_thinking(self.tokenizer)
+            chat_without_thinking(self.tokenizer)
 
     def codegen(self, prompt: str, do_sample: bool = True, num_samples: int = 200) -> list[str]:
         """Solutions of one problem, `num_samples` or `batch_size` of them, whichever is less."""
-        # EvalPlus wraps the model's stopping criteria anew for each prompt and never takes the wrapping off.
-        vars(self.model).pop("_get_stopping_criteria", None)
+        forget_stopping_criteria(self.model)
         if not self.thinking:
             return super().codegen(prompt, do_sample, num_samples)
         return [code_of_answer(reply) for reply in self._think(prompt, do_sample, num_samples)]

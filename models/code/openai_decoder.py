@@ -5,18 +5,14 @@ without text stops its run. The request is EvalPlus's own; it is sent by the cli
 """
 
 import asyncio
-from types import SimpleNamespace
 
-from evalplus.gen.util.openai_request import make_request
 from evalplus.provider.base import DecoderBase
 
 from cultureval.models.code.decoders import DecoderSettings, code_of_answer
+from cultureval.runtime.evalplus_patches import chat_request
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.openai_client import OpenAIClient
-
-# In place of the client that EvalPlus asks: it gives the request back.
-_ASKED_ONLY = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=dict)))
 
 
 class OpenAICodeDecoder(DecoderBase):
@@ -33,8 +29,7 @@ class OpenAICodeDecoder(DecoderBase):
         Raises:
             ServerError: The server refused the request, or did not answer it within the retries and the time allowed.
         """
-        request = make_request(
-            _ASKED_ONLY,
+        request = chat_request(
             message=f"{self.instruction_prefix}\n```python\n{prompt.strip()}\n```",
             model=self.name,
             max_tokens=self.max_new_tokens,

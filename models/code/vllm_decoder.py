@@ -1,29 +1,24 @@
 """EvalPlus's vLLM decoder, and for models that think first."""
 
-import evalplus.provider.vllm as evalplus_vllm
+from evalplus.provider.vllm import VllmDecoder
 from vllm import SamplingParams
 
-from cultureval.models.code.decoders import DecoderSettings, code_of_answer, thinking_prompt, without_thinking
+from cultureval.models.code.decoders import DecoderSettings, code_of_answer, thinking_prompt
+from cultureval.runtime.evalplus_patches import chat_without_thinking, vllm_loads_for
 
 # EvalPlus loads models for 2048 tokens (3LM's setting too); reasoning needs room beside the problem.
 PROBLEM_TOKENS = 2048
 
 
-class VllmCodeDecoder(evalplus_vllm.VllmDecoder):
+class VllmCodeDecoder(VllmDecoder):
     """Code from a model that vLLM runs in this process."""
 
     def __init__(self, settings: DecoderSettings) -> None:
-        engine = evalplus_vllm.LLM
-        if settings.thinking:
-            length = PROBLEM_TOKENS + settings.max_new_tokens
-            evalplus_vllm.LLM = lambda **options: engine(**options | {"max_model_len": length})
-        try:
+        with vllm_loads_for(PROBLEM_TOKENS + settings.max_new_tokens if settings.thinking else None):
             super().__init__(tensor_parallel_size=settings.tensor_parallel, **settings.local())
-        finally:
-            evalplus_vllm.LLM = engine
         self.thinking = settings.thinking
         if not settings.thinking:
-            without_thinking(self.tokenizer)
+            chat_without_thinking(self.tokenizer)
 
     def codegen(self, prompt: str, do_sample: bool = True, num_samples: int = 200) -> list[str]:
         """Solutions of one problem, `num_samples` or `batch_size` of them, whichever is less."""

@@ -15,6 +15,8 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from cultureval.runtime.accelerate_patches import has_hook
+
 SLICE = 2**20  # logits of one slice: 4 MiB in fp32, so that they stay near the processor
 
 
@@ -97,7 +99,7 @@ class VocabularyHead:
             raise ValueError(f"{type(model).__name__} has no vocabulary head: it cannot score text")
         self.size = self.head.weight.shape[0]
         # Offloaded weights come through a hook of their own, so such a head must be called.
-        simple = type(self.head) is nn.Linear and not hasattr(self.head, "_hf_hook")
+        simple = type(self.head) is nn.Linear and not has_hook(self.head)
         self.is_plain: bool | None = None if simple else False
         layers = getattr(model.get_decoder(), "layers", None)
         last = getattr(layers[-1], "mlp", None) if layers else None

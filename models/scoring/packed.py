@@ -27,10 +27,11 @@ from transformers import PreTrainedModel
 from cultureval.models.scoring.choice_scores import ChoiceScore, read_scores
 from cultureval.models.scoring.fallback import CROSS_MASK, PALIGEMMA, UnmaskedScorer
 from cultureval.models.scoring.lm_head import Rows, VocabularyHead
-from cultureval.models.scoring.prefix_cache import PromptChain, rope_offset, steady_length
+from cultureval.models.scoring.prefix_cache import PromptChain, steady_length
 from cultureval.models.scoring.token_tree import Branch, TokenTree, build_tree, common_length
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.onednn_products import onednn_products
+from cultureval.runtime.transformers_patches import rope_offset
 
 logger = logging.getLogger(__name__)
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-import torch
 from transformers import DynamicCache, PreTrainedModel
 
 from cultureval.models.scoring.lm_head import Rows
 from cultureval.models.scoring.token_tree import common_length
+from cultureval.runtime.transformers_patches import keep_columns
 
 
 class PromptChain:
@@ -64,18 +64,7 @@ class PromptChain:
             last: What the model made of its last token, if known.
         """
         self.tokens, self.last = list(tokens), last
-        places = torch.tensor(list(columns), dtype=torch.long)
-        for layer in self.cache.layers:
-            if layer.is_initialized and len(places) < layer.keys.shape[-2]:
-                index = places.to(layer.keys.device)
-                layer.keys, layer.values = layer.keys[..., index, :], layer.values[..., index, :]
-
-
-def rope_offset(model: PreTrainedModel) -> int:
-    """How far M-RoPE positions behind the images lag behind the token count, after a pass over one prompt."""
-    # Qwen-VL and its kin leave the number in `rope_deltas`; others count tokens.
-    deltas = getattr(getattr(model, "model", model), "rope_deltas", None)
-    return 0 if deltas is None else int(deltas.flatten()[0])
+        keep_columns(self.cache, columns)
 
 
 def steady_length(model: PreTrainedModel) -> int | None:

@@ -15,7 +15,7 @@ Processors that also read videos need torchvision for that part; theirs are buil
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from cultureval.models.processors import VIDEOS, images_only
+from cultureval.runtime.transformers_patches import VIDEOS, processor_class, without_videos
 from cultureval.samples.tiny_models.language_models import IMAGE, VISION_END, VISION_START, text_config
 
 if TYPE_CHECKING:
@@ -163,12 +163,9 @@ def _tower(image_size: int, patch_size: int) -> dict[str, Any]:
 
 def _reader(config: Any, images: Any, tokenizer: "PreTrainedTokenizerFast", **settings: Any) -> Any:
     """The family's own processor, without videos."""
-    import transformers
-    from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES
-
-    kind = getattr(transformers, PROCESSOR_MAPPING_NAMES[config.model_type])
+    kind = processor_class(config.model_type)
     videos = {VIDEOS: None} if VIDEOS in kind.get_attributes() else {}
-    return images_only(kind)(images, tokenizer, chat_template=tokenizer.chat_template, **videos, **settings)
+    return without_videos(kind)(images, tokenizer, chat_template=tokenizer.chat_template, **videos, **settings)
 
 
 def _named(tokenizer: "PreTrainedTokenizerFast", **names: str) -> "PreTrainedTokenizerFast":
@@ -177,7 +174,9 @@ def _named(tokenizer: "PreTrainedTokenizerFast", **names: str) -> "PreTrainedTok
 
     settings = {name: getattr(tokenizer, name) for name in ("bos_token", "eos_token", "pad_token")}
     names = {"image_token": IMAGE, **names}
-    named = PreTrainedTokenizerFast(tokenizer_object=tokenizer._tokenizer, extra_special_tokens=names, **settings)
+    named = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer.backend_tokenizer, extra_special_tokens=names, **settings
+    )
     named.chat_template = tokenizer.chat_template
     return named
 

@@ -19,6 +19,8 @@ from cultureval.prompts.templates import load_template
 from cultureval.runtime.data.data_options import samples_root
 from cultureval.runtime.data.row_files import read_rows
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.lighteval_patches.uncached_scoring import loglikelihood_without_cache
+from cultureval.runtime.lm_eval_patches import encode_pair
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm, train_tokenizer
 from cultureval.scripts.bench.peak_memory import peak_memory
 
@@ -303,7 +305,7 @@ def lighteval_runner(
 
     def run() -> Scores:
         scores: Scores = [[] for _ in questions]
-        responses = TransformersModel.loglikelihood.__wrapped__(stock, [_doc(part) for _, part in parts])
+        responses = loglikelihood_without_cache(stock, [_doc(part) for _, part in parts])
         for (number, _), response in zip(parts, responses, strict=True):
             scores[number] += response.logprobs
         return scores
@@ -331,7 +333,7 @@ def lm_eval_runner(ours: "HFModel", questions: Sequence[Question], batch_size: i
     apart = chain.from_iterable(
         zip(*ours.tok_encode_pair(*question, pairwise=True), strict=True) for question in questions
     )
-    alike = [harness._encode_pair(*pair) == tokens for pair, tokens in zip(pairs, apart, strict=True)]
+    alike = [encode_pair(harness, *pair) == tokens for pair, tokens in zip(pairs, apart, strict=True)]
 
     def run() -> Scores:
         scores = harness.loglikelihood(instances, disable_tqdm=True)

@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,6 +11,7 @@ import typer
 
 from cultureval.runtime.data.hub import go_offline_if_unreachable
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.evalplus_patches import codegen_reads
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
 from cultureval.runtime.output_folder import require_output_folder
 from cultureval.runtime.signatures import installed_versions
@@ -183,25 +183,11 @@ def prepare_resume(samples: Path, description: dict[str, Any], resume: bool) -> 
         )
 
 
-@contextlib.contextmanager
-def evalplus_reads(problem_set: "ProblemSet") -> Iterator[None]:
-    """Has EvalPlus read our problems by its own override, and its sanitiser survive any text."""
-    import importlib
-
+def evalplus_reads(problem_set: "ProblemSet") -> contextlib.AbstractContextManager[None]:
+    """A block in which EvalPlus reads our problems, and its sanitiser survives any text."""
     from cultureval.metrics.code.solution_code import sanitize_solution
 
-    name = problem_set.dataset.name
-    data = importlib.import_module(f"evalplus.data.{name}")
-    codegen = importlib.import_module("evalplus.codegen")
-    override = f"{name.upper()}_OVERRIDE_PATH"  # read from the environment when the module is loaded
-    earlier, sanitize = getattr(data, override), codegen.sanitize
-    setattr(data, override, str(problem_set.file))
-    codegen.sanitize = lambda code, entrypoint: sanitize_solution(code, entrypoint)
-    try:
-        yield
-    finally:
-        setattr(data, override, earlier)
-        codegen.sanitize = sanitize
+    return codegen_reads(problem_set.dataset.name, problem_set.file, sanitize_solution)
 
 
 def _model_hash(settings: "DecoderSettings") -> str | None:

@@ -1,0 +1,29 @@
+"""What we change in bitsandbytes: what it says."""
+
+import logging
+
+from cultureval.runtime.patches import Patch, expect, source_of
+
+PRODUCTS = "bitsandbytes.autograd._functions"
+
+
+def quiet_products() -> None:
+    """In 8 bits, bitsandbytes says of every single product that its input is cast: no longer."""
+    logging.getLogger(PRODUCTS).setLevel(logging.ERROR)
+
+
+def _products_are_announced() -> None:
+    source = source_of(PRODUCTS)
+    expect("logger = logging.getLogger(__name__)" in source, "bitsandbytes logs under another name")
+    expect("inputs will be cast from" in source, "bitsandbytes no longer announces its casts")
+
+
+PATCHES = (
+    Patch(
+        "bitsandbytes",
+        PRODUCTS,
+        "It warns at every product in 8 bits that its input is cast.",
+        ("0.50.2",),
+        _products_are_announced,
+    ),
+)

@@ -1,0 +1,325 @@
+"""What we change in EvalPlus, and what we use of it that is not public.
+
+EvalPlus 0.3.1 has two faults that change what a model writes: its decoders append their stop strings to one list of the
+module, so that a second decoder of a process stops at the first one's strings too; and its transformers decoder keeps
+the stopping criteria of every earlier prompt, which count from where that prompt ended, so that a longer prompt is
+searched for stop strings itself and its answer ends at once.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cultureval.runtime.patches import Patch, expect, source_of
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+Sanitize = Callable[[str, str], str]
+STOPPING_CRITERIA = "_get_stopping_criteria"
+
+# --- generation ---
+
+
+@contextmanager
+def stop_strings_kept() -> Iterator[None]:
+    """Takes off again, at its end, the stop strings that a decoder has appended to those of all decoders."""
+    from evalplus.provider import utility
+
+    stop_strings = list(utility.EOS)
+    try:
+        yield
+    finally:
+        utility.EOS[:] = stop_strings
+
+
+def forget_stopping_criteria(model: "PreTrainedModel") -> None:
+    """Takes off what EvalPlus's decoder has wrapped around a model's stopping criteria for the prompts so far."""
+    vars(model).pop(STOPPING_CRITERIA, None)
+
+
+@contextmanager
+def vllm_loads_for(tokens: int | None) -> Iterator[None]:
+    """Within it, EvalPlus loads vLLM's models for sequences of so many tokens; for its own 2048 where that is None."""
+    provider = import_module("evalplus.provider.vllm")
+    engine = provider.LLM
+    if tokens is not None:
+        provider.LLM = lambda **options: engine(**options | {"max_model_len": tokens})
+    try:
+        yield
+    finally:
+        provider.LLM = engine
+
+
+def chat_without_thinking(tokenizer: "PreTrainedTokenizerBase") -> None:
+    """Has the tokenizer tell its chat template not to think, as 3LM's code does; templates that cannot ignore it."""
+    render = tokenizer.apply_chat_template
+    tokenizer.apply_chat_template = lambda *turns, **options: render(*turns, **{"enable_thinking": False} | options)
+
+
+def chat_request(**settings: Any) -> dict[str, Any]:
+    """The request that EvalPlus would send to a server, without sending it.
+
+    Args:
+        **settings: Those of `evalplus.gen.util.openai_request.make_request`: message, model, max_tokens, ...
+    """
+    from types import SimpleNamespace
+
+    from evalplus.gen.util.openai_request import make_request
+
+    gives_the_request_back = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=dict)))
+    return make_request(gives_the_request_back, **settings)
+
+
+@contextmanager
+def codegen_reads(dataset: str, file: Path, sanitize: Sanitize) -> Iterator[None]:
+    """Within it, `evalplus.codegen` reads its problems from a file and uses another sanitiser.
+
+    Args:
+        dataset: `humaneval` or `mbpp`.
+        file: Problems in EvalPlus's form, as JSON lines.
+        sanitize: From a reply and the entry point to a program.
+    """
+    data, codegen = import_module(f"evalplus.data.{dataset}"), import_module("evalplus.codegen")
+    override = f"{dataset.upper()}_OVERRIDE_PATH"  # EvalPlus reads it from the environment when it is loaded
+    earlier, stock = getattr(data, override), codegen.sanitize
+    setattr(data, override, str(file))
+    codegen.sanitize = lambda code, entrypoint: sanitize(code, entrypoint)
+    try:
+        yield
+    finally:
+        setattr(data, override, earlier)
+        codegen.sanitize = stock
+
+
+def sanitize_with(extract: Callable[[str], str], code: str, entry_point: str) -> str:
+    """EvalPlus's `sanitize` with another function in place of its `code_extract`.
+
+    Args:
+        extract: Finds the longest program in a text.
+        code: What a model wrote.
+        entry_point: Name of the function that solves the problem.
+    """
+    module = import_module("evalplus.sanitize")
+    stock = module.code_extract
+    module.code_extract = extract
+    try:
+        return module.sanitize(code, entry_point)
+    finally:
+        module.code_extract = stock
+
+
+# --- the oracles of problems with several right answers ---
+
+
+def polynomial(coefficients: Sequence[float], at: float) -> float:
+    """HumanEval/32: the value of a polynomial."""
+    from evalplus.eval import _poly
+
+    return _poly(coefficients, at)
+
+
+def surface_area(base_edge: float, height: float) -> int:
+    """Mbpp/581: the surface of a square pyramid, where `height` is that of its apex."""
+    from evalplus.eval import _surface_Area
+
+    return _surface_Area(base_edge, height)
+
+
+def digit_distance(one: int, other: int) -> int:
+    """Mbpp/558: the sum of the differences of two numbers' digits."""
+    from evalplus.eval import _digit_distance_nums
+
+    return _digit_distance_nums(one, other)
+
+
+# --- canaries ---
+
+
+def _decoders_share_stop_strings() -> None:
+    from evalplus.provider import utility
+    from evalplus.provider.base import DecoderBase
+
+    class Decoder(DecoderBase):
+        def codegen(self, prompt: str, do_sample: bool = True, num_samples: int = 200) -> list[str]:
+            return []
+
+        def is_direct_completion(self) -> bool:
+            return True
+
+    before = list(utility.EOS)
+    with stop_strings_kept():
+        Decoder("canary").eos += ["canary"]
+        expect("canary" in utility.EOS, "EvalPlus's decoders have stop strings of their own now: no need to keep them")
+    expect(utility.EOS == before, "EvalPlus's stop strings are not restored")
+
+
+def _stopping_criteria_pile_up() -> None:
+    from stop_sequencer import StopSequencer
+
+    class Model:
+        def _get_stopping_criteria(self) -> list[Any]:
+            return []
+
+    model: Any = Model()
+    for place in range(2):
+        StopSequencer(model, "causal", None).register_stop_texts(["canary"], place)
+    criteria = getattr(model, STOPPING_CRITERIA)()
+    expect(len(criteria) == 2, "stop-sequencer no longer keeps the criteria of earlier prompts")
+    forget_stopping_criteria(model)
+    expect(getattr(model, STOPPING_CRITERIA)() == [], "stop-sequencer wraps a model's stopping criteria otherwise now")
+
+
+def _vllm_models_are_loaded_for_2048_tokens() -> None:
+    call = "LLM(model=name, max_model_len=2048, **kwargs)"
+    expect(call in source_of("evalplus.provider.vllm"), "EvalPlus loads vLLM's models otherwise: read VllmDecoder")
+
+
+def _chats_do_not_name_thinking() -> None:
+    from types import SimpleNamespace
+
+    from evalplus.provider.utility import make_raw_chat_prompt
+
+    seen: list[dict[str, Any]] = []
+
+    def render(turns: list[dict[str, str]], **options: Any) -> str:
+        seen.append(options)
+        return turns[-1]["content"]
+
+    tokenizer: Any = SimpleNamespace(chat_template="canary", apply_chat_template=render)
+    make_raw_chat_prompt("problem", "instruction", "response", tokenizer)
+    chat_without_thinking(tokenizer)
+    make_raw_chat_prompt("problem", "instruction", "response", tokenizer)
+    expect("enable_thinking" not in seen[0], "EvalPlus tells chat templates itself whether to think")
+    expect(seen[1].get("enable_thinking") is False, "EvalPlus renders chats otherwise: read make_raw_chat_prompt")
+
+
+def _requests_are_repeated_for_ever() -> None:
+    request = chat_request(message="canary", model="m", max_tokens=1, temperature=0.0, n=1)
+    named = {"model", "messages", "max_tokens", "temperature", "n", "top_p"}
+    expect(set(request) == named, f"EvalPlus's request has the fields {', '.join(sorted(request))} now")
+    source = source_of("evalplus.gen.util.openai_request")
+    expect("while ret is None:" in source, "EvalPlus no longer asks a server for ever: its own client may do")
+
+
+def _codegen_can_be_given_problems() -> None:
+    import json
+    from tempfile import TemporaryDirectory
+
+    from evalplus import data
+
+    inputs: dict[str, list[Any]] = {"base_input": [], "plus_input": []}
+    with TemporaryDirectory() as folder:
+        for dataset, task, read in (
+            ("humaneval", "HumanEval/0", data.get_human_eval_plus),
+            ("mbpp", "Mbpp/2", data.get_mbpp_plus),
+        ):
+            file = Path(folder, f"{dataset}.jsonl")
+            file.write_text(json.dumps({"task_id": task, **inputs}), encoding="utf-8")
+            with codegen_reads(dataset, file, lambda code, _: code):
+                expect(list(read(err_incomplete=False)) == [task], f"EvalPlus reads {dataset} from elsewhere now")
+
+
+def _codegen_stops_at_some_texts() -> None:
+    from evalplus import sanitize
+
+    call = "sanitize(\n                        solution, entrypoint="
+    expect(call in source_of("evalplus.codegen"), "evalplus.codegen calls its sanitiser otherwise now")
+    try:
+        sanitize.sanitize("\ud800", "canary")
+    except UnicodeError:
+        return
+    expect(False, "EvalPlus's sanitiser takes any text now: let `evalplus.codegen` use it as it is")
+
+
+def _extraction_parses_all_runs_of_lines() -> None:
+    from unittest.mock import patch
+
+    from evalplus import sanitize
+
+    program = "def canary():\n    return 1"
+    found = sanitize_with(lambda _: program, "text", "canary")
+    expect(found == program, "EvalPlus's sanitiser finds programs otherwise: read extract_target_code_or_empty")
+    with patch.object(sanitize, "syntax_check", return_value=False) as parsed:
+        sanitize.code_extract("line\n" * 20)
+    expect(parsed.call_count > 150, "EvalPlus's code_extract no longer parses all runs of lines: it may be fast enough")
+
+
+def _oracles_are_as_read() -> None:
+    found = polynomial([1, 2, 3], 2.0), surface_area(3, 4), digit_distance(1, 256)
+    expect(found == (17.0, 35, 12), f"EvalPlus's oracles give {found} now: read evalplus.eval.unsafe_execute")
+    source = "".join(source_of("evalplus.eval").split())
+    expect(
+        "assertabs(_poly(*inp,out))<=atolcontinue" in source,
+        "EvalPlus judges HumanEval/32 otherwise now: compare with metrics/code/rules.py",
+    )
+
+
+READ_IN = ("0.3.1",)
+PATCHES = (
+    Patch(
+        "evalplus",
+        "evalplus.provider.utility.EOS",
+        "Decoders append to this one list, so that a second one would stop at the first one's strings too.",
+        READ_IN,
+        _decoders_share_stop_strings,
+    ),
+    Patch(
+        "stop-sequencer",
+        "stop_sequencer.StopSequencer.register_stop_texts",
+        "It keeps the criteria of earlier prompts, which end the answer to a longer prompt at once.",
+        ("1.2.3",),
+        _stopping_criteria_pile_up,
+    ),
+    Patch(
+        "evalplus",
+        "evalplus.provider.vllm.LLM",
+        "It loads models for 2048 tokens, which is too few for a model that thinks first.",
+        READ_IN,
+        _vllm_models_are_loaded_for_2048_tokens,
+    ),
+    Patch(
+        "evalplus",
+        "evalplus.provider.utility.make_raw_chat_prompt (its tokenizer.apply_chat_template)",
+        "It cannot tell a chat template not to think, as 3LM does.",
+        READ_IN,
+        _chats_do_not_name_thinking,
+    ),
+    Patch(
+        "evalplus",
+        "evalplus.gen.util.openai_request.make_request",
+        "EvalPlus asks a server for ever, whatever it answers: its request is taken and sent by our client.",
+        READ_IN,
+        _requests_are_repeated_for_ever,
+    ),
+    Patch(
+        "evalplus",
+        "evalplus.data.humaneval.HUMANEVAL_OVERRIDE_PATH, evalplus.data.mbpp.MBPP_OVERRIDE_PATH",
+        "EvalPlus reads these from the environment at import alone, and our problems are chosen later.",
+        READ_IN,
+        _codegen_can_be_given_problems,
+    ),
+    Patch(
+        "evalplus",
+        "evalplus.codegen.sanitize",
+        "Some texts, such as lone surrogates, stop a whole run at its sanitiser.",
+        READ_IN,
+        _codegen_stops_at_some_texts,
+    ),
+    Patch(
+        "evalplus",
+        "evalplus.sanitize.code_extract",
+        "It parses every run of lines of a text; ours finds the same one sooner.",
+        READ_IN,
+        _extraction_parses_all_runs_of_lines,
+    ),
+    Patch(
+        "evalplus",
+        "evalplus.eval._poly, _surface_Area, _digit_distance_nums",
+        "Its oracles judge outputs outside the sandbox, where our rules apply them.",
+        READ_IN,
+        _oracles_are_as_read,
+    ),
+)

@@ -1,0 +1,155 @@
+"""What we change in transformers, and what we use of it that is not public."""
+
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Literal
+
+from cultureval.runtime.patches import Patch, expect, source_of
+
+if TYPE_CHECKING:
+    from transformers import DynamicCache, PreTrainedModel, ProcessorMixin
+
+VIDEOS = "video_processor"
+Head = Literal["CAUSAL_LM", "IMAGE_TEXT_TO_TEXT", "MASKED_LM"]
+
+
+def class_names(head: Head) -> Mapping[str, str]:
+    """Model type -> name of its class with such a head, for the types that transformers knows."""
+    from transformers.models.auto import modeling_auto
+
+    return getattr(modeling_auto, f"MODEL_FOR_{head}_MAPPING_NAMES")
+
+
+def processor_class(model_type: str) -> "type[ProcessorMixin] | None":
+    """The class of a model type's processor; None where transformers knows none."""
+    import transformers
+    from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES
+
+    return getattr(transformers, PROCESSOR_MAPPING_NAMES.get(model_type) or "", None)
+
+
+def without_videos(kind: "type[ProcessorMixin]") -> "type[ProcessorMixin]":
+    """A processor's class, less its part for videos, which alone needs torchvision; all else is as it was."""
+    parts = kind.get_attributes()
+
+    class WithoutVideos(kind):  # type: ignore[misc, valid-type]
+        # SmolVLM's asks for these two even where there is no video.
+        video_processor = SimpleNamespace(num_frames=None, fps=None)
+
+        @classmethod
+        def get_attributes(cls) -> list[str]:
+            return [part for part in parts if part != VIDEOS]
+
+        @classmethod
+        def from_args_and_dict(cls, args: Sequence[Any], *settings: Any, **more: Any) -> "ProcessorMixin":
+            found = iter(args)
+            complete = [None if part == VIDEOS else next(found) for part in parts]
+            return super().from_args_and_dict(complete, *settings, **more)
+
+    WithoutVideos.__name__ = kind.__name__  # it is written into the files that `save_pretrained` makes
+    return WithoutVideos
+
+
+def rope_offset(model: "PreTrainedModel") -> int:
+    """How far M-RoPE positions after the images lag behind the token count, once a prompt has been fed."""
+    # Qwen-VL and its kin leave the number in `rope_deltas`; others count tokens.
+    deltas = getattr(getattr(model, "model", model), "rope_deltas", None)
+    return 0 if deltas is None else int(deltas.flatten()[0])
+
+
+def keep_columns(cache: "DynamicCache", columns: Sequence[int]) -> None:
+    """Keeps the keys and values of some tokens in every layer of a cache.
+
+    Args:
+        cache: Of a prompt, changed in place.
+        columns: Which tokens, in order, counted from 0.
+    """
+    import torch
+
+    places = torch.tensor(list(columns), dtype=torch.long)
+    for layer in cache.layers:
+        if layer.is_initialized and len(places) < layer.keys.shape[-2]:
+            index = places.to(layer.keys.device)
+            layer.keys, layer.values = layer.keys[..., index, :], layer.values[..., index, :]
+
+
+def _names_are_listed() -> None:
+    from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES
+
+    found = (
+        class_names("CAUSAL_LM").get("llama"),
+        class_names("IMAGE_TEXT_TO_TEXT").get("llava"),
+        class_names("MASKED_LM").get("bert"),
+        PROCESSOR_MAPPING_NAMES.get("llava"),
+    )
+    expected = ("LlamaForCausalLM", "LlavaForConditionalGeneration", "BertForMaskedLM", "LlavaProcessor")
+    expect(found == expected, f"transformers lists its classes otherwise: it has {found}")
+
+
+def _videos_need_torchvision() -> None:
+    import transformers
+    from transformers.utils import is_torchvision_available
+
+    kind = transformers.Qwen2VLProcessor
+    expect(VIDEOS in kind.get_attributes(), "transformers' processors no longer name their part for videos")
+    expect(VIDEOS not in without_videos(kind).get_attributes(), "a processor's parts can no longer be left out")
+    source = source_of("transformers.processing_utils")
+    expect("cls.from_args_and_dict(args, " in source, "transformers makes processors of their parts otherwise")
+    if is_torchvision_available():
+        return
+    try:
+        transformers.Qwen2VLVideoProcessor()
+    except ImportError:
+        return
+    expect(False, "transformers' processors of videos no longer need torchvision: load processors as they are")
+
+
+def _m_rope_leaves_its_offset() -> None:
+    source = source_of("transformers.models.qwen2_vl.modeling_qwen2_vl")
+    expect("self.rope_deltas = rope_deltas" in source, "Qwen2-VL keeps the offset of its positions elsewhere")
+
+
+def _columns_can_be_kept() -> None:
+    import torch
+    from transformers import DynamicCache
+
+    cache = DynamicCache()
+    keys = torch.arange(8.0).reshape(1, 1, 4, 2)
+    cache.update(keys, keys + 8, 0)
+    keep_columns(cache, [0, 2])
+    grown, _ = cache.update(keys[..., :1, :], keys[..., :1, :], 0)
+    expected = keys[..., [0, 2, 0], :]
+    expect(torch.equal(grown, expected), "a DynamicCache keeps its keys elsewhere, or no longer goes on from them")
+
+
+READ_IN = ("5.19.0",)
+PATCHES = (
+    Patch(
+        "transformers",
+        "transformers.models.auto.modeling_auto.MODEL_FOR_*_MAPPING_NAMES, processing_auto.PROCESSOR_MAPPING_NAMES",
+        "The automatic classes load models of other kinds, too, with random heads: the names tell them apart.",
+        READ_IN,
+        _names_are_listed,
+    ),
+    Patch(
+        "transformers",
+        "transformers.ProcessorMixin.get_attributes, from_args_and_dict",
+        "Processors of images that also read videos cannot be loaded without torchvision.",
+        READ_IN,
+        _videos_need_torchvision,
+    ),
+    Patch(
+        "transformers",
+        "transformers.Qwen2VLModel.rope_deltas (and its kin's)",
+        "Positions after images are not the number of tokens; scoring goes on from a cached prompt.",
+        READ_IN,
+        _m_rope_leaves_its_offset,
+    ),
+    Patch(
+        "transformers",
+        "transformers.DynamicCache.layers",
+        "A cache can be cut at its end alone, and a tree of tokens leaves gaps in it.",
+        READ_IN,
+        _columns_can_be_kept,
+    ),
+)
