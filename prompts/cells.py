@@ -10,7 +10,10 @@ from typing import Any
 from cultureval.runtime.data.image_store import store_image
 from cultureval.runtime.errors import BadRow, MissingColumn
 
-# Names under which sources keep a column. The first one present is read.
+# A column of a row: one name, a key of ALIASES, or all names that sources use for it. The first one present is read.
+Column = str | tuple[str, ...]
+
+# Names of the columns that many benchmarks have. A suite's own are tuples in `prompts/<suite>/columns.py`.
 ALIASES: dict[str, tuple[str, ...]] = {
     "question": ("question", "Question", "question_text", "Question Text", "السؤال", "Question - Arabic", "query"),
     "context": ("context", "Context", "passage", "Passage", "paragraph", "النص"),
@@ -26,47 +29,30 @@ ALIASES: dict[str, tuple[str, ...]] = {
         "answer",
         "Answer",
     ),
-    "legal_question": ("questions", "question", "Question", "query"),
-    "legal_answer": ("ground_truths", "ground_truth", "answer", "Answer", "answers"),
-    "legal_context": ("context", "contexts", "Context"),
-    # JEEM's columns are not public without access to it: all names that its paper and card suggest.
-    "jeem_image": ("image", "Image", "img", "picture", "image_path", "file_name"),
-    "jeem_image_id": ("image_id", "img_id", "id", "image_name", "image_url", "url"),
-    "jeem_country": ("country", "Country", "dialect", "Dialect", "variety", "region", "lang", "language"),
-    "caption_msa": ("caption_msa", "msa_caption", "MSA_caption", "msa", "MSA", "caption_MSA", "description_msa"),
-    "caption_dialect": (
-        *("caption_dialect", "caption_da", "da_caption", "dialect_caption", "caption_DA", "da", "DA"),
-        *("description_da", "description_dialect", "caption"),
-    ),
-    "jeem_questions": ("questions", "Questions", "qa_questions", "vqa_questions"),
-    "jeem_answers": ("answers", "Answers", "qa_answers", "vqa_answers"),
-    "jeem_pairs": ("qa", "qa_pairs", "question_answers", "questions_answers", "vqa", "QA"),
-    "m2cqa_id": ("id", "item_id", "sample_id", "ID"),
-    "m2cqa_image": ("image", "Image", "image_path", "img", "picture", "file_name"),
-    "q_plus": ("q_plus", "Q_plus", "Q+", "qplus", "true_statement"),
-    "q_minus": ("q_minus", "Q_minus", "Q-", "qminus", "false_statements"),
-    "q_minus_1": ("q_minus_1", "Q_minus_1", "Q1-", "q_minus1", "false_statement_1"),
-    "q_minus_2": ("q_minus_2", "Q_minus_2", "Q2-", "q_minus2", "false_statement_2"),
 }
 
 
-def has_column(row: Mapping[str, Any], column: str) -> bool:
+def has_column(row: Mapping[str, Any], column: Column) -> bool:
     """Whether the row has the column under one of its known names, filled or not."""
-    return any(name in row for name in ALIASES.get(column, (column,)))
+    return any(name in row for name in _names(column))
 
 
-def column_name(row: Mapping[str, Any], column: str) -> str:
+def column_name(row: Mapping[str, Any], column: Column) -> str:
     """The name under which the row has the column.
 
     Raises:
         MissingColumn: None of the names is there; the message lists the columns found.
     """
-    names = ALIASES.get(column, (column,))
+    names = _names(column)
     for name in names:
         if name in row:
             return name
     found = ", ".join(name for name in map(str, row) if not name.startswith("__"))
     raise MissingColumn(f"no column {' or '.join(repr(name) for name in names)}; columns found: {found}")
+
+
+def _names(column: Column) -> tuple[str, ...]:
+    return column if isinstance(column, tuple) else ALIASES.get(column, (column,))
 
 
 def is_empty(value: Any) -> bool:
@@ -78,7 +64,7 @@ def is_empty(value: Any) -> bool:
     )
 
 
-def text_cell(row: Mapping[str, Any], column: str) -> str:
+def text_cell(row: Mapping[str, Any], column: Column) -> str:
     """The stripped text of a cell that must not be empty; numbers become their decimal text.
 
     Raises:
@@ -91,7 +77,7 @@ def text_cell(row: Mapping[str, Any], column: str) -> str:
     return text
 
 
-def optional_text(row: Mapping[str, Any], column: str) -> str | None:
+def optional_text(row: Mapping[str, Any], column: Column) -> str | None:
     """As `text_cell`, but None where the cell, or the column, is missing or empty."""
     if not has_column(row, column):
         return None
@@ -133,7 +119,7 @@ def distinct(options: Sequence[str], column: str) -> list[str]:
     """The options, checked: at least two, no two the same.
 
     Raises:
-        BadRow: Fewer than two options, or one that stands twice.
+        BadRow: Fewer than two options, or a duplicated one.
     """
     if len(options) < 2:
         raise BadRow(column, list(options), "holds fewer than two options")
@@ -143,13 +129,13 @@ def distinct(options: Sequence[str], column: str) -> list[str]:
     return list(options)
 
 
-def image_cell(row: Mapping[str, Any], column: str, folder: Path) -> str:
+def image_cell(row: Mapping[str, Any], column: Column, folder: Path) -> str:
     """Keeps the image of a cell and gives the name under which `stored_image` finds it.
 
     Args:
         row: The row.
-        column: Name of its column, or a key of `ALIASES`. The cell is a file's bytes, its path below the folder, the
-            hub's pair of `bytes` and `path`, or a PIL image (kept as PNG).
+        column: Its column. The cell is a file's bytes, its path below the folder, the hub's pair of `bytes` and
+            `path`, or a PIL image (kept as PNG).
         folder: The source's folder.
 
     Raises:

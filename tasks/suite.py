@@ -207,8 +207,8 @@ class Suite:
     """A suite of benchmarks: everything that `cultureval` knows of it.
 
     Each field but the texts and `order` may hold the thing itself or a dotted string that names it, which is loaded
-    when it is needed; a suite's package should load quickly. Column names of its sources need no registration: its row
-    conversion passes them (`prompts.cells.Column`).
+    when it is needed; a suite's package should load quickly. The names of its sources'
+    columns need no registration: its row conversion passes them (`prompts.cells.Column`).
 
     Attributes:
         name: What people type for all of its tasks (`qimma`); the name of its folders in every room.

@@ -2,8 +2,8 @@
 
 Paper: arXiv 2503.21910, section 3 (captions in MSA and dialect, questions and answers in dialect) and Appendix B (the
 answer "Cannot tell from the picture"). JEEM's own column names and how it stores that answer are not public without
-access: columns are read through the aliases of `cells`, three layouts of the questions are known, and what fits none is
-refused with the columns that were found. The paper prints no prompt for models: those of `ar/jeem_*.txt` are ours, and
+access: those that `columns` lists are read, three layouts of the questions are known, and what fits none is refused
+with the columns that were found. The paper prints no prompt for models: those of `ar/jeem_*.txt` are ours, and
 no native speaker has reviewed them.
 """
 
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cultureval.prompts.cells import (
+    Column,
     column_name,
     has_column,
     image_bytes,
@@ -26,6 +27,7 @@ from cultureval.prompts.cells import (
     readable,
     text_cell,
 )
+from cultureval.prompts.jeem import columns
 from cultureval.prompts.preparation import Preparation, PreparedRow, Row
 from cultureval.prompts.templates import render
 from cultureval.runtime.errors import BadRow, MissingColumn
@@ -67,7 +69,7 @@ COUNTRIES = {
 
 def country_of(row: Row, place: Sequence[str] = ()) -> str | None:
     """The code of a row's country: its cell, else the first name of a country among the parts of its file's path."""
-    named = [str(row[column_name(row, "jeem_country")])] if has_column(row, "jeem_country") else []
+    named = [str(row[column_name(row, columns.COUNTRY)])] if has_column(row, columns.COUNTRY) else []
     parts = [part for text in place for part in (text, *re.split(r"[^\w]|_", text))]
     for text in (*named, *parts):
         for code, country in COUNTRIES.items():
@@ -83,11 +85,11 @@ def image_keys(row: Row, folder: Path) -> set[str]:
     readable image: preparing that row says why.
     """
     keys = set()
-    if has_column(row, "jeem_image_id"):
-        name = str(row[column_name(row, "jeem_image_id")])
+    if has_column(row, columns.IMAGE_ID):
+        name = str(row[column_name(row, columns.IMAGE_ID)])
         keys |= {name} if not name.isdigit() and not is_empty(name) else set()
     try:
-        content = image_bytes(row[column_name(row, "jeem_image")], folder)
+        content = image_bytes(row[column_name(row, columns.IMAGE)], folder)
     except (MissingColumn, ValueError, OSError):
         return keys
     return keys | {hashlib.sha256(content).hexdigest()}
@@ -98,14 +100,14 @@ def msa_caption(row: Row, preparation: Preparation) -> PreparedRow:
     return _item(row, preparation) | {
         "variety": "MSA",
         "prompt": render(preparation.template),
-        "references": [arabic_cell(row, "caption_msa")],
+        "references": [arabic_cell(row, columns.CAPTION_MSA)],
     }
 
 
 def dialect_caption(row: Row, preparation: Preparation) -> PreparedRow:
     """A row's caption in its country's dialect."""
     item = _item(row, preparation)
-    references = [arabic_cell(row, "caption_dialect")]
+    references = [arabic_cell(row, columns.CAPTION_DIALECT)]
     return item | {"variety": item["country"], "prompt": render(preparation.template), "references": references}
 
 
@@ -132,7 +134,7 @@ def questions(row: Row, preparation: Preparation) -> list[PreparedRow]:
     return prepared
 
 
-def arabic_cell(row: Row, column: str) -> str:
+def arabic_cell(row: Row, column: Column) -> str:
     """The text of a cell that must hold Arabic: no metric can tell a good caption by a reference in another script."""
     text = text_cell(row, column)
     if not _ARABIC_LETTER.search(text):
@@ -147,14 +149,14 @@ def question_pairs(row: Row) -> list[tuple[str, str]]:
         MissingColumn: None of the layouts.
         BadRow: Lists of different lengths, an empty or unreadable entry.
     """
-    if has_column(row, "jeem_questions"):
-        names = [column_name(row, "jeem_questions"), column_name(row, "jeem_answers")]
-        columns = [_list_cell(row[name], name) for name in names]
-        if len(columns[0]) != len(columns[1]):
-            raise BadRow(names[1], row[names[1]], f"holds {len(columns[1])} answers to {len(columns[0])} questions")
-        pairs = list(zip(*columns, strict=True))
-    elif has_column(row, "jeem_pairs"):
-        names = [column_name(row, "jeem_pairs")] * 2
+    if has_column(row, columns.QUESTIONS):
+        names = [column_name(row, columns.QUESTIONS), column_name(row, columns.ANSWERS)]
+        asked, answered = (_list_cell(row[name], name) for name in names)
+        if len(asked) != len(answered):
+            raise BadRow(names[1], row[names[1]], f"holds {len(answered)} answers to {len(asked)} questions")
+        pairs = list(zip(asked, answered, strict=True))
+    elif has_column(row, columns.PAIRS):
+        names = [column_name(row, columns.PAIRS)] * 2
         pairs = [_pair(entry, names[0]) for entry in _list_cell(row[names[0]], names[0])]
     else:
         names = ["question_1, question_2, ...", "answer_1, answer_2, ..."]
@@ -177,13 +179,13 @@ def _item(row: Row, preparation: Preparation) -> PreparedRow:
     """What captions and questions of a row have in common; `__` names are those that reading adds."""
     country = row.get("__country")
     if country is None:
-        column = column_name(row, "jeem_country")
+        column = column_name(row, columns.COUNTRY)
         raise BadRow(column, row[column], "names none of JEEM's countries (Jordan, Emirates, Egypt, Morocco)")
-    image = image_cell(row, "jeem_image", preparation.folder)
+    image = image_cell(row, columns.IMAGE, preparation.folder)
     return {
         "country": country,
         "image": image,
-        "image_id": optional_text(row, "jeem_image_id") or image.partition(".")[0],
+        "image_id": optional_text(row, columns.IMAGE_ID) or image.partition(".")[0],
         "shared": row["__shared"],
         "reference_set": row["__reference_set"],
         "cluster": image,
@@ -197,8 +199,8 @@ def _list_cell(value: Any, column: str) -> list[Any]:
         except ValueError:
             raise BadRow(column, value, "is not a list") from None
     if isinstance(value, Mapping):  # a list of records that parquet keeps as a record of lists
-        names, columns = list(value), [list(column) for column in value.values()]
-        value = [dict(zip(names, cells, strict=True)) for cells in zip(*columns, strict=True)]
+        names, lists = list(value), [list(column) for column in value.values()]
+        value = [dict(zip(names, cells, strict=True)) for cells in zip(*lists, strict=True)]
     if not isinstance(value, list) or not value:
         raise BadRow(column, value, "is not a filled list")
     return value
@@ -221,7 +223,7 @@ def _numbered_pairs(row: Row) -> list[tuple[Any, Any]]:
         if (match := NUMBERED.fullmatch(str(name))) and not is_empty(value):
             found.setdefault(match[2], {})[match[1][0].lower()] = value
     if not found:
-        column_name(row, "jeem_questions")
+        column_name(row, columns.QUESTIONS)
     for number, pair in found.items():
         if len(pair) < 2:
             raise BadRow(f"question_{number}, answer_{number}", list(pair.values()), "is half of a pair")

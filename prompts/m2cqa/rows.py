@@ -1,13 +1,14 @@
 """From a row of M2CQA's sources, one item, to the prepared rows of its three statements.
 
-Two layouts: Q+ and Q- in columns of their own (QCRI/M2CQA, whose column names could not be seen: the aliases are what
-its paper calls them), and three statements with three labels (task1b of QCRI/AynVQA-ArabicNLP26).
+Two layouts: Q+ and Q- in columns of their own (QCRI/M2CQA, under the names that `columns` lists), and three statements
+with three labels (task1b of QCRI/AynVQA-ArabicNLP26).
 """
 
 from collections.abc import Mapping
 from typing import Any
 
 from cultureval.prompts.cells import column_name, has_column, image_cell, optional_text, text_cell, text_list
+from cultureval.prompts.m2cqa import columns
 from cultureval.prompts.preparation import Preparation, PreparedRow
 from cultureval.runtime.errors import BadRow
 
@@ -28,8 +29,8 @@ def statement_rows(row: Mapping[str, Any], preparation: Preparation, language: s
     """
     row = _in_language(row, language)
     shared = {
-        "item_id": text_cell(row, "m2cqa_id"),
-        "image": image_cell(row, "m2cqa_image", preparation.folder),
+        "item_id": text_cell(row, columns.ID),
+        "image": image_cell(row, columns.IMAGE, preparation.folder),
         "language": language,
         "country": optional_text(row, "country") or "",
         "category": optional_text(row, "category") or "",
@@ -57,11 +58,11 @@ def _labelled(row: Mapping[str, Any]) -> list[str]:
 
 
 def _by_role(row: Mapping[str, Any]) -> list[str]:
-    if has_column(row, "q_minus"):
-        name = column_name(row, "q_minus")
+    if has_column(row, columns.Q_MINUS):
+        name = column_name(row, columns.Q_MINUS)
         false = text_list(row[name], name)
         if len(false) != 2:
             raise BadRow(name, false, f"holds {len(false)} false statements, not two")
     else:
-        false = [text_cell(row, role) for role in ROLES[1:]]
-    return [text_cell(row, "q_plus"), *false]
+        false = [text_cell(row, column) for column in (columns.Q_MINUS_1, columns.Q_MINUS_2)]
+    return [text_cell(row, columns.Q_PLUS), *false]

@@ -25,6 +25,7 @@ from cultureval.prompts.cells import (
 from cultureval.prompts.choice_rows import choice_row, cluster_of
 from cultureval.prompts.option_labels import gold_position, label_index, labels_for, split_label
 from cultureval.prompts.preparation import Preparation, PreparedRow, Row
+from cultureval.prompts.qimma.columns import LEGAL_ANSWER, LEGAL_CONTEXT, LEGAL_QUESTION
 from cultureval.prompts.templates import load_template, render
 from cultureval.runtime.errors import BadRow
 
@@ -176,11 +177,11 @@ def medarabiq_answer(row: Row, preparation: Preparation) -> PreparedRow:
 
 def arablegalqa(row: Row, preparation: Preparation) -> PreparedRow:
     """ArabLegalEval's questions with one passage each, under that benchmark's own Arabic prompt."""
-    column = column_name(row, "legal_context")
+    column = column_name(row, LEGAL_CONTEXT)
     passages = text_list(_as_list(row[column]), column)
     context = "\n\n".join(passages)
-    prompt = render(preparation.template, question=text_cell(row, "legal_question"), context=context)
-    answer_column = column_name(row, "legal_answer")
+    prompt = render(preparation.template, question=text_cell(row, LEGAL_QUESTION), context=context)
+    answer_column = column_name(row, LEGAL_ANSWER)
     return _answer_row(prompt, text_list(_as_list(row[answer_column]), answer_column), context)
 
 

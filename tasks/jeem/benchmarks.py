@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from cultureval.prompts.cells import column_name, has_column
-from cultureval.prompts.jeem import rows
+from cultureval.prompts.jeem import columns, rows
 from cultureval.prompts.preparation import Prepare, PreparedRow
 from cultureval.runtime.data.content_store import store_texts
 from cultureval.runtime.data.row_files import PlacedRow, Row, files_matching, read_rows
@@ -98,8 +98,8 @@ def _survey(files: tuple[Path, ...]) -> Survey:
 
 def _references(row: Row, country: str) -> dict[tuple[str, str], list[str]]:
     readers = {
-        ("captions", "MSA"): lambda: [rows.arabic_cell(row, "caption_msa")],
-        ("captions", country): lambda: [rows.arabic_cell(row, "caption_dialect")],
+        ("captions", "MSA"): lambda: [rows.arabic_cell(row, columns.CAPTION_MSA)],
+        ("captions", country): lambda: [rows.arabic_cell(row, columns.CAPTION_DIALECT)],
         ("answers", country): lambda: [
             rows.reference_answer(answer, country) for _, answer in rows.question_pairs(row)
         ],
@@ -120,8 +120,8 @@ def _placed(row: Row, file: Path) -> Row:
     """
     placed = row | {"__country": rows.country_of(row, [file.stem, *(folder.name for folder in file.parents[:2])])}
     folder = file.parent
-    if has_column(row, "jeem_image"):
-        name = column_name(row, "jeem_image")
+    if has_column(row, columns.IMAGE):
+        name = column_name(row, columns.IMAGE)
         value = row[name]
         path = value.get("path") if isinstance(value, Mapping) and not value.get("bytes") else value
         if isinstance(path, str) and not Path(path).is_absolute() and ".." not in Path(path).parts:

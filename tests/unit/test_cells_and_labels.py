@@ -82,6 +82,7 @@ def test_empty_cells(value):
 def test_numbers_become_text_and_white_space_goes():
     assert text_cell({"Option 1": 12.0}, "Option 1") == "12.0"
     assert text_cell({"Option 1": "B+\n"}, "Option 1") == "B+"
+    assert text_cell({"پرسش": "چرا؟", "question": "why?"}, ("پرسش", "question")) == "چرا؟"  # a suite's own names
 
 
 @pytest.mark.parametrize("text", ["كلمة\ufffd", "a\x00b", "\ud800", "Ø§Ù„Ø³Ø¤Ø§Ù„", ["نص"], True])
