@@ -5,10 +5,12 @@ stock `lighteval` knows nothing of our options, so there the environment is the 
 it is asked for: a judge's broken settings do not stop a run without judges.
 """
 
+import difflib
 import json
 import os
+import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -32,7 +34,7 @@ class Option(Generic[T]):
         name: What code calls it.
         variable: The environment variable, `CULTUREVAL_...`.
         default: Its value where nobody sets it; an empty text sets nothing.
-        help: One clause for people, for lists of variables.
+        help: What it does, in Markdown: the variable's row in README.md or in the suite's page.
         values: The texts that are allowed; none allows all that `parse` takes.
         parse: From the text to the value; a ValueError says what the text is not, as a clause ("is not a number").
     """
@@ -194,19 +196,19 @@ class Settings:
         "bertscore_model",
         "CULTUREVAL_BERTSCORE_MODEL",
         None,
-        "BERTScore's model for QIMMA: hub id or folder",
+        "BERTScore's model for QIMMA: hub id or folder; default AraBERT v02",
     )
     caption_bertscore_model = Option[str | None](
         "caption_bertscore_model",
         "CULTUREVAL_CAPTION_BERTSCORE_MODEL",
         None,
-        "BERTScore's model for JEEM: hub id or folder",
+        "BERTScore's model for JEEM: hub id or folder; default CAMeLBERT-mix",
     )
     caption_bertscore_layer = Option[int | None](
         "caption_bertscore_layer",
         "CULTUREVAL_CAPTION_BERTSCORE_LAYER",
         None,
-        "its layer, counted from 1; default 9",
+        "the layer of that model, counted from 1; default 9",
         parse=_layer,
     )
     nadi_model = Option[str | None](
@@ -265,6 +267,7 @@ class Settings:
 # A variable of the module, not a contextvar: threads that ask judges or drive sandboxes must see them too.
 _lock = threading.RLock()
 _used: Settings | None = None
+_warned: set[str] = set()
 
 
 def current_settings() -> Settings:
@@ -284,3 +287,22 @@ def use_settings(settings: Settings) -> Iterator[Settings]:
             yield settings
         finally:
             _used = before
+
+
+def warn_of_unknown_variables(of_suites: Callable[[], Iterable[Option[Any]]]) -> None:
+    """Says on standard error which variables CULTUREVAL_* set nothing, with the nearest name; each once a process.
+
+    Args:
+        of_suites: The options of suites, asked for only where the settings here do not know a variable.
+    """
+    known = {option.variable for option in Settings.options()} | _warned
+    unknown = [name for name in current_settings().variables if name not in known and not name.startswith(OF_TESTS)]
+    if not unknown or os.environ.get("RANK", "0") != "0":  # one of several processes says it for all
+        return
+    known |= {option.variable for option in of_suites()}
+    for name in sorted(set(unknown) - known):
+        _warned.add(name)
+        own_names = {other.removeprefix(PREFIX) for other in known - _warned}
+        near = difflib.get_close_matches(name.removeprefix(PREFIX), own_names, n=1)
+        hint = f"did you mean {PREFIX}{near[0]}?" if near else "README.md lists those that there are."
+        print(f"cultureval: the environment variable {name} sets nothing; {hint}", file=sys.stderr)

@@ -9,6 +9,7 @@ import typer
 from cultureval.runtime.data.hub import go_offline_if_unreachable
 from cultureval.runtime.settings import Settings, current_settings, use_settings
 from cultureval.scripts.custom_suites import CustomSuites, with_custom_suites
+from cultureval.tasks.options import warn_of_unknown_variables
 
 
 def evaluate(
@@ -60,6 +61,7 @@ def evaluate(
     from cultureval.reports.evaluation import evaluate_tasks
 
     with use_settings(with_model_settings(settings, of_model)):
+        warn_of_unknown_variables()
         print(evaluate_tasks(model, model_file(model), tasks, limit, output_dir))
 
 

@@ -9,6 +9,7 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.scripts.custom_suites import CustomSuites, with_custom_suites
 from cultureval.tasks.catalogue import all_tasks, suites
+from cultureval.tasks.options import warn_of_unknown_variables
 from cultureval.tasks.registration import unknown_name_hint
 
 MOST_NAMES = 8  # of metrics in a cell
@@ -22,6 +23,7 @@ def list_tasks(
 ) -> None:
     """Lists the tasks: name, type, metrics, source, rows. Example: cultureval tasks --suite qimma --json"""
     with use_settings(with_custom_suites(current_settings(), custom_suites)):
+        warn_of_unknown_variables()
         records = _records(suite)
     if json:
         print(json_format.dumps(records, ensure_ascii=False, indent=2))

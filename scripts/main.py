@@ -20,7 +20,9 @@ from cultureval.scripts import (
 from cultureval.scripts.bench import classifiers, scoring, start_up
 from cultureval.scripts.bench import retrieval as bench_retrieval
 from cultureval.scripts.code.commands import code
+from cultureval.tasks.options import warn_of_unknown_variables
 
+KNOW_MORE_SUITES = {"eval", "tasks", "lighteval"}  # by their own options; they look for unknown variables themselves
 app = typer.Typer(
     name="cultureval",
     help="Culturally and dialectally grounded benchmarks for LightEval. Example: cultureval eval MODEL qimma",
@@ -74,6 +76,8 @@ def main() -> None:
     So do files that cannot be read or written, which are people's as well.
     """
     try:
+        if not {*sys.argv[1:2]} & KNOW_MORE_SUITES:
+            warn_of_unknown_variables()
         app()
     except CulturevalError as error:
         print(f"cultureval: {error}", file=sys.stderr)

@@ -1,28 +1,49 @@
 """The options of reading data that hold now: those of every suite together, from the current settings."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
+from cultureval.runtime import settings as runtime_settings
 from cultureval.runtime.data.data_options import DataOptions
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import Option, Settings, current_settings
-from cultureval.tasks.registration import registered
+from cultureval.tasks.registration import Registered, registered
+
+logger = logging.getLogger(__name__)
 
 
-def all_options(settings: Settings | None = None) -> list[Option[Any]]:
+def all_options(settings: Settings | None = None) -> tuple[Option[Any], ...]:
     """The options of all suites that these settings, or else the current ones, register; suites may share one.
 
     Raises:
-        CulturevalError: Two options have one name or one variable.
+        CulturevalError: A suite's options cannot be loaded, or two options have one name or one variable.
     """
-    suites = registered(settings).suites.values()
-    options = list({id(option): option for suite in suites for option in suite.part("options")}.values())
+    return _options_of(registered(settings))
+
+
+@cache
+def _options_of(found: Registered) -> tuple[Option[Any], ...]:
+    options: list[Option[Any]] = []
+    for suite in found.suites.values():
+        try:
+            options += [option for option in suite.part("options") if option not in options]
+        except CulturevalError as error:
+            if suite.name not in found.installed:
+                raise
+            logger.warning("%s Its options are left out.", error)  # another package's mistake must not stop ours
     for kind in ("name", "variable"):
         taken = [getattr(option, kind) for option in [*Settings.options(), *options]]
-        if twice := sorted({name for name in taken if taken.count(name) > 1}):
-            raise CulturevalError(f"Two options have the {kind} {twice[0]!r}: give each one of its own.")
-    return options
+        if twice := next((name for name in taken if taken.count(name) > 1), None):
+            raise CulturevalError(f"Two options have the {kind} {twice!r}: give one of them another.")
+    return tuple(options)
+
+
+def warn_of_unknown_variables() -> None:
+    """Says on standard error which variables CULTUREVAL_* neither the settings nor a suite's options know."""
+    runtime_settings.warn_of_unknown_variables(all_options)
 
 
 def read_data_options(settings: Settings | None = None) -> DataOptions:

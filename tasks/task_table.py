@@ -14,7 +14,7 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.lighteval_patches.copied_configs import KnowsItIsRun
 from cultureval.tasks.catalogue import all_suites, all_tasks
 from cultureval.tasks.kinds import Kind
-from cultureval.tasks.options import read_data_options
+from cultureval.tasks.options import read_data_options, warn_of_unknown_variables
 from cultureval.tasks.reading import prepare_subset
 from cultureval.tasks.registration import Registered, registered
 from cultureval.tasks.suite import Suite, Task
@@ -83,6 +83,7 @@ def build_tasks_table() -> list[LightevalTaskConfig]:
 
     A suite from another package whose kinds cannot be loaded is left out with a warning, so that others can be run.
     """
+    warn_of_unknown_variables()
     table: list[LightevalTaskConfig] = []
     for suite in all_suites().values():
         try:

@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.settings import Settings
 
 OURS = [sys.executable, "-m", "cultureval.scripts.main"]
 STOCK = [sys.executable, "-m", "lighteval"]
@@ -78,7 +79,12 @@ def _seconds(command: list[str], folder: Path) -> float:
     """Until the model file is reached, or else until the command ends."""
     reached = folder / "reached"
     reached.unlink(missing_ok=True)
-    own = {"PYTHONPATH": str(folder), "REACHED": str(reached), "CULTUREVAL_DATA": "samples", "HF_HUB_OFFLINE": "1"}
+    own = {
+        "PYTHONPATH": str(folder),
+        "REACHED": str(reached),
+        Settings.data_root.variable: "samples",
+        "HF_HUB_OFFLINE": "1",
+    }
     start = time.time()
     done = subprocess.run(command, cwd=folder, env=os.environ | own, capture_output=True, text=True)
     end = time.time()

@@ -6,7 +6,7 @@ LOCATION = Option(
     "location",
     "CULTUREVAL_ARABCULTURE_LOCATION",
     "country_region",
-    "what ArabCulture's prompt says of the place: country and region, region only, or nothing",
+    "`country_region` (default), `region` or `none`: what ArabCulture's prompt says",
     values=("country_region", "region", "none"),
 )
 SHUFFLE = Option(

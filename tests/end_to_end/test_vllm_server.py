@@ -1,7 +1,7 @@
 """A real vLLM server on this machine's CPU: what it says is what transformers says.
 
-The server has an environment of its own (CULTUREVAL_VLLM_PYTHON, or .venv-vllm here), made by make_vllm_environment.sh
-when it is not there.
+The server has an environment of its own (CULTUREVAL_TEST_VLLM_PYTHON, or .venv-vllm here), made by
+make_vllm_environment.sh when it is not there.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ HEADS = {"head_dim": 32, "num_attention_heads": 2, "num_key_value_heads": 1}  # 
 
 @pytest.fixture(scope="module")
 def vllm_python():
-    named = os.environ.get("CULTUREVAL_VLLM_PYTHON")
+    named = os.environ.get("CULTUREVAL_TEST_VLLM_PYTHON")
     if named:
         return named
     folder = REPOSITORY / ".venv-vllm"

@@ -1,7 +1,7 @@
 """Real data: canonical solutions and broken variants get the same verdict from EvalPlus 0.3.1 and from us.
 
 Reference: EvalPlus's own executor, whose verdict every `Verdict` holds. A sample of the 542 problems of 3LM's Arabic
-HumanEval+ and MBPP+; CULTUREVAL_ALL_CODE_PROBLEMS=1 takes all of them (about two minutes on two cores).
+HumanEval+ and MBPP+; CULTUREVAL_TEST_ALL_CODE_PROBLEMS=1 takes all of them (about two minutes on two cores).
 """
 
 import gzip
@@ -19,7 +19,7 @@ from cultureval.metrics.code.judging import Solution, judge_solutions
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "evalplus_arabic"
 FILES = {"humaneval": "HumanEvalPlus.jsonl.gz", "mbpp": "MBPPPlus.jsonl.gz"}
-STEP = 1 if os.environ.get("CULTUREVAL_ALL_CODE_PROBLEMS") else 20
+STEP = 1 if os.environ.get("CULTUREVAL_TEST_ALL_CODE_PROBLEMS") else 20
 NAMED = {
     # EvalPlus 0.3.1 skips its bookkeeping for this problem's oracle, so it fails whatever it is given.
     "HumanEval/32": ("pass", "pass", "fail", "fail"),

@@ -1,0 +1,157 @@
+"""Settings: the environment is read in one place, a command's options go over it and leave nothing behind."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from cultureval.runtime.data.data_options import samples_root
+from cultureval.runtime.data.user_cache import user_cache
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.model_settings import read_model_settings
+from cultureval.runtime.settings import Option, Settings, current_settings, use_settings
+from cultureval.scripts import evaluate as command
+from cultureval.tasks.catalogue import all_suites
+from cultureval.tasks.options import all_options, read_data_options
+
+ROOT = Path(__file__).parents[2]
+ROOMS = ("tasks", "prompts", "metrics", "judge_prompts", "models", "runtime", "scripts", "samples", "reports")
+
+
+@pytest.fixture(autouse=True)
+def no_variables(monkeypatch):
+    for name in [name for name in os.environ if name.startswith("CULTUREVAL_")]:
+        monkeypatch.delenv(name)
+
+
+def test_our_variables_are_named_where_they_are_declared_and_nowhere_else():
+    for path in (path for room in ROOMS for path in (ROOT / room).rglob("*.py")):
+        if path != ROOT / "runtime" / "settings.py" and path.name != "options.py":
+            texts = [
+                node.value for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Constant)
+            ]
+            assert not [text for text in texts if re.fullmatch(r"CULTUREVAL_[A-Z0-9_]*", str(text))], path
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path):
+    """`cultureval eval` up to its pipeline; what it sees there."""
+    seen = []
+    monkeypatch.setattr(command, "go_offline_if_unreachable", lambda: None)
+
+    def run_pipeline(model, tasks, limit, output_dir):
+        with ThreadPoolExecutor(1) as pool:
+            options = pool.submit(read_data_options).result()
+        seen.append((options, current_settings().resume, read_model_settings(model)))
+
+    monkeypatch.setattr(command, "run_pipeline", run_pipeline)
+    monkeypatch.setattr(command, "summary", lambda *_: "")
+
+    def evaluate(**options):
+        command.evaluate("org/model", ["cvlue_vg"], output_dir=str(tmp_path / "results"), **options)
+        return seen[-1]
+
+    return evaluate
+
+
+def test_a_command_s_options_go_over_the_environment_reach_threads_and_are_gone_afterwards(run, monkeypatch):
+    monkeypatch.setenv("CULTUREVAL_DATA", "samples")
+    monkeypatch.setenv("CULTUREVAL_BOX_FORMAT", "xywh")
+    monkeypatch.setenv("CULTUREVAL_RESUME", "0")
+    monkeypatch.setenv("CULTUREVAL_MODEL_SETTINGS", '{"dtype": "float16", "batch_size": 3}')
+    environment = dict(os.environ)
+    options, resume, model = run(box_format="qwen3_vl", bad_rows="skip", resume=True, dtype="float32")
+    assert (options.root, options.bad_rows, options.suite["box_format"]) == (samples_root(), "skip", "qwen3_vl")
+    assert (resume, model) == (True, {"model": "org/model", "dtype": "float32", "batch_size": 3})
+    options, resume, model = run()
+    assert (options.root, options.bad_rows, options.suite["box_format"]) == (samples_root(), "error", "xywh")
+    assert (resume, model) == (False, {"model": "org/model", "dtype": "float16", "batch_size": 3})
+    assert os.environ == environment and not current_settings().overrides
+
+
+def test_an_error_ends_the_override_and_blocks_nest(tmp_path):
+    with pytest.raises(CulturevalError, match="not a folder"):
+        with use_settings(current_settings().with_(cache=str(tmp_path), data_root="/no/such/folder")):
+            with use_settings(current_settings().with_(form="original")):
+                assert (user_cache(), current_settings().form) == (tmp_path, "original")
+            assert current_settings().form == "auto"
+            read_data_options()
+    assert user_cache() != tmp_path
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "message"),
+    [
+        ("CULTUREVAL_BAD_ROWS", "ignore", "CULTUREVAL_BAD_ROWS='ignore' is not one of error, skip."),
+        ("CULTUREVAL_RESUME", "maybe", "CULTUREVAL_RESUME='maybe' is neither 1 .* nor 0 .*"),
+        ("CULTUREVAL_JUDGE_SETTINGS", '["sk-1"]', "CULTUREVAL_JUDGE_SETTINGS must be a JSON object"),
+        ("CULTUREVAL_CAPTION_BERTSCORE_LAYER", "0", "CULTUREVAL_CAPTION_BERTSCORE_LAYER='0' is not the number"),
+        ("CULTUREVAL_DIALOGUE_LAYOUT", "wide", "CULTUREVAL_DIALOGUE_LAYOUT='wide' is not one of lines, one_line."),
+    ],
+)
+def test_a_bad_value_is_one_sentence_and_said_where_it_is_needed_only(variable, text, message):
+    settings = Settings({variable: text})
+    (option,) = [option for option in [*Settings.options(), *all_options()] if option.variable == variable]
+    with pytest.raises(CulturevalError, match=message) as caught:
+        option.read(settings)
+    assert "sk-1" not in str(caught.value)
+    others = [other.read(settings) for other in [*Settings.options(), *all_options()] if other is not option]
+    assert len(others) > 20
+
+
+def test_an_empty_variable_sets_nothing_and_a_name_in_code_is_checked():
+    empty = Settings({option.variable: "" for option in Settings.options()})
+    assert all(option.read(empty) == option.default for option in Settings.options())
+    assert all(getattr(Settings, option.name) is option for option in Settings.options())
+    with pytest.raises(TypeError, match="data_rot"):
+        current_settings().with_(data_rot="samples")
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("tasks", "--suite", "jeem"), ("doctor", "--help")])
+def test_an_unknown_variable_is_warned_of_once_with_the_nearest_name(arguments):
+    variables = {"CULTUREVAL_BOX_FORMATS": "xyxy", "CULTUREVAL_CACHED": "/x", "CULTUREVAL_TEST_ONLY": "1"}
+    variables |= {"CULTUREVAL_BOX_FORMAT": "xyxy", "CULTUREVAL_ZZZZ": ""}
+    command = [sys.executable, "-m", "cultureval.scripts.main", *arguments]
+    done = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, check=True)
+    assert [line.partition("variable ")[2] for line in done.stderr.splitlines()] == [
+        "CULTUREVAL_BOX_FORMATS sets nothing; did you mean CULTUREVAL_BOX_FORMAT?",
+        "CULTUREVAL_CACHED sets nothing; did you mean CULTUREVAL_CACHE?",
+        "CULTUREVAL_ZZZZ sets nothing; README.md lists those that there are.",
+    ]
+
+
+def test_stock_lighteval_warns_as_well_when_it_loads_our_tasks(monkeypatch, capsys):
+    from cultureval.tasks.task_table import build_tasks_table
+
+    monkeypatch.setattr("cultureval.runtime.settings._warned", set())
+    monkeypatch.setenv("CULTUREVAL_JUGDE", "gpt")
+    assert build_tasks_table() and build_tasks_table()
+    assert capsys.readouterr().err.count("CULTUREVAL_JUGDE sets nothing; did you mean CULTUREVAL_JUDGE?") == 1
+    monkeypatch.setattr("cultureval.runtime.settings._warned", set())
+    monkeypatch.setenv("RANK", "1")
+    build_tasks_table()
+    assert not capsys.readouterr().err
+
+
+def documented(page: Path) -> list[str]:
+    return [line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("| `CULTUREVAL_")]
+
+
+def row(option: Option) -> str:
+    return f"| `{option.variable}` | {option.help} |"
+
+
+def test_every_variable_is_documented_once_as_its_option_says():
+    assert documented(ROOT / "README.md") == [row(option) for option in Settings.options()]
+    pages = {suite.page: suite.part("options") for suite in all_suites().values()}
+    for page in (ROOT / "docs").glob("*.md"):
+        assert documented(page) == [row(option) for option in pages.get(page.name, ())], page
+    known = {option.variable for option in [*Settings.options(), *all_options()]}
+    texts = [page.read_text(encoding="utf-8") for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]]
+    named = {name for text in texts for name in re.findall(r"CULTUREVAL_[A-Z0-9_]+[A-Z0-9]", text)}
+    assert {name for name in named if not name.startswith("CULTUREVAL_TEST_")} <= known
