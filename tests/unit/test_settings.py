@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from cultureval.reports import evaluation
 from cultureval.runtime.data.data_options import samples_root
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError
@@ -32,9 +33,8 @@ def no_variables(monkeypatch):
 def test_our_variables_are_named_where_they_are_declared_and_nowhere_else():
     for path in (path for room in ROOMS for path in (ROOT / room).rglob("*.py")):
         if path != ROOT / "runtime" / "settings.py" and path.name != "options.py":
-            texts = [
-                node.value for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Constant)
-            ]
+            nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            texts = [node.value for node in nodes if isinstance(node, ast.Constant)]
             assert not [text for text in texts if re.fullmatch(r"CULTUREVAL_[A-Z0-9_]*", str(text))], path
 
 
@@ -44,13 +44,14 @@ def run(monkeypatch, tmp_path):
     seen = []
     monkeypatch.setattr(command, "go_offline_if_unreachable", lambda: None)
 
-    def run_pipeline(model, tasks, limit, output_dir):
+    def run_pipeline(model, model_file, tasks, limit, output_dir):
         with ThreadPoolExecutor(1) as pool:
             options = pool.submit(read_data_options).result()
         seen.append((options, current_settings().resume, read_model_settings(model)))
 
-    monkeypatch.setattr(command, "run_pipeline", run_pipeline)
-    monkeypatch.setattr(command, "summary", lambda *_: "")
+    monkeypatch.setattr(evaluation, "run_pipeline", run_pipeline)
+    monkeypatch.setattr(evaluation, "save_run", lambda _: "")
+    monkeypatch.setattr(evaluation, "run_summary", lambda *_: "")
 
     def evaluate(**options):
         command.evaluate("org/model", ["cvlue_vg"], output_dir=str(tmp_path / "results"), **options)
