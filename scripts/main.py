@@ -12,6 +12,7 @@ from cultureval.scripts import (
     judge,
     list_tasks,
     mirror,
+    new_benchmark,
     retrieval,
     score,
     show,
@@ -40,6 +41,7 @@ benchmarks = typer.Typer(
 app.command("eval")(evaluate.evaluate)
 app.command("tasks")(list_tasks.list_tasks)
 app.command("doctor")(doctor.doctor)
+app.command("new-benchmark")(new_benchmark.new_benchmark)
 app.command("mirror")(mirror.mirror)
 app.command("retrieval")(retrieval.retrieval)
 app.command("score")(score.score)

@@ -190,9 +190,9 @@ def _load_file(file: Path) -> ModuleType:
         raise CulturevalError(f"{name!r} is no name for a Python module; rename the file or folder.")
     there = sys.modules.get(name) or find_spec(name)
     at = getattr(there, "__file__", None) or getattr(there, "origin", None)
-    if there and (at is None or Path(at).resolve() != file):
+    if there and at and Path(at).resolve() != file:  # a folder without __init__.py is no module: it has no file
         raise CulturevalError(f"there is another module named {name!r} ({at}); rename the file or folder.")
-    if name in sys.modules:
+    if name in sys.modules and at:
         return sys.modules[name]
     spec = spec_from_file_location(name, file, submodule_search_locations=[str(file.parent)] if package else None)
     sys.modules[name] = module = module_from_spec(spec)

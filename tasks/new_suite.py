@@ -1,0 +1,112 @@
+"""The skeleton of a suite of one's own: a small package with one benchmark that runs at once."""
+
+import json
+import keyword
+import re
+import unicodedata
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.text_templates import TextTemplate
+from cultureval.tasks.catalogue import suites, task_names
+
+SKELETON = Path(__file__).with_name("skeleton")
+# The skeleton's files and where they go; `{name}` is the suite's name.
+FILES = {
+    "pyproject.toml.txt": "pyproject.toml",
+    "__init__.py.txt": "{name}/__init__.py",
+    "benchmarks.py.txt": "{name}/benchmarks.py",
+    "kinds.py.txt": "{name}/kinds.py",
+    "rows.py.txt": "{name}/rows.py",
+    "question.txt": "{name}/templates/question.txt",
+    "test.py.txt": "tests/test_{name}.py",
+}
+SAMPLE_ROWS, MOST_OPTIONS = 6, 10
+
+
+def write_suite(name: str, labels: Sequence[str], language: str, folder: Path) -> Path:
+    """Writes a suite of one benchmark: package, template, six sample rows laid out as a data root, and a test.
+
+    Args:
+        name: Of the suite, its package, its task and its folder.
+        labels: The options' labels, in order.
+        language: ISO 639 code.
+        folder: Where its folder is made.
+
+    Returns:
+        The new folder.
+
+    Raises:
+        CulturevalError: A bad name, label or language, or the folder exists.
+    """
+    check_name(name)
+    check_labels(labels)
+    if not re.fullmatch("[a-z]{2,3}", language):
+        raise CulturevalError(f"The language {language!r} is no ISO 639 code such as fa or arz.")
+    target = folder / name
+    if target.exists():
+        raise CulturevalError(f"{target} exists already: choose another name, or another folder with --to.")
+    texts = {
+        "name": name,
+        "distribution": name.replace("_", "-"),
+        "title": name.replace("_", " ").capitalize(),
+        "language": language,
+        "labels": json.dumps(" ".join(labels), ensure_ascii=False),
+        "scored": json.dumps([f" {label}" for label in labels[:MOST_OPTIONS]], ensure_ascii=False),
+    }
+    for source, place in FILES.items():
+        _write(target / place.format(name=name), TextTemplate(SKELETON / source).render(**texts))
+    rows = sample_rows(labels[:MOST_OPTIONS])
+    lines = [json.dumps(row, ensure_ascii=False) for row in rows]
+    _write(target / "samples" / "my-lab" / name / "test.jsonl", "\n".join(lines))
+    return target
+
+
+def check_name(name: str) -> None:
+    """Checks that a suite and its package can have a name.
+
+    Raises:
+        CulturevalError: They cannot.
+    """
+    if not re.fullmatch("[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
+        raise CulturevalError(
+            f"The name {name!r} is no name of a Python package: use a-z, 0-9 and _, such as my_suite."
+        )
+    if name in suites() or name in task_names():
+        raise CulturevalError(f"There is a suite or task named {name!r} already.")
+    there = find_spec(name)
+    if there and there.origin:
+        raise CulturevalError(f"There is a Python module named {name!r} already ({there.origin}).")
+
+
+def check_labels(labels: Sequence[str]) -> None:
+    """Checks labels of options.
+
+    Raises:
+        CulturevalError: Fewer than two, one repeated, or one with punctuation, which the template adds.
+    """
+    if len(labels) < 2 or len(set(labels)) < len(labels):
+        raise CulturevalError(f"The labels {' '.join(labels)!r} are not two or more different ones, such as 'A B C D'.")
+    for label in labels:
+        if any(unicodedata.category(character)[0] in "PSC" for character in label):
+            raise CulturevalError(
+                f"The label {label!r} holds punctuation: give the bare labels, such as '1 2 3 4'; the template writes "
+                "them as `1. text`."
+            )
+
+
+def sample_rows(labels: Sequence[str]) -> list[dict[str, object]]:
+    """Sums, which need no language; the right answer has every label in turn."""
+    rows = []
+    for number in range(SAMPLE_ROWS):
+        gold, right = number % len(labels), 41 + 2 * number
+        options = [str(right + position - gold) for position in range(len(labels))]
+        rows.append({"question": f"{20 + number} + {21 + number} = ?", "options": options, "answer": labels[gold]})
+    return rows
+
+
+def _write(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text + "\n", encoding="utf-8")

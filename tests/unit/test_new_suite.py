@@ -1,0 +1,55 @@
+"""The skeleton of a new suite: what it is refused for, and that what is written is sound."""
+
+import subprocess
+import sys
+
+import pytest
+
+from cultureval.runtime.errors import CulturevalError
+from cultureval.tasks.new_suite import sample_rows, write_suite
+
+LETTERS = "A B C D".split()
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "language", "message"),
+    [
+        ("My-Suite", LETTERS, "en", "no name of a Python package"),
+        ("../suite", LETTERS, "en", "no name of a Python package"),
+        ("lambda", LETTERS, "en", "no name of a Python package"),
+        ("json", LETTERS, "en", "Python module named 'json' already"),
+        ("qimma", LETTERS, "en", "suite or task named 'qimma' already"),
+        ("qimma_aratrust", LETTERS, "en", "suite or task named 'qimma_aratrust' already"),
+        ("new_sums", ["A"], "en", "not two or more different"),
+        ("new_sums", ["A", "A"], "en", "not two or more different"),
+        ("new_sums", ["1.", "2."], "en", "'1.' holds punctuation"),
+        ("new_sums", LETTERS, "Persian", "no ISO 639 code"),
+        ("there", LETTERS, "en", "there exists already"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_and_nothing_is_left(tmp_path, name, labels, language, message):
+    (tmp_path / "there").mkdir()
+    with pytest.raises(CulturevalError, match=message):
+        write_suite(name, labels, language, tmp_path)
+    assert [path.name for path in tmp_path.rglob("*")] == ["there"]
+
+
+@pytest.mark.parametrize("labels", ["أ ب ج د هـ", "yes no"])
+def test_the_skeletons_own_test_passes_with_any_labels_and_ruff_finds_nothing(tmp_path, labels):
+    folder = write_suite("new_sums", labels.split(), "fa", tmp_path)
+    lint = [sys.executable, "-m", "ruff"]
+    for command in ("check", "format"):
+        options = ["--isolated", "--line-length=120", *(["--check"] if command == "format" else [])]
+        subprocess.run([*lint, command, *options], cwd=folder, check=True, capture_output=True)
+    run = subprocess.run([sys.executable, "-m", "pytest", "-q", folder], cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 0 and "1 passed" in run.stdout, run.stdout
+
+
+def test_right_answers_of_the_sample_rows_have_every_label_in_turn():
+    rows = sample_rows(LETTERS)
+    assert [row["answer"] for row in rows] == ["A", "B", "C", "D", "A", "B"]
+    for row in rows:
+        question = row["question"].removesuffix(" = ?")
+        right = sum(map(int, question.split(" + ")))
+        assert row["options"][LETTERS.index(row["answer"])] == str(right)
+        assert len(set(row["options"])) == 4
