@@ -11,6 +11,7 @@ from cultureval.models.generation.generation import Generation
 from cultureval.models.generation.hints import stop_strings
 from cultureval.models.generation.rendering import all_images
 from cultureval.models.scoring.packed import ChoiceScore, ScoringRequest
+from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.servers.data_urls import image_hash
 
@@ -34,7 +35,7 @@ class ScoringJob:
         """
         self.owner, self.doc, self.rolling = owner, doc, rolling
         self.image_keys = [image_hash(image) for image in all_images(doc)]
-        self.ending = bool((doc.specific or {}).get("end_logprob"))
+        self.ending = bool(specific_of(doc).get("end_logprob"))
         self.prompt = "" if rolling else owner.renderer.text(doc, scoring=True)
         self.choices = [doc.query] if rolling else list(doc.choices)
         if not self.choices:

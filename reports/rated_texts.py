@@ -9,6 +9,7 @@ from typing import Any
 from cultureval.metrics.judges.verdicts import metric_part
 from cultureval.reports.human_ratings import JEEM_CRITERIA, Rating
 from cultureval.reports.saved_results import SavedTask, derived_from
+from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
 
 MEAN = "mean"  # of a text's criteria, where it has a score for each
@@ -64,7 +65,7 @@ def _texts_of_task(task: SavedTask, suite: str) -> dict[str, SavedText]:
     texts: dict[str, SavedText] = {}
     for source in (task, *derived_from(task)):
         for row in source.table().to_pylist():
-            specific = row["doc"].get("specific") or {}
+            specific = specific_of(row["doc"])
             if suite == "jeem":
                 item = f"{specific['country']}/{specific['image_id']}"
             else:

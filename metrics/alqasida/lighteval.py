@@ -5,6 +5,7 @@ language that is no dialect, where every fidelity score is 0), `prompt` (the bar
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from lighteval.metrics.metrics_corpus import CorpusLevelComputation
@@ -24,7 +25,11 @@ from cultureval.metrics.translation import (
     flores200_signature,
     sentence_score,
 )
+from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.lighteval_patches.group_averages import StandardError
+
+if TYPE_CHECKING:
+    from cultureval.prompts.alqasida.specific import RequestSpecific, TranslationSpecific
 
 HEADLINE = ("adi2", "adi2_macro", "nadi", "nadi_macro", "aldi", "arabic_rate", "empty_rate", "prompt_copy_rate")
 OTHER_PROFILES = tuple(f"{name}_{profile}" for profile in PROFILES[1:] for name in HEADLINE[: len(SCORES)])
@@ -101,14 +106,15 @@ class FidelityPass(SharedPass):
 
     def _score(self, docs: list[Doc], replies: list[str], model: str) -> dict[str, np.ndarray]:
         values = {name: np.zeros(len(docs)) for name in self.parts}
-        dialects = [doc.specific["dialect"] for doc in docs]
+        asked: list[RequestSpecific] = [specific_of(doc) for doc in docs]
+        dialects = [one["dialect"] for one in asked]
         for dialect in dict.fromkeys(dialects):
             rows = [number for number, name in enumerate(dialects) if name == dialect]
             found = _fidelity([self._prompts[row] for row in rows], [replies[row] for row in rows], dialect)
             for name in set(self.parts) & found.keys():
                 values[name][rows] = found[name]
         if "prompt_aldi" in self.parts:
-            values["prompt_aldi"] = configured_models().dialectness([one_line(doc.specific["prompt"]) for doc in docs])
+            values["prompt_aldi"] = configured_models().dialectness([one_line(one["prompt"]) for one in asked])
         return values
 
 
@@ -125,7 +131,8 @@ class SentenceScores(SampleLevelComputation):
 
     def compute(self, doc: Doc, model_response: ModelResponse, **kwargs: object) -> dict[str, "SentenceScore"]:
         """Sentence scores on 0 to 100 under the names of the corpus metrics."""
-        texts = {"": model_response.final_text[0], ZERO: doc.specific["source"]}
+        specific: TranslationSpecific = specific_of(doc)
+        texts = {"": model_response.final_text[0], ZERO: specific["source"]}
         (reference,) = doc.get_golds()
         return {
             name + suffix: SentenceScore.of(name, text, reference) for name in NAMES for suffix, text in texts.items()
@@ -160,7 +167,8 @@ class CorpusScore(CorpusLevelComputation):
 
 def _asked(doc: Doc, response: ModelResponse) -> str:
     """The prompt of which copies are taken out: with few-shot examples of a base model, its last block as a whole."""
-    prompt = doc.specific.get("prompt", "")
+    specific: RequestSpecific = specific_of(doc)
+    prompt = specific.get("prompt", "")
     plain = isinstance(response.input, str) and doc.query in response.input
     return doc.query if prompt and doc.fewshot_samples and plain else prompt
 

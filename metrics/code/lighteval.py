@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+from typing import TYPE_CHECKING
 
 import numpy as np
 from lighteval.metrics.utils.metric_utils import SampleLevelMetric
@@ -12,7 +13,11 @@ from cultureval.metrics.code.solution_code import program_of
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean, MeanOfScored
 from cultureval.metrics.lighteval.shared_pass import SharedPass, SharedScore
 from cultureval.runtime.data.content_store import stored_problem
+from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.settings import Settings, current_settings
+
+if TYPE_CHECKING:
+    from cultureval.prompts.qimma.specific import CodeSpecific
 
 logger = logging.getLogger(__name__)
 
@@ -75,8 +80,9 @@ def _judge(docs: list[Doc], replies: list[str], judge: str) -> dict[str, np.ndar
     from cultureval.metrics.code.evalplus_problems import evalplus_problems
     from cultureval.metrics.code.judging import Solution, check_canonical_solutions, judge_solutions
 
-    dataset = docs[0].specific["dataset"]
-    stored = [stored_problem(doc.specific["problem"]) for doc in docs]
+    problems: list[CodeSpecific] = [specific_of(doc) for doc in docs]
+    dataset = problems[0]["dataset"]
+    stored = [stored_problem(problem["problem"]) for problem in problems]
     problems = evalplus_problems(dataset, {row["task_id"]: row for row in stored})
     counts: dict[str, int] = {}
     solutions = []

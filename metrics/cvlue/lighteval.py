@@ -1,7 +1,7 @@
 """The LightEval Metric objects of CVLUE and its English counterparts; thin, they call this folder's pure functions."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from lighteval.metrics.metrics_corpus import CorpusLevelComputation
@@ -15,8 +15,12 @@ from cultureval.metrics.lighteval.clustered_means import ClusteredMean, Clustere
 from cultureval.metrics.ranking import gold_ranks, gold_ties, ndcg
 from cultureval.metrics.retrieval import KS
 from cultureval.metrics.vqa import cvlue_correct, soft_accuracy
+from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.lighteval_patches.group_averages import StandardError
+
+if TYPE_CHECKING:
+    from cultureval.prompts.cvlue.specific import BoxSpecific, DialogueSpecific, GallerySpecific
 
 Scores = dict[str, float]
 VQA_MODES = ("loose", "strict", "exact")
@@ -98,7 +102,7 @@ class ItemScores(SampleLevelComputation):
         try:
             scores = self.score(doc, model_response)
         except ValueError as error:
-            raise CulturevalError(f"{doc.task_name}, item {(doc.specific or {}).get('id')}: {error}.") from error
+            raise CulturevalError(f"{doc.task_name}, item {specific_of(doc).get('id')}: {error}.") from error
         return {name: ClusteredScore.of(value, doc) for name, value in scores.items()}
 
 
@@ -136,7 +140,8 @@ class GalleryPass:
             self._items, self._responses = [{} for _ in docs], responses
             galleries: dict[int, list[int]] = {}
             for place, doc in enumerate(docs):
-                galleries.setdefault(doc.specific["gallery"], []).append(place)
+                specific: GallerySpecific = specific_of(doc)
+                galleries.setdefault(specific["gallery"], []).append(place)
             for places in galleries.values():
                 self._score(places, docs, responses)
         return self._items
@@ -163,7 +168,7 @@ class GalleryPass:
         try:
             sums, counts = _sums_and_counts(doc, response)
         except ValueError as error:
-            raise CulturevalError(f"{doc.task_name}, image {doc.specific['id']}: {error}.") from error
+            raise CulturevalError(f"{doc.task_name}, image {specific_of(doc)['id']}: {error}.") from error
         return sums / counts
 
 
@@ -255,7 +260,8 @@ def _dialogue_scores(doc: Doc, response: ModelResponse) -> Scores:
 
 
 def _dense_dialogue_scores(doc: Doc, response: ModelResponse) -> Scores:
-    relevance = doc.specific["relevance"]
+    specific: DialogueSpecific = specific_of(doc)
+    relevance = specific["relevance"]
     gains = dict.fromkeys((f"NDCG{suffix}" for suffix in CANDIDATE_SCORES), float("nan"))
     for suffix, values in candidate_scores(doc, response).items() if any(relevance) else ():
         gains[f"NDCG{suffix}"] = ndcg([values], [relevance])
@@ -266,7 +272,7 @@ def _soft_scores(doc: Doc, response: ModelResponse) -> Scores:
     return {"vqa_accuracy": soft_accuracy(_reply(response), doc.choices)}
 
 
-def predicted_boxes(reply: str, specific: dict[str, Any]) -> list[list[float]]:
+def predicted_boxes(reply: str, specific: "BoxSpecific") -> list[list[float]]:
     """The boxes of a reply to a visual grounding doc, in pixels of the original image."""
     width, height = specific["size"]
     least, most = map(int, specific["box_pixels"].split("-"))
@@ -275,9 +281,10 @@ def predicted_boxes(reply: str, specific: dict[str, Any]) -> list[list[float]]:
 
 
 def _box_scores(doc: Doc, response: ModelResponse) -> Scores:
-    boxes = predicted_boxes(_reply(response), doc.specific)
+    specific: BoxSpecific = specific_of(doc)
+    boxes = predicted_boxes(_reply(response), specific)
     first = boxes[0] if boxes else None
-    official, continuous = (iou(first, doc.specific["box"], convention) for convention in ("official", "continuous"))
+    official, continuous = (iou(first, specific["box"], convention) for convention in ("official", "continuous"))
     return {
         "iou": official,
         "iou_continuous": continuous,

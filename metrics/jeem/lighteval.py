@@ -16,6 +16,7 @@ from cultureval.metrics.lighteval.shared_pass import SharedPass, SharedScore
 from cultureval.metrics.semantic import bertscore, caption_bertscore_model
 from cultureval.runtime.data.content_store import stored_texts
 from cultureval.runtime.devices import scoring_device
+from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.lighteval_patches.group_averages import StandardError
 
@@ -137,7 +138,7 @@ def _score_replies(docs: list[Doc], replies: list[str], model: str) -> dict[str,
 
 
 def _reference_set(docs: list[Doc]) -> list[str]:
-    names = {(doc.specific or {}).get("reference_set") for doc in docs}
+    names = {specific_of(doc).get("reference_set") for doc in docs}
     if len(names) != 1 or None in names:
         raise CulturevalError(f"{docs[0].task_name}: its items do not name one set of references for CIDEr.")
     return stored_texts(names.pop())

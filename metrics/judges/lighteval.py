@@ -31,6 +31,7 @@ from cultureval.metrics.judges.items import item_of, metric_prefix, record_of
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.metrics.judges.verdicts import count_verdicts, metric_part, score_summary, unscored_lines
 from cultureval.metrics.lighteval.clustered_means import ClusteredScore
+from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.lighteval_patches.group_averages import NotAsked, NotAskedError, StandardError, Total
 from cultureval.runtime.servers.openai_client import troubles_of
@@ -211,11 +212,11 @@ def _items(template: JudgeTemplate, docs: list[Doc], responses: list[ModelRespon
     return [
         item_of(
             f"{doc.task_name}/{doc.id}",
-            doc.specific["judge"]["slots"],
+            specific_of(doc)["judge"]["slots"],
             template,
             response.final_text[0] if response.final_text else "",
             doc.images or (),
-            doc.specific.get("cluster") or "",
+            specific_of(doc).get("cluster") or "",
         )
         for doc, response in zip(docs, responses, strict=True)
     ]

@@ -10,6 +10,7 @@ from lighteval.metrics.metrics_corpus import CorpusLevelComputation
 from lighteval.tasks.requests import Doc
 
 from cultureval.metrics.standard_errors import clustered_standard_error
+from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.lighteval_patches.group_averages import StandardError
 
 
@@ -22,7 +23,7 @@ class ClusteredScore(float):
     def of(cls, score: float, doc: Doc) -> "ClusteredScore":
         """The score of an item, in the cluster that its document names ('' is a cluster of its own)."""
         value = cls(score)
-        value.cluster = (doc.specific or {}).get("cluster") or ""
+        value.cluster = specific_of(doc).get("cluster") or ""
         return value
 
 

@@ -5,6 +5,7 @@ headline. The corpus part brings the statements of an item together.
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from lighteval.metrics.metrics_corpus import CorpusLevelComputation
 from lighteval.metrics.metrics_sample import SampleLevelComputation
@@ -14,8 +15,12 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 
 from cultureval.metrics.m2cqa.statement_items import PROFILES, WORDS, Statement, cell_report, item_verdicts
 from cultureval.metrics.verdicts import Prompt, parse_verdict
+from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.lighteval_patches.group_averages import Rate
+
+if TYPE_CHECKING:
+    from cultureval.prompts.m2cqa.specific import StatementSpecific
 
 HEADLINES = ("cfhr", "q_plus_acc", "q_minus_acc", "f1", "combined_acc", "invalid_rate", "cfhr_valid_only")
 HEADLINES += ("n_items", "n_q_plus")
@@ -49,7 +54,7 @@ class Verdict(str):
     def of(cls, verdict: bool | None, doc: Doc) -> "Verdict":
         """The verdict on the statement of a document."""
         value = cls(WORDS[verdict])
-        specific = doc.specific or {}
+        specific: StatementSpecific = specific_of(doc)
         value.item_id, value.role = specific["item_id"], specific["role"]
         value.rows_of_task = specific.get("rows_of_task", 0)
         return value
@@ -71,9 +76,10 @@ class StatementVerdicts(SampleLevelComputation):
         # characters.
         whole = isinstance(model_response.text, str)
         texts = [model_response.text] if whole else model_response.final_text
+        specific: StatementSpecific = specific_of(doc)
         if not texts:
-            raise CulturevalError(f"{doc.task_name}, item {doc.specific['item_id']}: the response holds no text.")
-        language = doc.specific["language"]
+            raise CulturevalError(f"{doc.task_name}, item {specific['item_id']}: the response holds no text.")
+        language = specific["language"]
         return {
             key: Verdict.of(parse_verdict(texts[0], self.prompt, language, profile), doc)
             for key, profile in PROFILES.items()

@@ -1,6 +1,7 @@
 """The LightEval Metric objects of QIMMA's four metric sets; thin, they call pure functions of metrics/."""
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from lighteval.metrics.metrics_sample import SampleLevelComputation
@@ -21,7 +22,11 @@ from cultureval.metrics.likelihood import (
 from cultureval.metrics.poetry import fannorflop
 from cultureval.metrics.semantic import bertscore, bertscore_model
 from cultureval.runtime.devices import scoring_device
+from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
+
+if TYPE_CHECKING:
+    from cultureval.prompts.qimma.specific import PoemSpecific
 
 BERTSCORE_NAMES = {"BERTScore-P": "precision", "BERTScore-R": "recall", "BERTScore-F": "f1"}
 
@@ -127,4 +132,5 @@ def _score_answers(docs: list[Doc], replies: list[str], model: str) -> dict[str,
 
 
 def _score_poems(docs: list[Doc], replies: list[str], model: str) -> dict[str, np.ndarray]:
-    return fannorflop(replies, [doc.specific["gold_explanations"] for doc in docs], model, device=scoring_device())
+    poems: list[PoemSpecific] = [specific_of(doc) for doc in docs]
+    return fannorflop(replies, [poem["gold_explanations"] for poem in poems], model, device=scoring_device())

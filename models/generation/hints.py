@@ -12,23 +12,24 @@
 """
 
 import copy
-from typing import Any
 
 from lighteval.tasks.requests import Doc
+
+from cultureval.runtime.doc_specific import GenerationHints, specific_of
 
 
 def stop_strings(doc: Doc, chat: bool, prefixed: bool = False) -> list[str]:
     """The task's stop strings for a prompt with or without a chat template, or whose answer is begun already."""
     if prefixed:
-        return list(_wish(doc, "prefixed_stops") or [])
-    if chat and _wish(doc, "stop_in_chat") is False:
+        return list(_hints(doc).get("prefixed_stops") or [])
+    if chat and _hints(doc).get("stop_in_chat") is False:
         return []
     return [stop for stop in doc.stop_sequences or [] if stop]
 
 
 def chat_turns(doc: Doc) -> Doc:
     """The doc as a chat asks it: its query and those of its examples replaced where they have a wording for chats."""
-    wanted = _wish(doc, "chat_query")
+    wanted = _hints(doc).get("chat_query")
     if wanted is None:
         return doc
     turns = copy.copy(doc)
@@ -38,12 +39,12 @@ def chat_turns(doc: Doc) -> Doc:
 
 def may_think(doc: Doc) -> bool:
     """Whether the chat template may open reasoning before the answer."""
-    return _wish(doc, "thinking") is not False
+    return _hints(doc).get("thinking") is not False
 
 
 def worded_plainly(doc: Doc) -> Doc:
     """The doc as models without a chat template read it."""
-    query = _wish(doc, "plain_query")
+    query = _hints(doc).get("plain_query")
     if query is None:
         return doc
     plain = copy.copy(doc)
@@ -53,8 +54,8 @@ def worded_plainly(doc: Doc) -> Doc:
 
 def answer_prefix(doc: Doc) -> str:
     """How the answer begins where it can be begun for the model; mostly with nothing."""
-    return _wish(doc, "answer_prefix") or ""
+    return _hints(doc).get("answer_prefix") or ""
 
 
-def _wish(doc: Doc, name: str) -> Any:
-    return (doc.specific or {}).get(name)
+def _hints(doc: Doc) -> GenerationHints:
+    return specific_of(doc)

@@ -9,21 +9,21 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cultureval.prompts.alqasida.rows import LANGUAGES
+from cultureval.prompts.alqasida.specific import PromptFeatures, RequestSpecific, TranslationSpecific
+from cultureval.runtime.doc_specific import JudgeRequest, fields_of
 
 if TYPE_CHECKING:
     from lighteval.tasks.requests import Doc
 
-FEATURES = ("dialect", "genre", "template", "location", "phrasing", "prompt", "cluster", "source_row", "form")
-
 
 def request_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
     """Doc of a request in a dialect, or in English for an answer in a dialect; nothing is the right answer."""
-    return _doc(row, task_name, row["prompt"], _judging(row))
+    return _doc(row, task_name, row["prompt"], _request(row))
 
 
 def request_prompt_few_shot(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
     """As `request_prompt`, behind examples; an example's answer is the Doc's choice."""
-    return _doc(row, task_name, f"Q: {row['prompt']}\nA:", _judging(row) | {"chat_query": row["prompt"]})
+    return _doc(row, task_name, f"Q: {row['prompt']}\nA:", {**_request(row), "chat_query": row["prompt"]})
 
 
 def translation_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
@@ -35,27 +35,30 @@ def translation_prompt(row: Mapping[str, Any], task_name: str | None = None) -> 
     templates = ["alqasida_adequacy", "alqasida_fluency"]
     templates += ["alqasida_dialectal_fidelity"] if target not in ("eng", "msa") else []
     slots = {"dialect": LANGUAGES[target], "source": row["source"], "reference": row["answer"]}
-    judge = {"judge": {"templates": templates, "slots": slots}}
-    doc = _doc(row, task_name, row["prompt"], {"source": row["source"]} | judge)
-    doc.specific["prompt_length"] = len(doc.specific.pop("prompt"))
-    return doc
+    judge: JudgeRequest = {"templates": templates, "slots": slots}
+    fields = fields_of(row, TranslationSpecific)
+    return _doc(row, task_name, row["prompt"], TranslationSpecific(**fields, **_length(row), judge=judge))
 
 
-def _judging(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What `cultureval judge` needs: a judge may stand in for the people who judge AL-QASIDA's replies."""
+def _request(row: Mapping[str, Any]) -> RequestSpecific:
+    """With what `cultureval judge` needs: a judge may stand in for the people who judge AL-QASIDA's replies."""
     templates = ["alqasida_adherence", "alqasida_fluency", "alqasida_dialectal_fidelity"]
     slots = {"dialect": LANGUAGES[row["dialect"]], "prompt": row["prompt"]}
-    return {"judge": {"templates": templates, "slots": slots}}
+    judge: JudgeRequest = {"templates": templates, "slots": slots}
+    return RequestSpecific(**fields_of(row, RequestSpecific), **_length(row), judge=judge)
 
 
-def _doc(row: Mapping[str, Any], task_name: str | None, query: str, more: Mapping[str, Any]) -> "Doc":
+def _length(row: Mapping[str, Any]) -> dict[str, int]:
+    return {"prompt_length": len(row["prompt"])}
+
+
+def _doc(row: Mapping[str, Any], task_name: str | None, query: str, specific: PromptFeatures) -> "Doc":
     from lighteval.tasks.requests import Doc
 
-    features = {name: row[name] for name in FEATURES if name in row}
     return Doc(
         task_name=task_name or "",
         query=query,
         choices=[row["answer"]],
         gold_index=0,
-        specific=features | {"prompt_length": len(row["prompt"])} | more,
+        specific=dict(specific),
     )

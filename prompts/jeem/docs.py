@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cultureval.prompts.jeem.rows import CANNOT_TELL, COUNTRIES
+from cultureval.prompts.jeem.specific import CaptionSpecific, QuestionSpecific
 from cultureval.runtime.data.image_store import stored_image
+from cultureval.runtime.doc_specific import JudgeRequest, fields_of
 
 if TYPE_CHECKING:
     from lighteval.tasks.requests import Doc
 
-PROVENANCE = ("source_row", "cluster", "form", "country", "variety", "image_id", "shared", "reference_set")
 CAPTION_TEMPLATES = ("jeem_caption_image_reference", "jeem_caption_reference")
 MSA_TEMPLATES = ("jeem_caption_image_reference_msa", "jeem_caption_reference_msa")
 VQA_TEMPLATES = ("jeem_vqa",)
@@ -20,41 +21,38 @@ def caption_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc
 
     `specific["judge"]` is what the judge metrics read: templates, and the texts of their slots.
     """
-    slots = {"country": COUNTRIES[row["country"]].name, "reference": row["references"][0]}
+    slots: dict[str, str | None] = {
+        "country": COUNTRIES[row["country"]].name,
+        "reference": row["references"][0],
+    }
     if row["variety"] == "MSA":
         slots["caption_msa"] = row["references"][0]  # what topics are told from
     templates = MSA_TEMPLATES if row["variety"] == "MSA" else CAPTION_TEMPLATES
-    return _doc(row, task_name, templates, slots, {})
+    judge: JudgeRequest = {"templates": list(templates), "slots": slots}
+    return _doc(row, task_name, CaptionSpecific(**fields_of(row, CaptionSpecific), judge=judge))
 
 
 def question_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
     """Doc of a question; the judge's reference is the answer as the paper's annotators gave it, "cannot tell" too."""
     reference = row["answer"] if row["answerable"] else CANNOT_TELL
-    slots = {
+    slots: dict[str, str | None] = {
         "country": COUNTRIES[row["country"]].name,
         "question": row["question"],
         "reference": reference,
     }
-    details = {name: row[name] for name in ("question", "question_number", "answer", "answerable")}
-    return _doc(row, task_name, VQA_TEMPLATES, slots, details)
+    judge: JudgeRequest = {"templates": list(VQA_TEMPLATES), "slots": slots}
+    return _doc(row, task_name, QuestionSpecific(**fields_of(row, QuestionSpecific), judge=judge))
 
 
-def _doc(
-    row: Mapping[str, Any],
-    task_name: str | None,
-    templates: tuple[str, ...],
-    slots: dict[str, str],
-    details: dict[str, Any],
-) -> "Doc":
+def _doc(row: Mapping[str, Any], task_name: str | None, specific: CaptionSpecific) -> "Doc":
     from lighteval.tasks.requests import Doc
 
     references = list(row["references"])
-    provenance = {name: row[name] for name in PROVENANCE}
     return Doc(
         task_name=task_name or "",
         query=row["prompt"],
         choices=references,
         gold_index=list(range(len(references))),
         images=[str(stored_image(row["image"]))],
-        specific=provenance | details | {"judge": {"templates": list(templates), "slots": slots}},
+        specific=dict(specific),
     )

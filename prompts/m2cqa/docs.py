@@ -7,16 +7,16 @@ put the image before the text unless their setting `image_placement` says "last"
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from cultureval.prompts.m2cqa.specific import StatementSpecific
 from cultureval.prompts.templates import render
 from cultureval.runtime.data.image_store import stored_image
+from cultureval.runtime.doc_specific import fields_of
 
 if TYPE_CHECKING:
     from lighteval.tasks.requests import Doc
 
 # What Table 8 prints as the right answers: true, false.
 GOLD_WORDS = {"en": ["True", "False"], "msa": ["صحيح", "خطأ"], "ajp": ["صحيح", "غلط"], "arz": ["صحيح", "غلط"]}
-KEPT = ("item_id", "role", "statement", "language", "country", "category", "subcategory", "image", "rows_of_task")
-KEPT += ("source_row", "form")
 
 
 def true_or_false_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
@@ -44,5 +44,5 @@ def _statement_doc(row: Mapping[str, Any], task_name: str | None, prompt: str) -
         choices=list(GOLD_WORDS[row["language"]]),
         gold_index=0 if row["role"] == "q_plus" else 1,
         images=[str(stored_image(row["image"]))],
-        specific={name: row[name] for name in KEPT if name in row},
+        specific=fields_of(row, StatementSpecific),
     )

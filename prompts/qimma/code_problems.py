@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from cultureval.prompts.cells import column_name, is_empty, readable
 from cultureval.prompts.preparation import Preparation, PreparedRow, Row
+from cultureval.prompts.qimma.specific import CodeSpecific
 from cultureval.prompts.templates import render
 from cultureval.runtime.data.content_store import store_problem
+from cultureval.runtime.doc_specific import fields_of
 from cultureval.runtime.errors import BadRow
 
 if TYPE_CHECKING:
@@ -85,20 +87,17 @@ def code_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
     from lighteval.tasks.requests import Doc
 
     problem = row["prompt"].strip()
+    specific = CodeSpecific(
+        **fields_of(row, CodeSpecific),
+        stop_in_chat=False,
+        plain_query=f"{problem}\n",
+        answer_prefix=f"{render(RESPONSE)}\n```python\n",
+        prefixed_stops=list(FENCE_STOPS),
+    )
     return Doc(
         task_name=task_name or "",
         query=f"{render(INSTRUCTION)}\n```\n{problem}\n```\n",
         choices=[""],
         gold_index=0,
-        specific={
-            "task_id": row["task_id"],
-            "dataset": row["dataset"],
-            "problem": row["problem"],
-            "source_row": row["source_row"],
-            "form": row["form"],
-            "stop_in_chat": False,
-            "plain_query": f"{problem}\n",
-            "answer_prefix": f"{render(RESPONSE)}\n```python\n",
-            "prefixed_stops": list(FENCE_STOPS),
-        },
+        specific=dict(specific),
     )

@@ -7,12 +7,12 @@ there is no instruction and no system prompt.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from cultureval.prompts.qimma.specific import ChoiceSpecific, PoemSpecific
+from cultureval.runtime.doc_specific import DocSpecific, fields_of
 from cultureval.runtime.errors import CulturevalError
 
 if TYPE_CHECKING:
     from lighteval.tasks.requests import Doc
-
-PROVENANCE = ("source_row", "cluster", "form", "permutation")
 
 
 def choice_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
@@ -39,7 +39,7 @@ def _labelled_doc(row: Mapping[str, Any], task_name: str | None, gold: int | lis
         query=row["prompt"],
         choices=list(row["labels"]),
         gold_index=gold,
-        specific=_provenance(row) | {"options": list(row["choices"])},
+        specific=dict(ChoiceSpecific(**fields_of(row, ChoiceSpecific), options=list(row["choices"]))),
     )
 
 
@@ -57,7 +57,7 @@ def answer_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc"
         query=row["prompt"],
         choices=references,
         gold_index=list(range(len(references))),
-        specific=_provenance(row) | {"stop_in_chat": False},
+        specific=dict(DocSpecific(**fields_of(row, DocSpecific), stop_in_chat=False)),
     )
 
 
@@ -68,15 +68,11 @@ def poem_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
     """
     from lighteval.tasks.requests import Doc
 
-    gold = [dict(pair) for pair in row["gold_explanations"]]
+    specific = PoemSpecific(**fields_of(row, PoemSpecific), thinking=False)
     return Doc(
         task_name=task_name or "",
         query=row["prompt"],
-        choices=[" ".join(pair["explanation"] for pair in gold)],
+        choices=[" ".join(pair["explanation"] for pair in specific["gold_explanations"])],
         gold_index=0,
-        specific=_provenance(row) | {"gold_explanations": gold, "thinking": False},
+        specific=dict(specific),
     )
-
-
-def _provenance(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: row[name] for name in PROVENANCE if name in row}

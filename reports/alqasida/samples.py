@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cultureval.reports.saved_results import SavedTask, find_saved_tasks
+from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
 
 Sample = dict[str, Any]
@@ -63,7 +64,7 @@ def _about(saved: SavedTask, found: re.Match[str]) -> Sample:
 def _samples(saved: SavedTask, about: Mapping[str, Any]) -> Iterable[Sample]:
     features = ("template", "location", "phrasing", "prompt_length")
     for number, row in enumerate(saved.table().select(["doc", "metric"]).to_pylist()):
-        specific, metric = row["doc"].get("specific") or {}, row["metric"]
+        specific, metric = specific_of(row["doc"]), row["metric"]
         if any(name not in metric for name in SCORES):
             raise CulturevalError(f"{saved.file}, row {number}: no scores of dialectal fidelity; run the task again.")
         scores = {name: float("nan") if metric.get(name) is None else metric[name] for name in (*SCORES, "prompt_aldi")}

@@ -1,0 +1,70 @@
+"""What Docs hold in `specific` is what the suites' types say: every field declared, of its type, none besides."""
+
+import pytest
+from pydantic import ConfigDict, TypeAdapter
+
+from cultureval.prompts.alqasida.specific import RequestSpecific, TranslationSpecific
+from cultureval.prompts.cvlue.specific import BoxSpecific, DialogueSpecific, GallerySpecific, ImageSpecific
+from cultureval.prompts.jeem.specific import CaptionSpecific, QuestionSpecific
+from cultureval.prompts.m2cqa.specific import StatementSpecific
+from cultureval.prompts.qimma.specific import ChoiceSpecific, CodeSpecific, PoemSpecific
+from cultureval.runtime.data.data_options import DataOptions, samples_root
+from cultureval.runtime.doc_specific import DocSpecific
+from cultureval.runtime.errors import SourceUnavailable
+from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.reading import prepare_subset
+from cultureval.tasks.task_table import kind_of
+
+TYPES = {
+    "multiple_choice": ChoiceSpecific,
+    "multi_select": ChoiceSpecific,
+    "bertscore": DocSpecific,
+    "fannorflop": PoemSpecific,
+    "code_humaneval": CodeSpecific,
+    "code_mbpp": CodeSpecific,
+    "jeem_caption": CaptionSpecific,
+    "jeem_caption_msa": CaptionSpecific,
+    "jeem_vqa": QuestionSpecific,
+    "m2cqa_tf": StatementSpecific,
+    "m2cqa_answer_reason": StatementSpecific,
+    "m2cqa_reason_first": StatementSpecific,
+    "cvlue_vqa": ImageSpecific,
+    "vqa_v2": ImageSpecific,
+    "grounding": BoxSpecific,
+    "dialogue": DialogueSpecific,
+    "dense_dialogue": DialogueSpecific,
+    "galleries": GallerySpecific,
+    "alqasida_cross": RequestSpecific,
+    "alqasida_mono": RequestSpecific,
+    "alqasida_mt": TranslationSpecific,
+}
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CULTUREVAL_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.mark.parametrize("metric_set", TYPES)
+@pytest.mark.usefixtures("cache")
+def test_docs_of_the_samples_hold_what_their_type_declares(metric_set):
+    import json
+
+    exact = type(metric_set, (TYPES[metric_set],), {"__pydantic_config__": ConfigDict(extra="forbid", strict=True)})
+    adapter, seen = TypeAdapter(exact), 0
+    for task in (task for task in all_tasks().values() if task.metric_set == metric_set):
+        try:
+            subset = prepare_subset(task, DataOptions(root=samples_root()))
+        except SourceUnavailable:  # the samples hold some of the subsets
+            continue
+        rows = (subset.folder / "test.jsonl").read_text(encoding="utf-8").splitlines()
+        for row in map(json.loads, rows):
+            adapter.validate_python(kind_of(task.task).prompt(row, task.task).specific)
+            seen += 1
+    assert seen
+
+
+def test_every_kind_of_our_suites_has_a_type():
+    assert {task.metric_set for task in all_tasks().values()} == set(TYPES)
