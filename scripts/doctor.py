@@ -9,6 +9,7 @@ from typing import Literal
 
 from packaging.requirements import Requirement
 
+from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.data.hub import go_offline_if_unreachable, is_offline
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import Settings
@@ -26,9 +27,8 @@ class Finding:
 def doctor() -> None:
     """Says what is here and what each missing thing costs; exits 1 on a wrong version. Example: cultureval doctor"""
     findings = [finding for check in CHECKS for finding in check()]
-    for finding in findings:
-        cost = f" -> {finding.cost}" if finding.state != "ok" else ""
-        print(f"{finding.state:8} {finding.what}{cost}")
+    rows = [(one.state, one.what if one.state == "ok" else f"{one.what} -> {one.cost}") for one in findings]
+    print(terminal_table((), rows))
     if any(finding.state == "wrong" for finding in findings):
         raise SystemExit(1)
 

@@ -270,10 +270,15 @@ def write_results(
 
 def summary(name: str, gallery: Gallery, encoder: "DualEncoder", scores: dict[str, float], rerank: str | None) -> str:
     """The table, what a reader must know, and the signature."""
-    lines = [f"\n{name}: {len(gallery.images)} images, {len(gallery.texts)} different captions"]
-    for metric, value in scores.items():
-        if "gallery" not in metric and not metric.endswith("_stderr"):
-            lines.append(f"  {metric:16} {value:.4f} ± {scores[f'{metric}_stderr']:.4f}")
+    from cultureval.reports.terminal_tables import terminal_table
+
+    title = f"\n{name}: {len(gallery.images)} images, {len(gallery.texts)} different captions"
+    rows = [
+        [metric, f"{value:.4f} ± {scores[f'{metric}_stderr']:.4f}"]
+        for metric, value in scores.items()
+        if "gallery" not in metric and not metric.endswith("_stderr")
+    ]
+    lines = [terminal_table((), rows, "lr", title, indent=2)]
     lines += [f"{name}: {note}" for note in gallery.report["notes"]]
     if encoder.truncated:
         lines.append(f"{encoder.truncated} captions are longer than the text encoder takes and were cut.")

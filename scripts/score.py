@@ -1,6 +1,5 @@
 """`cultureval score`: submission files in a benchmark's official format against its gold files."""
 
-import csv
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -46,6 +45,7 @@ def score(
 def score_task(name: str, gold: Path, pred: Sequence[Path], output_dir: Path) -> dict[str, float]:
     """Scores one task, prints and writes its tables and plot, and gives the means by metric."""
     from cultureval.metrics.cvlue import submissions as official
+    from cultureval.reports.csv_files import write_csv
     from cultureval.reports.cvlue.category_plot import draw_categories
 
     (answers,) = (official.read_json(path) for path in _files([gold], GOLD_FILES[name]))
@@ -61,7 +61,7 @@ def score_task(name: str, gold: Path, pred: Sequence[Path], output_dir: Path) ->
     print(f"\ncvlue-{name}\n{table(rows)}")
     output_dir.mkdir(parents=True, exist_ok=True)
     stem = output_dir / f"cvlue-{name}"
-    _write_csv(stem.with_suffix(".csv"), rows)
+    write_csv(stem.with_suffix(".csv"), rows, encoding="utf-8-sig")
     stem.with_suffix(".json").write_text(json.dumps(rows, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
     for metric in HEADLINES[name]:
         if rows[0].get(metric) is not None:
@@ -111,13 +111,10 @@ def print_macro(totals: dict[str, dict[str, float]], output_dir: Path) -> None:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """The rows as text; Chinese letters are two columns wide."""
-    cells = [list(rows[0]), *([_cell(value) for value in row.values()] for row in rows)]
-    widths = [max(_width(row[index]) for row in cells) for index in range(len(cells[0]))]
-    return "\n".join(
-        "  ".join(cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in cells
-    )
+    """The rows as a table for printing."""
+    from cultureval.reports.terminal_tables import terminal_table
+
+    return terminal_table(list(rows[0]), [[_cell(value) for value in row.values()] for row in rows], "llr")
 
 
 def _files(given: Sequence[Path], names: Sequence[str]) -> list[Path]:
@@ -129,20 +126,7 @@ def _files(given: Sequence[Path], names: Sequence[str]) -> list[Path]:
     return files
 
 
-def _write_csv(path: Path, rows: Sequence[Row]) -> None:
-    with path.open("w", encoding="utf-8-sig", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-
-
 def _cell(value: Any) -> str:
     if value is None:
         return "-"
     return f"{value:.4f}" if isinstance(value, float) else str(value)
-
-
-def _width(text: str) -> int:
-    import unicodedata
-
-    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)

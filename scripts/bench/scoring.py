@@ -16,6 +16,7 @@ import typer
 
 from cultureval.prompts.option_labels import LABELS
 from cultureval.prompts.templates import load_template
+from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.data.data_options import samples_root
 from cultureval.runtime.data.row_files import read_rows
 from cultureval.runtime.errors import CulturevalError
@@ -431,8 +432,6 @@ def summary(measured: dict[str, Measured]) -> dict[str, float | None]:
 def table(results: dict[str, dict[str, float | None]]) -> str:
     """The results as text, one scenario a column."""
     names = list(dict.fromkeys(chain.from_iterable(results.values())))
-    lines = [f"{'':24}" + "".join(f"{scenario:>16}" for scenario in results)]
-    for name in names:
-        cells = [result.get(name) for result in results.values()]
-        lines.append(f"{name:24}" + "".join(f"{'-' if cell is None else format(cell, '.4g'):>16}" for cell in cells))
-    return "\n".join(lines)
+    cells = {name: [result.get(name) for result in results.values()] for name in names}
+    rows = [[name, *("-" if cell is None else f"{cell:.4g}" for cell in row)] for name, row in cells.items()]
+    return terminal_table(["", *results], rows, "lr")

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import Settings
 
@@ -47,8 +48,7 @@ def bench_start_up(
     if as_json:
         print(json.dumps({"seconds": seconds, "ours_to_stock": ratio}, indent=2))
         return
-    for name, median in seconds.items():
-        print(f"{name:<28}{median:7.2f} s")
+    print(terminal_table((), [(name, f"{median:.2f} s") for name, median in seconds.items()], "lr"))
     print(f"to the model file, ours / stock: {ratio:.2f}")
 
 
