@@ -1,6 +1,6 @@
 """How well metrics agree with people, and people with each other: Kendall's tau-c, Gwet's AC1, raw agreement.
 
-JEEM (arXiv 2503.21910) Table 3 correlates metrics with human scores by tau-c; M2CQA Table 1 states AC1 beside the raw
+JEEM (arXiv 2503.21910) Table 3 correlates metrics with human scores by tau-c; M2CQA Table 1 states AC1 and the raw
 agreement of its annotators. No installable package has AC1 (irrCAC needs a scipy of years ago), so it is ours.
 """
 

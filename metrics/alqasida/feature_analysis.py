@@ -62,8 +62,8 @@ def spearman(left: Sequence[float], right: Sequence[float]) -> RankCorrelation:
     first, second = np.asarray(left, dtype=float), np.asarray(right, dtype=float)
     if first.shape != second.shape or first.ndim != 1:
         raise ValueError(f"the columns are of shapes {first.shape} and {second.shape}")
-    whole = ~(np.isnan(first) | np.isnan(second))
-    first, second = first[whole], second[whole]
+    complete = ~(np.isnan(first) | np.isnan(second))
+    first, second = first[complete], second[complete]
     if first.size < 3 or np.ptp(first) == 0 or np.ptp(second) == 0:
         return RankCorrelation(float("nan"), float("nan"), int(first.size))
     found = spearmanr(first, second)

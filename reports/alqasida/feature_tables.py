@@ -70,7 +70,7 @@ def mean_rows(samples: Sequence[Sample]) -> list[Row]:
 
 
 def translation_rows(tasks: Sequence[Sample]) -> list[Row]:
-    """Each translation task's corpus scores beside those of the untranslated source."""
+    """Each translation task's corpus scores and those of the untranslated source."""
     names = [name + end for name in ("spbleu", "chrf_plus_plus", "chrf", "bleu") for end in ("", "_stderr", "_zero")]
     columns = ("model", "genre", "source", "target")
     return [{c: task[c] for c in columns} | {n: task["metrics"].get(n) for n in (*names, "adi2")} for task in tasks]

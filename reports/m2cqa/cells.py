@@ -71,7 +71,7 @@ def read_cells(paths: Sequence[Path], profile: str) -> list[Cell]:
 def mismatches(cells: Sequence[Cell]) -> list[str]:
     """Why cells may not be compared, one sentence for each pair of cells and what differs; [] where they may.
 
-    The cells of one variety must rest on the same data; those of one prompt and variety must ask in the same way too.
+    The cells of one variety must be of the same data; those of one prompt and variety must ask in the same way too.
     """
     found = []
     for first, second in combinations(cells, 2):
