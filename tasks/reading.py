@@ -85,8 +85,8 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
         raise CulturevalError(f"{_where(task, found)}: no row is left to evaluate ({len(skipped)} were skipped).")
     if found.source.check:
         found.source.check(rows)
-    if found.source.arrange:
-        rows = found.source.arrange(rows)
+    if found.source.reorder:
+        rows = found.source.reorder(rows)
     folder, fingerprint = _write(task, rows, few_shot)
     report = {
         "source": found.source.repo,
@@ -100,7 +100,7 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
         "skipped_rows": skipped,
         "skipped_few_shot_rows": skipped_examples,
         "notes": found.source.notes(rows) if found.source.notes else [],
-        "remark": found.source.remark,
+        "remark": found.source.caveat,
     }
     _report(task, report, found)
     return PreparedSubset(folder, report)

@@ -36,8 +36,8 @@ class Source:
         check: Refuses prepared rows for what only all of them together show (a duplicated id), by raising
             CulturevalError.
         notes: What the results should say of all prepared rows together, one sentence each.
-        remark: What a reader of scores on this copy must know, said once below the table of a run.
-        arrange: Puts all prepared rows into the order in which they are written (see `lighteval_patches.row_order`).
+        caveat: What a reader of scores on this copy must know, said once below the table of a run.
+        reorder: Puts all prepared rows into the order in which they are written (see `lighteval_patches.row_order`).
         archive: A public .tar.gz of a source that is not on the hub, which `cultureval mirror` unpacks.
         archive_files: What is taken out of it, as in `fnmatch`, below its top folder.
         revision: Branch, tag or commit; None is the hub's default branch.
@@ -59,8 +59,8 @@ class Source:
     read: "Callable[[Sequence[Path], Task], Iterable[PlacedRow]] | None" = None
     check: Callable[[Sequence[PreparedRow]], None] | None = None
     notes: Callable[[Sequence[PreparedRow]], list[str]] | None = None
-    remark: str = ""
-    arrange: Callable[[list[PreparedRow]], list[PreparedRow]] | None = None
+    caveat: str = ""
+    reorder: Callable[[list[PreparedRow]], list[PreparedRow]] | None = None
     on_hub: bool = True
     archive: str | None = None
     archive_files: tuple[str, ...] = ("*",)

@@ -2,7 +2,7 @@
 
 The data come on request from the authors. The folder is `cvlue` below the data root; it, or a folder in it, holds
 `IC`, `VQA`, `VG` and `VD` with a gold file each (`gold.json`, as in the released example, or `test.json`), and the
-images at the relative paths that the files state. Question files that lie beside (`test_VQA.json`) must hold the same
+images at the relative paths that the files state. Question files beside them (`test_VQA.json`) must hold the same
 ids. The strings of VD's ids come from `test_VD.json` or a file of maps (`id*.json`).
 """
 
@@ -121,7 +121,7 @@ def read_captions(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
 def gallery_rows(captions: Mapping[str, Sequence[str]]) -> Iterator[dict[str, Any]]:
     """Images in galleries of 20 and their captions, in an order by hash, so that neighbours have nothing in common.
 
-    A generative model scores every caption behind every image of its gallery; behind all images it would be half a
+    A generative model scores every caption after every image of its gallery; after all images it would be half a
     billion captions. Which image is in which gallery depends on the images' paths alone.
     """
     order = sorted(captions, key=lambda image: hashlib.sha256(image.encode("utf-8")).hexdigest())
@@ -276,7 +276,7 @@ def _by_id(records: Sequence[Record], key: Key, path: Path) -> dict[Any, Record]
         if number is None or (isinstance(number, tuple) and None in number) or isinstance(number, list | dict):
             raise CulturevalError(f"{path}: a record has no id: {shorten(dict(record))}.")
         if number in found:
-            raise CulturevalError(f"{path}: the id {number!r} stands twice.")
+            raise CulturevalError(f"{path}: the id {number!r} is duplicated.")
         found[number] = record
     return found
 

@@ -131,7 +131,7 @@ def _placed(row: Row, file: Path) -> Row:
 
 
 def refuse_repeated(prepared: Sequence[PreparedRow]) -> None:
-    """Refuses rows that stand twice, as in a folder that holds the data in two layouts.
+    """Refuses duplicated rows, as in a folder that holds the data in two layouts.
 
     Raises:
         CulturevalError: Two rows have the same country, image and question.
@@ -141,7 +141,7 @@ def refuse_repeated(prepared: Sequence[PreparedRow]) -> None:
         key = (row["country"], row["image_id"], row.get("question_number"))
         if key in seen:
             raise CulturevalError(
-                f"toloka/JEEM: the image {row['image_id']!r} of {row['country']} stands twice, in {seen[key]} and "
+                f"toloka/JEEM: the image {row['image_id']!r} of {row['country']} is duplicated, in {seen[key]} and "
                 f"{row['source_row']}. Keep one copy of the data in the folder."
             )
         seen[key] = row["source_row"]
@@ -174,7 +174,7 @@ def source(prepare: Prepare, one_country: bool = True) -> Source:
         notes=notes,
         licence="captions, questions and answers MIT; images keep their own (Wikimedia Commons, Flickr CC)",
         how_to_get=HOW_TO_GET,
-        remark="JEEM: the prompts for models are ours (the paper prints none); scores are times 100, as its tables.",
+        caveat="JEEM: the prompts for models are ours (the paper prints none); scores are times 100, as its tables.",
     )
 
 

@@ -76,7 +76,7 @@ def read_statements(files: Sequence[Path], task: Task) -> Iterable[PlacedRow]:
 
 
 def check_items(rows: Sequence[PreparedRow]) -> None:
-    """Refuses an item that stands twice: CFHR counts items, and statements would be paired at random.
+    """Refuses an item that is duplicated: CFHR counts items, and statements would be paired at random.
 
     Raises:
         CulturevalError: Names the item and both rows.
@@ -86,7 +86,7 @@ def check_items(rows: Sequence[PreparedRow]) -> None:
         key = row["item_id"], row["role"]
         if key in seen:
             raise CulturevalError(
-                f"M2CQA, {row['language']}: the item {row['item_id']!r} stands twice, in {seen[key]} and "
+                f"M2CQA, {row['language']}: the item {row['item_id']!r} is duplicated, in {seen[key]} and "
                 f"{row['source_row']}. Ids must be unique; remove one of the rows."
             )
         seen[key] = row["source_row"]
@@ -103,8 +103,8 @@ def _source(repo: str, splits: tuple[str, ...], patterns: tuple[str, ...], varie
         find=partial(find_statements, splits=splits, patterns=patterns),
         read=read_statements,
         check=check_items,
-        arrange=rows_before_shuffle,
-        remark="M2CQA: read CFHR beside q_plus_acc; _dialect rows are the paper's, _average mixes prompts.",
+        reorder=rows_before_shuffle,
+        caveat="M2CQA: read CFHR beside q_plus_acc; _dialect rows are the paper's, _average mixes prompts.",
         **properties,
     )
 

@@ -5,7 +5,7 @@ from Tables 2a and 5, domains from Table 4, prompt formats from section 3.3.2, m
 Verified: subsets, domains, metrics, labels, BERTScore's model (paper, QIMMA's task code).
 The two code subsets are 3LM's Arabic HumanEval+ and MBPP+, judged by EvalPlus's rules; QIMMA's average counts each of
 the two as a benchmark. Prompts, stops and limits are 3LM's (its evalplus-arabic); a group holds them both.
-Inferred: which of MedArabiQ's files stand behind its subsets, the name of GAT's curated copy, GAT's column names.
+Inferred: which of MedArabiQ's files its subsets are, the name of GAT's curated copy, GAT's column names.
 Ours: the wording of the prompts of original sources.
 """
 
@@ -110,7 +110,7 @@ def curated(name: str, prepare: Prepare = rows.curated_choice, whole: bool = Fal
 
 def original(repo: str, prepare: Prepare, **properties: Any) -> Source:
     """The source that QIMMA's authors started from."""
-    return Source(repo, "original", prepare, **{"remark": PROMPTS_ARE_OURS} | properties)
+    return Source(repo, "original", prepare, **{"caveat": PROMPTS_ARE_OURS} | properties)
 
 
 PALMX_CURATED = curated("MCQ_PALMX-2025")
@@ -348,7 +348,7 @@ BENCHMARKS = (
                 original(
                     REPO,
                     partial(code_problems.prepare_problem, dataset=name, prefix=dataset.prefix),
-                    remark="",  # the prompts are 3LM's, as QIMMA's are
+                    caveat="",  # the prompts are 3LM's, as QIMMA's are
                     find=partial(find_problem_files, dataset=dataset),
                     check=check_task_ids,
                     licence="Falcon LLM",

@@ -149,7 +149,7 @@ def check_task_ids(rows: Sequence[PreparedRow]) -> None:
     seen: set[str] = set()
     for row in rows:
         if row["task_id"] in seen:
-            raise CulturevalError(f"{REPO}: {row['task_id']} stands twice.")
+            raise CulturevalError(f"{REPO}: {row['task_id']} is duplicated.")
         seen.add(row["task_id"])
 
 
@@ -161,7 +161,7 @@ def _checked_rows(dataset: CodeDataset, file: Path) -> dict[str, Row]:
                 raise BadRow("*", row, "is no JSON object")
             check_problem(row, dataset.prefix)
             if row["task_id"] in rows:
-                raise BadRow("task_id", row["task_id"], "stands twice")
+                raise BadRow("task_id", row["task_id"], "is duplicated")
         except (BadRow, MissingColumn) as error:
             raise CulturevalError(f"{file}, row {number}: {error}.") from error
         rows[row["task_id"]] = row

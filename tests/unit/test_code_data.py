@@ -102,7 +102,7 @@ def test_a_broken_row_is_named(tmp_path, row, change, named):
 def test_a_missing_column_and_a_repeated_problem_are_named(tmp_path, row):
     with pytest.raises(CulturevalError, match="no column 'atol'"):
         load_problems("humaneval", write(tmp_path / "a", [{name: row[name] for name in row if name != "atol"}]))
-    with pytest.raises(CulturevalError, match="stands twice"):
+    with pytest.raises(CulturevalError, match="is duplicated"):
         load_problems("humaneval", write(tmp_path / "b", [row, row]))
 
 

@@ -259,7 +259,7 @@ def test_broken_rows_can_be_left_out_and_are_in_no_reference_set(tmp_path):
 def test_data_in_two_layouts_is_refused(tmp_path):
     root = write_json(write_json(tmp_path, sample_rows()), sample_rows(), "all/test.jsonl")
     with pytest.raises(
-        CulturevalError, match="'jo_tent' of JO stands twice, in all/test.jsonl:0 and JEEM/test.jsonl:0"
+        CulturevalError, match="'jo_tent' of JO is duplicated, in all/test.jsonl:0 and JEEM/test.jsonl:0"
     ):
         prepared("jeem_caption:jo", root)
 

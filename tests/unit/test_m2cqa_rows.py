@@ -185,7 +185,7 @@ def test_an_item_that_is_not_whole_is_an_error_or_is_skipped_whole(tmp_path, row
 def test_an_id_that_stands_twice_is_an_error_even_when_bad_rows_are_skipped(tmp_path):
     with_images(tmp_path / "QCRI/M2CQA")
     write_lines(tmp_path / "QCRI/M2CQA/en/test.jsonl", [ITEM, ITEM | {"q_plus": "other"}])
-    with pytest.raises(CulturevalError, match=r"item 'a' stands twice, in test.jsonl:0 and test.jsonl:1"):
+    with pytest.raises(CulturevalError, match=r"item 'a' is duplicated, in test.jsonl:0 and test.jsonl:1"):
         prepared(tmp_path, bad_rows="skip")
 
 
