@@ -29,6 +29,7 @@ from transformers.utils import is_torchvision_available
 from cultureval.models.processors import load_processor
 from cultureval.models.settings import HFModelSettings, is_local
 from cultureval.runtime.bitsandbytes_patches import quiet_products
+from cultureval.runtime.data.hub import cached_commit
 from cultureval.runtime.devices import choose_device
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.model_settings import refuse_unknown
@@ -112,7 +113,7 @@ def load(settings: HFModelSettings) -> LoadedModel:
         model=model.eval(),
         tokenizer=tokenizer,
         processor=reader if vision else None,
-        identity=_identity(settings, config, text_source),
+        identity=_identity(settings, text_source),
         max_length=settings.max_length or longest_sequence(config),
     )
 
@@ -168,10 +169,11 @@ def fingerprint(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def _identity(settings: HFModelSettings, config: PreTrainedConfig, text_source: str) -> dict[str, Any]:
-    settings.resolved_revision = getattr(config, "_commit_hash", None)
+def _identity(settings: HFModelSettings, text_source: str) -> dict[str, Any]:
     if is_local(settings.model_name):
         settings.fingerprint = fingerprint(Path(_expanded(settings.model_name)))
+    else:
+        settings.resolved_revision = cached_commit(settings.model_name, "config.json", settings.revision)
     return {
         "name": settings.display_name(),
         "revision": settings.resolved_revision,

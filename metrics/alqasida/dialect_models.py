@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cultureval.metrics.dialect import COUNTRIES, COUNTRY_NAMES, one_line
+from cultureval.runtime.data.hub import cached_commit
 from cultureval.runtime.devices import scoring_device
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import Settings, current_settings
@@ -285,7 +286,8 @@ def _letters(label: str) -> str:
 def _identity(kind: str, name: str) -> str:
     place = Path(name).expanduser()
     if not place.exists():
-        return f"{name}@{_cached_commit(name, 'model.bin' if kind == LID else 'config.json')}"
+        commit = cached_commit(name, "model.bin" if kind == LID else "config.json")
+        return f"{name}@{commit[:8] if commit else '?'}"
     names = ("model.safetensors", "pytorch_model.bin", "tokenizer.json", "vocab.txt")
     files = [_language_model_file(name)] if kind == LID else [place / name for name in names]
     return f"{place.name}@{_digest(tuple(filter(Path.is_file, files)))}"
@@ -299,14 +301,6 @@ def _digest(files: tuple[Path, ...]) -> str:
         with file.open("rb") as stream:
             digest.update(hashlib.file_digest(stream, "sha256").digest())
     return digest.hexdigest()[:8]
-
-
-def _cached_commit(repo: str, file: str) -> str:
-    """First eight digits of the commit of which the hub's cache holds a model; "?" where it holds none."""
-    from huggingface_hub import try_to_load_from_cache
-
-    path = try_to_load_from_cache(repo, file)
-    return Path(path).parent.name[:8] if isinstance(path, str) else "?"
 
 
 def _plain(text: str) -> str:

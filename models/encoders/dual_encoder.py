@@ -19,6 +19,7 @@ from transformers import AutoConfig, AutoModel, AutoProcessor
 
 from cultureval.models.loading import fingerprint
 from cultureval.models.settings import is_local
+from cultureval.runtime.data.hub import cached_commit
 from cultureval.runtime.data.image_store import IMAGES, upright
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.devices import choose_device
@@ -95,7 +96,9 @@ class DualEncoder:
         self.truncated = 0
         self.identity = {
             "name": Path(source).resolve().name if is_local(source) else source,
-            "version": fingerprint(Path(source)) if is_local(source) else getattr(config, "_commit_hash", None),
+            "version": fingerprint(Path(source))
+            if is_local(source)
+            else cached_commit(source, "config.json", settings.revision),
             "dtype": settings.dtype,
             "transformers": transformers.__version__,
             "torch": torch.__version__,

@@ -1,6 +1,7 @@
-"""Whether the hub can be reached, asked once and before its client library is loaded."""
+"""Whether the hub can be reached, asked once and before its client library is loaded; what its cache holds."""
 
 import os
+from pathlib import Path
 
 HUB = "https://huggingface.co"
 
@@ -40,3 +41,17 @@ def go_offline_if_unreachable() -> str | None:
 def go_offline() -> None:
     """Sets HF_HUB_OFFLINE, the one thing that the hub's client library listens to, and only before it is imported."""
     os.environ["HF_HUB_OFFLINE"] = "1"
+
+
+def cached_commit(repo: str, file: str, revision: str = "main") -> str | None:
+    """The commit of which the hub's cache holds a file; None where it holds none.
+
+    Args:
+        repo: A model's id on the hub.
+        file: Its path in the repository.
+        revision: Branch, tag or commit.
+    """
+    from huggingface_hub import try_to_load_from_cache
+
+    path = try_to_load_from_cache(repo, file, revision=revision)
+    return Path(path).parents[file.count("/")].name if isinstance(path, str) else None
