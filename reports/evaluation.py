@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from cultureval.reports.lighteval_files import results_table, undefined_as_null
 from cultureval.reports.run_summary import run_summary
+from cultureval.runtime.lighteval_patches.run_results import scores_of
 from cultureval.runtime.output_folder import require_output_folder
 from cultureval.tasks.cvlue.options import warn_of_box_format
 from cultureval.tasks.options import read_data_options
@@ -43,6 +44,6 @@ def save_run(pipeline: "Pipeline") -> str:
     table = ""
     if pipeline.is_main_process():
         table = results_table(pipeline.get_results())
-        undefined_as_null(pipeline.evaluation_tracker.metrics_logger.metric_aggregated)
+        undefined_as_null(scores_of(pipeline))
     pipeline.save_and_push_results()
     return table

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cultureval.runtime.lighteval_patches.run_results import details_of, scores_of
 from cultureval.runtime.signatures import combined_hash, installed_versions, signature
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def run_summary(pipeline: "Pipeline", missing: list[str], output_dir: str) -> st
         lines.append(f"Incomplete, so not comparable: {', '.join(groups)} ({len(missing)} tasks without data).")
     lines += left_out_of_means(pipeline)
     lines += filter(None, dict.fromkeys(task.config.rows_report["remark"] for task in pipeline.tasks_dict.values()))
-    lines += judges_means(pipeline.evaluation_tracker.metrics_logger.metric_aggregated)
+    lines += judges_means(scores_of(pipeline))
     lines += ["Signatures:", *(f"  {line}" for line in signatures(pipeline))]
     lines.append(f"Results and details: {Path(output_dir).resolve()}")
     return "\n".join(lines)
@@ -41,7 +42,7 @@ def left_out_of_means(pipeline: "Pipeline") -> list[str]:
     Judges' metrics have counts of their own (`judges_means`).
     """
     lines = []
-    for name, details in pipeline.evaluation_tracker.details_logger.details.items():
+    for name, details in details_of(pipeline).items():
         left_out: dict[tuple[int, ...], list[str]] = {}
         for metric in (metric for metric in details[0].metric if not metric.startswith("judge_")):
             values = [detail.metric[metric] for detail in details]

@@ -21,6 +21,7 @@ MODULES = (
     "cultureval.runtime.lighteval_patches.copied_configs",
     "cultureval.runtime.lighteval_patches.row_order",
     "cultureval.runtime.lighteval_patches.group_averages",
+    "cultureval.runtime.lighteval_patches.run_results",
     "cultureval.runtime.lighteval_patches.uncached_scoring",
     "cultureval.runtime.lighteval_patches.deferred_imports",
     "cultureval.runtime.evalplus_patches",
@@ -63,6 +64,14 @@ class Patch:
             return version(self.library).partition("+")[0]
         except PackageNotFoundError:
             return None
+
+    def problem(self) -> str | None:
+        """What the canary finds, in a sentence; None where the patch fits and is needed."""
+        try:
+            self.canary()
+        except Exception as error:  # a library that has changed may raise anything
+            return str(error) if isinstance(error, Changed) else f"{type(error).__name__}: {error}"
+        return None
 
     def is_read(self) -> bool:
         """Whether the installed version, or of Python its minor version, is one that was read."""

@@ -66,6 +66,7 @@ def run_pipeline(model: str, model_file: Path, tasks: list[str], limit: int | No
     Raises:
         CulturevalError: Something that scoring needs is not here, or a source cannot be read.
     """
+    from cultureval.runtime.lighteval_patches.run_results import scores_of
     from cultureval.runtime.lighteval_patches.start_up import prepare_lighteval
     from cultureval.tasks.own_tasks import OWN_TASKS
 
@@ -86,7 +87,7 @@ def run_pipeline(model: str, model_file: Path, tasks: list[str], limit: int | No
     )
     pipeline.evaluate()
     if pipeline.is_main_process():
-        scores = pipeline.evaluation_tracker.metrics_logger.metric_aggregated
+        scores = scores_of(pipeline)
         scores.update(means_of_subsets(scores))
     return pipeline
 
