@@ -7,7 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cultureval.metrics.dialect import adi2, has_too_few_words, holds_prompt_copy, remove_prompt_copies
+from cultureval.metrics.dialect import (
+    COUNTRIES,
+    adi2,
+    has_too_few_words,
+    holds_prompt_copy,
+    macro_region,
+    remove_prompt_copies,
+)
 from cultureval.metrics.lighteval.clustered_means import MeanOfScored
 from cultureval.metrics.translation import bleu, chrf, chrf_plus_plus
 
@@ -41,6 +48,21 @@ def numbers(rows, column):
     return np.array([float(row[column] or 0) for row in rows])
 
 
+def country_of(path):
+    """The country whose dialect is scored; that of a translation out of a dialect is not the wanted one."""
+    return next(name for name in path.stem.split("_") if name in COUNTRIES)
+
+
+def eighteen(prob, macro_prob, country):
+    """Probabilities of all countries that agree with the two published ones: its own, and its macro region's."""
+    region = [COUNTRIES.index(name) for name in macro_region(country)]
+    own, outside = COUNTRIES.index(country), next(i for i in range(len(COUNTRIES)) if i not in region)
+    table = np.zeros((len(prob), len(COUNTRIES)))
+    table[:, region] = ((macro_prob - prob) / max(1, len(region) - 1))[:, None]
+    table[:, own], table[:, outside] = prob, 1 - macro_prob
+    return table
+
+
 def columns(path):
     """Names of the score columns of a file: translation files have names of their own."""
     renamed = {"prob": "dialectid_prob", "score": "dialectid_score"} if "_mt" in path.parent.name else {}
@@ -53,8 +75,10 @@ def test_scores_are_products_and_published_metrics_their_means(path):
     (published,) = rows_of(path.with_name(path.name.replace("_samples", "_metrics")))
     names = columns(path)
     level = numbers(rows, names["dialectness"])
-    for score, probability in (("score", "prob"), ("macro_score", "macro_prob")):
-        assert abs(numbers(rows, names[score]) - numbers(rows, names[probability]) * level).max() < 1e-15
+    probabilities = eighteen(numbers(rows, names["prob"]), numbers(rows, names["macro_prob"]), country_of(path))
+    found = adi2(probabilities, level, country_of(path))
+    for name, ours in SCORES.items():
+        assert abs(found[ours] - numbers(rows, names[name])).max() < 1e-15
     # The `released` profile: a row with too few tokens is nan and leaves the mean; other files have no such rows.
     excluded = [row.get("too_few_tokens") == "True" for row in rows]
     for name in [*names.values(), *(["acc"] if "acc" in rows[0] else [])]:
