@@ -1,9 +1,11 @@
 """The `cultureval` command: a table of sub-commands, each loaded when it is called."""
 
 import sys
+from typing import Annotated
 
 import typer
 
+import cultureval
 from cultureval.runtime.errors import CulturevalError
 from cultureval.scripts import (
     agreement,
@@ -28,7 +30,7 @@ app = typer.Typer(
     name="cultureval",
     help="Culturally and dialectally grounded benchmarks for LightEval. Example: cultureval eval MODEL qimma",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},  # sub-commands inherit it
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -56,6 +58,21 @@ app.add_typer(benchmarks, name="bench")
 app.add_typer(code, name="code")
 app.add_typer(suite_commands.analyses, name="analyze")
 app.add_typer(suite_commands.comparisons, name="compare")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"cultureval {cultureval.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Options of the command itself."""
 
 
 @app.command(

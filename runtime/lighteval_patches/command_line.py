@@ -61,6 +61,7 @@ def lighteval_command(args: list[str], own: OwnTasks) -> int | None:
         return 0 if args else 2
     if args[0] not in SUB_COMMANDS:
         raise CulturevalError(f"LightEval has no command {args[0]!r}; it has {', '.join(SUB_COMMANDS)}.")
+    args = [*args[:-1], "--help"] if args[-1] == "-h" else args  # LightEval knows the long form alone
     prepare_lighteval(own)
     try:
         lighteval_app(SUB_COMMANDS[args[0]].module)(args, prog_name=PROGRAM)

@@ -1,0 +1,40 @@
+"""What every command has: help by both names, with an example; the version; completion in the shell."""
+
+import re
+from importlib.metadata import version
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import cultureval
+from cultureval.scripts.main import app
+
+
+def commands(command, path=()):
+    """The words of each command, groups among them."""
+    yield path
+    for name, sub_command in sorted(getattr(command, "commands", {}).items()):
+        yield from commands(sub_command, (*path, name))
+
+
+@pytest.mark.parametrize("path", commands(typer.main.get_command(app)), ids=" ".join)
+def test_help_has_two_names_and_an_example(path):
+    short, long = (CliRunner().invoke(app, [*path, option], prog_name="cultureval") for option in ("-h", "--help"))
+    assert short.exit_code == long.exit_code == 0
+    assert short.stdout == long.stdout
+    assert "Usage: cultureval" in long.stdout and "Example:" in long.stdout
+
+
+def test_the_version_is_that_of_the_installed_package():
+    assert CliRunner().invoke(app, ["--version"]).stdout == f"cultureval {version('cultureval')}\n"
+    assert cultureval.__version__ == version("cultureval")
+    assert re.match(r"\d+\.\d+", cultureval.__version__)
+    with pytest.raises(AttributeError, match="no attribute 'no_such_name'"):
+        _ = cultureval.no_such_name
+
+
+@pytest.mark.parametrize("line, expected", [("cultureval agr", "agreement"), ("cultureval eval --bad", "--bad-rows")])
+def test_a_shell_can_complete_commands_and_options(line, expected):
+    environment = {"_CULTUREVAL_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+    assert CliRunner().invoke(app, prog_name="cultureval", env=environment).stdout.split() == [expected]

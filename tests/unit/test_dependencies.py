@@ -1,0 +1,74 @@
+"""Every package that the code imports is a dependency that pyproject names, with the reason and one range."""
+
+import ast
+import re
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+PROJECT = tomllib.loads(TEXT)["project"]
+EXTRAS = {extra: set(lines) for extra, lines in PROJECT["optional-dependencies"].items()}
+ELSEWHERE = {"vllm": "imported only where it is installed: its builds differ from machine to machine"}
+
+
+def imported_packages(folder):
+    """Top-level names that are neither of the standard library nor found in the repository."""
+    names = set()
+    for path in Path(folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                names.add(node.module.split(".")[0])
+    ours = {"cultureval", *(path.stem for path in (ROOT / "tests").rglob("*.py")), "attacks"}
+    return names - ours - sys.stdlib_module_names - set(ELSEWHERE)
+
+
+def names_of(requirements):
+    return {canonicalize_name(Requirement(text).name) for text in requirements}
+
+
+def distributions_of(name):
+    return {canonicalize_name(found) for found in packages_distributions().get(name, ())}
+
+
+@pytest.mark.parametrize("room", sorted(path.name for path in (ROOT / "src" / "cultureval").iterdir() if path.is_dir()))
+def test_what_a_room_imports_is_a_dependency(room):
+    declared = names_of([*PROJECT["dependencies"], *EXTRAS["quantised"], *EXTRAS["bench"]])
+    missing = {name for name in imported_packages(ROOT / room) if not distributions_of(name) & declared}
+    assert not missing
+
+
+def test_what_the_tests_import_is_a_dependency_of_developers():
+    declared = names_of([*PROJECT["dependencies"], *EXTRAS["dev"], *EXTRAS["bench"]])
+    made_by_tests = {"heavy_package", "light_module"}
+    missing = {name for name in imported_packages(ROOT / "tests") if not distributions_of(name) & declared}
+    assert missing <= made_by_tests
+
+
+def test_each_dependency_is_named_once_with_a_range_a_reason_and_a_tested_version():
+    tested = map(Requirement, (ROOT / "constraints.txt").read_text(encoding="utf-8").split())
+    pinned = {canonicalize_name(requirement.name): requirement for requirement in tested}
+    for lines in (PROJECT["dependencies"], *EXTRAS.values()):
+        assert len(names_of(lines)) == len(lines)
+        for text in lines:
+            assert re.search(rf'"{re.escape(text)}"\]?,? +# \w', TEXT), f"{text}: no reason"
+            requirement = Requirement(text)
+            assert requirement.specifier, text
+            if requirement.name != "torchvision":  # has no build for CPU-only torch
+                (exactly,) = pinned[canonicalize_name(requirement.name)].specifier
+                assert requirement.specifier.contains(exactly.version, prereleases=True), text
+
+
+def test_every_room_is_linked_into_the_package():
+    rooms = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"tests"}
+    links = {path.name: path for path in (ROOT / "src" / "cultureval").iterdir() if path.is_symlink()}
+    assert set(links) == rooms
+    assert all(link.samefile(ROOT / name) for name, link in links.items())
