@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from cultureval.judge_prompts.replies import PARSER_VERSION
 from cultureval.judge_prompts.templates import JudgeTemplate, judge_template
-from cultureval.metrics.judges.costs import Purse, price, prompt_tokens
+from cultureval.metrics.judges.costs import Budget, price, prompt_tokens
 from cultureval.metrics.judges.session import JudgeSession, ReadyItem
 from cultureval.metrics.judges.settings import JudgeSettings, configured_judges, find_judges
 from cultureval.metrics.judges.verdicts import JudgeItem, Judgement, Verdict, metric_part, summarize
@@ -26,7 +26,7 @@ __all__ = [
     "JudgeItem",
     "JudgeSettings",
     "Judgement",
-    "Purse",
+    "Budget",
     "Verdict",
     "configured_judges",
     "estimate",
@@ -45,7 +45,7 @@ def judge_items(
     template: JudgeTemplate | str,
     items: Sequence[JudgeItem],
     journal: Journal | None = None,
-    purse: Purse | None = None,
+    budget: Budget | None = None,
 ) -> Judgement:
     """Have a judge judge items.
 
@@ -54,7 +54,7 @@ def judge_items(
         template: How it is asked, or the name of the template.
         items: With distinct ids.
         journal: Where replies are kept; the machine's own by default.
-        purse: Counts the cost over several calls of this function; a fresh one by default.
+        budget: Counts the cost over several calls of this function; a fresh one by default.
 
     Returns:
         A verdict on each item. A server that stops answering or refuses every request ends the asking, not the
@@ -65,14 +65,14 @@ def judge_items(
     """
     row = judge_template(template) if isinstance(template, str) else template
     kept = open_journal() if journal is None else journal
-    return JudgeSession(settings, row, kept, purse or Purse(settings)).run(items)
+    return JudgeSession(settings, row, kept, budget or Budget(settings)).run(items)
 
 
 def judge_with_all(
     judges: Sequence[JudgeSettings],
     questions: Mapping[str, Sequence[JudgeItem]],
     journal: Journal | None = None,
-    purses: Mapping[str, Purse] | None = None,
+    budgets: Mapping[str, Budget] | None = None,
 ) -> dict[tuple[str, str], Judgement]:
     """Have several judges judge at once, each template by template.
 
@@ -80,19 +80,19 @@ def judge_with_all(
         judges: With distinct names.
         questions: Name of a template -> its items.
         journal: As `judge_items`.
-        purses: Name of a judge -> its purse.
+        budgets: Name of a judge -> its budget.
 
     Returns:
         (name of the judge, name of the template) -> what became of the items; without those templates that show
         images to a judge that takes none.
     """
     shared = open_journal() if journal is None else journal
-    held = {judge.name: (purses or {}).get(judge.name) or Purse(judge) for judge in judges}
+    held = {judge.name: (budgets or {}).get(judge.name) or Budget(judge) for judge in judges}
 
     def ask(judge: JudgeSettings) -> dict[tuple[str, str], Judgement]:
-        purse = held[judge.name]
+        budget = held[judge.name]
         return {
-            (judge.name, template): judge_items(judge, template, items, shared, purse)
+            (judge.name, template): judge_items(judge, template, items, shared, budget)
             for template, items in questions.items()
             if takes(judge, judge_template(template))
         }
@@ -103,8 +103,8 @@ def judge_with_all(
         try:
             return {key: judgement for found in pool.map(ask, judges) for key, judgement in found.items()}
         except BaseException:
-            for purse in held.values():
-                purse.halted = "it was interrupted"  # the pool waits for its threads, which else would ask to the end
+            for budget in held.values():
+                budget.halted = "it was interrupted"  # the pool waits for its threads, which else would ask to the end
             raise
 
 
@@ -139,7 +139,7 @@ def estimate(
 ) -> Estimate:
     """Count the calls that `judge_items` would make, and what they would cost; asks nothing."""
     row = judge_template(template) if isinstance(template, str) else template
-    session = JudgeSession(settings, row, open_journal() if journal is None else journal, Purse(settings))
+    session = JudgeSession(settings, row, open_journal() if journal is None else journal, Budget(settings))
     ready = [entry for entry in map(session.prepare, items) if isinstance(entry, ReadyItem)]
     keys = {session.key(entry, 0): entry for entry in ready}
     new = [entry for key, entry in keys.items() if key not in session.journal]

@@ -44,6 +44,6 @@ def save_run(pipeline: "Pipeline") -> str:
     table = ""
     if pipeline.is_main_process():
         table = results_table(pipeline.get_results())
-        undefined_as_null(scores_of(pipeline))
+        scores_of(pipeline).update(undefined_as_null(scores_of(pipeline)))
     pipeline.save_and_push_results()
     return table

@@ -1,8 +1,65 @@
-"""The form in which LightEval keeps a run: results file and details; written here for all that is no run of its own."""
+"""The form in which LightEval keeps runs, and the one writer of it for what is no run of LightEval's own pipeline.
 
+Below an output folder lie results/<model>/results_<date>.json and details/<model>/<date>/details_<task>_<date>.parquet.
+"""
+
+import json
 import math
 import re
-from typing import Any
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow
+
+Scores = Mapping[str, Mapping[str, float | None]]
+
+
+def date_of_now() -> str:
+    """Now, as LightEval writes it into the names of a run's files."""
+    return datetime.now().isoformat(timespec="microseconds").replace(":", "-")
+
+
+def write_results(root: Path, model: str, date: str, content: Mapping[str, Any]) -> Path:
+    """Write a results file; it replaces nothing.
+
+    Args:
+        root: The output folder.
+        model: Names the folder below `results`.
+        date: Of the run, also in the names of its details.
+        content: As LightEval's; undefined values (nan) of its `results` become null.
+
+    Raises:
+        FileExistsError: There is a results file of that date.
+    """
+    folder = root / "results" / model.strip("/")
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"results_{date}.json"
+    content = {**content, "results": undefined_as_null(content["results"])}
+    with file.open("x", encoding="utf-8") as stream:
+        json.dump(content, stream, ensure_ascii=False, indent=2, default=str)
+    return file
+
+
+def write_details(root: Path, model: str, date: str, task: str, rows: "pyarrow.Table") -> Path:
+    """Write the details of one task.
+
+    Args:
+        root: The output folder.
+        model: Names the folder below `details`.
+        date: Of the run.
+        task: With `|k`.
+        rows: With the columns `doc`, `metric`, `model_response`.
+    """
+    import pyarrow.parquet
+
+    folder = root / "details" / model.strip("/") / date
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"details_{task}_{date}.parquet"
+    pyarrow.parquet.write_table(rows, file)
+    return file
 
 
 def results_table(results: dict[str, Any]) -> str:
@@ -12,7 +69,10 @@ def results_table(results: dict[str, Any]) -> str:
     return re.sub(r"(?<=\|)( *)nan(?= *\|)", r"\1n/a", make_results_table(results), flags=re.IGNORECASE)
 
 
-def undefined_as_null(scores: dict[str, dict[str, float | None]]) -> None:
-    """Replaces undefined values (nan) by None: null in the results file, where NaN is no JSON."""
-    for values in scores.values():
-        values.update({name: None for name, value in values.items() if value is not None and math.isnan(value)})
+def undefined_as_null(scores: Scores) -> dict[str, dict[str, float | None]]:
+    """The scores with None for undefined values (nan): null in the results file, where NaN is no JSON."""
+
+    def known(value: float | None) -> float | None:
+        return None if value is None or math.isnan(value) else value
+
+    return {task: {name: known(value) for name, value in values.items()} for task, values in scores.items()}

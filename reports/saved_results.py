@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cultureval.reports.lighteval_files import write_details
 from cultureval.runtime.data.image_store import stored_image
 from cultureval.runtime.errors import CulturevalError
 
@@ -135,29 +136,14 @@ def write_derived(task: SavedTask, date: str, table: "pyarrow.Table", metrics: S
         metrics: The new metrics of each row.
 
     Returns:
-        The file: details/<model>/<date>/details_<task>_<date>.parquet.
+        The file.
     """
     import pyarrow
-    import pyarrow.parquet
 
-    folder = task.root / "details" / task.model / date
-    folder.mkdir(parents=True, exist_ok=True)
     column = pyarrow.array([dict(row) for row in metrics])
     table = table.set_column(table.column_names.index("metric"), "metric", column)
     table = table.replace_schema_metadata({DERIVED: str(task.file.name).encode("utf-8")})
-    file = folder / f"details_{task.task}_{date}.parquet"
-    pyarrow.parquet.write_table(table, file)
-    return file
-
-
-def write_results(task: SavedTask, date: str, content: Mapping[str, Any]) -> Path:
-    """Write a results file beside the run's own; it replaces nothing."""
-    folder = task.root / "results" / task.model
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / f"results_{date}.json"
-    with file.open("x", encoding="utf-8") as stream:
-        json.dump(content, stream, ensure_ascii=False, indent=2, default=str)
-    return file
+    return write_details(task.root, task.model, date, task.task, table)
 
 
 def _details_files(path: Path) -> list[Path]:

@@ -1,4 +1,4 @@
-"""What judging costs: estimates before, a purse with a limit while it goes on."""
+"""What judging costs: estimates before, a budget that is counted down while it goes on."""
 
 import asyncio
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ def price(settings: JudgeSettings, input_tokens: float, output_tokens: float) ->
 
 
 @dataclass
-class Purse:
+class Budget:
     """What one judge's verdicts have cost, and what may still be spent.
 
     A verdict that is reused from the journal counts with what it cost then, once.
@@ -59,7 +59,7 @@ class Purse:
         """Set aside what a call may cost at most; waits while calls in flight may still leave enough.
 
         Raises:
-            BudgetSpent: It would go beyond the budget, or the purse is halted.
+            BudgetSpent: It would go beyond the budget, or the budget is halted.
         """
         budget = self.settings.budget
         if self.halted:

@@ -26,7 +26,7 @@ from cultureval.metrics.judge import (
     judge_with_all,
     takes,
 )
-from cultureval.metrics.judges.costs import Purse
+from cultureval.metrics.judges.costs import Budget
 from cultureval.metrics.judges.items import item_of, metric_prefix, record_of
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.metrics.judges.verdicts import count_verdicts, metric_part, score_summary, unscored_lines
@@ -122,8 +122,8 @@ class JudgingPass:
         """One judge's verdicts under one template; all judges are asked when the first one's are wanted."""
         if responses is not self._responses:
             questions = {row.name: _items(row, docs, responses) for row in self.templates}
-            purses = {one.name: _purse(one) for one in self.judges}
-            self._found = judge_with_all(self.judges, questions, purses=purses)
+            budgets = {one.name: _budget(one) for one in self.judges}
+            self._found = judge_with_all(self.judges, questions, budgets=budgets)
             self._responses = responses
             for (name, template_name), found in self._found.items():
                 for line in unscored_lines(found.verdicts):
@@ -222,9 +222,9 @@ def _items(template: JudgeTemplate, docs: list[Doc], responses: list[ModelRespon
     ]
 
 
-_PURSES: dict[str, Purse] = {}
+_BUDGETS: dict[str, Budget] = {}
 
 
-def _purse(judge: JudgeSettings) -> Purse:
+def _budget(judge: JudgeSettings) -> Budget:
     """One for all tasks of a run, so that the budget is the run's."""
-    return _PURSES.setdefault(judge.model_dump_json(), Purse(judge))
+    return _BUDGETS.setdefault(judge.model_dump_json(), Budget(judge))

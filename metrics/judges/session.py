@@ -8,7 +8,7 @@ from typing import Any
 from cultureval.judge_prompts import JudgeReplyError, Reading
 from cultureval.judge_prompts.slots import FilledPrompt, share_of_arabic
 from cultureval.judge_prompts.templates import JudgeTemplate
-from cultureval.metrics.judges.costs import BudgetSpent, Purse, estimate_tokens, price, prompt_tokens
+from cultureval.metrics.judges.costs import Budget, BudgetSpent, estimate_tokens, price, prompt_tokens
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.metrics.judges.verdicts import ItemImage, JudgeItem, Judgement, Outcome, Verdict
 from cultureval.runtime.data.image_store import image_format
@@ -43,8 +43,8 @@ class ReadyItem:
 class JudgeSession:
     """One judge, one template, and the items' way from the prompt to the verdict."""
 
-    def __init__(self, settings: JudgeSettings, template: JudgeTemplate, journal: Journal, purse: Purse) -> None:
-        self.settings, self.template, self.journal, self.purse = settings, template, journal, purse
+    def __init__(self, settings: JudgeSettings, template: JudgeTemplate, journal: Journal, budget: Budget) -> None:
+        self.settings, self.template, self.journal, self.budget = settings, template, journal, budget
         self.failures: dict[str, tuple[Outcome, str]] = {}
         self.stopped: str | None = None
         self.server_failed = False
@@ -60,7 +60,7 @@ class JudgeSession:
                 waiting[index] = entry
             else:
                 verdicts[index] = entry
-        before, served = self.purse.spent, set()
+        before, served = self.budget.spent, set()
         for attempt in range(1 + self.settings.re_asks):
             answers = self._ask(list(waiting.values()), attempt)
             served |= {answer["model"] for answer in answers.values() if answer.get("model")}
@@ -71,7 +71,7 @@ class JudgeSession:
                     verdicts[index] = verdict
                     del waiting[index]
         ordered = [verdicts[index] for index in range(len(items))]
-        return Judgement(ordered, self.purse.spent - before, self.stopped, self.server_failed, tuple(sorted(served)))
+        return Judgement(ordered, self.budget.spent - before, self.stopped, self.server_failed, tuple(sorted(served)))
 
     def prepare(self, item: JudgeItem) -> ReadyItem | Verdict:
         """The item's prompt and images, or the verdict that it cannot be asked about."""
@@ -129,12 +129,12 @@ class JudgeSession:
                 self.journal,
                 description,
                 on_failure=self._goes_on,
-                note=lambda: str(self.purse),
+                note=lambda: str(self.budget),
             )
         except (ServerError, BudgetSpent) as error:
             self.stopped, self.server_failed = self._why_stopped(error), isinstance(error, ServerError)
             if self.server_failed:
-                self.purse.halted = self.stopped
+                self.budget.halted = self.stopped
         return {key: answer for key in questions if (answer := self.journal.get(key)) is not None}
 
     def _question(self, key: str, entry: ReadyItem, attempt: int) -> Question:
@@ -143,14 +143,14 @@ class JudgeSession:
         extra = {"extra_body": self.settings.extra_body} if self.settings.extra_body else {}
 
         async def ask(client: OpenAIClient) -> Answer:
-            await self.purse.reserve(most)
+            await self.budget.reserve(most)
             try:
                 # Encoded here, so that only the images of requests in flight are in memory.
                 answer = await client.chat(
                     model=self.settings.model, messages=self._messages(entry), **self._request(), **extra
                 )
             finally:
-                self.purse.release(most)
+                self.budget.release(most)
             self._failed_in_a_row = 0
             self._pay(key, entry, answer)
             return answer | {
@@ -172,7 +172,7 @@ class JudgeSession:
     def _pay(self, key: str, entry: ReadyItem, answer: Answer) -> None:
         texts = [completion["text"] for completion in answer["completions"]]
         tokens = prompt_tokens(self.settings, entry.prompt.text, len(entry.images))
-        self.purse.pay(key, answer["usage"], (tokens, sum(map(estimate_tokens, texts))))
+        self.budget.pay(key, answer["usage"], (tokens, sum(map(estimate_tokens, texts))))
 
     def _goes_on(self, key: str, error: CulturevalError) -> bool:
         """Whether the other items may still be asked about after one was not answered."""

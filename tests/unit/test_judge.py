@@ -10,9 +10,9 @@ from faulty_server import MODEL, FaultyServer
 from PIL import Image
 
 from cultureval.metrics.judge import (
+    Budget,
     JudgeItem,
     JudgeSettings,
-    Purse,
     Verdict,
     estimate,
     judge_items,
@@ -42,8 +42,8 @@ def item(number, generated=None, **fields):
     return JudgeItem(f"item {number}", slots, **fields)
 
 
-def judge(server, journal, items, template=TEMPLATE, purse=None, **settings):
-    return judge_items(settings_of(server, **settings), template, items, journal, purse)
+def judge(server, journal, items, template=TEMPLATE, shared_budget=None, **settings):
+    return judge_items(settings_of(server, **settings), template, items, journal, shared_budget)
 
 
 def test_verdicts_are_scored_journalled_and_not_asked_again(journal):
@@ -139,12 +139,12 @@ def test_a_dead_server_is_given_up_after_a_few_items(journal):
     assert len(server.requests) < 20
 
 
-def test_a_judge_that_has_stopped_is_not_asked_again_through_the_same_purse(journal):
+def test_a_judge_that_has_stopped_is_not_asked_again_through_the_same_budget(journal):
     with FaultyServer(lambda *_: "wrong_key", reply=lambda *_: GOOD) as server:
         settings = settings_of(server, concurrency=1)
-        purse = Purse(settings)
-        first = judge_items(settings, TEMPLATE, [item(0), item(1)], journal, purse)
-        then = judge_items(settings, TEMPLATE, [item(2)], journal, purse)
+        budget = Budget(settings)
+        first = judge_items(settings, TEMPLATE, [item(0), item(1)], journal, budget)
+        then = judge_items(settings, TEMPLATE, [item(2)], journal, budget)
     assert first.failed and not then.failed and len(server.requests) == 1
     assert "Incorrect API key" in then.verdicts[0].reason and then.outcomes() == {"not_asked": 1}
 
@@ -171,15 +171,15 @@ def test_a_budget_is_never_exceeded_and_resumes_when_raised(journal, concurrency
     assert len(server.requests) == 30
 
 
-def test_the_purse_is_shared_by_templates_and_counts_answers_without_usage(journal):
+def test_the_budget_is_shared_by_templates_and_counts_answers_without_usage(journal):
     with FaultyServer(reply=lambda *_: GOOD) as server:
         settings = settings_of(server, input_token_price=1)
-        purse = Purse(settings)
-        judge_items(settings, TEMPLATE, [item(0)], journal, purse)
-        judge_items(settings, TEMPLATE + "_msa", [item(0)], journal, purse)
-    assert purse.spent == 6 and str(purse) == "cost 6.0000"
-    purse.pay("other", None, (100, 10))
-    assert purse.unmetered == 1 and purse.spent == 106
+        budget = Budget(settings)
+        judge_items(settings, TEMPLATE, [item(0)], journal, budget)
+        judge_items(settings, TEMPLATE + "_msa", [item(0)], journal, budget)
+    assert budget.spent == 6 and str(budget) == "cost 6.0000"
+    budget.pay("other", None, (100, 10))
+    assert budget.unmetered == 1 and budget.spent == 106
 
 
 def test_images_are_sent_and_unusable_ones_are_not(journal, tmp_path):

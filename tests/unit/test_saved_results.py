@@ -7,10 +7,11 @@ import pyarrow.parquet
 import pytest
 from PIL import Image
 
-from cultureval.reports.saved_results import find_saved_tasks, saved_image, write_derived, write_results
+from cultureval.reports.judging import drawn
+from cultureval.reports.lighteval_files import write_results
+from cultureval.reports.saved_results import find_saved_tasks, saved_image, write_derived
 from cultureval.runtime.data.image_store import store_image, stored_image
 from cultureval.runtime.errors import CulturevalError
-from cultureval.scripts.judge import drawn
 
 ROW = {"doc": {"id": "0"}, "metric": {"bleu": 1.0}, "model_response": {"text": ["x"]}}
 
@@ -55,9 +56,9 @@ def test_what_was_derived_is_passed_over_and_nothing_is_replaced(out):
     (task,) = find_saved_tasks([out / "details" / "other"])
     write_derived(task, "2027", task.table(), [{"judge_x": {"flags": [], "reason": ""}}])
     assert found(out) == before
-    write_results(task, "2027", {"results": {}})
+    write_results(task.root, task.model, "2027", {"results": {}})
     with pytest.raises(FileExistsError):
-        write_results(task, "2027", {})
+        write_results(task.root, task.model, "2027", {"results": {}})
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,157 @@
+"""Judges' verdicts on saved answers: the files that hold them, and the text that a person reads."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cultureval.judge_prompts.templates import judge_template
+from cultureval.metrics.judge import Budget, Judgement, JudgeSettings, judge_signature, metric_part, summarize
+from cultureval.metrics.judges.items import metric_prefix, row_metrics
+from cultureval.metrics.judges.verdicts import unscored_lines
+from cultureval.reports.judging import Job, judge_jobs
+from cultureval.reports.lighteval_files import date_of_now, write_results
+from cultureval.reports.saved_results import write_derived
+
+
+def judge_and_save(
+    judges: Sequence[JudgeSettings], work: Sequence[Job], part: Mapping[str, Any]
+) -> tuple[str, list[str]]:
+    """Judge all jobs and write what was found beside the old results.
+
+    Args:
+        judges: Who judges.
+        work: What is judged.
+        part: How the rows were drawn, for the results file.
+
+    Returns:
+        (report, stopped): the text for people; and why judges stopped before the end, a line each. A budget that was
+        spent is in the report only.
+    """
+    budgets = judge_jobs(judges, work)
+    stopped: dict[str, Judgement] = {}
+    for job in work:
+        for (name, _), found in job.found.items():
+            if found.stopped:
+                stopped.setdefault(name, found)
+    judged = [job for job in work if any(found.outcomes()["scored"] for found in job.found.values())]
+    files = write_judgements(judges, judged, part)
+    reasons = [str(found.stopped) for found in stopped.values() if found.failed]
+    return judgements_report(judges, work, budgets, files), reasons
+
+
+def judgements_report(
+    judges: Sequence[JudgeSettings], work: Sequence[Job], budgets: Mapping[str, Budget], files: Sequence[Path]
+) -> str:
+    """What a reader wants to see: means with bounds, counts, reasons, signatures, cost, files."""
+    pairs = dict.fromkeys(key for job in work for key in job.found)
+    lines: list[str] = []
+    for key in pairs:
+        lines += _table(key, [job for job in work if key in job.found])
+    lines += unscored_lines([one for job in work for found in job.found.values() for one in found.verdicts])
+    lines += ["Signatures:", *(f"  {line}" for line in _signatures(judges, pairs))]
+    for name, budget in budgets.items():
+        guessed = f" ({budget.unmetered} answers without a token count: estimated)" if budget.unmetered else ""
+        lines.append(f"{name}: {budget}{guessed}, {budget.input_tokens:,} tokens in, {budget.output_tokens:,} out")
+    return "\n".join([*lines, *(f"Results: {file}" for file in files)])
+
+
+def _table(key: tuple[str, str], work: Sequence[Job]) -> list[str]:
+    name, row = key[0], judge_template(key[1])
+    means = ": mean ± standard error [unscored as the lowest, as the highest]" if row.criteria else ""
+    lines = [f"judge {name}, {row.name}{means}"]
+    for job in work:
+        found = job.found[key]
+        values = summarize(found.verdicts, row.criteria, row.highest)
+        counts = f"scored {values['n_parsed']}/{values['n_items']}, flagged {values['n_flagged']}"
+        counts += f", wrong script {values['n_wrong_script']}" if values["n_wrong_script"] else ""
+        if row.form == "label":
+            shares = label_shares(found, row.labels)
+            cells = [f"{label} {100 * share:.1f}%" for label, share in shares.items() if share or label == "unknown"]
+        else:
+            cells = [
+                f"{criterion} {_cell(values, metric_part(criterion), row.top(criterion))}" for criterion in row.criteria
+            ]
+        lines.append("  ".join([f"  {job.task.model}  {job.task.task}", *cells, counts]))
+    return lines
+
+
+def _cell(values: Mapping[str, float], part: str, highest: int) -> str:
+    low, high = values[f"{part}_missing_as_1"], values[f"{part}_missing_as_{highest}"]
+    return f"{values[part]:.2f} ± {values[f'{part}_stderr']:.2f} [{low:.2f}, {high:.2f}]"
+
+
+def write_judgements(judges: Sequence[JudgeSettings], work: Sequence[Job], part: Mapping[str, Any]) -> list[Path]:
+    """Write the verdicts as LightEval's files: one results file a model, one details file a task, dated now.
+
+    Args:
+        judges: Who judged.
+        work: What was judged.
+        part: How the rows were drawn, for the results file.
+
+    Returns:
+        The results files.
+    """
+    groups: dict[tuple[Path, str], list[Job]] = {}
+    for job in work:
+        groups.setdefault((job.task.root, job.task.model), []).append(job)
+    files = []
+    for jobs in groups.values():
+        date, run = date_of_now(), jobs[0].task
+        for job in jobs:
+            write_derived(job.task, date, job.table, _row_metrics(job))
+        old = run.results()
+        content = {
+            "config_general": old.get("config_general", {}) | {"judged": _provenance(judges, jobs, part)},
+            "results": {job.task.task: _task_metrics(job) for job in jobs},
+            "versions": {job.task.task: old.get("versions", {}).get(job.task.task) for job in jobs},
+            "config_tasks": {job.task.task: old.get("config_tasks", {}).get(job.task.task) for job in jobs},
+        }
+        files.append(write_results(run.root, run.model, date, content))
+    return files
+
+
+def _provenance(judges: Sequence[JudgeSettings], jobs: Sequence[Job], part: Mapping[str, Any]) -> dict[str, Any]:
+    pairs = dict.fromkeys(key for job in jobs for key in job.found)
+    return {
+        "details": sorted({str(job.task.file.relative_to(job.task.root)) for job in jobs}),
+        "judges": [one.model_dump(exclude={"concurrency", "timeout_s", "give_up_s", "backoff_s"}) for one in judges],
+        "signatures": _signatures(judges, pairs),
+        "served_models": sorted({name for job in jobs for found in job.found.values() for name in found.served_models}),
+        **part,
+    }
+
+
+def _signatures(judges: Sequence[JudgeSettings], pairs: Iterable[tuple[str, str]]) -> list[str]:
+    settings = {one.name: one for one in judges}
+    return [judge_signature(settings[name], judge_template(template)) for name, template in pairs]
+
+
+def _task_metrics(job: Job) -> dict[str, float]:
+    values: dict[str, float] = {}
+    for (name, template), found in job.found.items():
+        row = judge_template(template)
+        prefix = metric_prefix(name, row)
+        values |= {
+            f"{prefix}_{key}": value for key, value in summarize(found.verdicts, row.criteria, row.highest).items()
+        }
+        if row.form == "label":
+            values |= {f"{prefix}_{key}": value for key, value in label_shares(found, row.labels).items()}
+    return values
+
+
+def label_shares(found: Judgement, labels: Mapping[str, Sequence[str]]) -> dict[str, float]:
+    """Share of each label among all items, under its first further spelling (its English name), and of "unknown"."""
+    counts = Counter(verdict.label or "unknown" for verdict in found.verdicts)
+    names = {label: (others or (label,))[0] for label, others in labels.items()} | {"unknown": "unknown"}
+    total = max(1, len(found.verdicts))
+    return {name: counts[label] / total for label, name in names.items()}
+
+
+def _row_metrics(job: Job) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = [{} for _ in range(len(job.table))]
+    for (name, template), found in job.found.items():
+        row = judge_template(template)
+        for metrics, verdict in zip(rows, found.verdicts, strict=True):
+            metrics |= row_metrics(metric_prefix(name, row), row.criteria, verdict)
+    return rows

@@ -1,0 +1,173 @@
+"""Saved answers judged afterwards, by any judge: which rows are asked about, what it would cost, and the asking."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cultureval.judge_prompts.templates import TOPICS, judge_template
+from cultureval.metrics.judge import (
+    Budget,
+    JudgeItem,
+    Judgement,
+    JudgeSettings,
+    estimate,
+    judge_items,
+    judge_with_all,
+    takes,
+)
+from cultureval.metrics.judges.items import item_of
+from cultureval.reports.saved_results import SavedTask, find_saved_tasks, saved_image
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.journal import open_journal
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+@dataclass
+class Job:
+    """One task's saved rows and what is asked about them.
+
+    Attributes:
+        task: Where they lie.
+        table: The rows.
+        questions: Name of a template -> the items, one a row.
+        found: What became of them, by judge and template.
+    """
+
+    task: SavedTask
+    table: "pyarrow.Table"
+    questions: dict[str, list[JudgeItem]]
+    found: dict[tuple[str, str], Judgement] = field(default_factory=dict)
+
+
+def saved_jobs(paths: Sequence[Path], label: bool, sample: int | None, seed: int) -> list[Job]:
+    """What saved results hold that a judge can be asked about.
+
+    Args:
+        paths: Output folders, results files or details.
+        label: Ask for labels of questions and captions instead of scores of the answers.
+        sample: So many rows a task, drawn with the seed; None takes all.
+        seed: Of the draw.
+
+    Raises:
+        CulturevalError: A path holds no details, or the details nothing of the kind.
+    """
+    work = [job for task in find_saved_tasks(paths) if (job := _job(task, label, sample, seed)).questions]
+    if not work:
+        what = "questions or captions to label" if label else "answers that a judge can score"
+        raise CulturevalError(f"The details hold no {what}: such tasks are those of JEEM.")
+    return work
+
+
+def judge_jobs(judges: Sequence[JudgeSettings], work: Sequence[Job]) -> dict[str, Budget]:
+    """Judge all jobs; what became of them is in each job's `found`.
+
+    Args:
+        judges: With distinct names.
+        work: What is judged.
+
+    Returns:
+        Name of a judge -> what it cost.
+    """
+    budgets = {one.name: Budget(one) for one in judges}
+    for job in work:
+        job.found = judge_with_all(judges, job.questions, budgets=budgets)
+        if "jeem_topic" in job.questions:
+            job.found |= _grouped_topics(judges, job, budgets)
+    return budgets
+
+
+def estimates(judges: Sequence[JudgeSettings], work: Sequence[Job]) -> str:
+    """What judging would take, a line for each judge, task and template, and the sums; nothing is asked."""
+    journal, lines = open_journal(), []
+    for one in judges:
+        sums: Counter[str] = Counter()
+        for job in work:
+            for name, items in job.questions.items():
+                if not takes(one, judge_template(name)):
+                    continue
+                found = vars(estimate(one, name, items, journal))
+                sums.update(found)
+                lines.append(f"{one.name}  {job.task.model}  {job.task.task}  {name}: {_estimate_line(one, found)}")
+        lines.append(f"{one.name}  in all: {_estimate_line(one, sums)}")
+    if any("jeem_topic" in job.questions for job in work):
+        lines.append("Topics take a second, shorter call each, which is not counted.")
+    lines.append("Nothing was asked.")
+    return "\n".join(lines)
+
+
+def _estimate_line(settings: JudgeSettings, found: Mapping[str, Any]) -> str:
+    if settings.input_token_price or settings.output_token_price:
+        cost = f"cost about {found['cost']:.4g}, at most {found['most']:.4g}"
+    else:
+        cost = f"about {found['input_tokens']:,} tokens of prompts (no prices are set)"
+    return f"{found['calls']} calls ({found['known']} known, {found['unusable']} unusable), {cost}"
+
+
+def drawn(ids: Sequence[str], task: str, sample: int | None, seed: int) -> list[int]:
+    """Places of the rows that are judged, in order.
+
+    The draw depends on the seed, the task and each row's id alone, so that all models are judged on the same items and
+    a larger sample contains a smaller one.
+    """
+    if sample is None or sample >= len(ids):
+        return list(range(len(ids)))
+    order = sorted(range(len(ids)), key=lambda place: hashlib.sha256(f"{seed}|{task}|{ids[place]}".encode()).digest())
+    return sorted(order[:sample])
+
+
+def _grouped_topics(
+    judges: Sequence[JudgeSettings], job: Job, budgets: Mapping[str, Budget]
+) -> dict[tuple[str, str], Judgement]:
+    """The second call of the topics: from a free topic to one of the paper's 13."""
+    grouped = {}
+    for one in judges:
+        topics = job.found[one.name, "jeem_topic"]
+        items = [
+            replace(item, slots=item.slots | {"topic": verdict.label or "", "categories": "\n".join(TOPICS)})
+            for item, verdict in zip(job.questions["jeem_topic"], topics.verdicts, strict=True)
+        ]
+        grouped[one.name, "jeem_topic_group"] = judge_items(one, "jeem_topic_group", items, budget=budgets[one.name])
+    return grouped
+
+
+def _job(task: SavedTask, label: bool, sample: int | None, seed: int) -> Job:
+    table = task.table()
+    docs = table.column("doc").to_pylist()
+    chosen = drawn([str(doc["id"]) for doc in docs], task.task, sample, seed)
+    table = table.take(chosen)
+    docs, responses = [docs[index] for index in chosen], table.column("model_response").to_pylist()
+    known = [(doc.get("specific") or {}).get("judge") or {"templates": [], "slots": {}} for doc in docs]
+    names = list(
+        dict.fromkeys(name for row in known for name in (_labels_of(row) if label else row["templates"] or ()))
+    )
+    questions: dict[str, list[JudgeItem]] = {}
+    for name in names:
+        questions[name] = [
+            item_of(
+                f"{task.task}/{doc['id']}",
+                row["slots"],
+                judge_template(name),
+                _reply(response),
+                [saved_image(image) for image in doc.get("images") or ()],
+                (doc.get("specific") or {}).get("cluster") or "",
+            )
+            for doc, row, response in zip(docs, known, responses, strict=True)
+        ]
+    return Job(task, table, questions)
+
+
+def _labels_of(row: Mapping[str, Any]) -> list[str]:
+    """The labelling templates that fit a row: questions have types, captions in MSA have topics."""
+    slots = row["slots"] or {}
+    wanted = {"question": "jeem_question_type", "caption_msa": "jeem_topic"}
+    return [template for slot, template in wanted.items() if slots.get(slot)]
+
+
+def _reply(response: Mapping[str, Any]) -> str:
+    texts = response.get("text_post_processed") or response.get("text") or [""]
+    return texts[0] or ""
