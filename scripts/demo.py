@@ -4,6 +4,7 @@ import tempfile
 from pathlib import Path
 
 from cultureval.models.choice import model_file
+from cultureval.reports.cvlue.retrieval import evaluate_retrieval
 from cultureval.reports.evaluation import evaluate_tasks
 from cultureval.runtime.data.data_options import DataOptions, samples_root
 from cultureval.runtime.data.hub import go_offline
@@ -15,8 +16,9 @@ from cultureval.samples.tiny_models.classifiers import build_tiny_instruments
 from cultureval.samples.tiny_models.dual_encoder import build_tiny_dual_encoder
 from cultureval.samples.tiny_models.encoder import build_tiny_encoder
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm
-from cultureval.scripts.retrieval import retrieval
 from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.cvlue.gallery import TASKS as RETRIEVAL
+from cultureval.tasks.cvlue.gallery import read_gallery
 from cultureval.tasks.reading import find_subset
 from cultureval.tasks.running import quiet_libraries
 from cultureval.tasks.suite import Task
@@ -67,8 +69,12 @@ def evaluate_samples(folder: Path) -> None:
         tasks = without_refused(tasks)
         if tasks:
             print(evaluate_tasks(str(model), model_file(str(model)), tasks, None, "results/demo"))
+    from cultureval.models.encoders.dual_encoder import DualEncoder, EncoderSettings
+
     encoder = build_tiny_dual_encoder(folder / "tiny-random-chinese-clip")
-    retrieval(str(encoder), data="samples", output_dir=Path("results/demo"), device="cpu")
+    galleries = {name: read_gallery(name) for name in RETRIEVAL[:1]}
+    settings = EncoderSettings(str(encoder), device="cpu")
+    print(evaluate_retrieval(galleries, DualEncoder(settings), Path("results/demo"), None))
 
 
 def has_samples(task: Task) -> bool:

@@ -1,0 +1,86 @@
+"""Retrieval over a whole gallery in both directions: TR, where images ask for captions, and IR, where captions ask."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from cultureval.metrics.retrieval import KS, best_ranks, reranked_ranks, top_items
+from cultureval.metrics.standard_errors import clustered_standard_error
+
+
+class Direction(NamedTuple):
+    """Queries of one direction.
+
+    Attributes:
+        ranks: [Q] rank of each query's best correct item, from 1.
+        top: [Q, k] positions of its first items in the gallery, the best first.
+        correct: For each query the positions of its correct items.
+    """
+
+    ranks: np.ndarray
+    top: np.ndarray
+    correct: list[list[int]]
+
+
+def rank_both_ways(
+    images: np.ndarray, texts: np.ndarray, of_images: list[list[int]], of_texts: list[list[int]], kept: int
+) -> dict[str, Direction]:
+    """Ranks by dot product.
+
+    Args:
+        images: [I, D] embeddings of the images.
+        texts: [T, D] embeddings of the captions.
+        of_images: For each image the positions of its captions.
+        of_texts: For each caption the positions of its images.
+        kept: Length of the lists of first items.
+
+    Returns:
+        "TR" and "IR".
+    """
+    return {
+        "TR": Direction(best_ranks(images, texts, of_images), top_items(images, texts, kept), of_images),
+        "IR": Direction(best_ranks(texts, images, of_texts), top_items(texts, images, kept), of_texts),
+    }
+
+
+def recalls(directions: Mapping[str, Direction], suffix: str = "") -> dict[str, float]:
+    """Recall at 1, 5 and 10 of each direction, 0 to 1, with standard errors; the suffix ends the metrics' names."""
+    values: dict[str, float] = {}
+    for name, direction in directions.items():
+        for k in KS:
+            hits = (direction.ranks <= k).astype(float)
+            values[f"{name}@{k}{suffix}"] = float(np.mean(hits))
+            # Captions of one image are one cluster; an image is one of its own.
+            clusters = [items[0] for items in direction.correct] if name == "IR" else range(len(hits))
+            values[f"{name}@{k}{suffix}_stderr"] = clustered_standard_error(hits, list(clusters))
+    return values
+
+
+def pairs_at_the_top(directions: Mapping[str, Direction], top_k: int) -> list[tuple[int, int]]:
+    """The (image, caption) pairs among the first k items of any query, each once; pairs of one image are neighbours."""
+    of_images = {(image, int(text)) for image, texts in enumerate(directions["TR"].top[:, :top_k]) for text in texts}
+    of_texts = {(int(image), text) for text, images in enumerate(directions["IR"].top[:, :top_k]) for image in images}
+    return sorted(of_images | of_texts)
+
+
+def reranked(
+    directions: Mapping[str, Direction], top_k: int, pairs: Sequence[tuple[int, int]], scores: Sequence[float]
+) -> dict[str, Direction]:
+    """The first k items of every query in another order.
+
+    Args:
+        directions: "TR" and "IR".
+        top_k: So many items are ordered; the others keep their places.
+        pairs: As `pairs_at_the_top` gives them.
+        scores: One a pair, the highest first.
+    """
+    score_of = dict(zip(pairs, scores, strict=True))
+    ordered: dict[str, Direction] = {}
+    for name, direction in directions.items():
+        first, rest = direction.top[:, :top_k], direction.top[:, top_k:]
+        pair = (lambda query, item: (query, item)) if name == "TR" else (lambda query, item: (item, query))
+        table = np.array([[score_of[pair(query, int(item))] for item in row] for query, row in enumerate(first)])
+        ranks, items = reranked_ranks(direction.ranks, first, table, direction.correct)
+        ordered[name] = Direction(ranks, np.concatenate([items, rest], axis=1), direction.correct)
+    return ordered

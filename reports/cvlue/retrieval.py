@@ -1,0 +1,170 @@
+"""Retrieval by dual encoders over the whole gallery: its files in LightEval's form, submission files, and its text."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from cultureval.metrics.cvlue.full_gallery import Direction, pairs_at_the_top, rank_both_ways, recalls, reranked
+from cultureval.metrics.retrieval import KS
+from cultureval.reports.lighteval_files import date_of_now, write_details, write_results
+from cultureval.reports.terminal_tables import terminal_table
+from cultureval.runtime.signatures import installed_versions, signature
+from cultureval.tasks.cvlue.gallery import Gallery, match_docs
+
+if TYPE_CHECKING:
+    import numpy as np
+
+SUBMITTED = 10  # items of a ranked list in a submission file, as the contest asks
+
+
+class Encoder(Protocol):
+    """What retrieval asks of a dual encoder.
+
+    Attributes:
+        identity: What tells its embeddings apart from others': name, version, dtype, ...
+        truncated: Number of texts so far that were cut.
+    """
+
+    identity: Mapping[str, Any]
+    truncated: int
+
+    def encode_images(self, paths: Sequence[str]) -> "np.ndarray":
+        """[images, dimensions], of length 1."""
+
+    def encode_texts(self, texts: Sequence[str]) -> "np.ndarray":
+        """[texts, dimensions], of length 1."""
+
+
+class Reranking(NamedTuple):
+    """A second order of the first items.
+
+    Attributes:
+        model: The vision-language model, as for `cultureval eval`.
+        top_k: So many items are ordered.
+        load: Gives the model, with LightEval's `loglikelihood`.
+    """
+
+    model: str
+    top_k: int
+    load: Callable[[str], Any]
+
+
+def evaluate_retrieval(
+    galleries: Mapping[str, Gallery], encoder: Encoder, output_dir: Path, reranking: Reranking | None
+) -> str:
+    """Encodes and ranks galleries in both directions and writes results, details and submission files.
+
+    Args:
+        galleries: By their tasks' names.
+        encoder: Gives the embeddings.
+        output_dir: Where the files go.
+        reranking: Whose metrics are named `_reranked`; None leaves the encoder's order.
+
+    Returns:
+        The recalls with their standard errors, what a reader must know, and the signature of each task.
+    """
+    lines = []
+    for name, gallery in galleries.items():
+        images, texts = encoder.encode_images(gallery.images), encoder.encode_texts(gallery.texts)
+        kept = max(SUBMITTED, reranking.top_k if reranking else 0)
+        directions = rank_both_ways(images, texts, gallery.of_images, gallery.of_texts, kept)
+        scores = recalls(directions)
+        if reranking:
+            pairs = pairs_at_the_top(directions, reranking.top_k)
+            directions = reranked(directions, reranking.top_k, pairs, match_probabilities(gallery, pairs, reranking))
+            scores |= recalls(directions, "_reranked")
+        scores |= {"gallery_images": float(len(gallery.images)), "gallery_captions": float(len(gallery.texts))}
+        write_submissions(name, gallery, directions, output_dir)
+        model, date = str(encoder.identity["name"]), date_of_now()
+        write_details(output_dir, model, date, f"{name}|0", details_rows(name, gallery, directions))
+        path = write_results(output_dir, model, date, results_content(name, gallery, encoder, scores, reranking))
+        lines += [retrieval_summary(name, gallery, encoder, scores, reranking), f"Results: {path.resolve()}"]
+    return "\n".join(lines)
+
+
+def match_probabilities(gallery: Gallery, pairs: Sequence[tuple[int, int]], reranking: Reranking) -> list[float]:
+    """The probability of yes against no, of each pair of image and caption, by a vision-language model.
+
+    Args:
+        gallery: The images and captions.
+        pairs: Their positions; pairs of one image should be neighbours.
+        reranking: Who is asked.
+    """
+    import numpy as np
+
+    model, docs = reranking.load(reranking.model), match_docs(gallery, pairs)
+    logprobs = np.array([response.logprobs for response in model.loglikelihood(docs)])
+    return (1 / (1 + np.exp(logprobs[:, 1] - logprobs[:, 0]))).tolist()
+
+
+def write_submissions(name: str, gallery: Gallery, directions: Mapping[str, Direction], output_dir: Path) -> None:
+    """Ranked lists of ten in the official format, for `cultureval score cvlue-itr` or the data's authors."""
+    folder = output_dir / "submissions" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, queries, items, top in (
+        ("i2t_submit.json", gallery.names, gallery.texts, directions["TR"].top),
+        ("t2i_submit.json", gallery.texts, gallery.names, directions["IR"].top),
+    ):
+        ranked = {query: [items[place] for place in row[:SUBMITTED]] for query, row in zip(queries, top, strict=True)}
+        (folder / file).write_text(json.dumps(ranked, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+def details_rows(name: str, gallery: Gallery, directions: Mapping[str, Direction]) -> Any:
+    """One row a query, as LightEval's details hold it: the query, its first ten items, its hits."""
+    import pyarrow
+
+    rows = []
+    for direction, queries, items in (("TR", gallery.names, gallery.texts), ("IR", gallery.texts, gallery.names)):
+        found = directions[direction]
+        for place, query in enumerate(queries):
+            shown = [int(item) for item in found.top[place, :SUBMITTED]]
+            doc = {
+                "query": query,
+                "task_name": f"{name}|0",
+                "choices": [items[item] for item in shown],
+                "gold_index": [rank for rank, item in enumerate(shown) if item in set(found.correct[place])],
+                "specific": {"id": query, "direction": direction},
+            }
+            rank = int(found.ranks[place])
+            metric = {f"{direction}@{k}": float(rank <= k) for k in KS} | {"rank": rank}
+            rows.append({"doc": doc, "metric": metric, "model_response": {"text": [items[shown[0]]]}})
+    return pyarrow.Table.from_pylist(rows)
+
+
+def results_content(
+    name: str, gallery: Gallery, encoder: Encoder, scores: Mapping[str, float], reranking: Reranking | None
+) -> dict[str, Any]:
+    """A results file as LightEval writes it."""
+    task, model = f"{name}|0", encoder.identity["name"]
+    config = {"model_name": model, **encoder.identity, "rerank": reranking and reranking.model}
+    return {
+        "config_general": {"lighteval_sha": "?", "model_name": model, "model_config": config},
+        "results": {task: scores, "all": scores},
+        "versions": {task: 0},
+        "config_tasks": {task: {"name": name, "rows_report": gallery.report, "truncated_texts": encoder.truncated}},
+        "summary_tasks": {},
+        "summary_general": {},
+    }
+
+
+def retrieval_summary(
+    name: str, gallery: Gallery, encoder: Encoder, scores: Mapping[str, float], reranking: Reranking | None
+) -> str:
+    """The table, what a reader must know, and the signature."""
+    title = f"\n{name}: {len(gallery.images)} images, {len(gallery.texts)} different captions"
+    rows = [
+        [metric, f"{value:.4f} ± {scores[f'{metric}_stderr']:.4f}"]
+        for metric, value in scores.items()
+        if "gallery" not in metric and not metric.endswith("_stderr")
+    ]
+    lines = [terminal_table((), rows, "lr", title, indent=2)]
+    lines += [f"{name}: {note}" for note in gallery.report["notes"]]
+    if encoder.truncated:
+        lines.append(f"{encoder.truncated} captions are longer than the text encoder takes and were cut.")
+    fields = {"task": f"{name}/full gallery", "rows": len(gallery.images), "rows_hash": gallery.report["fingerprint"]}
+    model = f"{encoder.identity['name']}@{str(encoder.identity['version'])[:8]}"
+    fields |= {"model": model, "dtype": encoder.identity["dtype"]}
+    fields |= {"rerank": f"{reranking.model}, first {reranking.top_k}" if reranking else None}
+    lines.append("Signature: " + signature(**fields, **installed_versions()))
+    return "\n".join(lines)

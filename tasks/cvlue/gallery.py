@@ -1,0 +1,86 @@
+"""CVLUE's retrieval as a gallery: all images and different captions of a task at once, for dual encoders."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cultureval.runtime.errors import CulturevalError
+
+if TYPE_CHECKING:
+    from lighteval.tasks.requests import Doc
+
+TASKS = ("cvlue_itr", "cvlue_en_itr")
+
+
+@dataclass
+class Gallery:
+    """All images and different captions of a task.
+
+    Attributes:
+        images: Paths of the stored images.
+        names: The images' released paths.
+        texts: The different captions.
+        of_images: For each image the positions of its captions.
+        of_texts: For each caption the positions of its images.
+        report: Where the rows come from (`prepare_subset`).
+    """
+
+    images: list[str]
+    names: list[str]
+    texts: list[str]
+    of_images: list[list[int]]
+    of_texts: list[list[int]]
+    report: dict[str, Any]
+
+
+def read_gallery(name: str) -> Gallery:
+    """The images and captions of a task, checked by its source's own conversion.
+
+    Raises:
+        CulturevalError: There is no such retrieval task, or its data are not here or broken.
+    """
+    from cultureval.metrics.retrieval import correct_items
+    from cultureval.runtime.data.image_store import stored_image
+    from cultureval.tasks.catalogue import all_tasks
+    from cultureval.tasks.options import read_data_options
+    from cultureval.tasks.reading import prepare_subset
+
+    if name not in TASKS:
+        raise CulturevalError(f"There is no retrieval task {name!r}; there are {', '.join(TASKS)}.")
+    subset = prepare_subset(all_tasks()[name], read_data_options())
+    with (subset.folder / "test.jsonl").open(encoding="utf-8") as lines:
+        rows = [_own_captions(json.loads(line)) for line in lines]
+    texts, of_images, of_texts = correct_items([captions for _, _, captions in rows])
+    images = [str(stored_image(image)) for image, _, _ in rows]
+    return Gallery(images, [path for _, path, _ in rows], texts, of_images, of_texts, subset.report)
+
+
+def match_docs(gallery: Gallery, pairs: Sequence[tuple[int, int]]) -> "list[Doc]":
+    """Questions whether image and caption match, one a pair, answered by yes (the first choice) or no.
+
+    Args:
+        gallery: The images and captions.
+        pairs: Their positions.
+    """
+    from lighteval.tasks.requests import Doc
+
+    from cultureval.prompts.templates import render
+
+    language = "zh" if gallery.report["source"] == "cvlue" else "en"
+    answers = {"zh": ["是", "否"], "en": [" yes", " no"]}[language]
+    return [
+        Doc(
+            task_name="retrieval re-ranking",
+            query=render(f"cvlue/templates/{language}/match", caption=gallery.texts[text]),
+            choices=answers,
+            gold_index=0,
+            images=[gallery.images[image]],
+        )
+        for image, text in pairs
+    ]
+
+
+def _own_captions(row: dict[str, Any]) -> tuple[str, str, list[str]]:
+    """(stored image, released path, captions) of a prepared row; English choices begin with a space."""
+    return row["image"], row["image_path"], [row["choices"][place].strip() for place in row["correct"]]
