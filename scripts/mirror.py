@@ -5,10 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cultureval.runtime.data.data_options import DataOptions
 from cultureval.runtime.errors import CulturevalError
-from cultureval.tasks.catalogue import all_tasks, suites
-from cultureval.tasks.suite import Source, Task
 
 
 def mirror(
@@ -16,84 +13,9 @@ def mirror(
     suite: Annotated[list[str] | None, typer.Argument(help="Suites; default: all.")] = None,
 ) -> None:
     """Copies the suites' sources from the hub, resumes, verifies counts. Example: cultureval mirror qimma --to DIR"""
-    wanted = suite or suites()
-    if unknown := [name for name in wanted if name not in suites()]:
-        raise CulturevalError(f"There is no suite {unknown[0]!r}; the suites are {', '.join(suites())}.")
-    tasks = [task for task in all_tasks().values() if task.suite in wanted]
-    # Several sources may share a folder: a repository, and corpora that people put beside its files.
-    sources = {(source.repo, source.how_to_get): (source, task) for task in tasks for source in task.sources}
-    outcomes = [fetch(source, to, task) for source, task in sources.values()]
-    print("\n".join(outcomes))
-    print("\n".join(verify(tasks, to)))
-    if any(outcome.startswith("failed") for outcome in outcomes):
+    from cultureval.tasks.mirroring import mirror_suites
+
+    lines, complete = mirror_suites(suite, to)
+    print("\n".join(lines))
+    if not complete:
         raise CulturevalError("Some sources could not be fetched (see above). The same command resumes.")
-
-
-def fetch(source: Source, root: Path, task: Task) -> str:
-    """Brings one source below the root, whole or as far as it gets, and says what happened in one line.
-
-    Args:
-        source: The source.
-        root: Where it goes.
-        task: A task that reads it.
-    """
-    import httpx
-    from huggingface_hub import HfApi, snapshot_download
-    from huggingface_hub.errors import RepositoryNotFoundError
-
-    folder = root.joinpath(*source.repo.split("/"))
-    if source.archive:
-        return _fetched_archive(source, folder)
-    if not source.on_hub:
-        there = folder.is_dir() and (not source.find or any(source.find(folder, task)[0]))
-        state = "there" if there else "to be fetched by hand"
-        return f"{state:10} {source.repo}: not on the hub; {source.how_to_get}, to lie in {folder}"
-    try:
-        commit = HfApi().dataset_info(source.repo, revision=source.revision).sha
-        snapshot_download(source.repo, repo_type="dataset", revision=commit, local_dir=folder)
-    except RepositoryNotFoundError:
-        reason = source.how_to_get or "private, gated (ask for access on its page) or not published"
-        return f"{'not shown':10} {source.repo}: {reason}"
-    except (httpx.HTTPError, OSError) as error:  # the hub's own errors are of the former
-        return f"{'failed':10} {source.repo}: {type(error).__name__}: {error}".splitlines()[0]
-    (folder / ".cultureval-revision").write_text(f"{commit}\n", encoding="utf-8")
-    return f"{'fetched':10} {source.repo} at {commit}"
-
-
-def _fetched_archive(source: Source, folder: Path) -> str:
-    import tarfile
-
-    import httpx
-
-    from cultureval.scripts.archives import unpack
-
-    record = folder / ".cultureval-revision"
-    if record.is_file() and (not source.revision or record.read_text(encoding="utf-8").strip() == source.revision):
-        return f"{'there':10} {source.repo}: {source.archive}"
-    try:
-        count, digest = unpack(source.archive or "", source.archive_files, folder)
-    except (httpx.HTTPError, tarfile.TarError, OSError) as error:
-        return f"{'failed':10} {source.repo}: {source.archive}: {type(error).__name__}: {error}".splitlines()[0]
-    record.write_text(f"{source.revision or digest}\n", encoding="utf-8")
-    return f"{'fetched':10} {source.repo}: {count} files of {source.archive} (licence: {source.licence})"
-
-
-def verify(tasks: list[Task], root: Path) -> list[str]:
-    """Reads every subset from the mirror: one line for those that are missing, broken or of another size."""
-    from cultureval.tasks.reading import prepare_subset
-
-    lines, sound = [], 0
-    for task in tasks:
-        try:
-            report = prepare_subset(task, DataOptions(root=root.resolve(), bad_rows="skip")).report
-        except CulturevalError as error:
-            lines.append(f"{'missing':10} {error}")
-            continue
-        total = report["rows"] + len(report["skipped_rows"])
-        if report["expected_rows"] not in (None, total):
-            lines.append(f"{'count':10} {task.task}: {total} rows, {report['expected_rows']} expected")
-        elif report["skipped_rows"]:
-            lines.append(f"{'broken':10} {task.task}: {len(report['skipped_rows'])} of {total} rows break their schema")
-        else:
-            sound += 1
-    return [*lines, f"{sound} of {len(tasks)} subsets are there and sound."]

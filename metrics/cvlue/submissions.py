@@ -42,7 +42,7 @@ def read_json(path: Path) -> Any:
     """A JSON file's content.
 
     Raises:
-        CulturevalError: No such file, not JSON, or an object with a name that stands twice.
+        CulturevalError: No such file, not JSON, or an object with a name that is duplicated.
     """
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def read_json(path: Path) -> Any:
         if len(content) < len(pairs):
             names = [name for name, _ in pairs]
             twice = next(name for place, name in enumerate(names) if name in names[:place])
-            raise ValueError(f"the name {twice!r} stands twice in one object")
+            raise ValueError(f"the name {twice!r} is duplicated in one object")
         return content
 
     try:
@@ -165,7 +165,7 @@ def itr_items(gold: Any, pred: Sequence[Any]) -> list[ScoredItem]:
     for record in _records(gold, "gold"):
         image, own = _text(record, "image"), record.get("caption")
         if image in captions or not isinstance(own, list) or not own or not all(isinstance(text, str) for text in own):
-            raise _bad("gold", "caption", own, f"of image {image!r} is no list of texts, or the image stands twice")
+            raise _bad("gold", "caption", own, f"of image {image!r} is no list of texts, or the image is duplicated")
         captions[image] = own
     images: dict[str, list[str]] = {}
     for image, own in captions.items():
@@ -246,7 +246,7 @@ def _joined(gold: Sequence[Record], pred: Sequence[Record], key: Key, name: str)
         table: dict[Any, Record] = {}
         for record in records:
             if key(record) in table:
-                raise CulturevalError(f"{name} {key(record)!r} stands twice in the {which} file.")
+                raise CulturevalError(f"{name} {key(record)!r} is duplicated in the {which} file.")
             table[key(record)] = record
         tables.append(table)
     _require_same(tables[0], tables[1], name)
@@ -282,7 +282,7 @@ def _direction(
     for query, ranked in rankings.items():
         name = query if query in images else re.sub(r"\s", ",", query)
         if name in repaired:
-            raise CulturevalError(f"caption {name!r} stands twice in the prediction file.")
+            raise CulturevalError(f"caption {name!r} is duplicated in the prediction file.")
         repaired[name if name in images else query] = ranked
     _require_same(images, repaired, "caption")
     return "IR", repaired

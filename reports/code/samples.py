@@ -82,7 +82,7 @@ def check_complete(samples: list[Sample], problems: Mapping[str, Any], partial: 
     odd = [f"{task_id} ({count})" for task_id, count in counts.items() if count != usual]
     if odd:
         raise CulturevalError(
-            f"Most problems have {usual} solutions, others not: {_some(odd)}. A line that stands twice, or a run that "
+            f"Most problems have {usual} solutions, others not: {_some(odd)}. A duplicated line, or a run that "
             "has not ended? Pass --partial to score them as they are."
         )
     return missing

@@ -5,9 +5,9 @@ import pytest
 from result_files import details_of, results_of
 
 from cultureval.metrics.ranking import gold_ranks
+from cultureval.reports.saved_sample import describe, find_row
 from cultureval.runtime.errors import CulturevalError
 from cultureval.samples.tiny_models.language_models import build_tiny_vision_lm
-from cultureval.scripts.show import describe, find_row
 from cultureval.tasks.catalogue import all_tasks
 
 

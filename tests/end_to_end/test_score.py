@@ -105,7 +105,7 @@ def test_the_released_example_as_a_whole(cultureval, tmp_path):
     [
         ("vqa", "gold_VQA", "VQA", lambda rows: rows[1:], "missing from the predictions"),
         ("vqa", "gold_VQA", "VQA", lambda rows: [*rows, rows[0] | {"question_id": 99}], "but not in the gold file"),
-        ("vqa", "gold_VQA", "VQA", lambda rows: [*rows, rows[0]], "stands twice in the pred file"),
+        ("vqa", "gold_VQA", "VQA", lambda rows: [*rows, rows[0]], "is duplicated in the pred file"),
         ("vqa", "gold_VQA", "VQA", lambda rows: [rows[0] | {"image": "x.png"}, *rows[1:]], "is of image"),
         ("vg", "gold_VG", "VG", lambda rows: [rows[0] | {"bbox": [1, 2]}, *rows[1:]], "four numbers"),
         ("vd", "gold_VD", "VD", lambda rows: [rows[0] | {"answer_sort": [*"abc"]}, *rows[1:]], "ids as whole numbers"),
@@ -123,8 +123,8 @@ def test_files_that_do_not_fit_are_refused(files, task, gold, pred, change, sent
     assert sentence in str(caught.value)
 
 
-def test_a_name_that_stands_twice_in_an_object_is_refused(cultureval, files):
+def test_a_duplicated_name_in_an_object_is_refused(cultureval, files):
     (files / "twice.json").write_text('{"a": [], "a": []}', encoding="utf-8")
     run = cultureval("score", "cvlue-itr", "--gold", "gold_IC.json", "--pred", "twice.json")
     assert run.returncode == 2
-    assert "stands twice in one object" in run.stderr and "Traceback" not in run.stderr
+    assert "is duplicated in one object" in run.stderr and "Traceback" not in run.stderr

@@ -8,9 +8,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import httpx
 import pytest
 
-from cultureval.scripts.archives import unpack
-from cultureval.scripts.mirror import fetch
+from cultureval.runtime.data.archives import unpack
 from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.mirroring import fetch
 from cultureval.tasks.suite import Source
 
 

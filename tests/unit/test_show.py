@@ -5,9 +5,11 @@ from xml.etree import ElementTree
 import pytest
 from PIL import Image
 
+from cultureval.reports.cvlue.boxes import boxes_as_svg, draw_boxes
+from cultureval.reports.saved_sample import describe, find_row
 from cultureval.runtime.data.image_store import store_image, stored_image
 from cultureval.runtime.errors import CulturevalError
-from cultureval.scripts.show import boxes_as_svg, describe, draw_boxes, find_row, show
+from cultureval.scripts.show import show
 
 HOSTILE = '<script>alert(1)</script>&"\x1b[31m\x00'
 
@@ -61,7 +63,7 @@ def test_a_metric_may_be_a_word(row):
 def test_what_is_not_there_is_named(row, tmp_path, monkeypatch):
     with pytest.raises(CulturevalError, match="holds no details of cvlue_vg"):
         find_row(tmp_path, "cvlue_vg", "1")
-    monkeypatch.setattr("cultureval.scripts.show.find_row", lambda *names: row)
+    monkeypatch.setattr("cultureval.reports.saved_sample.find_row", lambda *names: row)
     with pytest.raises(CulturevalError, match="must end in .svg or .png"):
         show(tmp_path, "cvlue_vg", "7", tmp_path / "x.gif")
     for path, sentence in ((tmp_path / "picture.png", "does not name a stored image"), (f"{'0' * 64}.png", "is gone")):

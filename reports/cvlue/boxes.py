@@ -1,0 +1,97 @@
+"""Visual grounding as a picture: the image of a sample with its gold and predicted boxes."""
+
+import base64
+from pathlib import Path
+from xml.etree import ElementTree
+
+from cultureval.metrics.cvlue.lighteval import predicted_boxes
+from cultureval.reports.saved_sample import Row, printable, reply_of, specific_of
+from cultureval.runtime.data.image_store import stored_image, upright
+from cultureval.runtime.errors import CulturevalError
+
+FONTS = "'Noto Sans CJK SC', 'PingFang SC', 'Microsoft YaHei', 'WenQuanYi Micro Hei', SimHei, 'DejaVu Sans', sans-serif"
+GOLD, PREDICTED = "#1a9850", "#d73027"
+MIME = {".png": "image/png", ".jpg": "image/jpeg", ".webp": "image/webp", ".gif": "image/gif", ".bmp": "image/bmp"}
+NARROWEST = 560  # pixels of an SVG, so that its texts have room
+
+
+def save_boxes(row: Row, path: Path) -> None:
+    """Writes the picture of a sample.
+
+    Args:
+        row: Of the details of a grounding task.
+        path: Ends in .svg (with texts) or .png (boxes alone); its folder is made.
+
+    Raises:
+        CulturevalError: It ends otherwise, or the image is not in this machine's store.
+    """
+    if path.suffix not in (".svg", ".png"):
+        raise CulturevalError(f"The picture {path} must end in .svg or .png.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".svg":
+        path.write_text(boxes_as_svg(row), encoding="utf-8")
+    else:
+        draw_boxes(row, path)
+
+
+def boxes_as_svg(row: Row) -> str:
+    """The image with its boxes and texts; letters are text, which a viewer draws with its own fonts."""
+    doc, specific = row["doc"], specific_of(row)
+    width, height = specific["size"]
+    stroke = max(2, round(max(width, height) / 250))
+    line = max(12, round(max(width, height) / 32))
+    texts = [(printable(doc["query"]), "#000000"), *_legend(row)]
+    broad = max(width, NARROWEST)
+    frame = {"width": str(broad), "height": str(height + round(line * (1.6 * len(texts) + 0.6)))}
+    svg = ElementTree.Element("svg", frame | {"xmlns": "http://www.w3.org/2000/svg"})
+    ElementTree.SubElement(svg, "rect", {"width": "100%", "height": "100%", "fill": "#ffffff"})
+    image = _image_file(row)
+    content = base64.b64encode(image.read_bytes()).decode("ascii")
+    link = {"href": f"data:{MIME[image.suffix]};base64,{content}", "width": str(width), "height": str(height)}
+    ElementTree.SubElement(svg, "image", link)
+    for place, (box, colour) in enumerate(_boxes(row)):
+        x, y, across, down = (f"{number:.2f}" for number in box)
+        shape = {"x": x, "y": y, "width": across, "height": down, "fill": "none", "stroke": colour}
+        dashes = {"stroke-dasharray": f"{stroke * 3}"} if place > 1 else {}
+        ElementTree.SubElement(svg, "rect", shape | {"stroke-width": str(stroke)} | dashes)
+    for place, (text, colour) in enumerate(texts, 1):
+        style = {"x": str(line // 2), "y": str(height + round(1.6 * line * place)), "font-size": str(line)}
+        words = ElementTree.SubElement(svg, "text", style | {"font-family": FONTS, "fill": colour})
+        words.text = shorten_line(text, int(broad / line * 1.3))
+    return ElementTree.tostring(svg, encoding="unicode") + "\n"
+
+
+def draw_boxes(row: Row, path: Path) -> None:
+    """The image with its boxes alone, as PNG: no font is shipped, so a PNG has no text."""
+    from PIL import ImageDraw
+
+    drawn = upright(_image_file(row)).convert("RGB")
+    pen = ImageDraw.Draw(drawn)
+    for (x, y, across, down), colour in _boxes(row):
+        pen.rectangle([x, y, x + across, y + down], outline=colour, width=max(2, round(max(drawn.size) / 250)))
+    drawn.save(path)
+
+
+def shorten_line(text: str, letters: int) -> str:
+    """A text as one line of so many letters at most."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= letters else flat[: max(letters - 1, 1)] + "…"
+
+
+def _boxes(row: Row) -> list[tuple[list[float], str]]:
+    """The gold box, then the predicted ones."""
+    specific = specific_of(row)
+    predicted = predicted_boxes(reply_of(row), specific)
+    return [(specific["box"], GOLD), *((box, PREDICTED) for box in predicted)]
+
+
+def _legend(row: Row) -> list[tuple[str, str]]:
+    found = len(_boxes(row)) - 1
+    values = f"IoU {row['metric']['iou']:.3f} (official), {row['metric']['iou_continuous']:.3f} (continuous)"
+    what = values if found else "no box that can be read"
+    return [("标注 gold", GOLD), (f"预测 predicted: {what}", PREDICTED), (printable(reply_of(row)), "#555555")]
+
+
+def _image_file(row: Row) -> Path:
+    """The stored image of a row: whatever path a results file states, only images of the cache are opened."""
+    return stored_image(Path(row["doc"]["images"][0]).name)

@@ -1,0 +1,120 @@
+"""Submission files in CVLUE's official formats, scored by task, category and field: tables, plots, macro-average."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cultureval.metrics.cvlue import submissions
+from cultureval.metrics.cvlue.submissions import CONTEST, MACRO, ScoredItem, macro_average, means
+from cultureval.reports.csv_files import write_csv
+from cultureval.reports.cvlue.category_plot import draw_categories
+from cultureval.reports.terminal_tables import terminal_table
+from cultureval.runtime.errors import CulturevalError
+from cultureval.tasks.cvlue.categories import OTHER, categories, category_of
+
+# Below a folder of gold files or submissions: the names of the released example.
+GOLD_FILES = {"itr": ("IC/gold.json",), "vqa": ("VQA/gold.json",), "vg": ("VG/gold.json",), "vd": ("VD/gold.json",)}
+PRED_FILES = {
+    "itr": ("IC/i2t_submit.json", "IC/t2i_submit.json"),
+    "vqa": ("VQA/submit_VQA.json",),
+    "vg": ("VG/submit_VG.json",),
+    "vd": ("VD/submit_VD.json",),
+}
+HEADLINES = {"itr": ("TR@1", "IR@1"), "vqa": ("accuracy_loose",), "vg": ("iou",), "vd": ("R@1",)}
+Row = dict[str, Any]
+
+
+def score_all(gold: Path, pred: Sequence[Path], output_dir: Path) -> str:
+    """Scores the four tasks of folders laid out as the released ones, and their macro-average; as `score_task`."""
+    texts, totals = zip(*(score_task(name, gold, pred, output_dir) for name in GOLD_FILES), strict=True)
+    return "\n".join([*texts, _macro(dict(zip(GOLD_FILES, totals, strict=True)), output_dir)])
+
+
+def score_task(name: str, gold: Path, pred: Sequence[Path], output_dir: Path) -> tuple[str, dict[str, float]]:
+    """Scores one task and writes its tables (JSON, CSV) and plots.
+
+    Args:
+        name: "itr", "vqa", "vg" or "vd".
+        gold: The gold file, or a folder laid out as the released one.
+        pred: The submission file (ITR: one or two), or a folder of them.
+        output_dir: Where tables and plots go.
+
+    Returns:
+        (text, means): the table for people, and the means by metric.
+
+    Raises:
+        CulturevalError: A file is not here, not of the official format, or does not fit the gold file.
+    """
+    (answers,) = (submissions.read_json(path) for path in _files([gold], GOLD_FILES[name]))
+    replies = [submissions.read_json(path) for path in _files(pred, PRED_FILES[name])]
+    if name == "itr":
+        items = submissions.itr_items(answers, replies)
+    elif len(replies) == 1:
+        scorers = {"vqa": submissions.vqa_items, "vg": submissions.vg_items, "vd": submissions.vd_items}
+        items = scorers[name](answers, replies[0])
+    else:
+        raise CulturevalError(f"cvlue-{name} takes one prediction file, not {len(replies)}.")
+    rows = breakdown(items)
+    stem = output_dir / f"cvlue-{name}"
+    write_csv(stem.with_suffix(".csv"), rows, encoding="utf-8-sig")
+    stem.with_suffix(".json").write_text(json.dumps(rows, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    for metric in HEADLINES[name]:
+        if rows[0].get(metric) is not None:
+            # One plot a task, but one a direction of retrieval.
+            place = stem if len(HEADLINES[name]) == 1 else stem.with_name(f"{stem.name}-{metric[:2].lower()}")
+            draw_categories(rows[1:], metric, f"CVLUE {name.upper()}: {metric}", place)
+    table = terminal_table(list(rows[0]), [[_cell(value) for value in row.values()] for row in rows], "llr")
+    return f"\ncvlue-{name}\n{table}", means(items)
+
+
+def breakdown(items: Sequence[ScoredItem]) -> list[Row]:
+    """Rows of means: all items first, then the 15 fields and the 92 categories that have items, in Table 4's order.
+
+    A row has `level` (all, field, category), `name`, `items` and a column for each metric.
+    """
+    groups: dict[tuple[str, str], list[ScoredItem]] = {("all", "all"): list(items)}
+    order = list(categories().values())
+    fields = dict.fromkeys(category.field_label for category in order)
+    groups |= {("field", name): [] for name in (*fields, OTHER)}
+    groups |= {("category", category.label): [] for category in order} | {("category", OTHER): []}
+    for item in items:
+        category = category_of(item.image)
+        groups["field", category.field_label if category else OTHER].append(item)
+        groups["category", category.label if category else OTHER].append(item)
+    rows = [
+        {"level": level, "name": name, "items": len(members)} | means(members)
+        for (level, name), members in groups.items()
+        if members
+    ]
+    columns = list(rows[0])
+    return [{column: row.get(column) for column in columns} for row in rows]
+
+
+def _macro(totals: Mapping[str, Mapping[str, float]], output_dir: Path) -> str:
+    """Writes the contest's macro-average of eleven numbers, by both generations of scorers, and gives its text."""
+    numbers = {
+        "macro_average": macro_average(totals, MACRO),
+        "macro_average_contest_2024": macro_average(totals, CONTEST),
+    }
+    text = json.dumps(numbers | {"tasks": totals}, indent=2) + "\n"
+    (output_dir / "cvlue.json").write_text(text, encoding="utf-8")
+    return (
+        f"\nMacro-average of 11 numbers, released scorers: {numbers['macro_average']:.4f}\n"
+        f"With the 2024 contest's (exact answers, IoU without +1): {numbers['macro_average_contest_2024']:.4f}"
+    )
+
+
+def _files(given: Sequence[Path], names: Sequence[str]) -> list[Path]:
+    """The files themselves, or those of the released names below a folder."""
+    files = [path / name for path in given if path.is_dir() for name in names if (path / name).is_file()]
+    files += [path for path in given if not path.is_dir()]
+    if not files:
+        raise CulturevalError(f"{given[0]} holds none of {', '.join(names)}.")
+    return files
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
