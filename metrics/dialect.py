@@ -7,27 +7,12 @@ ADI2 their product. A macro score takes the probability of the country's whole r
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from cultureval.metrics.alqasida.dialect_models import DialectModels
+from cultureval.metrics.alqasida.countries import COUNTRIES, REGIONS
+from cultureval.metrics.alqasida.dialect_models import DialectModels, configured_models, one_line
 
-# The classes of the NADI model in their fixed order, by code and by name. The paper's program never reads the config.
-COUNTRIES = tuple("dza bhr egy irq jor kwt lbn lby mar omn pse qat sau sdn syr tun are yem".split())
-COUNTRY_NAMES = tuple(
-    "Algeria Bahrain Egypt Iraq Jordan Kuwait Lebanon Libya Morocco Oman Palestine Qatar Saudi_Arabia Sudan Syria "
-    "Tunisia UAE Yemen".split()
-)
-# Regions of the released files (and of ADI-under-scrutiny); the paper does not list them.
-REGIONS: dict[str, tuple[str, ...]] = {
-    "Gulf": ("bhr", "irq", "kwt", "omn", "qat", "sau", "are"),
-    "Levant": ("jor", "lbn", "pse", "syr"),
-    "Maghreb": ("dza", "lby", "mar", "tun"),
-    "Nile": ("egy", "sdn"),
-    "Aden": ("yem",),
-}
 SCORES = ("nadi", "nadi_macro", "aldi", "adi2", "adi2_macro", "arabic_rate")
 PROFILES = ("paper", "released", "clean")
 
@@ -99,11 +84,6 @@ def holds_prompt_copy(prompt: str, completion: str) -> bool:
     return bool(prompt) and one_line(prompt) in one_line(completion)
 
 
-def one_line(text: str) -> str:
-    """The text with every line feed as a space: all the cleaning that the paper's program does."""
-    return text.replace("\n", " ")
-
-
 def without_urls_and_latin(text: str) -> str:
     """A text as ALDi's authors advise to prepare it (AMR-KELEG/ALDi): URLs and Latin letters out."""
     return " ".join(_LATIN.sub(" ", _URL.sub(" ", text)).split())
@@ -161,7 +141,7 @@ def score_completions(
     prompts: Sequence[str],
     completions: Sequence[str],
     country: str,
-    models: "DialectModels | None" = None,
+    models: DialectModels | None = None,
 ) -> dict[str, np.ndarray]:
     """The scores of completions under all three profiles, from one pass of the models over their distinct texts.
 
@@ -186,10 +166,7 @@ def score_completions(
     pairs = list(zip(prompts, completions, strict=True))
     readings = {name: [read_completion(name, *pair) for pair in pairs] for name in PROFILES}
     texts = {pair for column in readings.values() for reading in column if reading for pair in reading.texts}
-    if models is None:
-        from cultureval.metrics.alqasida.dialect_models import configured_models
-
-        models = configured_models()
+    models = models or configured_models()
     measured = _measure(sorted(texts), country, models)
     values: dict[str, np.ndarray] = {}
     for profile, column in readings.items():
@@ -216,7 +193,7 @@ def _position(country: str) -> int:
     return COUNTRIES.index(country)
 
 
-def _measure(texts: list[tuple[str, str]], country: str, models: "DialectModels") -> dict[tuple[str, str], np.ndarray]:
+def _measure(texts: list[tuple[str, str]], country: str, models: DialectModels) -> dict[tuple[str, str], np.ndarray]:
     """`SCORES` of each distinct pair of texts; NADI and ALDi see only what the language gate lets through."""
     gate = dict(zip(wholes := sorted({whole for whole, _ in texts}), models.is_arabic(wholes), strict=True))
     arabic = [pair for pair in texts if gate[pair[0]]]

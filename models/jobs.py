@@ -2,27 +2,54 @@
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 
 from cultureval.models.generation.generation import Generation
 from cultureval.models.generation.hints import stop_strings
-from cultureval.models.generation.rendering import all_images
+from cultureval.models.generation.rendering import Renderer, all_images
+from cultureval.models.loading import LoadedModel
 from cultureval.models.scoring.packed import ChoiceScore, ScoringRequest
+from cultureval.models.settings import HFModelSettings
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.journal import Journal
 from cultureval.runtime.servers.data_urls import image_hash
 
-if TYPE_CHECKING:
-    from cultureval.models.hf import HFModel
+
+class Owner(Protocol):
+    """What a job needs of its model (`models/hf.py`)."""
+
+    config: HFModelSettings
+    loaded: LoadedModel
+    renderer: Renderer
+    journal: Journal
+
+    @property
+    def max_length(self) -> int:
+        """Longest sequence in tokens."""
+
+    def key(self, kind: str, images: Sequence[str], prompt: str, **parts: Any) -> str:
+        """The name of an answer in the journal."""
+
+    def with_images(self, prompts: list[str], docs: Sequence[Doc], limit: int) -> dict[str, Any]:
+        """What the processor makes of prompts with images."""
+
+    def tok_encode(self, text: str) -> list[int]:
+        """The tokens of a prompt."""
+
+    def tok_encode_pair(
+        self, context: str, continuations: list[str], pairwise: bool
+    ) -> tuple[list[list[int]], list[list[int]]]:
+        """The tokens of a prompt and its choices, as LightEval cuts them."""
 
 
 class ScoringJob:
     """One doc whose choices are to be scored: its key, its requests, and its scores as they come in."""
 
-    def __init__(self, owner: "HFModel", doc: Doc, rolling: bool) -> None:
+    def __init__(self, owner: Owner, doc: Doc, rolling: bool) -> None:
         """Render and encode a doc, and look its answer up.
 
         Args:
@@ -135,7 +162,7 @@ class ScoringJob:
 class GenerationJob:
     """One doc to be answered in text."""
 
-    def __init__(self, owner: "HFModel", doc: Doc) -> None:
+    def __init__(self, owner: Owner, doc: Doc) -> None:
         """Render and encode a doc for a model."""
         self.owner, self.doc = owner, doc
         parameters = owner.config.generation_parameters

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cultureval.metrics.dialect import COUNTRIES, COUNTRY_NAMES, one_line
+from cultureval.metrics.alqasida.countries import COUNTRIES, COUNTRY_NAMES
 from cultureval.runtime.data.hub import cached_commit
 from cultureval.runtime.devices import scoring_device
 from cultureval.runtime.errors import CulturevalError
@@ -185,6 +185,11 @@ def check_model(kind: str) -> None:
         load_language_model(models.names[LID])
     else:
         models._classifier(kind)
+
+
+def one_line(text: str) -> str:
+    """The text with every line feed as a space: all the cleaning that the paper's program does."""
+    return text.replace("\n", " ")
 
 
 def batches_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:

@@ -14,8 +14,9 @@ from lighteval.metrics.utils.metric_utils import CorpusLevelMetricGrouping, Metr
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc, SamplingMethod
 
-from cultureval.metrics.alqasida.dialect_models import configured_models, models_signature
-from cultureval.metrics.dialect import COUNTRIES, PROFILES, SCORES, one_line, score_completions
+from cultureval.metrics.alqasida.countries import COUNTRIES
+from cultureval.metrics.alqasida.dialect_models import check_models, configured_models, models_signature, one_line
+from cultureval.metrics.dialect import PROFILES, SCORES, score_completions
 from cultureval.metrics.lighteval.clustered_means import MeanOfScored
 from cultureval.metrics.lighteval.shared_pass import SharedPass, SharedScore
 from cultureval.metrics.translation import (
@@ -77,8 +78,6 @@ def check_translation_instruments() -> None:
     Raises:
         CulturevalError: One of them is not.
     """
-    from cultureval.metrics.alqasida.dialect_models import check_models
-
     flores200_model()
     check_models()
 

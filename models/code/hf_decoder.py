@@ -3,7 +3,7 @@
 import torch
 from evalplus.provider.hf import HuggingFaceDecoder
 
-from cultureval.models.code.decoders import DecoderSettings, code_of_answer, thinking_prompt
+from cultureval.models.code.settings import DecoderSettings, code_of_answer, thinking_prompt
 from cultureval.runtime.evalplus_patches import chat_without_thinking, forget_stopping_criteria
 
 

@@ -8,7 +8,7 @@ import asyncio
 
 from evalplus.provider.base import DecoderBase
 
-from cultureval.models.code.decoders import DecoderSettings, code_of_answer
+from cultureval.models.code.settings import DecoderSettings, code_of_answer
 from cultureval.runtime.evalplus_patches import chat_request
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.servers.answers import Answer

@@ -3,7 +3,7 @@
 from evalplus.provider.vllm import VllmDecoder
 from vllm import SamplingParams
 
-from cultureval.models.code.decoders import DecoderSettings, code_of_answer, thinking_prompt
+from cultureval.models.code.settings import DecoderSettings, code_of_answer, thinking_prompt
 from cultureval.runtime.evalplus_patches import chat_without_thinking, vllm_loads_for
 
 # EvalPlus loads models for 2048 tokens (3LM's setting too); reasoning needs room beside the problem.

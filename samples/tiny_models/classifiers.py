@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cultureval.metrics.dialect import COUNTRY_NAMES
+from cultureval.metrics.alqasida.countries import COUNTRY_NAMES
 from cultureval.samples.tiny_models.encoder import train_wordpiece
-from cultureval.samples.tiny_models.language_models import CORPUS
+from cultureval.samples.tiny_models.text_parts import CORPUS
 
 SENTENCES = (
     "ذهب الطالب إلى المدرسة صباح اليوم وقرأ كتابا عن تاريخ المدينة القديمة",

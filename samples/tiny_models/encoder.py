@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cultureval.samples.tiny_models.language_models import CORPUS
+from cultureval.samples.tiny_models.text_parts import CORPUS
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from cultureval.runtime.transformers_patches import VIDEOS, processor_class, without_videos
-from cultureval.samples.tiny_models.language_models import IMAGE, VISION_END, VISION_START, text_config
+from cultureval.samples.tiny_models.text_parts import IMAGE, VISION_END, VISION_START, text_config
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

@@ -22,7 +22,8 @@ from cultureval.runtime.data.row_files import read_rows
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.lighteval_patches.uncached_scoring import loglikelihood_without_cache
 from cultureval.runtime.lm_eval_patches import encode_pair
-from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm, train_tokenizer
+from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm
+from cultureval.samples.tiny_models.text_parts import train_tokenizer
 from cultureval.scripts.bench.peak_memory import peak_memory
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from cultureval.runtime.signatures import installed_versions
 from cultureval.scripts.code.options import Data, Dataset, Prompts, data_or_setting, notes_on_stderr
 
 if TYPE_CHECKING:
-    from cultureval.models.code.decoders import DecoderSettings
+    from cultureval.models.code.settings import DecoderSettings
     from cultureval.tasks.qimma.code_data import ProblemSet
 
 MODEL_SETTINGS = {"model", "model_name", "base_url", "api_key_env", "dtype", "trust_remote_code"}
@@ -64,7 +64,7 @@ def generate(
     """Writes a model's solutions. Example: cultureval code generate MODEL --dataset humaneval --data samples"""
     if n_samples > 1 and not temperature:
         raise CulturevalError(f"--n-samples {n_samples} needs --temperature above 0: greedy samples are all the same.")
-    from cultureval.models.code.decoders import DecoderSettings
+    from cultureval.models.code.settings import DecoderSettings
     from cultureval.prompts.templates import render
 
     given = _model_settings(model, base_url=base_url, dtype=dtype)

@@ -12,7 +12,8 @@ import pytest
 import yaml
 from faulty_server import MODEL, FaultyServer, answer_text
 
-from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, train_tokenizer
+from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
+from cultureval.samples.tiny_models.text_parts import train_tokenizer
 
 KILLS = 10
 CONCURRENCY = 4

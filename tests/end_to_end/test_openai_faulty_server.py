@@ -27,7 +27,7 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import open_journal
 from cultureval.runtime.servers.errors import ServerError, retry_after
 from cultureval.runtime.servers.openai_client import troubles_of
-from cultureval.samples.tiny_models.language_models import train_tokenizer
+from cultureval.samples.tiny_models.text_parts import train_tokenizer
 
 
 @pytest.fixture(autouse=True)

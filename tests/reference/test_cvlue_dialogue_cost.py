@@ -21,7 +21,8 @@ from cultureval.models.scoring.token_tree import Branch, build_tree
 from cultureval.models.settings import HFModelSettings
 from cultureval.prompts.cvlue.docs import dialogue_prompt
 from cultureval.runtime.data.data_options import DataOptions
-from cultureval.samples.tiny_models.language_models import build_tiny_vision_lm, train_tokenizer
+from cultureval.samples.tiny_models.language_models import build_tiny_vision_lm
+from cultureval.samples.tiny_models.text_parts import train_tokenizer
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.reading import prepare_subset
 

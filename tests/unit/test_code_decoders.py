@@ -10,7 +10,8 @@ import pytest
 from evalplus.provider import utility
 from tiny_models import folder_of
 
-from cultureval.models.code.decoders import DecoderSettings, make_decoder, prompt_mode
+from cultureval.models.code.decoders import make_decoder, prompt_mode
+from cultureval.models.code.settings import DecoderSettings
 from cultureval.prompts.templates import render
 from cultureval.runtime.errors import CulturevalError
 

@@ -10,7 +10,8 @@ import pytest
 from evalplus.provider.base import DecoderBase
 from tiny_models import folder_of
 
-from cultureval.models.code.decoders import DecoderSettings, make_decoder
+from cultureval.models.code.decoders import make_decoder
+from cultureval.models.code.settings import DecoderSettings
 from cultureval.prompts.templates import render
 from cultureval.runtime.errors import CulturevalError
 from cultureval.scripts.code.generate import (

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cultureval.metrics.alqasida import dialect_models
+from cultureval.metrics.alqasida.countries import COUNTRIES, COUNTRY_NAMES, REGIONS
 from cultureval.metrics.alqasida.dialect_models import (
     DialectModels,
     batches_by_length,
@@ -13,10 +14,7 @@ from cultureval.metrics.alqasida.dialect_models import (
     models_signature,
 )
 from cultureval.metrics.dialect import (
-    COUNTRIES,
-    COUNTRY_NAMES,
     PROFILES,
-    REGIONS,
     SCORES,
     adi2,
     has_too_few_words,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from lighteval.utils.utils import remove_reasoning_tags
 
 from cultureval.judge_prompts.replies import JudgeReplyError, parse_likert
-from cultureval.models.code.decoders import code_of_answer
+from cultureval.models.code.settings import code_of_answer
 from cultureval.runtime.reasoning import THINK_TAGS, split_reasoning
 
 FUNCTION = "def f():\n    return 1\n"

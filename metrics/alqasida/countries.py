@@ -1,0 +1,16 @@
+"""The countries whose dialects AL-QASIDA asks for, in the order of the NADI classifier, and their regions."""
+
+# The classes of the NADI model in their fixed order, by code and by name. The paper's program never reads the config.
+COUNTRIES = tuple("dza bhr egy irq jor kwt lbn lby mar omn pse qat sau sdn syr tun are yem".split())
+COUNTRY_NAMES = tuple(
+    "Algeria Bahrain Egypt Iraq Jordan Kuwait Lebanon Libya Morocco Oman Palestine Qatar Saudi_Arabia Sudan Syria "
+    "Tunisia UAE Yemen".split()
+)
+# Regions of the released files (and of ADI-under-scrutiny); the paper does not list them.
+REGIONS: dict[str, tuple[str, ...]] = {
+    "Gulf": ("bhr", "irq", "kwt", "omn", "qat", "sau", "are"),
+    "Levant": ("jor", "lbn", "pse", "syr"),
+    "Maghreb": ("dza", "lby", "mar", "tun"),
+    "Nile": ("egy", "sdn"),
+    "Aden": ("yem",),
+}

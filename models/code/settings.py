@@ -1,0 +1,99 @@
+"""How code is generated: the settings of a decoder, the prompt of a reasoning model and the code in its reply."""
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from cultureval.runtime.code_replies import first_code_block
+from cultureval.runtime.reasoning import split_reasoning
+from cultureval.runtime.servers.settings import ServerSettings
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+Backend = Literal["hf", "vllm", "openai"]
+
+
+@dataclass(frozen=True)
+class DecoderSettings:
+    """How code is generated.
+
+    Attributes:
+        model: Hub id, folder, or the name that a server knows the model by.
+        backend: EvalPlus's provider.
+        dataset: `humaneval` or `mbpp`; the stop strings of base models depend on it.
+        instruction_prefix: What stands before the problem in the user's turn.
+        response_prefix: How the model's turn begins; thinking models and servers begin theirs freely.
+        temperature: 0 decodes greedily.
+        batch_size: Samples of one problem that are drawn at once.
+        max_new_tokens: Limit of one sample, reasoning included.
+        dtype: torch's name of the weights' type.
+        thinking: Whether the model thinks before it answers.
+        force_base_prompt: Continue the bare problem, whatever chat template there is.
+        base_url: The server, up to and including `/v1`.
+        api_key_env: Environment variable that holds the server's key; None sends none.
+        tensor_parallel: GPUs that vLLM spreads a model over.
+        attn_implementation: transformers' name of the attention.
+        trust_remote_code: Whether a repository's own code may run.
+    """
+
+    model: str
+    backend: Backend
+    dataset: str
+    instruction_prefix: str
+    response_prefix: str
+    temperature: float = 0.0
+    batch_size: int = 1
+    max_new_tokens: int = 768
+    dtype: str = "bfloat16"
+    thinking: bool = False
+    force_base_prompt: bool = False
+    base_url: str | None = None
+    api_key_env: str | None = None
+    tensor_parallel: int = 1
+    attn_implementation: str = "eager"
+    trust_remote_code: bool = False
+
+    def common(self) -> dict[str, Any]:
+        """The arguments that every decoder of EvalPlus takes."""
+        return {
+            "name": self.model,
+            "batch_size": self.batch_size,
+            "temperature": self.temperature,
+            "max_new_tokens": self.max_new_tokens,
+            "instruction_prefix": self.instruction_prefix,
+            "response_prefix": self.response_prefix,
+        }
+
+    def servers(self) -> ServerSettings:
+        """How the server is asked.
+
+        Raises:
+            CulturevalError: The URL is wrong or carries a password, or the key's variable is not set.
+        """
+        url = self.base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
+        timeout_s = 100 if not self.thinking else 3600  # 100 s is EvalPlus's limit of a request
+        return ServerSettings((url,), self.api_key_env, concurrency=1, timeout_s=timeout_s, max_retries=7)
+
+    def local(self) -> dict[str, Any]:
+        """The arguments of decoders that load the model themselves."""
+        return self.common() | {
+            "dataset": self.dataset,
+            "force_base_prompt": self.force_base_prompt,
+            "dtype": self.dtype,
+            "trust_remote_code": self.trust_remote_code,
+        }
+
+
+def thinking_prompt(problem: str, instruction: str, tokenizer: "PreTrainedTokenizerBase") -> str:
+    """The rendered chat in which a model thinks first: the user's turn as EvalPlus words it, the model's turn open."""
+    content = f"{instruction}\n```\n{problem.strip()}\n```\n"
+    return tokenizer.apply_chat_template(
+        [{"role": "user", "content": content}], tokenize=False, add_generation_prompt=True, enable_thinking=True
+    )
+
+
+def code_of_answer(reply: str) -> str:
+    """The code of a reasoning model's reply: the first fenced block of its answer, or all of that; "" without one."""
+    answer, _ = split_reasoning(reply)
+    return first_code_block(answer.strip()).replace("\t", "    ")
