@@ -6,10 +6,12 @@ has changed so that the patch no longer fits, or no longer needs it. `cultureval
 
 import ast
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from io import StringIO
 from pathlib import Path
 from platform import python_version
 
@@ -68,7 +70,8 @@ class Patch:
     def problem(self) -> str | None:
         """What the canary finds, in a sentence; None where the patch fits and is needed."""
         try:
-            self.canary()
+            with redirect_stdout(StringIO()):  # some libraries print what they do
+                self.canary()
         except Exception as error:  # a library that has changed may raise anything
             return str(error) if isinstance(error, Changed) else f"{type(error).__name__}: {error}"
         return None

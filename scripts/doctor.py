@@ -5,13 +5,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
+import typer
 from packaging.requirements import Requirement
 
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.data.hub import go_offline_if_unreachable, is_offline
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.patches import Patch, all_patches
 from cultureval.runtime.settings import Settings
 
 
@@ -19,13 +21,21 @@ from cultureval.runtime.settings import Settings
 class Finding:
     """One line of the report: `cost` says what does not work while the state is not "ok"."""
 
-    state: Literal["ok", "missing", "wrong"]
+    state: Literal["ok", "missing", "untried", "wrong"]
     what: str
     cost: str = ""
 
 
-def doctor() -> None:
+def doctor(
+    patches: Annotated[
+        bool, typer.Option("--patches", help="Instead: every place that changes another library, and whether it fits.")
+    ] = False,
+) -> None:
     """Says what is here and what each missing thing costs; exits 1 on a wrong version. Example: cultureval doctor"""
+    if patches:
+        table, fits = patches_table()
+        print(table)
+        raise SystemExit(not fits)
     findings = [finding for check in CHECKS for finding in check()]
     rows = [(one.state, one.what if one.state == "ok" else f"{one.what} -> {one.cost}") for one in findings]
     print(terminal_table((), rows))
@@ -51,6 +61,41 @@ def check_versions() -> list[Finding]:
             cost = f"tested with {requirement.specifier}; other versions are known to fail or untried"
             findings.append(Finding("wrong", f"{requirement.name} {found}", cost))
     return findings
+
+
+def check_patches() -> list[Finding]:
+    """A line for each library that we change or reach into: whether the installed version is one that was read."""
+    findings = []
+    for library, entries in patches_by_library().items():
+        if found := entries[0].installed():
+            unread = [patch for patch in entries if not patch.is_read()]
+            what = f"patches of {library} {found}: {len(entries)}"
+            cost = f"read in {', '.join(entries[0].read_in)}; `cultureval doctor --patches` tries whether they fit"
+            findings.append(Finding("untried" if unread else "ok", what if unread else f"{what}, all read in it", cost))
+    return findings
+
+
+def patches_table() -> tuple[str, bool]:
+    """Every patch of an installed library with what its canary finds, and whether all of them fit."""
+    rows, fits = [], True
+    for library, entries in patches_by_library().items():
+        for patch in entries:
+            found = patch.installed()
+            problem = patch.problem() if found else "not installed"
+            fits = fits and (not found or problem is None)
+            rows.append(
+                (library, found or "-", ", ".join(patch.read_in), patch.target, patch.reason, problem or "fits")
+            )
+    header = ("library", "installed", "read in", "changed or used", "why", "canary")
+    return terminal_table(header, rows), fits
+
+
+def patches_by_library() -> dict[str, list[Patch]]:
+    """The table of patches, library by library."""
+    found: dict[str, list[Patch]] = {}
+    for patch in all_patches():
+        found.setdefault(patch.library, []).append(patch)
+    return found
 
 
 def check_sandbox() -> list[Finding]:
@@ -202,6 +247,7 @@ def check_judges() -> list[Finding]:
 
 CHECKS: tuple[Callable[[], list[Finding]], ...] = (
     check_versions,
+    check_patches,
     check_sandbox,
     check_gpu,
     check_hub,

@@ -10,7 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from cultureval.runtime import patches
-from cultureval.runtime.patches import MODULES, Changed, all_patches, source_of
+from cultureval.runtime.patches import MODULES, Changed, Patch, all_patches, expect, source_of
+from cultureval.scripts import doctor
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("tasks", "prompts", "metrics", "judge_prompts", "models", "runtime", "reports", "scripts", "samples")
@@ -118,6 +119,28 @@ def test_a_module_that_is_gone_is_named():
     with pytest.raises(Changed, match="lighteval.no_such_module"):
         source_of("lighteval.no_such_module")
     assert patches.imports_at_load("lighteval.__main__") > {"typer", "lighteval.main_tasks"}
+
+
+# --- cultureval doctor ---
+
+
+def test_the_doctor_prints_the_table_and_tells_of_untried_versions_and_changes(monkeypatch, capsys):
+    fitting = Patch("lighteval", "lighteval.a", "Why a.", ("0.13.0",), lambda: None)
+    untried = Patch("torch", "torch.b", "Why b.", ("1.0",), lambda: expect(False, "b has changed"))
+    absent = Patch("no-such-library", "c", "Why c.", ("1",), lambda: None)
+    monkeypatch.setattr(doctor, "all_patches", lambda: [fitting, untried, absent])
+    assert [(one.state, one.what.partition(" 2")[0]) for one in doctor.check_patches()] == [
+        ("ok", "patches of lighteval 0.13.0: 1, all read in it"),
+        ("untried", "patches of torch"),
+    ]
+    with pytest.raises(SystemExit) as ended:
+        doctor.doctor(patches=True)
+    lines = capsys.readouterr().out.splitlines()
+    assert ended.value.code == 1 and len(lines) == 4
+    assert lines[1].split() == ["lighteval", "0.13.0", "0.13.0", "lighteval.a", "Why", "a.", "fits"]
+    assert lines[2].endswith("b has changed") and lines[3].endswith("not installed")
+    monkeypatch.setattr(doctor, "all_patches", lambda: [fitting, absent])
+    assert doctor.patches_table()[1]
 
 
 # --- nothing else reaches into a library ---
