@@ -1,0 +1,70 @@
+"""CONTRIBUTING.md's "Adding a benchmark", followed literally: its blocks are run one after the other."""
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+from stock_lighteval import ANSWER_404
+
+GUIDE = Path(__file__).parents[2] / "CONTRIBUTING.md"
+# What a reader's environment has on its PATH. `-P` as in installed commands: the working directory is not importable.
+COMMANDS = {
+    "cultureval": "python -P -m cultureval.scripts.main",
+    "lighteval": "python -P -m lighteval",
+    "pip": f"{sys.executable} -m pip --quiet --python $VIRTUAL_ENV/bin/python",
+}
+
+
+def blocks() -> list[tuple[str, str]]:
+    """Language and text of every block of the section."""
+    section = GUIDE.read_text(encoding="utf-8").partition("\n## Adding a benchmark\n")[2].partition("\n## ")[0]
+    return re.findall(r"^```(\w+)\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture
+def environment(tmp_path):
+    """Variables of a reader's shell: an environment of its own that has all that ours has, and no network."""
+    folder = tmp_path / "environment"
+    venv.create(folder, with_pip=False, symlinks=True)
+    (packages,) = (folder / "lib").glob("python*/site-packages")
+    ours = f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})"
+    (packages / "ours.pth").write_text(ours, encoding="utf-8")
+    (packages / "sitecustomize.py").write_text(ANSWER_404, encoding="utf-8")
+    for name, command in COMMANDS.items():
+        script = folder / "bin" / name
+        script.write_text(f'#!/bin/sh\nexec {command} "$@"\n', encoding="utf-8")
+        script.chmod(0o755)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "CULTUREVAL_", "PYTHON"))}
+    own = {"VIRTUAL_ENV": str(folder), "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    own |= {"CULTUREVAL_CACHE": str(tmp_path / "cache"), "HF_HOME": str(tmp_path / "hf"), "HF_HUB_OFFLINE": "1"}
+    # pip needs no network where nothing is to be fetched: what builds and what is needed is there.
+    return kept | own | {"PIP_NO_DEPS": "1", "PIP_NO_BUILD_ISOLATION": "0", "CUDA_VISIBLE_DEVICES": ""}
+
+
+def test_the_section_on_adding_a_benchmark_works_as_it_is_written(environment, no_network, tiny_lm, tmp_path):
+    folder = tmp_path / "reader"
+    folder.mkdir()
+    written = blocks()
+    assert [language for language, _ in written] == ["shell", "python", "shell"]
+    output = ""
+    for language, text in written:
+        text = re.sub(r"\bMODEL\b", str(tiny_lm), text)
+        command = ["bash", "-euxc", text] if language == "shell" else ["python", "-c", text]
+        command = [*no_network, *command]
+        run = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=900)
+        assert run.returncode == 0, f"{text}\n{run.stdout[-2000:]}\n{run.stderr[-4000:]}"
+        output += run.stdout
+    assert "1 passed" in output
+    assert output.count("task:persian_proverbs/0-shot/v0|subsets:1|rows:6") == 2
+    prompts = re.findall(r"\|prompt:(\w+)\|", output)
+    assert len(set(prompts)) == 2  # before and after the wording of the template was changed
+    _, newest = sorted(folder.glob("results/details/**/*.parquet"))  # names end in the time
+    doc = pyarrow.parquet.read_table(newest).to_pylist()[0]["doc"]
+    assert doc["query"].startswith("پرسش: ")
+    assert doc["choices"] == [" 1", " 2", " 3", " 4"]
