@@ -117,11 +117,10 @@ class Journal:
 
         Args:
             folder: created on the first write.
-            resume: None takes the environment variable CULTUREVAL_RESUME (0 or 1, default 1).
+            resume: None takes the current settings' (CULTUREVAL_RESUME, `--no-resume`).
 
         Raises:
-            ValueError: CULTUREVAL_RESUME is neither 0 nor 1.
-            CulturevalError: a file of the journal cannot be read.
+            CulturevalError: a file of the journal cannot be read, or CULTUREVAL_RESUME is neither 0 nor 1.
         """
         self.folder = Path(folder)
         self.dropped = 0

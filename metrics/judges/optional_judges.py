@@ -1,4 +1,4 @@
-"""The door of the judges: it loads nothing where CULTUREVAL_JUDGE names none."""
+"""Judges of a run, whose code is loaded only where CULTUREVAL_JUDGE names one."""
 
 from typing import TYPE_CHECKING
 

@@ -15,7 +15,6 @@ CULTUREVAL_JUDGE names the judges of a run: YAML files or models' ids, separated
 JSON object, overrides settings of all of them. Keys stand in the environment only.
 """
 
-import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -26,10 +25,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from cultureval.runtime.errors import CulturevalError, wrong_settings
 from cultureval.runtime.model_settings import refuse_unknown
 from cultureval.runtime.servers.data_urls import ImageFormat
-from cultureval.runtime.servers.settings import ServerSettings
+from cultureval.runtime.servers.settings import ServerSettings, openai_base_url
 from cultureval.runtime.settings import current_settings
-
-OPENAI = "https://api.openai.com/v1"
 
 
 class JudgeSettings(BaseModel):
@@ -92,7 +89,7 @@ class JudgeSettings(BaseModel):
     def _defaults(cls, values: dict[str, Any]) -> dict[str, Any]:
         given = dict(values)
         if not given.get("base_url"):
-            given["base_url"] = os.environ.get("OPENAI_BASE_URL") or OPENAI
+            given["base_url"] = openai_base_url()
             given.setdefault("api_key_env", "OPENAI_API_KEY")
         given.setdefault("name", re.sub(r"[^\w.-]+", "-", str(given.get("model", "")).rsplit("/", 1)[-1]))
         return given

@@ -1,12 +1,11 @@
 """How code is generated: the settings of a decoder, the prompt of a reasoning model and the code in its reply."""
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from cultureval.runtime.code_replies import first_code_block
 from cultureval.runtime.reasoning import split_reasoning
-from cultureval.runtime.servers.settings import ServerSettings
+from cultureval.runtime.servers.settings import ServerSettings, openai_base_url
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -71,7 +70,7 @@ class DecoderSettings:
         Raises:
             CulturevalError: The URL is wrong or carries a password, or the key's variable is not set.
         """
-        url = self.base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
+        url = self.base_url or openai_base_url()
         timeout_s = 100 if not self.thinking else 3600  # 100 s is EvalPlus's limit of a request
         return ServerSettings((url,), self.api_key_env, concurrency=1, timeout_s=timeout_s, max_retries=7)
 

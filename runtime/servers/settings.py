@@ -53,6 +53,11 @@ class ServerSettings:
         return os.environ[self.api_key_env] if self.api_key_env else None
 
 
+def openai_base_url() -> str:
+    """The server that is asked where none is named: that of OPENAI_BASE_URL, or OpenAI's own."""
+    return os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
+
+
 def _check_url(url: str) -> None:
     if "@" in url:
         raise CulturevalError("A base_url carries a password (an @): put keys into an environment variable only.")
