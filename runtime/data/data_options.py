@@ -32,7 +32,7 @@ class DataOptions:
 
 def samples_root() -> Path:
     """The folder of the shipped samples, laid out as a data root."""
-    return Path(str(files("cultureval.samples")))
+    return Path(str(files("cultureval.samples"))).resolve()  # an editable install finds it through a link
 
 
 def data_root(value: str) -> Path | None:
