@@ -304,7 +304,7 @@ PATCHES = (
     Patch(
         "evalplus",
         "evalplus.codegen.sanitize",
-        "Some texts, such as lone surrogates, stop a whole run at its sanitiser.",
+        "Some texts, such as lone surrogates, stop the run at its sanitiser.",
         READ_IN,
         _codegen_stops_at_some_texts,
     ),

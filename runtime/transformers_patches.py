@@ -52,7 +52,7 @@ def without_videos(kind: "type[ProcessorMixin]") -> "type[ProcessorMixin]":
 
 def rope_offset(model: "PreTrainedModel") -> int:
     """How far M-RoPE positions after the images lag behind the token count, once a prompt has been fed."""
-    # Qwen-VL and its kin leave the number in `rope_deltas`; others count tokens.
+    # Qwen-VL and models like it leave the number in `rope_deltas`; others count tokens.
     deltas = getattr(getattr(model, "model", model), "rope_deltas", None)
     return 0 if deltas is None else int(deltas.flatten()[0])
 
@@ -140,7 +140,7 @@ PATCHES = (
     ),
     Patch(
         "transformers",
-        "transformers.Qwen2VLModel.rope_deltas (and its kin's)",
+        "transformers.Qwen2VLModel.rope_deltas (and others')",
         "Positions after images are not the number of tokens; scoring goes on from a cached prompt.",
         READ_IN,
         _m_rope_leaves_its_offset,

@@ -71,7 +71,9 @@ def check_patches() -> list[Finding]:
             unread = [patch for patch in entries if not patch.is_read()]
             what = f"patches of {library} {found}: {len(entries)}"
             cost = f"read in {', '.join(entries[0].read_in)}; `cultureval doctor --patches` tries whether they fit"
-            findings.append(Finding("untried" if unread else "ok", what if unread else f"{what}, all read in it", cost))
+            findings.append(
+                Finding("untried" if unread else "ok", what if unread else f"{what}, read in this version", cost)
+            )
     return findings
 
 

@@ -99,7 +99,7 @@ def lighteval_app(module: str) -> "Typer":
 
 @contextmanager
 def _stand_ins(modules: set[str]) -> Iterator[None]:
-    """Lets `lighteval.__main__` find modules with empty commands in place of these; leaves none of it behind."""
+    """Lets `lighteval.__main__` find modules with empty commands in place of these, and removes these again."""
     import lighteval
 
     for name in modules:

@@ -113,7 +113,7 @@ def needs_builtin_tasks(tasks: str | Path | None, custom_tasks: str | Path | Mod
 
     Args:
         tasks: Tasks as LightEval takes them: names and groups separated by commas, or a file of them; None is all.
-        custom_tasks: The module, its name, or its file; None stands for `own`.
+        custom_tasks: The module, its name, or its file; None is `own`.
         own: The tasks that need no `--custom-tasks`.
 
     Returns:

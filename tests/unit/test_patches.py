@@ -130,7 +130,7 @@ def test_the_doctor_prints_the_table_and_tells_of_untried_versions_and_changes(m
     absent = Patch("no-such-library", "c", "Why c.", ("1",), lambda: None)
     monkeypatch.setattr(doctor, "all_patches", lambda: [fitting, untried, absent])
     assert [(one.state, one.what.partition(" 2")[0]) for one in doctor.check_patches()] == [
-        ("ok", "patches of lighteval 0.13.0: 1, all read in it"),
+        ("ok", "patches of lighteval 0.13.0: 1, read in this version"),
         ("untried", "patches of torch"),
     ]
     with pytest.raises(SystemExit) as ended:
