@@ -5,6 +5,7 @@ language that is no dialect, where every fidelity score is 0), `prompt` (the bar
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +19,7 @@ from cultureval.metrics.alqasida.countries import COUNTRIES
 from cultureval.metrics.alqasida.dialect_models import check_models, configured_models, models_signature, one_line
 from cultureval.metrics.dialect import PROFILES, SCORES, score_completions
 from cultureval.metrics.lighteval.clustered_means import MeanOfScored
-from cultureval.metrics.lighteval.shared_pass import SharedPass, SharedScore
+from cultureval.metrics.lighteval.shared_pass import Columns, SharedPass, SharedScore, reply_of
 from cultureval.metrics.translation import (
     NAMES,
     corpus_score_and_error,
@@ -87,38 +88,11 @@ def translation_signature() -> str:
     return f"{flores200_signature()},{models_signature()}"
 
 
-class FidelityPass(SharedPass):
-    """One pass of the classifiers over a task's replies for all metrics."""
-
-    def __init__(self, parts: Sequence[str]) -> None:
-        super().__init__(self._score, "")
-        self.parts = parts
-
-    def take(self, part: str, docs: list[Doc], responses: list[ModelResponse]) -> np.ndarray:
-        """One part of the scores, an array with one value an item; what of the prompt may be copied is settled first.
-
-        Raises:
-            CulturevalError: A response holds no text at all, or a classifier is not usable.
-        """
-        self._prompts = [_asked(doc, response) for doc, response in zip(docs, responses, strict=True)]
-        return super().take(part, docs, responses)
-
-    def _score(self, docs: list[Doc], replies: list[str], model: str) -> dict[str, np.ndarray]:
-        values = {name: np.zeros(len(docs)) for name in self.parts}
-        asked: list[RequestSpecific] = [specific_of(doc) for doc in docs]
-        dialects = [one["dialect"] for one in asked]
-        for dialect in dict.fromkeys(dialects):
-            rows = [number for number, name in enumerate(dialects) if name == dialect]
-            found = _fidelity([self._prompts[row] for row in rows], [replies[row] for row in rows], dialect)
-            for name in set(self.parts) & found.keys():
-                values[name][rows] = found[name]
-        if "prompt_aldi" in self.parts:
-            values["prompt_aldi"] = configured_models().dialectness([one_line(one["prompt"]) for one in asked])
-        return values
-
-
 class FidelityScore(SharedScore):
-    """One metric of a pass of the classifiers."""
+    """One metric of a pass of the classifiers, whose files are looked at when the results are written."""
+
+    def __init__(self, name: str, shared: SharedPass[Columns]) -> None:
+        super().__init__(name, name, shared, definition="")
 
     def __str__(self) -> str:
         """What LightEval writes into the results as this metric's definition."""
@@ -172,6 +146,23 @@ def _asked(doc: Doc, response: ModelResponse) -> str:
     return doc.query if prompt and doc.fewshot_samples and plain else prompt
 
 
+def _classify(names: Sequence[str], docs: list[Doc], responses: list[ModelResponse]) -> Columns:
+    """The scores of a task's replies: one pass of the classifiers for all metrics of these names."""
+    values = {name: np.zeros(len(docs)) for name in names}
+    prompts = [_asked(doc, response) for doc, response in zip(docs, responses, strict=True)]
+    replies = [reply_of(doc, response) for doc, response in zip(docs, responses, strict=True)]
+    asked: list[RequestSpecific] = [specific_of(doc) for doc in docs]
+    dialects = [one["dialect"] for one in asked]
+    for dialect in dict.fromkeys(dialects):
+        rows = [number for number, name in enumerate(dialects) if name == dialect]
+        found = _fidelity([prompts[row] for row in rows], [replies[row] for row in rows], dialect)
+        for name in set(names) & found.keys():
+            values[name][rows] = found[name]
+    if "prompt_aldi" in names:
+        values["prompt_aldi"] = configured_models().dialectness([one_line(one["prompt"]) for one in asked])
+    return values
+
+
 def _fidelity(prompts: list[str], replies: list[str], dialect: str) -> dict[str, np.ndarray]:
     if dialect in COUNTRIES:
         return score_completions(prompts, replies, dialect)
@@ -179,13 +170,13 @@ def _fidelity(prompts: list[str], replies: list[str], dialect: str) -> dict[str,
 
 
 def _pass_metrics(names: Sequence[str]) -> list[Metric]:
-    shared = FidelityPass(names)
+    shared = SharedPass(partial(_classify, names))
     return [
         SampleLevelMetric(
             metric_name=name,
             higher_is_better=not name.endswith(("empty_rate", "copy_rate", "few_rate", "truncated_rate")),
             category=SamplingMethod.GENERATIVE,
-            sample_level_fn=FidelityScore(name, name, shared),
+            sample_level_fn=FidelityScore(name, shared),
             corpus_level_fn=MeanOfScored(name),
             batched_compute=True,
         )

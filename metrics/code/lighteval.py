@@ -11,7 +11,7 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 from cultureval.metrics.code.report import sample_scores
 from cultureval.metrics.code.solution_code import program_of
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean, MeanOfScored
-from cultureval.metrics.lighteval.shared_pass import SharedPass, SharedScore
+from cultureval.metrics.lighteval.shared_pass import Columns, SharedScore, pass_over_replies
 from cultureval.runtime.data.content_store import stored_problem
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.settings import Settings, current_settings
@@ -28,27 +28,19 @@ def code_metrics() -> list[SampleLevelMetric]:
 
     Solutions that could not be judged are left out of both, as nan; `not_judged` is their share.
     """
-    shared = SharedPass(_judge, judge_name())
+    shared, judge = pass_over_replies(_judge), judge_name()
     means = {"plus_pass@1": MeanOfScored, "base_pass@1": MeanOfScored, "not_judged": ClusteredMean}
     return [
         SampleLevelMetric(
             metric_name=name,
             higher_is_better=name != "not_judged",
             category=SamplingMethod.GENERATIVE,
-            sample_level_fn=CodeScore(name, name, shared),
+            sample_level_fn=SharedScore(name, name, shared, judge),
             corpus_level_fn=mean(name),
             batched_compute=True,
         )
         for name, mean in means.items()
     ]
-
-
-class CodeScore(SharedScore):
-    """One metric of a shared pass of judging."""
-
-    def __str__(self) -> str:
-        """What LightEval writes into the results as this metric's definition."""
-        return f"{self.name}({self.shared.model})"
 
 
 def judge_name() -> str:
@@ -75,7 +67,7 @@ def _sandboxed() -> bool:
     return not current_settings().unsafe_no_sandbox
 
 
-def _judge(docs: list[Doc], replies: list[str], judge: str) -> dict[str, np.ndarray]:
+def _judge(docs: list[Doc], replies: list[str]) -> Columns:
     """Judges one task's replies: 1, 0 or nan for each, under the names of the metrics."""
     from cultureval.metrics.code.evalplus_problems import evalplus_problems
     from cultureval.metrics.code.judging import Solution, check_canonical_solutions, judge_solutions

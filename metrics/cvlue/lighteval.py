@@ -12,6 +12,7 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 
 from cultureval.metrics.grounding import iou, parse_boxes, qwen_resized
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean, ClusteredScore, MeanOfScored
+from cultureval.metrics.lighteval.shared_pass import SharedPass
 from cultureval.metrics.ranking import gold_ranks, gold_ties, ndcg
 from cultureval.metrics.retrieval import KS
 from cultureval.metrics.vqa import cvlue_correct, soft_accuracy
@@ -72,7 +73,7 @@ def gallery_metrics() -> list[SampleLevelMetric]:
 
     Captions are ranked behind an image, and images before a caption, by the caption's mean log-probability a token.
     """
-    shared = GalleryPass()
+    shared = SharedPass(gallery_items)
     names = [f"{direction}@{k}" for direction in ("TR", "IR") for k in KS] + ["gallery_images", "gallery_captions"]
     return [
         SampleLevelMetric(
@@ -123,53 +124,53 @@ def candidate_scores(doc: Doc, response: ModelResponse) -> dict[str, np.ndarray]
     return scores
 
 
-class GalleryPass:
-    """The scores of all images of a task, computed once for all metrics that need them."""
+GalleryItem = dict[str, tuple[float, int]]
 
-    def __init__(self) -> None:
-        self._responses: list[ModelResponse] | None = None
-        self._items: list[dict[str, tuple[float, int]]] = []
 
-    def items(self, docs: list[Doc], responses: list[ModelResponse]) -> list[dict[str, tuple[float, int]]]:
-        """For each image and metric the hits and of how many queries they are.
+def gallery_items(docs: list[Doc], responses: list[ModelResponse]) -> list[GalleryItem]:
+    """For each image and metric the hits and of how many queries they are.
 
-        Raises:
-            CulturevalError: A response lacks log-probabilities or tokens.
-        """
-        if responses is not self._responses:
-            self._items, self._responses = [{} for _ in docs], responses
-            galleries: dict[int, list[int]] = {}
-            for place, doc in enumerate(docs):
-                specific: GallerySpecific = specific_of(doc)
-                galleries.setdefault(specific["gallery"], []).append(place)
-            for places in galleries.values():
-                self._score(places, docs, responses)
-        return self._items
+    Raises:
+        CulturevalError: A response lacks log-probabilities or tokens.
+    """
+    items: list[GalleryItem] = [{} for _ in docs]
+    galleries: dict[int, list[int]] = {}
+    for place, doc in enumerate(docs):
+        specific: GallerySpecific = specific_of(doc)
+        galleries.setdefault(specific["gallery"], []).append(place)
+    for places in galleries.values():
+        scored = _gallery([docs[place] for place in places], [responses[place] for place in places])
+        for place, item in zip(places, scored, strict=True):
+            items[place] = item
+    return items
 
-    def _score(self, places: Sequence[int], docs: list[Doc], responses: list[ModelResponse]) -> None:
-        table = np.stack([self._means(docs[place], responses[place]) for place in places])
-        correct = np.zeros(table.shape, dtype=bool)
-        for row, place in enumerate(places):
-            correct[row, docs[place].gold_index] = True
-        for row, place in enumerate(places):
-            item = self._items[place]
-            rank = _best_rank(table[row], correct[row])
-            # A caption of several images is one query, as in the released scorer; it goes with the first of them.
-            owned = np.flatnonzero(correct[row] & (correct.argmax(0) == row))
-            image_ranks = [_best_rank(table[:, caption], correct[:, caption]) for caption in owned]
-            for k in KS:
-                item[f"TR@{k}"] = (float(rank <= k), 1)
-                item[f"IR@{k}"] = (float(sum(rank <= k for rank in image_ranks)), len(owned))
-            item["gallery_images"] = (float(len(places)), 1)
-            item["gallery_captions"] = (float(table.shape[1]), 1)
 
-    @staticmethod
-    def _means(doc: Doc, response: ModelResponse) -> np.ndarray:
-        try:
-            sums, counts = _sums_and_counts(doc, response)
-        except ValueError as error:
-            raise CulturevalError(f"{doc.task_name}, image {specific_of(doc)['id']}: {error}.") from error
-        return sums / counts
+def _gallery(docs: list[Doc], responses: list[ModelResponse]) -> list[GalleryItem]:
+    """`gallery_items` of the images of one gallery."""
+    table = np.stack([_means(doc, response) for doc, response in zip(docs, responses, strict=True)])
+    correct = np.zeros(table.shape, dtype=bool)
+    for row, doc in enumerate(docs):
+        correct[row, doc.gold_index] = True
+    items = []
+    for row in range(len(docs)):
+        rank = _best_rank(table[row], correct[row])
+        # A caption of several images is one query, as in the released scorer; it goes with the first of them.
+        owned = np.flatnonzero(correct[row] & (correct.argmax(0) == row))
+        image_ranks = [_best_rank(table[:, caption], correct[:, caption]) for caption in owned]
+        item: GalleryItem = {"gallery_images": (float(len(docs)), 1), "gallery_captions": (float(table.shape[1]), 1)}
+        for k in KS:
+            item[f"TR@{k}"] = (float(rank <= k), 1)
+            item[f"IR@{k}"] = (float(sum(rank <= k for rank in image_ranks)), len(owned))
+        items.append(item)
+    return items
+
+
+def _means(doc: Doc, response: ModelResponse) -> np.ndarray:
+    try:
+        sums, counts = _sums_and_counts(doc, response)
+    except ValueError as error:
+        raise CulturevalError(f"{doc.task_name}, image {specific_of(doc)['id']}: {error}.") from error
+    return sums / counts
 
 
 class WeightedScore(float):
@@ -182,14 +183,14 @@ class WeightedScore(float):
 class GalleryScore(SampleLevelComputation):
     """One metric of a shared pass; batched: takes all documents and responses of a task at once."""
 
-    def __init__(self, name: str, shared: GalleryPass) -> None:
+    def __init__(self, name: str, shared: SharedPass[list[GalleryItem]]) -> None:
         self.name = name
-        self.shared = shared
+        self.shared = shared.joined()
 
     def compute(self, docs: list[Doc], responses: list[ModelResponse], **kwargs: object) -> list[WeightedScore]:
         """For each image the share of hits among its queries: itself, or its captions."""
         scores = []
-        for item in self.shared.items(docs, responses):
+        for item in self.shared.result(docs, responses):
             hits, queries = item[self.name]
             score = WeightedScore(hits / queries if queries else "nan")
             score.hits, score.queries = hits, queries

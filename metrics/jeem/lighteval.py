@@ -12,7 +12,7 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 
 from cultureval.metrics.caption import MAX_ORDER, bleu_of, score_captions
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean, ClusteredScore
-from cultureval.metrics.lighteval.shared_pass import SharedPass, SharedScore
+from cultureval.metrics.lighteval.shared_pass import Columns, SharedPass, SharedScore, pass_over_replies
 from cultureval.metrics.semantic import bertscore, caption_bertscore_model
 from cultureval.runtime.data.content_store import stored_texts
 from cultureval.runtime.devices import scoring_device
@@ -34,7 +34,7 @@ def caption_metrics() -> list[SampleLevelMetric]:
     paper's, its F1 stands beside it (the paper's footnote 2).
     """
     model, layer = caption_bertscore_model()
-    shared = SharedPass(_score_replies, model)
+    shared = pass_over_replies(_score_replies)
     metrics = []
     for suffix, normalize in RUNS.items():
         words = f"words={'normalized' if normalize else 'raw'}"
@@ -47,34 +47,22 @@ def caption_metrics() -> list[SampleLevelMetric]:
     return metrics
 
 
-class CaptionSample(SharedScore):
-    """One metric of the shared pass over a task's captions."""
-
-    def __init__(self, name: str, definition: str, shared: SharedPass) -> None:
-        super().__init__(name, name, shared)
-        self.definition = definition
-
-    def __str__(self) -> str:
-        """What LightEval writes into the results as this metric's definition."""
-        return f"{self.name}({self.definition},scale=100)"
-
-
 class BleuScore(ClusteredScore):
     """An item's BLEU that knows the counts behind it, of which the corpus's BLEU is made."""
 
     statistics: np.ndarray
 
 
-class BleuSample(CaptionSample):
+class BleuSample(SharedScore):
     """BLEU of one order, item by item."""
 
-    def __init__(self, name: str, definition: str, shared: SharedPass, order: int) -> None:
-        super().__init__(name, definition, shared)
+    def __init__(self, name: str, definition: str, shared: SharedPass[Columns], order: int) -> None:
+        super().__init__(name, name, shared, f"{definition},scale=100")
         self.order = order
 
     def compute(self, docs: list[Doc], responses: list[ModelResponse], **kwargs: object) -> list[ClusteredScore]:
         """The scores of all items, in order."""
-        counts = self.shared.take(self.part, docs, responses)
+        counts = self.shared.result(docs, responses)[self.part]
         scores = [BleuScore.of(100 * bleu_of(row)[self.order - 1], doc) for row, doc in zip(counts, docs, strict=True)]
         for score, row in zip(scores, counts, strict=True):
             score.statistics = row
@@ -105,16 +93,16 @@ class CorpusBleu(CorpusLevelComputation):
         return float(100 * bleu_of(draws @ counts)[:, self.order - 1].std(ddof=1))
 
 
-def _mean_metric(name: str, definition: str, shared: SharedPass) -> SampleLevelMetric:
-    return _metric(CaptionSample(name, definition, shared), ClusteredMean(name))
+def _mean_metric(name: str, definition: str, shared: SharedPass[Columns]) -> SampleLevelMetric:
+    return _metric(SharedScore(name, name, shared, f"{definition},scale=100"), ClusteredMean(name))
 
 
-def _bleu_metric(name: str, order: int, words: str, shared: SharedPass) -> SampleLevelMetric:
+def _bleu_metric(name: str, order: int, words: str, shared: SharedPass[Columns]) -> SampleLevelMetric:
     definition = f"BLEU-{order},closest reference length,{words}"
     return _metric(BleuSample(name, definition, shared, order), CorpusBleu(name, order))
 
 
-def _metric(sample: CaptionSample, corpus: CorpusLevelComputation) -> SampleLevelMetric:
+def _metric(sample: SharedScore, corpus: CorpusLevelComputation) -> SampleLevelMetric:
     return SampleLevelMetric(
         metric_name=sample.name,
         higher_is_better=True,
@@ -125,14 +113,14 @@ def _metric(sample: CaptionSample, corpus: CorpusLevelComputation) -> SampleLeve
     )
 
 
-def _score_replies(docs: list[Doc], replies: list[str], model: str) -> dict[str, np.ndarray]:
+def _score_replies(docs: list[Doc], replies: list[str]) -> Columns:
     references = [doc.get_golds() for doc in docs]
-    values: dict[str, np.ndarray] = {}
+    values: Columns = {}
     for suffix, normalize in RUNS.items():
         scores = score_captions(replies, references, normalize, _reference_set(docs))
         values |= {f"cider{suffix}": scores.cider, f"rouge_l{suffix}": scores.rouge_l}
         values |= {f"bleu_{order}{suffix}": scores.bleu_statistics for order in range(1, MAX_ORDER + 1)}
-    _, layer = caption_bertscore_model()
+    model, layer = caption_bertscore_model()
     similarity = bertscore(replies, references, model, layer, device=scoring_device())
     return values | {name: 100 * similarity[part] for name, part in BERTSCORE_PARTS.items()}
 

@@ -7,6 +7,7 @@ templates that fit it, and the texts of their slots but the model's reply, which
 
 import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from lighteval.metrics.metrics_corpus import CorpusLevelComputation
@@ -31,6 +32,7 @@ from cultureval.metrics.judges.items import item_of, metric_prefix, record_of
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.metrics.judges.verdicts import count_verdicts, metric_part, score_summary, unscored_lines
 from cultureval.metrics.lighteval.clustered_means import ClusteredScore
+from cultureval.metrics.lighteval.shared_pass import SharedPass
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.lighteval_patches.group_averages import NotAsked, NotAskedError, StandardError, Total
@@ -56,7 +58,7 @@ def judge_metrics(*templates: str) -> list[SampleLevelMetric]:
     judges, rows = configured_judges(), [judge_template(name) for name in templates]
     for judge in judges:
         judge.servers()  # a key that is missing is told now, not after the model has answered
-    shared = JudgingPass(judges, rows)
+    shared = SharedPass(partial(_judge, judges, rows))
     metrics = []
     for judge, template in judged_pairs(judges, rows):
         prefix = metric_prefix(judge.name, template)
@@ -108,40 +110,39 @@ def check_judges() -> None:
             )
 
 
-class JudgingPass:
-    """One pass of all judges over a task's replies, for all metrics that it yields."""
+Judgements = dict[tuple[str, str], Judgement]
 
-    def __init__(self, judges: Sequence[JudgeSettings], templates: Sequence[JudgeTemplate]) -> None:
-        self.judges, self.templates = judges, templates
-        self._responses: list[ModelResponse] | None = None
-        self._found: dict[tuple[str, str], Judgement] = {}
 
-    def verdicts(
-        self, judge: JudgeSettings, template: JudgeTemplate, docs: list[Doc], responses: list[ModelResponse]
-    ) -> list[Verdict]:
-        """One judge's verdicts under one template; all judges are asked when the first one's are wanted."""
-        if responses is not self._responses:
-            questions = {row.name: _items(row, docs, responses) for row in self.templates}
-            budgets = {one.name: _budget(one) for one in self.judges}
-            self._found = judge_with_all(self.judges, questions, budgets=budgets)
-            self._responses = responses
-            for (name, template_name), found in self._found.items():
-                for line in unscored_lines(found.verdicts):
-                    logger.warning("%s, judge %s, %s: %s", docs[0].task_name, name, template_name, line)
-            for stopped in dict.fromkeys(found.stopped for found in self._found.values() if found.stopped):
-                logger.error("%s; the rest is unscored. `cultureval judge` on the results goes on from here.", stopped)
-        return self._found[judge.name, template.name].verdicts
+def _judge(
+    judges: Sequence[JudgeSettings],
+    templates: Sequence[JudgeTemplate],
+    docs: list[Doc],
+    responses: list[ModelResponse],
+) -> Judgements:
+    """Ask all judges about a task's replies, and say what stays unscored."""
+    questions = {row.name: _items(row, docs, responses) for row in templates}
+    found = judge_with_all(judges, questions, budgets={one.name: _budget(one) for one in judges})
+    for (name, template_name), judgement in found.items():
+        for line in unscored_lines(judgement.verdicts):
+            logger.warning("%s, judge %s, %s: %s", docs[0].task_name, name, template_name, line)
+    for stopped in dict.fromkeys(judgement.stopped for judgement in found.values() if judgement.stopped):
+        logger.error("%s; the rest is unscored. `cultureval judge` on the results goes on from here.", stopped)
+    return found
 
 
 class VerdictRecord(SampleLevelComputation):
     """The verdicts themselves, for the details; batched."""
 
-    def __init__(self, judge: JudgeSettings, template: JudgeTemplate, shared: JudgingPass) -> None:
-        self.judge, self.template, self.shared = judge, template, shared
+    def __init__(self, judge: JudgeSettings, template: JudgeTemplate, shared: SharedPass[Judgements]) -> None:
+        self.judge, self.template, self.shared = judge, template, shared.joined()
+
+    def verdicts(self, docs: list[Doc], responses: list[ModelResponse]) -> list[Verdict]:
+        """The judge's verdicts under the template; all judges are asked when the first one's are wanted."""
+        return self.shared.result(docs, responses)[self.judge.name, self.template.name].verdicts
 
     def compute(self, docs: list[Doc], responses: list[ModelResponse], **kwargs: object) -> list[dict[str, Any]]:
         """What the details say of each item besides its scores."""
-        return [record_of(verdict) for verdict in self.shared.verdicts(self.judge, self.template, docs, responses)]
+        return [record_of(verdict) for verdict in self.verdicts(docs, responses)]
 
     def __str__(self) -> str:
         """What LightEval writes into the results as this metric's definition."""
@@ -151,13 +152,15 @@ class VerdictRecord(SampleLevelComputation):
 class CriterionScore(VerdictRecord):
     """The scores of one criterion; nan where an item is unscored; batched."""
 
-    def __init__(self, judge: JudgeSettings, template: JudgeTemplate, shared: JudgingPass, criterion: str) -> None:
+    def __init__(
+        self, judge: JudgeSettings, template: JudgeTemplate, shared: SharedPass[Judgements], criterion: str
+    ) -> None:
         super().__init__(judge, template, shared)
         self.criterion = criterion
 
     def compute(self, docs: list[Doc], responses: list[ModelResponse], **kwargs: object) -> list[ClusteredScore]:
         """The scores of all items, in order."""
-        verdicts = self.shared.verdicts(self.judge, self.template, docs, responses)
+        verdicts = self.verdicts(docs, responses)
         scores = [verdict.scores.get(self.criterion, float("nan")) for verdict in verdicts]
         return [ClusteredScore.of(score, doc) for score, doc in zip(scores, docs, strict=True)]
 

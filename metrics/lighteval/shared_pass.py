@@ -1,6 +1,8 @@
 """One pass over a task's replies for several LightEval metrics."""
 
 from collections.abc import Callable
+from functools import partial
+from typing import Generic, Self, TypeVar
 
 import numpy as np
 from lighteval.metrics.metrics_sample import SampleLevelComputation
@@ -10,57 +12,82 @@ from lighteval.tasks.requests import Doc
 from cultureval.metrics.lighteval.clustered_means import ClusteredScore
 from cultureval.runtime.errors import CulturevalError
 
-ScoreReplies = Callable[[list[Doc], list[str], str], dict[str, np.ndarray]]
+Result = TypeVar("Result")
+Columns = dict[str, np.ndarray]
+ScoreReplies = Callable[[list[Doc], list[str]], Columns]
 
 
-class SharedPass:
-    """One pass over a task's replies for all metrics that it yields.
+class SharedPass(Generic[Result]):
+    """What several metrics of a task need, computed when the first of them asks.
 
     LightEval asks each batched metric for its values in turn, with the same list of responses, and has no batched
-    metric of several names. The values are kept until each metric has taken its own, and no longer.
+    metric of several names. The result is kept until each metric has asked once, and no longer.
     """
 
-    def __init__(self, score: ScoreReplies, model: str) -> None:
-        self.score = score
-        self.model = model
-        self._responses: list[ModelResponse] | None = None
-        self._values: dict[str, np.ndarray] = {}
+    def __init__(self, compute: Callable[[list[Doc], list[ModelResponse]], Result]) -> None:
+        self._compute = compute
+        self._metrics, self._asked = 0, 0
+        self._kept: tuple[list[ModelResponse], Result] | None = None
 
-    def take(self, part: str, docs: list[Doc], responses: list[ModelResponse]) -> np.ndarray:
-        """One part of the scores, an array with one value an item.
+    def joined(self) -> Self:
+        """The same pass, which one metric more asks."""
+        self._metrics += 1
+        return self
 
-        Raises:
-            CulturevalError: A response holds no text at all, not even an empty one, or BERTScore's model is missing.
-        """
-        if responses is not self._responses or part not in self._values:
-            replies = [_reply(doc, response) for doc, response in zip(docs, responses, strict=True)]
-            self._values = dict(self.score(docs, replies, self.model))
-            self._responses = responses
-        values = self._values.pop(part)
-        if not self._values:
-            self._responses = None
-        return values
+    def result(self, docs: list[Doc], responses: list[ModelResponse]) -> Result:
+        """What `compute` gives for these; it is computed again for another list of responses only."""
+        if self._kept is None or self._kept[0] is not responses:
+            self._kept, self._asked = (responses, self._compute(docs, responses)), 0
+        result = self._kept[1]
+        self._asked += 1
+        if self._asked == self._metrics:
+            self._kept = None
+        return result
 
 
 class SharedScore(SampleLevelComputation):
-    """One metric of a shared pass; batched: takes all documents and responses of a task at once."""
+    """One column of the scores of a shared pass; batched: takes all documents and responses of a task at once."""
 
-    def __init__(self, name: str, part: str, shared: SharedPass) -> None:
-        self.name = name
-        self.part = part
-        self.shared = shared
+    def __init__(self, name: str, part: str, shared: SharedPass[Columns], definition: str) -> None:
+        """Prepare a metric.
+
+        Args:
+            name: Of the metric.
+            part: Of the column, an array with one value an item.
+            shared: Gives the columns.
+            definition: What the values depend on, for LightEval's results.
+        """
+        self.name, self.part, self.shared, self.definition = name, part, shared.joined(), definition
 
     def compute(self, docs: list[Doc], responses: list[ModelResponse], **kwargs: object) -> list[ClusteredScore]:
-        """The scores of all items, in order."""
-        values = self.shared.take(self.part, docs, responses)
+        """The scores of all items, in order.
+
+        Raises:
+            CulturevalError: A response holds no text at all, not even an empty one, or what scores is missing.
+        """
+        values = self.shared.result(docs, responses)[self.part]
         return [ClusteredScore.of(value, doc) for value, doc in zip(values, docs, strict=True)]
 
     def __str__(self) -> str:
         """What LightEval writes into the results as this metric's definition."""
-        return f"{self.name}(model={self.shared.model}, layer=last, idf=no, rescaled=no)"
+        return f"{self.name}({self.definition})"
 
 
-def _reply(doc: Doc, response: ModelResponse) -> str:
+def pass_over_replies(score: ScoreReplies) -> SharedPass[Columns]:
+    """A shared pass of a function that scores the replies' texts."""
+    return SharedPass(partial(_score_texts, score))
+
+
+def _score_texts(score: ScoreReplies, docs: list[Doc], responses: list[ModelResponse]) -> Columns:
+    return score(docs, [reply_of(doc, response) for doc, response in zip(docs, responses, strict=True)])
+
+
+def reply_of(doc: Doc, response: ModelResponse) -> str:
+    """The text of a response.
+
+    Raises:
+        CulturevalError: It holds no text at all, not even an empty one.
+    """
     if not response.final_text:
         raise CulturevalError(f"{doc.task_name}, item {doc.id}: the model's response holds no text.")
     return response.final_text[0]

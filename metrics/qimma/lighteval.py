@@ -1,6 +1,7 @@
 """The LightEval Metric objects of QIMMA's four metric sets; thin, they call pure functions of metrics/."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,7 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 from lighteval.utils.utils import as_list
 
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean, ClusteredScore
-from cultureval.metrics.lighteval.shared_pass import ScoreReplies, SharedPass, SharedScore
+from cultureval.metrics.lighteval.shared_pass import Columns, SharedScore, pass_over_replies
 from cultureval.metrics.likelihood import (
     argmax_accuracy,
     char_normalized_accuracy,
@@ -105,14 +106,16 @@ def _likelihood_metric(name: str, score: ScoreOptions) -> SampleLevelMetric:
     )
 
 
-def _generative_metrics(parts: dict[str, str], score: ScoreReplies) -> list[SampleLevelMetric]:
-    shared = SharedPass(score, bertscore_model())
+def _generative_metrics(parts: dict[str, str], score: Callable[..., Columns]) -> list[SampleLevelMetric]:
+    model = bertscore_model()
+    shared = pass_over_replies(partial(score, model=model))
+    definition = f"model={model}, layer=last, idf=no, rescaled=no"
     return [
         SampleLevelMetric(
             metric_name=name,
             higher_is_better=True,
             category=SamplingMethod.GENERATIVE,
-            sample_level_fn=SharedScore(name, part, shared),
+            sample_level_fn=SharedScore(name, part, shared, definition),
             corpus_level_fn=ClusteredMean(name),
             batched_compute=True,
         )

@@ -103,7 +103,7 @@ def test_what_was_not_judged_is_no_fail():
 def test_metrics_take_their_scores_of_one_pass(monkeypatch, doc):
     passes = []
 
-    def judge(docs, replies, _):
+    def judge(docs, replies):
         passes.append(replies)
         return {"plus_pass@1": np.array([0.0]), "base_pass@1": np.array([1.0]), "not_judged": np.array([0.0])}
 
