@@ -7,6 +7,7 @@ from typing import Any
 from cultureval.prompts.option_labels import check_not_others, check_shown
 from cultureval.prompts.preparation import PreparedRow
 from cultureval.prompts.templates import load_template
+from cultureval.runtime.errors import BadRow
 
 
 def choice_row(
@@ -63,6 +64,8 @@ def check_labels(row: Mapping[str, Any], template: str, ready_made: bool) -> Non
     """
     if "labels" not in row:
         return
+    if len(row["labels"]) != len(row["choices"]):
+        raise BadRow("labels", row["labels"], f"does not label the {len(row['choices'])} options")
     if ready_made:
         check_not_others(row["prompt"], row["labels"], row["choices"])
     else:

@@ -81,6 +81,8 @@ def test_labels_count_as_shown_only_in_front_of_their_options(prompt, labels, mi
     row = {"prompt": prompt, "labels": labels.split(), "choices": OPTIONS}
     if missing is None:
         check_labels(row, "x/mcq", ready_made=False)
+        with pytest.raises(BadRow, match="does not label the 4 options"):
+            check_labels(row | {"labels": row["labels"][:3]}, "x/mcq", ready_made=False)
     else:
         with pytest.raises(BadRow, match=rf"does not show {missing} as the labels .* template x/mcq names"):
             check_labels(row, "x/mcq", ready_made=False)
