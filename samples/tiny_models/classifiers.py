@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cultureval.metrics.alqasida.countries import COUNTRY_NAMES
-from cultureval.samples.tiny_models.encoder import train_wordpiece
+from cultureval.samples.tiny_models.encoder import wordpiece_of
 from cultureval.samples.tiny_models.text_parts import CORPUS
 
 SENTENCES = (
@@ -114,7 +114,7 @@ def _build_classifier(folder: Path, seed: int, **settings: Any) -> Path:
     import torch
     from transformers import BertConfig, BertForSequenceClassification
 
-    tokenizer = train_wordpiece((*SENTENCES, *CORPUS))
+    tokenizer = wordpiece_of((*SENTENCES, *CORPUS))
     sizes: dict[str, Any] = {
         "vocab_size": len(tokenizer),
         "hidden_size": 32,

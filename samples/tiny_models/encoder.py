@@ -1,5 +1,6 @@
 """A tiny BERT with random weights, built on the fly: BERTScore's model in the demo and the tests."""
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,11 +14,11 @@ SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
 def build_tiny_encoder(folder: Path, corpus: Sequence[str] = CORPUS, seed: int = 0) -> Path:
-    """Writes a two-layer BERT and a WordPiece tokenizer trained on the corpus into a folder.
+    """Writes a two-layer BERT and a WordPiece tokenizer of the corpus into a folder.
 
     Args:
         folder: Created if need be.
-        corpus: What the tokenizer is trained on.
+        corpus: What the tokenizer is made of.
         seed: Of the weights; the same arguments give the same files.
 
     Returns:
@@ -26,7 +27,7 @@ def build_tiny_encoder(folder: Path, corpus: Sequence[str] = CORPUS, seed: int =
     import torch
     from transformers import BertConfig, BertModel
 
-    tokenizer = train_wordpiece(corpus)
+    tokenizer = wordpiece_of(corpus)
     tokenizer.save_pretrained(folder)
     config = BertConfig(
         vocab_size=len(tokenizer),
@@ -42,17 +43,23 @@ def build_tiny_encoder(folder: Path, corpus: Sequence[str] = CORPUS, seed: int =
     return Path(folder)
 
 
-def train_wordpiece(corpus: Sequence[str] = CORPUS) -> "PreTrainedTokenizerFast":
-    """A BERT-like WordPiece tokenizer of at most 500 pieces, which cuts at 512."""
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
+def wordpiece_of(corpus: Sequence[str] = CORPUS) -> "PreTrainedTokenizerFast":
+    """A BERT-like WordPiece tokenizer of at most 500 pieces, which cuts at 512: the corpus's letters, then its words.
+
+    The tokenizers package's own trainer gives other pieces at every run.
+    """
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.train_from_iterator(
-        corpus, trainers.WordPieceTrainer(vocab_size=500, special_tokens=list(SPECIAL), show_progress=False)
-    )
-    ends = [(token, tokenizer.token_to_id(token)) for token in ("[CLS]", "[SEP]")]
+    cut = pre_tokenizers.BertPreTokenizer()
+    counts = Counter(word for text in corpus for word, _ in cut.pre_tokenize_str(text))
+    letters = sorted({letter for word in counts for letter in word})
+    words = sorted(counts, key=lambda word: (-counts[word], word))
+    pieces = list(dict.fromkeys([*SPECIAL, *letters, *(f"##{letter}" for letter in letters), *words]))[:500]
+    vocabulary = {piece: number for number, piece in enumerate(pieces)}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = cut
+    ends = [(token, vocabulary[token]) for token in ("[CLS]", "[SEP]")]
     tokenizer.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
     names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, mask_token="[MASK]", model_max_length=512, **names)
