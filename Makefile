@@ -1,17 +1,30 @@
 # Two commands: `make demo` and `make test`. Each does its own set-up; a second run reuses it.
 PYTHON ?= python3
 VENV ?= .venv
+BOUNDS_TESTS ?= tests/unit
 BIN := $(VENV)/bin
 # torch first and by its exact version: with a range alone, pip may take a build with gigabytes of CUDA libraries.
 STAMP := $(VENV)/.installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
 
-.PHONY: demo test setup lint sandbox
+.PHONY: demo test test-bounds setup lint sandbox
 
 demo: setup
 	$(BIN)/python -m cultureval.scripts.demo
 
 test: setup
 	$(BIN)/python -m pytest
+
+# The unit tests with the oldest and with the newest versions that pyproject.toml admits, each in an environment of its
+# own; torch stays as tested, since every other build is one of gigabytes.
+test-bounds: sandbox
+	for end in lowest-direct highest; do \
+	  $(PYTHON) -m venv --clear .venv-$$end \
+	  && .venv-$$end/bin/pip install --quiet --disable-pip-version-check uv torch==2.13.0 \
+	  && echo torch==2.13.0 > .venv-$$end/torch.txt \
+	  && .venv-$$end/bin/uv pip install --quiet --python .venv-$$end --resolution $$end --override .venv-$$end/torch.txt \
+	       --editable '.[bench,dev]' \
+	  && .venv-$$end/bin/python -m pytest $(BOUNDS_TESTS) || exit 1; \
+	done
 
 lint: setup
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .

@@ -16,6 +16,26 @@ ROOT = Path(__file__).parents[2]
 WHERE = "import cultureval.samples, cultureval.tasks; print(cultureval.tasks.__file__, cultureval.samples.__file__)"
 
 
+SNIPPET = """
+import cultureval
+from cultureval.judge_prompts.templates import JudgeTemplate, judge_template
+from cultureval.metrics.counterfactual import counterfactual_report
+from cultureval.metrics.judge import judge_items
+from cultureval.prompts.cells import text_cell
+from cultureval.tasks.catalogue import all_tasks
+
+version: str = cultureval.__version__
+cell: str = text_cell({"question": "q"}, "question")
+template: JudgeTemplate = judge_template("jeem")
+suite: str = all_tasks()["qimma_aratrust"].suite
+rate: float | int | None = counterfactual_report([True], [[False]])["cfhr"]
+judge_items("a judge", template, [])
+"""
+# Whose types the snippet does not need and mypy would read for a minute.
+SKIPPED = """
+[mypy-torch.*,transformers.*,lighteval.*,datasets.*,huggingface_hub.*,openai.*,pyarrow.*,scipy.*]
+follow_imports = skip
+"""
 BUILD_SDIST = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
 
 
@@ -107,3 +127,23 @@ def test_the_sdist_holds_what_a_packager_needs_and_builds_the_same_wheel(sdist, 
         assert (unpacked / name).exists() or name == ".gitignore", name
     assert (unpacked / "src/cultureval/tasks").samefile(unpacked / "tasks")
     assert contents(build_wheel(sdist, tmp_path)) == contents(wheel)
+
+
+@pytest.mark.parametrize("install", ["wheel", "editable"])
+def test_type_checkers_know_the_public_functions(install, request, tmp_path, tmp_path_factory):
+    """The snippet's last line is wrong, and nothing else is."""
+    python = request.getfixturevalue("wheel_python") if install == "wheel" else sys.executable
+    (tmp_path / "snippet.py").write_text(SNIPPET, encoding="utf-8")
+    (tmp_path / "mypy.ini").write_text("[mypy]\nstrict = true\n" + SKIPPED, encoding="utf-8")
+    wrong = SNIPPET.count("\n")
+    cache = tmp_path_factory.getbasetemp() / "mypy_cache"
+    mypy = [sys.executable, "-m", "mypy", "--python-executable", python, "--cache-dir", cache]
+    found = subprocess.run([*mypy, "snippet.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300).stdout
+    errors = [line for line in found.splitlines() if ": error:" in line]
+    assert errors and all(line.startswith(f"snippet.py:{wrong}: ") for line in errors), found
+    assert any('"judge_items" has incompatible type "str"; expected "JudgeSettings"' in line for line in errors), found
+    pyright = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", python, "snippet.py"]
+    found = subprocess.run(pyright, cwd=tmp_path, capture_output=True, text=True, timeout=300).stdout
+    problems = json.loads(found)["generalDiagnostics"]
+    assert problems and {problem["range"]["start"]["line"] + 1 for problem in problems} == {wrong}, problems
+    assert any('is not assignable to "JudgeSettings"' in problem["message"] for problem in problems), problems

@@ -4,6 +4,7 @@ import ast
 import re
 import sys
 import tomllib
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -35,8 +36,11 @@ def names_of(requirements):
     return {canonicalize_name(Requirement(text).name) for text in requirements}
 
 
+distributions = cache(packages_distributions)
+
+
 def distributions_of(name):
-    return {canonicalize_name(found) for found in packages_distributions().get(name, ())}
+    return {canonicalize_name(found) for found in distributions().get(name, ())}
 
 
 @pytest.mark.parametrize("room", sorted(path.name for path in (ROOT / "src" / "cultureval").iterdir() if path.is_dir()))
