@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cultureval.metrics.code.report import LEVELS, sample_scores
 from cultureval.reports.code.samples import Sample
+from cultureval.reports.lighteval_files import date_of_now, write_details, write_results
 
 if TYPE_CHECKING:
     from cultureval.metrics.code.judging import Verdict
@@ -72,7 +73,8 @@ def lighteval_results(
     from cultureval.tasks.own_tasks import OWN_TASKS
 
     prepare_lighteval(OWN_TASKS)
-    from lighteval.logging.evaluation_tracker import EvaluationTracker
+    import pyarrow
+    from lighteval.logging.evaluation_tracker import EnhancedJSONEncoder, EvaluationTracker
     from lighteval.models.abstract_model import ModelConfig
     from lighteval.models.model_output import ModelResponse
     from lighteval.tasks.requests import Doc
@@ -99,10 +101,13 @@ def lighteval_results(
     scores = _task_scores(report, len(samples))
     tracker.metrics_logger.metric_aggregated |= {name: scores, "all": dict(scores)}
     tracker.general_config_logger.log_end_time()
-    before = set(output_dir.rglob("results_*.json"))
-    tracker.save()
-    (written,) = set(output_dir.rglob("results_*.json")) - before
-    return written
+    model, date = tracker.general_config_logger.model_name, date_of_now()
+    columns = ("doc", "metric", "model_response")
+    rows = [asdict(row) for row in tracker.details_logger.details[name]]
+    table = pyarrow.Table.from_pylist([{column: row[column] for column in columns} for row in rows])
+    write_details(output_dir, model, date, name, table)
+    # LightEval's encoder knows functions, metrics and enumerations in the task's configuration.
+    return write_results(output_dir, model, date, json.loads(json.dumps(tracker.results, cls=EnhancedJSONEncoder)))
 
 
 def _task_scores(report: dict[str, Any], samples: int) -> dict[str, float]:

@@ -1,17 +1,12 @@
 """`cultureval code evaluate`: solutions judged in the sandbox, scored by EvalPlus's rules."""
 
 import json as json_format
-import math
-import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Literal
 
 import typer
 
-from cultureval.reports.code.samples import Sample, Sanitize, check_complete, read_samples
-from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.output_folder import require_output_folder
-from cultureval.runtime.signatures import installed_versions, signature
 from cultureval.scripts.code.options import (
     Data,
     Dataset,
@@ -23,12 +18,6 @@ from cultureval.scripts.code.options import (
     prepare_hub,
 )
 
-if TYPE_CHECKING:
-    from cultureval.metrics.code.judging import Verdict
-    from cultureval.tasks.qimma.code_data import ProblemSet
-
-PACKAGES = ("cultureval", "evalplus", "numpy")
-
 
 def evaluate(
     samples: Annotated[Path, typer.Argument(metavar="SAMPLES", help="EvalPlus's .jsonl file or folder of solutions.")],
@@ -39,7 +28,8 @@ def evaluate(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     unsafe_no_sandbox: UnsafeNoSandbox = False,
     sanitize: Annotated[
-        Sanitize, typer.Option(help="EvalPlus's sanitiser; auto: for texts that are not a program yet.")
+        Literal["auto", "always", "never"],
+        typer.Option(help="EvalPlus's sanitiser; auto: for texts that are not a program yet."),
     ] = "auto",
     partial: Annotated[
         bool, typer.Option("--partial", help="Score samples that leave problems out; not comparable.")
@@ -54,172 +44,20 @@ def evaluate(
     """Judges and scores solutions. Example: cultureval code evaluate SAMPLES.jsonl --dataset humaneval"""
     root = data_or_setting(data)
     prepare_hub(root)
+    from cultureval.reports.code.evaluation import evaluate_solutions, report_text, without_nan
     from cultureval.tasks.qimma.code_data import load_problems
 
     problem_set = load_problems(dataset, root, prompts)
     require_output_folder(output_dir)
     with notes_on_stderr():
-        found = read_samples(samples, problem_set.rows, sanitize)
-        missing = check_complete(found, problem_set.rows, partial)
-        verdicts, canonical = judge(found, problem_set, workers, not unsafe_no_sandbox)
-        report = make_report(samples, problem_set, found, verdicts, canonical, missing, not unsafe_no_sandbox)
-        report["model"] = model_of(samples, model_name)
-        report |= write_files(samples, output_dir, problem_set, found, verdicts, report)
-    print(json_format.dumps(without_nan(report), ensure_ascii=False, indent=1) if json else summary(report))
-
-
-def judge(
-    samples: list[Sample], problem_set: "ProblemSet", workers: int | None, sandboxed: bool
-) -> "tuple[list[Verdict], dict[str, Verdict]]":
-    """Verdicts on the samples, in their order, and on the canonical solutions of their problems."""
-    from cultureval.metrics.code.judging import Solution, check_canonical_solutions, judge_solutions
-
-    asked = {sample.task_id for sample in samples}
-    problems = {task_id: problem for task_id, problem in problem_set.problems().items() if task_id in asked}
-    name = problem_set.dataset.name
-    canonical = check_canonical_solutions(problems, name, workers=workers, sandboxed=sandboxed)
-    solutions = [Solution(sample.task_id, sample.number, sample.code) for sample in samples]
-    verdicts = judge_solutions(problems, solutions, name, workers=workers, sandboxed=sandboxed)
-    by_sample = {(verdict.task_id, verdict.sample_index): verdict for verdict in verdicts}
-    return [by_sample[sample.task_id, sample.number] for sample in samples], canonical
-
-
-def make_report(
-    samples: Path,
-    problem_set: "ProblemSet",
-    found: list[Sample],
-    verdicts: "list[Verdict]",
-    canonical: "dict[str, Verdict]",
-    missing: list[str],
-    sandboxed: bool,
-) -> dict[str, Any]:
-    """What was measured, on what, and how far it can be trusted: the object that `--json` prints.
-
-    Raises:
-        CulturevalError: Not one sample could be judged.
-    """
-    from cultureval.metrics.code.report import failing_canonicals, score_verdicts
-
-    scores = score_verdicts(verdicts)
-    judged = [verdict for verdict in verdicts if verdict.base != "not_judged"]
-    if not judged:
-        raise CulturevalError(f"Not one of {len(verdicts)} solutions could be judged: {verdicts[0].reason}.")
-    return {
-        "dataset": problem_set.dataset.name,
-        "task": problem_set.dataset.task,
-        "tasks": len({sample.task_id for sample in found}),
-        "samples": len(found),
-        **scores,
-        "missing_tasks": missing,
-        "canonical_failures": failing_canonicals(canonical),
-        "sandboxed": sandboxed,
-        "signature": signature_of(samples, problem_set, found, sandboxed),
-    }
-
-
-def signature_of(samples: Path, problem_set: "ProblemSet", found: list[Sample], sandboxed: bool) -> str:
-    """One line of all that the scores depend on; how the solutions were generated as far as that is written down."""
-    made = generation_of(samples)
-    fields = {name: made.get(name, "unknown") for name in ("backend", "prompt", "temperature", "max_new_tokens")}
-    return signature(
-        task=f"{problem_set.dataset.task}/0-shot",
-        problems=len({sample.task_id for sample in found}),
-        samples=len(found),
-        data=f"{problem_set.source}@{problem_set.revision[:8]}",
-        data_hash=problem_set.fingerprint[:8],
-        refined_prompts=made.get("refined_prompts", problem_set.refined),
-        scorer="EvalPlus rules, outputs compared outside" if sandboxed else "EvalPlus rules, NO SANDBOX",
-        **fields,
-        **installed_versions(PACKAGES),
-    )
-
-
-def generation_of(samples: Path) -> dict[str, Any]:
-    """What `cultureval code generate` wrote down of a file of solutions; nothing for files of other origin."""
-    name = samples.name.removesuffix(".jsonl").removesuffix(".raw")
-    try:
-        content = json_format.loads(samples.with_name(f"{name}.generation.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
-
-
-def model_of(samples: Path, given: str | None) -> str:
-    """The model's name in the results: as given, as written down when generating, or that of the file.
-
-    LightEval makes a folder of it, so it must not lead out of the output folder.
-    """
-    name = given or generation_of(samples).get("model")
-    if not isinstance(name, str) or not name.strip("/. "):
-        name = samples.resolve().name.removesuffix(".gz").removesuffix(".jsonl")
-    return "/".join(part for part in name.split("/") if part not in ("..", "."))
-
-
-def without_nan(value: Any) -> Any:
-    """The value with null for each nan, which JSON does not have."""
-    if isinstance(value, dict):
-        return {name: without_nan(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [without_nan(item) for item in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
-
-
-def write_files(
-    samples: Path,
-    output_dir: Path,
-    problem_set: "ProblemSet",
-    found: list[Sample],
-    verdicts: "list[Verdict]",
-    report: dict[str, Any],
-) -> dict[str, str]:
-    """Writes EvalPlus's result file and ours beside the samples, and LightEval's; returns where they lie."""
-    from cultureval.reports.code.result_files import evalplus_results, lighteval_results, verdict_lines
-
-    folder = samples if samples.is_dir() else samples.parent
-    if not os.access(folder, os.W_OK):
-        folder = output_dir
-        folder.mkdir(parents=True, exist_ok=True)
-    stem = "" if samples.is_dir() else samples.name.removesuffix(".gz").removesuffix(".jsonl") + "_"
-    theirs, ours = folder / f"{stem}eval_results.json", folder / f"{stem}verdicts.jsonl"
-    theirs.write_text(json_format.dumps(evalplus_results(problem_set, found, verdicts)), encoding="utf-8")
-    ours.write_text("".join(verdict_lines(verdicts)), encoding="utf-8")
-    results = lighteval_results(output_dir, problem_set, found, verdicts, report)
-    return {"evalplus_results": str(theirs), "verdicts": str(ours), "results": str(results)}
-
-
-def summary(report: dict[str, Any]) -> str:
-    """The report for people."""
-    lines = [f"{report['model']}: {report['task']}, {report['tasks']} problems, {report['samples']} solutions"]
-    for level, title in (("base", "base tests"), ("plus", "base and extra tests")):
-        for name, value in report["pass_at_k"][level].items():
-            error = report["standard_errors"][level][name]
-            worst, best = report["bounds"][level][name]
-            doubt = f", between {worst:.4f} and {best:.4f} whatever the rest is" if report["not_judged"] else ""
-            lines.append(f"  {name} ({title}): {value:.4f} ± {error:.4f}{doubt}")
-    for name, text in NOTES.items():
-        if report[name]:
-            lines.append(f"{len(report[name])} {text}:")
-            lines += [_note(entry) for entry in report[name][:MOST_NOTES]]
-            lines += [f"  and {len(report[name]) - MOST_NOTES} more"] if len(report[name]) > MOST_NOTES else []
-    if report["missing_tasks"]:
-        lines.append(f"Not whole, so not comparable: {len(report['missing_tasks'])} problems have no solution.")
-    if not report["sandboxed"]:
-        lines.append("JUDGED WITHOUT A SANDBOX: the solutions could do anything, so trust neither scores nor machine.")
-    lines.append(f"Signature: {report['signature']}")
-    lines += [f"{name}: {report[key]}" for name, key in FILES.items()]
-    return "\n".join(lines)
-
-
-def _note(entry: dict[str, Any]) -> str:
-    ours, theirs = (f"{entry[f'{who}base']}/{entry[f'{who}plus']}" for who in ("", "evalplus_"))
-    reason = f" ({entry['reason']})" if entry["reason"] else ""
-    return f"  {entry['task_id']} sample {entry['sample']}: base/plus {ours}, EvalPlus's own {theirs}{reason}"
-
-
-MOST_NOTES = 20
-NOTES = {
-    "not_judged": "not judged, because the sandbox failed; not counted",
-    "canonical_failures": "whose own canonical solution does not pass (see `cultureval code check-data`)",
-    "differs_from_evalplus": "on which EvalPlus's own verdict differs; ours counts",
-}
-FILES = {"EvalPlus's results": "evalplus_results", "Verdicts": "verdicts", "LightEval's results": "results"}
+        report = evaluate_solutions(
+            samples,
+            problem_set,
+            output_dir,
+            sanitize=sanitize,
+            partial=partial,
+            workers=workers,
+            sandboxed=not unsafe_no_sandbox,
+            model_name=model_name,
+        )
+    print(json_format.dumps(without_nan(report), ensure_ascii=False, indent=1) if json else report_text(report))

@@ -10,18 +10,19 @@ import pytest
 from evalplus.provider.base import DecoderBase
 from tiny_models import folder_of
 
+from cultureval.metrics.code.solution_code import sanitize_solution
 from cultureval.models.code.decoders import make_decoder
-from cultureval.models.code.settings import DecoderSettings
-from cultureval.prompts.templates import render
-from cultureval.runtime.errors import CulturevalError
-from cultureval.scripts.code.generate import (
-    _model_settings,
+from cultureval.models.code.generation import (
+    decoder_model_settings,
     describe,
     description_file,
-    evalplus_reads,
     prepare_resume,
     samples_file,
 )
+from cultureval.models.code.settings import DecoderSettings
+from cultureval.prompts.templates import render
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.evalplus_patches import codegen_reads
 from cultureval.tasks.qimma.code_data import load_problems
 
 
@@ -62,14 +63,17 @@ def test_a_file_names_a_servers_model(tmp_path):
     file = tmp_path / "server.yaml"
     file.write_text("model: m\nbase_url: http://localhost:1/v1\napi_key_env: KEY\n", encoding="utf-8")
     expected = {"model": "m", "base_url": "http://localhost:2/v1", "api_key_env": "KEY"}
-    assert _model_settings(str(file), base_url="http://localhost:2/v1", dtype=None) == expected
-    assert _model_settings("org/model", base_url=None, dtype="float32") == {"model": "org/model", "dtype": "float32"}
+    assert decoder_model_settings(str(file), base_url="http://localhost:2/v1", dtype=None) == expected
+    assert decoder_model_settings("org/model", base_url=None, dtype="float32") == {
+        "model": "org/model",
+        "dtype": "float32",
+    }
     file.write_text("model: m\nbase_ur: x\n", encoding="utf-8")
     with pytest.raises(CulturevalError, match="Did you mean base_url"):
-        _model_settings(str(file))
+        decoder_model_settings(str(file))
     file.write_text("base_url: http://localhost:1/v1\n", encoding="utf-8")
     with pytest.raises(CulturevalError, match="name no model"):
-        _model_settings(str(file))
+        decoder_model_settings(str(file))
 
 
 class Writer(DecoderBase):
@@ -90,7 +94,7 @@ def test_evalplus_reads_our_problems_and_survives_any_text(settings, tmp_path, c
     problems = load_problems("mbpp", "samples")
     before = evalplus.data.mbpp.MBPP_OVERRIDE_PATH, evalplus.codegen.sanitize
     target = tmp_path / "out.jsonl"
-    with evalplus_reads(problems):
+    with codegen_reads("mbpp", problems.file, sanitize_solution):
         evalplus.codegen.codegen(str(target), Writer(), "mbpp", greedy=True)
     assert (evalplus.data.mbpp.MBPP_OVERRIDE_PATH, evalplus.codegen.sanitize) == before
     lines = [json.loads(line) for line in target.read_text().splitlines()]

@@ -1,0 +1,178 @@
+"""Solutions by EvalPlus's own code generation: files named as EvalPlus names them, runs that go on after a kill."""
+
+import dataclasses
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from cultureval.models.code.decoders import make_decoder, prompt_mode
+from cultureval.models.code.settings import DecoderSettings
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.evalplus_patches import codegen_reads
+from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
+from cultureval.runtime.signatures import installed_versions
+
+MODEL_SETTINGS = {"model", "model_name", "base_url", "api_key_env", "dtype", "trust_remote_code"}
+# What may change between a run and its continuation: the answers do not depend on it, or there are more of them.
+FREE = {"n_samples", "problems", "refined_prompts", "versions", "prompt", "base_url", "api_key_env", "batch_size"}
+FREE |= {"tensor_parallel"}
+PACKAGES = ("cultureval", "evalplus", "transformers", "torch")
+
+
+class Problems(Protocol):
+    """What generation needs to know of a set of problems.
+
+    Attributes:
+        rows: The problems by task id.
+        file: All of them as EvalPlus reads them.
+        revision: Of the data.
+        content_hash: Of the data.
+        refined: What refined prompts, if any, are in their place.
+    """
+
+    rows: Mapping[str, Any]
+    file: Path
+    revision: str
+    content_hash: str
+    refined: Any
+
+
+def generate_solutions(
+    settings: DecoderSettings,
+    problems: Problems,
+    n_samples: int,
+    output_dir: Path,
+    resume: bool,
+    sanitize: Callable[[str, str], str],
+) -> Path:
+    """Generates what is missing of a run's solutions.
+
+    Args:
+        settings: The model and how it is asked.
+        problems: Of the settings' dataset.
+        n_samples: Solutions a problem.
+        output_dir: Where the files lie.
+        resume: Go on where an earlier run of the same settings ended.
+        sanitize: From a solution's text and the entry point's name to a program; survives any text.
+
+    Returns:
+        The file of solutions, named as EvalPlus names it.
+
+    Raises:
+        CulturevalError: The earlier run had other settings, or the model cannot be loaded.
+    """
+    samples = samples_file(settings, output_dir)
+    description = describe(settings, problems, n_samples)
+    prepare_resume(samples, description, resume)
+    decoder = make_decoder(settings)
+    description["prompt"] = prompt_mode(decoder, settings)
+    description_file(samples).write_text(json.dumps(description, ensure_ascii=False, indent=1), encoding="utf-8")
+    with codegen_reads(settings.dataset, problems.file, sanitize):
+        from evalplus.codegen import codegen
+
+        codegen(
+            target_path=str(samples),
+            model=decoder,
+            dataset=settings.dataset,
+            greedy=settings.temperature == 0,
+            n_samples=n_samples,
+        )
+    return samples
+
+
+def samples_file(settings: DecoderSettings, output_dir: Path) -> Path:
+    """Where EvalPlus writes a run's solutions: `<root>/<dataset>/<model>_<backend>_temp_<t>.jsonl`."""
+    name = settings.model.strip("./").replace("/", "--")
+    return output_dir / settings.dataset / f"{name}_{settings.backend}_temp_{settings.temperature}.jsonl"
+
+
+def description_file(samples: Path) -> Path:
+    """Where is written how the solutions of a file were generated."""
+    return samples.with_name(samples.name.removesuffix(".jsonl") + ".generation.json")
+
+
+def describe(settings: DecoderSettings, problems: Problems, n_samples: int) -> dict[str, Any]:
+    """All that the solutions depend on."""
+    own = dataclasses.asdict(settings)
+    return own | {
+        "n_samples": n_samples,
+        "data_revision": problems.revision,
+        "data_hash": problems.content_hash,
+        "model_hash": _model_hash(settings),
+        "problems": len(problems.rows),
+        "refined_prompts": problems.refined,
+        "versions": installed_versions(PACKAGES),
+    }
+
+
+def prepare_resume(samples: Path, description: dict[str, Any], resume: bool) -> None:
+    """Makes the files of an earlier run fit to go on with, or moves them out of the way where not resuming.
+
+    A killed run may leave half a line behind, at which EvalPlus would stop. A larger --limit continues a smaller.
+
+    Raises:
+        CulturevalError: The earlier run had other settings.
+    """
+    raw, described = samples.with_name(samples.name.replace(".jsonl", ".raw.jsonl")), description_file(samples)
+    samples.parent.mkdir(parents=True, exist_ok=True)
+    for file in (samples, raw, described):
+        if not resume and file.is_file():
+            os.replace(file, file.with_name(file.name + ".bak"))
+    for file in (samples, raw):
+        if file.is_file():
+            content = file.read_bytes()
+            file.write_bytes(content[: content.rfind(b"\n") + 1])
+    if not samples.is_file() or not described.is_file():
+        return
+    earlier = json.loads(described.read_text(encoding="utf-8"))
+    differing = [name for name in description if name not in FREE and earlier.get(name) != description[name]]
+    if differing:
+        raise CulturevalError(
+            f"{samples} was generated with another {', '.join(differing)}. Take another --output-dir, or start over "
+            "with --no-resume."
+        )
+
+
+def decoder_model_settings(model: str, **given: str | None) -> dict[str, Any]:
+    """What a YAML file says of the model, the command line's own options on top.
+
+    Raises:
+        CulturevalError: It has an unknown setting, or names no model.
+    """
+    settings = read_model_settings(model)
+    refuse_unknown(settings, MODEL_SETTINGS, "`cultureval code generate`")
+    settings |= {name: value for name, value in given.items() if value is not None}
+    settings["model"] = settings.get("model") or settings.get("model_name")
+    if not settings["model"]:
+        raise CulturevalError(f"The model settings {model!r} name no model.")
+    return settings
+
+
+def check_settings(settings: DecoderSettings) -> None:
+    """Refuses what cannot work, before anything is loaded or written.
+
+    Raises:
+        CulturevalError: Settings are wrong or do not go together.
+    """
+    import torch
+
+    if not isinstance(getattr(torch, settings.dtype, None), torch.dtype):
+        raise CulturevalError(f"--dtype {settings.dtype!r} is none of torch's types, such as bfloat16 or float32.")
+    if settings.backend == "openai" and settings.force_base_prompt:
+        raise CulturevalError("--base-prompt is for models that are loaded here: EvalPlus asks servers by chat only.")
+    if settings.backend != "openai" and settings.base_url:
+        raise CulturevalError(f"--base-url goes with --backend openai, not with {settings.backend}.")
+    if settings.backend == "openai":
+        settings.servers()  # before a URL with a password is written anywhere
+
+
+def _model_hash(settings: DecoderSettings) -> str | None:
+    """Tells other weights in the same folder apart; None for models that are no folder here."""
+    folder = Path(settings.model)
+    if settings.backend == "openai" or not folder.is_dir():
+        return None
+    from cultureval.models.loading import fingerprint
+
+    return fingerprint(folder)
