@@ -12,9 +12,7 @@ import numpy as np
 
 from cultureval.metrics.alqasida.countries import COUNTRIES, REGIONS
 from cultureval.metrics.alqasida.dialect_models import DialectModels, configured_models, one_line
-
-SCORES = ("nadi", "nadi_macro", "aldi", "adi2", "adi2_macro", "arabic_rate")
-PROFILES = ("paper", "released", "clean")
+from cultureval.metrics.alqasida.names import PROFILES, SCORES
 
 LEAST_WORDS = 5  # words of a line that `released` takes for usable, as the public language-confusion benchmark does
 _PUNCTUATION = str.maketrans({"—": " ", "،": "", **dict.fromkeys("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", "")})

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-KS = (1, 5, 10)
+from cultureval.metrics.cvlue.names import KS
+
 BLOCK_BYTES = 128 * 2**20
 
 

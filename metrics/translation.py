@@ -18,7 +18,6 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.sacrebleu_patches import flores200_file, score_of_counts, sentence_counts
 from cultureval.runtime.settings import Settings, current_settings
 
-NAMES = ("spbleu", "chrf", "chrf_plus_plus", "bleu")
 DRAWS = 1000
 SEED = 417
 
@@ -60,7 +59,7 @@ def sentence_score(name: str, hypothesis: str, reference: str) -> float:
     """One sentence's score on 0 to 100; BLEU of the n-gram orders that the sentence has.
 
     Args:
-        name: One of `NAMES`.
+        name: One of `CORPUS` of `alqasida/names.py`.
         hypothesis: The translation.
         reference: Its reference.
 
@@ -75,7 +74,7 @@ def corpus_score_and_error(name: str, hypotheses: Sequence[str], references: Seq
     """A corpus score and its standard error, the spread of 1,000 bootstrap draws of the sentences (fixed seed).
 
     Args:
-        name: One of `NAMES`.
+        name: One of `CORPUS` of `alqasida/names.py`.
         hypotheses: N translations.
         references: One reference for each.
 

@@ -17,11 +17,19 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 
 from cultureval.metrics.alqasida.countries import COUNTRIES
 from cultureval.metrics.alqasida.dialect_models import check_models, configured_models, models_signature, one_line
-from cultureval.metrics.dialect import PROFILES, SCORES, score_completions
+from cultureval.metrics.alqasida.names import (
+    CORPUS,
+    CORPUS_SCORES,
+    FIDELITY,
+    FIDELITY_OF_TRANSLATIONS,
+    MONOLINGUAL,
+    ZERO,
+)
+from cultureval.metrics.declared import Metrics
+from cultureval.metrics.dialect import score_completions
 from cultureval.metrics.lighteval.clustered_means import MeanOfScored
 from cultureval.metrics.lighteval.shared_pass import Columns, SharedPass, SharedScore, reply_of
 from cultureval.metrics.translation import (
-    NAMES,
     corpus_score_and_error,
     flores200_model,
     flores200_signature,
@@ -33,15 +41,6 @@ from cultureval.runtime.lighteval_patches.group_averages import StandardError
 if TYPE_CHECKING:
     from cultureval.prompts.alqasida.specific import RequestSpecific, TranslationSpecific
 
-HEADLINE = ("adi2", "adi2_macro", "nadi", "nadi_macro", "aldi", "arabic_rate", "empty_rate", "prompt_copy_rate")
-OTHER_PROFILES = tuple(f"{name}_{profile}" for profile in PROFILES[1:] for name in HEADLINE[: len(SCORES)])
-COUNTS = ("too_few_rate", "truncated_rate")
-FIDELITY_NAMES = (*HEADLINE, *OTHER_PROFILES, *COUNTS)
-# Nothing is taken out of translations: upstream never re-scored them.
-TRANSLATION_FIDELITY_NAMES = tuple(name for name in (*HEADLINE, *COUNTS) if name not in ("prompt_copy_rate", COUNTS[0]))
-ZERO = "_zero"  # the score of the untranslated source
-TRANSLATION_NAMES = tuple(name + suffix for name in NAMES for suffix in ("", ZERO))
-
 
 def fidelity_metrics() -> list[Metric]:
     """Dialectal fidelity of replies: `adi2` is the headline (AL-QASIDA section 3, the `paper` profile).
@@ -49,12 +48,12 @@ def fidelity_metrics() -> list[Metric]:
     The profiles `released` and `clean` stand beside it under `<name>_released` and `<name>_clean`; `too_few_rate` is
     the share of replies that `released` leaves out of its means, `truncated_rate` of those too long to be read whole.
     """
-    return _pass_metrics(FIDELITY_NAMES)
+    return _pass_metrics(FIDELITY)
 
 
 def monolingual_metrics() -> list[Metric]:
     """As `fidelity_metrics`, with `prompt_aldi`: ALDi of the prompt, the dialectness that the model was given."""
-    return _pass_metrics((*FIDELITY_NAMES, "prompt_aldi"))
+    return _pass_metrics(MONOLINGUAL)
 
 
 def translation_metrics() -> list[Metric]:
@@ -64,13 +63,13 @@ def translation_metrics() -> list[Metric]:
     those scores are 0, as in the released files.
     """
     corpus = CorpusLevelMetricGrouping(
-        metric_name=list(TRANSLATION_NAMES),
-        higher_is_better=dict.fromkeys(TRANSLATION_NAMES, True),
+        metric_name=list(CORPUS_SCORES),
+        higher_is_better={name: declared.higher_is_better for name, declared in CORPUS_SCORES.items()},
         category=SamplingMethod.GENERATIVE,
         sample_level_fn=SentenceScores(),
-        corpus_level_fn={name: CorpusScore(name) for name in TRANSLATION_NAMES},
+        corpus_level_fn={name: CorpusScore(name) for name in CORPUS_SCORES},
     )
-    return [corpus, *_pass_metrics(TRANSLATION_FIDELITY_NAMES)]
+    return [corpus, *_pass_metrics(FIDELITY_OF_TRANSLATIONS)]
 
 
 def check_translation_instruments() -> None:
@@ -108,7 +107,7 @@ class SentenceScores(SampleLevelComputation):
         texts = {"": model_response.final_text[0], ZERO: specific["source"]}
         (reference,) = doc.get_golds()
         return {
-            name + suffix: SentenceScore.of(name, text, reference) for name in NAMES for suffix, text in texts.items()
+            name + suffix: SentenceScore.of(name, text, reference) for name in CORPUS for suffix, text in texts.items()
         }
 
 
@@ -169,16 +168,16 @@ def _fidelity(prompts: list[str], replies: list[str], dialect: str) -> dict[str,
     return {"empty_rate": np.array([not reply.strip() for reply in replies], dtype=np.float64)}
 
 
-def _pass_metrics(names: Sequence[str]) -> list[Metric]:
-    shared = SharedPass(partial(_classify, names))
+def _pass_metrics(metrics: Metrics) -> list[Metric]:
+    shared = SharedPass(partial(_classify, tuple(metrics)))
     return [
         SampleLevelMetric(
             metric_name=name,
-            higher_is_better=not name.endswith(("empty_rate", "copy_rate", "few_rate", "truncated_rate")),
+            higher_is_better=declared.higher_is_better,
             category=SamplingMethod.GENERATIVE,
             sample_level_fn=FidelityScore(name, shared),
             corpus_level_fn=MeanOfScored(name),
             batched_compute=True,
         )
-        for name in names
+        for name, declared in metrics.items()
     ]

@@ -12,6 +12,7 @@ from cultureval.metrics.code.report import sample_scores
 from cultureval.metrics.code.solution_code import program_of
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean, MeanOfScored
 from cultureval.metrics.lighteval.shared_pass import Columns, SharedScore, pass_over_replies
+from cultureval.metrics.qimma.names import CODE
 from cultureval.runtime.data.content_store import stored_problem
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.settings import Settings, current_settings
@@ -29,17 +30,16 @@ def code_metrics() -> list[SampleLevelMetric]:
     Solutions that could not be judged are left out of both, as nan; `not_judged` is their share.
     """
     shared, judge = pass_over_replies(_judge), judge_name()
-    means = {"plus_pass@1": MeanOfScored, "base_pass@1": MeanOfScored, "not_judged": ClusteredMean}
     return [
         SampleLevelMetric(
             metric_name=name,
-            higher_is_better=name != "not_judged",
+            higher_is_better=declared.higher_is_better,
             category=SamplingMethod.GENERATIVE,
             sample_level_fn=SharedScore(name, name, shared, judge),
-            corpus_level_fn=mean(name),
+            corpus_level_fn=ClusteredMean(name) if declared.role == "count" else MeanOfScored(name),
             batched_compute=True,
         )
-        for name, mean in means.items()
+        for name, declared in CODE.items()
     ]
 
 

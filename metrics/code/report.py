@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cultureval.metrics.code.pass_at_k import Outcome, offered_k, pass_at_k, plus_outcome
+from cultureval.metrics.qimma.names import CODE
 
 if TYPE_CHECKING:
     from cultureval.metrics.code.judging import Verdict
@@ -51,7 +52,7 @@ def sample_scores(verdict: "Verdict") -> dict[str, float]:
     values = {"pass": 1.0, "fail": 0.0, "not_judged": math.nan}
     plus = plus_outcome(verdict.base, verdict.plus)
     unknown = float("not_judged" in (plus, verdict.base))
-    return {"plus_pass@1": values[plus], "base_pass@1": values[verdict.base], "not_judged": unknown}
+    return dict(zip(CODE, (values[plus], values[verdict.base], unknown), strict=True))
 
 
 def _named(verdict: "Verdict") -> dict[str, Any]:

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cultureval.metrics.retrieval import KS, best_ranks, reranked_ranks, top_items
+from cultureval.metrics.cvlue.names import KS
+from cultureval.metrics.retrieval import best_ranks, reranked_ranks, top_items
 from cultureval.metrics.standard_errors import clustered_standard_error
 
 

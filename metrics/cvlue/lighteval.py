@@ -1,6 +1,6 @@
 """The LightEval Metric objects of CVLUE and its English counterparts; thin, they call this folder's pure functions."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,11 +10,13 @@ from lighteval.metrics.utils.metric_utils import SampleLevelMetric, SampleLevelM
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc, SamplingMethod
 
+from cultureval.metrics.cvlue import names
+from cultureval.metrics.cvlue.names import CANDIDATE_SCORES, KS, RANKING, VQA_MODES
+from cultureval.metrics.declared import Metrics
 from cultureval.metrics.grounding import iou, parse_boxes, qwen_resized
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean, ClusteredScore, MeanOfScored
 from cultureval.metrics.lighteval.shared_pass import SharedPass
 from cultureval.metrics.ranking import gold_ranks, gold_ties, ndcg
-from cultureval.metrics.retrieval import KS
 from cultureval.metrics.vqa import cvlue_correct, soft_accuracy
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
@@ -24,20 +26,16 @@ if TYPE_CHECKING:
     from cultureval.prompts.cvlue.specific import BoxSpecific, DialogueSpecific, GallerySpecific
 
 Scores = dict[str, float]
-VQA_MODES = ("loose", "strict", "exact")
-# How candidates of a dialogue are scored; the headline, the mean of the log-probabilities of its tokens, has no suffix.
-RANKING = (*(f"R@{k}" for k in KS), "MRR", "mean_rank", "gold_ties")
-CANDIDATE_SCORES = ("", "_sum", "_mean_end", "_sum_end")
 
 
 def cvlue_vqa_metrics() -> list[SampleLevelMetric]:
     """`accuracy_loose` (the released scorer's default, the headline), `accuracy_strict`, `accuracy_exact`."""
-    return [_grouping(_vqa_scores, [f"accuracy_{mode}" for mode in VQA_MODES], SamplingMethod.GENERATIVE)]
+    return [_grouping(_vqa_scores, names.VQA, SamplingMethod.GENERATIVE)]
 
 
 def vqa_v2_metrics() -> list[SampleLevelMetric]:
     """`vqa_accuracy`: VQA v2's soft accuracy over ten answers."""
-    return [_grouping(_soft_scores, ["vqa_accuracy"], SamplingMethod.GENERATIVE)]
+    return [_grouping(_soft_scores, names.VQA_V2, SamplingMethod.GENERATIVE)]
 
 
 def grounding_metrics() -> list[SampleLevelMetric]:
@@ -46,8 +44,7 @@ def grounding_metrics() -> list[SampleLevelMetric]:
     `acc@0.5` counts official IoU above 0.5 (CVLUE's readme), `acc@0.5_continuous` continuous IoU of at least 0.5 (as
     RefCOCOg's users count). Of several boxes the first one counts.
     """
-    names = ["iou", "iou_continuous", "acc@0.5", "acc@0.5_continuous", "unparsable"]
-    return [_grouping(_box_scores, names, SamplingMethod.GENERATIVE, lower=("unparsable",))]
+    return [_grouping(_box_scores, names.GROUNDING, SamplingMethod.GENERATIVE)]
 
 
 def dialogue_metrics(dense: bool = False) -> list[SampleLevelMetric]:
@@ -59,13 +56,12 @@ def dialogue_metrics(dense: bool = False) -> list[SampleLevelMetric]:
     Args:
         dense: Also `NDCG`, over the items that have relevance scores of their candidates.
     """
-    names = [*RANKING, *(["NDCG"] if dense else [])]
-    every = [f"{name}{score}" for score in CANDIDATE_SCORES for name in names]
-    means: dict[str, CorpusLevelComputation] = {name: MeanOfScored(name) for name in every}
-    means |= {name: CountOfItems(name) for name in every if name.startswith("gold_ties")}
-    lower = [name for name in every if name.startswith(("mean_rank", "gold_ties"))]
+    declared = names.DENSE_DIALOGUE if dense else names.DIALOGUE
+    means: dict[str, CorpusLevelComputation] = {
+        name: CountOfItems(name) if row.role == "count" else MeanOfScored(name) for name, row in declared.items()
+    }
     score = _dense_dialogue_scores if dense else _dialogue_scores
-    return [_grouping(score, every, SamplingMethod.LOGPROBS, lower, means)]
+    return [_grouping(score, declared, SamplingMethod.LOGPROBS, means)]
 
 
 def gallery_metrics() -> list[SampleLevelMetric]:
@@ -74,17 +70,16 @@ def gallery_metrics() -> list[SampleLevelMetric]:
     Captions are ranked behind an image, and images before a caption, by the caption's mean log-probability a token.
     """
     shared = SharedPass(gallery_items)
-    names = [f"{direction}@{k}" for direction in ("TR", "IR") for k in KS] + ["gallery_images", "gallery_captions"]
     return [
         SampleLevelMetric(
             metric_name=name,
-            higher_is_better=True,
+            higher_is_better=declared.higher_is_better,
             category=SamplingMethod.LOGPROBS,
             sample_level_fn=GalleryScore(name, shared),
             corpus_level_fn=WeightedMean(name),
             batched_compute=True,
         )
-        for name in names
+        for name, declared in names.GALLERIES.items()
     ]
 
 
@@ -230,17 +225,16 @@ class CountOfItems(CorpusLevelComputation):
 
 def _grouping(
     score: Callable[[Doc, ModelResponse], Scores],
-    names: list[str],
+    declared: Metrics,
     category: SamplingMethod,
-    lower: Sequence[str] = (),
     means: dict[str, CorpusLevelComputation] | None = None,
 ) -> SampleLevelMetricGrouping:
     return SampleLevelMetricGrouping(
-        metric_name=names,
-        higher_is_better={name: name not in lower for name in names},
+        metric_name=list(declared),
+        higher_is_better={name: row.higher_is_better for name, row in declared.items()},
         category=category,
         sample_level_fn=ItemScores(score),
-        corpus_level_fn={name: (means or {}).get(name) or ClusteredMean(name) for name in names},
+        corpus_level_fn={name: (means or {}).get(name) or ClusteredMean(name) for name in declared},
     )
 
 

@@ -12,22 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cultureval.metrics.cvlue.names import KS, MACRO
 from cultureval.metrics.grounding import iou
-from cultureval.metrics.retrieval import KS, list_ranks
+from cultureval.metrics.retrieval import list_ranks
 from cultureval.metrics.vqa import cvlue_correct
 from cultureval.runtime.errors import CulturevalError, shorten
 
 Record = Mapping[str, Any]
 Key = Callable[[Record], Any]
-
-# The macro-average of the contest: eleven numbers, by task, of the released scorers and of the contest's own.
-MACRO = {
-    "itr": ("TR@1", "TR@5", "TR@10", "IR@1", "IR@5", "IR@10"),
-    "vqa": ("accuracy_loose",),
-    "vg": ("iou",),
-    "vd": ("R@1", "R@5", "R@10"),
-}
-CONTEST = MACRO | {"vqa": ("accuracy_exact",), "vg": ("iou_continuous",)}
 
 
 @dataclass(frozen=True)

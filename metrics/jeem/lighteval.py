@@ -11,6 +11,7 @@ from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc, SamplingMethod
 
 from cultureval.metrics.caption import MAX_ORDER, bleu_of, score_captions
+from cultureval.metrics.jeem.names import BERTSCORE_PARTS, REFERENCE, WORDS
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean, ClusteredScore
 from cultureval.metrics.lighteval.shared_pass import Columns, SharedPass, SharedScore, pass_over_replies
 from cultureval.metrics.semantic import bertscore, caption_bertscore_model
@@ -20,9 +21,6 @@ from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.lighteval_patches.group_averages import StandardError
 
-# Suffix of a metric's name -> whether its words are normalised.
-RUNS = {"": True, "_raw": False}
-BERTSCORE_PARTS = {"bertscore_recall": "recall", "bertscore_f1": "f1"}
 BLEU_DRAWS = 1000
 
 
@@ -36,7 +34,7 @@ def caption_metrics() -> list[SampleLevelMetric]:
     model, layer = caption_bertscore_model()
     shared = pass_over_replies(_score_replies)
     metrics = []
-    for suffix, normalize in RUNS.items():
+    for suffix, normalize in WORDS.items():
         words = f"words={'normalized' if normalize else 'raw'}"
         for name, definition in (("cider", f"CIDEr-D,df=variety,{words}"), ("rouge_l", f"ROUGE-L,beta=1.2,{words}")):
             metrics.append(_mean_metric(f"{name}{suffix}", definition, shared))
@@ -105,7 +103,7 @@ def _bleu_metric(name: str, order: int, words: str, shared: SharedPass[Columns])
 def _metric(sample: SharedScore, corpus: CorpusLevelComputation) -> SampleLevelMetric:
     return SampleLevelMetric(
         metric_name=sample.name,
-        higher_is_better=True,
+        higher_is_better=REFERENCE[sample.name].higher_is_better,
         category=SamplingMethod.GENERATIVE,
         sample_level_fn=sample,
         corpus_level_fn=corpus,
@@ -116,7 +114,7 @@ def _metric(sample: SharedScore, corpus: CorpusLevelComputation) -> SampleLevelM
 def _score_replies(docs: list[Doc], replies: list[str]) -> Columns:
     references = [doc.get_golds() for doc in docs]
     values: Columns = {}
-    for suffix, normalize in RUNS.items():
+    for suffix, normalize in WORDS.items():
         scores = score_captions(replies, references, normalize, _reference_set(docs))
         values |= {f"cider{suffix}": scores.cider, f"rouge_l{suffix}": scores.rouge_l}
         values |= {f"bleu_{order}{suffix}": scores.bleu_statistics for order in range(1, MAX_ORDER + 1)}

@@ -13,6 +13,7 @@ from lighteval.metrics.utils.metric_utils import CorpusLevelMetricGrouping
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc, SamplingMethod
 
+from cultureval.metrics.m2cqa.names import COUNTS, LAX, STATEMENTS, STRICT
 from cultureval.metrics.m2cqa.statement_items import PROFILES, WORDS, Statement, cell_report, item_verdicts
 from cultureval.metrics.verdicts import Prompt, parse_verdict
 from cultureval.runtime.doc_specific import specific_of
@@ -22,11 +23,6 @@ from cultureval.runtime.lighteval_patches.group_averages import Rate
 if TYPE_CHECKING:
     from cultureval.prompts.m2cqa.specific import StatementSpecific
 
-HEADLINES = ("cfhr", "q_plus_acc", "q_minus_acc", "f1", "combined_acc", "invalid_rate", "cfhr_valid_only")
-HEADLINES += ("n_items", "n_q_plus")
-LAX = ("cfhr", "q_plus_acc", "q_minus_acc", "invalid_rate")
-LOWER_IS_BETTER = ("cfhr", "invalid_rate", "cfhr_valid_only")
-
 
 def statement_metrics(prompt: Prompt) -> list[CorpusLevelMetricGrouping]:
     """The metric of one prompt's tasks: LightEval's corpus grouping, whose aggregators return a dict."""
@@ -35,7 +31,7 @@ def statement_metrics(prompt: Prompt) -> list[CorpusLevelMetricGrouping]:
     return [
         CorpusLevelMetricGrouping(
             metric_name=names,
-            higher_is_better={name: not name.startswith(LOWER_IS_BETTER) for name in names},
+            higher_is_better={name: STATEMENTS[name].higher_is_better for name in names},
             category=SamplingMethod.GENERATIVE,
             sample_level_fn=StatementVerdicts(prompt),
             corpus_level_fn=aggregators,
@@ -96,7 +92,7 @@ class ItemMetrics(CorpusLevelComputation):
     def __init__(self, profile: str) -> None:
         self.profile = profile
         suffix = "" if profile == "strict" else f"_{profile}"
-        self.parts = {f"{name}{suffix}": name for name in (LAX if suffix else HEADLINES)}
+        self.parts = {f"{name}{suffix}": name for name in (LAX if suffix else (*STRICT, *COUNTS))}
 
     @property
     def names(self) -> list[str]:

@@ -21,6 +21,7 @@ from cultureval.metrics.likelihood import (
     gold_set_match,
 )
 from cultureval.metrics.poetry import fannorflop
+from cultureval.metrics.qimma.names import BERTSCORE, FANNORFLOP, MULTI_SELECT, MULTIPLE_CHOICE
 from cultureval.metrics.semantic import bertscore, bertscore_model
 from cultureval.runtime.devices import scoring_device
 from cultureval.runtime.doc_specific import specific_of
@@ -29,7 +30,7 @@ from cultureval.runtime.errors import CulturevalError
 if TYPE_CHECKING:
     from cultureval.prompts.qimma.specific import PoemSpecific
 
-BERTSCORE_NAMES = {"BERTScore-P": "precision", "BERTScore-R": "recall", "BERTScore-F": "f1"}
+BERTSCORE_PARTS = dict(zip(BERTSCORE, ("f1", "precision", "recall"), strict=True))
 
 ScoreOptions = Callable[[Sequence[float], Sequence[str], int | Sequence[int]], float]
 
@@ -41,8 +42,8 @@ def multiple_choice_metrics() -> list[SampleLevelMetric]:
     likeliest as a whole, the paper's Eq. 1 as printed, which does not favour the two code points of option five.
     """
     return [
-        _likelihood_metric("acc_norm", char_normalized_accuracy),
-        _likelihood_metric("acc", _argmax_of_options),
+        _likelihood_metric(name, score)
+        for name, score in zip(MULTIPLE_CHOICE, (char_normalized_accuracy, _argmax_of_options), strict=True)
     ]
 
 
@@ -53,8 +54,8 @@ def multi_select_metrics() -> list[SampleLevelMetric]:
     exactly the gold set on top (QIMMA's task code, not in the paper).
     """
     return [
-        _likelihood_metric("gold_probability_mass", gold_probability_mass),
-        _likelihood_metric("gold_set_match", gold_set_match),
+        _likelihood_metric(name, score)
+        for name, score in zip(MULTI_SELECT, (gold_probability_mass, gold_set_match), strict=True)
     ]
 
 
@@ -64,7 +65,7 @@ def bertscore_metrics() -> list[SampleLevelMetric]:
     White space and one brace on either side are taken off first, as in QIMMA's task code. Of several references the
     best value counts. The model is AraBERT v02 unless CULTUREVAL_BERTSCORE_MODEL names another.
     """
-    return _generative_metrics(BERTSCORE_NAMES, _score_answers)
+    return _generative_metrics(BERTSCORE_PARTS, _score_answers)
 
 
 def fannorflop_metrics() -> list[SampleLevelMetric]:
@@ -73,7 +74,7 @@ def fannorflop_metrics() -> list[SampleLevelMetric]:
     `parse_rate` is the share of replies that held a JSON list of explanations; the others score 0. The gold list is
     `doc.specific["gold_explanations"]`.
     """
-    return _generative_metrics(BERTSCORE_NAMES | {"parse_rate": "parsed"}, _score_poems)
+    return _generative_metrics(dict(zip(FANNORFLOP, (*BERTSCORE_PARTS.values(), "parsed"), strict=True)), _score_poems)
 
 
 class LikelihoodScore(SampleLevelComputation):

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from cultureval.metrics.cvlue import submissions
-from cultureval.metrics.cvlue.submissions import CONTEST, MACRO, ScoredItem, macro_average, means
+from cultureval.metrics.cvlue.names import CONTEST, HEADLINES, MACRO
+from cultureval.metrics.cvlue.submissions import ScoredItem, macro_average, means
 from cultureval.reports.csv_files import write_csv
 from cultureval.reports.cvlue.category_plot import draw_categories
 from cultureval.reports.terminal_tables import terminal_table
@@ -21,7 +22,6 @@ PRED_FILES = {
     "vg": ("VG/submit_VG.json",),
     "vd": ("VD/submit_VD.json",),
 }
-HEADLINES = {"itr": ("TR@1", "IR@1"), "vqa": ("accuracy_loose",), "vg": ("iou",), "vd": ("R@1",)}
 Row = dict[str, Any]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from cultureval.metrics.cvlue.full_gallery import Direction, pairs_at_the_top, rank_both_ways, recalls, reranked
-from cultureval.metrics.retrieval import KS
+from cultureval.metrics.cvlue.names import KS
 from cultureval.reports.lighteval_files import date_of_now, write_details, write_results
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.signatures import installed_versions, signature

@@ -10,18 +10,15 @@ reproduced), HABIBI's development set (the lyrics that the test set leaves out),
 
 from typing import Any
 
+from cultureval.metrics.alqasida import names
 from cultureval.prompts.alqasida import rows
 from cultureval.prompts.preparation import Prepare
 from cultureval.tasks.alqasida import sets
 from cultureval.tasks.suite import Benchmark, MetricSet, Source, Subset
 
-FIDELITY = ("adi2", "adi2_macro", "nadi", "nadi_macro", "aldi", "arabic_rate", "empty_rate", "prompt_copy_rate")
-PROFILES = tuple(f"{name}_{profile}" for profile in ("released", "clean") for name in FIDELITY[:6])
-COUNTS = ("too_few_rate", "truncated_rate")
-CORPUS = tuple(name + suffix for name in ("spbleu", "chrf_plus_plus", "chrf", "bleu") for suffix in ("", "_zero"))
-MONOLINGUAL = MetricSet("alqasida_mono", "generation", (*FIDELITY, *PROFILES, *COUNTS, "prompt_aldi"))
-CROSS_LINGUAL = MetricSet("alqasida_cross", "generation", (*FIDELITY, *PROFILES, *COUNTS))
-TRANSLATION = MetricSet("alqasida_mt", "translation", (*CORPUS, *FIDELITY[:7], "truncated_rate"))
+MONOLINGUAL = MetricSet("alqasida_mono", "generation", tuple(names.MONOLINGUAL))
+CROSS_LINGUAL = MetricSet("alqasida_cross", "generation", tuple(names.FIDELITY))
+TRANSLATION = MetricSet("alqasida_mt", "translation", (*names.CORPUS_SCORES, *names.FIDELITY_OF_TRANSLATIONS))
 
 REPOSITORY = "JHU-CLSP/al-qasida"
 COMMIT = "34e4dba"

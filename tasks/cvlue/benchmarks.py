@@ -11,30 +11,19 @@ images (the paper has no retrieval by generative models; dual encoders: `culture
 
 from typing import Any
 
+from cultureval.metrics.cvlue import names
 from cultureval.prompts.cvlue import rows
 from cultureval.prompts.preparation import Prepare
 from cultureval.tasks.cvlue import files
 from cultureval.tasks.suite import Benchmark, MetricSet, Source, Subset
 
-KS = (1, 5, 10)
-# Scores of a candidate: the headline, and the same of sums and with the end of the text.
-SCORES = ("", "_sum", "_mean_end", "_sum_end")
-RANKING = tuple(
-    f"{name}{score}" for score in SCORES for name in (*(f"R@{k}" for k in KS), "MRR", "mean_rank", "gold_ties")
-)
-BOXES = ("iou", "iou_continuous", "acc@0.5", "acc@0.5_continuous", "unparsable")
-
-VQA = MetricSet("cvlue_vqa", "VQA", ("accuracy_loose", "accuracy_strict", "accuracy_exact"))
-VQA_V2 = MetricSet("vqa_v2", "VQA", ("vqa_accuracy",))
-GROUNDING = MetricSet("grounding", "visual grounding", BOXES)
-DIALOGUE = MetricSet("dialogue", "visual dialogue", RANKING)
+VQA = MetricSet("cvlue_vqa", "VQA", tuple(names.VQA))
+VQA_V2 = MetricSet("vqa_v2", "VQA", tuple(names.VQA_V2))
+GROUNDING = MetricSet("grounding", "visual grounding", tuple(names.GROUNDING))
+DIALOGUE = MetricSet("dialogue", "visual dialogue", tuple(names.DIALOGUE))
 VG, VD = "vg_{box_format}", "vd_{dialogue_layout}"
-DENSE_DIALOGUE = MetricSet("dense_dialogue", "visual dialogue", (*RANKING, *(f"NDCG{score}" for score in SCORES)))
-RETRIEVAL = MetricSet(
-    "galleries",
-    "image-text retrieval",
-    (*(f"{direction}@{k}" for direction in ("TR", "IR") for k in KS), "gallery_images", "gallery_captions"),
-)
+DENSE_DIALOGUE = MetricSet("dense_dialogue", "visual dialogue", tuple(names.DENSE_DIALOGUE))
+RETRIEVAL = MetricSet("galleries", "image-text retrieval", tuple(names.GALLERIES))
 
 _ON_REQUEST = "the released folder from CVLUE's authors (on request: github.com/WangYuxuan93/CVLUE)"
 

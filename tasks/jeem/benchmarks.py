@@ -15,6 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from cultureval.metrics.jeem.names import REFERENCE
 from cultureval.prompts.cells import column_name, has_column
 from cultureval.prompts.jeem import columns, rows
 from cultureval.prompts.preparation import Prepare, PreparedRow
@@ -23,11 +24,9 @@ from cultureval.runtime.data.row_files import PlacedRow, Row, files_matching, re
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn
 from cultureval.tasks.suite import Benchmark, MetricSet, Source, Subset, Task
 
-REFERENCE_METRICS = ("cider", "rouge_l", "bleu_1", "bleu_2", "bleu_3", "bleu_4", "bertscore_recall", "bertscore_f1")
-REFERENCE_METRICS += tuple(f"{name}_raw" for name in REFERENCE_METRICS if not name.startswith("bertscore"))
-CAPTION = MetricSet("jeem_caption", "captioning", REFERENCE_METRICS)
-MSA_CAPTION = MetricSet("jeem_caption_msa", "captioning", REFERENCE_METRICS)
-VQA = MetricSet("jeem_vqa", "VQA", REFERENCE_METRICS)
+CAPTION = MetricSet("jeem_caption", "captioning", tuple(REFERENCE))
+MSA_CAPTION = MetricSet("jeem_caption_msa", "captioning", tuple(REFERENCE))
+VQA = MetricSet("jeem_vqa", "VQA", tuple(REFERENCE))
 
 IMAGES = {"JO": ("Jordan", 606), "AE": ("Emirates", 132), "EG": ("Egypt", 863), "MA": ("Morocco", 577)}
 QUESTIONS = 5  # an image

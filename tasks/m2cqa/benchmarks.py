@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from cultureval.metrics.m2cqa.names import STATEMENTS as METRICS
 from cultureval.prompts.m2cqa.rows import statement_rows
 from cultureval.prompts.preparation import PreparedRow
 from cultureval.runtime.data.row_files import PlacedRow, files_matching, files_of_split, iter_rows
@@ -33,10 +34,6 @@ VARIETIES: dict[str, tuple[tuple[str, ...], str]] = {
 }
 M2CQA_FILES = ("{name}/*", "{name}.*", "{name}-*", "*_{name}.*")
 AYNVQA_FILES = ("task1b/test_{name}.*", "{name}/test*")
-RATES = ("cfhr", "q_plus_acc", "q_minus_acc", "f1", "combined_acc", "invalid_rate", "cfhr_valid_only")
-COUNTS = ("n_items", "n_q_plus")
-LAX_RATES = ("cfhr", "q_plus_acc", "q_minus_acc", "invalid_rate")
-METRICS = RATES + COUNTS + tuple(f"{name}_{profile}" for profile in ("tolerant", "lenient") for name in LAX_RATES)
 
 
 def find_statements(
@@ -129,7 +126,7 @@ def _benchmark(prompt: str, variety: str) -> Benchmark:
         group="m2cqa",
         sources=_sources(variety),
         subsets=(Subset(variety, f"{prompt}_{variety}", STATEMENTS, aliases, register=register, mean=mean),),
-        metric_set=MetricSet(f"m2cqa_{prompt}", "true/false statements", METRICS),
+        metric_set=MetricSet(f"m2cqa_{prompt}", "true/false statements", tuple(METRICS)),
         template=f"m2cqa/templates/{script}/{prompt}",
         language=script,
         images=True,

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from cultureval.metrics.qimma import names
 from cultureval.prompts.preparation import Prepare
 from cultureval.prompts.qimma import code_problems, rows
 from cultureval.tasks.qimma.code_data import CODE_DATASETS, REPO, check_task_ids, find_problem_files
@@ -20,10 +21,10 @@ from cultureval.tasks.suite import Benchmark, MetricSet, Source, Subset
 
 MCQ = "qimma/templates/mcq"
 PROMPTS_ARE_OURS = "Prompts of original sources are ours, not QIMMA's wording."
-MULTIPLE_CHOICE = MetricSet("multiple_choice", "MCQ", ("acc_norm", "acc"))
-MULTI_SELECT = MetricSet("multi_select", "multi-select", ("gold_probability_mass", "gold_set_match"))
-BERTSCORE = MetricSet("bertscore", "QA", ("BERTScore-F", "BERTScore-P", "BERTScore-R"))
-FANNORFLOP = MetricSet("fannorflop", "QA", ("BERTScore-F", "BERTScore-P", "BERTScore-R", "parse_rate"))
+MULTIPLE_CHOICE = MetricSet("multiple_choice", "MCQ", tuple(names.MULTIPLE_CHOICE))
+MULTI_SELECT = MetricSet("multi_select", "multi-select", tuple(names.MULTI_SELECT))
+BERTSCORE = MetricSet("bertscore", "QA", tuple(names.BERTSCORE))
+FANNORFLOP = MetricSet("fannorflop", "QA", tuple(names.FANNORFLOP))
 
 LEVELS = {
     "Primary": "Primary School",
@@ -355,7 +356,7 @@ BENCHMARKS = (
                 ),
             ),
             subsets=(Subset(dataset.title, dataset.task.partition(":")[2], dataset.rows),),
-            metric_set=MetricSet(f"code_{name}", "code", ("plus_pass@1", "base_pass@1", "not_judged")),
+            metric_set=MetricSet(f"code_{name}", "code", tuple(names.CODE)),
             template=code_problems.INSTRUCTION,
         )
         for name, dataset in CODE_DATASETS.items()

@@ -1,0 +1,40 @@
+"""The metrics of CVLUE and its English counterparts, each set's headline first."""
+
+from cultureval.metrics.declared import Declared, Metrics, declare
+
+KS = (1, 5, 10)
+VQA_MODES = ("loose", "strict", "exact")
+# Of a candidate's scores: the headline, the mean of the log-probabilities of its tokens, has no suffix.
+CANDIDATE_SCORES = ("", "_sum", "_mean_end", "_sum_end")
+
+VQA = declare(*(f"accuracy_{mode}" for mode in VQA_MODES))
+VQA_V2 = declare("vqa_accuracy")
+GROUNDING = declare(
+    "iou",
+    "iou_continuous",
+    "acc@0.5",
+    "acc@0.5_continuous",
+    "unparsable",
+    counts=["unparsable"],
+    lower=["unparsable"],
+)
+
+
+def _ranking(*names: str) -> Metrics:
+    every = [f"{name}{score}" for score in CANDIDATE_SCORES for name in names]
+    ties = [name for name in every if name.startswith("gold_ties")]
+    return declare(*every, counts=ties, lower=[*ties, *(name for name in every if name.startswith("mean_rank"))])
+
+
+RANKING = (*(f"R@{k}" for k in KS), "MRR", "mean_rank", "gold_ties")
+DIALOGUE = _ranking(*RANKING)
+DENSE_DIALOGUE = DIALOGUE | dict.fromkeys((f"NDCG{score}" for score in CANDIDATE_SCORES), Declared())
+RECALLS = tuple(f"{direction}@{k}" for direction in ("TR", "IR") for k in KS)
+GALLERY_SIZES = ("gallery_images", "gallery_captions")
+GALLERIES = declare(*RECALLS, *GALLERY_SIZES, counts=GALLERY_SIZES)
+
+# The macro-average of the contest: eleven numbers, by task, of the released scorers and of the contest's own.
+MACRO = {"itr": RECALLS, "vqa": ("accuracy_loose",), "vg": ("iou",), "vd": RANKING[: len(KS)]}
+CONTEST = MACRO | {"vqa": ("accuracy_exact",), "vg": ("iou_continuous",)}
+# What is shown by category: the first of each task; of retrieval, the first of each direction.
+HEADLINES = {"itr": ("TR@1", "IR@1")} | {name: metrics[:1] for name, metrics in MACRO.items() if name != "itr"}

@@ -1,0 +1,10 @@
+"""JEEM's reference metrics (paper, section 5.1.1): of normalised words, and `_raw` of words as they are written."""
+
+from cultureval.metrics.declared import declare
+
+# Suffix of a metric's name -> whether its words are normalised.
+WORDS = {"": True, "_raw": False}
+OVERLAP = ("cider", "rouge_l", "bleu_1", "bleu_2", "bleu_3", "bleu_4")
+# Name -> the part of BERTScore; its recall is the paper's.
+BERTSCORE_PARTS = {"bertscore_recall": "recall", "bertscore_f1": "f1"}
+REFERENCE = declare(*OVERLAP, *BERTSCORE_PARTS, *(f"{name}_raw" for name in OVERLAP))
