@@ -36,7 +36,7 @@ from cultureval.metrics.lighteval.shared_pass import SharedPass
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.lighteval_patches.group_averages import NotAsked, NotAskedError, StandardError, Total
-from cultureval.runtime.servers.openai_client import troubles_of
+from cultureval.runtime.servers.openai_client import health_check
 
 logger = logging.getLogger(__name__)
 
@@ -103,7 +103,7 @@ def check_judges() -> None:
         CulturevalError: One of them cannot.
     """
     for judge in configured_judges():
-        for url, why in troubles_of(judge.servers()).items():
+        for url, why in health_check(judge.servers()).items():
             raise CulturevalError(
                 f"The judge {judge.name} at {url} cannot be asked ({why}). Without CULTUREVAL_JUDGE the run goes "
                 "without it, and `cultureval judge` can judge the answers later."

@@ -82,10 +82,10 @@ class OpenAIClient:
                 server.watcher.cancel()
             await server.client.close()
 
-    async def troubles(self) -> dict[str, str]:
+    async def health_check(self) -> dict[str, str]:
         """Ask each server for its models, once: URL -> what is wrong, in one line, for those that cannot be used.
 
-        A server that answers but has no such list (404) is no trouble.
+        A server that answers but has no such list (404) is healthy.
         """
         found = {}
         for server in self._servers:
@@ -258,11 +258,11 @@ async def _check_health(client: openai.AsyncOpenAI) -> None:
             raise
 
 
-def troubles_of(settings: ServerSettings) -> dict[str, str]:
-    """As `OpenAIClient.troubles`, for code that is not asynchronous."""
+def health_check(settings: ServerSettings) -> dict[str, str]:
+    """As `OpenAIClient.health_check`, for code that is not asynchronous."""
 
     async def ask() -> dict[str, str]:
         async with OpenAIClient(settings) as client:
-            return await client.troubles()
+            return await client.health_check()
 
     return asyncio.run(ask())

@@ -26,7 +26,7 @@ from cultureval.models.server import scoring as server_scoring
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import open_journal
 from cultureval.runtime.servers.errors import ServerError, retry_after
-from cultureval.runtime.servers.openai_client import troubles_of
+from cultureval.runtime.servers.openai_client import health_check
 from cultureval.samples.tiny_models.text_parts import train_tokenizer
 
 
@@ -162,7 +162,7 @@ def test_two_servers_share_the_work(load):
 def test_a_dead_server_is_left_out_and_taken_back(load, features):
     queries = [f"q{i}" for i in range(300)]
     with FaultyServer(delay=0.02) as alive, FaultyServer(delay=0.02, features=features) as dead:
-        assert troubles_of(load(alive, dead).config.servers()) == {}
+        assert health_check(load(alive, dead).config.servers()) == {}
         dead.down = True
 
         def revive(prompt, count):

@@ -9,9 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from cultureval.reports import machine
 from cultureval.runtime import patches
 from cultureval.runtime.patches import MODULES, Changed, Patch, all_patches, expect, source_of
-from cultureval.scripts import doctor
+from cultureval.scripts.doctor import doctor
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("tasks", "prompts", "metrics", "judge_prompts", "models", "runtime", "reports", "scripts", "samples")
@@ -128,19 +129,19 @@ def test_the_doctor_prints_the_table_and_tells_of_untried_versions_and_changes(m
     fitting = Patch("lighteval", "lighteval.a", "Why a.", ("0.13.0",), lambda: None)
     untried = Patch("torch", "torch.b", "Why b.", ("1.0",), lambda: expect(False, "b has changed"))
     absent = Patch("no-such-library", "c", "Why c.", ("1",), lambda: None)
-    monkeypatch.setattr(doctor, "all_patches", lambda: [fitting, untried, absent])
-    assert [(one.state, one.what.partition(" 2")[0]) for one in doctor.check_patches()] == [
+    monkeypatch.setattr(machine, "all_patches", lambda: [fitting, untried, absent])
+    assert [(one.state, one.what.partition(" 2")[0]) for one in machine.check_patches()] == [
         ("ok", "patches of lighteval 0.13.0: 1, read in this version"),
         ("untried", "patches of torch"),
     ]
     with pytest.raises(SystemExit) as ended:
-        doctor.doctor(patches=True)
+        doctor(patches=True)
     lines = capsys.readouterr().out.splitlines()
     assert ended.value.code == 1 and len(lines) == 4
     assert lines[1].split() == ["lighteval", "0.13.0", "0.13.0", "lighteval.a", "Why", "a.", "fits"]
     assert lines[2].endswith("b has changed") and lines[3].endswith("not installed")
-    monkeypatch.setattr(doctor, "all_patches", lambda: [fitting, absent])
-    assert doctor.patches_table()[1]
+    monkeypatch.setattr(machine, "all_patches", lambda: [fitting, absent])
+    assert machine.patches_table()[1]
 
 
 # --- nothing else reaches into a library ---

@@ -1,0 +1,253 @@
+"""What this machine has for runs and their scores, and what each missing thing costs."""
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import Literal
+
+from packaging.requirements import Requirement
+
+from cultureval.reports.terminal_tables import terminal_table
+from cultureval.runtime.data.hub import go_offline_if_unreachable, is_offline
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.patches import Patch, all_patches
+from cultureval.runtime.settings import Settings
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report: `cost` says what does not work while the state is not "ok"."""
+
+    state: Literal["ok", "missing", "untried", "wrong"]
+    what: str
+    cost: str = ""
+
+
+def machine_report() -> tuple[str, bool]:
+    """All checks in one table.
+
+    Returns:
+        (table, fits): the text for people, and whether no check found something wrong.
+    """
+    findings = [finding for check in CHECKS for finding in check()]
+    rows = [(one.state, one.what if one.state == "ok" else f"{one.what} -> {one.cost}") for one in findings]
+    return terminal_table((), rows), all(finding.state != "wrong" for finding in findings)
+
+
+def check_versions() -> list[Finding]:
+    """Installed versions against the ranges that were tested (those of our own metadata)."""
+    findings = []
+    for text in requires("cultureval") or []:
+        requirement = Requirement(text)
+        if requirement.marker is not None:
+            continue
+        try:
+            found = version(requirement.name)
+        except PackageNotFoundError:
+            findings.append(Finding("wrong", f"{requirement.name} is not installed", "install cultureval with pip"))
+            continue
+        if requirement.specifier.contains(found, prereleases=True):
+            findings.append(Finding("ok", f"{requirement.name} {found}"))
+        else:
+            cost = f"tested with {requirement.specifier}; other versions are known to fail or untried"
+            findings.append(Finding("wrong", f"{requirement.name} {found}", cost))
+    return findings
+
+
+def check_patches() -> list[Finding]:
+    """A line for each library that we change or reach into: whether the installed version is one that was read."""
+    findings = []
+    for library, entries in patches_by_library().items():
+        if found := entries[0].installed():
+            unread = [patch for patch in entries if not patch.is_read()]
+            what = f"patches of {library} {found}: {len(entries)}"
+            cost = f"read in {', '.join(entries[0].read_in)}; `cultureval doctor --patches` tries whether they fit"
+            findings.append(
+                Finding("untried" if unread else "ok", what if unread else f"{what}, read in this version", cost)
+            )
+    return findings
+
+
+def patches_table() -> tuple[str, bool]:
+    """Every patch of an installed library with what its canary finds, and whether all of them fit."""
+    rows, fits = [], True
+    for library, entries in patches_by_library().items():
+        for patch in entries:
+            found = patch.installed()
+            problem = patch.problem() if found else "not installed"
+            fits = fits and (not found or problem is None)
+            rows.append(
+                (library, found or "-", ", ".join(patch.read_in), patch.target, patch.reason, problem or "fits")
+            )
+    header = ("library", "installed", "read in", "changed or used", "why", "canary")
+    return terminal_table(header, rows), fits
+
+
+def patches_by_library() -> dict[str, list[Patch]]:
+    """The table of patches, library by library."""
+    found: dict[str, list[Patch]] = {}
+    for patch in all_patches():
+        found.setdefault(patch.library, []).append(patch)
+    return found
+
+
+def check_sandbox() -> list[Finding]:
+    """Whether generated code can be judged: bubblewrap, and its permission to make namespaces."""
+    from cultureval.runtime.sandbox.sandbox import Sandbox
+
+    try:
+        with contextlib.closing(Sandbox()) as probe:
+            probe.start()
+    except CulturevalError as error:
+        return [Finding("missing", f"sandbox (bubblewrap): {error}", "the tasks qimma_code are refused")]
+    return [Finding("ok", "sandbox: bubblewrap runs generated code")]
+
+
+def check_gpu() -> list[Finding]:
+    """A GPU that torch sees."""
+    import torch
+
+    if torch.cuda.is_available():
+        names = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
+        return [Finding("ok", f"GPU: {', '.join(names)}")]
+    return [Finding("missing", "GPU", "models run on the CPU: fit for samples and small models only")]
+
+
+def check_hub() -> list[Finding]:
+    """Whether the hub answers."""
+    if is_offline():
+        return [Finding("missing", "hub (HF_HUB_OFFLINE is set)", "data and models come from folders only")]
+    if problem := go_offline_if_unreachable():
+        cost = "use folders: `cultureval mirror` on a connected machine, then --data DIR"
+        return [Finding("missing", f"hub ({problem})", cost)]
+    return [Finding("ok", "hub answers")]
+
+
+def check_data_root() -> list[Finding]:
+    """The data root, and how many tasks it holds."""
+    from cultureval.tasks.catalogue import all_tasks
+    from cultureval.tasks.options import read_data_options
+    from cultureval.tasks.reading import find_subset
+
+    try:
+        options = read_data_options()
+    except CulturevalError as error:
+        return [Finding("wrong", f"data options: {error}", "no task can be read")]
+    if options.root is None:
+        return [Finding("missing", f"data root ({Settings.data_root.variable} is not set)", "data come from the hub")]
+    held = 0
+    for task in all_tasks().values():
+        try:
+            find_subset(task, options)
+            held += 1
+        except CulturevalError:
+            continue
+    state: Literal["ok", "missing"] = "ok" if held == len(all_tasks()) else "missing"
+    what = f"data root {options.root} holds {held} of {len(all_tasks())} tasks"
+    return [Finding(state, what, "the other tasks cannot be run from it")]
+
+
+def check_fonts() -> list[Finding]:
+    """A font with Chinese letters for plots."""
+    from cultureval.reports.cvlue.category_plot import chinese_font
+
+    if font := chinese_font():
+        return [Finding("ok", f"Chinese font {font}")]
+    cost = "CVLUE's plots are SVG only, whose letters the viewer draws: install a font such as fonts-noto-cjk"
+    return [Finding("missing", "Chinese font", cost)]
+
+
+def check_instruments() -> list[Finding]:
+    """Models that metrics need."""
+    return [*check_bertscore(), *check_classifiers()]
+
+
+def check_bertscore() -> list[Finding]:
+    """BERTScore's models: QIMMA's and that of captions."""
+    from cultureval.metrics import semantic
+
+    findings = []
+    try:
+        semantic.check_bertscore_model(semantic.bertscore_model())
+        findings.append(Finding("ok", f"BERTScore model {semantic.bertscore_model()}"))
+    except CulturevalError as error:
+        findings.append(Finding("missing", f"BERTScore model: {error}", "QA and FannOrFlop tasks cannot be scored"))
+    try:
+        semantic.check_caption_bertscore()
+        model, layer = semantic.caption_bertscore_model()
+        findings.append(Finding("ok", f"BERTScore model of captions {model}, layer {layer}"))
+    except CulturevalError as error:
+        findings.append(Finding("missing", f"BERTScore model of captions: {error}", "JEEM's tasks cannot be scored"))
+    return findings
+
+
+def check_classifiers() -> list[Finding]:
+    """AL-QASIDA's classifiers, and the SentencePiece model of spBLEU; nothing is fetched."""
+    from cultureval.metrics.alqasida.dialect_models import check_model, configured_models
+    from cultureval.metrics.translation import flores200_model
+
+    findings = []
+    for kind, name in configured_models().names.items():
+        if not Path(name).expanduser().exists() and not is_offline() and not _is_cached(name):
+            cost = "the first of AL-QASIDA's tasks fetches it; or set it to a local folder"
+            findings.append(Finding("missing", f"{kind} model {name}: not on this machine yet", cost))
+            continue
+        try:
+            check_model(kind)
+            findings.append(Finding("ok", f"{kind} model {name}"))
+        except CulturevalError as error:
+            findings.append(Finding("missing", str(error), "AL-QASIDA's tasks cannot be scored"))
+    try:
+        findings.append(Finding("ok", f"spBLEU's SentencePiece model {flores200_model(fetch=False)}"))
+    except CulturevalError as error:
+        findings.append(Finding("missing", str(error), "AL-QASIDA's translations cannot be scored"))
+    return findings
+
+
+def _is_cached(name: str) -> bool:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return bool(snapshot_download(name, local_files_only=True))
+    except (LocalEntryNotFoundError, HfHubHTTPError, HFValidationError, OSError):
+        return False
+
+
+def check_judges() -> list[Finding]:
+    """The judges that CULTUREVAL_JUDGE names: settings, and whether the servers answer to the key that is set."""
+    from cultureval.metrics.judges.optional_judges import judges_wanted
+
+    if not judges_wanted():
+        cost = "JEEM is scored by reference metrics alone; `cultureval judge` can judge saved answers later"
+        return [Finding("missing", f"judge ({Settings.judges.variable} is not set)", cost)]
+    from cultureval.metrics.judges.settings import configured_judges
+    from cultureval.runtime.servers.openai_client import health_check
+
+    try:
+        servers = [(judge, judge.servers()) for judge in configured_judges()]
+    except CulturevalError as error:
+        return [Finding("wrong", f"judge: {error}", "a run with judged tasks does not start")]
+    findings = []
+    for judge, settings in servers:
+        problems = health_check(settings)
+        what = f"judge {judge.name} ({judge.model})"
+        findings += [Finding("missing", f"{what} at {url}: {why}", "unscored") for url, why in problems.items()]
+        if not problems:
+            findings.append(Finding("ok", f"{what} answers at {', '.join(judge.base_url)}"))
+    return findings
+
+
+CHECKS: tuple[Callable[[], list[Finding]], ...] = (
+    check_versions,
+    check_patches,
+    check_sandbox,
+    check_gpu,
+    check_hub,
+    check_data_root,
+    check_fonts,
+    check_instruments,
+    check_judges,
+)
