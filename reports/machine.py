@@ -57,15 +57,15 @@ def check_versions() -> list[Finding]:
 
 
 def check_patches() -> list[Finding]:
-    """A line for each library that we change or reach into: whether the installed version is one that was read."""
+    """A line for each library that we change or reach into: whether it was tried with the installed version."""
     findings = []
     for library, entries in patches_by_library().items():
         if found := entries[0].installed():
-            unread = [patch for patch in entries if not patch.is_read()]
+            untried = [patch for patch in entries if not patch.is_tested()]
             what = f"patches of {library} {found}: {len(entries)}"
-            cost = f"read in {', '.join(entries[0].read_in)}; `cultureval doctor --patches` tries whether they fit"
+            cost = f"tried with {', '.join(entries[0].versions)}; `cultureval doctor --patches` tries whether they fit"
             findings.append(
-                Finding("untried" if unread else "ok", what if unread else f"{what}, read in this version", cost)
+                Finding("untried" if untried else "ok", what if untried else f"{what}, tried with this version", cost)
             )
     return findings
 
@@ -79,9 +79,9 @@ def patches_table() -> tuple[str, bool]:
             problem = patch.problem() if found else "not installed"
             fits = fits and (not found or problem is None)
             rows.append(
-                (library, found or "-", ", ".join(patch.read_in), patch.target, patch.reason, problem or "fits")
+                (library, found or "-", ", ".join(patch.versions), patch.target, patch.reason, problem or "fits")
             )
-    header = ("library", "installed", "read in", "changed or used", "why", "canary")
+    header = ("library", "installed", "tried with", "changed or used", "why", "canary")
     return terminal_table(header, rows), fits
 
 

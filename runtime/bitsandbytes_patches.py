@@ -8,7 +8,7 @@ PRODUCTS = "bitsandbytes.autograd._functions"
 
 
 def quiet_products() -> None:
-    """In 8 bits, bitsandbytes says of every single product that its input is cast: no longer."""
+    """Silences bitsandbytes' message, at every 8-bit matrix product, that the input is cast."""
     logging.getLogger(PRODUCTS).setLevel(logging.ERROR)
 
 

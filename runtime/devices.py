@@ -1,4 +1,4 @@
-"""Where models run: one choice for those that answer and those that score."""
+"""The device on which models run, both those that are evaluated and those that score."""
 
 import os
 from typing import TYPE_CHECKING
@@ -37,7 +37,7 @@ def choose_device(name: str = "auto") -> "torch.device":
 
 
 def scoring_device() -> str:
-    """Where models that score run: where the run's model is told to (`cultureval eval --device`), else as "auto".
+    """The device of models that score: that of `cultureval eval --device`, else "auto".
 
     Raises:
         CulturevalError: As `choose_device`.

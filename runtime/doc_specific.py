@@ -1,4 +1,4 @@
-"""The types of `Doc.specific`: what every suite's Docs may hold beyond the fields of LightEval's Doc.
+"""The types of `Doc.specific`: fields that Docs of every suite may hold beyond those of LightEval's Doc.
 
 Each suite adds what only its own metrics and reports read, in `prompts/<suite>/specific.py`. Everything is JSON-like:
 LightEval's details keep it and saved runs give it back.
@@ -11,16 +11,16 @@ from typing_extensions import TypedDict
 
 
 class GenerationHints(TypedDict, total=False):
-    """What a task asks of a model; `models/generation/hints.py` says how each is followed.
+    """How a task wants its answers generated; `models/generation/hints.py` says how each hint is followed.
 
     Attributes:
-        stop_in_chat: False where stop strings hold for plain prompts only.
-        chat_query: The turn's text under a chat template, where `Doc.query` is worded for plain prompts.
-        plain_query: The other way round, where `Doc.query` is worded for chats.
-        answer_prefix: How the answer begins, where it can be begun for the model.
-        prefixed_stops: The stop strings after such a beginning.
-        thinking: False where a chat template should open no reasoning.
-        end_logprob: Whether the end of the text is scored after each choice, too.
+        stop_in_chat: False where stop strings apply to plain prompts only.
+        chat_query: The user turn under a chat template, where `Doc.query` is worded for plain prompts.
+        plain_query: The prompt without a chat template, where `Doc.query` is worded for chats.
+        answer_prefix: The beginning of the answer, for backends that can prefill it.
+        prefixed_stops: The stop strings of a prefilled answer.
+        thinking: False where the chat template should turn reasoning off.
+        end_logprob: Whether the end-of-text token is also scored after each choice.
     """
 
     stop_in_chat: bool
@@ -33,7 +33,7 @@ class GenerationHints(TypedDict, total=False):
 
 
 class JudgeRequest(TypedDict):
-    """What judges are asked about the answer: names of templates, and the texts of their slots."""
+    """What judges are asked about the answer: the names of templates and the texts of their slots."""
 
     templates: list[str]
     slots: dict[str, str | None]
@@ -64,10 +64,10 @@ Specific = TypeVar("Specific", bound=DocSpecific)
 
 
 def fields_of(row: Mapping[str, Any], kind: type[Specific]) -> dict[str, Any]:
-    """The fields of that type which a prepared row holds, in the type's order."""
+    """The fields of a TypedDict that a prepared row holds, in the type's order."""
     return {name: row[name] for name in kind.__annotations__ if name in row}
 
 
 def specific_of(doc: _HasSpecific | Mapping[str, Any]) -> Any:
-    """`specific` of a Doc, or of a Doc in saved details, empty where there is none; name its type where it is used."""
+    """`specific` of a Doc, or of a Doc in saved details; empty where there is none. Annotate its type at the call."""
     return (doc.get("specific") if isinstance(doc, Mapping) else doc.specific) or {}

@@ -1,4 +1,4 @@
-"""What a dotted string such as "package.module:attribute" names, loaded when it is needed."""
+"""Loading of objects named by strings such as "package.module:attribute"."""
 
 from importlib import import_module
 from typing import Any
@@ -7,7 +7,7 @@ from cultureval.runtime.errors import CulturevalError
 
 
 def load_attribute(name: str) -> Any:
-    """Imports the module of a dotted string and gives its attribute.
+    """Imports the module of such a string and returns its attribute.
 
     Args:
         name: "package.module:attribute", the form of Python's entry points.

@@ -1,4 +1,4 @@
-"""The errors that people read: what was wrong, where, and what to do."""
+"""Errors for users: what was wrong, where, and what to do."""
 
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ class BadRow(CulturevalError):
     Args:
         column: Name of the offending column.
         value: What the column holds.
-        reason: What is wrong with it, as a clause.
+        reason: What is wrong with it, as a clause ("is not a number").
     """
 
     def __init__(self, column: str, value: object, reason: str) -> None:
@@ -38,8 +38,8 @@ def wrong_settings(error: "ValidationError", values: bool = False) -> str:
     """What pydantic found wrong, as `setting: reason` joined by semicolons.
 
     Args:
-        error: Of the settings.
-        values: Whether to state what was given. Not where a key could be, which somebody may have put anywhere.
+        error: The error of validating settings.
+        values: Whether to show the given values; no where one could be an API key in the wrong field.
     """
     found = []
     for item in error.errors():

@@ -24,8 +24,8 @@ STOPPING_CRITERIA = "_get_stopping_criteria"
 
 
 @contextmanager
-def stop_strings_kept() -> Iterator[None]:
-    """Takes off again, at its end, the stop strings that a decoder has appended to those of all decoders."""
+def restored_stop_strings() -> Iterator[None]:
+    """A context that removes, at its end, the stop strings that a decoder has appended to the shared list."""
     from evalplus.provider import utility
 
     stop_strings = list(utility.EOS)
@@ -36,13 +36,13 @@ def stop_strings_kept() -> Iterator[None]:
 
 
 def forget_stopping_criteria(model: "PreTrainedModel") -> None:
-    """Takes off what EvalPlus's decoder has wrapped around a model's stopping criteria for the prompts so far."""
+    """Removes the wrappers of earlier prompts that EvalPlus's decoder has put around a model's stopping criteria."""
     vars(model).pop(STOPPING_CRITERIA, None)
 
 
 @contextmanager
 def vllm_loads_for(tokens: int | None) -> Iterator[None]:
-    """Within it, EvalPlus loads vLLM's models for sequences of so many tokens; for its own 2048 where that is None."""
+    """A context in which EvalPlus loads vLLM models for sequences of `tokens` tokens; None keeps EvalPlus's 2048."""
     provider = import_module("evalplus.provider.vllm")
     engine = provider.LLM
     if tokens is not None:
@@ -54,7 +54,7 @@ def vllm_loads_for(tokens: int | None) -> Iterator[None]:
 
 
 def chat_without_thinking(tokenizer: "PreTrainedTokenizerBase") -> None:
-    """Has the tokenizer tell its chat template not to think, as 3LM's code does; templates that cannot ignore it."""
+    """Makes the tokenizer pass `enable_thinking=False` to its chat template, as 3LM does; other templates ignore it."""
     render = tokenizer.apply_chat_template
     tokenizer.apply_chat_template = lambda *turns, **options: render(*turns, **{"enable_thinking": False} | options)
 
@@ -63,7 +63,7 @@ def chat_request(**settings: Any) -> dict[str, Any]:
     """The request that EvalPlus would send to a server, without sending it.
 
     Args:
-        **settings: Those of `evalplus.gen.util.openai_request.make_request`: message, model, max_tokens, ...
+        **settings: Arguments of `evalplus.gen.util.openai_request.make_request`: message, model, max_tokens, ...
     """
     from types import SimpleNamespace
 
@@ -75,12 +75,12 @@ def chat_request(**settings: Any) -> dict[str, Any]:
 
 @contextmanager
 def codegen_reads(dataset: str, file: Path, sanitize: Sanitize) -> Iterator[None]:
-    """Within it, `evalplus.codegen` reads its problems from a file and uses another sanitiser.
+    """A context in which `evalplus.codegen` reads its problems from a file and uses another sanitiser.
 
     Args:
         dataset: `humaneval` or `mbpp`.
         file: Problems in EvalPlus's form, as JSON lines.
-        sanitize: From a reply and the entry point to a program.
+        sanitize: Function from a reply and the entry point to a program.
     """
     data, codegen = import_module(f"evalplus.data.{dataset}"), import_module("evalplus.codegen")
     override = f"{dataset.upper()}_OVERRIDE_PATH"  # EvalPlus reads it from the environment when it is loaded
@@ -150,9 +150,9 @@ def _decoders_share_stop_strings() -> None:
             return True
 
     before = list(utility.EOS)
-    with stop_strings_kept():
+    with restored_stop_strings():
         Decoder("canary").eos += ["canary"]
-        expect("canary" in utility.EOS, "EvalPlus's decoders have stop strings of their own now: no need to keep them")
+        expect("canary" in utility.EOS, "EvalPlus's decoders now have separate stop strings: remove this patch")
     expect(utility.EOS == before, "EvalPlus's stop strings are not restored")
 
 
@@ -169,12 +169,14 @@ def _stopping_criteria_pile_up() -> None:
     criteria = getattr(model, STOPPING_CRITERIA)()
     expect(len(criteria) == 2, "stop-sequencer no longer keeps the criteria of earlier prompts")
     forget_stopping_criteria(model)
-    expect(getattr(model, STOPPING_CRITERIA)() == [], "stop-sequencer wraps a model's stopping criteria otherwise now")
+    expect(
+        getattr(model, STOPPING_CRITERIA)() == [], "stop-sequencer now wraps a model's stopping criteria in another way"
+    )
 
 
 def _vllm_models_are_loaded_for_2048_tokens() -> None:
     call = "LLM(model=name, max_model_len=2048, **kwargs)"
-    expect(call in source_of("evalplus.provider.vllm"), "EvalPlus loads vLLM's models otherwise: read VllmDecoder")
+    expect(call in source_of("evalplus.provider.vllm"), "EvalPlus loads vLLM models in another way: read VllmDecoder")
 
 
 def _chats_do_not_name_thinking() -> None:
@@ -192,8 +194,8 @@ def _chats_do_not_name_thinking() -> None:
     make_raw_chat_prompt("problem", "instruction", "response", tokenizer)
     chat_without_thinking(tokenizer)
     make_raw_chat_prompt("problem", "instruction", "response", tokenizer)
-    expect("enable_thinking" not in seen[0], "EvalPlus tells chat templates itself whether to think")
-    expect(seen[1].get("enable_thinking") is False, "EvalPlus renders chats otherwise: read make_raw_chat_prompt")
+    expect("enable_thinking" not in seen[0], "EvalPlus now passes enable_thinking to chat templates itself")
+    expect(seen[1].get("enable_thinking") is False, "EvalPlus renders chats in another way: read make_raw_chat_prompt")
 
 
 def _requests_are_repeated_for_ever() -> None:
@@ -201,7 +203,7 @@ def _requests_are_repeated_for_ever() -> None:
     named = {"model", "messages", "max_tokens", "temperature", "n", "top_p"}
     expect(set(request) == named, f"EvalPlus's request has the fields {', '.join(sorted(request))} now")
     source = source_of("evalplus.gen.util.openai_request")
-    expect("while ret is None:" in source, "EvalPlus no longer asks a server for ever: its own client may do")
+    expect("while ret is None:" in source, "EvalPlus no longer repeats a request for ever: its own client may suffice")
 
 
 def _codegen_can_be_given_problems() -> None:
@@ -226,12 +228,12 @@ def _codegen_stops_at_some_texts() -> None:
     from evalplus import sanitize
 
     call = "sanitize(\n                        solution, entrypoint="
-    expect(call in source_of("evalplus.codegen"), "evalplus.codegen calls its sanitiser otherwise now")
+    expect(call in source_of("evalplus.codegen"), "evalplus.codegen now calls its sanitiser in another way")
     try:
         sanitize.sanitize("\ud800", "canary")
     except UnicodeError:
         return
-    expect(False, "EvalPlus's sanitiser takes any text now: let `evalplus.codegen` use it as it is")
+    expect(False, "EvalPlus's sanitiser now takes any text: remove this patch of `evalplus.codegen`")
 
 
 def _extraction_parses_all_runs_of_lines() -> None:
@@ -241,7 +243,7 @@ def _extraction_parses_all_runs_of_lines() -> None:
 
     program = "def canary():\n    return 1"
     found = sanitize_with(lambda _: program, "text", "canary")
-    expect(found == program, "EvalPlus's sanitiser finds programs otherwise: read extract_target_code_or_empty")
+    expect(found == program, "EvalPlus's sanitiser finds programs in another way: read extract_target_code_or_empty")
     with patch.object(sanitize, "syntax_check", return_value=False) as parsed:
         sanitize.code_extract("line\n" * 20)
     expect(parsed.call_count > 150, "EvalPlus's code_extract no longer parses all runs of lines: it may be fast enough")
@@ -253,17 +255,17 @@ def _oracles_are_as_read() -> None:
     source = "".join(source_of("evalplus.eval").split())
     expect(
         "assertabs(_poly(*inp,out))<=atolcontinue" in source,
-        "EvalPlus judges HumanEval/32 otherwise now: compare with metrics/code/rules.py",
+        "EvalPlus now judges HumanEval/32 in another way: compare with metrics/code/rules.py",
     )
 
 
-READ_IN = ("0.3.1",)
+TESTED_VERSIONS = ("0.3.1",)
 PATCHES = (
     Patch(
         "evalplus",
         "evalplus.provider.utility.EOS",
         "Decoders append to this one list, so that a second one would stop at the first one's strings too.",
-        READ_IN,
+        TESTED_VERSIONS,
         _decoders_share_stop_strings,
     ),
     Patch(
@@ -276,50 +278,50 @@ PATCHES = (
     Patch(
         "evalplus",
         "evalplus.provider.vllm.LLM",
-        "It loads models for 2048 tokens, which is too few for a model that thinks first.",
-        READ_IN,
+        "It loads models for 2048 tokens, which is too few for a reasoning model.",
+        TESTED_VERSIONS,
         _vllm_models_are_loaded_for_2048_tokens,
     ),
     Patch(
         "evalplus",
         "evalplus.provider.utility.make_raw_chat_prompt (its tokenizer.apply_chat_template)",
-        "It cannot tell a chat template not to think, as 3LM does.",
-        READ_IN,
+        "It cannot turn reasoning off in a chat template, as 3LM does.",
+        TESTED_VERSIONS,
         _chats_do_not_name_thinking,
     ),
     Patch(
         "evalplus",
         "evalplus.gen.util.openai_request.make_request",
-        "EvalPlus asks a server for ever, whatever it answers: its request is taken and sent by our client.",
-        READ_IN,
+        "EvalPlus repeats a request for ever, whatever the server answers: our client sends its request.",
+        TESTED_VERSIONS,
         _requests_are_repeated_for_ever,
     ),
     Patch(
         "evalplus",
         "evalplus.data.humaneval.HUMANEVAL_OVERRIDE_PATH, evalplus.data.mbpp.MBPP_OVERRIDE_PATH",
-        "EvalPlus reads these from the environment at import alone, and our problems are chosen later.",
-        READ_IN,
+        "EvalPlus reads these from the environment only at import, and our problems are chosen later.",
+        TESTED_VERSIONS,
         _codegen_can_be_given_problems,
     ),
     Patch(
         "evalplus",
         "evalplus.codegen.sanitize",
-        "Some texts, such as lone surrogates, stop the run at its sanitiser.",
-        READ_IN,
+        "Some texts, such as lone surrogates, make its sanitiser end the run.",
+        TESTED_VERSIONS,
         _codegen_stops_at_some_texts,
     ),
     Patch(
         "evalplus",
         "evalplus.sanitize.code_extract",
         "It parses every run of lines of a text; ours finds the same one sooner.",
-        READ_IN,
+        TESTED_VERSIONS,
         _extraction_parses_all_runs_of_lines,
     ),
     Patch(
         "evalplus",
         "evalplus.eval._poly, _surface_Area, _digit_distance_nums",
         "Its oracles judge outputs outside the sandbox, where our rules apply them.",
-        READ_IN,
+        TESTED_VERSIONS,
         _oracles_are_as_read,
     ),
 )

@@ -1,10 +1,10 @@
-"""The journal: every answer of a model or a judge, on disk as soon as it is there.
+"""The journal: every answer of a model or a judge, written to disk as soon as it arrives.
 
 Layout: a folder of JSONL files, one file per writing process, one line per answer:
 
     {"checksum": "<16 hex digits>", "time": <ns>, "key": "<64 hex digits>", "answer": {...}}
 
-The checksum covers every byte of the line behind itself, so a half-written record is seen as such. Files are only ever
+The checksum covers every byte that follows it in the line, so a half-written record is detected. Files are only ever
 appended to by the process that created them: several processes and nodes may share a folder.
 Write order: line(s) of one batch in one write, then fsync, then the index in memory.
 """
@@ -33,7 +33,7 @@ _BODY_START = len(_HEAD) + _CHECKSUM_DIGITS + len(b'", ')
 
 
 def answer_key(**parts: Any) -> str:
-    """Name an answer by everything that could change it.
+    """The key of an answer: a hash of everything that could change it.
 
     Args:
         **parts: whatever JSON can hold: model identity and revision, settings, prompt, image hashes, sampling index...
@@ -54,7 +54,7 @@ def answer_key(**parts: Any) -> str:
 
 
 def _require_string_keys(value: Any, where: str) -> None:
-    # json.dumps would turn the key 1 into "1", and two different keys would meet.
+    # json.dumps would turn the key 1 into "1", and two different keys would collide.
     if isinstance(value, Mapping):
         for key, item in value.items():
             if not isinstance(key, str):
@@ -68,7 +68,7 @@ def _require_string_keys(value: Any, where: str) -> None:
 
 
 def _utf8(text: str) -> bytes:
-    # A server may cut an emoji in half; the lone surrogate must not cost the answer.
+    # A server may cut an emoji in half; the answer with a lone surrogate must still be kept.
     return text.encode("utf-8", "surrogatepass")
 
 
@@ -93,7 +93,7 @@ def _decode(line: bytes) -> dict[str, Any] | None:
 
 
 class _Place(NamedTuple):
-    """Where a record lies, and when it was written."""
+    """Where a record is, and when it was written."""
 
     time: int
     file: Path
@@ -104,12 +104,12 @@ class _Place(NamedTuple):
 class Journal:
     """Answers by key, kept in a folder that survives a kill at any moment.
 
-    Only the places of the answers are held in memory. Answers that other processes write after this journal was
+    Only the positions of the answers are held in memory. Answers that other processes write after this journal was
     opened are not seen by it.
 
     Attributes:
-        folder: where the files lie.
-        dropped: how many damaged (half-written) records were found on opening, and left out.
+        folder: where the files are.
+        dropped: how many damaged (half-written) records were found on opening and skipped.
     """
 
     def __init__(self, folder: Path, resume: bool | None = None) -> None:
@@ -132,7 +132,7 @@ class Journal:
         if current_settings().resume if resume is None else resume:
             self._read_all()
         if self.dropped:
-            logger.warning("journal %s: %d half-written record(s) left out", self.folder, self.dropped)
+            logger.warning("journal %s: %d half-written record(s) skipped", self.folder, self.dropped)
 
     def __len__(self) -> int:
         return len(self._places)
@@ -144,7 +144,7 @@ class Journal:
         """Return the newest answer of a key, or None.
 
         Raises:
-            OSError: the journal's file has gone or cannot be read.
+            OSError: the journal's file is missing or cannot be read.
             RuntimeError: the record has been damaged since the journal was opened.
         """
         place = self._places.get(key)
@@ -176,7 +176,7 @@ class Journal:
             except OSError as error:
                 raise CulturevalError(
                     f"An answer cannot be written into the journal {self.folder}: {error}. Make room or set "
-                    "CULTUREVAL_JOURNAL to another folder; the same command goes on from what was written."
+                    "CULTUREVAL_JOURNAL to another folder; the same command resumes from what was written."
                 ) from error
             for key, line in lines.items():
                 self._places[key] = _Place(time.time_ns(), self._file, start, len(line))
@@ -192,7 +192,7 @@ class Journal:
                 data = data[os.write(self._descriptor, data) :]
             os.fsync(self._descriptor)
         except OSError:
-            # What follows a half-written line would be lost with it: the next batch gets a new file.
+            # Text after a half-written line would be lost with it: the next batch gets a new file.
             os.close(self._descriptor)
             self._descriptor = None
             raise
@@ -214,7 +214,7 @@ class Journal:
                 self._read(file)
             except OSError as error:
                 raise CulturevalError(
-                    f"The journal {self.folder} cannot be read: {error}. Mend this, or set CULTUREVAL_JOURNAL to a "
+                    f"The journal {self.folder} cannot be read: {error}. Fix this, or set CULTUREVAL_JOURNAL to a "
                     "folder of your own."
                 ) from error
 

@@ -1,4 +1,4 @@
-"""Settings of a model: from a YAML file, overridden by the environment, with unknown names refused."""
+"""Settings of a model: from a YAML file, overridden by the environment; unknown names are errors."""
 
 import difflib
 from collections.abc import Collection, Mapping
@@ -10,14 +10,14 @@ from cultureval.runtime.settings import current_settings
 
 
 def read_model_settings(model: str) -> dict[str, Any]:
-    """Read what the user says of a model.
+    """Read the user's settings of a model.
 
     Args:
         model: A YAML file (its keys at the top or under `model_parameters`, as in LightEval's own), or the model
-            itself, which then becomes the setting `model`.
+            itself, which becomes the setting `model`.
 
     Returns:
-        The settings, those of CULTUREVAL_MODEL_SETTINGS or of the command's options on top.
+        The settings; CULTUREVAL_MODEL_SETTINGS and the command's options override the file.
 
     Raises:
         CulturevalError: the file or the variable does not hold a mapping.
@@ -40,13 +40,13 @@ def read_model_settings(model: str) -> dict[str, Any]:
 def refuse_unknown(
     settings: Mapping[str, Any], known: Collection[str], where: str, elsewhere: Collection[str] = ()
 ) -> None:
-    """Stop at the first setting that does not exist, naming the near ones.
+    """Raise an error at the first unknown setting, with the nearest names.
 
     Args:
         settings: What the user gave.
         known: The names that exist.
-        where: What the settings are of, for the message.
-        elsewhere: Names of another kind of settings, which the user may have meant.
+        where: Subject of the message, such as the settings' file.
+        elsewhere: Names of other settings that the user may have meant.
 
     Raises:
         CulturevalError: A name is not among the known ones.
@@ -54,5 +54,5 @@ def refuse_unknown(
     for name in settings:
         if name not in known:
             near = difflib.get_close_matches(str(name), {*known, *elsewhere}, n=3, cutoff=0.5)
-            hint = f"Did you mean {' or '.join(near)}?" if near else f"There are: {', '.join(sorted(known))}."
+            hint = f"Did you mean {' or '.join(near)}?" if near else f"The settings are: {', '.join(sorted(known))}."
             raise CulturevalError(f"{where} has no setting {name!r}. {hint}")

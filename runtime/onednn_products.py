@@ -2,7 +2,7 @@
 
 PyTorch gives the product of an fp32 linear layer to its default library, MKL, which leaves half the width of an AMD
 processor's vectors unused; there oneDNN takes half of the time or less. It rounds as fp32 does, with errors about twice
-as large as MKL's. Within the block of `onednn_products` linear layers call it; the model itself is not changed.
+as large as MKL's. Linear layers call it inside the context `onednn_products`; the model itself is not changed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,12 +17,12 @@ from cultureval.runtime.torch_patches import onednn_linear
 
 
 def onednn_products(device: torch.device | str) -> AbstractContextManager[Any]:
-    """A block in which the fp32 linear layers of a device run on oneDNN, if it is a CPU and PyTorch was built with it.
+    """A context in which fp32 linear layers run on oneDNN, if the device is a CPU and PyTorch was built with oneDNN.
 
-    There must be no gradient within.
+    It supports no gradients.
 
     Args:
-        device: Of the model.
+        device: The model's device.
     """
     applies = torch.device(device).type == "cpu" and torch.backends.mkldnn.is_available()
     return _OneDNNLinear() if applies else nullcontext()
@@ -45,7 +45,7 @@ class _OneDNNLinear(TorchFunctionMode):
 
 
 def _suits(values: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> bool:
-    """Whether oneDNN has a fast product for such tensors; for a weight that is a part of a larger one it has not."""
+    """Whether oneDNN is fast for these tensors; it is not for a weight that is a slice of a larger one."""
     plain = all(type(tensor) in (torch.Tensor, torch.nn.Parameter) for tensor in (values, weight))
     alike = all(one is None or (one.device.type, one.dtype) == ("cpu", torch.float32) for one in (values, weight, bias))
     return plain and alike and weight.layout == torch.strided and weight.is_contiguous()

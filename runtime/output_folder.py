@@ -1,4 +1,4 @@
-"""The folder of `--output-dir`, tried before a model is loaded."""
+"""The folder of `--output-dir`, checked before a model is loaded."""
 
 import tempfile
 from pathlib import Path
@@ -7,13 +7,13 @@ from cultureval.runtime.errors import CulturevalError
 
 
 def require_output_folder(folder: str | Path) -> None:
-    """See to it that a command can write its folder when its work is done; nothing is left behind.
+    """Check that a command can write into its output folder; the check leaves no files.
 
     Raises:
-        CulturevalError: Nothing can be written there, or where the folder would be made.
+        CulturevalError: The folder, or its parent, is not writable.
     """
     if "://" in str(folder):
-        return  # a place of fsspec, which LightEval writes to
+        return  # an fsspec address, which LightEval writes to
     path = Path(folder).absolute()
     try:
         tempfile.TemporaryFile(dir=next(place for place in (path, *path.parents) if place.exists())).close()

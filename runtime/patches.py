@@ -1,4 +1,4 @@
-"""The table of patches: everywhere that we change another library or use what it does not promise to keep.
+"""The table of patches: every place where we change another library or use its private parts.
 
 Each module of `MODULES` holds the code of its patches and, as `PATCHES`, their entries. A canary fails when the library
 has changed so that the patch no longer fits, or no longer needs it. `cultureval doctor --patches` prints the table.
@@ -48,14 +48,14 @@ class Patch:
         library: Name of its distribution; "python" for the interpreter and its standard library.
         target: Dotted name of what is changed or used.
         reason: Why, in one sentence.
-        read_in: Versions whose code was read and with which the patch was tried.
+        versions: Versions with which the patch was written and tried.
         canary: Raises `Changed` where the patch no longer fits the library, or is no longer needed.
     """
 
     library: str
     target: str
     reason: str
-    read_in: tuple[str, ...]
+    versions: tuple[str, ...]
     canary: Callable[[], None]
 
     def installed(self) -> str | None:
@@ -68,7 +68,7 @@ class Patch:
             return None
 
     def problem(self) -> str | None:
-        """What the canary finds, in a sentence; None where the patch fits and is needed."""
+        """The canary's error, in a sentence; None where the patch fits and is needed."""
         try:
             with redirect_stdout(StringIO()):  # some libraries print what they do
                 self.canary()
@@ -76,10 +76,10 @@ class Patch:
             return str(error) if isinstance(error, Changed) else f"{type(error).__name__}: {error}"
         return None
 
-    def is_read(self) -> bool:
-        """Whether the installed version, or of Python its minor version, is one that was read."""
+    def is_tested(self) -> bool:
+        """Whether the patch was tried with the installed version (for Python: with its minor version)."""
         found = self.installed() or ""
-        return found in self.read_in or (self.library == "python" and found.rpartition(".")[0] in self.read_in)
+        return found in self.versions or (self.library == "python" and found.rpartition(".")[0] in self.versions)
 
 
 def all_patches() -> list[Patch]:
@@ -88,11 +88,11 @@ def all_patches() -> list[Patch]:
 
 
 def expect(holds: object, change: str) -> None:
-    """For canaries.
+    """Raises an error unless a condition holds; for canaries.
 
     Args:
         holds: What must be true.
-        change: What has changed where it is not, and what to do.
+        change: What has changed in the library otherwise, and what to do.
 
     Raises:
         Changed: It is not.
@@ -115,7 +115,7 @@ def source_of(module: str) -> str:
         for file in (place.with_suffix(".py") if rest else place / "__init__.py", place / "__init__.py"):
             if file.is_file():
                 return file.read_text(encoding="utf-8")
-    raise Changed(f"there is no module {module} any more")
+    raise Changed(f"the module {module} no longer exists")
 
 
 def imports_at_load(module: str) -> set[str]:

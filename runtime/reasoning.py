@@ -1,13 +1,13 @@
-"""Where a reply's reasoning ends and its answer begins: one rule for models, generated code and judges.
+"""Separation of a reply into reasoning and answer: one rule for models, generated code and judges.
 
-The rule, of which only the pairs of tags are a setting:
+The rule, in which only the pairs of tags can be set:
 
 1. An end tag before any start tag closes reasoning that the prompt opened: all before it is reasoning. Templates like
    DeepSeek-R1's write `<think>` into the prompt themselves, so that the reply holds only `</think>`.
-2. Elsewhere a start tag opens reasoning, which goes on to the next end tag. There may be several such passages.
-3. Reasoning without an end was cut off: there is no answer after its start tag, but what stands before it is one.
-4. A further end tag is text of the answer, such as code that prints one. White space before an answer goes if
-   reasoning was taken out; an answer without tags stays as it is.
+2. Otherwise a start tag opens reasoning, which continues to the next end tag. There may be several such passages.
+3. Reasoning without an end was cut off: text after its start tag is no answer, text before it is.
+4. A further end tag is text of the answer, such as code that prints one. White space before an answer is stripped if
+   reasoning was removed; an answer without tags is unchanged.
 
 vLLM's parsers for DeepSeek-R1 and Qwen3 do 1 likewise: the first end tag ends the reasoning, so that an answer may name
 the tag again. LightEval's `remove_reasoning_tags` does 2, pair by pair, but leaves an end tag without a start (1) and a
@@ -25,8 +25,8 @@ def split_reasoning(text: str, tags: Tags = THINK_TAGS) -> tuple[str, str | None
     """Split what a model wrote into its answer and its reasoning.
 
     Args:
-        text: The reply; where the prompt ends with a start tag, that tag may stand before it.
-        tags: Pairs of start and end tags, neither empty, which are looked for one pair after the other.
+        text: The reply; where the prompt ends with a start tag, the reply may begin with that tag.
+        tags: Pairs of non-empty start and end tags, applied one pair after the other.
 
     Returns:
         (the answer, "" where there is none; the passages of reasoning joined by blank lines, None where they are blank

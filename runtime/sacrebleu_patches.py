@@ -8,7 +8,7 @@ from cultureval.runtime.patches import Patch, expect
 
 
 def sentence_counts(metric: Any, hypotheses: list[str], references: list[str]) -> list[list[float]]:
-    """What a corpus score is made of: a list of counts for each sentence, which add up over sentences.
+    """The n-gram counts of each sentence, whose sums over sentences give the corpus score.
 
     Args:
         metric: A `sacrebleu.metrics.BLEU` or `CHRF`.
@@ -19,12 +19,12 @@ def sentence_counts(metric: Any, hypotheses: list[str], references: list[str]) -
 
 
 def score_of_counts(metric: Any, totals: Sequence[float]) -> float:
-    """The corpus score, on 0 to 100, of counts that were added up over sentences."""
+    """The corpus score (0 to 100) of summed counts."""
     return float(metric._compute_score_from_stats(list(totals)).score)
 
 
 def flores200_file() -> tuple[str, Path]:
-    """Where sacrebleu fetches the SentencePiece model of FLORES-200, and where it keeps it."""
+    """The address of FLORES-200's SentencePiece model, and the file in which sacrebleu keeps it."""
     from sacrebleu.tokenizers.tokenizer_spm import SPM_MODELS
     from sacrebleu.utils import SACREBLEU_DIR
 
@@ -55,20 +55,20 @@ def _model_is_kept_as_read() -> None:
     expect(kept in source, f"sacrebleu no longer keeps the model of FLORES-200 as {place}")
 
 
-READ_IN = ("2.6.0",)
+TESTED_VERSIONS = ("2.6.0",)
 PATCHES = (
     Patch(
         "sacrebleu",
         "sacrebleu.metrics.base.Metric._extract_corpus_statistics, _compute_score_from_stats",
         "Its public resampling gives no standard error; with its counts a draw is one product of matrices.",
-        READ_IN,
+        TESTED_VERSIONS,
         _counts_give_the_score,
     ),
     Patch(
         "sacrebleu",
         "sacrebleu.tokenizers.tokenizer_spm.SPM_MODELS",
-        "Its tokenizer ends the process where it cannot fetch its model, and takes no local file.",
-        READ_IN,
+        "Its tokenizer ends the process where it cannot download its model, and takes no local file.",
+        TESTED_VERSIONS,
         _model_is_kept_as_read,
     ),
 )

@@ -1,8 +1,8 @@
-"""The settings of a run: the one place that reads the environment variables CULTUREVAL_*, and what overrides them.
+"""The settings of a run: the only module that reads the environment variables CULTUREVAL_*; options override them.
 
 A command puts its own options over the environment's (`use_settings(current_settings().with_(data_root="samples"))`);
-stock `lighteval` knows nothing of our options, so there the environment is the only channel. Nothing is checked before
-it is asked for: a judge's broken settings do not stop a run without judges.
+stock `lighteval` does not know our options, so there the environment is the only channel. Each value is checked when
+it is read: wrong settings of a judge do not stop a run without judges.
 """
 
 import difflib
@@ -22,7 +22,7 @@ from cultureval.runtime.errors import CulturevalError
 T = TypeVar("T")
 
 PREFIX = "CULTUREVAL_"
-OF_TESTS = "CULTUREVAL_TEST_"  # read by our own tests alone
+TEST_PREFIX = "CULTUREVAL_TEST_"  # read only by our own tests
 TRUE, FALSE = ("1", "true", "t", "yes", "y", "on"), ("0", "false", "f", "no", "n", "off")
 
 
@@ -31,12 +31,12 @@ class Option(Generic[T]):
     """One option and the environment variable that sets it; an attribute of `Settings`, or one of a suite's `OPTIONS`.
 
     Attributes:
-        name: What code calls it.
+        name: Its attribute name in code.
         variable: The environment variable, `CULTUREVAL_...`.
-        default: Its value where nobody sets it; an empty text sets nothing.
+        default: Its value where it is not set; an empty text counts as not set.
         help: What it does, in Markdown: the variable's row in README.md or in the suite's page.
-        values: The texts that are allowed; none allows all that `parse` takes.
-        parse: From the text to the value; a ValueError says what the text is not, as a clause ("is not a number").
+        values: The allowed texts; empty allows every text that `parse` accepts.
+        parse: From the text to the value; its ValueError is a clause such as "is not a number".
     """
 
     name: str
@@ -47,14 +47,14 @@ class Option(Generic[T]):
     parse: Callable[[str], T] | None = None
 
     def given(self, settings: "Settings") -> Any:
-        """What the command or the environment says, unchecked; "" where neither says anything."""
+        """The value of the command or the environment, unchecked; "" where neither sets it."""
         return settings.overrides[self.name] if self.name in settings.overrides else self._text(settings)
 
     def read(self, settings: "Settings") -> T:
         """The option's value, checked.
 
         Raises:
-            CulturevalError: The text is not allowed; says which texts are.
+            CulturevalError: The text is not allowed; lists the allowed ones.
         """
         text: Any = self.given(settings)
         if not isinstance(text, str):
@@ -100,7 +100,7 @@ def _layer(text: str) -> int:
 
 
 def _json_option(name: str, variable: str, help: str) -> Option[dict[str, Any]]:
-    """An option that is a JSON object; its errors do not show the text, which may hold a misplaced key."""
+    """An option that is a JSON object; its errors do not show the text, which may contain an API key."""
 
     def parse(text: str) -> dict[str, Any]:
         try:
@@ -116,11 +116,11 @@ def _json_option(name: str, variable: str, help: str) -> Option[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Settings:
-    """All settings of a run; each is read and checked when it is asked for.
+    """All settings of a run; each is parsed and checked when it is read.
 
     Attributes:
-        variables: The environment variables CULTUREVAL_*, those of suites and unknown ones too.
-        overrides: What a command's own options say, by the options' names: texts as a variable's, or values.
+        variables: The environment variables CULTUREVAL_*, including those of suites and unknown ones.
+        overrides: Values of a command's options, by name: texts as in a variable, or parsed values.
     """
 
     variables: Mapping[str, str]
@@ -240,16 +240,16 @@ class Settings:
         "CULTUREVAL_UNSAFE_NO_SANDBOX",
         False,
         "`1` judges `qimma_code` without a sandbox, which the results say",
-        parse=lambda text: text in ("1", "true", "yes"),  # whatever else it says, the sandbox stays
+        parse=lambda text: text in ("1", "true", "yes"),  # any other text keeps the sandbox
     )
 
     @classmethod
     def options(cls) -> list[Option[Any]]:
-        """The settings that are declared here, in order; suites have their own."""
+        """The settings that are declared here, in order, without those of suites."""
         return [value for value in vars(cls).values() if isinstance(value, Option)]
 
     def with_(self, suite: Mapping[str, Any] | None = None, **given: Any) -> "Settings":
-        """These settings with a command's own options over them.
+        """These settings, overridden by a command's options.
 
         Args:
             suite: Options of suites, by name.
@@ -264,14 +264,14 @@ class Settings:
         return replace(self, overrides={**self.overrides, **told})
 
 
-# A variable of the module, not a contextvar: threads that ask judges or drive sandboxes must see them too.
+# A module variable, not a contextvar: threads that call judges or drive sandboxes must see it too.
 _lock = threading.RLock()
 _used: Settings | None = None
 _warned: set[str] = set()
 
 
 def current_settings() -> Settings:
-    """The settings of the command that runs; where none set them (stock `lighteval`), those of the environment now."""
+    """The settings of the running command; without one (stock `lighteval`), those of the environment."""
     if _used is not None:
         return _used
     return Settings({name: value for name, value in os.environ.items() if name.startswith(PREFIX)})
@@ -279,7 +279,7 @@ def current_settings() -> Settings:
 
 @contextmanager
 def use_settings(settings: Settings) -> Iterator[Settings]:
-    """While the block runs, these are the current settings of all threads; another thread's block waits for its end."""
+    """A context in which these are the current settings of all threads; another thread's context waits for its end."""
     global _used
     with _lock:
         before, _used = _used, settings
@@ -289,20 +289,20 @@ def use_settings(settings: Settings) -> Iterator[Settings]:
             _used = before
 
 
-def warn_of_unknown_variables(of_suites: Callable[[], Iterable[Option[Any]]]) -> None:
-    """Says on standard error which variables CULTUREVAL_* set nothing, with the nearest name; each once a process.
+def warn_of_unknown_variables(suite_options: Callable[[], Iterable[Option[Any]]]) -> None:
+    """Warns on standard error, once a process, of variables CULTUREVAL_* that set nothing, with the nearest name.
 
     Args:
-        of_suites: The options of suites, asked for only where the settings here do not know a variable.
+        suite_options: Returns the options of suites; called only where a variable is none of the settings here.
     """
     known = {option.variable for option in Settings.options()} | _warned
-    unknown = [name for name in current_settings().variables if name not in known and not name.startswith(OF_TESTS)]
-    if not unknown or os.environ.get("RANK", "0") != "0":  # one of several processes says it for all
+    unknown = [name for name in current_settings().variables if name not in known and not name.startswith(TEST_PREFIX)]
+    if not unknown or os.environ.get("RANK", "0") != "0":  # only the first of several processes warns
         return
-    known |= {option.variable for option in of_suites()}
+    known |= {option.variable for option in suite_options()}
     for name in sorted(set(unknown) - known):
         _warned.add(name)
         own_names = {other.removeprefix(PREFIX) for other in known - _warned}
         near = difflib.get_close_matches(name.removeprefix(PREFIX), own_names, n=1)
-        hint = f"did you mean {PREFIX}{near[0]}?" if near else "README.md lists those that there are."
+        hint = f"did you mean {PREFIX}{near[0]}?" if near else "README.md lists all variables."
         print(f"cultureval: the environment variable {name} sets nothing; {hint}", file=sys.stderr)

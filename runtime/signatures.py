@@ -1,6 +1,6 @@
-"""Score signatures: one line that says what a number depends on, as sacrebleu's does.
+"""Score signatures: one line that says what a number depends on, as in sacrebleu.
 
-Two scores may be compared only if their signatures are the same but for the model.
+Two scores may be compared only if their signatures differ in nothing but the model.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ def signature(**fields: object) -> str:
 
 
 def combined_hash(hashes: Iterable[str]) -> str:
-    """One hash of several, whatever their order: the first eight hexadecimal digits of a SHA-256."""
+    """One hash of several, in any order: the first eight hexadecimal digits of a SHA-256."""
     return hashlib.sha256("\n".join(sorted(hashes)).encode("utf-8")).hexdigest()[:8]
 
 

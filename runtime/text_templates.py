@@ -1,4 +1,4 @@
-"""Text files with `$name` slots: the one mechanism of model prompts and judge prompts."""
+"""Text files with `$name` slots, for model prompts and judge prompts."""
 
 import hashlib
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class TextTemplate:
 
     @cached_property
     def file_text(self) -> str:
-        """What the file holds, without its last newline.
+        """The file's text without its last newline.
 
         Raises:
             FileNotFoundError: There is no such file.
@@ -33,7 +33,7 @@ class TextTemplate:
         return Template(self.file_text)
 
     def render(self, **slots: str) -> str:
-        """The text with its slots filled; what fills a slot is never read as a template.
+        """The text with its slots filled; the filled-in texts are not read as templates.
 
         Raises:
             KeyError: A slot of the template is not given.

@@ -27,9 +27,9 @@ def _onednn_is_not_the_default() -> None:
         with profile(activities=[ProfilerActivity.CPU]) as profiled:
             plain = torch.nn.functional.linear(values, weight, bias)
         same = torch.allclose(onednn_linear(values, weight, bias), plain, rtol=1e-5, atol=1e-5)
-    expect(same, "mkldnn::_linear_pointwise is no linear layer any more")
+    expect(same, "mkldnn::_linear_pointwise no longer computes a linear layer")
     used = [event.key for event in profiled.key_averages() if "mkldnn" in event.key]
-    expect(not used, f"PyTorch takes oneDNN for fp32 products by itself ({', '.join(used)})")
+    expect(not used, f"PyTorch now uses oneDNN for fp32 products by itself ({', '.join(used)})")
 
 
 PATCHES = (

@@ -1,15 +1,15 @@
-"""What transformers lets pass when it loads a model, and what would then make every number wrong."""
+"""Checks of loaded models for defects that transformers only logs and that would make every score wrong."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
 
 
 def missing_weights(model: Any, report: Mapping[str, Any], not_needed: Collection[str] = ()) -> str | None:
-    """What a checkpoint lacks of a model's weights; transformers fills them with random numbers, and only logs so.
+    """Weights that a checkpoint lacks; transformers initialises them at random and only logs a warning.
 
     Args:
-        model: As `from_pretrained(..., output_loading_info=True)` gives it.
-        report: Its second value.
+        model: First value of `from_pretrained(..., output_loading_info=True)`.
+        report: Its second value, the loading report.
         not_needed: Parts of the names of weights whose output is not used.
 
     Returns:
@@ -23,7 +23,7 @@ def missing_weights(model: Any, report: Mapping[str, Any], not_needed: Collectio
 
 
 def missing_vocabulary(tokenizer: Any) -> str | None:
-    """A clause where a tokenizer knows special tokens only: what transformers 5 builds without a tokenizer's files."""
+    """A clause where a tokenizer has only special tokens, as transformers 5 builds it without a tokenizer's files."""
     if len(tokenizer) > len(tokenizer.all_special_ids):
         return None
     return "has a tokenizer without a vocabulary; are the tokenizer's files there?"

@@ -14,7 +14,7 @@ Head = Literal["CAUSAL_LM", "IMAGE_TEXT_TO_TEXT", "MASKED_LM"]
 
 
 def class_names(head: Head) -> Mapping[str, str]:
-    """Model type -> name of its class with such a head, for the types that transformers knows."""
+    """Model type -> name of its class with this head, for all types of transformers."""
     from transformers.models.auto import modeling_auto
 
     return getattr(modeling_auto, f"MODEL_FOR_{head}_MAPPING_NAMES")
@@ -29,11 +29,11 @@ def processor_class(model_type: str) -> "type[ProcessorMixin] | None":
 
 
 def without_videos(kind: "type[ProcessorMixin]") -> "type[ProcessorMixin]":
-    """A processor's class, less its part for videos, which alone needs torchvision; all else is as it was."""
+    """A processor class without its video processor, the only part that needs torchvision; nothing else changes."""
     parts = kind.get_attributes()
 
     class WithoutVideos(kind):  # type: ignore[misc, valid-type]
-        # SmolVLM's asks for these two even where there is no video.
+        # SmolVLM's processor reads these two even without videos.
         video_processor = SimpleNamespace(num_frames=None, fps=None)
 
         @classmethod
@@ -46,13 +46,13 @@ def without_videos(kind: "type[ProcessorMixin]") -> "type[ProcessorMixin]":
             complete = [None if part == VIDEOS else next(found) for part in parts]
             return super().from_args_and_dict(complete, *settings, **more)
 
-    WithoutVideos.__name__ = kind.__name__  # it is written into the files that `save_pretrained` makes
+    WithoutVideos.__name__ = kind.__name__  # `save_pretrained` writes it into its files
     return WithoutVideos
 
 
 def rope_offset(model: "PreTrainedModel") -> int:
     """How far M-RoPE positions after the images lag behind the token count, once a prompt has been fed."""
-    # Qwen-VL and models like it leave the number in `rope_deltas`; others count tokens.
+    # Qwen-VL models keep the offset in `rope_deltas`; for others it is 0.
     deltas = getattr(getattr(model, "model", model), "rope_deltas", None)
     return 0 if deltas is None else int(deltas.flatten()[0])
 
@@ -61,8 +61,8 @@ def keep_columns(cache: "DynamicCache", columns: Sequence[int]) -> None:
     """Keeps the keys and values of some tokens in every layer of a cache.
 
     Args:
-        cache: Of a prompt, changed in place.
-        columns: Which tokens, in order, counted from 0.
+        cache: A prompt's cache, changed in place.
+        columns: Indices of the tokens, in order, from 0.
     """
     import torch
 
@@ -83,7 +83,7 @@ def _names_are_listed() -> None:
         PROCESSOR_MAPPING_NAMES.get("llava"),
     )
     expected = ("LlamaForCausalLM", "LlavaForConditionalGeneration", "BertForMaskedLM", "LlavaProcessor")
-    expect(found == expected, f"transformers lists its classes otherwise: it has {found}")
+    expect(found == expected, f"transformers lists its classes in another way: it has {found}")
 
 
 def _videos_need_torchvision() -> None:
@@ -91,10 +91,10 @@ def _videos_need_torchvision() -> None:
     from transformers.utils import is_torchvision_available
 
     kind = transformers.Qwen2VLProcessor
-    expect(VIDEOS in kind.get_attributes(), "transformers' processors no longer name their part for videos")
+    expect(VIDEOS in kind.get_attributes(), "transformers' processors no longer name their video processor")
     expect(VIDEOS not in without_videos(kind).get_attributes(), "a processor's parts can no longer be left out")
     source = source_of("transformers.processing_utils")
-    expect("cls.from_args_and_dict(args, " in source, "transformers makes processors of their parts otherwise")
+    expect("cls.from_args_and_dict(args, " in source, "transformers builds processors from their parts in another way")
     if is_torchvision_available():
         return
     try:
@@ -122,34 +122,34 @@ def _columns_can_be_kept() -> None:
     expect(torch.equal(grown, expected), "a DynamicCache keeps its keys elsewhere, or no longer goes on from them")
 
 
-READ_IN = ("5.19.0",)
+TESTED_VERSIONS = ("5.19.0",)
 PATCHES = (
     Patch(
         "transformers",
         "transformers.models.auto.modeling_auto.MODEL_FOR_*_MAPPING_NAMES, processing_auto.PROCESSOR_MAPPING_NAMES",
-        "The automatic classes load models of other kinds, too, with random heads: the names tell them apart.",
-        READ_IN,
+        "The Auto classes also load models of other kinds, with random heads: the names tell them apart.",
+        TESTED_VERSIONS,
         _names_are_listed,
     ),
     Patch(
         "transformers",
         "transformers.ProcessorMixin.get_attributes, from_args_and_dict",
         "Processors of images that also read videos cannot be loaded without torchvision.",
-        READ_IN,
+        TESTED_VERSIONS,
         _videos_need_torchvision,
     ),
     Patch(
         "transformers",
-        "transformers.Qwen2VLModel.rope_deltas (and others')",
+        "transformers.Qwen2VLModel.rope_deltas (and of later Qwen-VL models)",
         "Positions after images are not the number of tokens; scoring goes on from a cached prompt.",
-        READ_IN,
+        TESTED_VERSIONS,
         _m_rope_leaves_its_offset,
     ),
     Patch(
         "transformers",
         "transformers.DynamicCache.layers",
-        "A cache can be cut at its end alone, and a tree of tokens leaves gaps in it.",
-        READ_IN,
+        "A cache can only be cropped at its end, and a tree of tokens leaves gaps in it.",
+        TESTED_VERSIONS,
         _columns_can_be_kept,
     ),
 )

@@ -11,7 +11,7 @@ from lighteval.tasks.requests import Doc
 
 from cultureval.metrics.judges.optional_judges import judge_metrics
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.lighteval_patches.copied_configs import KnowsItIsRun
+from cultureval.runtime.lighteval_patches.copied_configs import RunAwareConfig
 from cultureval.tasks.catalogue import all_suites, all_tasks
 from cultureval.tasks.kinds import Kind
 from cultureval.tasks.options import read_data_options, warn_of_unknown_variables
@@ -24,7 +24,7 @@ NO_EXAMPLES = "no few-shot examples; run it zero-shot (no |k)"
 
 
 @dataclass
-class SourcedTaskConfig(KnowsItIsRun, LightevalTaskConfig):
+class SourcedTaskConfig(RunAwareConfig, LightevalTaskConfig):
     """A LightEval task whose rows are found, checked and converted when LightEval first asks where they are.
 
     LightEval deep-copies the configurations of the tasks that it runs: only such a copy reads its source. The table's

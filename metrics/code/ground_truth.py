@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cultureval.metrics.code.rules import Dataset, asks_for_any_value, compares_sets
-from cultureval.runtime.data.user_cache import user_cache, write_whole
+from cultureval.runtime.data.user_cache import user_cache, write_atomically
 from cultureval.runtime.sandbox import codec as plain_data
 from cultureval.runtime.sandbox.sandbox import Sandbox
 
@@ -61,7 +61,7 @@ class GroundTruth:
         for name, suite in suites.items():
             sizes = [len(output) for output in suite.outputs]
             header[name] = {"seconds": suite.seconds, "defect": suite.defect, "sizes": sizes}
-        write_whole(self.path, json.dumps(header).encode() + b"\n" + body)
+        write_atomically(self.path, json.dumps(header).encode() + b"\n" + body)
 
     def seconds(self) -> float:
         """Return how long the canonical solution took in all."""

@@ -35,7 +35,12 @@ from cultureval.metrics.lighteval.clustered_means import ClusteredScore
 from cultureval.metrics.lighteval.shared_pass import SharedPass
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.lighteval_patches.group_averages import NotAsked, NotAskedError, StandardError, Total
+from cultureval.runtime.lighteval_patches.group_averages import (
+    NotApplicable,
+    NotApplicableStandardError,
+    StandardError,
+    Total,
+)
 from cultureval.runtime.servers.openai_client import health_check
 
 logger = logging.getLogger(__name__)
@@ -185,7 +190,7 @@ class NoMean(ScoredMean):
     def compute_corpus(self, items: list[float]) -> dict[str, float]:
         """The keys of `ScoredMean`."""
         names = score_summary(self.name, [], [], 0, self.highest)
-        return {name: NotAskedError() if name.endswith("_stderr") else NotAsked() for name in names}
+        return {name: NotApplicableStandardError() if name.endswith("_stderr") else NotApplicable() for name in names}
 
 
 class VerdictCounts(CorpusLevelComputation):

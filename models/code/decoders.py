@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from cultureval.models.code.settings import DecoderSettings
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.evalplus_patches import stop_strings_kept
+from cultureval.runtime.evalplus_patches import restored_stop_strings
 
 if TYPE_CHECKING:
     from evalplus.provider.base import DecoderBase
@@ -18,7 +18,7 @@ def make_decoder(settings: DecoderSettings) -> "DecoderBase":
         CulturevalError: The backend is not installed, or the model cannot be loaded; the message says what to do.
     """
     try:
-        with stop_strings_kept():
+        with restored_stop_strings():
             decoder = BACKENDS[settings.backend](settings)
             decoder.eos = list(decoder.eos)
     except (OSError, ValueError, AttributeError, ImportError) as error:

@@ -8,26 +8,26 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-LARGEST_FILE = 200 * 2**20  # bytes; no file that we want comes near
+LARGEST_FILE = 200 * 2**20  # bytes; far larger than any file that we unpack
 
 
 def unpack(url: str, patterns: Sequence[str], folder: Path) -> tuple[int, str]:
-    """Fetches an archive and unpacks what is wanted of it, without its top folder.
+    """Downloads an archive and unpacks the files that match, without the top folder.
 
-    Links, devices and paths that lead out of the folder are not unpacked. A file appears whole or not at all.
+    Links, devices and paths that lead out of the folder are not unpacked. Files are written atomically.
 
     Args:
-        url: Of a .tar.gz.
-        patterns: What is wanted, as in `fnmatch`, of paths below the top folder; `*` matches a slash as well.
+        url: Address of a .tar.gz.
+        patterns: `fnmatch` patterns of paths below the top folder; `*` matches a slash as well.
         folder: Created if need be.
 
     Returns:
         The number of files, and the SHA-256 of the archive.
 
     Raises:
-        httpx.HTTPError: The server does not answer, or with an error.
+        httpx.HTTPError: The server does not answer, or answers with an error.
         tarfile.TarError: The file is no archive.
-        OSError: A file cannot be written, or nothing in the archive is wanted.
+        OSError: A file cannot be written, or nothing in the archive matches.
     """
     import httpx
 
@@ -43,7 +43,7 @@ def unpack(url: str, patterns: Sequence[str], folder: Path) -> tuple[int, str]:
         with tarfile.open(fileobj=stream, mode="r:gz") as archive:
             count = sum(_unpack_member(archive, member, patterns, folder) for member in archive)
     if not count:
-        raise OSError(f"nothing in the archive is like {', '.join(patterns)}")
+        raise OSError(f"nothing in the archive matches {', '.join(patterns)}")
     return count, digest.hexdigest()
 
 

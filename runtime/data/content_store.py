@@ -2,7 +2,7 @@
 
 Prepared rows, Docs and details name such a file instead of carrying what it holds: an image, a code problem with a
 megabyte of test inputs, the reference captions of a language variety. Names come back from files that people exchange,
-so each is checked before it becomes a path. Code problems must lie outside a model's reach: they hold the solutions.
+so each is checked before it becomes a path. Code problems must be out of a model's reach: they hold the solutions.
 """
 
 import hashlib
@@ -13,19 +13,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cultureval.runtime.data.user_cache import user_cache, write_whole
+from cultureval.runtime.data.user_cache import user_cache, write_atomically
 from cultureval.runtime.errors import CulturevalError
 
 
 @dataclass(frozen=True)
 class ContentStore:
-    """One folder of such files.
+    """One folder of files named by their content.
 
     Attributes:
         folder: Its name below the user cache.
-        what: What one of its files is, for errors.
-        suffixes: That names may end with.
-        sharded: Whether files lie in sub-folders named by their first two digits, as where there may be many thousands.
+        what: What one of its files is called in error messages.
+        suffixes: File suffixes that names may have.
+        sharded: Whether files are in sub-folders named by their first two digits (for many thousands of files).
     """
 
     folder: str
@@ -34,7 +34,7 @@ class ContentStore:
     sharded: bool = False
 
     def find(self, content: bytes) -> str | None:
-        """The name under which a content is kept already, None where it is not."""
+        """The name under which a content is already stored; None where it is not."""
         digest = hashlib.sha256(content).hexdigest()
         return next((digest + suffix for suffix in self.suffixes if self._place(digest + suffix).is_file()), None)
 
@@ -51,9 +51,9 @@ class ContentStore:
         path = self._place(name)
         try:
             if not path.is_file():
-                write_whole(path, content)
+                write_atomically(path, content)
         except OSError as error:
-            # Not the row's fault: a full disk must not pass for thousands of broken rows.
+            # A full disk must not be reported as thousands of broken rows.
             raise CulturevalError(
                 f"The {self.what} {path} cannot be written: {error}. Make room or set CULTUREVAL_CACHE to another "
                 "folder."
@@ -64,14 +64,16 @@ class ContentStore:
         """The file of a name.
 
         Raises:
-            CulturevalError: The name is none that `put` gives, or its file is gone.
+            CulturevalError: The name is not one that `put` returns, or its file is missing.
         """
         stem, dot, suffix = name.partition(".")
         if not re.fullmatch(r"[0-9a-f]{64}", stem) or dot + suffix not in self.suffixes:
             raise CulturevalError(f"{name!r} does not name a stored {self.what}.")
         path = self._place(name)
         if not path.is_file():
-            raise CulturevalError(f"The {self.what} {path} is gone; run the evaluation again, which makes it anew.")
+            raise CulturevalError(
+                f"The {self.what} {path} is missing; run the evaluation again, which creates it anew."
+            )
         return path
 
     def get(self, name: str) -> bytes:
@@ -96,7 +98,7 @@ TEXTS = ContentStore("texts", "list of texts")
 
 
 def store_problem(problem: Mapping[str, Any]) -> str:
-    """Keep a row of an EvalPlus data file; gives the name for `stored_problem`."""
+    """Keep a row of an EvalPlus data file; returns the name for `stored_problem`."""
     return PROBLEMS.put(json.dumps(problem).encode("ascii")).removesuffix(".json")
 
 
@@ -106,7 +108,7 @@ def stored_problem(name: str) -> dict[str, Any]:
 
 
 def store_texts(texts: Sequence[str]) -> str:
-    """Keep what a metric needs of all rows of a data set, also where it sees a part; gives the name for them."""
+    """Keep texts of all rows of a data set for a metric that may see only some of them; returns their name."""
     return TEXTS.put(json.dumps(list(texts), ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
 

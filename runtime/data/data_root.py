@@ -1,4 +1,4 @@
-"""Where a source's files lie: under the data root, in the hub's cache, or fetched from the hub."""
+"""Where a source's files are: under the data root, in the hub's cache, or downloaded from the hub."""
 
 import logging
 from functools import cache
@@ -18,11 +18,11 @@ def find_source(
         repo: `org/name`, below the data root and, where `on_hub`, on the hub (a data set repository).
         revision: Branch, tag or commit on the hub; None is the default branch.
         root: The data root; None asks the hub.
-        on_hub: False for sources that only exist as files which people fetch themselves.
-        suite: What `cultureval mirror` is told to fetch, in the error's advice.
+        on_hub: False for sources that people must download themselves.
+        suite: The suite that the error message tells people to fetch with `cultureval mirror`.
 
     Returns:
-        (folder, revision): the revision is the commit on the hub, "local" under a data root without a record of it.
+        (folder, revision): the revision is the commit on the hub, "local" under a data root that does not record it.
 
     Raises:
         SourceUnavailable: The hub cannot be reached and its cache does not hold the source.
@@ -41,7 +41,7 @@ def recorded_revision(folder: Path) -> str:
 
 @cache
 def snapshot(repo: str, revision: str | None, suite: str) -> tuple[Path, str] | None:
-    """A data set repository's files in the hub's cache, fetched if need be; None if the hub does not show it to us.
+    """A data set repository's files in the hub's cache, downloaded if needed; None if the hub does not give us access.
 
     Raises:
         SourceUnavailable: The hub cannot be reached and the cache does not hold the repository.
@@ -52,7 +52,7 @@ def snapshot(repo: str, revision: str | None, suite: str) -> tuple[Path, str] | 
     try:
         folder = Path(snapshot_download(repo, repo_type="dataset", revision=revision))
     except RepositoryNotFoundError:  # gated repositories without access are a subclass
-        logger.warning("The hub shows no data set %s (private, gated or not published).", repo)
+        logger.warning("The hub has no data set %s that we can read (private, gated or not published).", repo)
         return None
     except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
         raise SourceUnavailable(

@@ -1,4 +1,4 @@
-"""Whether the hub can be reached, asked once and before its client library is loaded; what its cache holds."""
+"""Whether the hub can be reached (checked once, before its client library is loaded), and what its cache holds."""
 
 import os
 from pathlib import Path
@@ -7,12 +7,12 @@ HUB = "https://huggingface.co"
 
 
 def is_offline() -> bool:
-    """Whether HF_HUB_OFFLINE says that the hub is not to be asked."""
+    """Whether HF_HUB_OFFLINE forbids requests to the hub."""
     return os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
 
 
 def hub_problem(timeout: float = 5.0) -> str | None:
-    """Why the hub (or what HF_ENDPOINT names) does not answer, in a word; None if it does.
+    """Why the hub (or the server named by HF_ENDPOINT) does not answer, in a word; None if it does.
 
     Args:
         timeout: Seconds to wait for an answer.
@@ -30,7 +30,7 @@ def go_offline_if_unreachable() -> str | None:
     """Sets HF_HUB_OFFLINE where the hub does not answer; its client would retry for half a minute for every file.
 
     Returns:
-        Why the hub does not answer; None if it does, or if it is not to be asked anyway.
+        Why the hub does not answer; None if it does, or if HF_HUB_OFFLINE is already set.
     """
     problem = None if is_offline() else hub_problem()
     if problem:
@@ -39,12 +39,12 @@ def go_offline_if_unreachable() -> str | None:
 
 
 def go_offline() -> None:
-    """Sets HF_HUB_OFFLINE, the one thing that the hub's client library listens to, and only before it is imported."""
+    """Sets HF_HUB_OFFLINE, which the hub's client library reads once, when it is imported."""
     os.environ["HF_HUB_OFFLINE"] = "1"
 
 
 def cached_commit(repo: str, file: str, revision: str = "main") -> str | None:
-    """The commit of which the hub's cache holds a file; None where it holds none.
+    """The commit of the file that the hub's cache holds; None where it holds none.
 
     Args:
         repo: A model's id on the hub.

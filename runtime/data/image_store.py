@@ -1,4 +1,4 @@
-"""The images of prepared rows: one file for each different image, below the user cache, named by its content.
+"""The images of prepared rows: one file for each distinct image, below the user cache, named by its content.
 
 A data set's images come as bytes, as paths and inside parquet cells, and one image may serve many rows. Prepared rows
 name the stored file, Docs hold its path: thousands of images cost neither memory nor open files.
@@ -22,10 +22,10 @@ def store_image(content: bytes) -> str:
     """Keep an image file's bytes, unchanged.
 
     Args:
-        content: A PNG, JPEG, WebP, GIF or BMP file, of 64 MiB and about 179 million pixels (Pillow's limit) at most.
+        content: A PNG, JPEG, WebP, GIF or BMP file, at most 64 MiB and about 179 million pixels (Pillow's limit).
 
     Returns:
-        The name to give to `stored_image`: the SHA-256 of the bytes and the format's suffix.
+        The name for `stored_image`: the SHA-256 of the bytes and the format's suffix.
 
     Raises:
         ValueError: The bytes are no image, do not decode, or are too large; says which.
@@ -38,15 +38,15 @@ def stored_image(name: str) -> Path:
     """The file of a stored image.
 
     Raises:
-        CulturevalError: The name is none of `store_image`, or its file is gone.
+        CulturevalError: The name is not one that `store_image` returns, or its file is missing.
     """
     return IMAGES.path(name)
 
 
 def upright(image: "Image | Path | str") -> "Image":
-    """An image as its camera was held, which files note apart from the pixels (EXIF); paths are opened.
+    """An image with its EXIF orientation applied; paths are opened.
 
-    Whoever shows, measures or draws on an image takes it so; datasets, transformers and vLLM do.
+    Use it wherever an image is shown, measured or drawn on, as datasets, transformers and vLLM do.
     """
     from PIL import Image as images
     from PIL import ImageOps
@@ -66,7 +66,7 @@ def upright_size(path: Path) -> tuple[int, int]:
 
 
 def image_format(content: bytes) -> str:
-    """Decode an image file's bytes and say what they are: PNG, JPEG, WEBP, GIF or BMP.
+    """Decode an image file's bytes and return its format: PNG, JPEG, WEBP, GIF or BMP.
 
     Raises:
         ValueError: As `store_image`.
@@ -74,7 +74,7 @@ def image_format(content: bytes) -> str:
     from PIL import Image
 
     if len(content) > MAX_BYTES:
-        raise ValueError(f"is an image file of {len(content) >> 20} MiB; {MAX_BYTES >> 20} MiB are the most")
+        raise ValueError(f"is an image file of {len(content) >> 20} MiB; the limit is {MAX_BYTES >> 20} MiB")
     try:
         with Image.open(io.BytesIO(content), formats=list(SUFFIXES)) as picture:
             picture.load()

@@ -1,4 +1,4 @@
-"""Rows of a local folder of data files, whatever their format, exactly as the files hold them.
+"""Rows of a local folder of data files of any format, without conversion of types.
 
 Which files belong to a config and a split is decided by the `datasets` library (README front matter, folder and file
 names). Reading them is ours, because its CSV reader guesses types: the option "07" would become 7 and "NA" a null.
@@ -19,7 +19,7 @@ Row = dict[str, Any]
 
 
 class PlacedRow(NamedTuple):
-    """A row and where it stands: the name of its file, and its number there, from 0."""
+    """A row with the name of its file and its number in that file, from 0."""
 
     file: str
     number: int
@@ -55,7 +55,7 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def iter_rows(path: Path) -> Iterator[Row]:
-    """The rows of `read_rows`, one by one; a parquet file, whose cells may hold images, is never whole in memory.
+    """The rows of `read_rows`, one by one; parquet files, whose cells may hold images, are read in batches.
 
     Raises:
         CulturevalError: As `read_rows`.
@@ -115,7 +115,7 @@ def files_matching(folder: Path, patterns: Iterable[str]) -> list[Path]:
 def _inside(path: Path, folder: Path) -> Path:
     """The path; front matter that points outside its folder is refused (the hub cache's own links are fine)."""
     if not Path(os.path.abspath(path)).is_relative_to(os.path.abspath(folder)):
-        raise CulturevalError(f"{folder} declares the data file {path}, which lies outside it; it is not read.")
+        raise CulturevalError(f"{folder} declares the data file {path}, which is outside it; it is not read.")
     return path
 
 

@@ -1,4 +1,4 @@
-"""The one folder of the user's disk where cultureval keeps what it may need again."""
+"""The folder in which cultureval caches files for later runs."""
 
 import os
 import tempfile
@@ -8,7 +8,7 @@ from cultureval.runtime.settings import current_settings
 
 
 def user_cache() -> Path:
-    """Return the folder of CULTUREVAL_CACHE, or `~/.cache/cultureval`; it is created by whoever writes into it.
+    """Return the folder of CULTUREVAL_CACHE, or `~/.cache/cultureval`; it is created on the first write.
 
     Returns:
         An absolute path with `~` expanded.
@@ -16,8 +16,8 @@ def user_cache() -> Path:
     return current_settings().cache or Path("~/.cache/cultureval").expanduser().absolute()
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file that other processes see whole or not at all; its folder is made if need be."""
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file atomically: other processes never see half of it; its folder is created if needed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, scratch = tempfile.mkstemp(dir=path.parent, suffix=".part")
     try:

@@ -1,4 +1,4 @@
-"""`cultureval lighteval`: LightEval's own command line, which starts offline and loads only the sub-command's code."""
+"""`cultureval lighteval`: LightEval's own command line, which starts offline and loads only one sub-command's code."""
 
 import importlib
 import sys
@@ -61,7 +61,7 @@ def lighteval_command(args: list[str], own: OwnTasks) -> int | None:
         return 0 if args else 2
     if args[0] not in SUB_COMMANDS:
         raise CulturevalError(f"LightEval has no command {args[0]!r}; it has {', '.join(SUB_COMMANDS)}.")
-    args = [*args[:-1], "--help"] if args[-1] == "-h" else args  # LightEval knows the long form alone
+    args = [*args[:-1], "--help"] if args[-1] == "-h" else args  # LightEval knows only the long form
     prepare_lighteval(own)
     try:
         lighteval_app(SUB_COMMANDS[args[0]].module)(args, prog_name=PROGRAM)
@@ -79,7 +79,7 @@ def overview() -> str:
             f"Usage: {PROGRAM} COMMAND [ARGS]...",
             "",
             "LightEval's own command line: same options, same results files. It starts without internet, knows our",
-            "tasks without --custom-tasks, and imports LightEval's built-in tasks only where one is asked for.",
+            "tasks without --custom-tasks, and imports LightEval's built-in tasks only when one is requested.",
             "",
             "Commands:",
             *rows,
@@ -91,19 +91,19 @@ def overview() -> str:
 
 
 def lighteval_app(module: str) -> "Typer":
-    """LightEval's own Typer app, with the code of one of its modules of sub-commands and stand-ins for the others."""
+    """LightEval's own Typer app, with the code of one of its modules of sub-commands and stubs for the others."""
     others = {command.module for command in SUB_COMMANDS.values()} - {module}
-    with _stand_ins(others):
+    with _stub_modules(others):
         return importlib.import_module("lighteval.__main__").app
 
 
 @contextmanager
-def _stand_ins(modules: set[str]) -> Iterator[None]:
-    """Lets `lighteval.__main__` find modules with empty commands in place of these, and removes these again."""
+def _stub_modules(modules: set[str]) -> Iterator[None]:
+    """Lets `lighteval.__main__` find stub modules in place of these; `sys.modules` is restored at the end."""
     import lighteval
 
     for name in modules:
-        stand_in = _StandIn(f"lighteval.{name}")
+        stand_in = _StubModule(f"lighteval.{name}")
         sys.modules[stand_in.__name__] = stand_in
         setattr(lighteval, name, stand_in)
     try:
@@ -114,8 +114,8 @@ def _stand_ins(modules: set[str]) -> Iterator[None]:
             vars(lighteval).pop(name, None)
 
 
-class _StandIn(ModuleType):
-    """A module of sub-commands that nobody asked for: `app` has no commands, every function does nothing."""
+class _StubModule(ModuleType):
+    """A stub for a module of sub-commands that are not run: `app` has no commands, every function does nothing."""
 
     def __getattr__(self, name: str) -> Any:
         if name == "app":
@@ -125,26 +125,26 @@ class _StandIn(ModuleType):
         if name.startswith("__"):
             raise AttributeError(name)
 
-        def not_asked_for() -> None:
+        def not_run() -> None:
             """Has LightEval's name, so that the app takes it for the command."""
 
-        not_asked_for.__name__ = name
-        return not_asked_for
+        not_run.__name__ = name
+        return not_run
 
 
 def _every_module_of_commands_is_imported() -> None:
     found = {name.removeprefix("lighteval.") for name in imports_at_load("lighteval.__main__")}
     mains = {name for name in found if name.startswith("main_")}
-    expect(mains, "`lighteval` no longer imports the code of all its sub-commands: start it without stand-ins")
+    expect(mains, "`lighteval` no longer imports the code of all its sub-commands: start it without stubs")
     changed = mains ^ {command.module for command in SUB_COMMANDS.values()}
-    expect(not changed, f"LightEval's modules of sub-commands have changed ({', '.join(changed)}): mend SUB_COMMANDS")
+    expect(not changed, f"LightEval's modules of sub-commands have changed ({', '.join(changed)}): update SUB_COMMANDS")
 
 
 PATCHES = (
     Patch(
         "lighteval",
         "lighteval.__main__",
-        "It imports the code of all sub-commands: for those that are not asked for, it finds stand-ins in sys.modules.",
+        "It imports the code of all sub-commands: those that are not run are replaced by stubs in sys.modules.",
         ("0.13.0",),
         _every_module_of_commands_is_imported,
     ),

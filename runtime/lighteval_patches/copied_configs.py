@@ -1,7 +1,7 @@
 """Which task configurations LightEval is about to run: it deep-copies those, and only those.
 
-Listing and dumping tasks handle the configurations of the table itself. A configuration that reads its data when it is
-first asked for them must do so in a run alone, and LightEval has no hook for that.
+Listing and dumping tasks handle the configurations of the table itself. A configuration that reads its data lazily
+must do so only in a run, and LightEval has no hook for that.
 """
 
 import copy
@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Self
 from cultureval.runtime.patches import Patch, expect
 
 
-class KnowsItIsRun:
-    """A task configuration that can tell whether it is one that LightEval runs.
+class RunAwareConfig:
+    """A task configuration that knows whether LightEval runs it.
 
     Attributes:
         is_run: True in a deep copy, False in the table of tasks.
@@ -27,7 +27,7 @@ class KnowsItIsRun:
         return copied
 
 
-class _Config(KnowsItIsRun):
+class _Config(RunAwareConfig):
     name, metrics = "canary", ()
 
 
@@ -47,7 +47,7 @@ PATCHES = (
     Patch(
         "lighteval",
         "lighteval.tasks.registry.Registry._update_task_configs",
-        "Only what it deep-copies is run: that is how a configuration knows that its data are wanted.",
+        "It deep-copies exactly the configurations that it runs: a copy may therefore read its data.",
         ("0.13.0",),
         _only_runs_are_copied,
     ),

@@ -1,16 +1,16 @@
-"""Imports that wait for their first use, inside named modules of another package.
+"""Lazy imports inside named modules of another package.
 
-LightEval imports packages at start-up that most runs never touch (inspect_ai, scikit-learn, the code of every backend):
+LightEval imports packages at start-up that most runs never use (inspect_ai, scikit-learn, the code of every backend):
 for annotations, for one metric out of forty, for one backend out of eleven. `defer_imports` takes a table of importing
-modules and of what each may wait for. While such a module is loaded, its own import statements bind `Deferred` objects
-instead of the real ones; each becomes the real object at its first use.
+modules and of the imports that each may defer. While such a module is loaded, its own import statements bind
+`Deferred` objects instead of the real ones; each becomes the real object at its first use.
 
-What keeps this honest:
+Guarantees:
 
 - Only the import statements of the named modules are touched. `sys.modules`, other packages and user code see nothing
   but real modules.
 - A deferred object can be called, subclassed, used in `isinstance`, `issubclass` and annotations, pickled and copied;
-  each gives what the real object gives. At first use it also replaces itself in the importing module.
+  each behaves as the real object does. At first use it also replaces itself in the importing module.
 - A call made while the importing module is still loading (a decorator, a default object) is recorded and made at the
   first use of its result.
 - What changes is *when* a missing or broken package is reported: at first use rather than at start-up.
@@ -28,11 +28,11 @@ from cultureval.runtime.patches import Patch, expect
 
 
 class Deferred:
-    """Takes the place of an object that `resolve` obtains at the first use.
+    """A proxy of an object that `resolve` loads at the first use.
 
     Args:
         source: Name of the module that the object comes from.
-        resolve: Obtains the real object; called once.
+        resolve: Loads the real object; called once.
         importer: Module whose import statement or call made this object.
     """
 
@@ -55,7 +55,7 @@ class Deferred:
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and is_loading(self._importer):
-            raise AttributeError(name)  # `typing` probes the parts of an annotation; that is no use yet
+            raise AttributeError(name)  # `typing` inspects annotations; that must not load the object
         return getattr(self.real(), name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -68,7 +68,7 @@ class Deferred:
         return (self.real(),)
 
     def __instancecheck__(self, instance: object) -> bool:
-        # Nothing can be an instance of a class whose module nobody has loaded.
+        # Nothing can be an instance of a class whose module is not loaded.
         return self._source in sys.modules and isinstance(instance, self.real())
 
     def __subclasscheck__(self, subclass: type) -> bool:
@@ -96,7 +96,7 @@ def _itself(value: Any) -> Any:
 
 
 class _Names:
-    """What `from source import a, b` reads its names from."""
+    """The stand-in module from which `from source import a, b` reads its names."""
 
     def __init__(self, source: str, importer: ModuleType) -> None:
         self._source = source
@@ -115,7 +115,7 @@ def is_loading(module: ModuleType) -> bool:
 
 
 class _DeferringLoader(SourceFileLoader):
-    """Loads a source file whose imports of `sources` wait, then hands the module to `then`."""
+    """Loads a source file whose imports of `sources` are deferred, then passes the module to `then`."""
 
     def __init__(
         self, name: str, path: str, sources: Collection[str], then: Callable[[ModuleType], None] | None
@@ -143,7 +143,7 @@ class _DeferringLoader(SourceFileLoader):
         own_builtins = {**vars(builtins), "__import__": import_or_defer}
         vars(module)["__builtins__"] = own_builtins
         super().exec_module(module)
-        # Imports inside the module's functions run when the object is wanted: they are ordinary.
+        # Imports inside the module's functions run only when needed: they stay ordinary.
         own_builtins["__import__"] = builtins.__import__
         if self._then is not None:
             self._then(module)
@@ -157,7 +157,7 @@ class _DeferringFinder(MetaPathFinder):
         self._then = dict(then)
 
     def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """The spec of a module in the table; None leaves the others to the finders that follow."""
+        """The spec of a module in the table; None leaves other modules to the next finders."""
         if name not in self._table and name not in self._then:
             return None
         spec = PathFinder.find_spec(name, path, target)
@@ -169,13 +169,13 @@ class _DeferringFinder(MetaPathFinder):
 def defer_imports(
     table: Mapping[str, Collection[str]], then: Mapping[str, Callable[[ModuleType], None]] | None = None
 ) -> None:
-    """Lets import statements of the named modules wait for the first use of what they import.
+    """Defers the imports of the named modules until the first use of what they import.
 
     Modules that are loaded already keep what they have imported.
 
     Args:
         table: Full name of the importing module -> names of the modules, as its import statements write them.
-        then: Full name of a module -> what is done to it as soon as it is loaded (at once where it is loaded already).
+        then: Full name of a module -> function called with it as soon as it is loaded (now if it is already loaded).
     """
     sys.meta_path.insert(0, _DeferringFinder(table, then or {}))
     for name, action in (then or {}).items():
@@ -184,7 +184,7 @@ def defer_imports(
 
 
 def deferred_names(module: ModuleType) -> set[str]:
-    """Names in a loaded module that still wait for their first use."""
+    """Names in a loaded module that are still deferred."""
     return {name for name, value in vars(module).items() if isinstance(value, Deferred)}
 
 
@@ -221,14 +221,14 @@ PATCHES = (
     Patch(
         "python",
         "importlib.machinery.ModuleSpec._initializing",
-        "Tells whether a module is still loading, so that calls made meanwhile wait as well.",
+        "Tells whether a module is still loading, so that calls made meanwhile are deferred as well.",
         ("3.11",),
         _modules_load_as_read,
     ),
     Patch(
         "python",
         "builtins.__import__ (of one module's __builtins__)",
-        "The imports of named modules alone are made to wait; all others are left as they are.",
+        "Only the imports of named modules are deferred; all others stay as they are.",
         ("3.11",),
         _modules_load_as_read,
     ),

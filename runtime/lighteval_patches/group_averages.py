@@ -1,8 +1,8 @@
-"""Values that add up as they should in LightEval's averages over a group's subsets and over all tasks.
+"""Numbers that LightEval averages correctly over a group's subsets and over all tasks.
 
-LightEval forms sum(values) / count of every value of the results, whatever it is. Standard errors, counts, and values
-that are undefined or do not exist in a subset need another sum or another count: each kind of number here brings its
-own along, and is a plain number to everything else.
+LightEval averages every value of the results as sum(values) / count. Standard errors, counts, and values that are
+undefined or do not exist in a subset need another sum or another count: each class here is a float that overrides
+addition and division accordingly.
 """
 
 import math
@@ -30,8 +30,8 @@ class StandardError(float):
 class Rate(float):
     """A metric that may be undefined (nan), and is then left out of averages instead of counting as 0.
 
-    LightEval averages the tasks of a group, and all tasks, as sum / count: the sum keeps its own count of what is
-    defined, by which it is divided.
+    LightEval averages the tasks of a group, and all tasks, as sum / count: the sum counts its defined
+    values and is divided by that count.
     """
 
     defined: int
@@ -44,7 +44,7 @@ class Rate(float):
         return rate
 
     def __add__(self, other: float) -> "Rate":
-        if type(other) is int and other == 0:  # what a sum begins with is no value
+        if type(other) is int and other == 0:  # the start value of sum(), not a metric's value
             return self
         parts = [part for part in (self, other) if part == part]
         count = sum(getattr(part, "defined", 1) for part in parts)
@@ -59,17 +59,17 @@ class Rate(float):
         return Rate.of, (float(self), self.defined)
 
 
-class NotAsked(float):
-    """What a subset has in place of a value that it is not scored by: nan, and left out of a group's average."""
+class NotApplicable(float):
+    """The value of a metric that does not apply to a subset: nan, and left out of a group's average."""
 
-    def __new__(cls, total: float | None = None, left_out: int = 1) -> "NotAsked":
-        """A sum so far, None where there is none, and how many values were left out of it."""
+    def __new__(cls, total: float | None = None, left_out: int = 1) -> "NotApplicable":
+        """A partial sum (None if empty) and how many values were left out of it."""
         value = super().__new__(cls, math.nan if total is None else total)
         value.is_sum, value.left_out = total is not None, left_out
         return value
 
-    def __add__(self, other: float) -> "NotAsked":
-        # An undefined value (nan) of a subset that is asked stays in the sum: its group has no average.
+    def __add__(self, other: float) -> "NotApplicable":
+        # An undefined value (nan) of a subset to which the metric applies stays in the sum: its group has no average.
         summed = [float(value) for value in (self, other) if getattr(value, "is_sum", True)]
         left_out = self.left_out + getattr(other, "left_out", 0)
         return type(self)(self.total_of(summed) if summed else None, left_out)
@@ -81,21 +81,21 @@ class NotAsked(float):
 
     @staticmethod
     def total_of(values: Sequence[float]) -> float:
-        """How LightEval's average adds values up."""
+        """The sum that enters LightEval's average."""
         return sum(values)
 
 
-class NotAskedError(NotAsked, StandardError):
-    """The standard error of such a value: errors add in quadrature. As a `StandardError` it adds itself to others."""
+class NotApplicableStandardError(NotApplicable, StandardError):
+    """The standard error of such a value. As a `StandardError`, it adds in quadrature."""
 
     @staticmethod
     def total_of(values: Sequence[float]) -> float:
-        """How errors of independent subsets add up."""
+        """The sum of standard errors of independent subsets (in quadrature)."""
         return math.hypot(*values)
 
 
 class Total(float):
-    """A count, of which LightEval's average over a group's subsets shall be the sum."""
+    """A count: LightEval's "average" over a group's subsets becomes the sum."""
 
     def __add__(self, other: float) -> "Total":
         return Total(float(self) + other)
@@ -115,20 +115,20 @@ def _averages_are_sums_over_counts() -> None:
         logger.aggregate({}, bootstrap_iters=0)
         return float(logger.metric_aggregated["canary:_average|0"]["value"])
 
-    otherwise = "LightEval averages a group's values otherwise than as sum / count: read MetricsLogger.aggregate"
+    otherwise = "LightEval no longer averages a group's values as sum / count: read MetricsLogger.aggregate"
     expect(average(StandardError(3), StandardError(4)) == 2.5, otherwise)
-    expect(average(Rate.of(1.0), Rate.of(None)) == average(NotAsked(), 1.0) == 1.0, otherwise)
+    expect(average(Rate.of(1.0), Rate.of(None)) == average(NotApplicable(), 1.0) == 1.0, otherwise)
     expect(average(Total(2), Total(3)) == 5.0, otherwise)
-    mended = "LightEval's averages know {} now: plain numbers may do"
-    expect(average(3.0, 4.0) == 3.5, mended.format("standard errors"))
-    expect(math.isnan(average(1.0, math.nan)), mended.format("undefined values"))
+    handled = "LightEval's averages now handle {}: plain numbers may suffice"
+    expect(average(3.0, 4.0) == 3.5, handled.format("standard errors"))
+    expect(math.isnan(average(1.0, math.nan)), handled.format("undefined values"))
 
 
 PATCHES = (
     Patch(
         "lighteval",
         "lighteval.logging.info_loggers.MetricsLogger.aggregate",
-        "It averages all as sum / count, also standard errors, counts and undefined values: ours bring their own.",
+        "It averages everything as sum / count, also standard errors, counts and undefined values: ours override that.",
         ("0.13.0",),
         _averages_are_sums_over_counts,
     ),

@@ -1,8 +1,8 @@
 """The order of rows where several of them are one item, so that a limit on rows cuts between items.
 
 LightEval shuffles a task's rows and then takes the first `--limit` or `--max-samples` of them
-(`LightevalTask.get_docs`, seed 42): hardly one item of three statements would be complete. Rows are therefore written
-in the one order that this shuffle turns back into the items' own. Should LightEval change its shuffle, incomplete items
+(`LightevalTask.get_docs`, seed 42): hardly any item of three statements would be complete. Rows are therefore written
+in the order that this shuffle turns back into the original one. If LightEval changes its shuffle, incomplete items
 are an error, never a wrong number.
 """
 
@@ -16,9 +16,9 @@ LIGHTEVAL_SEED = 42
 
 
 def rows_before_shuffle(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Prepared rows in the order that LightEval's shuffle undoes; each says how many there are (`rows_of_task`).
+    """Prepared rows in the order that LightEval's shuffle undoes; each row holds the number of rows (`rows_of_task`).
 
-    With that number a metric knows whether a limit has cut the last item.
+    With that number a metric can tell whether a limit has cut the last item.
     """
     return before_shuffle([row | {"rows_of_task": len(rows)} for row in rows])
 
@@ -34,11 +34,11 @@ def _shuffle_is_undone() -> None:
     plain = list(range(30))
     expect(_order_of_docs(plain) != plain, "LightEval no longer shuffles a task's rows: write them as they are")
     kept = _order_of_docs(before_shuffle(plain))
-    expect(kept == plain, "LightEval shuffles a task's rows otherwise: read LightevalTask.get_docs")
+    expect(kept == plain, "LightEval shuffles a task's rows in another way: read LightevalTask.get_docs")
 
 
 def _order_of_docs(numbers: list[int]) -> list[int]:
-    """The order in which LightEval asks documents that its data set holds in this order."""
+    """The order in which LightEval runs documents that its data set holds in this order."""
     from types import SimpleNamespace
 
     from lighteval.tasks.lighteval_task import LightevalTask
@@ -62,7 +62,7 @@ PATCHES = (
     Patch(
         "lighteval",
         "lighteval.tasks.lighteval_task.LightevalTask.get_docs",
-        "It shuffles rows before a limit takes the first, which would cut items of several rows: that is undone.",
+        "It shuffles rows before it applies a limit, which would cut items: our rows are written pre-permuted.",
         ("0.13.0",),
         _shuffle_is_undone,
     ),

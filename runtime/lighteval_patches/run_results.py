@@ -1,7 +1,7 @@
 """The scores and details of a LightEval run that has ended, as they will be written to its files.
 
-LightEval's own `get_results` returns copies: what is added to a run's scores, or an undefined value that is written as
-null, must go into the loggers from which the files are made.
+LightEval's own `get_results` returns copies. Scores that are added, and undefined values that are to be written as
+null, must go into the loggers from which the files are written.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def scores_of(pipeline: "Pipeline") -> dict[str, dict[str, float | None]]:
-    """Task with `|k` -> metric -> value; what is changed here is changed in the results file."""
+    """Task with `|k` -> metric -> value; changes to it reach the results file."""
     return pipeline.evaluation_tracker.metrics_logger.metric_aggregated
 
 
@@ -48,7 +48,7 @@ PATCHES = (
         "lighteval",
         "lighteval.logging.evaluation_tracker.EvaluationTracker.metrics_logger.metric_aggregated, "
         "details_logger.details",
-        "A run's scores and details can be completed here before they are written; LightEval's own way gives copies.",
+        "A run's scores and details can be changed here before they are written; LightEval's function returns copies.",
         ("0.13.0",),
         _results_are_made_of_the_loggers,
     ),

@@ -2,8 +2,8 @@
 
 Stock LightEval 0.13 spends most of its start importing (annotations of inspect_ai, the code of eleven backends, every
 metric's packages), imports its hundred modules of built-in tasks for every run, and downloads two kinds of files while
-doing so. Here imports wait for their first use (`deferred_imports`), built-in tasks are imported when one of them is
-asked for, and nothing is downloaded at start-up. No file of another package is touched.
+doing so. Here imports are lazy (`deferred_imports`), built-in tasks are imported when one of them is requested, and
+nothing is downloaded at start-up. No file of another package is changed.
 """
 
 import difflib
@@ -78,17 +78,17 @@ DEFERRED: dict[str, set[str]] = {
 
 
 class UnknownTask(CulturevalError):
-    """A requested task is neither ours, nor in the custom tasks, nor one of LightEval's."""
+    """A requested task is not one of ours, of the custom tasks, or of LightEval's."""
 
 
 @dataclass(frozen=True)
 class OwnTasks:
-    """The tasks that LightEval is to find without `--custom-tasks`.
+    """The tasks that LightEval finds without `--custom-tasks`.
 
     Attributes:
         module: Name of the module that holds their TASKS_TABLE.
-        names: Gives the names of the tasks and their groups, without importing LightEval.
-        hint: Gives what else to say of a name that is unknown: a sentence after a space, or "".
+        names: Returns the names of the tasks and their groups, without importing LightEval.
+        hint: Returns what to add to the error about an unknown name: a sentence after a space, or "".
     """
 
     module: str
@@ -100,7 +100,7 @@ class OwnTasks:
 def prepare_lighteval(own: OwnTasks) -> None:
     """Makes LightEval start offline and fast; call it before anything imports LightEval.
 
-    From then on, `lighteval.tasks.registry.Registry` imports LightEval's built-in tasks only where one is asked for,
+    From then on, `lighteval.tasks.registry.Registry` imports LightEval's built-in tasks only when one is requested,
     finds `own` tasks without `--custom-tasks`, and raises `UnknownTask` for a name that it does not know. Called again,
     it changes nothing.
     """
@@ -113,11 +113,11 @@ def needs_builtin_tasks(tasks: str | Path | None, custom_tasks: str | Path | Mod
 
     Args:
         tasks: Tasks as LightEval takes them: names and groups separated by commas, or a file of them; None is all.
-        custom_tasks: The module, its name, or its file; None is `own`.
+        custom_tasks: The module, its name, or its file; None means `own`.
         own: The tasks that need no `--custom-tasks`.
 
     Returns:
-        True where a name is not among the custom tasks, or where a custom task may bear a built-in task's name, which
+        True where a name is not among the custom tasks, or where a custom task may have a built-in task's name, which
         LightEval refuses.
     """
     if tasks is None:
@@ -127,7 +127,7 @@ def needs_builtin_tasks(tasks: str | Path | None, custom_tasks: str | Path | Mod
 
 
 def requested_names(tasks: str | Path) -> list[str]:
-    """The bare names of tasks and groups in what LightEval takes for TASKS, without suite, few-shot and parameters."""
+    """The bare names of tasks and groups in LightEval's argument TASKS, without suite, few-shot and parameters."""
     if os.path.isfile(tasks):
         lines = Path(tasks).read_text(encoding="utf-8").splitlines()
         entries = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
@@ -156,9 +156,9 @@ def load_custom_tasks(custom_tasks: str | Path | ModuleType) -> ModuleType:
 
 @cache
 def builtin_name_pattern() -> re.Pattern[str]:
-    """Matches every name that a built-in task of LightEval bears, read from their source without importing it.
+    """Matches the name of every built-in task of LightEval, read from the source code without importing it.
 
-    It may match others: it knows names up to the colon, and up to what an f-string fills in.
+    It may match others: it compares names up to the colon, and up to the first slot of an f-string.
     """
     (package,) = find_spec("lighteval").submodule_search_locations
     folder = Path(package, "tasks", "tasks")
@@ -179,7 +179,7 @@ def _group(name: str) -> str:
 
 
 def _names_of(module: ModuleType) -> set[str]:
-    """Tasks of a module and, as LightEval has it, their groups of at least two."""
+    """Tasks of a module and, as in LightEval, their groups of at least two."""
     names = [config.name for config in getattr(module, "TASKS_TABLE", ())]
     return _with_groups(names)
 
@@ -218,7 +218,7 @@ def _import_tasks_on_demand(module: ModuleType, own: OwnTasks) -> None:
 
 
 def _only_custom_tasks(registry: type) -> AbstractContextManager[Any]:
-    """Within it, the registry loads nothing but the module of custom tasks."""
+    """A context in which the registry loads nothing but the module of custom tasks."""
     from unittest.mock import patch
 
     def load(custom_tasks: ModuleType, load_multilingual: bool = False) -> dict[str, Any]:
@@ -228,10 +228,10 @@ def _only_custom_tasks(registry: type) -> AbstractContextManager[Any]:
 
 
 def _no_downloads(names: list[str]) -> AbstractContextManager[Any]:
-    """Within it, importing the built-in tasks downloads nothing.
+    """A context in which importing the built-in tasks downloads nothing.
 
-    tiny_benchmarks asks for a file that its scorer then looks for elsewhere: it gets the 404 that it accepts. ifeval
-    fetches a tokenizer for NLTK, which it needs, so that is left alone where it is asked for.
+    tiny_benchmarks downloads a file that its scorer then looks for elsewhere: it gets the 404 that it accepts. ifeval
+    downloads an NLTK tokenizer, which it needs, so that is allowed where ifeval is requested.
     """
     from unittest.mock import patch
 
@@ -255,7 +255,7 @@ def _no_downloads(names: list[str]) -> AbstractContextManager[Any]:
 
 
 def _explained(error: ValueError, names: list[str], registry: dict[str, Any] | None, own: OwnTasks) -> CulturevalError:
-    """LightEval's complaint about the tasks, as a sentence that names the nearest tasks where one is unknown."""
+    """LightEval's error about the tasks, as a sentence that names the nearest tasks where one is unknown."""
     known = _with_groups(registry or ()) | own.names()
     unknown = [name for name in names if name not in known]
     if registry is None or not unknown:
@@ -269,7 +269,7 @@ def _explained(error: ValueError, names: list[str], registry: dict[str, Any] | N
 
 
 def registry_without_builtin_tasks(tasks: str | None, table: Sequence[Any]) -> "Registry":
-    """For canaries: LightEval's own registry, as unpatched code makes it, of a table of custom tasks alone."""
+    """For canaries: LightEval's unpatched registry of a table of custom tasks alone."""
     from lighteval.tasks.registry import Registry
 
     custom_tasks = ModuleType("canary")
@@ -287,11 +287,11 @@ def _registry_is_as_read() -> None:
 
     taken = list(inspect.signature(inspect.unwrap(Registry.__init__)).parameters)
     expected = ["self", "tasks", "load_multilingual", "custom_tasks"]
-    expect(taken == expected, f"Registry takes {', '.join(taken[1:])} now: mend _import_tasks_on_demand")
+    expect(taken == expected, f"Registry takes {', '.join(taken[1:])} now: update _import_tasks_on_demand")
     task = SimpleNamespace(name="canary")
     registry = registry_without_builtin_tasks(None, [task])
     found = getattr(registry, "_task_registry", None)
-    expect(found == {"canary": task}, "Registry keeps its tasks elsewhere: mend _explained")
+    expect(found == {"canary": task}, "Registry keeps its tasks elsewhere: update _explained")
 
 
 def _builtin_tasks_are_loaded_for_every_run() -> None:
@@ -306,7 +306,7 @@ def _builtin_tasks_are_loaded_for_every_run() -> None:
         patch.object(Registry, "_load_from_subdirs", return_value={}),
     ):
         inspect.unwrap(Registry.__init__)(object.__new__(Registry), "canary", False, _module_of("canary"))
-    expect(files.called, "Registry no longer imports built-in tasks where none is asked for: let it be")
+    expect(files.called, "Registry no longer imports built-in tasks when none is requested: remove this patch")
 
 
 def _module_of(*names: str) -> ModuleType:
@@ -322,12 +322,12 @@ def _tables_are_read_from_a_module() -> None:
 
     module = _module_of("canary")
     found = Registry._extract_configs(module)
-    expect(found == {"canary": module.TASKS_TABLE[0]}, "Registry reads a module's TASKS_TABLE otherwise now")
+    expect(found == {"canary": module.TASKS_TABLE[0]}, "Registry now reads a module's TASKS_TABLE in another way")
 
 
 def _imports_are_made_at_load(module: str) -> None:
     gone = DEFERRED[module] - imports_at_load(module)
-    expect(not gone, f"{module} no longer imports {', '.join(sorted(gone))} when it is loaded: mend DEFERRED")
+    expect(not gone, f"{module} no longer imports {', '.join(sorted(gone))} when it is loaded: update DEFERRED")
 
 
 def _tiny_benchmarks_are_downloaded() -> None:
@@ -342,49 +342,49 @@ def _ifeval_downloads_a_tokenizer() -> None:
     expect("download_nltk_resources()" in lines, "ifeval no longer downloads NLTK's tokenizer when it is imported")
 
 
-READ_IN = ("0.13.0",)
+TESTED_VERSIONS = ("0.13.0",)
 PATCHES = (
     Patch(
         "lighteval",
         "lighteval.tasks.registry.Registry.__init__",
-        "Our tasks are found without --custom-tasks, and an unknown name ends with a sentence that names the nearest.",
-        READ_IN,
+        "Our tasks are found without --custom-tasks, and the error about an unknown name lists the nearest ones.",
+        TESTED_VERSIONS,
         _registry_is_as_read,
     ),
     Patch(
         "lighteval",
         "lighteval.tasks.registry.Registry.load_all_task_configs",
-        "It imports a hundred modules of built-in tasks for every run; replaced where none of them is asked for.",
-        READ_IN,
+        "It imports a hundred modules of built-in tasks for every run; replaced when none of them is requested.",
+        TESTED_VERSIONS,
         _builtin_tasks_are_loaded_for_every_run,
     ),
     Patch(
         "lighteval",
         "lighteval.tasks.registry.Registry._extract_configs",
         "Reads a module's TASKS_TABLE where only custom tasks are loaded.",
-        READ_IN,
+        TESTED_VERSIONS,
         _tables_are_read_from_a_module,
     ),
     Patch(
         "lighteval",
         "requests.get (in lighteval.tasks.tasks.tiny_benchmarks)",
         "Importing built-in tasks downloads a file that the scorer then looks for elsewhere: it gets a 404.",
-        READ_IN,
+        TESTED_VERSIONS,
         _tiny_benchmarks_are_downloaded,
     ),
     Patch(
         "lighteval",
         "nltk.download (in lighteval.tasks.tasks.ifeval.instructions_utils)",
-        "Importing built-in tasks downloads NLTK's tokenizer, which ifeval and ifbench alone need.",
-        READ_IN,
+        "Importing built-in tasks downloads NLTK's tokenizer, which only ifeval and ifbench need.",
+        TESTED_VERSIONS,
         _ifeval_downloads_a_tokenizer,
     ),
     *(
         Patch(
             "lighteval",
             f"{module} (its imports)",
-            "It imports at start-up what most runs never use: those imports wait for their first use.",
-            READ_IN,
+            "It imports at start-up what most runs never use: those imports are deferred.",
+            TESTED_VERSIONS,
             partial(_imports_are_made_at_load, module),
         )
         for module in DEFERRED

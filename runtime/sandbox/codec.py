@@ -1,8 +1,8 @@
-"""Plain data in bytes: how return values leave the sandbox.
+"""The codec of return values that leave the sandbox: plain data as bytes.
 
 A value of exact builtin types is written as `P` and the plain-data part of marshal's version 2, which C code writes
 fast and which gives equal bytes for equal data. Any other value is written as `T` and a tree in the same format, in
-which every scalar stands for itself and every tuple is `(tag, content)`. The trusted side reads both with `decode`, a
+which scalars are literal and every tuple is `(tag, content)`. The trusted side reads both with `decode`, a
 strict reader of its own: it builds plain data only, never runs code, and bounds size and depth. Neither pickle nor
 `marshal.loads` ever sees bytes from a sandbox.
 """
@@ -20,7 +20,7 @@ from typing import Any
 MAX_DEPTH = 200
 MAX_ITEMS = 15_000_000
 MAX_LAZY_ITEMS = 1_000_000
-MAX_INTEGER_DIGITS = 100_000  # of 15 bits; larger ones can only be equal byte by byte
+MAX_INTEGER_DIGITS = 100_000  # of 15 bits; larger integers are compared only as bytes
 SAME_HASH_LIMIT = 1000
 
 _SCALARS = frozenset({int, float, complex, str, bytes, bool, type(None)})
@@ -45,21 +45,21 @@ class BadEncoding(ValueError):
 
 
 class Budget:
-    """How many items may still be read; one for several values bounds the work for all of them."""
+    """How many items may still be read; several values can share one budget."""
 
     def __init__(self, items: int = MAX_ITEMS) -> None:
         self.left = items
 
 
 class Opaque:
-    """Stands for an object that has no plain-data form; it equals nothing."""
+    """A placeholder for an object without a plain-data form; it equals nothing."""
 
     def __init__(self, type_name: str) -> None:
         self.type_name = type_name
 
 
 class Lazy:
-    """Stands for a generator or another iterator: it equals nothing, but can be iterated."""
+    """A placeholder for a generator or another iterator: it equals nothing, but can be iterated."""
 
     def __init__(self, items: list[Any]) -> None:
         self.items = items
@@ -103,7 +103,7 @@ _SUBCLASSES = {
 
 
 def encode(value: Any, consume_iterators: bool = False) -> bytes:
-    """Write a value as bytes; runs inside the sandbox, so nothing may trust that it was not tampered with.
+    """Write a value as bytes. It runs inside the sandbox, where generated code can tamper with it: do not trust it.
 
     Args:
         value: Anything; an object without a plain-data form is written as opaque, with its type's name.
@@ -177,7 +177,7 @@ def _numpy_tree(value: Any) -> tuple[str, Any] | None:
 
 
 def _subclass_tree(value: Any, consume: bool, depth: int) -> tuple[str, Any] | None:
-    """Read a subclass instance by its base class's own methods: what it says of itself does not count."""
+    """Read a subclass instance by its base class's methods: overridden ones are not trusted."""
     for name, (base, _) in _SUBCLASSES.items():
         if not issubclass(type(value), base):
             continue
@@ -195,14 +195,14 @@ def decode(data: bytes, budget: Budget | None = None) -> Any:
     """Read what `encode` wrote.
 
     Args:
-        data: Bytes from a sandbox: nothing about them is trusted.
-        budget: Bound on the items of this value and others; by default of this value alone.
+        data: Untrusted bytes from a sandbox.
+        budget: Bound on the number of items, possibly shared with other values; by default for this value alone.
 
     Returns:
-        Plain data, numpy scalars and arrays, or stand-ins of this module for what is not plain.
+        Plain data, numpy scalars and arrays, or placeholders of this module for other objects.
 
     Raises:
-        BadEncoding: If the bytes are malformed, too deep, too many, or made to be slow to hash.
+        BadEncoding: If the bytes are malformed, nested too deeply, too many, or built to be slow to hash.
     """
     reader = _Reader(data, budget or Budget())
     form = reader.take(1)
@@ -304,7 +304,7 @@ def hashable(items: list[Any]) -> list[Any]:
 
 
 def keyed(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
-    """Make a dict of pairs whose keys are checked by `hashable`."""
+    """Build a dict from pairs whose keys are checked by `hashable`."""
     hashable([key for key, _ in pairs])
     return dict(pairs)
 

@@ -1,7 +1,7 @@
 """The jail: the bubblewrap command line that a sandbox's worker program is started with.
 
-Inside there are the system's programs and libraries, the interpreter, its packages and the worker's two files, all
-read-only, and two small private tmpfs. There is no network, no home, no project, no data, no /proc of processes.
+The jail holds the system's programs and libraries, the interpreter, its packages and the worker's two files, all
+read-only, and two small private tmpfs. It has no network, no home, no project, no data, no /proc of processes.
 """
 
 import os
@@ -125,7 +125,7 @@ def _program(name: str, package: str) -> str:
     path = shutil.which(name)
     if path is None:
         raise SandboxUnavailable(
-            f"{name} is missing, and generated code is run in no other sandbox: install it "
+            f"{name} is missing, and generated code is never run without it: install it "
             f"(Debian, Ubuntu: apt-get install {package}; Fedora: dnf install {package})"
         )
     return path
@@ -154,7 +154,7 @@ def _environment(limits: SandboxLimits) -> dict[str, str]:
         "HOME": "/tmp",
         "LANG": "C.UTF-8",
         "LD_LIBRARY_PATH": f"{_ROOT}/python/lib",
-        # One order of sets of text for the canonical solutions and all others.
+        # Sets of strings iterate in the same order for the canonical solutions and all others.
         "PYTHONHASHSEED": "0",
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
@@ -163,7 +163,7 @@ def _environment(limits: SandboxLimits) -> dict[str, str]:
 
 
 def _read_only_files() -> list[tuple[str, str]]:
-    """Pairs of a path outside and its place inside."""
+    """Pairs of a path outside and the path inside."""
     pairs = [("/usr", "/usr")]
     pairs += [(f"/{name}", f"/{name}") for name in _SYSTEM_LINKS if Path(f"/{name}").exists()]
     pairs += [(path, path) for path in _SYSTEM_FILES if Path(path).exists()]
@@ -184,7 +184,7 @@ def _mounts(files: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _masks(files: Sequence[tuple[str, str]]) -> list[str]:
-    """Empty folders over what the bound folders may hold of this project, its data and the user's home."""
+    """Empty mounts that hide this project, its data and the user's home where the bound folders contain them."""
     hidden = {Path(__file__).resolve().parents[2], Path.home(), user_cache()}
     data = Settings.data_root.given(current_settings())  # unchecked: the sandbox works without data
     hidden |= {Path(name or "/") for name in (data, os.environ.get("HF_HOME"))}

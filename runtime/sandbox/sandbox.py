@@ -1,8 +1,8 @@
-"""Generated code runs here: a pool of bubblewrap jails, each with a warm interpreter that serves one job at a time.
+"""The pool of bubblewrap jails that run generated code, each with a preloaded interpreter for one job at a time.
 
 A job is one solution and one set of inputs. It runs in a process of its own, forked inside the jail from a worker
-that has numpy loaded and holds nothing else, and everything that it leaves is killed and reaped before the next. What
-a job sends back is bytes; nothing here interprets them.
+that has numpy loaded and holds nothing else; every process that it leaves is killed and reaped before the next job. A
+job sends back bytes, which are not interpreted here.
 """
 
 import contextlib
@@ -42,11 +42,11 @@ Result = TypeVar("Result")
 _FRAME = struct.Struct("<dQ")
 _START_SECONDS = 120.0
 _REPORT_SECONDS = 20.0
-_GLANCE_SECONDS = 0.1
+_POLL_SECONDS = 0.1
 
 
 class SandboxBroken(CulturevalError):
-    """A jail ended by itself or does not answer: an instrument failed, which says nothing about the solution."""
+    """A jail ended unexpectedly or does not answer: the sandbox failed, which says nothing about the solution."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class JobEnd:
     """How a job ended.
 
     Args:
-        outcome: `done`: by itself; `stopped`: the reader had enough; `wall`, `memory`, `output`: it passed a limit.
+        outcome: `done`: it finished; `stopped`: the reader stopped it; `wall`, `memory`, `output`: it exceeded a limit.
         signal: The signal that ended the job's process, or 0.
         exit: Its exit status otherwise.
     """
@@ -64,18 +64,18 @@ class JobEnd:
     exit: int = 0
 
     def describe(self) -> str:
-        """Say in a few words what ended the job, for the reason of a verdict."""
+        """What ended the job, in a few words, for the reason of a verdict."""
         if self.outcome != "done":
             return self.outcome if self.outcome == "stopped" else f"{self.outcome} limit"
         if self.signal in (signal.SIGPROF, signal.SIGALRM, signal.SIGXCPU):
             return "time limit"
         if self.signal:
             return f"ended by {signal.Signals(self.signal).name}"
-        return f"left with exit status {self.exit}"
+        return f"exited with status {self.exit}"
 
 
 class Sandbox:
-    """One jail, started when first needed and again whenever a job has spoilt it; used by one thread at a time."""
+    """One jail, started at first use and restarted whenever a job has damaged it; used by one thread at a time."""
 
     def __init__(self, limits: SandboxLimits | None = None, safe: bool = True) -> None:
         self.limits = limits or SandboxLimits()
@@ -86,7 +86,7 @@ class Sandbox:
         self._ended = False
 
     def start(self) -> None:
-        """Start the jail unless it runs.
+        """Start the jail unless it is running.
 
         Raises:
             SandboxUnavailable: If this machine cannot run it.
@@ -116,7 +116,7 @@ class Sandbox:
 
     def _launch(self, control: socket.socket) -> subprocess.Popen[bytes]:
         settings: dict[str, Any] = {"stdin": control, "stdout": subprocess.DEVNULL, "stderr": self._errors}
-        settings["start_new_session"] = True  # an interrupt from the keyboard is for us
+        settings["start_new_session"] = True  # Ctrl-C must not reach the jail
         if not self.safe:
             command, environment = bare_command(self.limits)
             return subprocess.Popen(command, env=environment, cwd=tempfile.gettempdir(), **settings)
@@ -141,7 +141,7 @@ class Sandbox:
         self._process = self._control = self._errors = None
 
     def interrupt(self) -> None:
-        """From another thread: end the jail for good, so that the thread that reads from it goes on."""
+        """End the jail for good, from another thread, so that the thread that reads from it continues."""
         self._ended = True
         control = self._control
         if control is not None:
@@ -153,13 +153,13 @@ class Sandbox:
         """Start a job; leaving the context ends it and cleans the jail.
 
         Args:
-            kind: A key of `sandbox_worker.KINDS`.
-            payload: What that function takes, pickled.
-            wall_seconds: After which everything of the job is killed.
+            kind: A key of `worker.KINDS`.
+            payload: The function's argument, pickled.
+            wall_seconds: Time after which all processes of the job are killed.
             cpu_seconds: CPU time of each of its processes.
 
         Raises:
-            SandboxBroken: If the jail failed, whatever the job did.
+            SandboxBroken: If the jail itself failed.
             SandboxUnavailable: If no jail can be started.
         """
         self.start()
@@ -174,7 +174,7 @@ class Sandbox:
             yield job
             job.end = self._finish(job)
         except OSError as error:
-            raise SandboxBroken(f"the sandbox broke ({error})") from error
+            raise SandboxBroken(f"the sandbox failed ({error})") from error
         finally:
             ours.close()
             if job.end is None:
@@ -235,8 +235,8 @@ class Job:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self.connection.sendall(struct.pack("<Q", len(payload)))
             self.connection.sendall(payload)
-        self.connection.settimeout(_GLANCE_SECONDS)
-        self._next_glance = time.monotonic() + _GLANCE_SECONDS
+        self.connection.settimeout(_POLL_SECONDS)
+        self._next_glance = time.monotonic() + _POLL_SECONDS
 
     def __iter__(self) -> Iterator[tuple[float, bytes]]:
         """Yield complete frames until the job ends or passes a limit; an incomplete last frame is dropped."""
@@ -264,11 +264,11 @@ class Job:
 
     def _receive(self, size: int) -> bytes:
         while True:
-            # By the clock, not when nothing comes: a trickle of bytes must not keep us from looking.
+            # Poll by the clock, not when no data come: a trickle of bytes must not delay the check of limits.
             if time.monotonic() > self._next_glance:
                 if not self._within_limits():
                     return b""
-                self._next_glance = time.monotonic() + _GLANCE_SECONDS
+                self._next_glance = time.monotonic() + _POLL_SECONDS
             try:
                 part = self.connection.recv(size)
                 self.exhausted = not part
@@ -281,7 +281,7 @@ class Job:
 
     def _within_limits(self) -> bool:
         if time.monotonic() > self.deadline:
-            raise SandboxBroken("the sandbox's worker does not end a job that is over its time")
+            raise SandboxBroken("the sandbox's worker does not end a job that has exceeded its time")
         if self.sandbox.resident_mib() > self.sandbox.limits.total_memory_mib:
             self.over_limit = "memory"
         return self.over_limit is None
@@ -289,11 +289,11 @@ class Job:
 
 @dataclass(frozen=True)
 class SandboxPair:
-    """The two sandboxes of one worker, since what a job learns could stay in its jail, however well it is cleaned.
+    """The two sandboxes of one worker: expected outputs given to one must never reach the solution in the other.
 
     Args:
-        blind: Never sees an answer: what counts is run here.
-        informed: May be given answers; nothing that counts is run here.
+        blind: Never sees an expected output; the solutions that are scored run here.
+        informed: May be given expected outputs; nothing that is scored runs here.
     """
 
     blind: Sandbox
@@ -301,12 +301,12 @@ class SandboxPair:
 
 
 class SandboxPool:
-    """Several pairs of sandboxes, each with a thread that drives it; leaving the context ends all processes.
+    """Several pairs of sandboxes, each driven by its own thread; leaving the context ends all processes.
 
     Args:
-        workers: How many; by default one for each CPU that this process may use.
-        limits: What one job may use.
-        safe: False runs the same workers without any jail, with a loud warning.
+        workers: Number of pairs; by default one for each CPU that this process may use.
+        limits: Resources that one job may use.
+        safe: False runs the same workers without any jail, with a warning.
 
     Raises:
         SandboxUnavailable: On entering, if this machine cannot run the sandbox.
@@ -357,10 +357,10 @@ class SandboxPool:
                 task(pair)
 
     def run(self, function: Callable[[SandboxPair, Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """Apply a function to items, each with a pair of sandboxes of its own for the time; yield results as they come.
+        """Apply a function to items, each with exclusive use of a pair of sandboxes; yield results as they come.
 
         Raises:
-            Exception: The first one that the function raises; the other items are then not begun.
+            Exception: The first one that the function raises; remaining items are not started.
         """
         done: queue.SimpleQueue[tuple[Result | None, BaseException | None]] = queue.SimpleQueue()
 

@@ -1,8 +1,7 @@
 """The seccomp filter of the sandbox: system calls that generated code never needs, refused with EPERM.
 
 Written with libseccomp (through pyseccomp, its ctypes binding on PyPI) and handed to bubblewrap as compiled BPF. A
-list of what is refused, in the manner of Docker's default profile, because numpy and the interpreter may use anything
-harmless.
+deny-list, because numpy and the interpreter may use any harmless call.
 """
 
 import errno
@@ -11,7 +10,7 @@ from typing import Any
 
 from cultureval.runtime.errors import CulturevalError
 
-# Kernel surface that a jailed process has no business with.
+# System calls that a jailed process never needs.
 _REFUSED = (
     "acct add_key bpf chroot clock_adjtime clock_settime delete_module fanotify_init finit_module fsconfig "
     "fsmount fsopen fspick init_module io_uring_enter io_uring_register io_uring_setup kcmp kexec_file_load "
@@ -20,11 +19,11 @@ _REFUSED = (
     "process_madvise process_vm_readv process_vm_writev ptrace quotactl reboot request_key set_mempolicy "
     "setdomainname sethostname setns settimeofday swapoff swapon syslog umount2 unshare userfaultfd vhangup "
     "vmsplice "
-    # Memory that no limit of a process counts, and objects that outlive the process that made them.
+    # Memory that no process limit counts, and objects that outlive their process.
     "memfd_create memfd_secret shmget shmat shmctl semget semop semctl semtimedop msgget msgsnd msgrcv msgctl "
     "mq_open mq_unlink ioprio_set "
 ).split()
-# Changing another process's limits or priority; 0 means oneself.
+# Changing another process's limits or priority; 0 means the calling process.
 _ONLY_ON_ONESELF = ("prlimit64", "sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler")
 _NAMESPACE_FLAGS = 0x7E020080  # CLONE_NEWTIME, NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
 _SOCKET_FAMILIES = (1, 2, 10)  # AF_UNIX, AF_INET, AF_INET6
@@ -63,7 +62,7 @@ def export_filter() -> int:
         if _NAMESPACE_FLAGS >> bit & 1:
             flag = 1 << bit
             _add(pyseccomp, rules, refuse, "clone", pyseccomp.Arg(0, pyseccomp.MASKED_EQ, flag, flag))
-    # Its flags lie in memory, where no filter sees them; libc falls back to clone.
+    # Its flags are in memory, which a filter cannot read; libc falls back to clone.
     _add(pyseccomp, rules, pyseccomp.ERRNO(errno.ENOSYS), "clone3")
     for family in set(range(_LAST_FAMILY + 1)) - set(_SOCKET_FAMILIES):
         _add(pyseccomp, rules, refuse, "socket", pyseccomp.Arg(0, pyseccomp.EQ, family))

@@ -1,4 +1,4 @@
-"""The program inside the jail: it forks one fresh process per job and leaves nothing of a job behind.
+"""The program inside the jail: it forks one fresh process per job and removes everything that a job leaves.
 
 It is the first process of its PID namespace: no process inside can kill it, and it is not dumpable, so none can trace
 it or read its memory. It runs no untrusted code itself and never reads a job's data: the job's socket goes to the
@@ -33,7 +33,7 @@ FLUSH_BYTES = 1 << 16
 FLUSH_SECONDS = 0.02
 SCRATCH = ("/tmp", "/dev/shm")
 PR_SET_DUMPABLE = 4
-# A process that computes gets more of a busy machine than this; one that waits uses less.
+# Share of a CPU below which a process counts as waiting, even on a busy machine.
 IDLE_SHARE = 0.02
 
 
@@ -105,7 +105,7 @@ def _wait(pid: int, control: socket.socket, deadline: float) -> bool:
 
 
 def _clear(pid: int, jailed: bool) -> int:
-    """Kill and reap the job and all that it left; returns the job's wait status."""
+    """Kill and reap the job and every process that it left; returns the job's wait status."""
     status = 0
     while True:
         _kill_all(pid, jailed)
@@ -183,8 +183,8 @@ class _CallClock:
     """Ends the process, by a signal, when a call takes too long.
 
     Args:
-        idle_factor: After this many times its CPU-time limit a call must have computed, not waited.
-        wall_factor: After this many times it ends in any case.
+        idle_factor: A call that only waits ends after this many times its CPU-time limit.
+        wall_factor: Any call ends after this many times its CPU-time limit.
     """
 
     def __init__(self, idle_factor: float, wall_factor: float) -> None:
@@ -225,7 +225,7 @@ def call_entry_point(payload: dict[str, Any], data: socket.socket) -> None:
     try:
         sys.stdin, sys.stdout, sys.stderr = open(os.devnull), open(os.devnull, "w"), open(os.devnull, "w")
         names: dict[str, Any] = {}
-        exec(payload["code"], names)  # noqa: S102  # the purpose of the jail
+        exec(payload["code"], names)  # noqa: S102  # this is what the jail is for
         function = names[payload["entry_point"]]
         frames.add(0.0, b"L")
         encode = plain_data.encode

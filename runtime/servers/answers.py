@@ -1,4 +1,4 @@
-"""What an OpenAI-compatible server's answer holds, once it is seen to be one."""
+"""Checking and reading the answers of OpenAI-compatible servers."""
 
 import json
 from collections.abc import Awaitable, Mapping, Sequence
@@ -11,13 +11,13 @@ from cultureval.runtime.servers.errors import IncompleteAnswer
 T = TypeVar("T")
 Answer = dict[str, Any]
 
-# The server failed while it answered: OpenRouter's and gateways' word, vLLM's and SGLang's, DeepSeek's, Z.ai's.
-_BROKEN_OFF = {"error", "abort", "insufficient_system_resource", "network_error"}
+# finish_reason of a server that failed while answering: OpenRouter and gateways, vLLM and SGLang, DeepSeek, Z.ai.
+_FAILED_REASONS = {"error", "abort", "insufficient_system_resource", "network_error"}
 NOT_JSON = (json.JSONDecodeError, UnicodeDecodeError, RecursionError)
 
 
-async def whole_answer(answer: Awaitable[T], choices: int) -> T:
-    """Await an answer and see to it that it is one."""
+async def checked_answer(answer: Awaitable[T], choices: int) -> T:
+    """Await an answer and check that it is complete."""
     try:
         response = await answer
     except (*NOT_JSON, openai.APIResponseValidationError) as error:
@@ -42,14 +42,14 @@ def _check_choices(choices: Sequence[Any]) -> None:
         if (message is None and text is None) or not isinstance(text, str | list | None):
             raise IncompleteAnswer(f"a choice has no text: {choice!r}")
         if not isinstance(choice.index, int | None):
-            raise IncompleteAnswer(f"a choice's index is no number: {choice.index!r}")
-        if choice.finish_reason in _BROKEN_OFF:
+            raise IncompleteAnswer(f"a choice's index is not a number: {choice.index!r}")
+        if choice.finish_reason in _FAILED_REASONS:
             error = (choice.model_extra or {}).get("error", "")
-            raise IncompleteAnswer(f"the server broke off: finish_reason {choice.finish_reason!r} {error}")
+            raise IncompleteAnswer(f"the server stopped with an error: finish_reason {choice.finish_reason!r} {error}")
 
 
 def completion_of(choice: Any) -> Answer:
-    """One choice of an answer as `{"text", "reasoning", "finish_reason", "refusal"}`; a refusal is its own text."""
+    """One choice of an answer as `{"text", "reasoning", "finish_reason", "refusal"}`; a refusal is also the text."""
     message = getattr(choice, "message", None)
     if message is None:
         text, reasoning, refusal = choice.text, None, None
@@ -60,15 +60,15 @@ def completion_of(choice: Any) -> Answer:
         reasoning = next((value for value in named if value and isinstance(value, str)), reasoning)
         refusal = message.refusal
     return {
-        "text": _whole_characters(text or refusal or ""),
-        "reasoning": _whole_characters(reasoning),
+        "text": _without_lone_surrogates(text or refusal or ""),
+        "reasoning": _without_lone_surrogates(reasoning),
         "finish_reason": choice.finish_reason,
-        "refusal": _whole_characters(refusal),
+        "refusal": _without_lone_surrogates(refusal),
     }
 
 
 def _parts(content: str | list[Any] | None) -> tuple[str | None, str | None]:
-    """The text and the reasoning of a message; Mistral's reasoning models send a list of parts of these two types."""
+    """The text and the reasoning of a message; Mistral's reasoning models send a list of both types of parts."""
     if not isinstance(content, list):
         return content, None
     kinds: dict[str, list[str]] = {"text": [], "thinking": []}
@@ -80,6 +80,6 @@ def _parts(content: str | list[Any] | None) -> tuple[str | None, str | None]:
     return "".join(kinds["text"]), "".join(kinds["thinking"]) or None
 
 
-def _whole_characters(text: str | None) -> str | None:
-    """Text that every file can hold: half a character (a lone surrogate, of an emoji cut in two) becomes U+FFFD."""
+def _without_lone_surrogates(text: str | None) -> str | None:
+    """Text that can be written as UTF-8: a lone surrogate (of an emoji cut in two) becomes U+FFFD."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if text else text

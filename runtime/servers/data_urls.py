@@ -1,4 +1,4 @@
-"""Images as an OpenAI-compatible server takes them: data URLs."""
+"""Images as data URLs for OpenAI-compatible servers."""
 
 import base64
 import hashlib
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 ImageFormat = Literal["as_given", "png", "jpeg"]
 
-_NOT_SCALED = {"P", "I;16"}  # Pillow cannot, or mixes numbers of colours
+_NOT_SCALED = {"P", "I;16"}  # Pillow cannot scale these, or mixes palette indices
 _SENT_AS_THEY_ARE = {"PNG", "JPEG", "WEBP", "GIF"}
 _WITH_PALETTE = {"P", "PA"}
 _JPEG_QUALITY = 95
 
 
 def image_hash(image: "Image | Path | str | bytes") -> str:
-    """SHA-256 of a file's bytes, or of a PIL image's mode, size and pixels (their colours where it has a palette)."""
+    """SHA-256 of a file's bytes, or of a PIL image's mode, size and pixels (with the palette's colours, if any)."""
     if isinstance(image, (str, Path, bytes)):
         return hashlib.sha256(_file_bytes(image)).hexdigest()
     if image.mode in _WITH_PALETTE:
@@ -40,7 +40,7 @@ def data_url(
         image: A PIL image, or a file (its path or its bytes).
         image_format: "as_given" sends a file's own bytes and a PIL image as PNG, so that no pixel changes; "png" and
             "jpeg" (quality 95) re-encode.
-        max_side: An image whose longer side has more pixels is scaled down to it.
+        max_side: An image whose longer side has more pixels is scaled down to this.
 
     Returns:
         `data:image/...;base64,...`
@@ -56,7 +56,7 @@ def data_url(
         too_large = max_side is not None and max(picture.size) > max_side
         if is_file and image_format == "as_given" and not too_large and picture.format in _SENT_AS_THEY_ARE:
             return _url(_file_bytes(image), picture.format)
-        picture = upright(picture)  # what is encoded anew no longer says how the camera was held
+        picture = upright(picture)  # re-encoding drops the EXIF orientation
         if too_large:
             picture = picture.convert("RGB") if picture.mode in _NOT_SCALED else picture.copy()
             picture.thumbnail((max_side, max_side))

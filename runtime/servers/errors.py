@@ -1,4 +1,4 @@
-"""What goes wrong between us and an OpenAI-compatible server, and what it means for a request."""
+"""Errors of OpenAI-compatible servers, and whether a request that got one is worth repeating."""
 
 import email.utils
 import time
@@ -10,16 +10,16 @@ from cultureval.runtime.errors import CulturevalError
 
 _RETRIED_STATUS = {408, 409, 429}
 _REFUSING_STATUS = {401, 402, 404}
-# A filter that refuses a prompt: OpenAI's and Azure's code, OpenAI's for images, Alibaba's.
+# Error codes of content filters: OpenAI and Azure, OpenAI for images, Alibaba.
 _FILTER_CODES = {"content_filter", "content_policy_violation", "moderation_blocked", "data_inspection_failed"}
 
 
 class ServerError(CulturevalError):
-    """A server refused a request, or did not answer it within the retries and the time allowed.
+    """A server refused a request, or did not answer it within the allowed retries and time.
 
     Attributes:
         cause: What the server said or did, in one line.
-        refuses_all: Whether it would refuse any other request too (wrong key, no credit, unknown model or address).
+        refuses_all: Whether it would also refuse any other request (wrong key, no credit, unknown model or address).
     """
 
     def __init__(self, message: str, cause: str = "", refuses_all: bool = False) -> None:
@@ -41,8 +41,8 @@ def is_content_filter(error: Exception) -> bool:
     return isinstance(error, openai.BadRequestError) and error.code in _FILTER_CODES
 
 
-def words_of(error: Exception) -> str:
-    """What an error says, and what the openai client leaves out of it: a body of an unusual form, a network error."""
+def error_text(error: Exception) -> str:
+    """An error's message with what the openai client leaves out: a body of an unusual form, a network error."""
     more = getattr(error, "body", None)
     if isinstance(more, Mapping) and isinstance(more.get("message"), str):
         more = None
@@ -52,7 +52,7 @@ def words_of(error: Exception) -> str:
 
 
 def refuses_all(error: Exception) -> bool:
-    """Whether the trouble is not the request's: 401, 402, 404, or no credit left."""
+    """Whether the server would refuse every request: 401, 402, 404, or no credit left."""
     return isinstance(error, openai.APIStatusError) and (
         error.status_code in _REFUSING_STATUS or error.code == "insufficient_quota"
     )
@@ -68,7 +68,7 @@ def worth_retrying(error: BaseException) -> bool:
 
 
 def retry_after(error: BaseException | None) -> float | None:
-    """Seconds that a server asks us to wait, from its Retry-After header (seconds, or a date)."""
+    """Seconds to wait according to a server's Retry-After header (seconds, or a date)."""
     if not isinstance(error, openai.APIStatusError) or not worth_retrying(error):
         return None
     value = error.response.headers.get("retry-after")
@@ -80,5 +80,5 @@ def retry_after(error: BaseException | None) -> float | None:
         date = email.utils.parsedate_tz(value)
     try:
         return max(0.0, email.utils.mktime_tz(date) - time.time()) if date else None
-    except (ValueError, OverflowError):  # a year that there is not
+    except (ValueError, OverflowError):  # an impossible date
         return None

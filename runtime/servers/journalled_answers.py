@@ -1,4 +1,4 @@
-"""Many questions to servers, each answered once: from the journal, or asked and kept as the answer arrives."""
+"""Many requests to servers, each sent once: answers come from the journal, or are journalled as they arrive."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -25,22 +25,22 @@ def answer_all(
     on_failure: OnFailure | None = None,
     note: Callable[[], str] | None = None,
 ) -> dict[str, Answer]:
-    """Answer every question, from the journal where it is there, from the servers where it is not.
+    """Answer every question, from the journal if it is there, else from the servers.
 
-    Each answer is in the journal before the next question of the same slot is asked. On an error the questions in
+    Each answer is in the journal before the same worker sends its next request. On an error the requests in
     flight are still finished and kept.
 
     Args:
         settings: The servers.
-        questions: Key of the answer (`answer_key`) -> what asks for it.
+        questions: Key of the answer (`answer_key`) -> the function that requests it.
         journal: Read and written.
-        description: Of the progress bar.
-        first: Awaited before the first question, if any has to be asked.
-        on_failure: Told the key and the error of a question that failed; True leaves the question out and goes on.
-        note: Asked after each answer for what to show beside the progress bar.
+        description: Text of the progress bar.
+        first: Awaited before the first request, if any has to be sent.
+        on_failure: Called with the key and the error of a question that failed; True skips the question and continues.
+        note: Called after each answer; returns the text next to the progress bar.
 
     Returns:
-        Key -> answer, for all questions but those left out, in their order.
+        Key -> answer, for all questions except the skipped ones, in their order.
 
     Raises:
         ServerError: A question was refused, or not answered in time; the answers so far are kept.
@@ -86,7 +86,7 @@ async def _work(client: OpenAIClient, run: _Run) -> None:
                 continue
             run.failures.append(error)
             return
-        # fsync in a thread: a slow disk must not hold up the other requests.
+        # fsync in a thread: a slow disk must not delay the other requests.
         await asyncio.to_thread(run.journal.append, {key: answer})
         if run.note is not None:
             run.progress.set_postfix_str(run.note(), refresh=False)

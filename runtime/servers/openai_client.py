@@ -1,7 +1,7 @@
 """The client of OpenAI-compatible servers, shared by models and judges.
 
-What it adds to the `openai` package's own client: several servers balanced, a dead one left out until it answers again,
-retries that may go to another server, and Retry-After kept for all requests to a server. No message of ours contains a
+It adds to the `openai` package's client: balancing over several servers, skipping a failed one until it answers again,
+retries on another server, and Retry-After honoured for all requests to a server. No message of ours contains a
 key.
 """
 
@@ -17,15 +17,15 @@ import openai
 import tenacity
 from pydantic import BaseModel
 
-from cultureval.runtime.servers.answers import NOT_JSON, Answer, completion_of, whole_answer
+from cultureval.runtime.servers.answers import NOT_JSON, Answer, checked_answer, completion_of
 from cultureval.runtime.servers.errors import (
     ContentFilter,
     IncompleteAnswer,
     ServerError,
+    error_text,
     is_content_filter,
     refuses_all,
     retry_after,
-    words_of,
     worth_retrying,
 )
 from cultureval.runtime.servers.settings import ServerSettings
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 _LONGEST_WAIT_S = 60.0
 _HEALTH_TIMEOUT_S = 10.0
-_LONGEST_CAUSE = 400  # characters of a server's own words; some send whole pages
+_LONGEST_CAUSE = 400  # characters of a server's error message; some send HTML pages
 
 
 @dataclass
@@ -47,10 +47,10 @@ class _Server:
     client: openai.AsyncOpenAI
     in_flight: int = 0
     asked: int = 0
-    absences: int = 0  # times left out since its last answer
-    excused: bool = False  # whether a failure was told; a server with many is told of once
+    times_skipped: int = 0  # since its last answer
+    failure_logged: bool = False  # whether a failure was logged; a server with many is logged once
     paused_until: float = 0.0
-    pause: Exception | None = None  # the answer that asked for it
+    pause: Exception | None = None  # the error with Retry-After
     watcher: asyncio.Task[None] | None = field(default=None, repr=False)
 
     @property
@@ -83,9 +83,9 @@ class OpenAIClient:
             await server.client.close()
 
     async def health_check(self) -> dict[str, str]:
-        """Ask each server for its models, once: URL -> what is wrong, in one line, for those that cannot be used.
+        """Ask each server once for its list of models: URL -> error in one line, for servers that cannot be used.
 
-        A server that answers but has no such list (404) is healthy.
+        A server that answers but has no such list (404) passes.
         """
         found = {}
         for server in self._servers:
@@ -104,11 +104,11 @@ class OpenAIClient:
 
         Returns:
             `{"completions": [{"text", "reasoning", "finish_reason", "refusal"}, ...], "usage": {...} | None, "model"}`,
-            `n` completions in order; the model as the server names it. A refusal is its own text; what a content filter
-            stopped has the finish reason "content_filter" and whatever text came before.
+            `n` completions in order; the model as the server names it. A refusal is also the text; an answer stopped by
+            a content filter has the finish reason "content_filter" and the text before it.
 
         Raises:
-            ServerError: The request is wrong, or was not answered in time.
+            ServerError: The request is invalid, or was not answered in time.
         """
         return await self._completions(lambda client: client.chat.completions.create(**request), request)
 
@@ -132,19 +132,19 @@ class OpenAIClient:
         }
 
     async def send(self, call: Callable[[openai.AsyncOpenAI], Awaitable[T]], choices: int = 1) -> T:
-        """Make a request, retried until it is answered.
+        """Send a request, with retries until it is answered.
 
         Args:
-            call: Makes the request with the client of the server that is chosen for it.
+            call: Sends the request with the client of the chosen server.
             choices: How many choices the answer must have.
 
         Raises:
-            ServerError: The request is wrong, or was not answered in time.
+            ServerError: The request is invalid, or was not answered in time.
         """
         retrying = tenacity.AsyncRetrying(
             retry=tenacity.retry_if_exception(worth_retrying),
             wait=tenacity.wait_random_exponential(multiplier=self.settings.backoff_s, max=_LONGEST_WAIT_S),
-            stop=_patience(self.settings),
+            stop=_stop_condition(self.settings),
             before_sleep=lambda state: logger.debug("retrying: %s", type(state.outcome.exception()).__name__),
             reraise=True,
         )
@@ -162,20 +162,20 @@ class OpenAIClient:
         server.asked += 1
         try:
             async with asyncio.timeout(self.settings.timeout_s):
-                response = await whole_answer(call(server.client), choices)
+                response = await checked_answer(call(server.client), choices)
         except (openai.OpenAIError, IncompleteAnswer, TimeoutError) as error:
             self._note_failure(server, error)
             raise
         finally:
             server.in_flight -= 1
-        server.absences = 0
+        server.times_skipped = 0
         return response
 
     async def _free_server(self, deadline: float) -> _Server:
-        """Wait for a server that may be asked now; with several, the one with the least to do.
+        """Wait for an available server; with several, the one with the fewest requests.
 
         Raises:
-            ServerError: All servers ask us to wait until after the deadline.
+            ServerError: Retry-After of all servers is later than the deadline.
         """
         while True:
             now = time.monotonic()
@@ -184,11 +184,11 @@ class OpenAIClient:
             if free:
                 return min(free, key=lambda server: (server.in_flight, server.asked))
             first = min(present, key=lambda server: server.paused_until)
-            if len(present) < len(self._servers) and now < deadline:  # one that is left out may come back before
+            if len(present) < len(self._servers) and now < deadline:  # a skipped one may recover before
                 await asyncio.sleep(min(first.paused_until - now, self.settings.backoff_s))
                 continue
             if first.paused_until > deadline and first.pause is not None:
-                wait = f"; it asks to be left alone for {first.paused_until - now:.0f} s, longer than give_up_s allows"
+                wait = f"; its Retry-After is {first.paused_until - now:.0f} s, longer than give_up_s allows"
                 raise ServerError(self._explain(first.pause, wait), self._cause(first.pause) + wait)
             await asyncio.sleep(first.paused_until - now)
 
@@ -201,17 +201,17 @@ class OpenAIClient:
         if not worth_retrying(error) or server.left_out:
             return
         if len(self._servers) == 1:
-            if not server.excused:
-                logger.warning("%s does not answer (%s); asked again", server.url, self._cause(error))
-            server.excused = True
+            if not server.failure_logged:
+                logger.warning("%s does not answer (%s); retrying", server.url, self._cause(error))
+            server.failure_logged = True
         else:
-            logger.warning("%s does not answer (%s); left out until it does", server.url, type(error).__name__)
-            server.absences += 1
-            server.watcher = asyncio.create_task(self._take_back(server))
+            logger.warning("%s does not answer (%s); skipped until it does", server.url, type(error).__name__)
+            server.times_skipped += 1
+            server.watcher = asyncio.create_task(self._await_recovery(server))
 
-    async def _take_back(self, server: _Server) -> None:
-        """Ask a server for its models until it answers anything but an error of its own."""
-        first_wait = self.settings.backoff_s * 2 ** (server.absences - 1)
+    async def _await_recovery(self, server: _Server) -> None:
+        """Poll a server's list of models until it answers with anything but a server error."""
+        first_wait = self.settings.backoff_s * 2 ** (server.times_skipped - 1)
         await asyncio.sleep(min(first_wait, _LONGEST_WAIT_S))
         retrying = tenacity.AsyncRetrying(
             wait=tenacity.wait_random_exponential(multiplier=self.settings.backoff_s, max=_LONGEST_WAIT_S)
@@ -221,7 +221,7 @@ class OpenAIClient:
         server.watcher = None
 
     def _cause(self, error: Exception) -> str:
-        text = " ".join(f"{type(error).__name__}: {words_of(error)}".split()).removesuffix(":")
+        text = " ".join(f"{type(error).__name__}: {error_text(error)}".split()).removesuffix(":")
         if self._key:
             text = text.replace(self._key, "[key]")
         return text if len(text) <= _LONGEST_CAUSE else f"{text[: _LONGEST_CAUSE - 1]}…"
@@ -229,11 +229,11 @@ class OpenAIClient:
     def _explain(self, error: Exception, more: str = "") -> str:
         return (
             f"The server {' / '.join(self.settings.base_urls)} did not answer a request ({self._cause(error)}{more}). "
-            "Everything so far is kept: the same command goes on from here."
+            "All answers so far are kept: the same command resumes from here."
         )
 
 
-def _patience(settings: ServerSettings) -> Callable[[tenacity.RetryCallState], bool]:
+def _stop_condition(settings: ServerSettings) -> Callable[[tenacity.RetryCallState], bool]:
     failures = 0
 
     def stop(state: tenacity.RetryCallState) -> bool:
@@ -245,7 +245,7 @@ def _patience(settings: ServerSettings) -> Callable[[tenacity.RetryCallState], b
 
 
 async def _list_models(client: openai.AsyncOpenAI) -> None:
-    # Read as JSON only: some servers answer with a bare list, which the openai client's types do not take.
+    # Read as plain JSON: some servers answer with a bare list, which the openai client's types reject.
     answer = await client.with_options(timeout=_HEALTH_TIMEOUT_S).models.with_raw_response.list()
     json.loads(answer.content)
 
@@ -259,7 +259,7 @@ async def _check_health(client: openai.AsyncOpenAI) -> None:
 
 
 def health_check(settings: ServerSettings) -> dict[str, str]:
-    """As `OpenAIClient.health_check`, for code that is not asynchronous."""
+    """As `OpenAIClient.health_check`, for synchronous code."""
 
     async def ask() -> dict[str, str]:
         async with OpenAIClient(settings) as client:

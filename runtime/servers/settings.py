@@ -1,4 +1,4 @@
-"""Where OpenAI-compatible servers are, how they are asked, and the key to them, which comes from the environment."""
+"""Settings of OpenAI-compatible servers: addresses, limits, and the API key, which comes from the environment."""
 
 import os
 from dataclasses import dataclass
@@ -9,20 +9,20 @@ from cultureval.runtime.errors import CulturevalError
 
 @dataclass(frozen=True)
 class ServerSettings:
-    """Where the servers are and how they are asked.
+    """Addresses and limits of requests.
 
     Attributes:
         base_urls: One or more servers of the same model, each up to and including `/v1`.
         api_key_env: Name of the environment variable that holds the key; None sends no key.
         concurrency: Requests in flight at once, over all servers.
         timeout_s: Limit of one request.
-        max_retries: Further tries of one request after the first; being told to wait (Retry-After) does not count.
+        max_retries: Further tries of one request after the first; waiting for Retry-After does not count.
         give_up_s: Limit of one request with all its retries and waits.
         backoff_s: First wait before a retry; it doubles, with jitter, up to 60 s.
 
     Raises:
         CulturevalError: No server, a URL that is not http(s) or carries a password, or the key's variable is not set or
-            holds what cannot be sent.
+            cannot be sent.
     """
 
     base_urls: tuple[str, ...]
@@ -41,7 +41,7 @@ class ServerSettings:
         if self.api_key_env and not os.environ.get(self.api_key_env):
             raise CulturevalError(f"The environment variable {self.api_key_env} (api_key_env) is not set.")
         key = self.api_key() or ""
-        # A header takes nothing else, and the libraries below would log the whole key in their complaint.
+        # An HTTP header takes nothing else, and the client libraries would log the key in their error.
         if not (key.isascii() and key.isprintable() and key == key.strip()):
             raise CulturevalError(
                 f"The key in {self.api_key_env} (api_key_env) has white space or a line end around it, or characters "
@@ -65,7 +65,7 @@ def _check_url(url: str) -> None:
     try:
         parts = urlsplit(url)
         in_form = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0 and url.isprintable()
-    except ValueError:  # a port that is no number (a misplaced key?), half an IPv6 address
+    except ValueError:  # an invalid port (a misplaced key?) or IPv6 address
         in_form, shown = False, "A base_url"
     if not in_form:
         raise CulturevalError(f"{shown} is not of the form http(s)://host[:port]/v1.")

@@ -14,7 +14,7 @@ from cultureval.prompts.qimma.refined_prompts import check_refinement, match_pro
 from cultureval.runtime.data.data_options import data_root
 from cultureval.runtime.data.data_root import find_source, recorded_revision
 from cultureval.runtime.data.row_files import Row, read_rows
-from cultureval.runtime.data.user_cache import user_cache, write_whole
+from cultureval.runtime.data.user_cache import user_cache, write_atomically
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn, SourceUnavailable
 
 REPO = "tiiuae/evalplus-arabic"
@@ -192,5 +192,5 @@ def _written(dataset: CodeDataset, rows: Mapping[str, Row]) -> Path:
     content = "".join(json.dumps(row) + "\n" for row in rows.values()).encode("ascii")
     file = user_cache() / "code_problems" / hashlib.sha256(content).hexdigest()[:16] / dataset.file
     if not file.is_file():
-        write_whole(file, content)
+        write_atomically(file, content)
     return file

@@ -98,7 +98,7 @@ def test_the_only_server_is_said_to_be_away_once(load, caplog):
     with FaultyServer(lambda prompt, count: "drop" if count <= 2 else None) as server:
         assert texts(load(server, concurrency=2), ["a", "b", "c"]) == [[answer_text(query)] for query in "abc"]
     (told,) = [record.getMessage() for record in caplog.records if "does not answer" in record.getMessage()]
-    assert told.startswith("http://") and told.endswith("asked again")
+    assert told.startswith("http://") and told.endswith("retrying")
 
 
 def test_retry_after_holds_back_every_request_to_that_server(load):
@@ -180,7 +180,7 @@ def test_a_server_that_never_answers_stops_the_run_with_everything_so_far_kept(l
     with FaultyServer(lambda prompt, count: "500" if prompt == "q7" else None) as server:
         with pytest.raises(ServerError, match="500|broken") as stopped:
             texts(load(server, concurrency=1, max_retries=2), queries)
-        assert "goes on from here" in str(stopped.value)
+        assert "resumes from here" in str(stopped.value)
         assert server.asked["q7"] == 3 and len(open_journal()) == 7
         server.plan = lambda prompt, count: None
         assert texts(load(server), queries) == [[answer_text(query)] for query in queries]

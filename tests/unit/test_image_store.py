@@ -99,7 +99,7 @@ def test_missing_column_and_foreign_names():
     for name in ("../../etc/passwd", "0" * 64 + ".svg", ""):
         with pytest.raises(CulturevalError, match="does not name"):
             stored_image(name)
-    with pytest.raises(CulturevalError, match="is gone"):
+    with pytest.raises(CulturevalError, match="is missing"):
         stored_image("0" * 64 + ".png")
 
 

@@ -31,7 +31,7 @@ def test_the_library_is_as_the_patch_needs_it_and_still_needs_it(target):
 
 
 def test_the_tested_versions_are_those_that_were_read():
-    unread = [f"{patch.library} {patch.installed()}" for patch in PATCHES.values() if not patch.is_read()]
+    unread = [f"{patch.library} {patch.installed()}" for patch in PATCHES.values() if not patch.is_tested()]
     installed = {line.partition("==")[0] for line in (ROOT / "constraints.txt").read_text().splitlines()}
     assert not [name for name in unread if name.partition(" ")[0] in installed]
 
@@ -39,7 +39,7 @@ def test_the_tested_versions_are_those_that_were_read():
 def test_entries_are_complete():
     assert len(PATCHES) == len(all_patches())
     for patch in PATCHES.values():
-        assert patch.library and patch.read_in and patch.reason.endswith("."), patch.target
+        assert patch.library and patch.versions and patch.reason.endswith("."), patch.target
     with_entries = {file for file in (ROOT / "runtime").rglob("*.py") if "\nPATCHES = " in file.read_text("utf-8")}
     assert with_entries == ALLOWED
 
@@ -131,7 +131,7 @@ def test_the_doctor_prints_the_table_and_tells_of_untried_versions_and_changes(m
     absent = Patch("no-such-library", "c", "Why c.", ("1",), lambda: None)
     monkeypatch.setattr(machine, "all_patches", lambda: [fitting, untried, absent])
     assert [(one.state, one.what.partition(" 2")[0]) for one in machine.check_patches()] == [
-        ("ok", "patches of lighteval 0.13.0: 1, read in this version"),
+        ("ok", "patches of lighteval 0.13.0: 1, tried with this version"),
         ("untried", "patches of torch"),
     ]
     with pytest.raises(SystemExit) as ended:

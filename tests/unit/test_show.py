@@ -66,7 +66,7 @@ def test_what_is_not_there_is_named(row, tmp_path, monkeypatch):
     monkeypatch.setattr("cultureval.reports.saved_sample.find_row", lambda *names: row)
     with pytest.raises(CulturevalError, match="must end in .svg or .png"):
         show(tmp_path, "cvlue_vg", "7", tmp_path / "x.gif")
-    for path, sentence in ((tmp_path / "picture.png", "does not name a stored image"), (f"{'0' * 64}.png", "is gone")):
+    for path, sentence in ((tmp_path / "a.png", "does not name a stored image"), (f"{'0' * 64}.png", "is missing")):
         row["doc"]["images"] = [str(path)]
         with pytest.raises(CulturevalError, match=sentence):
             show(tmp_path, "cvlue_vg", "7")
