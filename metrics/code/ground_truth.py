@@ -12,7 +12,7 @@ from typing import Any
 
 from cultureval.metrics.code.rules import Dataset, asks_for_any_value, compares_sets
 from cultureval.runtime.data.user_cache import user_cache, write_atomically
-from cultureval.runtime.sandbox import codec as plain_data
+from cultureval.runtime.sandbox import codec
 from cultureval.runtime.sandbox.sandbox import Sandbox
 
 SUITES = ("base", "plus")
@@ -94,7 +94,7 @@ def content_key(problem: Mapping[str, Any], dataset: Dataset, sandbox: Sandbox) 
     inputs = [problem["base_input"], problem["plus_input"]]
     parts = [_VERSION, *sys.version_info[:2], dataset, canonical_code(problem), problem["entry_point"], inputs]
     parts += [float(problem["atol"]), repr(sandbox.limits)]
-    return hashlib.sha256(plain_data.encode(parts)).hexdigest()
+    return hashlib.sha256(codec.encode(parts)).hexdigest()
 
 
 def call_payload(
@@ -131,5 +131,5 @@ def _compute(problem: Mapping[str, Any], dataset: Dataset, suite: str, sandbox: 
         assert job.end is not None
         defect = f"{job.end.describe()} at input {len(outputs)}"
     if asks_for_any_value(dataset, problem["entry_point"]):
-        outputs = [plain_data.encode(plain_data.decode(output) is not None) for output in outputs]
+        outputs = [codec.encode(codec.decode(output) is not None) for output in outputs]
     return SuiteTruth(seconds, defect, outputs)

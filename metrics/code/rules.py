@@ -9,7 +9,7 @@ every solution of this problem fails).
 from typing import Any, Literal
 
 from cultureval.runtime.evalplus_patches import digit_distance, polynomial, surface_area
-from cultureval.runtime.sandbox import codec as plain_data
+from cultureval.runtime.sandbox import codec
 
 Dataset = Literal["humaneval", "mbpp"]
 
@@ -48,7 +48,7 @@ class OutputRule:
         self.dataset = dataset
         self.entry_point = entry_point
         self.atol = atol
-        self._budget = plain_data.Budget()
+        self._budget = codec.Budget()
         self._set_rule = compares_sets(dataset, entry_point)
         self._any_value = asks_for_any_value(dataset, entry_point)
         self._zero_rule = dataset == "humaneval" and entry_point == "find_zero"
@@ -73,7 +73,7 @@ class OutputRule:
                 self.atol = _FLOAT_ATOL
             return True
         try:
-            return self._values_agree(arguments, plain_data.decode(output, self._budget), plain_data.decode(expected))
+            return self._values_agree(arguments, codec.decode(output, self._budget), codec.decode(expected))
         except Exception:  # as in EvalPlus: what cannot be compared is wrong
             return False
 
@@ -97,7 +97,7 @@ class OutputRule:
 
     def _exact(self, arguments: list[Any], output: Any, expected: Any) -> Any:
         if self._set_rule:
-            return set(plain_data.hashable(list(output))) == set(expected)
+            return set(codec.hashable(list(output))) == set(expected)
         if self._any_value:
             return output == expected if isinstance(output, bool) else expected == (output is not None)
         equal = output == expected

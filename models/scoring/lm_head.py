@@ -1,4 +1,4 @@
-"""The vocabulary head: which hidden states reach it, and log-probabilities read from it in fp32.
+"""The lm_head: which hidden states reach it, and log-probabilities read from it in fp32.
 
 Most heads are one matrix, and the model does nothing to its product. Then logits are made, normalised and thrown away a
 slice of the vocabulary at a time, which needs neither memory for them nor trips to it. Whether a model is of that kind
@@ -80,7 +80,7 @@ class Rows:
             yield start, logits.float()
 
 
-class VocabularyHead:
+class LMHead:
     """Runs a model so that only chosen rows reach its head.
 
     Attributes:
@@ -96,7 +96,7 @@ class VocabularyHead:
         self.model = model
         self.head = model.get_output_embeddings()
         if self.head is None:
-            raise ValueError(f"{type(model).__name__} has no vocabulary head: it cannot score text")
+            raise ValueError(f"{type(model).__name__} has no lm_head: it cannot score text")
         self.size = self.head.weight.shape[0]
         # Offloaded weights come through a hook of their own, so such a head must be called.
         simple = type(self.head) is nn.Linear and not has_hook(self.head)

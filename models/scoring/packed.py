@@ -7,7 +7,7 @@ next tree goes on from what it shares with them: an instruction, few-shot exampl
 A long beginning that a batch shares goes first, by itself; so do images, under the model's own mask and positions.
 Choices beyond the token budget take several trees on the same prompt.
 
-Only the rows that predict a choice's token reach the vocabulary head (see `vocabulary`).
+Only the rows that predict a choice's token reach the lm_head (see `lm_head`).
 
 Models that refuse custom masks are found by a numeric self-check on the first batch that needs one: `packed` must
 agree with plain forward passes, else `cached` must, else `plain` is taken (see `unmasked_scoring`).
@@ -26,8 +26,8 @@ from transformers import PreTrainedModel
 
 from cultureval.models.scoring.choice_scores import ChoiceScore, read_scores
 from cultureval.models.scoring.fallback import CROSS_MASK, PALIGEMMA, UnmaskedScorer
-from cultureval.models.scoring.lm_head import Rows, VocabularyHead
-from cultureval.models.scoring.prefix_cache import PromptChain, steady_length
+from cultureval.models.scoring.lm_head import LMHead, Rows
+from cultureval.models.scoring.prefix_cache import PrefixCache, steady_length
 from cultureval.models.scoring.token_tree import Branch, TokenTree, build_tree, common_length
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.onednn_products import onednn_products
@@ -39,9 +39,9 @@ logger = logging.getLogger(__name__)
 # nothing once the processor is busy.
 TOKEN_BUDGET_CPU, TOKEN_BUDGET_ACCELERATOR = 384, 2048
 TREE_BUDGET = 4096
-ALONE = 256  # a shared beginning of so many tokens is fed by itself, under causal attention
+LONG_PREFIX = 256  # a shared beginning of so many tokens is fed by itself, under causal attention
 MAX_LOGITS = 2**28  # at most so many logits at once: 1 GiB in fp32
-WALK = 4  # tokens of the choice that every check of a route adds
+CHECKED_TOKENS = 4  # tokens of the choice that every check of a route adds
 REFUSALS = (TypeError, ValueError, KeyError, IndexError, AttributeError, NotImplementedError, RuntimeError)
 
 
@@ -117,22 +117,22 @@ class ChoiceScorer:
     Attributes:
         token_budget: Tokens that a tree over several prompts adds to what they share.
         tree_budget: Choice tokens of one prompt in one forward pass.
-        head: The model's vocabulary head.
+        head: The model's lm_head.
         routes: The route of requests without (False) and with images (True), once settled.
         steady: Longest sequence whose keys may be kept; None without a limit.
-        chain: The prompt whose keys and values are kept.
+        prefix: The prompt whose keys and values are kept.
     """
 
     def __init__(self, model: PreTrainedModel, end_ids: Sequence[int] = (), token_budget: int | None = None) -> None:
         """Prepare to score.
 
         Args:
-            model: A causal or image-text-to-text model with a vocabulary head.
+            model: A causal or image-text-to-text model with a lm_head.
             end_ids: Tokens that end a text.
             token_budget: Sets both budgets; None takes the defaults above.
         """
         self.model = model
-        self.head = VocabularyHead(model)
+        self.head = LMHead(model)
         self.end_ids = list(end_ids)
         default = TOKEN_BUDGET_CPU if model.device.type == "cpu" else TOKEN_BUDGET_ACCELERATOR
         self.token_budget = token_budget or default
@@ -142,7 +142,7 @@ class ChoiceScorer:
         self.steady = steady_length(model)
         if self.steady:
             logger.info("prompts over %d tokens get a forward pass a choice: their length turns all keys", self.steady)
-        self.chain = PromptChain()
+        self.prefix = PrefixCache()
         self._fed = 0
 
     @property
@@ -152,7 +152,7 @@ class ChoiceScorer:
 
     def forget(self) -> None:
         """Free the kept prompt's memory."""
-        self.chain = PromptChain()
+        self.prefix = PrefixCache()
 
     def batches(self, requests: Sequence[ScoringRequest]) -> Iterator[list[int]]:
         """Group requests for `score`: indices, with common beginnings side by side, as many as fit the token budget.
@@ -197,20 +197,20 @@ class ChoiceScorer:
     def _scored(self, requests: Sequence[ScoringRequest]) -> list[list[ChoiceScore]]:
         with onednn_products(self.model.device):
             route = self._route(requests)
-            if route == "line":
-                return self._line(requests[0])
+            if route == "single_pass":
+                return self._single_pass(requests[0])
             return self._packed(requests) if route == "packed" else self.unmasked.score(requests, route)
 
     # --- the route ---
 
     def _route(self, requests: Sequence[ScoringRequest]) -> str:
-        """The route for these requests, settled by the first that need a mask; a single prompt alone is a `line`."""
+        """The route for these requests, settled by the first that need a mask; one prompt that needs none has none."""
         if self.steady and any(request.length() > self.steady for request in requests):
             return "plain"
         kind = bool(requests[0].vision)
         if kind not in self.routes:
             if len(requests) == 1 and not requests[0].tree_size():
-                return "line"
+                return "single_pass"
             self.routes[kind] = self._check_routes(requests)
             self.forget()
         return self.routes[kind]
@@ -250,7 +250,7 @@ class ChoiceScorer:
         """How far the sums over so many tokens may be apart, in nats, by the rounding of the model's products."""
         return max(1e-3, 32 * rounding(self.model) * tokens)
 
-    def _line(self, request: ScoringRequest) -> list[list[ChoiceScore]]:
+    def _single_pass(self, request: ScoringRequest) -> list[list[ChoiceScore]]:
         """Score a request whose prompt is all that must be fed: by a pass that asks nothing of masks or caches."""
         self._fed += len(request.prompt)
         rows = self.head.rows(
@@ -267,7 +267,7 @@ class ChoiceScorer:
         """Score a batch by one tree, or one request by several.
 
         Raises:
-            ValueError: The prompt is no line of tokens that see what is before them.
+            ValueError: The prompt is no sequence of tokens that see what is before them.
         """
         if CROSS_MASK in (given := requests[0].vision or {}) or (given and self.unmasked.kind == PALIGEMMA):
             # In bfloat16 such prompts may be so little off that no check of numbers finds them.
@@ -291,67 +291,67 @@ class ChoiceScorer:
 
     def _one_tree(self, requests: Sequence[ScoringRequest]) -> list[list[ChoiceScore]]:
         self._prepare_chain(requests)
-        tree = build_tree(self.chain.tokens, requests)
+        tree = build_tree(self.prefix.tokens, requests)
         rows = self._feed_tree(tree, tree.columns(), requests[-1].prompt)
         return read_scores(rows, tree, requests, self.end_ids)
 
     def _prepare_chain(self, requests: Sequence[ScoringRequest]) -> None:
-        """Cut the kept chain to what the requests can go on from, and feed what they share if that goes by itself."""
+        """Cut the kept prefix to what the requests can go on from, and feed what they share if that goes by itself."""
         first, images_end = requests[0], self._images_end(requests[0])
-        if not self.chain.cut_to([request.prompt for request in requests], first.images, images_end):
-            self.chain = PromptChain(images=first.images)
-        have = len(self.chain.tokens)
+        if not self.prefix.cut_to([request.prompt for request in requests], first.images, images_end):
+            self.prefix = PrefixCache(images=first.images)
+        have = len(self.prefix.tokens)
         shared = min(common_length(first.prompt, request.prompt) for request in requests)
         whole = len(requests) == 1 and not first.tree_size()
-        if not have and (whole or images_end or shared >= ALONE):
+        if not have and (whole or images_end or shared >= LONG_PREFIX):
             self._feed_beginning(first, shared)
-        elif shared - have >= ALONE:
-            line = build_tree(self.chain.tokens, [Branch(first.prompt[:shared], [])])
-            self._feed_tree(line, [shared - 1], first.prompt[:shared])
+        elif shared - have >= LONG_PREFIX:
+            shared_part = build_tree(self.prefix.tokens, [Branch(first.prompt[:shared], [])])
+            self._feed_tree(shared_part, [shared - 1], first.prompt[:shared])
 
     def _feed_beginning(self, request: ScoringRequest, length: int) -> None:
-        """Start a chain with the beginning of a prompt, images included, under the model's own mask and positions."""
+        """Start a prefix with the beginning of a prompt, images included, under the model's own mask and positions."""
         vision = {
             name: (value[:, :length] if request.is_per_token(value) else value).to(self.model.device)
             for name, value in (request.vision or {}).items()
         }
         tokens = request.prompt[:length]
         rows = self._rows(tokens, [length - 1], **vision)
-        self.chain.extend(tokens, rows, rope_offset(self.model) if vision else 0)
+        self.prefix.extend(tokens, rows, rope_offset(self.model) if vision else 0)
 
     def _feed_tree(self, tree: TokenTree, columns: Sequence[int], prompt: Sequence[int]) -> Rows:
-        """Feed a tree on top of the chain, which then goes on to the end of the tree's last prompt.
+        """Feed a tree on top of the prefix, which then goes on to the end of the tree's last prompt.
 
         Args:
-            tree: Goes on from the chain.
-            columns: Which columns' rows are wanted: nodes, and the chain's last token.
+            tree: Goes on from the prefix.
+            columns: Which columns' rows are wanted: nodes, and the prefix's last token.
             prompt: Tokens of the tree's last prompt.
 
         Returns:
             One row a column.
         """
-        from_chain = self.chain.last if columns[0] < tree.chain else None
+        from_prefix = self.prefix.last if columns[0] < tree.prefix else None
         if not len(tree):
-            return from_chain
-        positions = torch.tensor([tree.depths], device=self.model.device) + self.chain.offset
+            return from_prefix
+        positions = torch.tensor([tree.depths], device=self.model.device) + self.prefix.offset
         rows = self._rows(
             tree.tokens,
-            [column - tree.chain for column in columns if column >= tree.chain],
+            [column - tree.prefix for column in columns if column >= tree.prefix],
             attention_mask=tree_masks(self.model, tree),
             position_ids=positions,
         )
-        rows = from_chain.join(rows) if from_chain else rows
+        rows = from_prefix.join(rows) if from_prefix else rows
         last = rows[columns.index(tree.path[-1])] if tree.path[-1] in columns else None
-        self.chain.follow(tree.path, prompt, last)
+        self.prefix.follow(tree.path, prompt, last)
         return rows
 
     def _rows(self, tokens: Sequence[int], wanted: Sequence[int], **inputs: Any) -> Rows:
-        """Feed tokens on top of the chain's keys and values, and keep some rows."""
+        """Feed tokens on top of the prefix's keys and values, and keep some rows."""
         self._fed += len(tokens)
         return self.head.rows(
             torch.tensor(wanted),
             input_ids=torch.tensor([list(tokens)], device=self.model.device),
-            past_key_values=self.chain.cache,
+            past_key_values=self.prefix.cache,
             use_cache=True,
             **inputs,
         )
@@ -371,7 +371,7 @@ class ChoiceScorer:
         return places[-1] if places else len(request.prompt)  # an image that is not told apart may be anywhere
 
     def _fit_together(self, first: ScoringRequest, other: ScoringRequest) -> bool:
-        """Whether one chain can begin both: the same images, and the same tokens up to their end."""
+        """Whether one prefix can begin both: the same images, and the same tokens up to their end."""
         same = first.images == other.images
         return same and common_length(first.prompt, other.prompt) >= self._images_end(first)
 
@@ -380,7 +380,7 @@ def _probe(request: ScoringRequest) -> ScoringRequest:
     """Three choices of a request and one of several tokens, so that a route is never settled by single tokens alone."""
     longest = sorted(request.choices, key=len, reverse=True)[:3]
     tokens = [token for choice in longest for token in choice] or list(request.prompt[-1:])
-    return replace(request, choices=[*longest, (tokens * WALK)[:WALK]])
+    return replace(request, choices=[*longest, (tokens * CHECKED_TOKENS)[:CHECKED_TOKENS]])
 
 
 def rounding(model: PreTrainedModel) -> float:
@@ -390,7 +390,7 @@ def rounding(model: PreTrainedModel) -> float:
 
 
 def tree_masks(model: PreTrainedModel, tree: TokenTree) -> Tensor | dict[str, Tensor]:
-    """Additive masks [1, 1, nodes, chain + nodes]: one, or one per kind of layer for models that mix kinds.
+    """Additive masks [1, 1, nodes, prefix + nodes]: one, or one per kind of layer for models that mix kinds.
 
     Args:
         model: Tells kinds of layers, window and dtype.

@@ -9,11 +9,11 @@ from cultureval.models.scoring.token_tree import common_length
 from cultureval.runtime.transformers_patches import keep_columns
 
 
-class PromptChain:
-    """A line of tokens that the model has seen.
+class PrefixCache:
+    """The tokens that the model has seen last, with their keys and values.
 
     Attributes:
-        tokens: The line.
+        tokens: In their order.
         images: Tells the images apart that stand among the tokens, "" for text alone.
         offset: How far positions behind the images are from the token count (M-RoPE), 0 for text alone.
         cache: Keys and values of all tokens, in sliding-window layers too, since masks address them all.
@@ -29,7 +29,7 @@ class PromptChain:
         self.last: Rows | None = None
 
     def cut_to(self, prompts: Sequence[Sequence[int]], images: str, images_end: int) -> bool:
-        """Cut the chain to what prompts can go on from: of a prompt that lies on it, the last token is needed again.
+        """Cut the prefix to what prompts can go on from: of a prompt that lies on it, the last token is needed again.
 
         Args:
             prompts: That come next.
@@ -37,7 +37,7 @@ class PromptChain:
             images_end: Tokens up to the end of their last image, which they all share.
 
         Returns:
-            Whether the chain can be used at all.
+            Whether the prefix can be used at all.
         """
         lengths = [common_length(self.tokens, prompt) for prompt in prompts]
         keep = max(lengths)
@@ -52,7 +52,7 @@ class PromptChain:
         return True
 
     def extend(self, tokens: Sequence[int], last: Rows, offset: int) -> None:
-        """Note that an empty chain's cache has taken these tokens."""
+        """Note that an empty prefix's cache has taken these tokens."""
         self.tokens, self.last, self.offset = list(tokens), last, offset
 
     def follow(self, columns: Sequence[int], tokens: Sequence[int], last: Rows | None) -> None:
@@ -60,7 +60,7 @@ class PromptChain:
 
         Args:
             columns: In order; they hold the keys and values of `tokens`.
-            tokens: The new line.
+            tokens: The new prefix.
             last: What the model made of its last token, if known.
         """
         self.tokens, self.last = list(tokens), last

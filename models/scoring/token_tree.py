@@ -1,10 +1,10 @@
 """Prompts and their choices as one tree of tokens, in which a common beginning stands once, and its attention mask.
 
-A tree goes on from a chain of tokens whose keys and values the model has already, and holds only the tokens that it
+A tree goes on from a prefix of tokens whose keys and values the model has already, and holds only the tokens that it
 must be fed beyond them: the last token of a choice is predicted, not fed, unless the log-probability of what follows
 it is wanted.
 
-Columns are the places of the attention: the chain's tokens come first, then the tree's nodes in depth-first order, so
+Columns are the places of the attention: the prefix's tokens come first, then the tree's nodes in depth-first order, so
 that a node's descendants stand right behind it.
 """
 
@@ -40,10 +40,10 @@ class TokenTree:
     """Branches merged by their common beginnings.
 
     Attributes:
-        chain: Number of tokens of the chain that the tree goes on from.
+        prefix: Number of tokens of the prefix that the tree goes on from.
         tokens: Token id of each node.
         depths: Number of tokens before each node; its position.
-        seen: How many of the chain's tokens each node sees.
+        seen: How many of the prefix's tokens each node sees.
         ends: Index behind each node's last descendant.
         reads: (column, token, choice) for every token of every choice, choices counted over all branches: the column
             whose output predicts the token.
@@ -51,7 +51,7 @@ class TokenTree:
         path: Columns of the last branch's prompt.
     """
 
-    chain: int
+    prefix: int
     tokens: list[int] = field(default_factory=list)
     depths: list[int] = field(default_factory=list)
     seen: list[int] = field(default_factory=list)
@@ -68,7 +68,7 @@ class TokenTree:
         return sorted({column for column, *_ in self.reads} | {column for column, _ in self.closes})
 
     def visibility(self, window: int | None, device: torch.device | str = "cpu") -> torch.Tensor:
-        """What each node sees: itself, the nodes that it comes from and its part of the chain.
+        """What each node sees: itself, the nodes that it comes from and its part of the prefix.
 
         Args:
             window: Reach of a sliding-window layer: a token sees itself and the window - 1 before it, by distance of
@@ -76,15 +76,15 @@ class TokenTree:
             device: Of the result.
 
         Returns:
-            bool [nodes, chain + nodes].
+            bool [nodes, prefix + nodes].
         """
         depths, seen, ends = torch.tensor([self.depths, self.seen, self.ends], device=device)
         place = torch.arange(len(self), device=device)
-        chain = torch.arange(self.chain, device=device)
+        prefix = torch.arange(self.prefix, device=device)
         nodes = (place[None, :] <= place[:, None]) & (place[:, None] < ends[None, :])
-        mask = torch.cat([chain[None, :] < seen[:, None], nodes], 1)
+        mask = torch.cat([prefix[None, :] < seen[:, None], nodes], 1)
         if window is not None:
-            mask &= depths[:, None] - torch.cat([chain, depths])[None, :] < window
+            mask &= depths[:, None] - torch.cat([prefix, depths])[None, :] < window
         return mask
 
 
@@ -94,15 +94,15 @@ def common_length(first: Tokens, second: Tokens) -> int:
     return next((place for place in range(shortest) if first[place] != second[place]), shortest)
 
 
-def build_tree(chain: Tokens, branches: Sequence[Branch]) -> TokenTree:
+def build_tree(prefix: Tokens, branches: Sequence[Branch]) -> TokenTree:
     """Merge branches into a tree; those with common beginnings must be neighbours to share them.
 
     Args:
-        chain: Tokens that need not be fed.
+        prefix: Tokens that need not be fed.
         branches: In the order in which their choices are counted.
     """
-    tree = TokenTree(len(chain))
-    path, before, count = list(range(len(chain))), chain, 0
+    tree = TokenTree(len(prefix))
+    path, before, count = list(range(len(prefix))), prefix, 0
     for branch in branches:
         path = _grow(tree, path, common_length(before, branch.prompt), branch.prompt)
         before, tree.path = branch.prompt, list(path)
@@ -130,9 +130,9 @@ def _grow(tree: TokenTree, path: list[int], shared: int, tokens: Tokens, start: 
     """Leave a path behind its first `shared` columns and go on along tokens that begin at depth `start`."""
     _close(tree, path[shared:])
     path = path[:shared]
-    seen = next((tree.seen[column - tree.chain] for column in path[-1:] if column >= tree.chain), len(path))
+    seen = next((tree.seen[column - tree.prefix] for column in path[-1:] if column >= tree.prefix), len(path))
     for token in tokens[shared - start :]:
-        path.append(tree.chain + len(tree))
+        path.append(tree.prefix + len(tree))
         tree.tokens.append(token)
         tree.depths.append(len(path) - 1)
         tree.seen.append(seen)
@@ -143,5 +143,5 @@ def _grow(tree: TokenTree, path: list[int], shared: int, tokens: Tokens, start: 
 def _close(tree: TokenTree, columns: Iterable[int]) -> None:
     """Note where the descendants of nodes end that no further node will follow."""
     for column in columns:
-        if column >= tree.chain:
-            tree.ends[column - tree.chain] = len(tree)
+        if column >= tree.prefix:
+            tree.ends[column - tree.prefix] = len(tree)

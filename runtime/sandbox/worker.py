@@ -26,7 +26,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from cultureval.runtime.sandbox import codec as plain_data
+from cultureval.runtime.sandbox import codec
 
 FRAME = struct.Struct("<dQ")
 FLUSH_BYTES = 1 << 16
@@ -228,7 +228,7 @@ def call_entry_point(payload: dict[str, Any], data: socket.socket) -> None:
         exec(payload["code"], names)  # noqa: S102  # this is what the jail is for
         function = names[payload["entry_point"]]
         frames.add(0.0, b"L")
-        encode = plain_data.encode
+        encode = codec.encode
         for arguments, limit in zip(payload["inputs"], seconds, strict=True):
             clock.start(limit)
             start = time.time()
@@ -272,7 +272,7 @@ def judge_with_evalplus(payload: dict[str, Any], data: socket.socket) -> None:
 
 def _expected(content: bytes) -> Any:
     """Read an expected output: of the canonical solution, so the fast reader may be used."""
-    return marshal.loads(content[1:]) if content[:1] == b"P" else plain_data.decode(content)
+    return marshal.loads(content[1:]) if content[:1] == b"P" else codec.decode(content)
 
 
 KINDS: dict[str, Callable[[dict[str, Any], socket.socket], None]] = {

@@ -69,7 +69,7 @@ def test_text_prompts_score_as_plain_passes_do_whatever_they_share(family, count
     choices = [data.draw(choices_of(count)) for _ in prompts]
     choices[0][0] = greedy_choice(model, prompts[0])
     scorer = ChoiceScorer(model, token_budget=data.draw(st.sampled_from([20, 60, 2000])))
-    with patch.object(packed_scoring, "ALONE", data.draw(st.sampled_from([5, packed_scoring.ALONE]))):
+    with patch.object(packed_scoring, "LONG_PREFIX", data.draw(st.sampled_from([5, packed_scoring.LONG_PREFIX]))):
         scores = scored(scorer, [ScoringRequest(*pair) for pair in zip(prompts, choices, strict=True)])
     for own, prompt, of_one in zip(scores, prompts, choices, strict=True):
         agree(own, plain_scores(model, prompt, of_one))
@@ -137,10 +137,10 @@ def test_a_shared_instruction_is_fed_once_for_all_batches():
     assert scorer.forwarded_tokens == len(instruction) + 20 * (2 + 1)
     for request, own in zip(requests, scores, strict=True):
         agree(own, plain_scores(model, request.prompt, request.choices))
-    assert len(scorer.chain.tokens) == len(instruction) + 2
-    assert scorer.chain.cache.get_seq_length() == len(instruction) + 2  # one prompt's keys and values, not a batch's
+    assert len(scorer.prefix.tokens) == len(instruction) + 2
+    assert scorer.prefix.cache.get_seq_length() == len(instruction) + 2  # one prompt's keys and values, not a batch's
     scorer.forget()
-    assert scorer.chain.cache.get_seq_length() == 0
+    assert scorer.prefix.cache.get_seq_length() == 0
 
 
 def test_prompts_about_different_images_are_never_scored_together():
@@ -206,7 +206,7 @@ def test_a_model_that_ignores_masks_is_found_out_and_scored_by_cached_prefixes(m
 
 
 @pytest.mark.parametrize("family", ["llama", "gemma3"])
-def test_the_vocabulary_head_sees_only_the_rows_that_predict_a_choice(family, monkeypatch):
+def test_the_lm_head_sees_only_the_rows_that_predict_a_choice(family, monkeypatch):
     model, seen, read = text_model(family), [], []
     log_probs = Rows.log_probs
     monkeypatch.setattr(Rows, "log_probs", lambda rows, *of: read.append(len(rows.values)) or log_probs(rows, *of))
@@ -274,19 +274,19 @@ def test_choices_beyond_the_budget_reuse_the_prompts_keys_and_values():
     st.lists(st.tuples(prompts_with_common_beginnings(), choices_of(3)), max_size=2),
     st.booleans(),
 )
-def test_a_tree_spells_every_choice_and_every_node_sees_its_beginning(chain, groups, ending):
+def test_a_tree_spells_every_choice_and_every_node_sees_its_beginning(prefix, groups, ending):
     branches = [
-        Branch(chain[: 2 * number] + prompt, choices, ending)
+        Branch(prefix[: 2 * number] + prompt, choices, ending)
         for number, (prompts, choices) in enumerate(groups, start=1)
         for prompt in sorted(prompts)
     ]
-    tree = build_tree(chain, branches)
+    tree = build_tree(prefix, branches)
     seen = tree.visibility(None)
-    tokens = [*chain, *tree.tokens]
+    tokens = [*prefix, *tree.tokens]
 
     def line(column):
         """The tokens that a column sees, which are its whole beginning."""
-        row = seen[column - len(chain)] if column >= len(chain) else torch.arange(len(tokens)) <= column
+        row = seen[column - len(prefix)] if column >= len(prefix) else torch.arange(len(tokens)) <= column
         return [tokens[place] for place in row.nonzero().flatten()]
 
     owners = [(branch, choice) for branch in branches for choice in branch.choices]
@@ -298,7 +298,7 @@ def test_a_tree_spells_every_choice_and_every_node_sees_its_beginning(chain, gro
     for column, index in tree.closes:
         assert line(column) == [*owners[index][0].prompt, *owners[index][1]]
     assert len(tree.closes) == len(owners) * ending
-    assert [len(line(len(chain) + node)) - 1 for node in range(len(tree))] == tree.depths
+    assert [len(line(len(prefix) + node)) - 1 for node in range(len(tree))] == tree.depths
 
 
 def test_choices_with_common_beginnings_share_nodes():

@@ -48,7 +48,7 @@ def same(left, right):
 
 
 @given(plain)
-def test_plain_data_returns_as_it_was(value):
+def test_data_returns_as_it_was(value):
     assert same(decode(encode(value)), value)
 
 

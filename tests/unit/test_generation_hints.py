@@ -23,7 +23,7 @@ def test_poems_are_explained_without_thinking():
 
 
 @pytest.mark.parametrize("chat", [False, True])
-def test_a_model_heeds_the_wish(chat, monkeypatch, tmp_path):
+def test_a_model_heeds_the_hint(chat, monkeypatch, tmp_path):
     """The tiny model writes nonsense; its own first letters serve as a stop string, which only plain prompts heed."""
     monkeypatch.setenv("CULTUREVAL_JOURNAL", str(tmp_path))
     model = HFModel(HFModelSettings(model_name=str(folder_of("llama", True)), chat_template="on" if chat else "off"))
