@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from cultureval.judge_prompts.templates import judge_template
-from cultureval.metrics.judge import Budget, Judgement, JudgeSettings, judge_signature, metric_part, summarize
 from cultureval.metrics.judges.items import metric_prefix, row_metrics
+from cultureval.metrics.judges.judge import Budget, Judgement, JudgeSettings, judge_signature, metric_part, summarize
 from cultureval.metrics.judges.verdicts import unscored_lines
 from cultureval.reports.judging import Job, judge_jobs
 from cultureval.reports.lighteval_files import date_of_now, write_results

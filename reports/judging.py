@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cultureval.judge_prompts.templates import TOPICS, judge_template
-from cultureval.metrics.judge import (
+from cultureval.metrics.judges.items import item_of
+from cultureval.metrics.judges.judge import (
     Budget,
     JudgeItem,
     Judgement,
@@ -18,7 +19,6 @@ from cultureval.metrics.judge import (
     judge_with_all,
     takes,
 )
-from cultureval.metrics.judges.items import item_of
 from cultureval.reports.saved_results import SavedTask, find_saved_tasks, saved_image
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import open_journal

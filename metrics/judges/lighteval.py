@@ -18,7 +18,9 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 
 from cultureval.judge_prompts.replies import HIGHEST
 from cultureval.judge_prompts.templates import TEMPLATES, JudgeTemplate, judge_template
-from cultureval.metrics.judge import (
+from cultureval.metrics.judges.costs import Budget
+from cultureval.metrics.judges.items import item_of, metric_prefix, record_of
+from cultureval.metrics.judges.judge import (
     JudgeItem,
     Judgement,
     Verdict,
@@ -27,8 +29,6 @@ from cultureval.metrics.judge import (
     judge_with_all,
     takes,
 )
-from cultureval.metrics.judges.costs import Budget
-from cultureval.metrics.judges.items import item_of, metric_prefix, record_of
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.metrics.judges.verdicts import count_verdicts, metric_part, score_summary, unscored_lines
 from cultureval.metrics.lighteval.clustered_means import ClusteredScore

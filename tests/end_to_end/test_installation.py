@@ -20,7 +20,7 @@ SNIPPET = """
 import cultureval
 from cultureval.judge_prompts.templates import JudgeTemplate, judge_template
 from cultureval.metrics.counterfactual import counterfactual_report
-from cultureval.metrics.judge import judge_items
+from cultureval.metrics.judges.judge import judge_items
 from cultureval.prompts.cells import text_cell
 from cultureval.tasks.catalogue import all_tasks
 

@@ -24,7 +24,7 @@ from PIL import Image
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, AutoProcessor
 
-from cultureval.metrics.judge import JudgeItem, JudgeSettings, judge_items
+from cultureval.metrics.judges.judge import JudgeItem, JudgeSettings, judge_items
 from cultureval.models.openai_api import OpenAIModel
 from cultureval.runtime.journal import Journal
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm

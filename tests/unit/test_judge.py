@@ -9,7 +9,7 @@ import pytest
 from faulty_server import MODEL, FaultyServer
 from PIL import Image
 
-from cultureval.metrics.judge import (
+from cultureval.metrics.judges.judge import (
     Budget,
     JudgeItem,
     JudgeSettings,

@@ -7,8 +7,8 @@ import pytest
 from faulty_server import FaultyServer
 from pydantic import ValidationError
 
-from cultureval.metrics.judge import JudgeSettings, configured_judges, find_judges
 from cultureval.metrics.judges.costs import estimate_tokens
+from cultureval.metrics.judges.judge import JudgeSettings, configured_judges, find_judges
 from cultureval.metrics.judges.optional_judges import check_judges, judge_metrics, signatures_of_judges
 from cultureval.reports.machine import check_judges as doctor
 from cultureval.runtime.errors import CulturevalError
