@@ -193,7 +193,8 @@ class RefusesMasks(torch.nn.Module):
 
 
 def test_a_model_that_ignores_masks_is_found_out_and_scored_by_cached_prefixes(monkeypatch, caplog):
-    model, prompt = text_model("llama"), list(range(20, 40))
+    # A model of its own: older pytests undo the patch by leaving `forward` on the instance, for later tests too.
+    model, prompt = text_model.__wrapped__("llama"), list(range(20, 40))
     choices = [[9, 10, 11, 12, 13], [14, 15, 16, 17, 18], [9, 15, 11, 17, 13]]
     expected = plain_scores(model, prompt, choices)
     monkeypatch.setattr(model, "forward", RefusesMasks(model.forward).forward)
