@@ -8,7 +8,8 @@ from tiny_models import folder_of
 from typer.testing import CliRunner
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.scripts.bench.scoring import _Bench, bench_scoring, read_questions
+from cultureval.scripts.bench.scoring import bench_scoring
+from cultureval.scripts.bench.scoring_runs import Bench, read_questions
 
 KEYS = {"ours_s", "lighteval_s", "lm_eval_s", "limit_s", "speedup_vs_lighteval", "speedup_vs_lm_eval"}
 KEYS |= {"ratio_to_limit", "ratio_to_limit_with_our_products", "peak_mib", "max_abs_difference"}
@@ -41,7 +42,7 @@ def test_the_json_alone_goes_to_stdout_and_all_harnesses_agree(run, chat_templat
 
 def test_the_shipped_rows_give_a_hundred_candidates_to_the_models_own_tokenizer(tmp_path, monkeypatch):
     monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
-    bench = _Bench(tmp_path, None, read_questions(None), 1, 1, 1, "cpu")
+    bench = Bench(tmp_path, None, read_questions(None), 1, 1, 1, "cpu")
     prompt, candidates = bench.ranking()
     assert len(set(candidates)) == 100
     assert len(bench.ours.tokenizer(prompt)["input_ids"]) == pytest.approx(400, abs=10)
