@@ -1,8 +1,8 @@
-"""From a judge's reply to scores or a label: strict about values, tolerant of how they are dressed.
+"""Parsers of judges' replies: strict about values, tolerant of formatting.
 
-Tolerated: markdown, bullets, Arabic-Indic digits, full-width forms, marks of direction, reasoning before the reply, and
-prose around the lines (which is flagged). A reply that lacks a value, repeats one with another value, or gives one
-that is not on the scale raises `JudgeReplyError`; it never becomes a score. The JEEM paper prints the form of the
+Tolerated: markdown, bullets, Arabic-Indic digits, full-width forms, directional marks, reasoning before the reply, and
+prose around the lines (which is flagged). A reply that lacks a value, gives two different values, or gives one
+outside the scale raises `JudgeReplyError`; it never becomes a score. The JEEM paper prints the form of the
 replies (Figures 7-11) but not how its authors parsed them: the rules are ours.
 """
 
@@ -29,34 +29,34 @@ _INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2069\u061c\ufeff\u0
 _MARKDOWN = re.compile(r"[*_`\[\](){}<>\"'«»“”‘’#]")
 _REASONING_TAGS = [
     (f"<{name}>", f"</{name}>")
-    for name in ("think", "Think", "THINK", "thinking", "Thinking", "THINKING")  # as chat models write them by hand
+    for name in ("think", "Think", "THINK", "thinking", "Thinking", "THINKING")  # as chat models write them
 ]
-_LONGEST = 20_000  # characters of an answer: no reply that was asked for comes near
+_LONGEST = 20_000  # characters; far longer than any valid reply
 _LINE_START = r"[\s|•·–—+\-]*(?:[0-9]{1,2}\s*[.:\-]?\s*)?"
 _SEPARATOR = r"\s*[:=|–—\-]\s*"
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
 _OUT_OF = re.compile(r"\s*(?:[/\\]|\bout of\b|\bof\b|من أصل\b|من\b)\s*([0-9]+(?:\.[0-9]+)?(?![\w/]))?", re.IGNORECASE)
 _STOPS = r"[\s.,;:!|=،؛…–—\-]*"
 _JOINED = r"(?:to|or|and|then|الى|إلى|أو|او|ثم|و)\s*[0-9]"
-# Behind a value: another one. Behind "4/5" a number may begin an explanation ("- 2 details are missing").
+# A second value after the first. After "4/5" a number may begin an explanation ("- 2 details are missing").
 _SECOND_VALUE = re.compile(rf"{_STOPS}(?:[0-9%٪/\\]|[~→±]\s*[0-9]|{_JOINED})", re.IGNORECASE)
-_ALONE = r"[0-9]+(?:\.[0-9]+)?\s*(?:[/,;|]|\.(?!\w)|$)"
-_SECOND_FRACTION = re.compile(rf"{_STOPS}(?:[%٪/\\]|[~→±]\s*[0-9]|{_JOINED}|{_ALONE})", re.IGNORECASE)
+_SEPARATE_NUMBER = r"[0-9]+(?:\.[0-9]+)?\s*(?:[/,;|]|\.(?!\w)|$)"
+_SECOND_FRACTION = re.compile(rf"{_STOPS}(?:[%٪/\\]|[~→±]\s*[0-9]|{_JOINED}|{_SEPARATE_NUMBER})", re.IGNORECASE)
 _FRACTION = re.compile(r"(?<![0-9])([0-9]+(?:\.[0-9]+)?)?\s{0,3}(?:/|\bout of\b|من أصل)\s{0,3}([0-9]+)", re.IGNORECASE)
 
 
 class JudgeReplyError(CulturevalError):
-    """A judge's reply does not hold what was asked for; the message says why, in words."""
+    """A judge's reply does not have the requested form; the message says why."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What a reply says.
+    """The content of a reply.
 
     Attributes:
-        scores: Criterion -> score on its scale, which begins with 1; empty where a label was asked for.
-        label: The label; None where scores were asked for.
-        flags: What was tolerated: "extra_prose", "decimal", "repeated", "reasoning".
+        scores: Criterion -> score on its scale, which begins with 1; empty where a label was requested.
+        label: The label; None where scores were requested.
+        flags: Tolerated deviations: "extra_prose", "decimal", "repeated", "reasoning".
     """
 
     scores: dict[str, float] = field(default_factory=dict)
@@ -68,11 +68,11 @@ def parse_likert(reply: str, criteria: Sequence[str], highest: Mapping[str, int]
     """Read one line `Criterion: X/5` for each criterion.
 
     A line begins with the criterion's name (in any case, after a bullet or a number), then one of `: = - |`, then a
-    number from 1 to 5, then `/5` or `out of 5` or nothing. Text behind it and lines between are ignored.
+    number from 1 to 5, then `/5` or `out of 5` or nothing. Text after it and lines between are ignored.
 
     Args:
-        reply: The judge's whole reply.
-        criteria: Names of the criteria, such as "Dialect Authenticity" (which "Dialectal Authenticity" stands for too).
+        reply: The judge's complete reply.
+        criteria: Names of the criteria, such as "Dialect Authenticity" ("Dialectal Authenticity" is an alias).
         highest: Criterion -> the highest score of its scale, where that is not 5.
 
     Returns:
@@ -81,13 +81,13 @@ def parse_likert(reply: str, criteria: Sequence[str], highest: Mapping[str, int]
     Raises:
         JudgeReplyError: A criterion is missing, has two values, a value outside 1 to 5, the placeholder X/5, or
             another denominator than 5.
-        ValueError: No criteria, or one twice.
+        ValueError: No criteria, or a duplicated one.
     """
     return read_likert(reply, criteria, highest).scores
 
 
 def read_likert(reply: str, criteria: Sequence[str], highest: Mapping[str, int] | None = None) -> Reading:
-    """As `parse_likert`, with the flags of what was tolerated."""
+    """As `parse_likert`, with flags of tolerated deviations."""
     names = _checked(criteria)
     text, flags = _plain(reply)
     patterns = {name: _line_pattern(name) for name in names}
@@ -113,7 +113,7 @@ def parse_json_scores(
     """Read one JSON object `{"Criterion": 4, ...}`, alone, in a code fence or within prose.
 
     Args:
-        reply: The judge's whole reply.
+        reply: The judge's complete reply.
         criteria: Names of the criteria; the object's keys may differ in case, spaces and underscores.
         highest: As `parse_likert`.
 
@@ -121,14 +121,14 @@ def parse_json_scores(
         As `parse_likert`. A value may be a number or a string such as "4" or "4/5".
 
     Raises:
-        JudgeReplyError: There is no such object or no complete one, a key stands twice, a value is not on the scale.
-        ValueError: No criteria, or one twice.
+        JudgeReplyError: There is no such object or no complete one, a key is duplicated, a value is outside the scale.
+        ValueError: No criteria, or a duplicated one.
     """
     return read_json_scores(reply, criteria, highest).scores
 
 
 def read_json_scores(reply: str, criteria: Sequence[str], highest: Mapping[str, int] | None = None) -> Reading:
-    """As `parse_json_scores`, with the flags of what was tolerated."""
+    """As `parse_json_scores`, with flags of tolerated deviations."""
     names = {_key(alias): name for name in _checked(criteria) for alias in _aliases(name)}
     text, flags = _without_reasoning(reply)
     found: dict[str, list[float]] = {name: [] for name in criteria}
@@ -148,9 +148,9 @@ def parse_label(reply: str, labels: Sequence[str] | Mapping[str, Sequence[str]],
     """Read one label of a closed set.
 
     Args:
-        reply: The judge's whole reply.
+        reply: The judge's complete reply.
         labels: The labels, or each label with further spellings of it.
-        prefix: What may stand before the label, followed by a colon (the JEEM paper's prompt ends so).
+        prefix: Text that may precede the label, followed by a colon (as at the end of the JEEM paper's prompt).
 
     Returns:
         The label, as given.
@@ -163,7 +163,7 @@ def parse_label(reply: str, labels: Sequence[str] | Mapping[str, Sequence[str]],
 
 
 def read_label(reply: str, labels: Sequence[str] | Mapping[str, Sequence[str]], prefix: str = "") -> Reading:
-    """As `parse_label`, with the flags of what was tolerated."""
+    """As `parse_label`, with flags of tolerated deviations."""
     if not labels:
         raise ValueError("there must be at least one label")
     spellings = labels if isinstance(labels, Mapping) else {label: () for label in labels}
@@ -203,7 +203,7 @@ def read_line(reply: str, prefix: str = "", longest: int = 100) -> Reading:
 def _checked(criteria: Sequence[str]) -> list[str]:
     names = [criteria] if isinstance(criteria, str) else list(criteria)
     if not names or len({_key(name) for name in names}) < len(names):
-        raise ValueError(f"criteria must be different names, at least one: {names}")
+        raise ValueError(f"criteria must be distinct names, at least one: {names}")
     return names
 
 
@@ -237,7 +237,7 @@ def _aliases(name: str) -> tuple[str, ...]:
 
 
 def _line_pattern(name: str) -> re.Pattern[str]:
-    # Markdown's underscores are deleted with the rest, so a name's words may have run together.
+    # Underscores are deleted as markdown, so a name's words may be joined.
     spelled = [r"\s*".join(map(re.escape, _MARKDOWN.sub(" ", _normal(alias)).split())) for alias in _aliases(name)]
     return re.compile(rf"{_LINE_START}(?:{'|'.join(spelled)}){_SEPARATOR}", re.IGNORECASE)
 
@@ -250,7 +250,7 @@ def _criterion_of(line: str, patterns: Mapping[str, re.Pattern[str]]) -> tuple[A
 
 
 def _value(text: str, name: str, highest: float) -> tuple[float | None, str]:
-    """The value at the start of a text and what stands behind it; None where the text is prose."""
+    """The value at the start of a text (None where the text is prose) and the text after it."""
     if re.match(r"X\s*(?:/|$)", text, re.IGNORECASE):
         raise JudgeReplyError(f"{name} has the placeholder X instead of a value")
     number = _NUMBER.match(text)
@@ -291,7 +291,7 @@ def _agreed(found: Mapping[str, list[float]], flags: set[str]) -> Reading:
 
 
 def _objects(text: str, flags: set[str]) -> Iterator[list[tuple[str, Any]]]:
-    """The JSON objects of a text, outermost ones only, as lists of pairs (a key that stands twice is there twice)."""
+    """The JSON objects of a text, outermost ones only, as lists of pairs (duplicated keys are kept)."""
     decoder = json.JSONDecoder(object_pairs_hook=list, parse_constant=str)
     position, end, count = 0, 0, 0
     while (position := text.find("{", position)) >= 0:

@@ -1,9 +1,8 @@
-"""Filling a judge template's slots so that the text under judgement stays text under judgement.
+"""Filling a judge template's slots so that the judged text cannot act as part of the prompt.
 
-A plain paragraph goes into the paper's prompt as it is, so that the prompt stays verbatim. What could be taken for a
-part of the prompt (several lines, a rating, one of the prompt's headings, an order to the judge) goes between marks
-that carry a code made from the text itself, so that the text cannot close them, and a notice of ours is put before
-the prompt.
+A plain paragraph is inserted unchanged, so that the paper's prompt stays verbatim. A text that could be taken for a
+part of the prompt (several lines, a rating, one of the prompt's headings, an instruction to the judge) is put between
+delimiters with a hash of the text, so that the text cannot close them, and our notice is put before the prompt.
 """
 
 import hashlib
@@ -44,9 +43,9 @@ class FilledPrompt:
     """A prompt for a judge.
 
     Attributes:
-        text: What is sent.
-        flags: What the text under judgement looks like: "looks_like_a_rating", "holds_a_heading", "gives_orders".
-        delimited: Slots that were put between marks.
+        text: The text that is sent.
+        flags: Signs of manipulation in the judged text: "looks_like_a_rating", "holds_a_heading", "gives_orders".
+        delimited: Slots that were put between delimiters.
     """
 
     text: str
@@ -65,10 +64,10 @@ def fill(
 
     Args:
         template: The prompt with its slots.
-        slots: Slot -> text; slots that the template does not have are left out.
-        judged: The slot of the text under judgement, the one that is flagged.
+        slots: Slot -> text; slots that the template does not have are ignored.
+        judged: The slot of the judged text, which is the one that is flagged.
         trusted: Slots whose texts are ours, such as a country's name.
-        always_delimit: Marks around every slot that is not trusted, plain or not.
+        always_delimit: Delimiters around every slot that is not trusted.
 
     Raises:
         KeyError: A slot of the template is not given.
@@ -90,11 +89,11 @@ def fill(
 
 
 def suspicions(text: str, headings: Collection[str] = ()) -> tuple[str, ...]:
-    """What in a text could steer a judge: the flags of `FilledPrompt`.
+    """Signs that a text could manipulate a judge: the flags of `FilledPrompt`.
 
     Args:
         text: Any text.
-        headings: The prompt's own headings, without their colons, as `_headings` gives them.
+        headings: The prompt's own headings, without colons.
     """
     plain = _folded(text)
     found = {
@@ -123,12 +122,12 @@ def _slots_of(template: Template) -> list[str]:
 
 
 def _lines(text: str) -> str:
-    """The text with every character that begins a new line as one."""
+    """The text with every kind of line break as a newline."""
     return "\n".join(text.splitlines())
 
 
 def _folded(text: str) -> str:
-    """The text as patterns see it: no marks, one spelling of alef and of digits, lower case."""
+    """The text normalised for pattern matching: no diacritics, one spelling of alef and of digits, lower case."""
     return _IGNORED.sub("", unicodedata.normalize("NFKC", text)).translate(_FOLDED).casefold()
 
 

@@ -1,9 +1,9 @@
-"""The judge templates: a text file and a row each.
+"""The judge templates: a text file and a table row each.
 
 The wording of the JEEM files is the paper's (arXiv 2503.21910, Figures 7-11; checked word for word). Ours are: the line
 breaks, which the paper's text does not show; the MSA files (the captions of Figures 7 and 8 say that Dialect
 Authenticity is left out, but print no such prompt); that the labelling prompts end before the slot that the judge
-fills; topic_group, as no prompt is printed for grouping topics into the 13 categories of Table 7; and the marks of
+fills; topic_group, as no prompt is printed for grouping topics into the 13 categories of Table 7; and the delimiters of
 `slots.py` around texts that could be taken for a part of the prompt.
 """
 
@@ -24,20 +24,20 @@ Form = Literal["likert", "json", "label", "line"]
 
 @dataclass(frozen=True)
 class JudgeTemplate:
-    """One way of asking a judge.
+    """A prompt for a judge, and how its reply is parsed.
 
     Attributes:
-        name: Its name everywhere: the text file below this folder is `<suite>/<rest of the name>.txt`.
-        short: Its part of a metric's name; two templates of one suite may share it where they ask for the same thing.
+        name: Its name; the text file below this folder is `<suite>/<rest of the name>.txt`.
+        short: Its part of a metric's name; two templates of one suite with the same question may share it.
         form: The reply's form: Likert lines, a JSON object, one of the labels, or a line of free text.
-        judged: The slot of the text under judgement.
-        criteria: What is scored, from 1 to 5.
+        judged: The slot of the judged text.
+        criteria: The criteria, scored from 1 to 5.
         highest: Criterion -> the highest score of its scale, where that is not 5.
         images: Whether the images of the item are sent.
         labels: Label -> further spellings of it in a reply.
-        prefix: What the reply may begin with, before a colon.
-        trusted: Slots that hold words of ours.
-        reply_tokens: About how many tokens a reply in order has, for estimates of cost.
+        prefix: Text with which the reply may begin, before a colon.
+        trusted: Slots that hold our own texts.
+        reply_tokens: Approximate number of tokens of a valid reply, for estimates of cost.
     """
 
     name: str
@@ -77,7 +77,7 @@ class JudgeTemplate:
         return fill(self.text, slots, self.judged, self.trusted, always_delimit)
 
     def read(self, reply: str) -> Reading:
-        """What a reply says.
+        """The parsed reply.
 
         Raises:
             JudgeReplyError: The reply is malformed.
@@ -95,7 +95,7 @@ class JudgeTemplate:
 
 MSA_CRITERIA = ("Consistency", "Relevance", "Fluency")
 CRITERIA = (*MSA_CRITERIA, "Dialect Authenticity")
-# A template each, so that the judge of one does not see the others. The wording is ours: in AL-QASIDA people judge,
+# One template per criterion, so that they are judged independently. The wording is ours: in AL-QASIDA people rate
 # Adherence from 1 to 3, the others from 1 to 5; here all are from 1 to 5.
 ALQASIDA_CRITERIA = ("Adherence", "Adequacy", "Fluency", "Dialectal Fidelity")
 QUESTION_TYPES = {"وصف": ("Descriptive",), "عد": ("Quantitative",), "تحقق": ("Yes/No",), "تصنيفي": ("Categorical",)}
@@ -146,7 +146,7 @@ def judge_template(name: str) -> JudgeTemplate:
     """The template of a name.
 
     Raises:
-        CulturevalError: There is none; names the nearest.
+        CulturevalError: There is none; the message names the nearest.
     """
     if name not in TEMPLATES:
         near = difflib.get_close_matches(name, TEMPLATES, n=3, cutoff=0.4)

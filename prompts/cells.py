@@ -1,4 +1,4 @@
-"""Checked access to the cells of a dataset row, under the names that a source is known to use for a column."""
+"""Checked access to the cells of a dataset row, by any of the known names of a column."""
 
 import io
 import math
@@ -10,10 +10,10 @@ from typing import Any
 from cultureval.runtime.data.image_store import store_image
 from cultureval.runtime.errors import BadRow, MissingColumn
 
-# A column of a row: one name, a key of ALIASES, or all names that sources use for it. The first one present is read.
+# A column of a row: one name, a key of ALIASES, or all names in sources. The first one present is read.
 Column = str | tuple[str, ...]
 
-# Names of the columns that many benchmarks have. A suite's own are tuples in `prompts/<suite>/columns.py`.
+# Names of common columns. Those of a single suite are tuples in `prompts/<suite>/columns.py`.
 ALIASES: dict[str, tuple[str, ...]] = {
     "question": ("question", "Question", "question_text", "Question Text", "السؤال", "Question - Arabic", "query"),
     "context": ("context", "Context", "passage", "Passage", "paragraph", "النص"),
@@ -108,7 +108,7 @@ def text_list(values: Any, column: str) -> list[str]:
     if isinstance(values, tuple):
         values = list(values)
     if not isinstance(values, list) or not values:
-        raise BadRow(column, values, "is not a filled list")
+        raise BadRow(column, values, "is not a non-empty list")
     for value in values:
         if is_empty(value):
             raise BadRow(column, values, "has an empty entry")
@@ -125,12 +125,12 @@ def distinct(options: Sequence[str], column: str) -> list[str]:
         raise BadRow(column, list(options), "holds fewer than two options")
     for position, option in enumerate(options):
         if option in options[:position]:
-            raise BadRow(column, list(options), f"holds the option {option!r} twice")
+            raise BadRow(column, list(options), f"holds a duplicated option {option!r}")
     return list(options)
 
 
 def image_cell(row: Mapping[str, Any], column: Column, folder: Path) -> str:
-    """Keeps the image of a cell and gives the name under which `stored_image` finds it.
+    """Stores the image of a cell and returns its name for `stored_image`.
 
     Args:
         row: The row.
@@ -140,7 +140,7 @@ def image_cell(row: Mapping[str, Any], column: Column, folder: Path) -> str:
 
     Raises:
         MissingColumn: The row has no such column.
-        BadRow: No image, a path that leads out of the folder or to no file, or an image that does not decode.
+        BadRow: No image, a path outside the folder or to no file, or an image that cannot be decoded.
     """
     name = column_name(row, column)
     value = row[name]
@@ -155,7 +155,7 @@ def image_bytes(value: Any, folder: Path) -> bytes:
     """The bytes of an image cell, unchecked; the forms of a cell are those of `image_cell`.
 
     Raises:
-        ValueError: No image, or a path that leads out of the folder or to no file.
+        ValueError: No image, or a path outside the folder or to no file.
         OSError: The file cannot be read.
     """
     if isinstance(value, Mapping):
@@ -165,7 +165,7 @@ def image_bytes(value: Any, folder: Path) -> bytes:
     if isinstance(value, str | Path) and str(value).strip():
         path = (folder / value).resolve()
         if not any(path.is_relative_to(root) for root in _roots(folder)):
-            raise ValueError("is a path that leads out of the source's folder")
+            raise ValueError("is a path outside the source's folder")
         if not path.is_file():
             raise ValueError(f"names no file below {folder}")
         return path.read_bytes()
@@ -177,7 +177,7 @@ def image_bytes(value: Any, folder: Path) -> bytes:
 
 
 def _roots(folder: Path) -> list[Path]:
-    """Where files of a source may lie: its folder and, for a snapshot of the hub's cache, the files it links to."""
+    """Folders of a source's files: its own and, for a snapshot in the hub's cache, the one it links to."""
     folder = folder.resolve()
     snapshots = next((parent for parent in folder.parents if parent.name == "snapshots"), None)
     return [folder, snapshots.parent / "blobs"] if snapshots else [folder]
@@ -190,7 +190,7 @@ def _is_damage(character: str) -> bool:
 
 
 def _is_mojibake(text: str) -> bool:
-    """Arabic in UTF-8 that was decoded as Windows-1252 or Latin-1 somewhere on its way (`Ø§Ù„`)."""
+    """Arabic in UTF-8 that was wrongly decoded as Windows-1252 or Latin-1 (`Ø§Ù„`)."""
     if not any(character in "ØÙ" for character in text):
         return False
     for encoding in ("cp1252", "latin-1"):

@@ -1,4 +1,4 @@
-"""Prepared rows of questions with options: the prompt of a template, and the labels that are scored."""
+"""Prepared rows of multiple-choice questions: the prompt from a template, and the labels that are scored."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -25,8 +25,8 @@ def choice_row(
         question: The question's text.
         options: The options' texts, without labels.
         index: Positions of the right options, from 0.
-        context: The passage that the question is about; rows with the same one are one cluster. The template has a
-            slot `$context` or names in `also: {passage: FILE}` the template of such rows.
+        context: The passage that the question is about; rows with the same passage are one cluster. The template has a
+            slot `$context`, or names the template of such rows in `also: {passage: FILE}`.
         slots: Texts of further slots.
 
     Raises:
@@ -47,17 +47,17 @@ def choice_row(
 
 
 def cluster_of(context: str | None) -> str:
-    """Rows that share a passage share a cluster; "" is a cluster of its own for each row."""
+    """The cluster of rows that share a passage; "" makes each row its own cluster."""
     return hashlib.sha256(context.encode("utf-8")).hexdigest()[:12] if context else ""
 
 
 def check_labels(row: Mapping[str, Any], template: str, ready_made: bool) -> None:
-    """Checks that the labels of a prepared row, where it has any, are those that its prompt shows.
+    """Checks that the labels of a prepared row, if any, are those that its prompt shows.
 
     Args:
         row: The prepared row: `prompt`, and `labels` and `choices` of the same length.
         template: Name of the template, for the message.
-        ready_made: Whether the source brings its own prompts, of which only what can be read is checked.
+        ready_made: Whether the prompt is the source's own, whose labels are checked only where they can be parsed.
 
     Raises:
         BadRow: They are not.

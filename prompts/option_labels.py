@@ -1,4 +1,4 @@
-"""Labels of options: reading those that sources write, and whether a prompt shows those that are scored."""
+"""Labels of options: parsing those in sources, and checking that a prompt shows those that are scored."""
 
 import re
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ _LABEL_PREFIX = re.compile(rf"^\s*\(?\s*({_LETTER}|[A-Za-z])\s*[.):\-–]\s*")
 
 
 def label_index(text: str) -> int | None:
-    """The position that a lone label stands for: Arabic (أ or its variants, ه for هـ) or Latin, either case.
+    """The position that a label alone means: Arabic (أ or its variants, ه for هـ) or Latin, either case.
 
     Returns:
-        0 for أ, ا, A, a; 4 for هـ, ه, E; None where the text is not a lone label.
+        0 for أ, ا, A, a; 4 for هـ, ه, E; None where the text is not just a label.
     """
     letter = text.strip().strip("().:-– ").strip()
     if len(letter) == 1 and letter.isascii() and letter.isalpha():
@@ -51,10 +51,10 @@ def labels_for(count: int) -> list[str]:
 def gold_position(answer: Any, options: list[str], column: str, labels: Sequence[str] = ()) -> int:
     """The position of the option that an answer names by label, by `label. text`, by index or by its text.
 
-    A lone letter is a label even where an option's text is the same letter (blood groups, say).
+    A single letter is a label even where an option's text is the same letter (blood groups, for example).
 
     Args:
-        answer: The cell. A whole number that is no label is an index from 0.
+        answer: The cell. An integer that is not a label is an index from 0.
         options: The options' texts.
         column: The cell's column, for messages.
         labels: The source's labels, where they are neither Arabic nor Latin letters.
@@ -97,7 +97,7 @@ def check_shown(prompt: str, labels: Sequence[str], options: Sequence[str], temp
         template: Name of the template that names the labels, for the message.
 
     Raises:
-        BadRow: It does not, so that a score of the labels would say nothing.
+        BadRow: It does not, so that scores of the labels would be meaningless.
     """
     pairs = zip(labels, options, strict=True)
     missing = [label.strip() for label, text in pairs if not _is_shown(prompt, label.strip(), text)]
@@ -111,12 +111,12 @@ def check_shown(prompt: str, labels: Sequence[str], options: Sequence[str], temp
 
 
 def check_not_others(prompt: str, labels: Sequence[str], options: Sequence[str]) -> None:
-    """Checks a ready-made prompt as far as its labels can be read: they must be those that are scored.
+    """Checks that the labels in a ready-made prompt, where they can be parsed, are those that are scored.
 
-    A prompt that does not show every option after a label is taken as it is.
+    A prompt that does not show every option after a label is not checked.
 
     Raises:
-        BadRow: Every option has a label in front, one of them another than is scored.
+        BadRow: Every option has a label, and one of them differs from the scored one.
     """
     found = [_labels_before(prompt, text) for text in options]
     if not all(found):
@@ -127,7 +127,7 @@ def check_not_others(prompt: str, labels: Sequence[str], options: Sequence[str])
 
 
 def _is_shown(prompt: str, label: str, text: str) -> bool:
-    """Whether a label is in front of a text: at the start of a line, or set apart from it by a mark."""
+    """Whether a label precedes a text: at the start of a line, or with a punctuation mark between."""
     name, option = re.escape(label), _spaced(text)
     line_start, marked = (
         rf"^[^\w\n]*{name}",
@@ -137,7 +137,7 @@ def _is_shown(prompt: str, label: str, text: str) -> bool:
 
 
 def _labels_before(prompt: str, text: str) -> list[str]:
-    """What looks like the label of an option: up to three letters or digits and a mark in front of its text."""
+    """Possible labels of an option: up to three letters or digits and a punctuation mark before its text."""
     pattern = rf"(?<![^\s(\[{{*])([^\W_]{{1,3}})[^\w\s]{{1,2}}[^\S\n]{{0,3}}{_spaced(text)}"
     return list(dict.fromkeys(re.findall(pattern, prompt)))
 

@@ -1,4 +1,4 @@
-"""What a conversion takes and gives: from rows of sources to prepared rows, of which Docs are made."""
+"""The types of a conversion from rows of sources to prepared rows, from which Docs are made."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ PreparedRow = dict[str, Any]
 
 @dataclass(frozen=True)
 class Preparation:
-    """What a conversion needs to know besides the row.
+    """The arguments of a conversion besides the row.
 
     Attributes:
         template: Name of the prompt template of the subset (see `templates.load_template`).

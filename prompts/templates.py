@@ -1,6 +1,6 @@
 """Prompt templates: text files with `$name` slots, in the folder `templates` of each suite.
 
-A template of questions with options says in its head, between two lines `---`, how the options are labelled:
+A multiple-choice template defines the labels of options in its head, between two lines `---`:
 
     ---
     labels: 1 2 3 4
@@ -9,9 +9,9 @@ A template of questions with options says in its head, between two lines `---`, 
     $options
     Answer:
 
-These labels are written before the options and are what is scored. All that a head may hold (YAML):
+These labels are written before the options, and are scored. Settings of a head (YAML):
 
-    labels: A B C D         the labels in order, with spaces between
+    labels: A B C D         the labels in order, separated by spaces
     option: "$label. $text" how an option is written; this is the default
     separator: " "          white space between the prompt and the scored label; the default is none
     also: {passage: mcq_c}  further templates in the same folder; `passage` is that of rows with a passage
@@ -40,7 +40,7 @@ class PromptTemplate(TextTemplate):
 
     Attributes:
         path: The file, UTF-8.
-        name: How tables and other templates refer to it.
+        name: Its name in tables and other templates.
     """
 
     name: str
@@ -59,7 +59,7 @@ class PromptTemplate(TextTemplate):
         """
         labels = tuple(str(self._head.get("labels", "")).split())
         if len(set(labels)) < len(labels):
-            raise self._error(f"names a label twice ({' '.join(labels)})")
+            raise self._error(f"has a duplicated label ({' '.join(labels)})")
         return labels
 
     @cached_property
@@ -72,34 +72,34 @@ class PromptTemplate(TextTemplate):
 
     @property
     def hash(self) -> str:
-        """First eight hexadecimal digits of the SHA-256 of all that prompts are made of: head, text, `also`."""
+        """First eight hexadecimal digits of the SHA-256 of head, text and `also` templates."""
         return short_hash("\0".join([self.file_text, *(load_template(name).file_text for name in self._also.values())]))
 
     def scored_labels(self, count: int) -> list[str]:
-        """The continuations that are scored for `count` options: each label after the separator.
+        """The scored continuations of `count` options: the separator followed by each label.
 
         Raises:
             CulturevalError: The template names no labels.
-            BadRow: It names fewer.
+            BadRow: It names fewer labels.
         """
         return [self.separator + label for label in self._first_labels(count)]
 
     def options(self, texts: Sequence[str]) -> str:
-        """The options as the prompt lists them, a line each, with their labels.
+        """The options as listed in the prompt, one per line, with their labels.
 
         Raises:
             CulturevalError: The template names no labels.
-            BadRow: It names fewer.
+            BadRow: It names fewer labels.
         """
         layout = Template(str(self._head.get("option", "$label. $text")))
         pairs = zip(self._first_labels(len(texts)), texts, strict=True)
         return "\n".join(layout.substitute(label=label, text=text) for label, text in pairs)
 
     def also(self, part: str) -> "PromptTemplate":
-        """The template that the head names for a part of the prompt.
+        """The template that the head names for a variant of the prompt.
 
         Raises:
-            CulturevalError: It names none.
+            CulturevalError: The head names none.
         """
         if part not in self._also:
             raise self._error(f"names no template for a {part}: add `also: {{{part}: FILE}}` to its head")
@@ -130,11 +130,11 @@ class PromptTemplate(TextTemplate):
 
         found = HEAD.match(self.file_text)
         if self.file_text.startswith("---\n") and not found:
-            raise self._error("has a head that does not end: a second line `---` is missing")
+            raise self._error("has an unclosed head: the second line `---` is missing")
         try:
             head = yaml.load(found[1], yaml.BaseLoader) if found else {}  # BaseLoader: every value is text
         except yaml.YAMLError as error:
-            raise self._error(f"has a head that is no YAML ({' '.join(str(error).split())})") from error
+            raise self._error(f"has a head that is not YAML ({' '.join(str(error).split())})") from error
         if not isinstance(head, dict) or not set(head) <= set(SETTINGS):
             raise self._error(f"has a head with other settings than {', '.join(SETTINGS)}")
         return head
@@ -149,7 +149,7 @@ def load_template(name: str) -> PromptTemplate:
 
     Args:
         name: `FOLDER/FILE` below `cultureval.prompts`, such as `qimma/templates/mcq`; `PACKAGE:FOLDER/FILE` in any
-            package that can be imported; or an absolute path. All without `.txt`.
+            package that can be imported; or an absolute path. All names are without `.txt`.
 
     Raises:
         CulturevalError: There is no such package or file.
@@ -163,12 +163,12 @@ def load_template(name: str) -> PromptTemplate:
     if not name or not file.is_file():
         near = difflib.get_close_matches(name, _own_templates(), n=1)
         hint = f" Do you mean {near[0]!r}?" if near else ""
-        raise CulturevalError(f"There is no prompt template {name!r} ({file} is no file).{hint}")
+        raise CulturevalError(f"There is no prompt template {name!r} ({file} is not a file).{hint}")
     return PromptTemplate(file, name)
 
 
 def render(name: str, **slots: str) -> str:
-    """The template with its slots filled; what fills a slot is never read as a template.
+    """The template with its slots filled; the filled-in texts are not read as templates.
 
     Raises:
         CulturevalError: There is no such template.

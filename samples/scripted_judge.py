@@ -1,7 +1,7 @@
-"""A judge without a model, for the demo and for trying judges out: a real HTTP server whose verdicts follow a script.
+"""A judge without a model, for the demo and for trials: an HTTP server whose scores are computed from word overlap.
 
-It speaks OpenAI's chat completions on this machine only, calls itself "scripted-judge", and looks at words alone: a
-text that shares more words with its reference gets higher scores. Its scores say nothing of any model.
+It serves OpenAI's chat completions on this machine only, under the model name "scripted-judge". A text that shares
+more words with its reference gets higher scores, which say nothing about any model.
 
     python -m cultureval.samples.scripted_judge     # prints its base_url and serves until it is stopped
 """
@@ -25,7 +25,7 @@ def scripted_judge(port: int = 0) -> Iterator[str]:
     """Serve within a `with` block.
 
     Args:
-        port: Of this machine; 0 takes a free one.
+        port: Port on this machine; 0 takes a free one.
 
     Yields:
         The base_url, for a judge's settings.
@@ -41,7 +41,7 @@ def scripted_judge(port: int = 0) -> Iterator[str]:
 
 
 def scripted_reply(prompt: str) -> str:
-    """What the script answers to a judge's prompt: Likert lines, a question's type, a topic or its category."""
+    """The answer to a judge's prompt: Likert lines, a question's type, a topic or its category."""
     criteria = _CRITERION.findall(prompt)
     if not criteria:
         return _label(prompt)
@@ -53,7 +53,7 @@ def scripted_reply(prompt: str) -> str:
 
 
 def _scores(generated: str, reference: str) -> tuple[int, int, int, int]:
-    """Precision and recall of words, shares of different words and of words of three letters or more, from 1 to 5."""
+    """Precision and recall of words, shares of distinct words and of words of three letters or more, from 1 to 5."""
     words, wanted = generated.split(), set(reference.split())
     known = set(words)
     shares = (
@@ -66,12 +66,12 @@ def _scores(generated: str, reference: str) -> tuple[int, int, int, int]:
 
 
 def _slot(prompt: str, heading: str) -> str:
-    """The text behind a heading: between the judge's marks where it is marked, else the rest of the line."""
-    behind = re.search(rf"^{heading}: (.*)", prompt, re.MULTILINE | re.DOTALL)
-    if behind is None:
+    """The text after a heading: between the judge's delimiters if there are any, else the rest of the line."""
+    following = re.search(rf"^{heading}: (.*)", prompt, re.MULTILINE | re.DOTALL)
+    if following is None:
         return ""
-    marked = _MARKED.match(behind.group(1))
-    return marked.group(2) if marked else behind.group(1).partition("\n")[0]
+    marked = _MARKED.match(following.group(1))
+    return marked.group(2) if marked else following.group(1).partition("\n")[0]
 
 
 def _label(prompt: str) -> str:
@@ -89,7 +89,7 @@ class _Handler(BaseHTTPRequestHandler):
     wbufsize = -1
 
     def log_message(self, *_: object) -> None:
-        """Says nothing."""
+        """Logs nothing."""
 
     def do_GET(self) -> None:
         """The list of models."""

@@ -36,10 +36,10 @@ def task_names() -> set[str]:
 
 
 def means_of_subsets(results: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
-    """The unweighted means that the tables declare besides the groups' (M2CQA's Dialect), where all parts were run.
+    """The unweighted means that tables declare besides those of groups (M2CQA's Dialect), where all parts were run.
 
-    Metrics are averaged, not counts; one that is undefined (nan) in a part is undefined here. The standard error is the
-    parts' mean, the largest that the mean's can be: the parts may judge the same items.
+    Metrics are averaged, counts are not; one that is undefined (nan) in a part is undefined here. The standard error is
+    the parts' mean, an upper bound: the parts may hold the same items.
 
     Args:
         results: Metrics by LightEval's names of tasks (`m2cqa:tf_ajp|0`).

@@ -1,4 +1,4 @@
-"""How tasks are asked and scored: the types of which each suite's `kinds.py` makes its table `KINDS`."""
+"""How tasks are asked and scored: the types of the table `KINDS` in each suite's `kinds.py`."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Instrument:
-    """What scores answers besides the answers: a model, a judge, a sandbox.
+    """What scoring needs besides the answers: a model, a judge, a sandbox.
 
     Attributes:
-        name: Names it for the signature of the scores.
-        check: Raises CulturevalError where it is missing, before any answer is asked for.
-        before_generation: Whether stock LightEval, which checks no instrument, must be stopped as well before it
-            generates for hours what could not be scored.
+        name: Returns its name for the signature of the scores.
+        check: Raises CulturevalError where it is missing, before any answer is generated.
+        before_generation: Whether the check also runs under stock LightEval, which would otherwise generate for hours
+            answers that cannot be scored.
     """
 
     name: Callable[[], str]
@@ -33,11 +33,11 @@ class Kind:
         prompt: From a prepared row to a Doc.
         metrics: Makes the LightEval metrics.
         generation_size: New tokens at most; -1 where nothing is generated.
-        stop_sequence: What ends a generation.
-        instrument: What the metrics need besides the answers.
-        rows_per_item: Rows that are scored together as one item, of which a limit must not take a part.
-        few_shot_prompt: As `prompt`, where a task is asked otherwise after examples.
-        judge_templates: How judges are asked about the answers, where CULTUREVAL_JUDGE names judges.
+        stop_sequence: Stop strings of the generation.
+        instrument: The instrument of the metrics, if any.
+        rows_per_item: Rows that are scored together as one item, which a limit must not cut.
+        few_shot_prompt: As `prompt`, where the prompt differs after few-shot examples.
+        judge_templates: Templates for judges of the answers, where CULTUREVAL_JUDGE names judges.
     """
 
     prompt: "Callable[..., Doc]"

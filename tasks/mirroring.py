@@ -1,4 +1,4 @@
-"""Sources of suites copied into a folder, laid out as a data root, and checked there."""
+"""Copies the sources of suites into a folder, laid out as a data root, and checks them there."""
 
 from pathlib import Path
 
@@ -9,14 +9,14 @@ from cultureval.tasks.suite import Source, Task
 
 
 def mirror_suites(names: list[str] | None, root: Path) -> tuple[list[str], bool]:
-    """Brings the sources of suites below a folder; what is there already is not fetched again.
+    """Downloads the sources of suites into a folder; what is already there is not downloaded again.
 
     Args:
         names: The suites; none means all.
         root: The folder, a data root afterwards.
 
     Returns:
-        (lines, complete): what happened to each source and how the subsets look, for people; and whether every source
+        (lines, complete): a report of each source and subset, in text lines; and whether every source
         that can be fetched was.
 
     Raises:
@@ -26,7 +26,7 @@ def mirror_suites(names: list[str] | None, root: Path) -> tuple[list[str], bool]
     if unknown := [name for name in wanted if name not in suites()]:
         raise CulturevalError(f"There is no suite {unknown[0]!r}; the suites are {', '.join(suites())}.")
     tasks = [task for task in all_tasks().values() if task.suite in wanted]
-    # Several sources may share a folder: a repository, and corpora that people put beside its files.
+    # Several sources may share a folder: a repository, and corpora that people add to its files.
     sources = {(source.repo, source.how_to_get): (source, task) for task in tasks for source in task.sources}
     outcomes = [fetch(source, root, task) for source, task in sources.values()]
     complete = not any(outcome.startswith("failed") for outcome in outcomes)
@@ -34,11 +34,11 @@ def mirror_suites(names: list[str] | None, root: Path) -> tuple[list[str], bool]
 
 
 def fetch(source: Source, root: Path, task: Task) -> str:
-    """Brings one source below the root, whole or as far as it gets, and says what happened in one line.
+    """Downloads one source, completely or as far as possible; returns one line that says what happened.
 
     Args:
         source: The source.
-        root: Where it goes.
+        root: The data root.
         task: A task that reads it.
     """
     import httpx
@@ -51,14 +51,14 @@ def fetch(source: Source, root: Path, task: Task) -> str:
     if not source.on_hub:
         there = folder.is_dir() and (not source.find or any(source.find(folder, task)[0]))
         state = "there" if there else "to be fetched by hand"
-        return f"{state:10} {source.repo}: not on the hub; {source.how_to_get}, to lie in {folder}"
+        return f"{state:10} {source.repo}: not on the hub; {source.how_to_get}; put it into {folder}"
     try:
         commit = HfApi().dataset_info(source.repo, revision=source.revision).sha
         snapshot_download(source.repo, repo_type="dataset", revision=commit, local_dir=folder)
     except RepositoryNotFoundError:
         reason = source.how_to_get or "private, gated (ask for access on its page) or not published"
         return f"{'not shown':10} {source.repo}: {reason}"
-    except (httpx.HTTPError, OSError) as error:  # the hub's own errors are of the former
+    except (httpx.HTTPError, OSError) as error:  # the hub's errors are subclasses of the former
         return f"{'failed':10} {source.repo}: {type(error).__name__}: {error}".splitlines()[0]
     (folder / ".cultureval-revision").write_text(f"{commit}\n", encoding="utf-8")
     return f"{'fetched':10} {source.repo} at {commit}"
@@ -100,4 +100,4 @@ def verify(tasks: list[Task], root: Path) -> list[str]:
             lines.append(f"{'broken':10} {task.task}: {len(report['skipped_rows'])} of {total} rows break their schema")
         else:
             sound += 1
-    return [*lines, f"{sound} of {len(tasks)} subsets are there and sound."]
+    return [*lines, f"{sound} of {len(tasks)} subsets are complete and valid."]

@@ -1,4 +1,4 @@
-"""The skeleton of a suite of one's own: a small package with one benchmark that runs at once."""
+"""The skeleton of a new suite: a small package with one benchmark that is ready to run."""
 
 import json
 import keyword
@@ -30,10 +30,10 @@ def write_suite(name: str, labels: Sequence[str], language: str, folder: Path) -
     """Writes a suite of one benchmark: package, template, six sample rows laid out as a data root, and a test.
 
     Args:
-        name: Of the suite, its package, its task and its folder.
+        name: Name of the suite, its package, its task and its folder.
         labels: The options' labels, in order.
         language: ISO 639 code.
-        folder: Where its folder is made.
+        folder: Where its folder is created.
 
     Returns:
         The new folder.
@@ -44,7 +44,7 @@ def write_suite(name: str, labels: Sequence[str], language: str, folder: Path) -
     check_name(name)
     check_labels(labels)
     if not re.fullmatch("[a-z]{2,3}", language):
-        raise CulturevalError(f"The language {language!r} is no ISO 639 code such as fa or arz.")
+        raise CulturevalError(f"The language {language!r} is not an ISO 639 code such as fa or arz.")
     target = folder / name
     if target.exists():
         raise CulturevalError(f"{target} exists already: choose another name, or another folder with --to.")
@@ -65,14 +65,14 @@ def write_suite(name: str, labels: Sequence[str], language: str, folder: Path) -
 
 
 def check_name(name: str) -> None:
-    """Checks that a suite and its package can have a name.
+    """Checks that a name can be that of a suite and its package.
 
     Raises:
         CulturevalError: They cannot.
     """
     if not re.fullmatch("[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         raise CulturevalError(
-            f"The name {name!r} is no name of a Python package: use a-z, 0-9 and _, such as my_suite."
+            f"The name {name!r} is not a name of a Python package: use a-z, 0-9 and _, such as my_suite."
         )
     if name in suites() or name in task_names():
         raise CulturevalError(f"There is a suite or task named {name!r} already.")
@@ -85,10 +85,10 @@ def check_labels(labels: Sequence[str]) -> None:
     """Checks labels of options.
 
     Raises:
-        CulturevalError: Fewer than two, one repeated, or one with punctuation, which the template adds.
+        CulturevalError: Fewer than two, a duplicated one, or one with punctuation, which the template adds.
     """
     if len(labels) < 2 or len(set(labels)) < len(labels):
-        raise CulturevalError(f"The labels {' '.join(labels)!r} are not two or more different ones, such as 'A B C D'.")
+        raise CulturevalError(f"The labels {' '.join(labels)!r} are not two or more distinct ones, such as 'A B C D'.")
     for label in labels:
         if any(unicodedata.category(character)[0] in "PSC" for character in label):
             raise CulturevalError(
@@ -98,7 +98,7 @@ def check_labels(labels: Sequence[str]) -> None:
 
 
 def sample_rows(labels: Sequence[str]) -> list[dict[str, object]]:
-    """Sums, which need no language; the right answer has every label in turn."""
+    """Sums, which need no language; the correct label cycles through all labels."""
     rows = []
     for number in range(SAMPLE_ROWS):
         gold, right = number % len(labels), 41 + 2 * number

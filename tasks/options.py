@@ -1,4 +1,4 @@
-"""The options of reading data that hold now: those of every suite together, from the current settings."""
+"""The current options of reading data, of every suite, from the current settings."""
 
 import logging
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 def all_options(settings: Settings | None = None) -> tuple[Option[Any], ...]:
-    """The options of all suites that these settings, or else the current ones, register; suites may share one.
+    """The options of all suites that these (or the current) settings register; suites may share one.
 
     Raises:
         CulturevalError: A suite's options cannot be loaded, or two options have one name or one variable.
@@ -33,16 +33,16 @@ def _options_of(found: Registered) -> tuple[Option[Any], ...]:
         except CulturevalError as error:
             if suite.name not in found.installed:
                 raise
-            logger.warning("%s Its options are left out.", error)  # another package's mistake must not stop ours
+            logger.warning("%s Its options are left out.", error)  # an error in another package must not stop ours
     for kind in ("name", "variable"):
         taken = [getattr(option, kind) for option in [*Settings.options(), *options]]
-        if twice := next((name for name in taken if taken.count(name) > 1), None):
-            raise CulturevalError(f"Two options have the {kind} {twice!r}: give one of them another.")
+        if duplicate := next((name for name in taken if taken.count(name) > 1), None):
+            raise CulturevalError(f"Two options have the {kind} {duplicate!r}: give one of them another.")
     return tuple(options)
 
 
 def warn_of_unknown_variables() -> None:
-    """Says on standard error which variables CULTUREVAL_* neither the settings nor a suite's options know."""
+    """Warns on standard error of variables CULTUREVAL_* that neither the settings nor a suite's options know."""
     runtime_settings.warn_of_unknown_variables(all_options)
 
 
@@ -58,6 +58,6 @@ def read_data_options(settings: Settings | None = None) -> DataOptions:
 
 
 def with_defaults(options: DataOptions) -> DataOptions:
-    """The same options, those of suites that are absent at their defaults."""
+    """The same options, with the defaults of missing options of suites."""
     defaults: Mapping[str, Any] = {option.name: option.default for option in all_options()}
     return replace(options, suite={**defaults, **options.suite})

@@ -1,4 +1,4 @@
-"""Our tasks as LightEval's start-up wants to know them."""
+"""Our tasks in the form that the patch of LightEval's start-up takes."""
 
 from cultureval.runtime.lighteval_patches.start_up import OwnTasks
 from cultureval.tasks.catalogue import task_names

@@ -2,8 +2,8 @@
 
 LightEval reads `load_dataset(hf_repo, hf_subset)`. Our sources need more: two copies of a benchmark of which one is
 preferred, several configs pooled, tables that hold many subsets, options in one cell, broken rows. So each subset is
-read, checked and converted once, written as JSON lines below the user cache under a name that holds a hash of its
-content, and that folder is what LightEval loads.
+read, checked and converted once, and written as JSON lines below the user cache, in a folder named by a hash of its
+content, which LightEval loads.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ TRAINING_NAMES = ("train", "dev", "valid")
 
 @dataclass(frozen=True)
 class FoundSource:
-    """A source of which this machine has the files of a subset.
+    """A source whose files of a subset are on this machine.
 
     Attributes:
         source: The source.
@@ -55,7 +55,7 @@ class FoundSource:
 
 @dataclass
 class PreparedSubset:
-    """The rows of a subset, ready for LightEval, and what became of the others.
+    """The rows of a subset, ready for LightEval, and a report of all rows.
 
     Attributes:
         folder: Data set folder with the splits `test` and, where the source has examples, `few_shot`.
@@ -70,10 +70,10 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
     """Reads, checks and converts the rows of a task.
 
     Raises:
-        SourceUnavailable: No copy of the data is here or on the hub.
+        SourceUnavailable: No copy of the data is on this machine or on the hub.
         MissingColumn: A source lacks a column; the message lists those found.
-        CulturevalError: A row is broken and `options.bad_rows` is "error", no sound row is left, or the
-            source's check of all rows together fails.
+        CulturevalError: A row is broken and `options.bad_rows` is "error", no valid row is left, or the
+            source's check of all rows fails.
     """
     options = with_defaults(options)
     found = find_subset(task, options)
@@ -107,10 +107,10 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
 
 
 def find_subset(task: Task, options: DataOptions) -> FoundSource:
-    """The preferred source of a task whose files are within reach.
+    """The preferred source of a task whose files are available.
 
     Raises:
-        SourceUnavailable: There is none; the message names the places looked at and how to get the data.
+        SourceUnavailable: There is none; the message names the searched places and how to get the data.
     """
     looked_at, failures = [], []
     for source in task.sources:
@@ -136,15 +136,15 @@ def _task_files(task: Task, source: Source, folder: Path) -> tuple[list[Path], l
     files = subset_files(task, source, folder, source.splits)
     few_shot = subset_files(task, source, folder, source.few_shot_splits) if files else []
     if not few_shot and source.few_shot_column and not any(_is_test_file(file) for file in files):
-        few_shot = files  # one table, in which a column tells the examples
+        few_shot = files  # one table, in which a column marks the examples
     return files, few_shot
 
 
 def subset_files(task: Task, source: Source, folder: Path, splits: tuple[str, ...]) -> list[Path]:
-    """The data files of a subset: by config and split, else by the source's file patterns, else the whole folder."""
+    """The data files of a subset: by config and split, else by the source's file patterns, else all files."""
     wanted = [(split,) for split in splits] if source.pool_splits else [splits]
     files = [file for names in wanted for file in files_of_split(folder, list(task.subset_names), names)]
-    if not files and source.whole:
+    if not files and source.pool_configs:
         files = [file for names in wanted for file in _files_of_all_configs(folder, names)]
     if files or splits == source.few_shot_splits:
         return list(dict.fromkeys(files))
@@ -233,7 +233,7 @@ def _refuse(
     if options.bad_rows == "error":
         raise CulturevalError(
             f"{_where(task, found)}, row {placed.number} of {placed.file}: {error}. "
-            "Mend the row, or pass --bad-rows skip (CULTUREVAL_BAD_ROWS=skip) to leave such rows out and list them."
+            "Fix the row, or pass --bad-rows skip (CULTUREVAL_BAD_ROWS=skip) to leave such rows out and list them."
         ) from error
     skipped.append(
         {
@@ -257,14 +257,14 @@ def _not_found(task: Task, looked_at: list[Source], options: DataOptions) -> str
     if task.sources[0].on_hub and task.sources[-1].on_hub and task.sources[-1].how_to_get:
         how = task.sources[-1].how_to_get
         return f"{text} {how}. `cultureval mirror {task.suite} --to DIR` fetches it for machines without the hub."
-    hints = [f"{source.how_to_get}, to lie below DIR/{source.repo}" for source in task.sources if source.how_to_get]
+    hints = [f"{source.how_to_get}, put it below DIR/{source.repo}" for source in task.sources if source.how_to_get]
     if hints:
         return f"{text} Not on the hub: get {'; or '.join(hints)}; and pass --data DIR."
     return f"{text} `cultureval mirror {task.suite} --to DIR` fetches it on a connected machine."
 
 
 def _write(task: Task, rows: list[PreparedRow], few_shot: list[PreparedRow]) -> tuple[Path, str]:
-    """Writes the splits below the user cache, whole or not at all; the folder's name holds a hash of the content."""
+    """Writes the splits below the user cache, atomically; the folder's name holds a hash of the content."""
     splits = {"test": rows} | ({"few_shot": few_shot} if few_shot else {})
     texts = {
         name: "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in split) for name, split in splits.items()
@@ -280,7 +280,7 @@ def _write(task: Task, rows: list[PreparedRow], few_shot: list[PreparedRow]) -> 
         (scratch / "README.md").write_text(_front_matter(list(texts)), encoding="utf-8")
         try:
             os.replace(scratch, folder)
-        except OSError:  # another process was first, with the same content
+        except OSError:  # another process has written the same content first
             shutil.rmtree(scratch)
     return folder, fingerprint
 

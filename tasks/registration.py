@@ -1,4 +1,4 @@
-"""Which suites there are: ours, those that other packages register, and those that a user names.
+"""All registered suites: ours, those of other packages, and those that a user names.
 
 Ours are the sub-packages of `cultureval.tasks` that have a `SUITE`. Another package registers one by an entry point:
 
@@ -33,7 +33,7 @@ GROUP = "cultureval.suites"
 
 @dataclass(frozen=True)
 class FoundSuite:
-    """A suite, its tasks, and where it was found, in words."""
+    """A suite, its tasks, and a description of where it was found."""
 
     suite: Suite
     tasks: list[Task]
@@ -48,7 +48,7 @@ class Registered:
         suites: By name, in the order in which they are listed.
         tasks: By name, suite by suite.
         installed: Names of the suites that other packages register.
-        failures: Why a suite that another package registers cannot be loaded, by the name of its entry point.
+        failures: Name of an entry point -> why that suite cannot be loaded.
     """
 
     suites: dict[str, Suite] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class Registered:
 
 
 def registered(settings: Settings | None = None) -> Registered:
-    """The suites under these settings, or else the current ones; found once for each list of custom suites."""
+    """The suites under these (or the current) settings; found once for each list of custom suites."""
     return _registered((settings or current_settings()).custom_suites)
 
 
@@ -68,7 +68,7 @@ def _registered(custom: tuple[str, ...]) -> Registered:
 
 
 def unknown_name_hint() -> str:
-    """What to add to the complaint about an unknown task or suite: that suites could not be loaded, if so."""
+    """What to add to the error about an unknown task or suite: which suites could not be loaded, if any."""
     return "".join(f" {failure}." for failure in registered().failures.values())
 
 
@@ -105,13 +105,13 @@ def find_suites(custom: Sequence[str] = ()) -> Registered:
 
 
 def _refuse_shared_names(found: Sequence[FoundSuite]) -> None:
-    """LightEval knows tasks by their names alone, and averages a group whatever suites its tasks are of."""
+    """LightEval identifies tasks by name only, and averages groups across suites."""
     owners: dict[str, FoundSuite] = {}
     for one in found:
         tasks = [task.task for task in one.tasks]
-        twice = next((name for name in tasks if tasks.count(name) > 1), None)
-        if twice:
-            raise CulturevalError(f"The suite {one.suite.name!r} of {one.place} has two tasks named {twice!r}.")
+        duplicate = next((name for name in tasks if tasks.count(name) > 1), None)
+        if duplicate:
+            raise CulturevalError(f"The suite {one.suite.name!r} of {one.place} has two tasks named {duplicate!r}.")
         for name in dict.fromkeys([*(task.group for task in one.tasks), *tasks]):
             other = owners.setdefault(name, one)
             if other is not one:
@@ -129,11 +129,11 @@ def _ours() -> Iterator[FoundSuite]:
 
 
 def _installed(failures: dict[str, str]) -> Iterator[FoundSuite]:
-    """The suites that other packages register; why one cannot be loaded is added to `failures`."""
+    """The suites that other packages register; errors of loading are added to `failures`."""
     for entry in entry_points(group=GROUP):
         try:
             yield from list(_found(entry.load(), _package(entry)))
-        except Exception as error:  # whatever another package's code raises must not stop ours
+        except Exception as error:  # an error in another package must not stop ours
             failures[entry.name] = (
                 f"The suite {entry.name!r} of {_package(entry)} cannot be loaded: {type(error).__name__}: {error}"
             )
@@ -147,25 +147,25 @@ def _package(entry: EntryPoint) -> str:
 
 def _custom(place: str) -> list[FoundSuite]:
     """The suites of a module or path that a user names."""
-    told = f"--custom-suites {place}"
+    option = f"--custom-suites {place}"
     file = _file_of(place)
     try:
         module = _load_file(file) if file else import_module(place)
     except CulturevalError as error:
-        raise CulturevalError(f"{told}: {error}") from error
+        raise CulturevalError(f"{option}: {error}") from error
     except Exception as error:
         hint = " (no such file or module)" if getattr(error, "name", None) == place else ""
-        raise CulturevalError(f"{told}: it cannot be loaded: {type(error).__name__}: {error}{hint}") from error
+        raise CulturevalError(f"{option}: it cannot be loaded: {type(error).__name__}: {error}{hint}") from error
     if not hasattr(module, "SUITE"):
-        raise CulturevalError(f"{told}: the module has no SUITE.")
+        raise CulturevalError(f"{option}: the module has no SUITE.")
     try:
-        return list(_found(module.SUITE, told))
+        return list(_found(module.SUITE, option))
     except CulturevalError as error:
-        raise CulturevalError(f"{told}: {error}") from error
+        raise CulturevalError(f"{option}: {error}") from error
 
 
 def _file_of(place: str) -> Path | None:
-    """The Python file that a path means; None where the text is the name of a module."""
+    """The Python file of a path; None where the text is the name of a module."""
     path = Path(place).expanduser()
     if path.suffix == ".py":
         return path
@@ -187,10 +187,10 @@ def _load_file(file: Path) -> ModuleType:
     if not file.is_file():
         raise CulturevalError("there is no such file.")
     if not name.isidentifier():
-        raise CulturevalError(f"{name!r} is no name for a Python module; rename the file or folder.")
+        raise CulturevalError(f"{name!r} is not a name for a Python module; rename the file or folder.")
     there = sys.modules.get(name) or find_spec(name)
     at = getattr(there, "__file__", None) or getattr(there, "origin", None)
-    if there and at and Path(at).resolve() != file:  # a folder without __init__.py is no module: it has no file
+    if there and at and Path(at).resolve() != file:  # a folder without __init__.py has no file
         raise CulturevalError(f"there is another module named {name!r} ({at}); rename the file or folder.")
     if name in sys.modules and at:
         return sys.modules[name]
@@ -209,5 +209,5 @@ def _found(suites: Any, place: str) -> Iterator[FoundSuite]:
     for suite in suites if isinstance(suites, tuple) else (suites,):
         if not isinstance(suite, Suite):
             raise CulturevalError(f"SUITE must be a cultureval.tasks.suite.Suite, not {type(suite).__name__}.")
-        suite.part("options")  # what cannot be loaded is told here, not in the runs of other suites
+        suite.part("options")  # report what cannot be loaded here, not in runs of other suites
         yield FoundSuite(suite, suite.tasks(), place)

@@ -1,4 +1,4 @@
-"""A run of tasks by LightEval's pipeline: what is checked before it, and the pipeline itself."""
+"""A run of tasks by LightEval's pipeline, and the checks before it."""
 
 import logging
 import math
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 
 def tasks_to_run(names: list[str], options: DataOptions) -> tuple[list[str], list[str]]:
-    """The tasks that the names stand for, split into those whose data are here and those whose data are not.
+    """The tasks of the names, split into those whose data are available and the others.
 
-    A lab mirrors the subsets that it needs: asking for a group runs those that the data root holds and names the rest.
+    A data root may hold some subsets of a group: these are run, the others are named.
 
     Args:
-        names: As `select_tasks` takes them.
-        options: Where the data lie.
+        names: As in `select_tasks`.
+        options: Options of reading data.
 
     Returns:
         (present, missing): the tasks as LightEval spells them, with `|k`.
 
     Raises:
-        CulturevalError: A name stands for nothing.
+        CulturevalError: A name is unknown.
         SourceUnavailable: A task named one by one has no data, or none of them has.
     """
     from cultureval.tasks.reading import find_subset
@@ -54,17 +54,17 @@ def tasks_to_run(names: list[str], options: DataOptions) -> tuple[list[str], lis
 
 
 def run_pipeline(model: str, model_file: Path, tasks: list[str], limit: int | None, output_dir: str) -> "Pipeline":
-    """Runs LightEval's pipeline under its custom launcher; what it found is in its tracker and not yet written.
+    """Runs LightEval's pipeline under its custom launcher; the results are in its tracker, not yet written.
 
     Args:
         model: Hub id, folder, or YAML file with settings.
         model_file: The file with the model's class, as `lighteval custom` takes it.
         tasks: As LightEval spells them, with `|k`.
-        limit: At most this many rows a task; raised to whole items.
+        limit: At most this many rows per task; raised to complete items.
         output_dir: Where results and details will be written.
 
     Raises:
-        CulturevalError: Something that scoring needs is not here, or a source cannot be read.
+        CulturevalError: Something that scoring needs is missing, or a source cannot be read.
     """
     from cultureval.runtime.lighteval_patches.run_results import scores_of
     from cultureval.runtime.lighteval_patches.start_up import prepare_lighteval
@@ -72,7 +72,7 @@ def run_pipeline(model: str, model_file: Path, tasks: list[str], limit: int | No
 
     prepare_lighteval(OWN_TASKS)
     check_instruments(tasks)
-    limit = whole_items(limit, tasks)
+    limit = complete_items(limit, tasks)
     from lighteval.logging.evaluation_tracker import EvaluationTracker
     from lighteval.models.custom.custom_model import CustomModelConfig
     from lighteval.pipeline import ParallelismManager, Pipeline, PipelineParameters
@@ -93,10 +93,10 @@ def run_pipeline(model: str, model_file: Path, tasks: list[str], limit: int | No
 
 
 def check_instruments(tasks: list[str]) -> None:
-    """Loads what scoring needs besides the model's answers, so that a missing piece stops the run before it starts.
+    """Loads what scoring needs besides the model's answers, so that a run with a missing instrument does not start.
 
     Raises:
-        CulturevalError: An instrument is not here, or a configured judge cannot be asked.
+        CulturevalError: An instrument is missing, or a configured judge cannot be reached.
     """
     from cultureval.metrics.judges.optional_judges import check_judges
     from cultureval.tasks.task_table import kind_of
@@ -109,8 +109,8 @@ def check_instruments(tasks: list[str]) -> None:
         check_judges()
 
 
-def whole_items(limit: int | None, tasks: list[str]) -> int | None:
-    """The limit, raised to whole items where tasks have several rows an item (M2CQA: three statements)."""
+def complete_items(limit: int | None, tasks: list[str]) -> int | None:
+    """The limit, raised to complete items where an item has several rows (M2CQA: three statements)."""
     from cultureval.tasks.task_table import kind_of
 
     size = math.lcm(*(kind_of(name).rows_per_item for name in tasks))
@@ -122,7 +122,7 @@ def whole_items(limit: int | None, tasks: list[str]) -> int | None:
 
 
 def quiet_libraries() -> None:
-    """Turns off what LightEval's libraries say of each of a hundred small files; it hides the model's progress."""
+    """Silences LightEval's libraries, whose messages about a hundred small files hide the model's progress."""
     import datasets
 
     datasets.disable_progress_bars()

@@ -1,4 +1,4 @@
-"""From what people type for TASKS to names of tasks: suites, groups, tasks, files of them, `|k` for few-shot."""
+"""Parsing of the argument TASKS: suites, groups, tasks, files of these, `|k` for few-shot."""
 
 import difflib
 import os
@@ -10,10 +10,10 @@ from cultureval.tasks.registration import unknown_name_hint
 
 
 def select_tasks(names: list[str]) -> tuple[list[str], set[str]]:
-    """The tasks that the names stand for, without repetition and in the catalogue's order of mention.
+    """The tasks of the names, without duplicates, in the order of the names.
 
     Args:
-        names: Suites, groups, tasks (case, spaces and punctuation do not matter), files with one of these a line, or
+        names: Suites, groups, tasks (case, spaces and punctuation do not matter), files with one of these per line, or
             several separated by commas; each may end in `|k` for k few-shot examples.
 
     Returns:
@@ -21,7 +21,7 @@ def select_tasks(names: list[str]) -> tuple[list[str], set[str]]:
         one rather than by a group or a suite.
 
     Raises:
-        CulturevalError: A name stands for nothing; the message gives the nearest names.
+        CulturevalError: A name is unknown; the message gives the nearest names.
     """
     selected: dict[str, None] = {}
     explicit: set[str] = set()
@@ -59,7 +59,7 @@ def _spread(names: list[str]) -> list[str]:
     """Files replaced by their lines (`#` begins a comment), commas by separate names."""
     spread: list[str] = []
     for name in names:
-        if os.path.isfile(name):  # Path.is_file raises on a list that is longer than a file's name may be
+        if os.path.isfile(name):  # Path.is_file raises where the text is longer than a file name may be
             lines = Path(name).read_text(encoding="utf-8").splitlines()
             spread += [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
         else:

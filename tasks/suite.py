@@ -1,4 +1,4 @@
-"""The types of which a suite of benchmarks is made: plain data that load neither LightEval nor torch.
+"""The types of a suite of benchmarks: plain data that load neither LightEval nor torch.
 
 A suite is one object, `Suite`, which its package offers as `SUITE` (a tuple of several where one package holds
 several). What it has in other rooms, or what is slow to load, it names by dotted strings "package.module:attribute".
@@ -26,23 +26,23 @@ class Source:
         prepare: Conversion of one of its rows to the suite's schema.
         splits: Names of the evaluated split, the preferred first; all of them together where `pool_splits`.
         few_shot_splits: Names of the split of few-shot examples, the preferred first.
-        whole: Whether a subset is all of the source, so that its configs are pooled.
+        pool_configs: Whether a subset is all of the source, so that its configs are pooled.
         files: Glob patterns of the data files where the folder declares no config; `{subset}` is the subset's name.
         subset_of: The subset that a row belongs to, for tables that hold several.
-        few_shot_column: Column that is 1 for few-shot examples, for tables without splits.
+        few_shot_column: Column that is 1 in few-shot examples, for tables without splits.
         find: Finds a task's files (evaluated, few-shot) below the source's folder, where configs, splits and patterns
-            cannot; two empty lists where they are not there.
-        read: Makes a task's rows of its files, where a row is not one record of one file (joins, samplings).
-        check: Refuses prepared rows for what only all of them together show (a duplicated id), by raising
+            cannot; two empty lists where they are missing.
+        read: Builds a task's rows from its files, where a row is not one record of one file (joins, sampling).
+        check: Checks all prepared rows together (for a duplicated id), by raising
             CulturevalError.
-        notes: What the results should say of all prepared rows together, one sentence each.
-        caveat: What a reader of scores on this copy must know, said once below the table of a run.
+        notes: Sentences for the results about all prepared rows.
+        caveat: What a reader of scores on this copy must know, printed once below the table of a run.
         reorder: Puts all prepared rows into the order in which they are written (see `lighteval_patches.row_order`).
         archive: A public .tar.gz of a source that is not on the hub, which `cultureval mirror` unpacks.
-        archive_files: What is taken out of it, as in `fnmatch`, below its top folder.
+        archive_files: `fnmatch` patterns of the files to unpack, below its top folder.
         revision: Branch, tag or commit; None is the hub's default branch.
         licence: The source's licence, as its card or paper states it.
-        how_to_get: What to do where it is not on the hub, or gated.
+        how_to_get: How people get it where it is not on the hub, or gated.
     """
 
     repo: str
@@ -51,7 +51,7 @@ class Source:
     splits: tuple[str, ...] = ("test",)
     few_shot_splits: tuple[str, ...] = ("validation", "dev")
     pool_splits: bool = False
-    whole: bool = False
+    pool_configs: bool = False
     files: tuple[str, ...] = ()
     subset_of: Callable[[Mapping[str, Any]], str | None] | None = None
     few_shot_column: str | None = None
@@ -75,21 +75,21 @@ class Task:
 
     Attributes:
         task: LightEval's name, `group:subset`, or the group alone where it holds one subset.
-        suite: Suite that it belongs to (`qimma`).
+        suite: Name of its suite (`qimma`).
         benchmark: The benchmark's name in the suite's paper.
         group: LightEval's group, whose subsets are averaged with equal weights.
         subset: The subset's name in the paper.
         domain: The paper's domain, under which benchmarks are averaged.
-        task_type: "MCQ", "multi-select" or "QA".
+        task_type: Such as "MCQ", "multi-select" or "QA".
         metric_set: Key of how it is asked and scored, in the suite's table of kinds.
         metrics: Names of the metrics in the results, the headline first.
-        template: Prompt template of original rows (`prompts.templates` says how it is named); `{name}` stands for the
-            value of that option of a suite.
+        template: Prompt template of original rows (named as in `prompts.templates`); `{name}` is replaced by the value
+            of that option of a suite.
         sources: The copies of its data, the preferred first.
-        subset_names: Names of the subset in the sources: configs, files, cells.
+        subset_names: Names of the subset in the sources (of configs, of files, in cells).
         expected_rows: Rows of the original source's subset, where known.
         language: ISO 639 code.
-        register: "MSA", "dialectal" or, where that distinction says nothing, "standard".
+        register: "MSA", "dialectal" or, where that distinction does not apply, "standard".
         images: Whether its prompts hold images, so that only vision-language models can run it.
         mean: See `Subset`.
     """
@@ -154,7 +154,7 @@ class Subset:
 
 @dataclass(frozen=True)
 class MetricSet:
-    """What a group of tasks is scored by: a key of the suite's table of kinds, the task type, the metrics' names."""
+    """How a group of tasks is scored: a key of the suite's table of kinds, the task type, the metrics' names."""
 
     key: str
     task_type: str
@@ -204,7 +204,7 @@ class Benchmark:
 
 @dataclass(frozen=True)
 class Suite:
-    """A suite of benchmarks: everything that `cultureval` knows of it.
+    """A suite of benchmarks and everything that `cultureval` knows about it.
 
     Each field but the texts and `order` may hold the thing itself or a dotted string that names it, which is loaded
     when it is needed; a suite's package should load quickly. The names of its sources'
@@ -216,7 +216,7 @@ class Suite:
         benchmarks: Its table of benchmarks, in the order in which tasks are listed.
         kinds: How its tasks are asked and scored: keys of metric sets -> `tasks.kinds.Kind`.
         options: Its own options of reading data, a tuple of `runtime.settings.Option`.
-        headline: The function that makes its headline table of saved results (read by the summary of runs).
+        headline: The function that makes its headline table from saved results (for the summary of runs).
         comparison: The function that is the command `cultureval compare <name>`.
         analysis: The function that is the command `cultureval analyze <name>`.
         figures: The function that draws its figures of saved results, where its comparison does not.
@@ -240,7 +240,7 @@ class Suite:
         """The value of a field, loaded where the field holds a dotted string.
 
         Raises:
-            CulturevalError: The string names nothing.
+            CulturevalError: The string names no importable object.
         """
         value = getattr(self, field)
         try:

@@ -25,14 +25,14 @@ NO_EXAMPLES = "no few-shot examples; run it zero-shot (no |k)"
 
 @dataclass
 class SourcedTaskConfig(RunAwareConfig, LightevalTaskConfig):
-    """A LightEval task whose rows are found, checked and converted when LightEval first asks where they are.
+    """A LightEval task whose rows are found, checked and converted when LightEval first reads `hf_repo`.
 
     LightEval deep-copies the configurations of the tasks that it runs: only such a copy reads its source. The table's
-    own configurations say `org/name` of the preferred source, so that listing or dumping the table reads nothing.
+    own configurations hold `org/name` of the preferred source, so that listing or dumping the table reads no data.
 
     Attributes:
         source_task: Name of the task in our catalogue.
-        rows_report: Provenance and counts of the rows read, listing those skipped; part of the results file.
+        rows_report: Provenance and counts of the rows read, with a list of the skipped ones; part of the results file.
     """
 
     source_task: str = ""

@@ -1,8 +1,8 @@
 """AL-QASIDA's prompt functions: from a prepared row to a LightEval Doc.
 
 Few-shot examples are the published five. For plain prompts query and answer are written as the paper's prefix writes
-them (`Q: ...`, a line break, `A: ...`), so that LightEval's own joining of examples, with blank lines between, gives
-that prefix; for chat models `specific["chat_query"]` is the bare request, so that the examples become turns.
+them (`Q: ...`, a line break, `A: ...`), so that LightEval, which joins examples with blank lines, reproduces that
+prefix; for chat models `specific["chat_query"]` is the bare request, so that the examples become turns.
 """
 
 from collections.abc import Mapping
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 
 def request_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
-    """Doc of a request in a dialect, or in English for an answer in a dialect; nothing is the right answer."""
+    """Doc of a request in a dialect, or in English for an answer in a dialect; there is no gold answer."""
     return _doc(row, task_name, row["prompt"], _request(row))
 
 
 def request_prompt_few_shot(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
-    """As `request_prompt`, behind examples; an example's answer is the Doc's choice."""
+    """As `request_prompt`, after few-shot examples; an example's answer is the Doc's choice."""
     return _doc(row, task_name, f"Q: {row['prompt']}\nA:", {**_request(row), "chat_query": row["prompt"]})
 
 
 def translation_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
     """Doc of a sentence to be translated; its choice is the reference.
 
-    `specific["dialect"]` is the target. It has no `prompt`, since copies of prompts stay in translations.
+    `specific["dialect"]` is the target. It has no `prompt`: copies of the prompt are not removed from translations.
     """
     target = row["dialect"]
     templates = ["alqasida_adequacy", "alqasida_fluency"]
@@ -41,7 +41,7 @@ def translation_prompt(row: Mapping[str, Any], task_name: str | None = None) -> 
 
 
 def _request(row: Mapping[str, Any]) -> RequestSpecific:
-    """With what `cultureval judge` needs: a judge may stand in for the people who judge AL-QASIDA's replies."""
+    """With the fields of `cultureval judge`: a judge may replace the people who rate AL-QASIDA's replies."""
     templates = ["alqasida_adherence", "alqasida_fluency", "alqasida_dialectal_fidelity"]
     slots = {"dialect": LANGUAGES[row["dialect"]], "prompt": row["prompt"]}
     judge: JudgeRequest = {"templates": templates, "slots": slots}

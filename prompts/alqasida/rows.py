@@ -9,7 +9,7 @@ from cultureval.prompts.preparation import Preparation, PreparedRow
 from cultureval.prompts.templates import render
 from cultureval.runtime.errors import BadRow
 
-# English names of what the models are asked for.
+# English names of the languages of answers.
 LANGUAGES = {
     "dza": "Algerian Arabic",
     "egy": "Egyptian Arabic",
@@ -26,10 +26,10 @@ _TRANSLATION = re.compile(r"Translate from [^\n]+\n(?P<source>.*)\nTranslation:"
 
 
 def prepare_request(row: Mapping[str, Any], preparation: Preparation) -> PreparedRow:
-    """A request, or one of the few-shot examples, whose answer stands in `answer`.
+    """A request, or a few-shot example, which also has `answer`.
 
     Args:
-        row: `prompt`, and what `tasks.alqasida_sets` adds: `dialect`, `genre`, `template`, `location`, `phrasing`.
+        row: `prompt`, and what `tasks.alqasida.sets` adds: `dialect`, `genre`, `template`, `location`, `phrasing`.
         preparation: Not used: the prompts are those of the set.
 
     Raises:
@@ -42,7 +42,7 @@ def prepare_request(row: Mapping[str, Any], preparation: Preparation) -> Prepare
 
 
 def prepare_translation(row: Mapping[str, Any], preparation: Preparation) -> PreparedRow:
-    """A sentence to be translated: of a ready-made file with its prompt, or of a corpus, with the prompt still to make.
+    """A sentence to be translated: of a ready-made file with its prompt, or of a corpus, whose prompt is made here.
 
     Args:
         row: `completion`, the reference; `prompt` or `sentence`; and the languages' codes, `dialect` and `from`.
@@ -59,7 +59,7 @@ def prepare_translation(row: Mapping[str, Any], preparation: Preparation) -> Pre
         prompt = _unstripped(row, "prompt")
         found = _TRANSLATION.fullmatch(prompt)
         if not found:
-            raise BadRow("prompt", prompt, "is no request for a translation")
+            raise BadRow("prompt", prompt, "is not a request for a translation")
         source = found["source"]
     features = {name: str(row.get(name) or "") for name in ("dialect", "genre")}
     return {"prompt": prompt, "answer": text_cell(row, "completion"), "source": source} | features
@@ -74,7 +74,7 @@ def _unstripped(row: Mapping[str, Any], column: str) -> str:
 
 
 def _without_request(prompt: str, phrasing: str, dialect: str) -> str:
-    """What three prompts that place one request at the start, in the middle and at the end have in common."""
+    """The text shared by three prompts that place one request at the start, in the middle and at the end."""
     request = phrasing.format(language_requested=LANGUAGES[dialect])
     bare = re.sub(re.escape(request), " ", prompt, flags=re.IGNORECASE)
     return " ".join(re.findall(r"\w+", bare.lower()))

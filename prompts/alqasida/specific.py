@@ -4,10 +4,10 @@ from cultureval.runtime.doc_specific import DocSpecific
 
 
 class PromptFeatures(DocSpecific):
-    """What all of AL-QASIDA's items have.
+    """Fields of all of AL-QASIDA's items.
 
     Attributes:
-        dialect: Three-letter code of the country whose dialect is wanted; "msa" or "eng" in translations.
+        dialect: Three-letter code of the requested dialect's country; "msa" or "eng" in translations.
         genre: The source's genre.
         prompt_length: Characters of the request.
     """
@@ -21,8 +21,8 @@ class RequestSpecific(PromptFeatures, total=False):
     """A request for an answer in a dialect.
 
     Attributes:
-        prompt: The bare request, of which copies in replies are looked for.
-        template: The request's template, where it was made of one.
+        prompt: The bare request, copies of which are detected in replies.
+        template: The request's template, if any.
         location: Where the template names the dialect.
         phrasing: How the template asks.
     """

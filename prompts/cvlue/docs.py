@@ -12,19 +12,19 @@ if TYPE_CHECKING:
 
 
 def answer_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
-    """Doc of a question; its choices are the gold answers. The stop string holds for plain prompts only."""
+    """Doc of a question; its choices are the gold answers. The stop string applies to plain prompts only."""
     specific = ImageSpecific(**fields_of(row, ImageSpecific), stop_in_chat=False)
     return _doc(row, task_name, list(row["answers"]), list(range(len(row["answers"]))), specific)
 
 
 def box_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
-    """Doc of a referring expression; the gold box, the image's size and the box format travel in `specific`."""
+    """Doc of a referring expression; the gold box, the image's size and the box format are in `specific`."""
     specific = BoxSpecific(**fields_of(row, BoxSpecific), thinking=False)
     return _doc(row, task_name, [str([round(number, 2) for number in row["box"]])], 0, specific)
 
 
 def dialogue_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
-    """Doc of a dialogue round: its options are scored, and the end of the text behind each of them."""
+    """Doc of a dialogue round: its options are scored, and the end-of-text token after each of them."""
     specific = DialogueSpecific(**fields_of(row, DialogueSpecific), end_logprob=True)
     return _doc(row, task_name, list(row["choices"]), row["gold"], specific)
 

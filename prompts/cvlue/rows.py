@@ -60,8 +60,8 @@ def expressions_of_one_box(row: Row, preparation: Preparation) -> list[PreparedR
 def dialogue_round(row: Row, preparation: Preparation) -> PreparedRow:
     """One round of a visual dialogue: caption, history with gold answers, question and options to rank.
 
-    The row's `history` is what is known of the rounds before, `given_history` what the record itself holds; the
-    option `dialogue_history` says which of the two is used.
+    The row's `history` holds the known earlier rounds, `given_history` those in the record; the option
+    `dialogue_history` selects one of the two.
     """
     as_given = preparation.options.suite.get("dialogue_history") == "as_given" and row["given_history"] is not None
     history: Sequence[Sequence[str]] = row["given_history"] if as_given else row["history"]
@@ -78,7 +78,7 @@ def dialogue_round(row: Row, preparation: Preparation) -> PreparedRow:
     options = text_list(row["options"], "answer_options")
     return _common(row, preparation, f"{row['image_id']}/{row['round']}") | {
         "prompt": prompt,
-        # After `答案:` an answer follows at once, after `Answer:` with a space, as in Qwen-VL's own ranking.
+        # An answer follows `答案:` without a space, `Answer:` with one, as in Qwen-VL's own ranking.
         "choices": [option if preparation.language == "zh" else f" {option}" for option in options],
         "gold": row["gold"],
         "round": row["round"],
@@ -99,7 +99,7 @@ def caption_gallery(row: Row, preparation: Preparation) -> PreparedRow:
 
 
 def _common(row: Row, preparation: Preparation, number: str) -> PreparedRow:
-    """What every prepared row holds: its id, its stored image, the image's released path, by which items cluster."""
+    """Fields of every prepared row: id, stored image, and the image's released path, which is the cluster."""
     path = str(row.get("image_path") or row["image"])
     image = (
         _stored(row["image_file"], preparation.folder)
@@ -111,7 +111,7 @@ def _common(row: Row, preparation: Preparation, number: str) -> PreparedRow:
 
 @lru_cache(maxsize=64)
 def _stored(path: str, folder: Path) -> str:
-    """The stored image of a file; rows of one image are neighbours, and reading it for each would take hours."""
+    """The stored image of a file, cached: rows of one image are adjacent, and reading it for each would take hours."""
     return image_cell({"image": path}, "image", folder)
 
 

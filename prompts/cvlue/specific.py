@@ -4,7 +4,7 @@ from cultureval.runtime.doc_specific import DocSpecific
 
 
 class ImageSpecific(DocSpecific):
-    """Any item: all are about one image.
+    """Fields of every item; each is about one image.
 
     Attributes:
         id: The item's id in the released files.
@@ -21,8 +21,8 @@ class BoxSpecific(ImageSpecific):
     Attributes:
         box: The gold box: left, top, right, bottom in pixels of the original image.
         size: The original image's width and height in pixels.
-        box_format: How the model's family writes boxes.
-        box_pixels: Least and most pixels to which the model's image processor brings an image, as "3136-12845056".
+        box_format: The box format of the model's family.
+        box_pixels: Least and most pixels to which the model's processor resizes images, as "3136-12845056".
     """
 
     box: list[float]
@@ -35,7 +35,7 @@ class DialogueSpecific(ImageSpecific):
     """A round of a dialogue, whose candidate answers are ranked.
 
     Attributes:
-        round: Its number, from 0.
+        round: The round's number, from 0.
         relevance: Relevance of each candidate, for NDCG; empty where there is none.
     """
 

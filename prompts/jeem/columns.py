@@ -1,4 +1,4 @@
-"""Names of JEEM's columns, which are not public without access: all that its paper and card suggest."""
+"""Names of JEEM's columns, guessed from its paper and card, since the data are gated."""
 
 IMAGE = ("image", "Image", "img", "picture", "image_path", "file_name")
 IMAGE_ID = ("image_id", "img_id", "id", "image_name", "image_url", "url")

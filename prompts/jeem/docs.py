@@ -19,21 +19,21 @@ VQA_TEMPLATES = ("jeem_vqa",)
 def caption_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
     """Doc of a caption; its choice is the reference caption.
 
-    `specific["judge"]` is what the judge metrics read: templates, and the texts of their slots.
+    The judge metrics read `specific["judge"]`: templates, and the texts of their slots.
     """
     slots: dict[str, str | None] = {
         "country": COUNTRIES[row["country"]].name,
         "reference": row["references"][0],
     }
     if row["variety"] == "MSA":
-        slots["caption_msa"] = row["references"][0]  # what topics are told from
+        slots["caption_msa"] = row["references"][0]  # topics are labelled by it
     templates = MSA_TEMPLATES if row["variety"] == "MSA" else CAPTION_TEMPLATES
     judge: JudgeRequest = {"templates": list(templates), "slots": slots}
     return _doc(row, task_name, CaptionSpecific(**fields_of(row, CaptionSpecific), judge=judge))
 
 
 def question_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
-    """Doc of a question; the judge's reference is the answer as the paper's annotators gave it, "cannot tell" too."""
+    """Doc of a question; the judge's reference is the annotators' answer, also where it is "cannot tell"."""
     reference = row["answer"] if row["answerable"] else CANNOT_TELL
     slots: dict[str, str | None] = {
         "country": COUNTRIES[row["country"]].name,

@@ -1,10 +1,9 @@
 """JEEM: from a row (an image, its captions, its five questions with answers) to prepared rows.
 
 Paper: arXiv 2503.21910, section 3 (captions in MSA and dialect, questions and answers in dialect) and Appendix B (the
-answer "Cannot tell from the picture"). JEEM's own column names and how it stores that answer are not public without
-access: those that `columns` lists are read, three layouts of the questions are known, and what fits none is refused
-with the columns that were found. The paper prints no prompt for models: those of `ar/jeem_*.txt` are ours, and
-no native speaker has reviewed them.
+answer "Cannot tell from the picture"). JEEM is gated, so its column names and how it stores that answer are guesses:
+the names in `columns` and three layouts of the questions are read, anything else is an error that lists the columns
+found. The paper prints no prompt for models: those in `templates/` are ours, and no native speaker has reviewed them.
 """
 
 import hashlib
@@ -45,9 +44,9 @@ class Country:
     """One of JEEM's four countries.
 
     Attributes:
-        name: As the judge prompts name it.
+        name: Its name in the judge prompts.
         spellings: Lower-case names in cells, files and folders.
-        unknown: How our prompt for questions words "cannot tell", in the country's dialect.
+        unknown: The wording of "cannot tell" in our prompt for questions, in the country's dialect.
     """
 
     name: str
@@ -79,10 +78,10 @@ def country_of(row: Row, place: Sequence[str] = ()) -> str | None:
 
 
 def image_keys(row: Row, folder: Path) -> set[str]:
-    """What an image is recognised by in rows of other countries: the hash of its bytes, and its id.
+    """The keys that identify an image across countries: the hash of its bytes, and its id.
 
-    An id of digits alone is none, as each country may count its own images. The hash is missing where the cell holds no
-    readable image: preparing that row says why.
+    An id of digits only is not used, as each country may count its own images. The hash is missing where the cell
+    holds no readable image: preparing that row raises the error.
     """
     keys = set()
     if has_column(row, columns.IMAGE_ID):
@@ -114,7 +113,7 @@ def dialect_caption(row: Row, preparation: Preparation) -> PreparedRow:
 def questions(row: Row, preparation: Preparation) -> list[PreparedRow]:
     """A row's questions, one prepared row each.
 
-    Where the annotator could not tell, the reference is our prompt's own wording of that in the dialect.
+    Where the annotator could not tell, the reference is our prompt's wording of that in the dialect.
     """
     item = _item(row, preparation)
     prepared = []
@@ -135,7 +134,7 @@ def questions(row: Row, preparation: Preparation) -> list[PreparedRow]:
 
 
 def arabic_cell(row: Row, column: Column) -> str:
-    """The text of a cell that must hold Arabic: no metric can tell a good caption by a reference in another script."""
+    """The text of a cell that must hold Arabic: a reference in another script would make every metric meaningless."""
     text = text_cell(row, column)
     if not _ARABIC_LETTER.search(text):
         raise BadRow(column_name(row, column), text, "holds no Arabic letter")
@@ -146,7 +145,7 @@ def question_pairs(row: Row) -> list[tuple[str, str]]:
     """A row's questions with their answers: two lists, one list of pairs, or numbered columns (question_1, answer_1).
 
     Raises:
-        MissingColumn: None of the layouts.
+        MissingColumn: The row has none of the layouts.
         BadRow: Lists of different lengths, an empty or unreadable entry.
     """
     if has_column(row, columns.QUESTIONS):
@@ -165,18 +164,18 @@ def question_pairs(row: Row) -> list[tuple[str, str]]:
 
 
 def reference_answer(answer: str, country: str) -> str:
-    """What a reply is compared with: the answer, or our prompt's wording of "cannot tell" in the country's dialect."""
+    """The reference: the answer, or our prompt's wording of "cannot tell" in the country's dialect."""
     return COUNTRIES[country].unknown if cannot_tell(answer) else answer
 
 
 def cannot_tell(answer: str) -> bool:
-    """Whether an answer is the annotators' option "Cannot tell from the picture" (Appendix B.3), however marked."""
+    """Whether an answer is the annotators' option "Cannot tell from the picture" (Appendix B.3), in any spelling."""
     plain = unicodedata.normalize("NFKC", answer).casefold().replace("\u2019", "'")
     return bool(_CANNOT_TELL.fullmatch(re.sub(r"[^a-z' ]", "", plain).strip()))
 
 
 def _item(row: Row, preparation: Preparation) -> PreparedRow:
-    """What captions and questions of a row have in common; `__` names are those that reading adds."""
+    """Fields that captions and questions of a row share; names with `__` are added when the row is read."""
     country = row.get("__country")
     if country is None:
         column = column_name(row, columns.COUNTRY)
@@ -198,11 +197,11 @@ def _list_cell(value: Any, column: str) -> list[Any]:
             value = json.loads(value)
         except ValueError:
             raise BadRow(column, value, "is not a list") from None
-    if isinstance(value, Mapping):  # a list of records that parquet keeps as a record of lists
+    if isinstance(value, Mapping):  # parquet stores a list of records as a record of lists
         names, lists = list(value), [list(column) for column in value.values()]
         value = [dict(zip(names, cells, strict=True)) for cells in zip(*lists, strict=True)]
     if not isinstance(value, list) or not value:
-        raise BadRow(column, value, "is not a filled list")
+        raise BadRow(column, value, "is not a non-empty list")
     return value
 
 
@@ -214,7 +213,7 @@ def _pair(entry: Any, column: str) -> tuple[Any, Any]:
             raise BadRow(column, entry, "holds an entry without question and answer") from error
     if isinstance(entry, list) and len(entry) == 2:
         return entry[0], entry[1]
-    raise BadRow(column, entry, "holds an entry that is no pair of question and answer")
+    raise BadRow(column, entry, "holds an entry that is not a pair of question and answer")
 
 
 def _numbered_pairs(row: Row) -> list[tuple[Any, Any]]:
@@ -226,7 +225,7 @@ def _numbered_pairs(row: Row) -> list[tuple[Any, Any]]:
         column_name(row, columns.QUESTIONS)
     for number, pair in found.items():
         if len(pair) < 2:
-            raise BadRow(f"question_{number}, answer_{number}", list(pair.values()), "is half of a pair")
+            raise BadRow(f"question_{number}, answer_{number}", list(pair.values()), "is an incomplete pair")
     return [(found[number]["q"], found[number]["a"]) for number in sorted(found, key=int)]
 
 

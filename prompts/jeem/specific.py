@@ -26,7 +26,7 @@ class QuestionSpecific(CaptionSpecific):
 
     Attributes:
         question: The question's text.
-        question_number: Its place among the image's questions.
+        question_number: Its position among the image's questions.
         answer: The annotators' answer.
         answerable: Whether the annotators could tell the answer from the image.
     """

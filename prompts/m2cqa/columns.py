@@ -1,4 +1,4 @@
-"""Names of M2CQA's columns, which could not be seen: what its paper calls them."""
+"""Names of M2CQA's columns, guessed from its paper, since the data could not be seen."""
 
 ID = ("id", "item_id", "sample_id", "ID")
 IMAGE = ("image", "Image", "image_path", "img", "picture", "file_name")

@@ -1,6 +1,6 @@
 """M2CQA's prompt functions: from a prepared row, one statement on one image, to a LightEval Doc.
 
-The texts are verbatim those of the paper's Table 8, in which the three Arabic varieties share theirs. The model files
+The texts are those of the paper's Table 8, verbatim; the three Arabic varieties share one. The model files
 put the image before the text unless their setting `image_placement` says "last".
 """
 
@@ -15,7 +15,7 @@ from cultureval.runtime.doc_specific import fields_of
 if TYPE_CHECKING:
     from lighteval.tasks.requests import Doc
 
-# What Table 8 prints as the right answers: true, false.
+# The gold answers in Table 8: true, false.
 GOLD_WORDS = {"en": ["True", "False"], "msa": ["صحيح", "خطأ"], "ajp": ["صحيح", "غلط"], "arz": ["صحيح", "غلط"]}
 
 

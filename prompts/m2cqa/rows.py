@@ -1,6 +1,6 @@
 """From a row of M2CQA's sources, one item, to the prepared rows of its three statements.
 
-Two layouts: Q+ and Q- in columns of their own (QCRI/M2CQA, under the names that `columns` lists), and three statements
+Two layouts: Q+ and Q- in separate columns (QCRI/M2CQA, under the names in `columns`), and three statements
 with three labels (task1b of QCRI/AynVQA-ArabicNLP26).
 """
 
@@ -16,15 +16,15 @@ ROLES = ("q_plus", "q_minus_1", "q_minus_2")
 
 
 def statement_rows(row: Mapping[str, Any], preparation: Preparation, language: str) -> list[PreparedRow]:
-    """Three prepared rows, the true statement first; their texts stay as they are, whatever they ask for themselves.
+    """Three prepared rows, the true statement first; the statements' texts are not changed.
 
     Args:
         row: One item. A table with all varieties in one row has columns that end in `_en`, `_msa`, `_ajp`, `_arz`.
-        preparation: Says in which folder images lie.
+        preparation: Holds the folder of the images.
         language: en, msa, ajp or arz.
 
     Raises:
-        MissingColumn: The row has neither layout, no id or no image.
+        MissingColumn: The row has neither layout, or lacks the id or the image.
         BadRow: Not exactly one true and two false statements, an empty one, or no readable image.
     """
     row = _in_language(row, language)

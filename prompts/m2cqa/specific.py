@@ -7,15 +7,15 @@ class StatementSpecific(DocSpecific):
     """One of the statements of an item.
 
     Attributes:
-        item_id: Names the item; its statements are scored together.
+        item_id: The item's id; its statements are scored together.
         role: "q_plus", the true statement, or "q_minus_1", "q_minus_2", the false ones.
         statement: The statement's text.
         language: "en", "msa", "ajp" or "arz".
-        country: Of the image, "" where the source does not say.
-        category: Of the image, likewise.
-        subcategory: Of the image, likewise.
+        country: The image's country, "" where the source does not state it.
+        category: The image's category, likewise.
+        subcategory: The image's subcategory, likewise.
         image: Name of the image in the store of images.
-        rows_of_task: Rows of the whole task, of which a run with a limit holds a part.
+        rows_of_task: Number of rows of the task without a limit.
     """
 
     item_id: str

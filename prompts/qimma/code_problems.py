@@ -1,7 +1,7 @@
-"""Rows of EvalPlus's data files: what every problem must hold, and how LightEval's models are asked to solve it.
+"""Rows of EvalPlus's data files: the fields of a problem, and its prompt for LightEval's models.
 
-The chat prompt is evalplus-arabic's (3LM): its instruction, the problem between fences, the answer begun with its
-response prefix and an open fence where a backend can do that. A model without a chat template continues the problem.
+The chat prompt is evalplus-arabic's (3LM): its instruction, the problem in a code fence, and, where a backend can
+prefill the answer, its response prefix and an open fence. A model without a chat template continues the problem.
 """
 
 import math
@@ -30,7 +30,7 @@ CONTINUATION_STOPS = {
 FENCE_STOPS = (*STOPS, "\n```\n")
 NEW_TOKENS = 768
 
-# EvalPlus's completeness check asks for these and for `task_id` and `entry_point` without saying so.
+# EvalPlus's completeness check also requires these, undocumented.
 TEXT_COLUMNS = ("task_id", "prompt", "entry_point", "contract", "canonical_solution")
 INPUT_COLUMNS = ("base_input", "plus_input")
 
@@ -45,7 +45,7 @@ def check_problem(row: Mapping[str, Any], prefix: str) -> None:
     for column in TEXT_COLUMNS:
         value = row[column_name(row, column)]
         if not isinstance(value, str) or (is_empty(value) and column != "contract"):
-            raise BadRow(column, value, "is not filled with text")
+            raise BadRow(column, value, "is not a non-empty text")
         readable(value, column)
     if not re.fullmatch(rf"{re.escape(prefix)}\d+", row["task_id"], flags=re.ASCII):
         raise BadRow("task_id", row["task_id"], f"is not {prefix} and a number")
@@ -60,7 +60,7 @@ def check_problem(row: Mapping[str, Any], prefix: str) -> None:
 
 def _check_inputs(value: Any, column: str) -> None:
     if value == {} and column == "plus_input":
-        return  # so MBPP+ writes that a problem has no further tests
+        return  # in MBPP+: the problem has no further tests
     if not isinstance(value, list) or not all(isinstance(arguments, list) for arguments in value):
         raise BadRow(column, value, "is not a list of argument lists")
     if column == "base_input" and not value:
@@ -83,7 +83,7 @@ def prepare_problem(row: Row, preparation: Preparation, dataset: str, prefix: st
 
 
 def code_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
-    """Doc of a code problem; what judges the answer is found under `specific["problem"]`."""
+    """Doc of a code problem; the tests of the answer are stored under `specific["problem"]`."""
     from lighteval.tasks.requests import Doc
 
     problem = row["prompt"].strip()

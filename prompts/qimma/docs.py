@@ -22,7 +22,7 @@ def choice_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc"
 
 
 def multi_select_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
-    """Doc of a multi-select row; the gold is a list of positions, of one too: a details column holds one type."""
+    """Doc of a multi-select row; the gold is always a list of positions: a details column holds one type."""
     return _labelled_doc(row, task_name, list(row["index"]))
 
 
@@ -46,8 +46,8 @@ def _labelled_doc(row: Mapping[str, Any], task_name: str | None, gold: int | lis
 def answer_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
     """Doc of a question-answering row; its choices are the reference answers.
 
-    The stop string (a newline) does not hold for chat prompts: LightEval's backends, with which QIMMA's scores were
-    made, drop stop strings there.
+    The stop string (a newline) does not apply to chat prompts: LightEval's backends, which QIMMA used, drop stop
+    strings there.
     """
     from lighteval.tasks.requests import Doc
 
@@ -62,9 +62,9 @@ def answer_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc"
 
 
 def poem_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
-    """Doc of a FannOrFlop poem; the gold verses and explanations travel in `specific["gold_explanations"]`.
+    """Doc of a FannOrFlop poem; the gold verses and explanations are in `specific["gold_explanations"]`.
 
-    Models do not think first (paper, section 5.2.1).
+    Models generate no reasoning (paper, section 5.2.1).
     """
     from lighteval.tasks.requests import Doc
 

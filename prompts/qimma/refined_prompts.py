@@ -1,9 +1,8 @@
-"""QIMMA's refined prompts of code problems: put in place only where nothing but the docstring's Arabic differs.
+"""QIMMA's refined prompts of code problems: used only where nothing but the docstring's Arabic differs.
 
 QIMMA section 4 (code prompts of its audit): the Arabic inside the docstring may change; signature, code, examples,
-formatting and English text stay as they are. What is compared, and why not more: the words around an Arabic sentence
-are edited with it, so punctuation and the order of numbers and Latin words within Arabic lines are free, their number
-is not.
+formatting and English text stay unchanged. Within Arabic lines, only the counts of numbers and Latin words are
+compared, not their order or the punctuation, because these are edited together with the Arabic.
 """
 
 import ast
@@ -22,7 +21,7 @@ EXAMPLE_STARTS = (">>>", "...", "assert ")
 
 
 def match_prompts(rows: Sequence[Mapping[str, Any]], task_ids: Sequence[str]) -> dict[str, str]:
-    """The refined prompt of each problem that the rows speak of.
+    """The refined prompt of each problem in the rows.
 
     Args:
         rows: Rows of a file with a column `prompt` or `Fixed` (QIMMA's name) and, where it does not hold one row a
@@ -30,7 +29,7 @@ def match_prompts(rows: Sequence[Mapping[str, Any]], task_ids: Sequence[str]) ->
         task_ids: The problems, in order.
 
     Raises:
-        CulturevalError: No such column, rows without names whose number differs, an unknown or repeated name.
+        CulturevalError: No such column, a wrong number of rows without task ids, an unknown or duplicated task id.
     """
     if not rows:
         raise CulturevalError("the file of refined prompts holds no row.")
@@ -47,9 +46,9 @@ def match_prompts(rows: Sequence[Mapping[str, Any]], task_ids: Sequence[str]) ->
     matched: dict[str, str] = {}
     for number, (name, row) in enumerate(zip(names, rows, strict=True)):
         if name not in task_ids:
-            raise CulturevalError(f"row {number} names {shorten(name)}, which is none of the problems.")
+            raise CulturevalError(f"row {number} names {shorten(name)}, which is not one of the problems.")
         if name in matched:
-            raise CulturevalError(f"{name} stands twice in it.")
+            raise CulturevalError(f"{name} is duplicated in it.")
         if not isinstance(row.get(text_column), str) or not row[text_column].strip():
             raise CulturevalError(f"the prompt of {name} is empty.")
         matched[name] = row[text_column]
@@ -60,7 +59,7 @@ def check_refinement(original: str, refined: str) -> None:
     """Checks that a refined prompt differs from the original in the Arabic of its docstrings only.
 
     Raises:
-        BadRow: Something else differs, or the refined prompt is no Python; the message holds both readings.
+        BadRow: Something else differs, or the refined prompt is not Python; the message shows both texts.
     """
     (code, docstrings), (new_code, new_docstrings) = _split(original), _split(refined)
     if code.strip() != new_code.strip():
@@ -76,11 +75,11 @@ def check_refinement(original: str, refined: str) -> None:
 
 
 def _split(prompt: str) -> tuple[str, list[str]]:
-    """The prompt's code with a mark in place of each docstring, and the docstrings as written."""
+    """The prompt's code with a placeholder for each docstring, and the docstrings as written."""
     try:
         tree = ast.parse(prompt)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise BadRow("prompt", prompt, f"is no Python ({error})") from error
+        raise BadRow("prompt", prompt, f"is not Python ({error})") from error
     lines = prompt.encode("utf-8").splitlines(keepends=True)  # ast counts columns in bytes
     starts = [sum(map(len, lines[:number])) for number in range(len(lines))]
     spans = sorted(
@@ -98,7 +97,7 @@ def _split(prompt: str) -> tuple[str, list[str]]:
 
 
 def _lines(docstring: str) -> tuple[list[str], str]:
-    """The lines that must stay as they are (examples, their outputs, lines without Arabic), and the others as one."""
+    """The lines that must not change (examples, their outputs, lines without Arabic), and the others joined."""
     kept, prose, after_example = [], [], False
     for line in docstring.splitlines():
         text = line.strip()

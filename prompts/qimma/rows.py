@@ -1,7 +1,7 @@
 """QIMMA: from a row of any of its sources to one schema, that of QIMMA's curated copies.
 
 A prepared row holds `prompt`, `choices` and `index` as QIMMA's own data sets do (spec: QIMMA repository, prompt
-functions), and the `labels` that are scored, so that one prompt function serves a benchmark whatever copy was read.
+functions), and the `labels` that are scored, so that one prompt function serves every copy of a benchmark.
 Rows of original sources get their prompt from our templates, which are not QIMMA's wording (the paper's Figure 4 is an
 image). Each function here is named after the source whose rows it reads; the columns are those of the source.
 """
@@ -123,7 +123,7 @@ def medarabench(row: Row, preparation: Preparation) -> PreparedRow:
 
 
 def gat(row: Row, preparation: Preparation) -> PreparedRow:
-    """GAT (GATmath, GATLc): columns are not documented, so options may stand in A.., Option A.., or in one list."""
+    """GAT (GATmath, GATLc): columns are not documented, so options may be in A.., Option A.., or in one list."""
     for columns in (list("ABCDE"), [f"Option {letter}" for letter in "ABCDE"], [f"Option {n}" for n in range(1, 6)]):
         present = [column for column in columns if column in row]
         if present:
@@ -142,7 +142,7 @@ def option_list(row: Row, preparation: Preparation) -> PreparedRow:
 
 
 def mizanqa(row: Row, preparation: Preparation) -> PreparedRow:
-    """MizanQA: two to many options, one or several of them right; columns through aliases, as none is documented."""
+    """MizanQA: two or more options, one or several of them correct; columns by aliases, as none is documented."""
     column = column_name(row, "options")
     options = distinct(_listed_options(row[column], column), column)
     answer_column = column_name(row, "answers")
@@ -153,12 +153,12 @@ def mizanqa(row: Row, preparation: Preparation) -> PreparedRow:
         )
     golds = [gold_position(answer, options, answer_column) for answer in _as_list(answers)]
     if not golds or len(set(golds)) < len(golds):
-        raise BadRow(answer_column, row[answer_column], "names no option, or one twice")
+        raise BadRow(answer_column, row[answer_column], "names no option, or a duplicated one")
     return choice_row(preparation.template, text_cell(row, "question"), options, sorted(golds))
 
 
 def medarabiq_choice(row: Row, preparation: Preparation) -> PreparedRow:
-    """MedArabiQ's multiple-choice files: options inline, one a line; the biased wording where the file has one."""
+    """MedArabiQ's multiple-choice files: options inline, one per line; the biased wording where the file has one."""
     names = ("Question with Bias", "Question - Arabic", "Question")
     column = column_name(row, next((name for name in names if name in row), "question"))
     question, options = _inline_options(text_cell(row, column), column)
@@ -189,7 +189,7 @@ def fannorflop(row: Row, preparation: Preparation) -> PreparedRow:
     """FannOrFlop: a poem; the gold is its list of {verse, explanation}."""
     gold = row[column_name(row, "explanation")]
     if not isinstance(gold, list) or not gold:
-        raise BadRow("explanation", gold, "is not a filled list of verses and explanations")
+        raise BadRow("explanation", gold, "is not a non-empty list of verses and explanations")
     pairs = []
     for pair in gold:
         if not isinstance(pair, dict):
@@ -216,7 +216,7 @@ def _object(row: Row, column: str) -> Mapping[str, Any]:
 
 
 def _prompt_cell(row: Row) -> str:
-    """The curated prompt as it stands: its white space is QIMMA's and is scored."""
+    """The curated prompt, unchanged: its white space is QIMMA's and affects the score."""
     text_cell(row, "prompt")
     return row["prompt"]
 
@@ -227,16 +227,16 @@ def _indices(value: Any, count: int) -> list[int]:
         if is_empty(position):
             raise BadRow("index", value, "is null or empty")
         if isinstance(position, bool) or not isinstance(position, int):
-            raise BadRow("index", value, "is not a whole number")
+            raise BadRow("index", value, "is not an integer")
         if not 0 <= position < count:
             raise BadRow("index", value, f"points outside the {count} options")
     if not positions or len(set(positions)) < len(positions):
-        raise BadRow("index", value, "names no option, or one twice")
+        raise BadRow("index", value, "names no option, or a duplicated one")
     return sorted(positions)
 
 
 def _choice_from_columns(row: Row, preparation: Preparation, columns: list[str], answer: str) -> PreparedRow:
-    """A choice row whose options stand in columns of their own; empty columns are absent options."""
+    """A choice row with one column per option; empty columns are absent options."""
     texts = _without_labels([optional_text(row, column) for column in columns])
     answer_column = column_name(row, answer)
     gold = gold_position(_present(row, answer_column), [text or "" for text in texts], answer_column)
@@ -268,7 +268,7 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _shuffled(question: str, count: int) -> list[int]:
-    """A permutation that depends on the question's text alone, so on neither the row's place nor the platform."""
+    """A permutation that depends only on the question's text, not on the row's position or the platform."""
     keys = [hashlib.sha256(f"{question}\x1f{position}".encode()).digest() for position in range(count)]
     return sorted(range(count), key=keys.__getitem__)
 
@@ -276,14 +276,14 @@ def _shuffled(question: str, count: int) -> list[int]:
 def _translated(row: Row, column: str, names: Mapping[str, str]) -> str:
     name = text_cell(row, column)
     if name not in names:
-        raise BadRow(column, name, f"is none of {', '.join(names)}")
+        raise BadRow(column, name, f"is not one of {', '.join(names)}")
     return names[name]
 
 
 def _without_labels(options: list[str | None]) -> list[str | None]:
     """Options without the labels that some sources write before each (`أ) نص`, `ب) نص`, ...).
 
-    Only where all of them carry their own label: a lone `د. محمد` in the fourth place is a doctor.
+    Only where every option has its own label: a single `د. محمد` in fourth position is a doctor's title.
     """
     parts = [(None, None) if option is None else split_label(option) for option in options]
     labelled = all(
@@ -307,7 +307,7 @@ def _listed_options(cell: Any, column: str) -> list[str]:
 
 
 def _labelled_parts(text: str, column: str) -> list[str]:
-    """The options of one text `أ) .. ب) .. ج) ..`, which must come in the labels' order."""
+    """The options of one text `أ) .. ب) .. ج) ..`, which must be in the labels' order."""
     starts = [
         match
         for match in re.finditer(r"(?:^|(?<=[\s,،;؛.]))\(?([أاإبجدهوزحطA-Ha-h]ـ?)[).\-:](?=\s|\S)", text)
@@ -324,7 +324,7 @@ def _labelled_parts(text: str, column: str) -> list[str]:
 
 
 def _inline_options(text: str, column: str) -> tuple[str, list[str]]:
-    """A question and the labelled option lines below it, which must come in the labels' order."""
+    """A question and the labelled option lines below it, which must be in the labels' order."""
     lines = text.splitlines()
     for first, line in enumerate(lines):
         if first and split_label(line)[0] == 0:

@@ -9,7 +9,7 @@ class ChoiceSpecific(DocSpecific, total=False):
     """A multiple-choice or multi-select question.
 
     Attributes:
-        permutation: Where the source's options stand now, for sources whose options are shuffled.
+        permutation: The order of the source's options, for sources whose options are shuffled.
         options: The options' texts; the Doc's choices are their labels.
     """
 
@@ -18,7 +18,7 @@ class ChoiceSpecific(DocSpecific, total=False):
 
 
 class GoldExplanation(TypedDict):
-    """A verse and what it means."""
+    """A verse and its explanation."""
 
     verse: str
     explanation: str
@@ -40,7 +40,7 @@ class CodeSpecific(DocSpecific):
     Attributes:
         task_id: EvalPlus's id, as in "HumanEval/0".
         dataset: "humaneval" or "mbpp".
-        problem: Name of the whole problem in the store of problems.
+        problem: Name of the full problem in the store of problems.
     """
 
     task_id: str

@@ -1,4 +1,4 @@
-"""Tiny stand-ins for the instruments of AL-QASIDA, built on the fly for the demo and the tests.
+"""Tiny replacements for AL-QASIDA's classifiers, built on the fly for the demo and the tests.
 
 NADI and ALDi: BERT sequence classifiers of their architecture and label order, with random weights. The language model:
 a fastText classifier that looks at letters. The SentencePiece model of spBLEU: trained on a few sentences.
@@ -80,7 +80,7 @@ def build_tiny_language_model(folder: Path) -> Path:
 
 
 def build_tiny_sentencepiece(file: Path, vocabulary: int = 200) -> Path:
-    """A SentencePiece model in the place of FLORES-200's."""
+    """A tiny SentencePiece model to replace that of FLORES-200."""
     import sentencepiece
 
     file.parent.mkdir(parents=True, exist_ok=True)

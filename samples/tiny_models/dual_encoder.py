@@ -22,7 +22,7 @@ def build_tiny_dual_encoder(
     Args:
         folder: Created if need be.
         family: Architecture; siglip2 is SigLIP 2 of any resolution (of a fixed one it is siglip).
-        corpus: Whose letters the tokenizer knows.
+        corpus: Texts whose letters the tokenizer knows.
         seed: Of the weights; the same arguments give the same files.
 
     Returns:

@@ -1,6 +1,6 @@
 """Tiny models with random weights, built on the fly: for the demo, the tests and the benchmark.
 
-They answer nonsense, but every part of the way is real: a folder that `from_pretrained` reads, a byte-level tokenizer
+They answer nonsense, but everything else is real: a folder that `from_pretrained` reads, a byte-level tokenizer
 trained on a few Arabic and Chinese sentences of our own, a chat template where one is wanted. The same arguments give
 the same files.
 """
@@ -103,7 +103,7 @@ def build_tiny_vision_lm(
 
 
 def image_slot(family: VisionFamily) -> str:
-    """What stands for an image in a prompt of a family."""
+    """The placeholder of an image in a prompt of a family."""
     if family == "gemma3_vision":
-        return VISION_START  # its processor puts the image's tokens behind the token that begins it
+        return VISION_START  # its processor inserts the image's tokens after this start token
     return VISION_START + IMAGE + VISION_END if family.startswith("qwen") else IMAGE

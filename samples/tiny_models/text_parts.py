@@ -1,4 +1,4 @@
-"""What all tiny models are made of: sentences of our own, a tokenizer trained on them, the text model's sizes."""
+"""Parts of all tiny models: our own sentences, a tokenizer trained on them, the text model's sizes."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any

@@ -1,6 +1,6 @@
 """Configurations and processors of tiny image-text-to-text models, one function a family.
 
-Processors that also read videos need torchvision for that part; theirs are built without it.
+Video processors need torchvision; processors are built without them.
 
 | family | images as | positions and attention |
 |---|---|---|
@@ -9,7 +9,7 @@ Processors that also read videos need torchvision for that part; theirs are buil
 | qwen3_vl | the same, and features added to the first layers' hidden states (DeepStack) | interleaved M-RoPE |
 | gemma3_vision | a fixed number, also cut into crops if asked | both ways within an image; sliding windows |
 | internvl | tiles of a fixed number, pixels shuffled into channels | as text |
-| idefics3, smolvlm | splits of a fixed number and the whole image | as text |
+| idefics3, smolvlm | splits of a fixed number and the full image | as text |
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from cultureval.samples.tiny_models.text_parts import IMAGE, VISION_END, VISION_
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-Built = tuple[Any, tuple[Any, ...]]  # a configuration, and what else goes into the folder
+Built = tuple[Any, tuple[Any, ...]]  # a configuration, and the other parts of the folder
 
 
 def _llava(tokenizer: "PreTrainedTokenizerFast", image_size: int, patch_size: int, **sizes: int) -> Built:

@@ -4,7 +4,7 @@ Paper: "AL-QASIDA: Analyzing LLM Quality and Accuracy Systematically in Dialecta
 from section 3; data and templates from JHU-CLSP/al-qasida at 34e4dba.
 Verified: sets, sizes, templates and sampling (released files), metrics of the released outputs.
 Inferred: that the paper's models wrote 128 new tokens and had no stop string (its program).
-Ours: the templates of FLORES and tweets where the ready-made files are not at hand (the published draws cannot be
+Ours: the templates of FLORES and tweets where the ready-made files are missing (the published draws cannot be
 reproduced), HABIBI's development set (the lyrics that the test set leaves out), the names of the profiles.
 """
 
@@ -24,7 +24,7 @@ REPOSITORY = "JHU-CLSP/al-qasida"
 COMMIT = "34e4dba"
 GITHUB = "https://github.com/{}/archive/{}.tar.gz"
 FLORES_FILES = "https://dl.fbaipublicfiles.com/nllb/flores200_dataset.tar.gz"
-FLORES_WANTED = ("*_Arab.*", "*eng_Latn.*")
+FLORES_PATTERNS = ("*_Arab.*", "*eng_Latn.*")
 FLORES_LICENCE = "CC-BY-SA-4.0; its authors ask not to re-host it as text that crawlers read"
 MADAR_FORM = (
     "MADAR-26 by the form at https://camel.abudhabi.nyu.edu/madar-parallel-corpus (MADAR.corpus.*.tsv, anywhere below)"
@@ -41,7 +41,7 @@ def _source(repo: str, form: str, licence: str, prepare: Prepare, **settings: An
 
 
 def _sources(corpus: str, prepare: Prepare) -> tuple[Source, ...]:
-    """The ready-made file first, then what it is built of."""
+    """The ready-made file first, then the corpora that it is built from."""
     ready = _source(
         REPOSITORY,
         "curated",
@@ -61,7 +61,7 @@ def _sources(corpus: str, prepare: Prepare) -> tuple[Source, ...]:
             (
                 "facebook/flores",
                 FLORES_LICENCE,
-                {"archive": FLORES_FILES, "archive_files": FLORES_WANTED},
+                {"archive": FLORES_FILES, "archive_files": FLORES_PATTERNS},
             ),
             ("openlanguagedata/flores_plus", FLORES_LICENCE, {"on_hub": True}),
         ),

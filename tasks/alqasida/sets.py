@@ -1,7 +1,7 @@
-"""AL-QASIDA's evaluation sets: the ready-made files, or the same sets built of the corpora they come from.
+"""AL-QASIDA's evaluation sets: the ready-made files, or the same sets built from their corpora.
 
-Ready-made files are read as they are. Built sets follow the paper's program as the released files show it: a template
-for every sentence from one generator, then the whole table shuffled, then its first rows.
+Ready-made files are read unchanged. Built sets follow the paper's program as inferred from the released files: one
+generator draws a template for every sentence, then the table is shuffled, then its first rows are taken.
 """
 
 import csv
@@ -64,16 +64,16 @@ COUNTRIES = {
     "sdn": "Sudan",
     "syr": "Syria",
 }
-# Sentences of the published sets, each of which took one draw of the generator of templates.
+# Sentences of the published sets; each used one draw of the template generator.
 BTEC_DRAWS = {code: 200 if code in CITIES else 0 for code in DIALECTS}
 HABIBI_DRAWS = dict.fromkeys(DIALECTS, 151) | {"dza": 87, "pse": 78, "sdn": 93}
-# The 24 templates are 8 instructions in so many forms.
+# Forms of each of the 8 instructions; 24 templates in all.
 INSTRUCTION_SIZES = (3, 4, 3, 3, 3, 2, 3, 3)
 TEMPLATES, PREFIXES = "dial8.json", "5shot_prefixes.json"
 
 
 class SetName(NamedTuple):
-    """What a task's name says: `btec_egy` or `btec_egy_to_eng`; `source` of a monolingual set is its dialect."""
+    """A task's name, parsed: `btec_egy` or `btec_egy_to_eng`; `source` of a monolingual set is its dialect."""
 
     corpus: str
     source: str
@@ -102,7 +102,7 @@ def dialects_of(corpus: str) -> tuple[str, ...]:
 
 
 def find_ready(folder: Path, task: Task) -> Files:
-    """The set's own csv file, with the templates where they are at hand, and the published few-shot examples."""
+    """The set's csv file, with the templates if they are there, and the published few-shot examples."""
     name = set_of(task)
     data = folder / "data_processing" / "data"
     if task.group.endswith("_cross"):
@@ -128,11 +128,11 @@ def read_ready(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
             yield PlacedRow(file.name, number, row | _features(row, name, templates))
 
 
-# --- sets built of corpora ------------------------------------------------------------------------------------------
+# --- sets built from corpora ------------------------------------------------------------------------------------------
 
 
 def find_corpus(folder: Path, task: Task) -> Files:
-    """The files of a corpus, one a language, wherever they lie below the folder, and the templates."""
+    """The files of a corpus, one a language, anywhere below the folder, and the templates."""
     name = set_of(task)
     languages = [name.source, name.target] if name.is_translation else [name.target]
     files = [next(iter(_corpus_files(folder, name, code)), None) for code in languages]
@@ -143,7 +143,7 @@ def find_corpus(folder: Path, task: Task) -> Files:
 
 
 def _has_dialect(file: Path | None, templates: list[Path], name: SetName) -> bool:
-    """Whether the templates, and a table of several countries, hold the dialect, too."""
+    """Whether the templates, and a table of several countries, also hold the dialect."""
     if file is None or not templates or name.target not in json.loads(templates[0].read_text(encoding="utf-8")):
         return False
     least = MONOLINGUAL_ROWS if _leftover(name) else 0
@@ -151,7 +151,7 @@ def _has_dialect(file: Path | None, templates: list[Path], name: SetName) -> boo
 
 
 def read_corpus(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
-    """The set built of its corpus, in the published order.
+    """The set built from its corpus, in the published order.
 
     Raises:
         CulturevalError: The two sides of a translation set differ in length or ids.
@@ -167,7 +167,7 @@ def read_corpus(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
 
 
 def shuffled(count: int) -> list[int]:
-    """The published order of a table of so many rows: pandas' `sample(frac=1, random_state=417)`."""
+    """The published order of a table of `count` rows: pandas' `sample(frac=1, random_state=417)`."""
     import numpy as np
 
     return np.random.RandomState(ORDER_SEED).choice(count, count, replace=False).tolist()
@@ -176,8 +176,8 @@ def shuffled(count: int) -> list[int]:
 def template_numbers(corpus: str, dialect: str, count: int, templates: int = 24, dev: bool = False) -> list[int]:
     """Which template each sentence of a set gets, before the set is shuffled.
 
-    The published HABIBI and BTEC sets come from one generator that went through the dialects, and in each through BTEC,
-    then HABIBI. The draws of the other sets are not known: theirs are ours, one generator a corpus.
+    The published HABIBI and BTEC sets come from one generator that looped over the dialects, and in each over BTEC,
+    then HABIBI. The draws of the other sets are unknown: ours use one generator per corpus.
 
     Args:
         corpus: "btec", "habibi", "flores" or "tweet".
@@ -216,7 +216,7 @@ def _build_requests(files: Sequence[Path], name: SetName) -> Iterator[PlacedRow]
 
 
 def _leftover(name: SetName) -> bool:
-    """HABIBI has one table: its development set is what the test set leaves of it."""
+    """HABIBI has one table: its development set is the rows that the test set does not use."""
     return name.dev and name.corpus == "habibi"
 
 
@@ -225,7 +225,7 @@ def _build_translations(files: Sequence[Path], name: SetName) -> Iterator[Placed
     if len(source) != len(target) or any(a != b for (a, _), (b, _) in zip(source, target, strict=True)):
         raise CulturevalError(
             f"{files[0].name} and {files[1].name} do not hold the same sentences in the same order "
-            f"({len(source)} and {len(target)} of this split); put the two files of one release there."
+            f"({len(source)} and {len(target)} of this split); use the two files of one release."
         )
     for number in shuffled(len(source))[:TRANSLATION_ROWS]:
         row = {"sentence": source[number][1], "completion": target[number][1], "from": name.source}
@@ -272,7 +272,7 @@ def _flores_sentences(file: Path) -> list[tuple[str, str]]:
 
 
 def _table(file: Path) -> list[Row]:
-    """A table of texts as pandas reads it for the paper's program: a lone quote inside a text breaks nothing."""
+    """A table of texts, read with pandas as in the paper's program: a single quote inside a text is harmless."""
     csv.field_size_limit(10_000_000)
     with file.open(encoding="utf-8-sig", newline="") as stream:
         return list(csv.DictReader(stream, delimiter="\t" if file.suffix == ".tsv" else ","))
@@ -297,7 +297,7 @@ def find_language_confusion(folder: Path, task: Task) -> Files:
 
 
 def read_language_confusion(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
-    """Its rows with the dialect's English name where they ask for Arabic."""
+    """Its rows, in which the request for Arabic names the dialect instead."""
     name = set_of(task)
     for file in files:
         for number, row in enumerate(read_rows(file)):
@@ -310,7 +310,7 @@ def read_language_confusion(files: Sequence[Path], task: Task) -> Iterator[Place
 
 
 def instruction_of(prompt: str, templates: Sequence[str]) -> str:
-    """`type_0` to `type_7`: the instruction whose template, of the longest wording, a prompt fills; "" if none."""
+    """`type_0` to `type_7`: the instruction whose (longest matching) template a prompt fills; "" if none."""
     best, found = -1, ""
     for number, template in enumerate(templates):
         start, _, end = template.partition("{}")
@@ -338,10 +338,10 @@ def _features(row: Mapping[str, Any], name: SetName, templates: Sequence[str]) -
 
 
 def _templates(files: Sequence[Path], dialect: str) -> list[str]:
-    """The dialect's templates; none where the file of templates is not there.
+    """The dialect's templates; empty where the file of templates is missing.
 
     Raises:
-        CulturevalError: The file is not what it should be.
+        CulturevalError: The file lacks the dialect, or a template has not exactly one slot.
     """
     if not files:
         return []
@@ -362,7 +362,7 @@ def _examples(folder: Path, name: SetName) -> list[Path]:
 
 
 def _read_examples(file: Path, name: SetName) -> Iterator[PlacedRow]:
-    """The published prefix of a dialect taken apart; put together again it must be the same.
+    """The examples of a dialect's published prefix; joined again, they must give the same prefix.
 
     Raises:
         CulturevalError: It is not of the form `Q: ...`, `A: ...`, with blank lines between.
@@ -370,7 +370,7 @@ def _read_examples(file: Path, name: SetName) -> Iterator[PlacedRow]:
     prefix = json.loads(file.read_text(encoding="utf-8"))["monolingual"][name.target]
     pairs = re.findall(r"Q: (.*?)\nA: (.*?)\n\n", prefix, flags=re.DOTALL)
     if "".join(f"Q: {question}\nA: {answer}\n\n" for question, answer in pairs) + "Q: " != prefix:
-        raise CulturevalError(f"{file}: the prefix for {name.target} is no series of questions and answers.")
+        raise CulturevalError(f"{file}: the prefix for {name.target} is not a series of questions and answers.")
     for number, (question, answer) in enumerate(pairs):
         yield PlacedRow(file.name, number, {"prompt": question, "answer": answer, "dialect": name.target})
 

@@ -57,7 +57,7 @@ VQAV2 = Source(
     "original",
     rows.question_with_ten_answers,
     splits=("validation",),
-    whole=True,
+    pool_configs=True,
     read=files.read_streamed,
     licence="CC BY 4.0",
 )
@@ -66,7 +66,7 @@ REFCOCOG = Source(
     "original",
     rows.expressions_of_one_box,
     splits=("test",),
-    whole=True,
+    pool_configs=True,
     read=files.read_streamed,
     notes=files.box_notes,
 )

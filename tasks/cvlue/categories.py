@@ -1,4 +1,4 @@
-"""CVLUE's 92 object categories and 15 semantic fields (paper, Table 4), told from an image's path.
+"""CVLUE's 92 object categories and 15 semantic fields (paper, Table 4), found by an image's path.
 
 Verified: the number that begins the name of an image's folder (`84-suona`) is the category's place in Table 4. The
 Chinese names are ours.
@@ -25,12 +25,12 @@ class Category:
 
     @property
     def label(self) -> str:
-        """What tables and plots call it."""
+        """Its label in tables and plots."""
         return f"{self.chinese} {self.english}"
 
     @property
     def field_label(self) -> str:
-        """What tables and plots call its field."""
+        """Its field's label in tables and plots."""
         return f"{self.field_chinese} {self.field}"
 
 

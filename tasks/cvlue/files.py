@@ -2,7 +2,7 @@
 
 The data come on request from the authors. The folder is `cvlue` below the data root; it, or a folder in it, holds
 `IC`, `VQA`, `VG` and `VD` with a gold file each (`gold.json`, as in the released example, or `test.json`), and the
-images at the relative paths that the files state. Question files beside them (`test_VQA.json`) must hold the same
+images at the relative paths that the files state. Question files next to them (`test_VQA.json`) must hold the same
 ids. The strings of VD's ids come from `test_VD.json` or a file of maps (`id*.json`).
 """
 
@@ -36,7 +36,7 @@ SPLITS = {
 
 
 def _of_released_form(read: Reader) -> Reader:
-    """A reader whose records lack what they should have ends in one sentence."""
+    """A reader whose malformed records are reported as one CulturevalError."""
 
     @wraps(read)
     def reading(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
@@ -51,7 +51,7 @@ def _of_released_form(read: Reader) -> Reader:
 
 
 def find_released(part: str) -> Callable[[Path, Task], tuple[list[Path], list[Path]]]:
-    """A `Source.find` for one of CVLUE's four parts: its gold file, then the files that are joined with it."""
+    """A `Source.find` for one of CVLUE's four parts: its gold file, then the files to join with it."""
 
     def find(folder: Path, task: Task) -> tuple[list[Path], list[Path]]:
         places = [base / PARTS[part] for base in (folder, *sorted(path for path in folder.iterdir() if path.is_dir()))]
@@ -79,11 +79,11 @@ def read_expressions(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
 
 @_of_released_form
 def read_rounds(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
-    """VD: one row a round, those of one image neighbours in the order of the dialogue.
+    """VD: one row a round; rounds of one image are adjacent, in the order of the dialogue.
 
     A row has `image_id`, `round` (from 0), `caption`, `question`, `options` and `gold` as text and position; `history`
-    holds the rounds before, as far as they are known: from the gold file where it has all of them, else as the record
-    states them (`given_history`, None where no record does).
+    holds the earlier rounds, as far as they are known: from the gold file where it has all of them, else from the
+    record (`given_history`, None where no record states it).
     """
     gold_file, *others = files
     content = load_json(gold_file)
@@ -94,10 +94,10 @@ def read_rounds(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
         _require_same(gold, given, gold_file, others[0])
     rounds: dict[Any, dict[int, tuple[Any, Any]]] = {}
     for record in records:
-        number = _whole(record, "dialog_id", gold_file)
+        number = _integer(record, "dialog_id", gold_file)
         own = rounds.setdefault(record["image_id"], {})
         if number in own:
-            raise CulturevalError(f"{gold_file}: image_id {record['image_id']} has round {number} twice.")
+            raise CulturevalError(f"{gold_file}: image_id {record['image_id']} has a duplicated round {number}.")
         own[number] = (record["question"], record.get("answer"))
     order = {image: place for place, image in enumerate(rounds)}
     records.sort(key=lambda record: (order[record["image_id"]], record["dialog_id"]))
@@ -113,16 +113,16 @@ def read_captions(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
     captions = {image: own["caption"] for image, own in _by_id(records, lambda r: r.get("image"), files[0]).items()}
     for image, own in captions.items():
         if not isinstance(own, list) or not own or not all(isinstance(text, str) for text in own):
-            raise CulturevalError(f"{files[0]}: the caption of {image!r} is not a filled list of texts.")
+            raise CulturevalError(f"{files[0]}: the caption of {image!r} is not a non-empty list of texts.")
     for place, row in enumerate(gallery_rows(captions)):
         yield PlacedRow(files[0].name, place, row | _image(files[0], row))
 
 
 def gallery_rows(captions: Mapping[str, Sequence[str]]) -> Iterator[dict[str, Any]]:
-    """Images in galleries of 20 and their captions, in an order by hash, so that neighbours have nothing in common.
+    """Images in galleries of 20 and their captions, ordered by hash, so that adjacent images are unrelated.
 
-    A generative model scores every caption after every image of its gallery; after all images it would be half a
-    billion captions. Which image is in which gallery depends on the images' paths alone.
+    A generative model scores every caption after every image of its gallery; with one gallery of all images these would
+    be half a billion. The galleries depend only on the images' paths.
     """
     order = sorted(captions, key=lambda image: hashlib.sha256(image.encode("utf-8")).hexdigest())
     for start in range(0, len(order), GALLERY_IMAGES):
@@ -134,7 +134,7 @@ def gallery_rows(captions: Mapping[str, Sequence[str]]) -> Iterator[dict[str, An
 
 
 def released_notes(part: str) -> Callable[[Sequence[PreparedRow]], list[str]]:
-    """A `Source.notes` for one of CVLUE's parts: which split of which release this is, and short histories."""
+    """A `Source.notes` for one of CVLUE's parts: the split and release, and incomplete histories."""
 
     def notes(rows: Sequence[PreparedRow]) -> list[str]:
         images = len({row["image_path"] for row in rows})
@@ -153,9 +153,9 @@ def released_notes(part: str) -> Callable[[Sequence[PreparedRow]], list[str]]:
 
 
 def history_notes(rows: Sequence[PreparedRow]) -> list[str]:
-    """A `Source.notes`: how many dialogue rounds lack a round of their history."""
+    """A `Source.notes`: how many dialogue rounds have an incomplete history."""
     short = sum(bool(row.get("history_missing")) for row in rows)
-    return [f"{short} of {len(rows)} rounds lack some of the rounds before them in their history."] if short else []
+    return [f"{short} of {len(rows)} rounds lack some earlier rounds in their history."] if short else []
 
 
 def box_notes(rows: Sequence[PreparedRow]) -> list[str]:
@@ -254,18 +254,18 @@ def _records_by_id(files: Sequence[Path], name: str, answer: str) -> Iterator[Pl
 
 
 def _image(gold_file: Path, record: Record) -> dict[str, Any]:
-    """The image's released path, and where it lies; `image_cell` refuses what leads out of the folder."""
+    """The image's released path and its file; `image_cell` refuses paths outside the folder."""
     image = record.get("image")
     if not isinstance(image, str) or not image:
         raise CulturevalError(f"{gold_file}: a record names no image: {shorten(dict(record))}.")
-    # The images lie beside the parts' folders, or one level above.
+    # The images are next to the parts' folders, or one level above.
     places = [folder / image for folder in gold_file.parents[1:3]]
     return {"image_path": image, "image_file": str(next((path for path in places if path.is_file()), places[0]))}
 
 
 def _list_of(content: Any, path: Path) -> list[Record]:
     if not isinstance(content, list) or not content or not all(isinstance(record, Mapping) for record in content):
-        raise CulturevalError(f"{path} does not hold a filled list of objects.")
+        raise CulturevalError(f"{path} does not hold a non-empty list of objects.")
     return list(content)
 
 
@@ -289,12 +289,12 @@ def _require_same(gold: Mapping[Any, Any], other: Mapping[Any, Any], path: Path,
 
 
 def _round_key(record: Record) -> tuple[Any, Any, str]:
-    """What the gold file and the test input both say of a round: image, question and, by hash, the options."""
+    """The key of a round that gold file and test input share: image, question and a hash of the options."""
     options = json.dumps(record.get("answer_options"))
     return record.get("image_id"), record.get("question"), hashlib.sha256(options.encode("utf-8")).hexdigest()[:8]
 
 
-def _whole(record: Record, name: str, path: Path) -> int:
+def _integer(record: Record, name: str, path: Path) -> int:
     value = record.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise CulturevalError(f"{path}: {name} must be a whole number, not {shorten(value)}.")
@@ -302,7 +302,7 @@ def _whole(record: Record, name: str, path: Path) -> int:
 
 
 def _dialogue_texts(files: Sequence[Path]) -> tuple[dict[str, dict[str, str]], dict[Any, Record] | None]:
-    """The strings of ids, and the test input's dialogues by (image_id, current question) where it is there."""
+    """The strings of ids, and the test input's dialogues by (image_id, current question), if it is there."""
     texts: dict[str, dict[str, str]] = {"id2question": {}, "id2answer": {}}
     given = None
     for path in files:
@@ -380,7 +380,7 @@ def _position(number: Any, options: Sequence[Any], path: Path) -> int:
 
 
 def _coco_image(folder: Path, image_id: Any) -> str:
-    """Where VisDial's image of an id lies, of the names that its release uses."""
+    """The path of VisDial's image of an id, in the naming of its release."""
     if not isinstance(image_id, int):
         raise CulturevalError(f"{folder}: the image_id {image_id!r} is not a whole number.")
     names = (f"VisualDialog_val2018/VisualDialog_val2018_{image_id:012d}.jpg", f"images/{image_id:012d}.png")

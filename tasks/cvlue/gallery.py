@@ -1,4 +1,4 @@
-"""CVLUE's retrieval as a gallery: all images and different captions of a task at once, for dual encoders."""
+"""CVLUE's retrieval as one gallery for dual encoders: all images and distinct captions of a task."""
 
 import json
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ TASKS = ("cvlue_itr", "cvlue_en_itr")
 
 @dataclass
 class Gallery:
-    """All images and different captions of a task.
+    """All images and distinct captions of a task.
 
     Attributes:
         images: Paths of the stored images.
         names: The images' released paths.
-        texts: The different captions.
+        texts: The distinct captions.
         of_images: For each image the positions of its captions.
         of_texts: For each caption the positions of its images.
         report: Where the rows come from (`prepare_subset`).
@@ -38,7 +38,7 @@ def read_gallery(name: str) -> Gallery:
     """The images and captions of a task, checked by its source's own conversion.
 
     Raises:
-        CulturevalError: There is no such retrieval task, or its data are not here or broken.
+        CulturevalError: There is no such retrieval task, or its data are missing or broken.
     """
     from cultureval.metrics.retrieval import correct_items
     from cultureval.runtime.data.image_store import stored_image
@@ -57,11 +57,11 @@ def read_gallery(name: str) -> Gallery:
 
 
 def match_docs(gallery: Gallery, pairs: Sequence[tuple[int, int]]) -> "list[Doc]":
-    """Questions whether image and caption match, one a pair, answered by yes (the first choice) or no.
+    """One question per pair, whether image and caption match; the choices are yes, then no.
 
     Args:
         gallery: The images and captions.
-        pairs: Their positions.
+        pairs: Positions of image and caption in the gallery.
     """
     from lighteval.tasks.requests import Doc
 

@@ -48,7 +48,7 @@ OPTIONS = (BOX_FORMAT, BOX_PIXELS, DIALOGUE_HISTORY, DIALOGUE_LAYOUT)
 
 
 def warn_of_box_format(tasks: Sequence[str]) -> None:
-    """Says which box format is assumed where tasks ask for boxes and nobody said how the model writes them.
+    """Says on standard error which box format is assumed, where tasks ask for boxes and the option is not set.
 
     Args:
         tasks: What will be run, as LightEval spells tasks (`cvlue_vg|0`).
@@ -58,4 +58,4 @@ def warn_of_box_format(tasks: Sequence[str]) -> None:
     grounding = [name for name in tasks if all_tasks()[name.partition("|")[0]].metric_set == "grounding"]
     if grounding and not BOX_FORMAT.given(current_settings()):
         assumed = f"{grounding[0]}: boxes are read as {BOX_FORMAT.default} writes them, as in the paper"
-        print(f"cultureval: {assumed}; --box-format says otherwise.", file=sys.stderr)
+        print(f"cultureval: {assumed}; --box-format sets another format.", file=sys.stderr)

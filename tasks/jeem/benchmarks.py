@@ -37,12 +37,12 @@ HOW_TO_GET = (
     "toloka/JEEM is gated: log in at huggingface.co/datasets/toloka/JEEM, accept its terms (they share your contact "
     "information with its authors), then `hf auth login` on the machine that fetches"
 )
-# Files beside the data that are no rows.
+# Files that hold no rows.
 NO_ROWS = ("dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json")
 
 
 def data_files(folder: Path, task: Task) -> tuple[list[Path], list[Path]]:
-    """All files of rows of the folder: JEEM is a test set as a whole, whatever its configs and splits are called."""
+    """All files of rows of the folder: all of JEEM is a test set, whatever its configs and splits are called."""
     files = [path for path in files_matching(folder, ["*"]) if path.name not in NO_ROWS]
     return [path for path in files if not any(part.startswith(".") for part in path.relative_to(folder).parts)], []
 
@@ -50,7 +50,7 @@ def data_files(folder: Path, task: Task) -> tuple[list[Path], list[Path]]:
 def read(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
     """The rows, each with its country, whether its image is of the shared pool, and its variety's set of references.
 
-    A row's country is that of its cell, else that of its file's path.
+    A row's country is in its cell, else in its file's path.
     """
     survey = _survey(tuple(files))
     kind = "answers" if task.group == "jeem_vqa" else "captions"
@@ -69,7 +69,7 @@ def read(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
 
 @dataclass
 class Survey:
-    """What only all rows together tell.
+    """Facts that need all rows.
 
     Attributes:
         countries: Key of an image -> the countries whose annotators described it.
@@ -82,7 +82,7 @@ class Survey:
 
 @lru_cache(maxsize=4)
 def _survey(files: tuple[Path, ...]) -> Survey:
-    """One pass over all rows; what is broken in them is left for their preparation to tell."""
+    """One pass over all rows; broken rows are reported later, when they are prepared."""
     survey = Survey()
     for file in files:
         for row in read_rows(file):
@@ -113,7 +113,7 @@ def _references(row: Row, country: str) -> dict[tuple[str, str], list[str]]:
 
 
 def _placed(row: Row, file: Path) -> Row:
-    """The row with its country and what its image is recognised by.
+    """The row with its country and the keys of its image.
 
     The path of an image, which is relative to the file's folder or one above, is made absolute.
     """
@@ -147,10 +147,10 @@ def refuse_repeated(prepared: Sequence[PreparedRow]) -> None:
 
 
 def notes(prepared: Sequence[PreparedRow]) -> list[str]:
-    """Numbers to hold against the paper's: images, those of the shared pool, lengths of captions, unanswerable."""
+    """Numbers to compare with the paper's: images, shared images, lengths of captions, unanswerable questions."""
     images = {row["image"] for row in prepared}
     shared = {row["image"] for row in prepared if row["shared"]}
-    found = [f"{len(images)} different images, {len(shared)} of them of the shared pool."]
+    found = [f"{len(images)} distinct images, {len(shared)} of them of the shared pool."]
     if "answerable" in prepared[0]:
         unknown = sum(not row["answerable"] for row in prepared)
         return [*found, f'{unknown} of {len(prepared)} answers are "cannot tell from the picture".']

@@ -3,7 +3,7 @@
 Paper: "Once Correct, Still Wrong: Counterfactual Hallucination in Multilingual Vision-Language Models", arXiv
 2602.05437; prompts from Table 8, metrics from section 3, varieties from section 2.
 Verified: prompts, metrics, size, that statements are judged one by one; the layout of AynVQA's task1b, whose blind test
-split is drawn from M2CQA. Inferred: that the whole set is evaluated. Ours: the column names and configurations looked
+split is drawn from M2CQA. Inferred: that the full set is evaluated. Ours: the column names and configurations looked
 for in QCRI/M2CQA, greedy decoding of at most 32, 256 and 1,024 tokens, the image before the text.
 """
 
@@ -42,8 +42,8 @@ def find_statements(
     """Files of a variety: by configuration, by name, else the tables with a column that names the variety.
 
     Args:
-        folder: The source's.
-        task: Says under which names the source may keep the variety.
+        folder: The source's folder.
+        task: Holds the variety's names in sources.
         splits: The split to look for, the preferred first.
         patterns: Globs of files where the folder declares no configuration; `{name}` is one of those names.
     """
@@ -61,7 +61,7 @@ def _names_variety(file: Path, names: Sequence[str]) -> bool:
 
 
 def variety_of(row: Mapping[str, Any]) -> str | None:
-    """The variety that a row of a table of several names; None where tables are one variety or rows hold all."""
+    """The variety that a row of a table of several names; None where a table is of one variety or a row holds all."""
     return next((str(row[name]) for name in ("lang", "language", "variety", "dialect") if row.get(name)), None)
 
 

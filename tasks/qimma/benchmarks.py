@@ -104,9 +104,9 @@ def medarabench_subset(row: Mapping[str, Any]) -> str | None:
     return row.get("Medical Specialty")
 
 
-def curated(name: str, prepare: Prepare = rows.curated_choice, whole: bool = False) -> Source:
+def curated(name: str, prepare: Prepare = rows.curated_choice, pool_configs: bool = False) -> Source:
     """QIMMA's own copy `qimma/<name>` (QIMMA's task code: splits test and validation)."""
-    return Source(f"qimma/{name}", "curated", prepare, few_shot_splits=("validation",), whole=whole)
+    return Source(f"qimma/{name}", "curated", prepare, few_shot_splits=("validation",), pool_configs=pool_configs)
 
 
 def original(repo: str, prepare: Prepare, **properties: Any) -> Source:
@@ -115,11 +115,17 @@ def original(repo: str, prepare: Prepare, **properties: Any) -> Source:
 
 
 PALMX_CURATED = curated("MCQ_PALMX-2025")
-PALMX: dict[str, Any] = {"whole": True, "licence": "non-commercial research"}
+PALMX: dict[str, Any] = {"pool_configs": True, "licence": "non-commercial research"}
 PALMX_ISLAMIC = original("UBC-NLP/palmx_2025_subtask2_islamic", rows.lettered_columns, **PALMX)
 PALMX_CULTURE = original("UBC-NLP/palmx_2025_subtask1_culture", rows.lettered_columns, **PALMX)
-NATIVEQA = (curated("MCQ_NativeQA", whole=True), original("tiiuae/NativeQA", rows.option_list, whole=True))
-SYNTHETICQA = (curated("MCQ_SyntheticQA", whole=True), original("tiiuae/SyntheticQA", rows.option_list, whole=True))
+NATIVEQA = (
+    curated("MCQ_NativeQA", pool_configs=True),
+    original("tiiuae/NativeQA", rows.option_list, pool_configs=True),
+)
+SYNTHETICQA = (
+    curated("MCQ_SyntheticQA", pool_configs=True),
+    original("tiiuae/SyntheticQA", rows.option_list, pool_configs=True),
+)
 GAT_CURATED = curated("MCQ_GAT")
 GATMATH = (GAT_CURATED, original("smballaa/GATmath", rows.gat, files=("{subset}.*",), licence="CC BY-NC-SA"))
 GATLC = (GAT_CURATED, original("smballaa/GATLc", rows.gat, files=("{subset}.*",)))
@@ -240,8 +246,8 @@ BENCHMARKS = (
         domain="Legal",
         group="qimma_mizanqa",
         sources=(
-            curated("MCQ_MizanQA", rows.curated_multi_select, whole=True),
-            original("adlbh/MizanQA-v0", rows.mizanqa, splits=("test", "train"), whole=True),
+            curated("MCQ_MizanQA", rows.curated_multi_select, pool_configs=True),
+            original("adlbh/MizanQA-v0", rows.mizanqa, splits=("test", "train"), pool_configs=True),
         ),
         subsets=(Subset("MizanQA", "", 1769),),
         metric_set=MULTI_SELECT,
@@ -252,7 +258,7 @@ BENCHMARKS = (
         domain="Legal",
         group="qimma_arablegalqa",
         sources=(
-            curated("QA_ArabLegalEval", rows.curated_answer, whole=True),
+            curated("QA_ArabLegalEval", rows.curated_answer, pool_configs=True),
             original("FarisHijazi/ArabLegalEval", rows.arablegalqa, splits=("train", "test"), pool_splits=True),
             original(
                 "Thiqah/ArabLegalEval",
@@ -321,9 +327,9 @@ BENCHMARKS = (
         domain="Safety",
         group="qimma_aratrust",
         sources=(
-            curated("MCQ_AraTrust", whole=True),
-            original("asas-ai/AraTrust", rows.lettered_columns, splits=("test", "train"), whole=True),
-            original("asas-ai/AraTrust-categorized", rows.lettered_columns, splits=("train",), whole=True),
+            curated("MCQ_AraTrust", pool_configs=True),
+            original("asas-ai/AraTrust", rows.lettered_columns, splits=("test", "train"), pool_configs=True),
+            original("asas-ai/AraTrust-categorized", rows.lettered_columns, splits=("train",), pool_configs=True),
         ),
         subsets=(Subset("AraTrust", "", 522),),
         metric_set=MULTIPLE_CHOICE,
@@ -334,7 +340,9 @@ BENCHMARKS = (
         domain="Poetry",
         group="qimma_fannorflop",
         sources=(
-            original("omkarthawakar/FannOrFlop", rows.fannorflop, splits=("train",), whole=True, licence="Apache-2.0"),
+            original(
+                "omkarthawakar/FannOrFlop", rows.fannorflop, splits=("train",), pool_configs=True, licence="Apache-2.0"
+            ),
         ),
         subsets=(Subset("FannOrFlop", "", 6984),),
         metric_set=FANNORFLOP,

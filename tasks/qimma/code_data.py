@@ -59,8 +59,8 @@ class ProblemSet:
         rows: The rows by task id, as the file holds them.
         file: A data file with exactly these rows, for EvalPlus.
         revision: Commit of the source, or "local".
-        refined: How many prompts are refined ones.
-        content_hash: Hash of all the source's rows with these prompts, whatever `limit` left of them.
+        refined: Number of refined prompts.
+        content_hash: Hash of all rows of the source with these prompts, before `limit`.
         source: The hub's data set.
     """
 
@@ -91,11 +91,11 @@ def load_problems(
         dataset: `humaneval` or `mbpp`.
         data: Data root, a folder that holds the data files themselves, "samples", or "" for the hub.
         prompts: File of refined prompts, which replace those of the source.
-        limit: Only so many problems, from the first on.
+        limit: Number of problems, from the first on.
         revision: Branch, tag or commit on the hub.
 
     Raises:
-        SourceUnavailable: The file is not there, or the hub not reachable.
+        SourceUnavailable: The file is missing, or the hub cannot be reached.
         CulturevalError: A row is broken, or a refined prompt differs in more than its docstring's Arabic.
     """
     known = CODE_DATASETS[dataset]
@@ -114,7 +114,7 @@ def find_file(dataset: CodeDataset, root: Path | None, revision: str | None = No
     """The data file of a data set, and its revision.
 
     Raises:
-        SourceUnavailable: It is in none of the places; the message names them.
+        SourceUnavailable: It is in none of the known places; the message names them.
     """
     places = [find_source(REPO, revision, root)]
     if root is not None:
@@ -158,7 +158,7 @@ def _checked_rows(dataset: CodeDataset, file: Path) -> dict[str, Row]:
     for number, row in enumerate(read_rows(file)):
         try:
             if not isinstance(row, dict):
-                raise BadRow("*", row, "is no JSON object")
+                raise BadRow("*", row, "is not a JSON object")
             check_problem(row, dataset.prefix)
             if row["task_id"] in rows:
                 raise BadRow("task_id", row["task_id"], "is duplicated")
@@ -188,7 +188,7 @@ def _refined(file: Path, rows: Mapping[str, Row]) -> dict[str, str]:
 
 
 def _written(dataset: CodeDataset, rows: Mapping[str, Row]) -> Path:
-    """The rows as a data file below the user cache, whole or not at all; the folder's name is a hash of the content."""
+    """The rows as a data file below the user cache, written atomically; the folder's name is a hash of the content."""
     content = "".join(json.dumps(row) + "\n" for row in rows.values()).encode("ascii")
     file = user_cache() / "code_problems" / hashlib.sha256(content).hexdigest()[:16] / dataset.file
     if not file.is_file():

@@ -158,9 +158,9 @@ def test_a_broken_prefix_and_a_broken_prompt_are_refused(repository, tmp_path):
     (repository / "5shot_prefixes.json").write_text(
         '{"monolingual": {"egy": "Q: a\\nB: b\\n\\nQ: "}}', encoding="utf-8"
     )
-    with pytest.raises(CulturevalError, match="no series of questions and answers"):
+    with pytest.raises(CulturevalError, match="not a series of questions and answers"):
         rows_of("alqasida_mono:habibi_egy", tmp_path / "root")
-    with pytest.raises(BadRow, match="no request for a translation"):
+    with pytest.raises(BadRow, match="not a request for a translation"):
         prepare_translation({"prompt": "ترجم", "completion": "x"}, Preparation())
 
 

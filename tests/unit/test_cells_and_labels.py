@@ -97,7 +97,7 @@ def test_arabic_text_is_readable(text):
 
 
 def test_options_must_be_distinct_and_filled():
-    with pytest.raises(BadRow, match="twice"):
+    with pytest.raises(BadRow, match="duplicated"):
         distinct(["نعم", "لا", "نعم"], "choices")
     with pytest.raises(BadRow, match="fewer than two"):
         distinct(["نعم"], "choices")

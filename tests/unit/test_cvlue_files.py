@@ -111,8 +111,8 @@ def test_an_assumed_box_format_is_said_before_the_run(capsys, monkeypatch):
         ("cvlue_vqa", "VQA/gold.json", lambda rows: [rows[0] | {"answer": ""}, *rows[1:]], "has no answer"),
         ("cvlue_vg", "VG/gold.json", lambda rows: [rows[0] | {"width": 999}, *rows[1:]], "not the size of the image"),
         ("cvlue_vg", "VG/gold.json", lambda rows: [rows[0] | {"bbox": [1, 2, 0, 4]}, *rows[1:]], "is not a box"),
-        ("cvlue_vg", "VG/gold.json", lambda rows: [rows[0] | {"image": "../../etc/x.png"}, *rows[1:]], "leads out"),
-        ("cvlue_vg", "VG/gold.json", lambda rows: [rows[0] | {"image": "/etc/passwd"}, *rows[1:]], "leads out"),
+        ("cvlue_vg", "VG/gold.json", lambda rows: [rows[0] | {"image": "../../etc/x.png"}, *rows[1:]], "outside the"),
+        ("cvlue_vg", "VG/gold.json", lambda rows: [rows[0] | {"image": "/etc/passwd"}, *rows[1:]], "outside the"),
         ("cvlue_vqa", "VQA/gold.json", lambda rows: [r | {"image": "x.png"} for r in rows], "row 0 .* names no file"),
         ("cvlue_vd", "VD/gold.json", lambda c: c["data"].append(c["data"][0]), "is duplicated"),
         ("cvlue_vd", "VD/gold.json", lambda c: c["data"][0].update(answer=-1), "lack the answer"),
@@ -122,9 +122,9 @@ def test_an_assumed_box_format_is_said_before_the_run(capsys, monkeypatch):
         ("cvlue_vg", "VG/gold.json", lambda rows: [rows[0] | {"bbox": [0, 0, 5, 10**400]}, *rows[1:]], "is not a box"),
         ("cvlue_vd", "VD/test_VD.json", lambda c: c["dialogs"][0].pop("dialog") and None, "released form .KeyError"),
         ("cvlue_vd", "VD/gold.json", lambda c: c["data"][0].update(dialog_id="0"), "must be a whole number"),
-        ("cvlue_itr", "IC/gold.json", lambda rows: [rows[0] | {"caption": "一只猫"}], "not a filled list of texts"),
+        ("cvlue_itr", "IC/gold.json", lambda rows: [rows[0] | {"caption": "一只猫"}], "not a non-empty list of texts"),
         ("cvlue_itr", "IC/gold.json", lambda rows: [*rows, rows[0]], "is duplicated"),
-        ("cvlue_itr", "IC/gold.json", lambda rows: {"data": rows}, "filled list"),
+        ("cvlue_itr", "IC/gold.json", lambda rows: {"data": rows}, "non-empty list"),
     ],
 )
 def test_what_does_not_fit_is_refused(root, task, file, change, sentence):

@@ -141,12 +141,12 @@ def test_layouts_of_questions(cells):
 @pytest.mark.parametrize(
     ("cells", "reason"),
     [
-        ({"questions": ["أ؟"], "answers": []}, "filled list"),
+        ({"questions": ["أ؟"], "answers": []}, "non-empty list"),
         ({"questions": ["أ؟", "ب؟"], "answers": ["نعم"]}, "1 answers to 2"),
         ({"questions": ["أ؟"], "answers": [None]}, "empty entry"),
         ({"questions": "أ؟", "answers": ["نعم"]}, "not a list"),
-        ({"question_1": "أ؟"}, "half of a pair"),
-        ({"qa": ["أ؟"]}, "no pair"),
+        ({"question_1": "أ؟"}, "an incomplete pair"),
+        ({"qa": ["أ؟"]}, "not a pair"),
         ({"qa": [{"question": "أ؟"}]}, "without question and answer"),
     ],
 )
@@ -238,7 +238,7 @@ def test_images_behind_links_of_the_hubs_cache(tmp_path):
         ({"image": "وصف طويل " * 100}, "too long|names no file"),
         ({"image": "images/\0.png"}, "null|names no file"),
         ({"image": None}, "holds no image"),
-        ({"image": "../../../secret.png"}, "leads out"),
+        ({"image": "../../../secret.png"}, "outside the"),
         ({"image": "test.jsonl"}, "not an image that can be decoded"),
     ],
 )

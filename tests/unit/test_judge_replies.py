@@ -177,7 +177,7 @@ def test_three_criteria_of_msa_do_not_ask_for_the_fourth():
 
 @pytest.mark.parametrize("criteria", [(), ("Fluency", "fluency")])
 def test_criteria_are_checked(criteria):
-    with pytest.raises(ValueError, match="different names"):
+    with pytest.raises(ValueError, match="distinct names"):
         parse_likert("Fluency: 3", criteria)
 
 

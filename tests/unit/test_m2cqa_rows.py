@@ -164,7 +164,7 @@ BROKEN = {
     "an empty statement": (ITEM | {"q_minus": ["no", " "]}, "has an empty entry"),
     "no true statement": (ITEM | {"q_plus": None}, "'q_plus' is null or empty"),
     "no image": (ITEM | {"image": None}, "holds no image"),
-    "an image elsewhere": (ITEM | {"image": "../secret.png"}, "leads out"),
+    "an image elsewhere": (ITEM | {"image": "../secret.png"}, "outside the"),
     "no id": (ITEM | {"id": ""}, "'id' is null or empty"),
     "two true": ({"id": "a", "image": "images/oud.png", "statements": ["x", "y", "z"], "labels": [1, 1, 0]}, "labels"),
     "labels short": ({"id": "a", "image": "images/oud.png", "statements": ["x", "y", "z"], "labels": [1, 0]}, "labels"),

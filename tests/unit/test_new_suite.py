@@ -14,16 +14,16 @@ LETTERS = "A B C D".split()
 @pytest.mark.parametrize(
     ("name", "labels", "language", "message"),
     [
-        ("My-Suite", LETTERS, "en", "no name of a Python package"),
-        ("../suite", LETTERS, "en", "no name of a Python package"),
-        ("lambda", LETTERS, "en", "no name of a Python package"),
+        ("My-Suite", LETTERS, "en", "not a name of a Python package"),
+        ("../suite", LETTERS, "en", "not a name of a Python package"),
+        ("lambda", LETTERS, "en", "not a name of a Python package"),
         ("json", LETTERS, "en", "Python module named 'json' already"),
         ("qimma", LETTERS, "en", "suite or task named 'qimma' already"),
         ("qimma_aratrust", LETTERS, "en", "suite or task named 'qimma_aratrust' already"),
-        ("new_sums", ["A"], "en", "not two or more different"),
-        ("new_sums", ["A", "A"], "en", "not two or more different"),
+        ("new_sums", ["A"], "en", "not two or more distinct"),
+        ("new_sums", ["A", "A"], "en", "not two or more distinct"),
         ("new_sums", ["1.", "2."], "en", "'1.' holds punctuation"),
-        ("new_sums", LETTERS, "Persian", "no ISO 639 code"),
+        ("new_sums", LETTERS, "Persian", "not an ISO 639 code"),
         ("there", LETTERS, "en", "there exists already"),
     ],
 )

@@ -111,7 +111,7 @@ def test_a_row_with_other_labels_than_its_template_stops_the_run_with_template_l
     folder = tmp_path / "data/org/name"
     folder.mkdir(parents=True)
     (folder / "test.jsonl").write_text(json.dumps({"q": "?", "o": ["x", "y"]}), encoding="utf-8")
-    source = Source("org/name", "original", own_prompt, whole=True)
+    source = Source("org/name", "original", own_prompt, pool_configs=True)
     metric_set = MetricSet("multiple_choice", "MCQ", ("acc",))
     (task,) = Benchmark("B", "d", "b", (source,), (Subset("S", ""),), metric_set, name).tasks("s")
     with pytest.raises(CulturevalError, match="row 0 of test.jsonl: .* does not show 1, 2 as the labels .*mcq names"):
@@ -134,8 +134,8 @@ def test_a_template_of_another_package(write, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("---\nlabels: A A\n---\n", "names a label twice"),
-        ("---\nlabels: [A\n---\n", "a head that is no YAML"),
+        ("---\nlabels: A A\n---\n", "has a duplicated label"),
+        ("---\nlabels: [A\n---\n", "a head that is not YAML"),
         ("---\nlabels: A B\n$question", "second line `---` is missing"),
         ("---\nlables: A B\n---\n", "other settings than labels, option"),
         ('---\nlabels: A B\nseparator: "("\n---\n', "not white space"),

@@ -41,7 +41,7 @@ BROKEN = {
     "null gold": (GOOD | {"Answer": None}, "Answer", "null or empty"),
     "gold out of range": (GOOD | {"Answer": "د"}, "Answer", "points outside"),
     "gold that is no option": (GOOD | {"Answer": "الكرك"}, "Answer", "not among"),
-    "duplicated options": (GOOD | {"C": "إربد"}, "A, B, C", "twice"),
+    "duplicated options": (GOOD | {"C": "إربد"}, "A, B, C", "duplicated"),
     "unreadable text": (GOOD | {"Question": "ما \ufffd؟"}, "Question", "not readable"),
     "empty question": (GOOD | {"Question": " "}, "Question", "null or empty"),
 }

@@ -45,7 +45,7 @@ def test_changed_arabic_is_accepted(original, refined):
         (("`nisab`", "النصاب"), "nisab"),
         (("40 جملا", "41 جملا"), "41"),
         (('    """\n', '    """\n    import os\n'), "import os"),
-        (("-> int:", "-> int"), "is no Python"),
+        (("-> int:", "-> int"), "is not Python"),
         (("    1\n", "    1\n\n    More English here.\n"), "More English here."),
     ],
 )
@@ -76,7 +76,7 @@ def test_rows_are_matched_by_name_or_by_position():
         ([{"task_id": "Mbpp/1", "text": "x"}], "columns found: task_id, text"),
         ([{"prompt": "x"}], "1 rows for 2 problems"),
         ([{"task_id": "Mbpp/3", "prompt": "x"}], "Mbpp/3"),
-        ([{"task_id": "Mbpp/1", "prompt": "x"}] * 2, "stands twice"),
+        ([{"task_id": "Mbpp/1", "prompt": "x"}] * 2, "is duplicated"),
         ([{"task_id": "Mbpp/1", "prompt": " "}], "is empty"),
     ],
 )
