@@ -21,7 +21,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import cultureval.tasks
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import Settings, current_settings
 from cultureval.tasks.suite import Suite, Task
@@ -122,7 +121,7 @@ def _refuse_shared_names(found: Sequence[FoundSuite]) -> None:
 
 
 def _ours() -> Iterator[FoundSuite]:
-    for module in pkgutil.iter_modules(cultureval.tasks.__path__):
+    for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
         if module.ispkg:
             suites = getattr(import_module(f"cultureval.tasks.{module.name}"), "SUITE", ())
             yield from _found(suites, "cultureval")

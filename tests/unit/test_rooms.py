@@ -2,8 +2,10 @@
 
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
+import grimp
 from importlinter.cli import EXIT_STATUS_SUCCESS, lint_imports
 
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
@@ -12,6 +14,12 @@ PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 def test_rooms_import_only_what_they_may(monkeypatch):
     monkeypatch.chdir(PYPROJECT.parent)
     assert lint_imports(config_filename=str(PYPROJECT), no_cache=True) == EXIT_STATUS_SUCCESS
+
+
+def test_no_module_imports_itself_through_others():
+    graph = grimp.build_graph("cultureval", exclude_type_checking_imports=True, cache_dir=None)
+    imports = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
+    assert list(TopologicalSorter(imports).static_order())  # raises CycleError; imports inside functions count
 
 
 def test_listing_tasks_loads_nothing_heavy():
