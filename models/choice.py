@@ -1,4 +1,4 @@
-"""Which of our model files answers for a MODEL of the command line."""
+"""Choose our model file for the MODEL of a command line."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
 
 
 def model_file(model: str) -> Path:
-    """The model file for `lighteval custom`: that of servers for a YAML file with `base_url`, else transformers'."""
+    """The model file for `lighteval custom`: openai_api.py for a YAML file with `base_url`, else hf.py."""
     name = "openai_api.py" if "base_url" in read_model_settings(model) else "hf.py"
     return Path(__file__).with_name(name)
 
 
 def load_model(model: str) -> "LightevalModel":
-    """The model that `cultureval eval` would ask, loaded; LightEval's start-up must be prepared."""
+    """Load the model that `cultureval eval` uses; call after LightEval's start-up is prepared."""
     from lighteval.models.custom.custom_model import CustomModelConfig
 
     file = model_file(model)

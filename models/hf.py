@@ -1,10 +1,10 @@
 """`lighteval custom MODEL .../cultureval/models/hf.py TASKS`: any causal or image-text-to-text model of transformers.
 
 MODEL is a hub id, a folder, or a YAML file with the settings of `cultureval.models.settings`. Log-likelihoods are
-scored as `packed_scoring` describes. Every batch of answers goes to the journal at once, and a run that starts again
-takes its answers from there; LightEval's own response cache is not used, since its key leaves the weights out.
+scored as `scoring/packed.py` describes. Every finished batch of answers is written to the journal, and a resumed run
+reads its answers from there; LightEval's response cache is not used, since its key does not cover the weights.
 
-Under `accelerate launch` or `torchrun` every process answers its share and the first one goes on to the metrics.
+Under `accelerate launch` or `torchrun` every process answers its share and the first one computes the metrics.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ from cultureval.models.generation.rendering import Renderer, all_images, open_im
 from cultureval.models.jobs import GenerationJob, ScoringJob
 from cultureval.models.loading import BITS, LoadedModel, load
 from cultureval.models.scoring.packed import ChoiceScorer, ScoringRequest
-from cultureval.models.settings import SPEED_AND_PLACE, HFModelSettings, changed_settings, read_settings
+from cultureval.models.settings import NOT_IN_ANSWER_KEY, HFModelSettings, changed_settings, read_settings
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import answer_key, open_journal
 from cultureval.runtime.servers.data_urls import image_hash
@@ -37,19 +37,19 @@ from cultureval.runtime.servers.data_urls import image_hash
 logger = logging.getLogger(__name__)
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
-IMAGE_CHARACTERS = 1000  # an image costs about as much as so much text
-WINDOW = 256  # docs that are encoded together, so that a long run starts at once and its memory stays small
+IMAGE_CHARACTERS = 1000  # an image costs about as much as this many characters of text
+WINDOW = 256  # docs encoded together, so that a long run starts quickly and needs little memory
 
 
 class HFModel(LightevalModel):
-    """A transformers model behind LightEval's interface.
+    """A transformers model with LightEval's interface.
 
     Attributes:
-        config: The settings, as they land in the results.
+        config: The settings, as written to the results.
         loaded: The model, its tokenizer and its identity.
-        renderer: Makes prompts of docs.
+        renderer: Renders docs as prompts.
         scorer: Scores choices.
-        journal: Keeps answers.
+        journal: Stores answers.
     """
 
     def __init__(self, config: Any) -> None:
@@ -57,7 +57,7 @@ class HFModel(LightevalModel):
 
         Args:
             config: LightEval's CustomModelConfig, whose `model_name` is a hub id, a folder or a YAML file; or the
-                settings themselves.
+                settings.
 
         Raises:
             CulturevalError: The settings or the model cannot be read.
@@ -69,7 +69,7 @@ class HFModel(LightevalModel):
         self.renderer = Renderer(self.loaded.tokenizer, self.loaded.processor, settings)
         self.scorer = ChoiceScorer(self.loaded.model, self.loaded.end_ids(), settings.token_budget)
         self.journal = open_journal()
-        self._cache = SampleCache(self.config)  # LightEval's pipeline hands it the task registry
+        self._cache = SampleCache(self.config)  # LightEval's pipeline gives it the task registry
 
     @property
     def tokenizer(self) -> Any:
@@ -78,7 +78,7 @@ class HFModel(LightevalModel):
 
     @property
     def add_special_tokens(self) -> bool:
-        """Whether BOS goes before a prompt: not where the chat template wrote it, unless the settings say on."""
+        """Whether BOS is added to a prompt: not if the chat template already adds it, unless the settings say "on"."""
         switch = self.config.add_special_tokens
         return not self.renderer.writes_bos if switch == "auto" else switch == "on"
 
@@ -93,7 +93,7 @@ class HFModel(LightevalModel):
         return processes.process_rank() > 0
 
     def signature_fields(self) -> dict[str, str]:
-        """What of this backend a score depends on, for its signature."""
+        """The properties of this backend that a score depends on, for its signature."""
         version = self.config.resolved_revision or self.config.fingerprint or "?"
         computed_in = str(self.loaded.model.dtype).removeprefix("torch.")
         stated = {"dtype", "chat_template", "resolved_revision", "fingerprint"}
@@ -102,23 +102,23 @@ class HFModel(LightevalModel):
             "backend": "transformers",
             "dtype": self.config.dtype if self.config.dtype in BITS else computed_in,
             "chat": "on" if self.renderer.uses_chat_template else "off",
-            "settings": changed_settings(self.config, SPEED_AND_PLACE | stated),
+            "settings": changed_settings(self.config, NOT_IN_ANSWER_KEY | stated),
         }
 
     def cleanup(self) -> None:
         """Called by LightEval after the last answer and before the metrics: all processes but the first end here."""
-        processes.leave()
+        processes.finish()
 
     # --- log-likelihood ---
 
     def loglikelihood(self, docs: list[Doc]) -> list[ModelResponse]:
-        """Score the choices of each doc behind its prompt.
+        """Score the choices of each doc after its prompt.
 
         Returns:
             For each doc `logprobs` (sum over a choice's tokens), `argmax_logits_eq_gold`, `input_tokens` (the
             prompt's) and `output_tokens` (each choice's, without padding, so their lengths are the token counts).
             Where `doc.specific["end_logprob"]` is true, `logits` holds for each choice [log-probability that the text
-            ends behind it]; it costs one more token a choice.
+            ends after it]; this costs one more token per choice.
 
         Raises:
             CulturevalError: A choice is longer than the model's longest sequence.
@@ -126,41 +126,43 @@ class HFModel(LightevalModel):
         return self._score_together(docs)
 
     def loglikelihood_rolling(self, docs: list[Doc]) -> list[ModelResponse]:
-        """Score each doc's query itself, for perplexity: one log-probability a doc.
+        """Score each doc's query, for perplexity: one log-probability per doc.
 
         Raises:
             CulturevalError: A doc has images.
         """
         if any(all_images(doc) for doc in docs):
-            raise CulturevalError("Perplexity is defined for text alone, and a doc has images.")
+            raise CulturevalError("Perplexity is defined for text only, but a doc has images.")
         return self._score_together(docs, rolling=True)
 
     def _score_together(self, docs: Sequence[Doc], rolling: bool = False) -> list[ModelResponse]:
-        """Score docs in all processes; those that may share images or text stay neighbours, whatever their order."""
+        """Score docs in all processes; docs that may share images or text are scored next to each other."""
         keys = [(doc.task_name, [_image_key(image) for image in all_images(doc)], doc.query) for doc in docs]
         order = sorted(range(len(docs)), key=keys.__getitem__)
         sizes = [
             len(doc.query) + sum(map(len, doc.choices or [])) + IMAGE_CHARACTERS * len(all_images(doc)) for doc in docs
         ]
         try:
-            responses = processes.answer_together(
-                processes.in_runs(order, sizes),
+            responses = processes.answer_and_gather(
+                processes.split_contiguous(order, sizes),
                 lambda share: self._score_all([docs[index] for index in share], rolling),
             )
-            return self._counted(docs, responses)
+            return self._warn_if_truncated(docs, responses)
         finally:
-            self.scorer.forget()
+            self.scorer.clear_cache()
 
     def _score_all(self, docs: Sequence[Doc], rolling: bool = False) -> list[ModelResponse]:
-        """Score docs in their order, window by window; answers go to the journal batch by batch."""
+        """Score docs in order, window by window; each batch of answers is written to the journal."""
         responses: list[ModelResponse] = []
         bar = tqdm(total=len(docs), desc="Scoring choices", unit="doc", disable=self.disable_tqdm)
         for window in _windows(docs):
             jobs = [ScoringJob(self, doc, rolling) for doc in window]
             bar.update(sum(job.done for job in jobs))
             texts = [job for job in jobs if not job.image_keys]
-            pictured = sorted((job for job in jobs if job.image_keys and not job.done), key=lambda job: job.image_keys)
-            groups = [texts, *(list(same) for _, same in groupby(pictured, key=lambda job: job.image_keys))]
+            with_images = sorted(
+                (job for job in jobs if job.image_keys and not job.done), key=lambda job: job.image_keys
+            )
+            groups = [texts, *(list(same) for _, same in groupby(with_images, key=lambda job: job.image_keys))]
             for group in groups:
                 asked = [(job, *item) for job in group for item in enumerate(job.requests())]
                 for batch in self.scorer.batches([request for *_, request in asked]):
@@ -170,11 +172,11 @@ class HFModel(LightevalModel):
         return responses
 
     def _score_batch(self, batch: Sequence[tuple[ScoringJob, int, ScoringRequest]]) -> int:
-        """Score what a batch still needs, journal the docs that it completes and count them."""
+        """Score what is missing in a batch, write completed docs to the journal and count them."""
         needed = [item for item in batch if not item[0].done]
         finished = {}
         for (job, number, _), scores in zip(needed, self.scorer.score([item[2] for item in needed]), strict=True):
-            if job.take(number, scores):
+            if job.add_scores(number, scores):
                 finished[job.key] = job.record
         self.journal.append(finished)
         return len(finished)
@@ -189,7 +191,7 @@ class HFModel(LightevalModel):
             `output_tokens`.
 
         Raises:
-            CulturevalError: Several samples are asked for at temperature 0, or the tokenizer cannot pad.
+            CulturevalError: Several samples are requested at temperature 0, or the tokenizer cannot pad.
         """
         if any(doc.num_samples > 1 for doc in docs) and not self.config.generation_parameters.temperature:
             raise CulturevalError(
@@ -197,18 +199,18 @@ class HFModel(LightevalModel):
             )
         if self.tokenizer.pad_token_id is None:
             raise CulturevalError(
-                f"The tokenizer of {self.config.model_name} has neither a padding nor an end token, and batches need "
-                "one: name it in tokenizer_config.json, or another tokenizer in the settings."
+                f"The tokenizer of {self.config.model_name} has neither a padding nor an end-of-text token, and "
+                "batches need one: set it in tokenizer_config.json, or set another tokenizer in the settings."
             )
         jobs = [GenerationJob(self, doc) for doc in docs]
         order = sorted(range(len(docs)), key=lambda index: (jobs[index].group, -len(jobs[index].prompt)))
-        responses = processes.answer_together(
-            processes.in_turns(order), lambda share: self._generate_all([jobs[index] for index in share])
+        responses = processes.answer_and_gather(
+            processes.split_round_robin(order), lambda share: self._generate_all([jobs[index] for index in share])
         )
-        return self._counted(docs, responses)
+        return self._warn_if_truncated(docs, responses)
 
     def _generate_all(self, jobs: Sequence[GenerationJob]) -> list[ModelResponse]:
-        """Answer jobs in batches of one group each; batches do not depend on what the journal holds."""
+        """Answer jobs in batches of one group each; batches do not depend on the content of the journal."""
         bar = tqdm(total=len(jobs), desc="Generating", unit="doc", disable=self.disable_tqdm)
         responses: list[ModelResponse] = []
         for _, group in groupby(jobs, key=lambda job: job.group):
@@ -225,11 +227,11 @@ class HFModel(LightevalModel):
         return responses
 
     def _generate_batch(self, batch: Sequence[GenerationJob]) -> None:
-        """Answer a batch and journal it; the seed follows from the batch, so that a resumed run samples the same."""
+        """Answer a batch and journal it; the seed depends only on the batch, so that a resumed run samples the same."""
         inputs = self._generation_inputs(batch)
         room = self.max_length - inputs["input_ids"].shape[1]
         wanted = batch[0].max_new_tokens
-        if wanted and room < wanted and len(batch) > 1:  # a long prompt would cut short what its neighbours say
+        if wanted and room < wanted and len(batch) > 1:  # a long prompt would shorten the other answers
             for job in batch:
                 self._generate_batch([job])
             return
@@ -262,10 +264,10 @@ class HFModel(LightevalModel):
             return inputs
         return pad_left([job.tokens for job in batch], self.tokenizer.pad_token_id)
 
-    # --- what both need ---
+    # --- shared ---
 
-    def _counted(self, docs: Sequence[Doc], responses: list[ModelResponse]) -> list[ModelResponse]:
-        """Responses as they are; says how many prompts did not fit the model."""
+    def _warn_if_truncated(self, docs: Sequence[Doc], responses: list[ModelResponse]) -> list[ModelResponse]:
+        """Return the responses unchanged; warn about prompts that did not fit the model."""
         pairs = zip(docs, responses, strict=True)
         cut = Counter(doc.task_name for doc, response in pairs if response.truncated_tokens_count)
         for task, count in sorted(cut.items()) if not self.disable_tqdm else ():
@@ -273,10 +275,10 @@ class HFModel(LightevalModel):
         return responses
 
     def with_images(self, prompts: list[str], docs: Sequence[Doc], limit: int) -> dict[str, Any]:
-        """What the processor makes of prompts with images, padded on the left, as far as the model takes it.
+        """The processor's outputs for prompts with images, padded on the left, less those that the model does not take.
 
         Raises:
-            CulturevalError: A prompt with its images has more than `limit` tokens, or the processor refuses it.
+            CulturevalError: A prompt with its images has more than `limit` tokens, or the processor rejects it.
         """
         images = [open_images(doc, self.config) for doc in docs]
         try:
@@ -288,14 +290,14 @@ class HFModel(LightevalModel):
                 padding_side="left",
                 add_special_tokens=self.add_special_tokens,
             )
-        except (ValueError, StopIteration) as error:  # such as an image two hundred times as wide as high
+        except (ValueError, StopIteration) as error:  # such as an image 200 times as wide as high
             which = ", ".join(str(doc.id) for doc in docs)
-            raise CulturevalError(f"{docs[0].task_name}, docs {which}: the processor refuses: {error}") from error
+            raise CulturevalError(f"{docs[0].task_name}, docs {which}: the processor rejects them: {error}") from error
         width = inputs["input_ids"].shape[1]
         if width > limit:
             raise CulturevalError(
                 f"A prompt of {docs[0].task_name} has {width} tokens with its images, more than {limit}: "
-                "set image_max_pixels lower or max_length higher."
+                "lower image_max_pixels or raise max_length."
             )
         taken = inspect.signature(self.loaded.model.forward).parameters
         cast = {
@@ -305,8 +307,8 @@ class HFModel(LightevalModel):
         return {name: value for name, value in cast.items() if name in taken}
 
     def key(self, kind: str, images: Sequence[str], prompt: str, **parts: Any) -> str:
-        """The name of an answer: model, settings, prompt, images and what else tells it apart."""
-        settings = self.config.that_change_answers()
+        """The journal key of an answer: model, settings, prompt, images and all else that it depends on."""
+        settings = self.config.answer_key_settings()
         return answer_key(
             kind=kind,
             model=self.loaded.identity,

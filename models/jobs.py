@@ -1,4 +1,4 @@
-"""One doc on its way through a model: its prompt and key, what is asked of the model, and the answer."""
+"""One doc and its answer: rendered prompt, journal key, requests to the model, response."""
 
 import math
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from cultureval.runtime.journal import Journal
 from cultureval.runtime.servers.data_urls import image_hash
 
 
-class Owner(Protocol):
+class JobModel(Protocol):
     """What a job needs of its model (`models/hf.py`)."""
 
     config: HFModelSettings
@@ -32,10 +32,10 @@ class Owner(Protocol):
         """Longest sequence in tokens."""
 
     def key(self, kind: str, images: Sequence[str], prompt: str, **parts: Any) -> str:
-        """The name of an answer in the journal."""
+        """The key of an answer in the journal."""
 
     def with_images(self, prompts: list[str], docs: Sequence[Doc], limit: int) -> dict[str, Any]:
-        """What the processor makes of prompts with images."""
+        """The processor's outputs for prompts with images."""
 
     def tok_encode(self, text: str) -> list[int]:
         """The tokens of a prompt."""
@@ -43,33 +43,33 @@ class Owner(Protocol):
     def tok_encode_pair(
         self, context: str, continuations: list[str], pairwise: bool
     ) -> tuple[list[list[int]], list[list[int]]]:
-        """The tokens of a prompt and its choices, as LightEval cuts them."""
+        """The tokens of a prompt and its choices, as LightEval splits them."""
 
 
 class ScoringJob:
-    """One doc whose choices are to be scored: its key, its requests, and its scores as they come in."""
+    """One doc whose choices are scored: its key, its requests and the scores so far."""
 
-    def __init__(self, owner: Owner, doc: Doc, rolling: bool) -> None:
-        """Render and encode a doc, and look its answer up.
+    def __init__(self, lm: JobModel, doc: Doc, rolling: bool) -> None:
+        """Render and encode a doc, and look up its answer.
 
         Args:
-            owner: The model.
+            lm: The model.
             doc: With choices.
-            rolling: Whether the doc's query itself is scored instead, behind nothing.
+            rolling: Whether the doc's query is scored instead, without a prompt.
 
         Raises:
             CulturevalError: No choices, or one that is longer than the model's longest sequence.
         """
-        self.owner, self.doc, self.rolling = owner, doc, rolling
+        self.lm, self.doc, self.rolling = lm, doc, rolling
         self.image_keys = [image_hash(image) for image in all_images(doc)]
         self.ending = bool(specific_of(doc).get("end_logprob"))
-        self.prompt = "" if rolling else owner.renderer.text(doc, scoring=True)
+        self.prompt = "" if rolling else lm.renderer.text(doc, scoring=True)
         self.choices = [doc.query] if rolling else list(doc.choices)
         if not self.choices:
-            raise CulturevalError(f"{doc.task_name} asks to score the choices of doc {doc.id!r}, which has none.")
+            raise CulturevalError(f"{doc.task_name} needs choices to score, but doc {doc.id!r} has none.")
         kind = "rolling" if rolling else "loglikelihood"
-        self.key = owner.key(kind, self.image_keys, self.prompt, choices=self.choices, ending=self.ending)
-        self.record: dict[str, Any] = owner.journal.get(self.key) or {}
+        self.key = lm.key(kind, self.image_keys, self.prompt, choices=self.choices, ending=self.ending)
+        self.record: dict[str, Any] = lm.journal.get(self.key) or {}
         self.done = bool(self.record)
         self.contexts: list[list[int]] = []
         self.continuations: list[list[int]] = []
@@ -80,13 +80,13 @@ class ScoringJob:
             self._encode()
 
     def requests(self) -> list[ScoringRequest]:
-        """One request for each different context: mostly one, more where a choice merges with the prompt's end."""
+        """One request per distinct context: usually one; more if a choice merges with the end of the prompt."""
         vision = None
         if self.image_keys:
-            inputs = self.owner.with_images([self.prompt_without_spaces()], [self.doc], self.owner.max_length)
+            inputs = self.lm.with_images([self.prompt_without_spaces()], [self.doc], self.lm.max_length)
             ids = inputs.pop("input_ids")[0].tolist()
             inputs.pop("attention_mask", None)
-            vision = {name: value.to(self.owner.loaded.model.device) for name, value in inputs.items()}
+            vision = {name: value.to(self.lm.loaded.model.device) for name, value in inputs.items()}
             self._encode(ids)
         groups: dict[tuple[int, ...], list[int]] = {}
         for index, context in enumerate(self.contexts):
@@ -102,35 +102,35 @@ class ScoringJob:
         return self.prompt.rstrip()
 
     def _encode(self, image_prompt: Sequence[int] | None = None) -> None:
-        """Token ids as LightEval makes them, cut on the left to the model's longest sequence."""
-        owner = self.owner
-        pairwise = owner.config.pairwise_tokenization or bool(self.image_keys) or self.rolling
-        self.contexts, self.continuations = owner.tok_encode_pair(self.prompt, self.choices, pairwise=pairwise)
+        """Tokenize as LightEval does, truncated on the left to the model's longest sequence."""
+        lm = self.lm
+        pairwise = lm.config.pairwise_tokenization or bool(self.image_keys) or self.rolling
+        self.contexts, self.continuations = lm.tok_encode_pair(self.prompt, self.choices, pairwise=pairwise)
         if image_prompt is not None:
             self.contexts = [list(image_prompt)] * len(self.choices)
         for index, (context, choice) in enumerate(zip(self.contexts, self.continuations, strict=True)):
-            room = owner.max_length - len(choice)
+            room = lm.max_length - len(choice)
             if room < (len(context) if self.image_keys else 1):
                 raise CulturevalError(
                     f"A choice of {self.doc.task_name} has {len(choice)} tokens"
-                    f"{' behind a prompt with images' if self.image_keys else ''}; the model takes {owner.max_length}."
+                    f"{' after a prompt with images' if self.image_keys else ''}; the model takes {lm.max_length}."
                 )
             self.truncated = max(self.truncated, len(context) - room)
-            self.contexts[index] = (context or owner.loaded.first_ids())[-room:]
+            self.contexts[index] = (context or lm.loaded.start_ids())[-room:]
 
-    def take(self, number: int, scores: Sequence[ChoiceScore]) -> bool:
-        """Take the scores of one request; True when the doc is complete, and then `record` holds its answer.
+    def add_scores(self, number: int, scores: Sequence[ChoiceScore]) -> bool:
+        """Add the scores of one request; True once the doc is complete and `record` holds its answer.
 
         Raises:
             CulturevalError: A score is not a number.
         """
         for index, score in zip(self._members[number], scores, strict=True):
             if math.isnan(score.logprob):
-                model = self.owner.loaded.model
+                model = self.lm.loaded.model
                 raise CulturevalError(
-                    f"{self.owner.config.model_name} gives a log-probability that is not a number for doc "
-                    f"{self.doc.id} of {self.doc.task_name}: its weights hold such values, or {model.dtype} is too "
-                    "small for it; try dtype: bfloat16 or float32."
+                    f"{self.lm.config.model_name} gives a log-probability that is not a number for doc "
+                    f"{self.doc.id} of {self.doc.task_name}: its weights contain such values, or the range of "
+                    f"{model.dtype} is too small; try dtype: bfloat16 or float32."
                 )
             self._scores[index] = score
         if any(score is None for score in self._scores):
@@ -146,7 +146,7 @@ class ScoringJob:
         return True
 
     def response(self) -> ModelResponse:
-        """The answer in LightEval's terms."""
+        """The answer as LightEval's response."""
         ends = self.record["end_logprobs"]
         return ModelResponse(
             input=self.prompt,
@@ -160,23 +160,23 @@ class ScoringJob:
 
 
 class GenerationJob:
-    """One doc to be answered in text."""
+    """One doc to be answered by generation."""
 
-    def __init__(self, owner: Owner, doc: Doc) -> None:
+    def __init__(self, lm: JobModel, doc: Doc) -> None:
         """Render and encode a doc for a model."""
-        self.owner, self.doc = owner, doc
-        parameters = owner.config.generation_parameters
+        self.lm, self.doc = lm, doc
+        parameters = lm.config.generation_parameters
         self.image_keys = [image_hash(image) for image in all_images(doc)]
         self.images = bool(self.image_keys)
-        self.prompt = owner.renderer.text(doc)
-        asked = stop_strings(doc, owner.renderer.uses_chat_template, owner.renderer.begins_answer(doc))
-        # Some templates open the reasoning themselves: it has no start tag then, and if it is cut off no end tag.
-        starts = (start for start, _ in owner.config.reasoning_tags)
+        self.prompt = lm.renderer.text(doc)
+        task_stops = stop_strings(doc, lm.renderer.uses_chat_template, lm.renderer.begins_answer(doc))
+        # Some templates write the start tag of the reasoning, so the answer lacks it (if cut off, also the end tag).
+        starts = (start for start, _ in lm.config.reasoning_tags)
         self.opened = next((start for start in starts if self.prompt.rstrip().endswith(start)), "")
-        self.stops = [*asked, *filter(None, parameters.stop_tokens or [])]
+        self.stops = [*task_stops, *filter(None, parameters.stop_tokens or [])]
         self.max_new_tokens = parameters.max_new_tokens or doc.generation_size
         self.group = (self.images, -(self.max_new_tokens or 0), doc.num_samples)
-        self.key = owner.key(
+        self.key = lm.key(
             "generation",
             self.image_keys,
             self.prompt,
@@ -189,9 +189,9 @@ class GenerationJob:
         self.answers: list[Generation] = []
 
     def _encode(self) -> list[int]:
-        """Prompt tokens, cut on the left where not even one token more would fit."""
-        tokens = self.owner.tok_encode(self.prompt)
-        longest = self.owner.max_length
+        """Prompt tokens, truncated on the left if not even one more token would fit."""
+        tokens = self.lm.tok_encode(self.prompt)
+        longest = self.lm.max_length
         if len(tokens) >= longest:
             kept = longest - min(self.max_new_tokens or 1, max(longest // 2, 1))
             self.truncated = len(tokens) - kept
@@ -199,8 +199,8 @@ class GenerationJob:
         return tokens
 
     def look_up(self) -> None:
-        """Take the answers of an earlier run from the journal."""
-        record = self.owner.journal.get(self.key)
+        """Read the answers of an earlier run from the journal."""
+        record = self.lm.journal.get(self.key)
         if record:
             self.answers = [Generation(**answer) for answer in record["answers"]]
             self.tokens = record.get("input_tokens", self.tokens)
@@ -211,7 +211,7 @@ class GenerationJob:
         return record | ({"input_tokens": self.tokens} if self.images else {})
 
     def response(self) -> ModelResponse:
-        """The answers in LightEval's terms."""
+        """The answers as LightEval's response."""
         return ModelResponse(
             input=self.prompt,
             input_tokens=self.tokens,

@@ -1,4 +1,4 @@
-"""From settings to a loaded model: which class, where to, and by what its answers are told apart from others'."""
+"""Load a model from its settings: its class, device and the identity that its journal keys contain."""
 
 import hashlib
 import inspect
@@ -38,18 +38,18 @@ from cultureval.runtime.transformers_patches import class_names
 
 Loaded = TypeVar("Loaded")
 BITS = {"4bit": {"load_in_4bit": True, "bnb_4bit_compute_dtype": "bfloat16"}, "8bit": {"load_in_8bit": True}}
-WHOLE_FILE = 64 * 2**20  # larger files are told apart by size, time and first MiB (a safetensors header lies there)
+FULL_HASH_LIMIT = 64 * 2**20  # larger files are hashed by size, time and first MiB (it includes a safetensors header)
 
 
 @dataclass
 class LoadedModel:
-    """A model ready to be asked.
+    """A loaded model.
 
     Attributes:
         model: In evaluation mode, on its device.
         tokenizer: Pads and truncates on the left.
         processor: Of an image-text-to-text model, else None.
-        identity: What tells its answers apart: name, commit or hash of the folder, versions of the libraries.
+        identity: Name, commit or hash of the folder, and versions of the libraries; part of every answer's key.
         max_length: Longest sequence in tokens.
     """
 
@@ -60,13 +60,13 @@ class LoadedModel:
     max_length: int
 
     def end_ids(self) -> list[int]:
-        """Every token that ends a text: the tokenizer's and those of the model's generation settings."""
+        """All end-of-text tokens: the tokenizer's and those of the model's generation config."""
         configured = self.model.generation_config.eos_token_id if self.model.generation_config else None
         several = configured if isinstance(configured, list) else [configured]
         return sorted({token for token in [*several, self.tokenizer.eos_token_id] if token is not None})
 
-    def first_ids(self) -> list[int]:
-        """What stands before a choice whose prompt is empty: BOS, else an end token.
+    def start_ids(self) -> list[int]:
+        """The prompt tokens used for an empty prompt: BOS, else an end-of-text token.
 
         Raises:
             CulturevalError: There is neither.
@@ -75,14 +75,14 @@ class LoadedModel:
         found = self.end_ids()[:1] if bos is None else [bos]
         if not found:
             raise CulturevalError(
-                f"{self.identity['name']} has neither a BOS nor an end token to stand for an empty prompt: name one in "
-                "its tokenizer_config.json, or another tokenizer in the settings."
+                f"{self.identity['name']} has neither a BOS nor an end-of-text token, which an empty prompt needs: "
+                "set one in its tokenizer_config.json, or set another tokenizer in the settings."
             )
         return found
 
 
 def load(settings: HFModelSettings) -> LoadedModel:
-    """Load the model that the settings name.
+    """Load the model named in the settings.
 
     Raises:
         CulturevalError: It cannot be found, read or built; the message says what to do.
@@ -93,7 +93,7 @@ def load(settings: HFModelSettings) -> LoadedModel:
     _refuse_other_kinds(config, settings.model_name)
     vision = is_vision(config)
     text_source = _expanded(settings.tokenizer) if settings.tokenizer else source
-    # The revision is the model's: another repository's tokenizer comes from its main branch.
+    # The revision is the model's: a tokenizer of another repository is read from its main branch.
     text_common = common | ({"revision": "main"} if settings.tokenizer else {})
     read = partial(load_processor, config=config) if vision else AutoTokenizer.from_pretrained
     remedy = " Set `tokenizer` to a folder or hub id that has one."
@@ -130,7 +130,7 @@ def is_vision(config: PreTrainedConfig) -> bool:
 
 
 def _refuse_other_kinds(config: PreTrainedConfig, name: str) -> None:
-    """Refuse models that AutoModelForCausalLM loads, or half of them, though they do not go on from a prompt."""
+    """Refuse models that AutoModelForCausalLM loads, at least in part, though they do not continue a prompt."""
     causal = set(class_names("CAUSAL_LM").values())
     masked = set(class_names("MASKED_LM").values()) - causal
     if config.is_encoder_decoder or config.get_text_config(decoder=True).is_encoder_decoder:
@@ -140,7 +140,7 @@ def _refuse_other_kinds(config: PreTrainedConfig, name: str) -> None:
     else:
         return
     raise CulturevalError(
-        f"{name} is {kind} ({config.model_type}): only models that go on from a prompt are evaluated here, "
+        f"{name} is {kind} ({config.model_type}): only models that continue a prompt can be evaluated, "
         "that is causal language models and image-text-to-text models with a causal decoder."
     )
 
@@ -153,16 +153,16 @@ def longest_sequence(config: PreTrainedConfig) -> int:
 
 
 def fingerprint(folder: Path) -> str:
-    """A hash over a folder's files, so that other weights under the same name never reuse answers.
+    """A hash over a folder's files, so that answers are not reused for other weights of the same name.
 
-    Files up to 64 MiB count with their contents, larger ones with size, time of change and first MiB.
+    Files up to 64 MiB are hashed in full; of larger ones size, modification time and first MiB.
     """
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith(".")):
         stat = path.stat()
         digest.update(f"{path.name}\0{stat.st_size}\0".encode())
         with path.open("rb") as file:
-            if stat.st_size <= WHOLE_FILE:
+            if stat.st_size <= FULL_HASH_LIMIT:
                 digest.update(file.read())
             else:
                 digest.update(str(stat.st_mtime_ns).encode() + file.read(2**20))
@@ -185,7 +185,7 @@ def _identity(settings: HFModelSettings, text_source: str) -> dict[str, Any]:
         else None,
         "transformers": transformers.__version__,
         "torch": torch.__version__,
-        # Images are resized by torchvision where it is installed, else by Pillow, which differ a little.
+        # Images are resized by torchvision where it is installed, else by Pillow, with slightly different results.
         "torchvision": is_torchvision_available(),
     }
 
@@ -203,7 +203,7 @@ def _model_arguments(settings: HFModelSettings, config: PreTrainedConfig) -> dic
 
 
 def _quantisation(settings: HFModelSettings, config: PreTrainedConfig) -> BitsAndBytesConfig | None:
-    """How bitsandbytes is to quantise the weights; None where it is not, or a checkpoint brings its own configuration.
+    """The bitsandbytes quantisation; None without one, or if the checkpoint has its own configuration.
 
     Raises:
         CulturevalError: Unknown settings, bad values, or no bitsandbytes.
@@ -215,8 +215,8 @@ def _quantisation(settings: HFModelSettings, config: PreTrainedConfig) -> BitsAn
     refuse_unknown(values, known, "quantisation (transformers' BitsAndBytesConfig)")
     if find_spec("bitsandbytes") is None:
         raise CulturevalError(
-            f"{settings.model_name} is to be quantised, which needs bitsandbytes and a device that it supports: "
-            "pip install bitsandbytes, or set dtype: bfloat16 and no quantisation."
+            f"{settings.model_name} needs bitsandbytes for quantisation, and a device that it supports: "
+            "pip install bitsandbytes, or set dtype: bfloat16 without quantisation."
         )
     try:
         return BitsAndBytesConfig(**values)
@@ -239,7 +239,7 @@ def _loaded(read: Callable[[], Loaded], name: str, part: str = "", remedy: str =
         raise CulturevalError(f"{name} needs a package that is not installed: {reason}") from error
     except torch.OutOfMemoryError as error:
         raise CulturevalError(f"{name} does not fit on its device: set device_map: auto, or dtype: 8bit.") from error
-    # RuntimeError, AssertionError: a device that is not there or not supported.
+    # RuntimeError, AssertionError: a missing or unsupported device.
     except (OSError, ValueError, RuntimeError, AssertionError, SafetensorError, StrictDataclassError) as error:
         what = name if is_local(name) else f"{name}, which is no folder here,"
         reason = " ".join(str(error).split()).rstrip(".")

@@ -3,7 +3,7 @@
 SETTINGS.yaml, all but the first two optional:
 
     model: Qwen/Qwen2.5-VL-7B-Instruct      # the id under which the server serves it
-    base_url: http://localhost:8000/v1      # or a list: balanced, a dead one is left out until it answers
+    base_url: http://localhost:8000/v1      # or a list: load is balanced, failing servers are skipped until they answer
     api_key_env: MY_KEY                     # name of the environment variable with the key
     system_prompt: ...
     generation_parameters: {temperature: 0.7, max_new_tokens: 256}
@@ -27,7 +27,7 @@ from pydantic import Field, ValidationError, field_validator
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from cultureval.models.generation.generation import cut
-from cultureval.models.generation.hints import stop_strings, worded_plainly
+from cultureval.models.generation.hints import stop_strings, with_plain_query
 from cultureval.models.generation.rendering import Placement, Renderer, all_images
 from cultureval.models.processes import process_count
 from cultureval.models.server import scoring as server_scoring
@@ -53,41 +53,41 @@ from cultureval.runtime.servers.settings import ServerSettings
 
 logger = logging.getLogger(__name__)
 
-# What answers do not depend on, or what a signature states apart.
+# Settings that answers do not depend on, or that a signature shows in other fields.
 LEFT_OUT_OF_SIGNATURES = {"model", "model_name", "revision", "base_url", "api_key_env", "cache_dir", "concurrency", "n"}
 LEFT_OUT_OF_SIGNATURES |= {"timeout_s", "max_retries", "give_up_s", "backoff_s", "max_tokens_name", "parity_tolerance"}
 LEFT_OUT_OF_SIGNATURES |= {"chat_template"}
 
 
 class ServerModelConfig(ModelConfig):
-    """Settings of a model behind a server; what LightEval writes into the results.
+    """Settings of a model on a server; LightEval writes them to the results.
 
     Attributes:
         model: Id under which the servers serve the model.
         model_name: The same as a relative path, which names the results folder.
-        revision: Your name for the weights behind the id. Answers are reused for the same model and revision only:
-            change it when you serve other weights under the same id.
+        revision: Your name for the weights served under the id. Answers are reused only for the same model
+            and revision: change it when you serve other weights under the same id.
         base_url: One or more servers.
         api_key_env: Name of the environment variable that holds the key.
         concurrency: Requests in flight at once.
         timeout_s: Limit of one request.
-        max_retries: Further tries of a request that failed for a reason that may pass.
+        max_retries: Retries of a request after a temporary failure.
         give_up_s: Limit of one request with all its retries and waits.
         backoff_s: First wait before a retry.
         chat_template: Whether prompts are chat messages; auto: yes, unless `tokenizer` is given and has no template.
         seed: Of sampling; overrides that of `generation_parameters`. Sample i of a Doc gets seed + i.
-        n: Samples asked for with one request.
-        max_tokens_name: How the server calls the limit of generated tokens (OpenAI's newer models: the longer name).
-        reasoning_tags: Pairs of tags around reasoning, where the server leaves it in the text.
+        n: Samples per request.
+        max_tokens_name: The server's name for the limit of generated tokens (the longer one for OpenAI's newer models).
+        reasoning_tags: Pairs of tags around reasoning, if the server leaves it in the text.
         extra_body: Further fields of each request, such as {"chat_template_kwargs": {"enable_thinking": false}}.
-        image_format: as_given sends a file's own bytes, and PNG where there is no file.
+        image_format: as_given sends an image file's bytes unchanged, and PNG if there is no file.
         image_max_side: Larger images are scaled down to this many pixels.
-        image_placement: Where images stand that the prompt does not place itself with `<image>` marks.
+        image_placement: Position of images that the prompt does not place with `<image>` marks.
         tokenizer: Folder or hub id of the tokenizer for log-likelihoods; default: `model`.
-        add_special_tokens: For log-likelihoods: "auto" puts BOS before a prompt that has none from the chat template.
-        pairwise_tokenization: Prompt and choice are tokenised apart, which is what `lighteval accelerate` does whatever
-            its setting says.
-        max_length: Longer prompts lose their beginning, for log-likelihoods; None leaves it to the server to refuse.
+        add_special_tokens: For log-likelihoods: "auto" adds BOS to a prompt unless the chat template already does.
+        pairwise_tokenization: Prompt and choice are tokenized separately, as `lighteval accelerate` does whatever its
+            setting.
+        max_length: Longer prompts are truncated on the left, for log-likelihoods; None: the server decides.
         parity_tolerance: Largest difference of a token's log-probability between repeated requests, in nats.
     """
 
@@ -122,13 +122,13 @@ class ServerModelConfig(ModelConfig):
         return [value] if isinstance(value, str) else value
 
     def servers(self) -> ServerSettings:
-        """What the client needs to know."""
+        """The settings of the client."""
         shared = ("api_key_env", "concurrency", "timeout_s", "max_retries", "give_up_s", "backoff_s")
         return ServerSettings(tuple(self.base_url), **{name: getattr(self, name) for name in shared})
 
 
 def read_config(model: str) -> ServerModelConfig:
-    """Read the settings of a model behind a server.
+    """Read the settings of a model on a server.
 
     Args:
         model: A YAML file, or the model's id with the other settings in CULTUREVAL_MODEL_SETTINGS.
@@ -138,7 +138,7 @@ def read_config(model: str) -> ServerModelConfig:
     """
     settings = read_model_settings(model)
     known = set(ServerModelConfig.model_fields) - {"model_name", "cache_dir"}
-    refuse_unknown(settings, known, "A model behind a server")
+    refuse_unknown(settings, known, "A model on a server")
     refuse_unknown(
         settings.get("generation_parameters") or {}, GenerationParameters.model_fields, "generation_parameters"
     )
@@ -150,19 +150,19 @@ def read_config(model: str) -> ServerModelConfig:
 
 
 class OpenAIModel(LightevalModel):
-    """A text or vision model behind OpenAI-compatible servers."""
+    """A text or vision model on OpenAI-compatible servers."""
 
     def __init__(self, config: Any) -> None:
-        """Read the settings; no server is asked before the first prompt.
+        """Read the settings; no request is sent before the first prompt.
 
         Args:
             config: LightEval's, whose `model_name` is the YAML file.
 
         Raises:
-            CulturevalError: The settings are wrong, or several processes would ask the same questions.
+            CulturevalError: The settings are wrong, or several processes would send the same requests.
         """
         if process_count() > 1:
-            raise CulturevalError("A server is asked by one process: start without a launcher and raise concurrency.")
+            raise CulturevalError("A server is used by one process: start without a launcher and raise concurrency.")
         self.config = read_config(config.model_name)
         self._servers = self.config.servers()
         self._generation = generation_arguments(self.config)
@@ -171,7 +171,7 @@ class OpenAIModel(LightevalModel):
 
     @cached_property
     def tokenizer(self) -> PreTrainedTokenizerBase:
-        """The model's tokenizer, loaded at its first use (log-likelihoods only).
+        """The model's tokenizer, loaded on first use (log-likelihoods only).
 
         Raises:
             CulturevalError: It cannot be loaded.
@@ -181,23 +181,23 @@ class OpenAIModel(LightevalModel):
             return AutoTokenizer.from_pretrained(name)
         except (OSError, ValueError) as error:
             raise CulturevalError(
-                f"Log-likelihoods need the model's tokenizer, and {name!r} is none: set `tokenizer` to the model's "
-                f"folder or hub id. ({error})"
+                f"Log-likelihoods need the model's tokenizer, but {name!r} cannot be loaded: set `tokenizer` to the "
+                f"model's folder or hub id. ({error})"
             ) from error
 
     @property
     def add_special_tokens(self) -> bool:
-        """Whether BOS goes before a prompt: not where the chat template wrote it, unless the settings say on."""
+        """Whether BOS is added to a prompt: not if the chat template already adds it, unless the settings say "on"."""
         switch = self.config.add_special_tokens
         return not self._renderer.writes_bos if switch == "auto" else switch == "on"
 
     @property
     def max_length(self) -> int | None:
-        """Longest prompt with choice, in tokens; None where only the server knows it."""
+        """Longest prompt with choice, in tokens; None if only the server knows it."""
         return self.config.max_length
 
     def signature_fields(self) -> dict[str, str]:
-        """What of this backend a score depends on, for its signature."""
+        """The properties of this backend that a score depends on, for its signature."""
         revision = f"@{self.config.revision}" if self.config.revision else ""
         chat = "on" if self._uses_chat else "off"
         settings = changed_settings(self.config, LEFT_OUT_OF_SIGNATURES)
@@ -215,7 +215,7 @@ class OpenAIModel(LightevalModel):
 
     @cached_property
     def _renderer(self) -> Renderer:
-        """Writes prompts for log-likelihoods, as the transformers models do."""
+        """Renders prompts for log-likelihoods as the transformers models do."""
         return Renderer(self.tokenizer, None, self.config)
 
     def _messages(self, doc: Doc, image_part: ImagePart = as_hash) -> list[dict[str, Any]]:
@@ -224,12 +224,12 @@ class OpenAIModel(LightevalModel):
     def greedy_until(self, docs: list[Doc]) -> list[ModelResponse]:
         """Generate an answer (or `num_samples` of them) to each Doc.
 
-        The finish reasons ("stop", "length", "content_filter"...) and refusals of a Doc's answers are put into its
-        `specific`, where LightEval's details keep them.
+        The finish reasons ("stop", "length", "content_filter"...) and refusals of a Doc's answers are added to its
+        `specific`, which LightEval saves in the details.
 
         Raises:
-            ServerError: A prompt was refused, or not answered in time; all answers so far are in the journal.
-            CulturevalError: A Doc wants several samples at temperature 0.
+            ServerError: A prompt was rejected or timed out; all answers so far are in the journal.
+            CulturevalError: Several samples are requested at temperature 0.
         """
         questions: dict[str, Question] = {}
         keys_of_docs = []
@@ -243,7 +243,7 @@ class OpenAIModel(LightevalModel):
         ]
 
     def _generations(self, doc: Doc) -> dict[str, Question]:
-        """The requests that give a Doc's samples, `n` at a time: key -> question."""
+        """The requests for a Doc's samples, `n` at a time: key -> question."""
         if doc.num_samples > 1 and not self._generation["temperature"]:
             raise CulturevalError(f"{doc.task_name} wants several samples: set a temperature above 0.")
         arguments = {**self._generation, "stop": self._stops(doc) or None}
@@ -286,7 +286,7 @@ class OpenAIModel(LightevalModel):
         if all_images(doc):
             raise CulturevalError(f"{doc.task_name} has images, which need chat messages: set chat_template to on.")
         manager = PromptManager(use_chat_template=False, system_prompt=self.config.system_prompt)
-        return manager.prepare_prompt(worded_plainly(doc))
+        return manager.prepare_prompt(with_plain_query(doc))
 
     def _generated(self, doc: Doc, answers: list[Answer]) -> ModelResponse:
         completions = [completion for answer in answers for completion in answer["completions"]]
@@ -296,7 +296,7 @@ class OpenAIModel(LightevalModel):
             "refusals": [completion["refusal"] for completion in completions],
         }
         prompt = in_parts(self._messages(doc)) if self._uses_chat else self._plain(doc)
-        # Reasoning stands in the text where the server has no parser for it; stop strings mean the answer only.
+        # Without a reasoning parser on the server, the text includes reasoning; stop strings apply to the answer.
         split = [split_reasoning(completion["text"], self.config.reasoning_tags) for completion in completions]
         return ModelResponse(
             input=prompt,
@@ -308,17 +308,17 @@ class OpenAIModel(LightevalModel):
         )
 
     def loglikelihood(self, docs: list[Doc]) -> list[ModelResponse]:
-        """Score the choices of each Doc: the sum of the log-probabilities of a choice's tokens behind the prompt.
+        """Score the choices of each Doc: the sum of the log-probabilities of a choice's tokens after the prompt.
 
         Raises:
-            ServerError: The server has no prompt log-probabilities, or they depend on the order of requests; or it
-                refused a prompt or did not answer it in time.
+            ServerError: The server has no prompt log-probabilities, or they depend on the order of requests; or a
+                prompt was rejected or timed out.
         """
         return self._score([self._prompts(doc) for doc in docs])
 
     def _prompts(self, doc: Doc) -> server_scoring.Prompt:
         if not doc.choices:
-            raise CulturevalError(f"{doc.task_name} asks to score the choices of doc {doc.id!r}, which has none.")
+            raise CulturevalError(f"{doc.task_name} needs choices to score, but doc {doc.id!r} has none.")
         messages = self._messages(doc) if all_images(doc) else None
         text = self._chat_text(doc) if messages else self._renderer.text(doc, scoring=True)
         contexts, choices = self.tok_encode_pair(text, doc.choices, pairwise=self.config.pairwise_tokenization)
@@ -329,25 +329,29 @@ class OpenAIModel(LightevalModel):
             contexts = [context[-limit:] for context, limit in zip(contexts, limits, strict=True)]
         truncated = longest - max(map(len, contexts))
         if truncated:
-            logger.warning("%s %s: the prompt lost its first %d tokens to max_length", doc.task_name, doc.id, truncated)
+            logger.warning(
+                "%s %s: the first %d tokens of the prompt were cut to keep max_length", doc.task_name, doc.id, truncated
+            )
         return server_scoring.Prompt(doc, text, messages, contexts, choices, truncated)
 
     def _chat_text(self, doc: Doc) -> str:
-        """The text that the server's chat template makes of a prompt with images."""
+        """A prompt with images as the server's chat template renders it."""
         if not self._renderer.uses_chat_template:
-            raise CulturevalError(f"{doc.task_name} has images, which a server scores as chats: use a chat template.")
+            raise CulturevalError(
+                f"{doc.task_name} has images, which a server scores only as chat messages: use a chat template."
+            )
         thinking = {"enable_thinking": False} if self._renderer.knows_thinking else {}
         messages = self._messages(doc, lambda _: {"type": "image"})
         return self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, **thinking)
 
     @property
     def _first_token(self) -> int:
-        """What stands in front of a text that nothing else stands in front of."""
+        """The token before a text without a prompt: BOS, else EOS."""
         bos = self.tokenizer.bos_token_id
         return self.tokenizer.eos_token_id if bos is None else bos
 
     def loglikelihood_rolling(self, docs: list[Doc]) -> list[ModelResponse]:
-        """Score each Doc's whole query behind BOS (or EOS, where there is no BOS); raises as `loglikelihood`."""
+        """Score each Doc's query after BOS (or EOS, without a BOS); raises as `loglikelihood`."""
         start = self._first_token
         texts = [(doc, self.tok_encode(doc.query, add_special_tokens=False)) for doc in docs]
         return self._score([server_scoring.Prompt(doc, doc.query, None, [[start]], [ids]) for doc, ids in texts])

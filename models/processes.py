@@ -1,7 +1,7 @@
-"""Several processes that share one run (`accelerate launch`, `torchrun`): who scores what, and who writes.
+"""Several processes that share one run (`accelerate launch`, `torchrun`).
 
-LightEval's custom launcher takes every process for the main one. So each process asks the model its share of the
-prompts, all exchange their answers, and `leave` ends all but the first where LightEval hands over to the metrics.
+LightEval's custom launcher treats every process as the main one. So each process answers its share of the prompts,
+all exchange their answers, and `finish` ends all but the first before LightEval computes the metrics.
 """
 
 import os
@@ -20,27 +20,27 @@ def process_count() -> int:
 
 
 def process_rank() -> int:
-    """Which of them this is, from 0."""
+    """The rank of this process, from 0."""
     return int(os.environ.get("RANK", 0)) if process_count() > 1 else 0
 
 
 def connect() -> None:
-    """Meet the other processes, if there are any. Only answers travel, so the CPU's transport serves on GPUs too."""
+    """Connect to the other processes, if any. Only answers are exchanged, so gloo is enough on GPUs too."""
     if process_count() > 1 and not dist.is_initialized():
         dist.init_process_group("gloo", timeout=timedelta(days=1))
 
 
-def in_turns(order: Sequence[int]) -> list[Sequence[int]]:
-    """Shares of a list sorted by length: the processes take the next one in turn, so that all get about the same."""
+def split_round_robin(order: Sequence[int]) -> list[Sequence[int]]:
+    """Shares of a list sorted by length: items are dealt in turn, so that all shares cost about the same."""
     return [order[rank :: process_count()] for rank in range(process_count())]
 
 
-def in_runs(order: Sequence[int], sizes: Sequence[float]) -> list[Sequence[int]]:
-    """Shares whose members are neighbours in a list, cut where the sum of their sizes is about the same.
+def split_contiguous(order: Sequence[int], sizes: Sequence[float]) -> list[Sequence[int]]:
+    """Contiguous shares of a list, of about the same sum of sizes.
 
     Args:
         order: All indices.
-        sizes: Of each question, by index.
+        sizes: Size of each question, by index.
     """
     count, total = process_count(), sum(sizes[index] for index in order) or 1
     shares: list[list[int]] = [[] for _ in range(count)]
@@ -52,14 +52,14 @@ def in_runs(order: Sequence[int], sizes: Sequence[float]) -> list[Sequence[int]]
     return shares
 
 
-def answer_together(
+def answer_and_gather(
     shares: Sequence[Sequence[int]], answer: Callable[[Sequence[int]], Sequence[Answer]]
 ) -> list[Answer]:
     """Let each process answer its share, and give every process all answers.
 
     Args:
-        shares: Indices of the questions of each process, in the order of asking; every process must see the same.
-        answer: From indices to the answers of these questions, in the same order.
+        shares: Indices of the questions of each process, in the order of asking; the same in every process.
+        answer: Returns the answers of the questions with these indices, in the same order.
 
     Returns:
         The answers of all questions by index.
@@ -74,8 +74,8 @@ def answer_together(
     return [by_index[index] for index in range(len(by_index))]
 
 
-def leave() -> None:
-    """Part from the other processes; all but the first one end here.
+def finish() -> None:
+    """Disconnect from the other processes; all but the first one end here.
 
     Raises:
         SystemExit: With code 0, in every process but the first.

@@ -1,4 +1,4 @@
-"""Processors of images and text without their part for videos, which alone of them needs torchvision."""
+"""Processors of images and text without their video processor, the only part that needs torchvision."""
 
 import logging
 from typing import Any
@@ -11,12 +11,12 @@ logger = logging.getLogger(__name__)
 
 
 def load_processor(source: str, config: PreTrainedConfig, **options: Any) -> ProcessorMixin:
-    """A model's own processor, less its videos where their part cannot be loaded.
+    """A model's own processor, without its video processor if that cannot be loaded.
 
     Args:
         source: Hub id or folder.
-        config: Of the model.
-        **options: Of `from_pretrained`.
+        config: The model's configuration.
+        **options: For `from_pretrained`.
 
     Raises:
         ImportError, OSError, ValueError: It cannot be loaded without videos either.
@@ -27,7 +27,7 @@ def load_processor(source: str, config: PreTrainedConfig, **options: Any) -> Pro
         kind = processor_class(config.model_type)
         if kind is None or VIDEOS not in kind.get_attributes():
             raise
-        logger.info("%s: images are read, videos are not (%s)", source, str(error).strip().splitlines()[0])
+        logger.info("%s: loaded for images only, without videos (%s)", source, str(error).strip().splitlines()[0])
         try:
             return without_videos(kind).from_pretrained(source, **options)
         except (ImportError, OSError, ValueError):

@@ -24,9 +24,9 @@ Switch = Annotated[
 Tag = Annotated[str, Field(min_length=1)]
 Settings = TypeVar("Settings", bound=BaseModel)
 
-# What an answer does not depend on, or what its key and its signature state apart.
-SPEED_AND_PLACE = {"model_name", "revision", "device", "device_map", "batch_size", "token_budget", "cache_dir"}
-# Of LightEval's generation parameters: those for other backends, or that `generate` refuses.
+# Settings that an answer does not depend on, or that its key and signature contain in other fields.
+NOT_IN_ANSWER_KEY = {"model_name", "revision", "device", "device_map", "batch_size", "token_budget", "cache_dir"}
+# LightEval's generation parameters that are for other backends, or that `generate` rejects.
 NOT_IN_TRANSFORMERS = (
     "frequency_penalty",
     "presence_penalty",
@@ -38,7 +38,7 @@ NOT_IN_TRANSFORMERS = (
 
 
 class HFModelSettings(ModelConfig, extra="forbid"):
-    """How a transformers model is loaded and asked.
+    """How a transformers model is loaded and run.
 
     Attributes:
         model_name: Hub id or folder.
@@ -46,26 +46,26 @@ class HFModelSettings(ModelConfig, extra="forbid"):
         tokenizer: Hub id or folder of another tokenizer or processor than the model's own.
         dtype: A torch dtype by name, "auto" (the checkpoint's), or "4bit" and "8bit" (needs bitsandbytes).
         device: "auto" takes the first accelerator, else the CPU.
-        device_map: Spreads one model over several devices, e.g. "auto"; takes the place of `device`.
-        quantisation: Arguments of transformers' BitsAndBytesConfig, where "4bit" and "8bit" are not enough.
+        device_map: Spreads one model over several devices, e.g. "auto"; replaces `device`.
+        quantisation: Arguments of transformers' BitsAndBytesConfig, if "4bit" and "8bit" are not enough.
         trust_remote_code: Whether code in the model's repository may run.
-        attn_implementation: Attention of transformers, e.g. "eager"; None leaves the choice to transformers.
-        max_length: Longest sequence in tokens; None takes the model's own.
-        batch_size: Prompts generated at once.
-        token_budget: Tokens scored at once beyond what prompts share; None takes 384 on a CPU and 2048 on an
-            accelerator (4096 for the choices of one prompt).
+        attn_implementation: Attention of transformers, e.g. "eager"; None: transformers chooses.
+        max_length: Longest sequence in tokens; None: the model's own.
+        batch_size: Prompts per generation batch.
+        token_budget: Tokens per scoring batch beyond the shared prefix; None: 384 on a CPU and 2048 on an accelerator
+            (4096 for the choices of one prompt).
         chat_template: "auto" uses the tokenizer's if it has one.
-        add_special_tokens: "auto" puts BOS before a prompt unless the chat template wrote it already; "on" always
-            does, as LightEval (which then may put it twice).
-        pairwise_tokenization: True encodes prompt and choice apart, as LightEval's transformers backend does whatever
-            its setting says; False encodes them together and splits, as LightEval's vLLM backend does by default.
+        add_special_tokens: "auto" adds BOS to a prompt unless the chat template already does; "on" always does, like
+            LightEval (BOS may then be duplicated).
+        pairwise_tokenization: True tokenizes prompt and choice separately, as LightEval's transformers backend always
+            does; False tokenizes them together and splits, the default of LightEval's vLLM backend.
         generation_parameters: LightEval's; `max_new_tokens` and `stop_tokens` take precedence over the task's.
         reasoning_tags: Pairs of tags around reasoning.
-        image_placement: Where images stand that the prompt does not place itself with `<image>` marks.
-        image_max_pixels: Larger images are scaled down to so many pixels, keeping their proportions.
+        image_placement: Position of images that the prompt does not place with `<image>` marks.
+        image_max_pixels: Larger images are scaled down to this many pixels, keeping the aspect ratio.
         image_min_pixels: Smaller images are scaled up likewise.
-        resolved_revision: The commit that was loaded; filled in when the model loads.
-        fingerprint: Hash of the loaded folder's files; filled in when the model loads.
+        resolved_revision: The commit that was loaded; set when the model loads.
+        fingerprint: Hash of the loaded folder's files; set when the model loads.
     """
 
     model_name: str
@@ -93,30 +93,30 @@ class HFModelSettings(ModelConfig, extra="forbid"):
 
     @field_validator("generation_parameters")
     @classmethod
-    def _none_without_effect(cls, value: GenerationParameters) -> GenerationParameters:
+    def _refuse_unsupported(cls, value: GenerationParameters) -> GenerationParameters:
         given = [name for name in NOT_IN_TRANSFORMERS if getattr(value, name) is not None]
         if given:
-            raise ValueError(f"transformers generates without {', '.join(given)}: leave out what would have no effect")
+            raise ValueError(f"these have no effect in transformers, leave them out: {', '.join(given)}")
         return value
 
     def display_name(self) -> str:
-        """The name for results: a hub id as it is, of a folder only its last part."""
+        """The name for results: a hub id as it is, for a folder its last part."""
         return Path(self.model_name).resolve().name if is_local(self.model_name) else self.model_name
 
-    def that_change_answers(self) -> dict[str, Any]:
-        """The settings that belong into the key of an answer: all but those of speed, place and bookkeeping."""
-        return self.model_dump(mode="json", exclude=SPEED_AND_PLACE)
+    def answer_key_settings(self) -> dict[str, Any]:
+        """The settings that an answer depends on, for its journal key."""
+        return self.model_dump(mode="json", exclude=NOT_IN_ANSWER_KEY)
 
 
 def read_settings(model: str) -> HFModelSettings:
-    """The settings that LightEval's model name stands for.
+    """Read the settings of a model from LightEval's model name.
 
     Args:
-        model: A hub id, a folder, or the path of a YAML file (keys at the top or below `model_parameters`); what
-            CULTUREVAL_MODEL_SETTINGS holds, a JSON object, goes before the file.
+        model: A hub id, a folder, or the path of a YAML file (keys at the top or below `model_parameters`);
+            CULTUREVAL_MODEL_SETTINGS, a JSON object, overrides the file.
 
     Raises:
-        CulturevalError: No such file or folder, not YAML, an unknown key (the near ones are named), or a bad value.
+        CulturevalError: No such file or folder, not YAML, an unknown key (similar names are suggested), or a bad value.
     """
     values = read_model_settings(model)
     if "model" in values and "model_name" not in values:
@@ -127,17 +127,17 @@ def read_settings(model: str) -> HFModelSettings:
 
 
 def checked(kind: type[Settings], values: Mapping[str, Any], source: str) -> Settings:
-    """Build settings, with errors that people can act on.
+    """Validate settings, with readable errors.
 
     Args:
         kind: The pydantic model.
-        values: Keys and values as a file or the environment states them.
-        source: What to call their origin in an error.
+        values: Keys and values from a file or the environment.
+        source: Name of their origin in error messages.
 
     Raises:
         CulturevalError: An unknown key or a bad value, at the top or in the generation parameters.
     """
-    # What makes a model a server's: misspelt, it leads here.
+    # `base_url` selects the server backend: if misspelt, this backend reads the file.
     refuse_unknown(values, kind.model_fields, source, elsewhere={"base_url"})
     generation = values.get("generation_parameters")
     if isinstance(generation, Mapping):
@@ -149,15 +149,15 @@ def checked(kind: type[Settings], values: Mapping[str, Any], source: str) -> Set
 
 
 def changed_settings(settings: ModelConfig, left_out: Collection[str]) -> str:
-    """For a signature: `name=value` of all settings that are not at their defaults, generation parameters among them.
+    """For a signature: `name=value` of all settings that differ from their defaults, generation parameters included.
 
     Args:
-        settings: Of a model.
-        left_out: Settings that a score does not depend on, or that the signature states elsewhere.
+        settings: Of one model.
+        left_out: Settings that a score does not depend on, or that the signature shows elsewhere.
 
     Returns:
-        In alphabetical order, joined by commas; of a value that is not a short word, eight digits of its SHA-256.
-        "default" where nothing is changed.
+        In alphabetical order, joined by commas; a value that is not a short word is replaced by eight digits of its
+        SHA-256. "default" if nothing is changed.
     """
     changed = {
         name: getattr(settings, name)
@@ -184,4 +184,4 @@ def _require_model(name: str) -> None:
     if looks_like_path and not is_local(name):
         raise CulturevalError(f"There is no model folder {name!r}. Give a folder, a hub id (org/name) or a YAML file.")
     if is_local(name) and not (Path(name).expanduser() / "config.json").is_file():
-        raise CulturevalError(f"The folder {name!r} holds no config.json: it is not a transformers model.")
+        raise CulturevalError(f"The folder {name!r} has no config.json: it is not a transformers model.")

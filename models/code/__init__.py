@@ -1,1 +1,1 @@
-"""Decoders of code generation: what EvalPlus asks for solutions."""
+"""EvalPlus decoders for code generation."""

@@ -1,4 +1,4 @@
-"""EvalPlus's decoders with Arabic prefixes; `runtime.evalplus_patches` mends two of their faults."""
+"""EvalPlus's decoders with Arabic prefixes; `runtime.evalplus_patches` fixes two of their bugs."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def make_decoder(settings: DecoderSettings) -> "DecoderBase":
-    """The decoder of a backend, its model loaded.
+    """The decoder of a backend, with its model loaded.
 
     Raises:
         CulturevalError: The backend is not installed, or the model cannot be loaded; the message says what to do.
@@ -27,12 +27,14 @@ def make_decoder(settings: DecoderSettings) -> "DecoderBase":
             f"The model {settings.model!r} cannot be loaded by {settings.backend}: {reason}"
         ) from error
     if settings.thinking and decoder.is_direct_completion():
-        raise CulturevalError(f"{settings.model!r} has no chat template (or --base-prompt is set): it cannot think.")
+        raise CulturevalError(
+            f"{settings.model!r} has no chat template (or --base-prompt is set): reasoning is not possible."
+        )
     return decoder
 
 
 def prompt_mode(decoder: "DecoderBase", settings: DecoderSettings) -> str:
-    """In a few words, what the model was shown; part of the signature of its scores."""
+    """A short description of the prompt format, for the signature of the scores."""
     if settings.thinking:
         return "chat, thinking, no response prefix"
     if settings.backend == "openai":
@@ -52,7 +54,7 @@ def _vllm(settings: DecoderSettings) -> "DecoderBase":
     if find_spec("vllm") is None:
         raise CulturevalError(
             "vllm is not installed in this environment. Install it here, or start it as a server in its own "
-            "environment and ask that: --backend openai --base-url http://localhost:8000/v1."
+            "environment and use it with --backend openai --base-url http://localhost:8000/v1."
         )
     from cultureval.models.code.vllm_decoder import VllmCodeDecoder
 

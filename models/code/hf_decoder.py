@@ -1,9 +1,9 @@
-"""EvalPlus's transformers decoder, for one prompt after the other, and for models that think first."""
+"""EvalPlus's transformers decoder, extended to many prompts and to reasoning models."""
 
 import torch
 from evalplus.provider.hf import HuggingFaceDecoder
 
-from cultureval.models.code.settings import DecoderSettings, code_of_answer, thinking_prompt
+from cultureval.models.code.settings import DecoderSettings, code_from_reply, reasoning_prompt
 from cultureval.runtime.evalplus_patches import chat_without_thinking, forget_stopping_criteria
 
 
@@ -21,12 +21,12 @@ class HFCodeDecoder(HuggingFaceDecoder):
         forget_stopping_criteria(self.model)
         if not self.thinking:
             return super().codegen(prompt, do_sample, num_samples)
-        return [code_of_answer(reply) for reply in self._think(prompt, do_sample, num_samples)]
+        return [code_from_reply(reply) for reply in self._generate_with_reasoning(prompt, do_sample, num_samples)]
 
     @torch.inference_mode()
-    def _think(self, prompt: str, do_sample: bool, num_samples: int) -> list[str]:
-        rendered = thinking_prompt(prompt, self.instruction_prefix, self.tokenizer)
-        # The template writes the first token itself.
+    def _generate_with_reasoning(self, prompt: str, do_sample: bool, num_samples: int) -> list[str]:
+        rendered = reasoning_prompt(prompt, self.instruction_prefix, self.tokenizer)
+        # The template already adds BOS.
         tokens = self.tokenizer(rendered, return_tensors="pt", add_special_tokens=False).to(self.device)
         sampling = {"temperature": self.temperature, "top_p": 0.95} if do_sample else {}
         outputs = self.model.generate(

@@ -1,14 +1,14 @@
-"""EvalPlus's decoder for OpenAI-compatible servers, with a limit to its retries.
+"""EvalPlus's decoder for OpenAI-compatible servers, with a limit of retries.
 
-EvalPlus 0.3.1 asks again for ever, whatever the server's answer, so that a misspelt model never ends; and a reply
-without text stops its run. The request is EvalPlus's own; it is sent by the client that models and judges use.
+EvalPlus 0.3.1 retries for ever, whatever the error, so that a run with a misspelt model never ends; and a reply
+without text stops its run. The request is EvalPlus's; it is sent by the client that models and judges use.
 """
 
 import asyncio
 
 from evalplus.provider.base import DecoderBase
 
-from cultureval.models.code.settings import DecoderSettings, code_of_answer
+from cultureval.models.code.settings import DecoderSettings, code_from_reply
 from cultureval.runtime.evalplus_patches import chat_request
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.servers.answers import Answer
@@ -24,10 +24,10 @@ class OpenAICodeDecoder(DecoderBase):
         self.servers = settings.servers()
 
     def codegen(self, prompt: str, do_sample: bool = True, num_samples: int = 200) -> list[str]:
-        """Replies to one problem, reasoning taken off, `num_samples` or `batch_size` of them, whichever is less.
+        """Replies to one problem without reasoning, `num_samples` or `batch_size` of them, whichever is less.
 
         Raises:
-            ServerError: The server refused the request, or did not answer it within the retries and the time allowed.
+            ServerError: The server rejected the request, or did not answer within the allowed retries and time.
         """
         request = chat_request(
             message=f"{self.instruction_prefix}\n```python\n{prompt.strip()}\n```",
@@ -43,9 +43,9 @@ class OpenAICodeDecoder(DecoderBase):
 
         replies = [completion["text"] for completion in asyncio.run(ask())["completions"]]
         if self.thinking:
-            return [code_of_answer(reply) for reply in replies]
+            return [code_from_reply(reply) for reply in replies]
         return [split_reasoning(reply)[0].strip() for reply in replies]
 
     def is_direct_completion(self) -> bool:
-        """Never: servers are asked by chat."""
+        """Always False: requests are chats."""
         return False

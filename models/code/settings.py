@@ -18,21 +18,21 @@ class DecoderSettings:
     """How code is generated.
 
     Attributes:
-        model: Hub id, folder, or the name that a server knows the model by.
+        model: Hub id, folder, or the server's name of the model.
         backend: EvalPlus's provider.
         dataset: `humaneval` or `mbpp`; the stop strings of base models depend on it.
-        instruction_prefix: What stands before the problem in the user's turn.
-        response_prefix: How the model's turn begins; thinking models and servers begin theirs freely.
+        instruction_prefix: Text before the problem in the user's turn.
+        response_prefix: How the model's turn begins; not used for reasoning models and servers.
         temperature: 0 decodes greedily.
-        batch_size: Samples of one problem that are drawn at once.
+        batch_size: Samples of one problem per batch.
         max_new_tokens: Limit of one sample, reasoning included.
-        dtype: torch's name of the weights' type.
-        thinking: Whether the model thinks before it answers.
-        force_base_prompt: Continue the bare problem, whatever chat template there is.
+        dtype: Name of a torch dtype.
+        thinking: Whether the model writes reasoning before its answer.
+        force_base_prompt: Use plain completion even if there is a chat template.
         base_url: The server, up to and including `/v1`.
-        api_key_env: Environment variable that holds the server's key; None sends none.
+        api_key_env: Environment variable with the server's key; None sends no key.
         tensor_parallel: GPUs that vLLM spreads a model over.
-        attn_implementation: transformers' name of the attention.
+        attn_implementation: Name of an attention implementation of transformers.
         trust_remote_code: Whether a repository's own code may run.
     """
 
@@ -65,13 +65,13 @@ class DecoderSettings:
         }
 
     def servers(self) -> ServerSettings:
-        """How the server is asked.
+        """The settings of the client.
 
         Raises:
-            CulturevalError: The URL is wrong or carries a password, or the key's variable is not set.
+            CulturevalError: The URL is wrong or contains a password, or the key's variable is not set.
         """
         url = self.base_url or openai_base_url()
-        timeout_s = 100 if not self.thinking else 3600  # 100 s is EvalPlus's limit of a request
+        timeout_s = 100 if not self.thinking else 3600  # 100 s is EvalPlus's limit per request
         return ServerSettings((url,), self.api_key_env, concurrency=1, timeout_s=timeout_s, max_retries=7)
 
     def local(self) -> dict[str, Any]:
@@ -84,15 +84,15 @@ class DecoderSettings:
         }
 
 
-def thinking_prompt(problem: str, instruction: str, tokenizer: "PreTrainedTokenizerBase") -> str:
-    """The rendered chat in which a model thinks first: the user's turn as EvalPlus words it, the model's turn open."""
+def reasoning_prompt(problem: str, instruction: str, tokenizer: "PreTrainedTokenizerBase") -> str:
+    """The rendered chat for a reasoning model: EvalPlus's user turn, and the beginning of the model's turn."""
     content = f"{instruction}\n```\n{problem.strip()}\n```\n"
     return tokenizer.apply_chat_template(
         [{"role": "user", "content": content}], tokenize=False, add_generation_prompt=True, enable_thinking=True
     )
 
 
-def code_of_answer(reply: str) -> str:
-    """The code of a reasoning model's reply: the first fenced block of its answer, or all of that; "" without one."""
+def code_from_reply(reply: str) -> str:
+    """The code of a reasoning model's reply: the first fenced block of the answer, else all of it; "" without one."""
     answer, _ = split_reasoning(reply)
     return first_code_block(answer.strip()).replace("\t", "    ")

@@ -1,12 +1,12 @@
-"""EvalPlus's vLLM decoder, and for models that think first."""
+"""EvalPlus's vLLM decoder, extended to reasoning models."""
 
 from evalplus.provider.vllm import VllmDecoder
 from vllm import SamplingParams
 
-from cultureval.models.code.settings import DecoderSettings, code_of_answer, thinking_prompt
+from cultureval.models.code.settings import DecoderSettings, code_from_reply, reasoning_prompt
 from cultureval.runtime.evalplus_patches import chat_without_thinking, vllm_loads_for
 
-# EvalPlus loads models for 2048 tokens (3LM's setting too); reasoning needs room beside the problem.
+# EvalPlus loads models for 2048 tokens (3LM's setting too); reasoning needs more.
 PROBLEM_TOKENS = 2048
 
 
@@ -24,9 +24,9 @@ class VllmCodeDecoder(VllmDecoder):
         """Solutions of one problem, `num_samples` or `batch_size` of them, whichever is less."""
         if not self.thinking:
             return super().codegen(prompt, do_sample, num_samples)
-        rendered = thinking_prompt(prompt, self.instruction_prefix, self.tokenizer)
+        rendered = reasoning_prompt(prompt, self.instruction_prefix, self.tokenizer)
         sampling = SamplingParams(
             temperature=self.temperature, max_tokens=self.max_new_tokens, top_p=0.95 if do_sample else 1.0
         )
         outputs = self.llm.generate([rendered] * min(self.batch_size, num_samples), sampling, use_tqdm=False)
-        return [code_of_answer(output.outputs[0].text) for output in outputs]
+        return [code_from_reply(output.outputs[0].text) for output in outputs]

@@ -1,8 +1,8 @@
 """Dual encoders of transformers for image-text retrieval: Chinese-CLIP, SigLIP and SigLIP 2, CLIP, AltCLIP.
 
 Embeddings are the model's own features (`get_image_features`, `get_text_features`), normalised to length 1, so that
-their dot product is the model's cosine similarity. Each is kept on disk as soon as its batch is done, under a key of
-the model's files and the item, so that a run that was killed goes on and a second task costs nothing again.
+their dot product is the model's cosine similarity. Each batch is saved to disk under keys of the model's files and
+the items, so that interrupted runs resume and other tasks reuse it.
 """
 
 import base64
@@ -39,14 +39,14 @@ PADDING: dict[str, dict[str, Any]] = {
 
 
 class EncoderSettings(NamedTuple):
-    """How a dual encoder is loaded and asked.
+    """How a dual encoder is loaded and run.
 
     Attributes:
         model: Hub id or folder.
         revision: Branch, tag or commit on the hub.
         device: "auto" takes the first accelerator, else the CPU.
         dtype: A torch dtype by name.
-        batch_size: Items encoded at once.
+        batch_size: Items per batch.
     """
 
     model: str
@@ -57,18 +57,18 @@ class EncoderSettings(NamedTuple):
 
 
 class DualEncoder:
-    """An image and a text encoder with a common space.
+    """An image encoder and a text encoder with a common embedding space.
 
     Attributes:
-        identity: What tells its embeddings apart from others': name, commit or hash of the files, dtype, versions.
-        truncated: Number of texts so far that were longer than the text encoder takes, and were cut.
+        identity: Part of every embedding's key: name, commit or hash of the files, dtype, versions.
+        truncated: Number of texts so far that were truncated to the text encoder's limit.
     """
 
     def __init__(self, settings: EncoderSettings) -> None:
         """Load a model.
 
         Raises:
-            CulturevalError: It cannot be loaded, or is of none of the families.
+            CulturevalError: It cannot be loaded, or is of another model family.
         """
         source = str(Path(settings.model).expanduser()) if is_local(settings.model) else settings.model
         try:
@@ -76,7 +76,7 @@ class DualEncoder:
             if config.model_type not in PADDING:
                 raise CulturevalError(
                     f"{settings.model} is of type {config.model_type!r}, not a dual encoder of images and texts "
-                    f"({', '.join(PADDING)}). For generative models there is `cultureval eval MODEL cvlue_itr`."
+                    f"({', '.join(PADDING)}). For generative models use `cultureval eval MODEL cvlue_itr`."
                 )
             dtype = getattr(torch, settings.dtype, None)
             if not isinstance(dtype, torch.dtype):
@@ -111,7 +111,7 @@ class DualEncoder:
         return self._encode(keys, paths, self._image_batch, "Encoding images")
 
     def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
-        """Embeddings of texts: float32 [texts, dimensions], of length 1; texts too long are cut and counted."""
+        """Embeddings of texts: float32 [texts, dimensions], of length 1; long texts are truncated and counted."""
         keys = [self._key("text", text) for text in texts]
         self.truncated += self._count_too_long(texts)
         return self._encode(keys, texts, self._text_batch, "Encoding texts")
@@ -123,13 +123,13 @@ class DualEncoder:
         self, keys: Sequence[str], items: Sequence[str], encode: Callable[[Sequence[str]], np.ndarray], title: str
     ) -> np.ndarray:
         missing = [place for place, key in enumerate(keys) if key not in self._store]
-        # Texts of like length together, so that little is padded; the paths of stored images are all of one length.
+        # Sorted by length, so that texts need little padding.
         missing.sort(key=lambda place: len(items[place]))
         for start in tqdm(range(0, len(missing), self.batch_size), desc=title, unit="batch", disable=not missing):
             batch = missing[start : start + self.batch_size]
             vectors = encode([items[place] for place in batch])
             if not np.isfinite(vectors).all():
-                raise CulturevalError(f"{self.identity['name']} gives an embedding that is not finite: use float32.")
+                raise CulturevalError(f"{self.identity['name']} returns an embedding that is not finite: use float32.")
             records = {keys[place]: _packed(vector) for place, vector in zip(batch, vectors, strict=True)}
             self._store.append(records)
         return np.stack([_unpacked(self._store.get(key)) for key in keys])
@@ -150,7 +150,7 @@ class DualEncoder:
     def _longest_text(self, config: Any) -> int:
         """The tokenizer's limit where it states one, else the text encoder's positions."""
         positions = config.text_config.max_position_embeddings
-        # RoBERTa's positions begin behind the padding token's number.
+        # RoBERTa's positions begin after the padding token's index.
         usable = positions - 2 if config.model_type == "altclip" else positions
         return min(self.processor.tokenizer.model_max_length, usable)
 
@@ -160,13 +160,13 @@ class DualEncoder:
 
 
 def _normalised(features: Any) -> np.ndarray:
-    """Features of length 1, whether the model returns them bare or as an output's pooled ones."""
+    """Features of length 1, whether the model returns a tensor or an output with `pooler_output`."""
     vectors = features if isinstance(features, torch.Tensor) else features.pooler_output
     return torch.nn.functional.normalize(vectors.float(), dim=-1).cpu().numpy()
 
 
 def _content_hash(path: Path) -> str:
-    """The SHA-256 of a file, which a stored image has for its name."""
+    """The SHA-256 of a file, which is the name of a stored image."""
     if path.is_relative_to(user_cache() / IMAGES.folder):
         return path.stem
     return hashlib.sha256(path.read_bytes()).hexdigest()
@@ -178,5 +178,5 @@ def _packed(vector: np.ndarray) -> dict[str, str]:
 
 def _unpacked(record: dict[str, str] | None) -> np.ndarray:
     if record is None:
-        raise CulturevalError("An embedding has gone from the cache while it was read; run the command again.")
+        raise CulturevalError("An embedding was deleted from the cache during this run; run the command again.")
     return np.frombuffer(base64.b64decode(record["float32"]), dtype="<f4")

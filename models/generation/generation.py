@@ -1,4 +1,4 @@
-"""Generation in batches: stop strings on text rather than tokens, reasoning kept apart from answers."""
+"""Generation in batches: stop strings are matched in text, not tokens; reasoning is separated from answers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Generation:
 
     Attributes:
         text: Without reasoning, up to the first stop string.
-        reasoning: What the tags enclose, None where there is none.
+        reasoning: The text between the tags, None without any.
         tokens: All generated tokens, without the end token.
     """
 
@@ -31,7 +31,7 @@ class Generation:
 
 
 class StopOnStrings(StoppingCriteria):
-    """Ends each row of a batch at its own stop strings, however the tokens cut them; never within reasoning."""
+    """Ends each row of a batch at its own stop strings, also across token boundaries; never within reasoning."""
 
     def __init__(
         self,
@@ -41,17 +41,17 @@ class StopOnStrings(StoppingCriteria):
         prompt_width: int,
         tags: Tags,
     ) -> None:
-        """Prepare to watch a batch.
+        """Prepare the stop condition of a batch.
 
         Args:
-            tokenizer: Decodes.
+            tokenizer: The model's.
             stops: Stop strings of each row.
-            opened: The start tag that each row's prompt ends with, "" where it opens no reasoning.
-            prompt_width: Number of columns that the prompts take.
+            opened: The start tag that each row's prompt ends with, "" if it ends with none.
+            prompt_width: Number of columns of the prompts.
             tags: Pairs of tags around reasoning.
         """
         self.tokenizer, self.stops, self.opened, self.width, self.tags = tokenizer, stops, opened, prompt_width, tags
-        # A token stands for at least one byte, so a stop string that ends now lies within so many tokens.
+        # A token has at least one byte, so a stop string that ends now is within this many tokens.
         self.tail = max((len(stop.encode()) for row in stops for stop in row), default=0) + 1
 
     def __call__(self, input_ids: Tensor, scores: Tensor, **_: Any) -> Tensor:
@@ -69,7 +69,7 @@ class StopOnStrings(StoppingCriteria):
 
 
 def cut(text: str, stops: Sequence[str]) -> str:
-    """A text up to the first of its stop strings."""
+    """A text up to the first stop string."""
     return min((text.split(stop, 1)[0] for stop in stops if stop), key=len, default=text)
 
 
@@ -83,10 +83,10 @@ def pad_left(prompts: Sequence[Sequence[int]], pad: int) -> dict[str, Tensor]:
 
 @dataclass(frozen=True)
 class Sampling:
-    """How many answers a prompt gets, and how.
+    """How many answers each prompt gets, and how they are sampled.
 
     Attributes:
-        count: Answers a prompt; more than one needs a temperature.
+        count: Answers per prompt; more than one needs a temperature.
         settings: For transformers' `generate`; without a temperature (or with 0) decoding is greedy.
         seed: The same batch and seed give the same answers.
     """
@@ -96,7 +96,7 @@ class Sampling:
     seed: int
 
     def arguments(self) -> dict[str, Any]:
-        """Arguments of `generate`; the model's own sampling settings do not reach greedy decoding."""
+        """Arguments of `generate`; greedy decoding ignores the model's own sampling settings."""
         sampled = bool(self.settings.get("temperature"))
         how = {"do_sample": True, **self.settings} if sampled else {**self.settings, **NEUTRAL}
         return {**how, "num_return_sequences": self.count}
@@ -116,11 +116,11 @@ def generate(
 
     Args:
         loaded: The model.
-        inputs: `input_ids` and `attention_mask`, padded on the left, and what the processor made of images.
+        inputs: `input_ids` and `attention_mask`, padded on the left, and the processor's outputs for images.
         stops: Stop strings of each prompt.
-        opened: The start tag that each prompt ends with, "" where it opens no reasoning.
-        max_new_tokens: At most so many tokens each.
-        sampling: Greedy or not, and how many answers.
+        opened: The start tag that each prompt ends with, "" if it ends with none.
+        max_new_tokens: Most tokens per answer.
+        sampling: Greedy or sampled, and how many answers.
         tags: Pairs of tags around reasoning.
 
     Returns:
@@ -149,11 +149,11 @@ def _answer(
     row: list[int], stops: Sequence[str], opened: str, loaded: LoadedModel, ends: Sequence[int], tags: Tags
 ) -> Generation:
     last = next((place for place, token in enumerate(row) if token in ends), len(row))
-    # Rows that a stop string ended are padded up to the longest one.
+    # Rows ended by a stop string are padded to the longest row.
     while last and row[last - 1] == loaded.tokenizer.pad_token_id:
         last -= 1
     tokens = row[:last]
-    # Tags that are special tokens would vanish with the others, so those texts keep theirs until the split.
+    # Tags that are special tokens must not be removed before the split.
     special = set(loaded.tokenizer.all_special_tokens)
     keep = any(tag in special for pair in tags for tag in pair)
     text, reasoning = split_reasoning(opened + loaded.tokenizer.decode(tokens, skip_special_tokens=not keep), tags)

@@ -1,4 +1,4 @@
-"""From a Doc to what a model reads: the prompt's text, as LightEval writes it, and its images in order."""
+"""Render a Doc: the prompt's text, as LightEval writes it, and its images in order."""
 
 import copy
 import math
@@ -12,7 +12,7 @@ from lighteval.tasks.prompt_manager import PromptManager
 from lighteval.tasks.requests import Doc
 from PIL import Image
 
-from cultureval.models.generation.hints import answer_prefix, chat_turns, may_think, worded_plainly
+from cultureval.models.generation.hints import answer_prefix, may_reason, with_chat_query, with_plain_query
 from cultureval.models.settings import HFModelSettings
 from cultureval.runtime.data.image_store import upright
 from cultureval.runtime.errors import CulturevalError
@@ -25,15 +25,15 @@ Placement = Literal["first", "last"]
 class Renderer:
     """Renders docs for one model.
 
-    Text is rendered by LightEval's PromptManager. Prompts with images have the same turns; in each, images stand
-    where the text holds `<image>` marks, or else all of them before (or behind) the text.
+    Text is rendered by LightEval's PromptManager. Prompts with images have the same turns; in each, images are
+    placed at the `<image>` marks of the text, or else all before (or after) it.
     """
 
     def __init__(self, tokenizer: Any, processor: Any | None, settings: HFModelSettings) -> None:
-        """Settle whether the chat template is used.
+        """Decide whether the chat template is used.
 
         Raises:
-            CulturevalError: The chat template is asked for and there is none.
+            CulturevalError: A chat template is required by the settings and there is none.
         """
         self.model_name, self.processor = settings.model_name, processor
         self.writer = processor if processor is not None and getattr(processor, "chat_template", None) else tokenizer
@@ -44,7 +44,10 @@ class Renderer:
         self.placement: Placement = settings.image_placement
         self.system_prompt = settings.system_prompt
         self.knows_thinking = "enable_thinking" in str(template)
-        self.takes_text, self.takes_parts = self._shows(PROBE), self._shows([{"type": "text", "text": PROBE}])
+        self.supports_text, self.supports_parts = (
+            self._supports(PROBE),
+            self._supports([{"type": "text", "text": PROBE}]),
+        )
         self.writes_bos = self._writes_bos(tokenizer.bos_token)
 
     def text(self, doc: Doc, scoring: bool = False) -> str:
@@ -52,51 +55,53 @@ class Renderer:
 
         Args:
             doc: With or without images.
-            scoring: Choices are scored right behind the prompt, so a template that can is told not to open reasoning,
-                as it is where the task wants none.
+            scoring: Choices are scored directly after the prompt, so the template must not open reasoning (also where
+                the task asks for none).
 
         Raises:
             CulturevalError: The doc has images and the model takes none.
         """
         apply = partial(self.writer.apply_chat_template) if self.uses_chat_template else None
-        if apply and self.knows_thinking and (scoring or not may_think(doc)):
+        if apply and self.knows_thinking and (scoring or not may_reason(doc)):
             apply = partial(apply, enable_thinking=False)
         images = bool(all_images(doc))
         if images and self.processor is None:
             raise CulturevalError(
-                f"{self.model_name} takes text only, and {doc.task_name} has images: give a "
-                "model of images and text, or leave such tasks out."
+                f"{self.model_name} takes text only, but {doc.task_name} has images: use an "
+                "image-text model, or leave such tasks out."
             )
         if apply is None:
-            return self._plain_multimodal(doc) if images else self._manager().prepare_prompt(worded_plainly(doc))
+            return self._plain_multimodal(doc) if images else self._manager().prepare_prompt(with_plain_query(doc))
         prefix = answer_prefix(doc) if self.begins_answer(doc) and not scoring and not images else ""
         try:
-            return self._turns(chat_turns(doc), images, apply) + prefix
+            return self._turns(with_chat_query(doc), images, apply) + prefix
         except TemplateError as error:
             raise CulturevalError(
-                f"The chat template of {self.model_name} refuses a prompt of {doc.task_name}: {error}. Leave "
-                "system_prompt out if it knows no system turn, or set chat_template: off."
+                f"The chat template of {self.model_name} rejects a prompt of {doc.task_name}: {error}. Remove "
+                "system_prompt if it has no system role, or set chat_template: off."
             ) from error
 
     def begins_answer(self, doc: Doc) -> bool:
-        """Whether the prompt of a doc ends with the beginning of its answer: not where the model may think first."""
-        return self.uses_chat_template and bool(answer_prefix(doc)) and not (self.knows_thinking and may_think(doc))
+        """Whether the prompt of a doc ends with the beginning of its answer: not if the model may write reasoning."""
+        return self.uses_chat_template and bool(answer_prefix(doc)) and not (self.knows_thinking and may_reason(doc))
 
     def _manager(self, apply: Any | None = None) -> PromptManager:
         tokenizer = SimpleNamespace(apply_chat_template=apply)
         return PromptManager(use_chat_template=bool(apply), tokenizer=tokenizer, system_prompt=self.system_prompt)
 
     def _turns(self, doc: Doc, images: bool, apply: Any) -> str:
-        """The turns of a chat, of text and images where there are any or the template drops turns of bare text."""
-        if images and not self.takes_parts:
-            raise CulturevalError(f"The chat template of {self.model_name} writes no images: set chat_template: off.")
-        if not images and (self.takes_text or not self.takes_parts):
+        """The rendered chat, with content as parts if there are images or the template drops plain-text content."""
+        if images and not self.supports_parts:
+            raise CulturevalError(
+                f"The chat template of {self.model_name} does not support images: set chat_template: off."
+            )
+        if not images and (self.supports_text or not self.supports_parts):
             return self._manager(apply).prepare_prompt(doc)
         messages = []
-        askers = iter([*doc.fewshot_samples, doc])
+        turns_with_images = iter([*doc.fewshot_samples, doc])
         for message in self._manager(apply).prepare_prompt_api(doc):
-            shown = (next(askers).images or []) if message["role"] == "user" else []
-            parts = message_parts(message["content"], [{"type": "image"}] * len(shown), self.placement)
+            images_here = (next(turns_with_images).images or []) if message["role"] == "user" else []
+            parts = message_parts(message["content"], [{"type": "image"}] * len(images_here), self.placement)
             messages.append({"role": message["role"], "content": parts})
         return apply(messages, tokenize=False, add_generation_prompt=True)
 
@@ -104,7 +109,7 @@ class Renderer:
         # Gemma's processors expand a begin-of-image token, the others an image token.
         token = getattr(self.processor, "boi_token", None) or getattr(self.processor, "image_token", None)
         if not token:
-            raise CulturevalError("This processor names no image token: images need a chat template here.")
+            raise CulturevalError("This processor has no image token: images need a chat template here.")
         marked = copy.copy(self._marked(doc))
         marked.fewshot_samples = [self._marked(example) for example in doc.fewshot_samples]
         return self._manager().prepare_prompt(marked).replace(IMAGE_MARK, token)
@@ -115,7 +120,7 @@ class Renderer:
         if doc.query.count(IMAGE_MARK) == images:
             return doc
         marked, marks = copy.copy(doc), IMAGE_MARK * images
-        # LightEval takes a repeated instruction off the beginning of a query.
+        # LightEval removes a repeated instruction from the beginning of a query.
         rest = doc.query.removeprefix(doc.instruction or "")
         before = doc.query[: len(doc.query) - len(rest)]
         marked.query = before + (f"{marks}\n{rest}" if self.placement == "first" else f"{rest}\n{marks}")
@@ -124,12 +129,12 @@ class Renderer:
     def _writes_bos(self, bos: str | None) -> bool:
         if not self.uses_chat_template or not bos:
             return False
-        return self._turn(PROBE if self.takes_text else [{"type": "text", "text": PROBE}]).startswith(bos)
+        return self._turn(PROBE if self.supports_text else [{"type": "text", "text": PROBE}]).startswith(bos)
 
-    def _shows(self, content: Any) -> bool:
-        """Whether the chat template writes a turn's content, and not the form that it came in.
+    def _supports(self, content: Any) -> bool:
+        """Whether the chat template writes content of this form (a string or parts) correctly.
 
-        Some templates iterate over parts and silently write nothing of a turn of bare text, others the reverse.
+        Some templates iterate over parts and silently drop plain-text content, others the reverse.
         """
         if not self.uses_chat_template:
             return False
@@ -145,12 +150,12 @@ class Renderer:
 
 
 def message_parts(text: str, images: Sequence[dict[str, Any]], placement: Placement) -> list[dict[str, Any]]:
-    """The parts of one turn of a chat: images at the text's `<image>` marks, or else all before or behind the text.
+    """The parts of one turn of a chat: images at the text's `<image>` marks, or else all before or after the text.
 
     Args:
         text: The turn's text.
-        images: The parts that stand for the turn's images, in order.
-        placement: Where images stand in a text that has not one mark for each of them.
+        images: The parts of the turn's images, in order.
+        placement: Position of the images in a text without one mark for each.
     """
     if not images or text.count(IMAGE_MARK) != len(images):
         words = [{"type": "text", "text": text}]
@@ -168,13 +173,13 @@ def all_images(doc: Doc) -> list[Any]:
 
 
 def open_images(doc: Doc, settings: HFModelSettings) -> list[Image.Image]:
-    """A doc's images as RGB, upright, scaled into the limits of the settings; paths are opened."""
+    """A doc's images as RGB, upright, scaled to the limits of the settings; paths are opened."""
     images = [upright(image).convert("RGB") for image in all_images(doc)]
     return [scaled(image, settings.image_min_pixels, settings.image_max_pixels) for image in images]
 
 
 def scaled(image: Image.Image, least: int | None, most: int | None) -> Image.Image:
-    """Scale an image so that it has between `least` and `most` pixels, keeping its proportions."""
+    """Scale an image so that it has between `least` and `most` pixels, keeping its aspect ratio."""
     pixels = image.width * image.height
     target = min(max(pixels, least or 0), most or max(pixels, least or 0))
     if target == pixels:

@@ -16,7 +16,7 @@ class ChoiceScore(NamedTuple):
         logprob: Sum of the natural log-probabilities of the choice's tokens; 0.0 for a choice without tokens.
         tokens: Number of the choice's tokens.
         is_greedy: Whether every token is the model's most likely one.
-        end_logprob: Log-probability that the text ends behind the choice (any end token), None unless asked for.
+        end_logprob: Log-probability that the text ends after the choice (any end token), None unless requested.
     """
 
     logprob: float

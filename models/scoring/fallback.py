@@ -1,8 +1,8 @@
-"""Scoring of choices without custom masks: for models that refuse them, and what packed scoring is checked against.
+"""Scoring of choices without custom masks: for models that reject them, and as the reference for packed scoring.
 
-- `plain`: a forward pass of its own for every choice.
-- `cached`: the prompt once, then one row a choice on copies of the cache that the model itself made.
-Prompts whose choices all have one token need neither: they are fed side by side, padded on the right.
+- `plain`: one forward pass per choice.
+- `cached`: the prompt once, then one row per choice on copies of the model's own cache.
+Prompts whose choices all have one token need neither: they are batched, padded on the right.
 """
 
 import copy
@@ -25,7 +25,7 @@ CROSS_MASK, PALIGEMMA = "cross_attention_mask", "paligemma"
 
 
 class Request(Protocol):
-    """A prompt, its choices and its images; see `packed_scoring.ScoringRequest`."""
+    """A prompt, its choices and its images; see `scoring.packed.ScoringRequest`."""
 
     prompt: Sequence[int]
     choices: Sequence[Sequence[int]]
@@ -34,10 +34,10 @@ class Request(Protocol):
 
 
 class UnmaskedScorer:
-    """Scores requests by plain causal attention.
+    """Scores requests with the model's own causal attention.
 
     Attributes:
-        forwarded_tokens: Tokens that the model was fed so far, padding included.
+        forwarded_tokens: Tokens fed to the model so far, padding included.
     """
 
     def __init__(self, model: PreTrainedModel, end_ids: Sequence[int], token_budget: int) -> None:
@@ -46,14 +46,14 @@ class UnmaskedScorer:
         Args:
             model: A causal or image-text-to-text model.
             end_ids: Tokens that end a text.
-            token_budget: Tokens fed at once where several rows are.
+            token_budget: Tokens per batch of several rows.
         """
         self.model, self.end_ids, self.token_budget = model, end_ids, token_budget
         self.kind = model.config.model_type
         self.forwarded_tokens = 0
 
     def score(self, requests: Sequence[Request], route: str) -> list[list[ChoiceScore]]:
-        """Score requests, one by one where choices have several tokens.
+        """Score requests, one at a time if choices have several tokens.
 
         Args:
             requests: With or without images.
@@ -71,25 +71,25 @@ class UnmaskedScorer:
         return scores
 
     def looks_ahead(self, request: Request) -> float:
-        """How much log-probabilities behind the prompt change, in the mean, where its last choice follows."""
+        """Mean change of the log-probabilities after the prompt if its last choice follows."""
         alone, followed = self._plain_rows(replace(request, choices=[[], request.choices[-1]], ending=False))
         return (alone[0].log_softmax(-1) - followed[0].log_softmax(-1)).abs().mean().item()
 
     def _read(self, logits: Tensor, choice: Sequence[int], ending: bool) -> ChoiceScore:
-        """Score one choice by the logits of its prompt's last row and of the rows behind it."""
+        """Score one choice by the logits of its prompt's last row and of the following rows."""
         branch = Branch([0], [choice], ending)
         tree = build_tree([0], [branch])
         rows = Rows(logits[tree.columns()])
         return read_scores(rows, tree, [branch], self.end_ids)[0][0]
 
     def _logits(self, ids: Tensor, keep: int | None, **inputs: Any) -> Any:
-        """A forward pass, of whose logits at most the last `keep` are made where the model can tell them apart."""
+        """A forward pass that makes only the last `keep` logits, if the model has `logits_to_keep`."""
         self.forwarded_tokens += ids.numel()
         trims = keep is not None and "logits_to_keep" in inspect.signature(self.model.forward).parameters
         return self.model(input_ids=ids, **inputs, **({"logits_to_keep": keep} if trims else {}))
 
     def _last_rows(self, requests: Sequence[Request]) -> Iterator[Tensor]:
-        """Logits behind each prompt, of as many prompts side by side as fit the budget."""
+        """Logits after each prompt; prompts are batched within the token budget."""
         width = max(len(request.prompt) for request in requests)
         at_once = max(1, self.token_budget // width)
         for start in range(0, len(requests), at_once):
@@ -102,9 +102,9 @@ class UnmaskedScorer:
         return {name: value.to(self.model.device) for name, value in (request.vision or {}).items()}
 
     def _plain_rows(self, request: Request) -> Iterator[Tensor]:
-        """For each choice the logits of the prompt's last row and of the rows behind it, by a pass of its own.
+        """For each choice the logits of the prompt's last row and of the following rows, by one pass per choice.
 
-        Neighbours that are fed the same share one: choices of one token, whose only row is the prompt's.
+        Consecutive choices with the same input share a pass: choices of one token, whose only row is the prompt's.
         """
         rows, before = torch.empty(0), None
         for choice in request.choices:
@@ -118,12 +118,12 @@ class UnmaskedScorer:
             yield rows
 
     def _cached_rows(self, request: Request) -> Iterator[Tensor]:
-        """The same rows from one pass over the prompt and copies of the cache that the model itself made."""
+        """The same rows from one pass over the prompt and copies of the model's own cache."""
         device, length = self.model.device, len(request.prompt)
         prompt, vision = torch.tensor([list(request.prompt)], device=device), self._vision(request)
         out = self._logits(prompt, 1, use_cache=True, **vision)
         first, cache = out.logits[0, -1:], out.past_key_values
-        offset = (rope_offset(self.model) if vision else 0) + (self.kind == PALIGEMMA)  # which counts from 1
+        offset = (rope_offset(self.model) if vision else 0) + (self.kind == PALIGEMMA)  # whose positions count from 1
         at_once = max(1, self.token_budget // max(1, *map(len, request.choices)))
         for start in range(0, len(request.choices), at_once):
             run = request.choices[start : start + at_once]
@@ -132,7 +132,7 @@ class UnmaskedScorer:
                 yield from (first for _ in run)
                 continue
             copied = copy.deepcopy(cache)
-            # What repeats a batch leaves recurrent states out; what picks beams does not.
+            # batch_repeat_interleave skips recurrent states; reorder_cache does not.
             copied.reorder_cache(torch.zeros(len(run), dtype=torch.long, device=device))
             positions = torch.arange(ids.shape[1], device=device) + length + offset
             more = {"position_ids": positions.expand(len(run), -1)}
@@ -144,11 +144,11 @@ class UnmaskedScorer:
 
 
 def lengthen(name: str, value: Tensor, more: int, kind: str) -> Tensor:
-    """A processor's output for a prompt with `more` tokens of text behind it.
+    """A processor's output for a prompt followed by `more` tokens of text.
 
     Args:
-        name: Of the output.
-        value: Of the prompt alone; returned as it is where it does not go by tokens.
+        name: Name of the output.
+        value: For the prompt alone; returned unchanged if it is not per token.
         more: Tokens of text.
         kind: The model's type.
     """
@@ -156,5 +156,5 @@ def lengthen(name: str, value: Tensor, more: int, kind: str) -> Tensor:
         return torch.cat([value, value[:, -1:].expand(-1, more, -1, -1)], 1)
     if name not in ("token_type_ids", "mm_token_type_ids"):
         return value
-    # Type 0 is text, but to PaliGemma it is the prompt, which is read both ways; what follows is 1.
+    # Type 0 is text, but in PaliGemma it is the prompt, with bidirectional attention; what follows is 1.
     return torch.nn.functional.pad(value, (0, more), value=int(kind == PALIGEMMA))

@@ -1,9 +1,8 @@
-"""The lm_head: which hidden states reach it, and log-probabilities read from it in fp32.
+"""The lm_head: which hidden states it is applied to, and log-probabilities computed from it in fp32.
 
-Most heads are one matrix, and the model does nothing to its product. Then logits are made, normalised and thrown away a
-slice of the vocabulary at a time, which needs neither memory for them nor trips to it. Whether a model is of that kind
-(no soft-capping, scaling or quantised head) is checked by numbers on its first rows; of others, the model makes the
-logits itself.
+Most lm_heads are one matrix, and the model returns its product unchanged. Then logits are computed, normalised and
+dropped one slice of the vocabulary at a time, which saves memory. Whether a model is of that kind (no soft-capping,
+scaling or quantised head) is checked numerically on its first rows; otherwise the model computes the logits.
 """
 
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from transformers import PreTrainedModel
 
 from cultureval.runtime.accelerate_patches import has_hook
 
-SLICE = 2**20  # logits of one slice: 4 MiB in fp32, so that they stay near the processor
+SLICE = 2**20  # logits of one slice: 4 MiB in fp32, so that they stay in the processor's cache
 
 
 @dataclass(frozen=True)
@@ -48,8 +47,8 @@ class Rows:
             tokens: [pairs] token of each pair.
 
         Returns:
-            ([pairs] log-probability in fp32, [pairs] whether the token is its row's most likely one, the first of
-            equals).
+            ([pairs] log-probability in fp32, [pairs] whether the token is its row's most likely one; the first wins
+            a tie).
         """
         picked = torch.zeros(len(tokens), device=self.values.device)
         top: Tensor | None = None
@@ -81,14 +80,14 @@ class Rows:
 
 
 class LMHead:
-    """Runs a model so that only chosen rows reach its head.
+    """Runs a model so that its lm_head is applied to chosen rows only.
 
     Attributes:
-        is_plain: Whether the head is one matrix with nothing behind it; None until the first rows have been seen.
+        is_plain: Whether the head is one matrix with nothing after it; None before the first rows.
     """
 
     def __init__(self, model: PreTrainedModel) -> None:
-        """Take hold of a model's head.
+        """Find a model's lm_head.
 
         Raises:
             ValueError: The model has none.
@@ -98,19 +97,19 @@ class LMHead:
         if self.head is None:
             raise ValueError(f"{type(model).__name__} has no lm_head: it cannot score text")
         self.size = self.head.weight.shape[0]
-        # Offloaded weights come through a hook of their own, so such a head must be called.
+        # Offloaded weights are loaded by a hook, so such a head must be called.
         simple = type(self.head) is nn.Linear and not has_hook(self.head)
         self.is_plain: bool | None = None if simple else False
         layers = getattr(model.get_decoder(), "layers", None)
         last = getattr(layers[-1], "mlp", None) if layers else None
-        self.last_mlp = last if hasattr(last, "down_proj") else None  # dense, so that rows do not depend on each other
+        self.last_mlp = last if hasattr(last, "down_proj") else None  # dense, so that rows are independent
 
     def rows(self, wanted: Tensor, **inputs: Any) -> Rows:
         """Run the model on inputs and keep some rows.
 
         Args:
             wanted: Indices into the batch's tokens, row by row: batch index * width + column.
-            **inputs: Of the model's forward.
+            **inputs: For the model's forward.
         """
         captured: list[Tensor] = []
 
@@ -132,7 +131,7 @@ class LMHead:
 
 @contextmanager
 def only_rows(mlp: nn.Module | None, wanted: Tensor) -> Iterator[None]:
-    """Let only some rows through the last layer's feed-forward block: nothing reads what it makes of the others.
+    """Run the last layer's feed-forward block on some rows only: its other outputs are not needed.
 
     Args:
         mlp: The block, from [batch, width, size] to the same; None changes nothing.

@@ -1,16 +1,16 @@
-"""Log-probabilities of choices behind prompts: a token is encoded once, however many choices and prompts share it.
+"""Log-probabilities of choices after prompts: a token is encoded once, however many choices and prompts share it.
 
-Several prompts and their choices are fed as one tree of tokens (see `token_tree`) in one sequence, under a 4-D mask in
-which every token sees its own beginning, at positions counted along that beginning. Models with sliding-window layers
-get one mask per kind of layer. The keys and values of the last prompt are kept (of one prompt, never more), and the
-next tree goes on from what it shares with them: an instruction, few-shot examples, an image and a dialogue's history.
-A long beginning that a batch shares goes first, by itself; so do images, under the model's own mask and positions.
-Choices beyond the token budget take several trees on the same prompt.
+Several prompts and their choices are fed as one tree of tokens (see `token_tree`) in one sequence, with a 4-D mask in
+which every token sees its own prefix, at positions counted along that prefix. Models with sliding-window layers get
+one mask per kind of layer. The keys and values of the last prompt are kept (of one prompt, never more), and the next
+tree reuses the prefix that it shares with them: an instruction, few-shot examples, an image, a dialogue's history.
+A long prefix that a batch shares is fed first, separately; so are images, with the model's own mask and positions.
+Choices beyond the token budget need several trees on the same prompt.
 
-Only the rows that predict a choice's token reach the lm_head (see `lm_head`).
+The lm_head is applied only to the rows that predict a choice's token (see `lm_head`).
 
-Models that refuse custom masks are found by a numeric self-check on the first batch that needs one: `packed` must
-agree with plain forward passes, else `cached` must, else `plain` is taken (see `unmasked_scoring`).
+Models that reject custom masks are found by a numeric self-check on the first batch that needs one: `packed` must
+agree with plain forward passes, else `cached` must, else `plain` is used (see `fallback`).
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from transformers import PreTrainedModel
 from cultureval.models.scoring.choice_scores import ChoiceScore, read_scores
 from cultureval.models.scoring.fallback import CROSS_MASK, PALIGEMMA, UnmaskedScorer
 from cultureval.models.scoring.lm_head import LMHead, Rows
-from cultureval.models.scoring.prefix_cache import PrefixCache, steady_length
+from cultureval.models.scoring.prefix_cache import PrefixCache, longest_reusable
 from cultureval.models.scoring.token_tree import Branch, TokenTree, build_tree, common_length
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.onednn_products import onednn_products
@@ -35,14 +35,14 @@ from cultureval.runtime.transformers_patches import rope_offset
 
 logger = logging.getLogger(__name__)
 
-# In a tree, tokens of one prompt are also multiplied with (and masked from) those of the others, so larger trees gain
-# nothing once the processor is busy.
+# In a tree, attention between tokens of different prompts is computed and masked, so larger trees gain nothing once
+# the processor is busy.
 TOKEN_BUDGET_CPU, TOKEN_BUDGET_ACCELERATOR = 384, 2048
 TREE_BUDGET = 4096
-LONG_PREFIX = 256  # a shared beginning of so many tokens is fed by itself, under causal attention
-MAX_LOGITS = 2**28  # at most so many logits at once: 1 GiB in fp32
-CHECKED_TOKENS = 4  # tokens of the choice that every check of a route adds
-REFUSALS = (TypeError, ValueError, KeyError, IndexError, AttributeError, NotImplementedError, RuntimeError)
+LONG_PREFIX = 256  # a shared prefix of this many tokens is fed separately, with causal attention
+MAX_LOGITS = 2**28  # most logits in memory: 1 GiB in fp32
+PROBE_LENGTH = 4  # tokens of the choice that is added to every check of a route
+ROUTE_ERRORS = (TypeError, ValueError, KeyError, IndexError, AttributeError, NotImplementedError, RuntimeError)
 
 
 @dataclass(frozen=True)
@@ -50,24 +50,24 @@ class ScoringRequest(Branch):
     """One prompt and its choices.
 
     Attributes:
-        vision: What the processor made of the images: `pixel_values`, `image_grid_thw`, ... and, of shape
+        vision: The processor's outputs for the images: `pixel_values`, `image_grid_thw`, ... and, of shape
             [1, len(prompt)], `mm_token_type_ids`, `token_type_ids` where the model has them. None for text alone.
     """
 
     vision: Mapping[str, Tensor] | None = None
 
     def length(self) -> int:
-        """Tokens of the prompt and what is fed of the longest choice behind it."""
+        """Tokens of the prompt plus the fed tokens of the longest choice."""
         return len(self.prompt) + max(map(len, self.choices), default=0) - (0 if self.ending else 1)
 
     def tree_size(self) -> int:
-        """Tokens to feed behind the prompt, at most."""
+        """Upper bound of the tokens to feed after the prompt."""
         keep = 0 if self.ending else 1
         return sum(max(len(choice) - keep, 0) for choice in self.choices)
 
     @cached_property
     def images(self) -> str:
-        """Tells images apart: a hash of what the processor made of them, "" for text alone."""
+        """A hash of the processor's outputs for the images, "" for text alone."""
         if not self.vision:
             return ""
         digest = hashlib.sha256()
@@ -78,7 +78,7 @@ class ScoringRequest(Branch):
         return digest.hexdigest()
 
     def is_per_token(self, value: Tensor) -> bool:
-        """Whether one of the processor's outputs has one number a token of the prompt."""
+        """Whether one of the processor's outputs has one number per token of the prompt."""
         return value.shape == (1, len(self.prompt))
 
 
@@ -98,11 +98,11 @@ def score_choices(
         prompt_ids: Token ids of the prompt, at least one.
         choices_ids: Token ids of each choice.
         vision: The processor's outputs for the prompt's images; see ScoringRequest.
-        end_ids: Tokens that end a text; where given, the log-probability of ending is scored too.
-        token_budget: Choice tokens scored at once.
+        end_ids: Tokens that end a text; if given, the log-probability of ending is scored too.
+        token_budget: Choice tokens per batch.
 
     Returns:
-        One score a choice, in order.
+        One score per choice, in order.
 
     Raises:
         ValueError: An empty prompt.
@@ -112,22 +112,22 @@ def score_choices(
 
 
 class ChoiceScorer:
-    """Scores requests with one model; the route (packed, cached or plain) is settled at the first batch that matters.
+    """Scores requests with one model; the route (packed, cached or plain) is chosen on the first batch that needs one.
 
     Attributes:
-        token_budget: Tokens that a tree over several prompts adds to what they share.
+        token_budget: Tokens of a tree over several prompts beyond their shared prefix.
         tree_budget: Choice tokens of one prompt in one forward pass.
         head: The model's lm_head.
-        routes: The route of requests without (False) and with images (True), once settled.
-        steady: Longest sequence whose keys may be kept; None without a limit.
-        prefix: The prompt whose keys and values are kept.
+        routes: The route of requests without (False) and with images (True), once chosen.
+        longest_reusable: Longest sequence whose keys may be reused; None without a limit.
+        prefix: The prefix cache.
     """
 
     def __init__(self, model: PreTrainedModel, end_ids: Sequence[int] = (), token_budget: int | None = None) -> None:
         """Prepare to score.
 
         Args:
-            model: A causal or image-text-to-text model with a lm_head.
+            model: A causal or image-text-to-text model with an lm_head.
             end_ids: Tokens that end a text.
             token_budget: Sets both budgets; None takes the defaults above.
         """
@@ -139,25 +139,28 @@ class ChoiceScorer:
         self.tree_budget = token_budget or TREE_BUDGET
         self.unmasked = UnmaskedScorer(model, self.end_ids, self.token_budget)
         self.routes: dict[bool, str] = {}
-        self.steady = steady_length(model)
-        if self.steady:
-            logger.info("prompts over %d tokens get a forward pass a choice: their length turns all keys", self.steady)
+        self.longest_reusable = longest_reusable(model)
+        if self.longest_reusable:
+            logger.info(
+                "prompts over %d tokens get one forward pass per choice: their keys cannot be reused",
+                self.longest_reusable,
+            )
         self.prefix = PrefixCache()
         self._fed = 0
 
     @property
     def forwarded_tokens(self) -> int:
-        """Tokens that the model was fed so far, padding and the self-check included."""
+        """Tokens fed to the model so far, padding and the self-check included."""
         return self._fed + self.unmasked.forwarded_tokens
 
-    def forget(self) -> None:
-        """Free the kept prompt's memory."""
+    def clear_cache(self) -> None:
+        """Free the memory of the prefix cache."""
         self.prefix = PrefixCache()
 
     def batches(self, requests: Sequence[ScoringRequest]) -> Iterator[list[int]]:
-        """Group requests for `score`: indices, with common beginnings side by side, as many as fit the token budget.
+        """Group requests for `score`: indices, adjacent if prefixes are shared, as many as fit the token budget.
 
-        Requests with images are grouped where they share them and all text in front of them.
+        Requests with images are grouped if they share the images and all text before them.
         """
         batch: list[int] = []
         shared = size = rows = 0
@@ -178,19 +181,19 @@ class ChoiceScorer:
 
     @torch.inference_mode()
     def score(self, requests: Sequence[ScoringRequest]) -> list[list[ChoiceScore]]:
-        """Score a batch of requests, one list of scores a request.
+        """Score a batch of requests, one list of scores per request.
 
         Raises:
-            ValueError: A prompt without tokens, or requests with images that `batches` would not put together.
+            ValueError: A prompt without tokens, or requests with images that `batches` would not group.
         """
         if any(not request.prompt for request in requests):
             raise ValueError("a prompt needs at least one token: put a BOS token before an empty one")
         if not all(self._fit_together(requests[0], request) for request in requests[1:]):
-            raise ValueError("requests are scored together only where they share their images and the text before them")
-        asked = [request for request in requests if request.asks()]
+            raise ValueError("requests are scored together only if they share their images and the text before them")
+        asked = [request for request in requests if request.needs_scoring()]
         scores = iter(self._scored(asked) if asked else ())
         return [
-            next(scores) if request.asks() else [ChoiceScore(0.0, 0, True) for _ in request.choices]
+            next(scores) if request.needs_scoring() else [ChoiceScore(0.0, 0, True) for _ in request.choices]
             for request in requests
         ]
 
@@ -204,15 +207,15 @@ class ChoiceScorer:
     # --- the route ---
 
     def _route(self, requests: Sequence[ScoringRequest]) -> str:
-        """The route for these requests, settled by the first that need a mask; one prompt that needs none has none."""
-        if self.steady and any(request.length() > self.steady for request in requests):
+        """The route for these requests, chosen on the first that need a mask; a `single_pass` needs none."""
+        if self.longest_reusable and any(request.length() > self.longest_reusable for request in requests):
             return "plain"
         kind = bool(requests[0].vision)
         if kind not in self.routes:
             if len(requests) == 1 and not requests[0].tree_size():
                 return "single_pass"
             self.routes[kind] = self._check_routes(requests)
-            self.forget()
+            self.clear_cache()
         return self.routes[kind]
 
     def _check_routes(self, requests: Sequence[ScoringRequest]) -> str:
@@ -224,13 +227,13 @@ class ChoiceScorer:
         probes = [_probe(one) for one in sorted(requests, key=lambda request: -request.tree_size())[:2]]
         expected = [score for of_one in self.unmasked.score(probes, "plain") for score in of_one]
         for route in ("packed", "cached"):
-            self.forget()
+            self.clear_cache()
             try:
                 got = self._packed(probes) if route == "packed" else self.unmasked.score(probes, route)
-            except REFUSALS as error:
+            except ROUTE_ERRORS as error:
                 if isinstance(error, torch.OutOfMemoryError):
                     raise
-                logger.warning("%s refuses %s scoring: %s", type(self.model).__name__, route, error)
+                logger.warning("%s rejects %s scoring: %s", type(self.model).__name__, route, error)
                 continue
             own = [score for of_one in got for score in of_one]
             off = [abs(one.logprob - other.logprob) for one, other in zip(own, expected, strict=True)]
@@ -240,18 +243,18 @@ class ChoiceScorer:
             logger.warning("%s scoring is off by %.1e on %s", route, max(off), type(self.model).__name__)
         if self.unmasked.looks_ahead(probes[0]) > self._allowed(1):
             raise CulturevalError(
-                f"{type(self.model).__name__} is not causal: what it says behind a prompt changes with what follows, "
+                f"{type(self.model).__name__} is not causal: its output after a prompt depends on what follows, "
                 "so that choices cannot be scored. Use a causal language model."
             )
-        logger.warning("every choice gets a forward pass of its own: right, but slow")
+        logger.warning("every choice gets a separate forward pass: correct, but slow")
         return "plain"
 
     def _allowed(self, tokens: int) -> float:
-        """How far the sums over so many tokens may be apart, in nats, by the rounding of the model's products."""
+        """Allowed difference of sums over this many tokens, in nats, by the rounding of matrix products."""
         return max(1e-3, 32 * rounding(self.model) * tokens)
 
     def _single_pass(self, request: ScoringRequest) -> list[list[ChoiceScore]]:
-        """Score a request whose prompt is all that must be fed: by a pass that asks nothing of masks or caches."""
+        """Score a request that feeds only its prompt: by a pass without masks or caches."""
         self._fed += len(request.prompt)
         rows = self.head.rows(
             torch.tensor([len(request.prompt) - 1]),
@@ -264,20 +267,20 @@ class ChoiceScorer:
     # --- packed ---
 
     def _packed(self, requests: Sequence[ScoringRequest]) -> list[list[ChoiceScore]]:
-        """Score a batch by one tree, or one request by several.
+        """Score a batch with one tree, or one request with several.
 
         Raises:
-            ValueError: The prompt is no sequence of tokens that see what is before them.
+            ValueError: The model does not read the prompt with causal attention.
         """
         if CROSS_MASK in (given := requests[0].vision or {}) or (given and self.unmasked.kind == PALIGEMMA):
-            # In bfloat16 such prompts may be so little off that no check of numbers finds them.
-            raise ValueError("prompts with images are read otherwise than by causal attention")
+            # In bfloat16 the error may be too small for the numeric check.
+            raise ValueError("prompts with images are not read with causal attention")
         if len(requests) > 1:
             return self._one_tree(requests)
         return [[score for run in self._split(requests[0]) for score in self._one_tree([run])[0]]]
 
     def _split(self, request: ScoringRequest) -> list[ScoringRequest]:
-        """The choices in runs whose trees fit the budget; mostly one."""
+        """Split the choices into requests whose trees fit the budget; usually one."""
         limit = min(self.tree_budget, self._row_limit())
         runs: list[list[Sequence[int]]] = [[]]
         size = 0
@@ -290,27 +293,27 @@ class ChoiceScorer:
         return [replace(request, choices=run) for run in runs] if len(runs) > 1 else [request]
 
     def _one_tree(self, requests: Sequence[ScoringRequest]) -> list[list[ChoiceScore]]:
-        self._prepare_chain(requests)
+        self._prepare_prefix(requests)
         tree = build_tree(self.prefix.tokens, requests)
         rows = self._feed_tree(tree, tree.columns(), requests[-1].prompt)
         return read_scores(rows, tree, requests, self.end_ids)
 
-    def _prepare_chain(self, requests: Sequence[ScoringRequest]) -> None:
-        """Cut the kept prefix to what the requests can go on from, and feed what they share if that goes by itself."""
+    def _prepare_prefix(self, requests: Sequence[ScoringRequest]) -> None:
+        """Cut the prefix cache to what the requests share with it; feed their common prefix first if it is long."""
         first, images_end = requests[0], self._images_end(requests[0])
         if not self.prefix.cut_to([request.prompt for request in requests], first.images, images_end):
             self.prefix = PrefixCache(images=first.images)
         have = len(self.prefix.tokens)
         shared = min(common_length(first.prompt, request.prompt) for request in requests)
-        whole = len(requests) == 1 and not first.tree_size()
-        if not have and (whole or images_end or shared >= LONG_PREFIX):
-            self._feed_beginning(first, shared)
+        prompt_only = len(requests) == 1 and not first.tree_size()
+        if not have and (prompt_only or images_end or shared >= LONG_PREFIX):
+            self._feed_prefix(first, shared)
         elif shared - have >= LONG_PREFIX:
-            shared_part = build_tree(self.prefix.tokens, [Branch(first.prompt[:shared], [])])
-            self._feed_tree(shared_part, [shared - 1], first.prompt[:shared])
+            path = build_tree(self.prefix.tokens, [Branch(first.prompt[:shared], [])])
+            self._feed_tree(path, [shared - 1], first.prompt[:shared])
 
-    def _feed_beginning(self, request: ScoringRequest, length: int) -> None:
-        """Start a prefix with the beginning of a prompt, images included, under the model's own mask and positions."""
+    def _feed_prefix(self, request: ScoringRequest, length: int) -> None:
+        """Fill the cache with the prefix of a prompt, images included, with the model's own mask and positions."""
         vision = {
             name: (value[:, :length] if request.is_per_token(value) else value).to(self.model.device)
             for name, value in (request.vision or {}).items()
@@ -320,33 +323,33 @@ class ChoiceScorer:
         self.prefix.extend(tokens, rows, rope_offset(self.model) if vision else 0)
 
     def _feed_tree(self, tree: TokenTree, columns: Sequence[int], prompt: Sequence[int]) -> Rows:
-        """Feed a tree on top of the prefix, which then goes on to the end of the tree's last prompt.
+        """Feed a tree after the cached prefix, which is then extended to the end of the tree's last prompt.
 
         Args:
-            tree: Goes on from the prefix.
-            columns: Which columns' rows are wanted: nodes, and the prefix's last token.
+            tree: Continues the cached prefix.
+            columns: Columns whose rows are wanted: nodes, and the last cached token.
             prompt: Tokens of the tree's last prompt.
 
         Returns:
-            One row a column.
+            One row per column.
         """
-        from_prefix = self.prefix.last if columns[0] < tree.prefix else None
+        from_cache = self.prefix.last if columns[0] < tree.cached else None
         if not len(tree):
-            return from_prefix
+            return from_cache
         positions = torch.tensor([tree.depths], device=self.model.device) + self.prefix.offset
         rows = self._rows(
             tree.tokens,
-            [column - tree.prefix for column in columns if column >= tree.prefix],
+            [column - tree.cached for column in columns if column >= tree.cached],
             attention_mask=tree_masks(self.model, tree),
             position_ids=positions,
         )
-        rows = from_prefix.join(rows) if from_prefix else rows
+        rows = from_cache.join(rows) if from_cache else rows
         last = rows[columns.index(tree.path[-1])] if tree.path[-1] in columns else None
-        self.prefix.follow(tree.path, prompt, last)
+        self.prefix.keep(tree.path, prompt, last)
         return rows
 
     def _rows(self, tokens: Sequence[int], wanted: Sequence[int], **inputs: Any) -> Rows:
-        """Feed tokens on top of the prefix's keys and values, and keep some rows."""
+        """Feed tokens after the cached keys and values, and keep some rows."""
         self._fed += len(tokens)
         return self.head.rows(
             torch.tensor(wanted),
@@ -362,25 +365,25 @@ class ChoiceScorer:
     # --- images ---
 
     def _images_end(self, request: ScoringRequest) -> int:
-        """How many of a prompt's tokens reach to the end of its last image: 0 for text alone."""
+        """Number of tokens of a prompt up to the end of its last image: 0 for text alone."""
         if not request.vision:
             return 0
         config = self.model.config
         token = getattr(config, "image_token_id", None) or getattr(config, "image_token_index", None)
         places = [place for place, one in enumerate(request.prompt, start=1) if one == token]
-        return places[-1] if places else len(request.prompt)  # an image that is not told apart may be anywhere
+        return places[-1] if places else len(request.prompt)  # without an image token, an image may be anywhere
 
     def _fit_together(self, first: ScoringRequest, other: ScoringRequest) -> bool:
-        """Whether one prefix can begin both: the same images, and the same tokens up to their end."""
+        """Whether both can share a prefix: the same images, and the same tokens up to their end."""
         same = first.images == other.images
         return same and common_length(first.prompt, other.prompt) >= self._images_end(first)
 
 
 def _probe(request: ScoringRequest) -> ScoringRequest:
-    """Three choices of a request and one of several tokens, so that a route is never settled by single tokens alone."""
+    """Three choices of a request and one of several tokens, so that a route is never chosen by single tokens alone."""
     longest = sorted(request.choices, key=len, reverse=True)[:3]
     tokens = [token for choice in longest for token in choice] or list(request.prompt[-1:])
-    return replace(request, choices=[*longest, (tokens * CHECKED_TOKENS)[:CHECKED_TOKENS]])
+    return replace(request, choices=[*longest, (tokens * PROBE_LENGTH)[:PROBE_LENGTH]])
 
 
 def rounding(model: PreTrainedModel) -> float:
@@ -390,11 +393,11 @@ def rounding(model: PreTrainedModel) -> float:
 
 
 def tree_masks(model: PreTrainedModel, tree: TokenTree) -> Tensor | dict[str, Tensor]:
-    """Additive masks [1, 1, nodes, prefix + nodes]: one, or one per kind of layer for models that mix kinds.
+    """Additive masks [1, 1, nodes, cached + nodes]: one, or one per kind of layer for models that mix kinds.
 
     Args:
-        model: Tells kinds of layers, window and dtype.
-        tree: What is fed.
+        model: Gives kinds of layers, window and dtype.
+        tree: The tree to feed.
 
     Raises:
         ValueError: A kind of layer that has no such mask (recurrent, chunked, windows of its own).
@@ -406,7 +409,7 @@ def tree_masks(model: PreTrainedModel, tree: TokenTree) -> Tensor | dict[str, Te
         raise ValueError(f"no tree mask for layers of kind {', '.join(sorted(kinds))}")
 
     if "local" in getattr(config, "attention_layers", ()):
-        # GPT-Neo cuts its window itself, by columns: a check on prompts that are shorter finds no difference.
+        # GPT-Neo applies its window itself, by columns: a check on shorter prompts finds no difference.
         raise ValueError("no tree mask for local attention by columns")
 
     def additive(reach: int | None) -> Tensor:

@@ -1,4 +1,4 @@
-"""The prompt whose keys and values are kept, so that the next prompts go on from what they share with it."""
+"""Prefix cache: keys and values of the last prompt, which the next prompts reuse as far as they share a prefix."""
 
 from collections.abc import Sequence
 
@@ -10,14 +10,14 @@ from cultureval.runtime.transformers_patches import keep_columns
 
 
 class PrefixCache:
-    """The tokens that the model has seen last, with their keys and values.
+    """A token sequence and the keys and values that the model computed for it.
 
     Attributes:
-        tokens: In their order.
-        images: Tells the images apart that stand among the tokens, "" for text alone.
-        offset: How far positions behind the images are from the token count (M-RoPE), 0 for text alone.
-        cache: Keys and values of all tokens, in sliding-window layers too, since masks address them all.
-        last: What the model makes of the last token, if it is known.
+        tokens: The sequence.
+        images: Hash of the images among the tokens, "" for text alone.
+        offset: Difference of positions after the images and the token count (M-RoPE), 0 for text alone.
+        cache: Keys and values of all tokens, in sliding-window layers too, since masks cover them all.
+        last: The model's output for the last token, if known.
     """
 
     def __init__(self, images: str = "") -> None:
@@ -29,15 +29,15 @@ class PrefixCache:
         self.last: Rows | None = None
 
     def cut_to(self, prompts: Sequence[Sequence[int]], images: str, images_end: int) -> bool:
-        """Cut the prefix to what prompts can go on from: of a prompt that lies on it, the last token is needed again.
+        """Cut the cache to the prefix that prompts can reuse; if it covers a prompt, the last token is fed again.
 
         Args:
-            prompts: That come next.
-            images: Tells their images apart.
+            prompts: The next prompts.
+            images: Hash of their images.
             images_end: Tokens up to the end of their last image, which they all share.
 
         Returns:
-            Whether the prefix can be used at all.
+            Whether the cache can be used at all.
         """
         lengths = [common_length(self.tokens, prompt) for prompt in prompts]
         keep = max(lengths)
@@ -48,29 +48,29 @@ class PrefixCache:
         if not keep or self.images != images or min(*lengths, keep) < images_end:
             return False
         if keep < len(self.tokens):
-            self.follow(range(keep), self.tokens[:keep], None)
+            self.keep(range(keep), self.tokens[:keep], None)
         return True
 
     def extend(self, tokens: Sequence[int], last: Rows, offset: int) -> None:
-        """Note that an empty prefix's cache has taken these tokens."""
+        """Record that an empty cache was filled with these tokens."""
         self.tokens, self.last, self.offset = list(tokens), last, offset
 
-    def follow(self, columns: Sequence[int], tokens: Sequence[int], last: Rows | None) -> None:
+    def keep(self, columns: Sequence[int], tokens: Sequence[int], last: Rows | None) -> None:
         """Keep some columns of the cache.
 
         Args:
             columns: In order; they hold the keys and values of `tokens`.
-            tokens: The new prefix.
-            last: What the model made of its last token, if known.
+            tokens: The new sequence.
+            last: The model's output for its last token, if known.
         """
         self.tokens, self.last = list(tokens), last
         keep_columns(self.cache, columns)
 
 
-def steady_length(model: PreTrainedModel) -> int | None:
-    """The longest sequence whose rotary positions are those of a shorter one; None where length changes nothing.
+def longest_reusable(model: PreTrainedModel) -> int | None:
+    """The longest sequence whose keys a prefix cache may reuse; None without a limit.
 
-    Behind it, longrope and dynamic scaling turn every key otherwise, also those of the tokens before it.
+    Beyond it, longrope and dynamic scaling change the rotary embedding of every key, also of earlier tokens.
     """
     config = model.config.get_text_config(decoder=True)
     ropes = getattr(config, "rope_parameters", None) or {}

@@ -1,11 +1,10 @@
-"""Prompts and their choices as one tree of tokens, in which a common beginning stands once, and its attention mask.
+"""Prompts and their choices as one tree of tokens, in which shared prefixes are merged, and its attention mask.
 
-A tree goes on from a prefix of tokens whose keys and values the model has already, and holds only the tokens that it
-must be fed beyond them: the last token of a choice is predicted, not fed, unless the log-probability of what follows
-it is wanted.
+A tree continues a cached prefix (see `prefix_cache`) and has only the tokens to feed after it: the last token of a
+choice is predicted, not fed, unless the log-probability of what follows it is wanted.
 
-Columns are the places of the attention: the prefix's tokens come first, then the tree's nodes in depth-first order, so
-that a node's descendants stand right behind it.
+Columns are attention positions: the cached tokens come first, then the tree's nodes in depth-first order, so that a
+node's descendants directly follow it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,36 +21,36 @@ class Branch:
 
     Attributes:
         prompt: Token ids, at least one; image tokens included.
-        choices: Token ids of each choice; they may be empty, equal, or beginnings of each other.
-        ending: Whether the log-probability of ending behind each choice is wanted.
+        choices: Token ids of each choice; they may be empty, equal, or prefixes of each other.
+        ending: Whether to score that the text ends after each choice.
     """
 
     prompt: Tokens
     choices: Sequence[Tokens]
     ending: bool = False
 
-    def asks(self) -> bool:
+    def needs_scoring(self) -> bool:
         """Whether anything must be predicted."""
         return bool(self.choices) and (self.ending or any(self.choices))
 
 
 @dataclass
 class TokenTree:
-    """Branches merged by their common beginnings.
+    """Branches with merged prefixes.
 
     Attributes:
-        prefix: Number of tokens of the prefix that the tree goes on from.
+        cached: Number of cached tokens that the tree continues.
         tokens: Token id of each node.
         depths: Number of tokens before each node; its position.
-        seen: How many of the prefix's tokens each node sees.
-        ends: Index behind each node's last descendant.
+        seen: How many of the cached tokens each node sees.
+        ends: Index after each node's last descendant.
         reads: (column, token, choice) for every token of every choice, choices counted over all branches: the column
             whose output predicts the token.
-        closes: (column, choice) of each choice's last token (or its prompt's, if it has none) where asked for.
+        closes: (column, choice) of each choice's last token (or its prompt's, if it has none) where requested.
         path: Columns of the last branch's prompt.
     """
 
-    prefix: int
+    cached: int
     tokens: list[int] = field(default_factory=list)
     depths: list[int] = field(default_factory=list)
     seen: list[int] = field(default_factory=list)
@@ -68,41 +67,41 @@ class TokenTree:
         return sorted({column for column, *_ in self.reads} | {column for column, _ in self.closes})
 
     def visibility(self, window: int | None, device: torch.device | str = "cpu") -> torch.Tensor:
-        """What each node sees: itself, the nodes that it comes from and its part of the prefix.
+        """What each node sees: itself, its ancestors and its part of the cached tokens.
 
         Args:
             window: Reach of a sliding-window layer: a token sees itself and the window - 1 before it, by distance of
                 positions; None for full attention.
-            device: Of the result.
+            device: Device of the result.
 
         Returns:
-            bool [nodes, prefix + nodes].
+            bool [nodes, cached + nodes].
         """
         depths, seen, ends = torch.tensor([self.depths, self.seen, self.ends], device=device)
         place = torch.arange(len(self), device=device)
-        prefix = torch.arange(self.prefix, device=device)
+        cached = torch.arange(self.cached, device=device)
         nodes = (place[None, :] <= place[:, None]) & (place[:, None] < ends[None, :])
-        mask = torch.cat([prefix[None, :] < seen[:, None], nodes], 1)
+        mask = torch.cat([cached[None, :] < seen[:, None], nodes], 1)
         if window is not None:
-            mask &= depths[:, None] - torch.cat([prefix, depths])[None, :] < window
+            mask &= depths[:, None] - torch.cat([cached, depths])[None, :] < window
         return mask
 
 
 def common_length(first: Tokens, second: Tokens) -> int:
-    """How many tokens two sequences share at their beginning."""
+    """Length of the common prefix of two token sequences."""
     shortest = min(len(first), len(second))
     return next((place for place in range(shortest) if first[place] != second[place]), shortest)
 
 
-def build_tree(prefix: Tokens, branches: Sequence[Branch]) -> TokenTree:
-    """Merge branches into a tree; those with common beginnings must be neighbours to share them.
+def build_tree(cached: Tokens, branches: Sequence[Branch]) -> TokenTree:
+    """Merge branches into a tree; branches with a common prefix share it only if they are adjacent.
 
     Args:
-        prefix: Tokens that need not be fed.
+        cached: Tokens that need not be fed.
         branches: In the order in which their choices are counted.
     """
-    tree = TokenTree(len(prefix))
-    path, before, count = list(range(len(prefix))), prefix, 0
+    tree = TokenTree(len(cached))
+    path, before, count = list(range(len(cached))), cached, 0
     for branch in branches:
         path = _grow(tree, path, common_length(before, branch.prompt), branch.prompt)
         before, tree.path = branch.prompt, list(path)
@@ -113,7 +112,7 @@ def build_tree(prefix: Tokens, branches: Sequence[Branch]) -> TokenTree:
 
 
 def _grow_choices(tree: TokenTree, prompt: list[int], branch: Branch, count: int) -> None:
-    """Put a branch's choices behind its prompt, sorted so that common beginnings are neighbours."""
+    """Add a branch's choices after its prompt, sorted so that those with a common prefix are adjacent."""
     path, before, start = prompt, (), len(prompt)
     for index in sorted(range(len(branch.choices)), key=lambda index: list(branch.choices[index])):
         choice = branch.choices[index]
@@ -127,12 +126,12 @@ def _grow_choices(tree: TokenTree, prompt: list[int], branch: Branch, count: int
 
 
 def _grow(tree: TokenTree, path: list[int], shared: int, tokens: Tokens, start: int = 0) -> list[int]:
-    """Leave a path behind its first `shared` columns and go on along tokens that begin at depth `start`."""
+    """Keep the first `shared` columns of a path and continue with tokens that begin at depth `start`."""
     _close(tree, path[shared:])
     path = path[:shared]
-    seen = next((tree.seen[column - tree.prefix] for column in path[-1:] if column >= tree.prefix), len(path))
+    seen = next((tree.seen[column - tree.cached] for column in path[-1:] if column >= tree.cached), len(path))
     for token in tokens[shared - start :]:
-        path.append(tree.prefix + len(tree))
+        path.append(tree.cached + len(tree))
         tree.tokens.append(token)
         tree.depths.append(len(path) - 1)
         tree.seen.append(seen)
@@ -141,7 +140,7 @@ def _grow(tree: TokenTree, path: list[int], shared: int, tokens: Tokens, start: 
 
 
 def _close(tree: TokenTree, columns: Iterable[int]) -> None:
-    """Note where the descendants of nodes end that no further node will follow."""
+    """Set the end of the descendants of finished nodes."""
     for column in columns:
-        if column >= tree.prefix:
-            tree.ends[column - tree.prefix] = len(tree)
+        if column >= tree.cached:
+            tree.ends[column - tree.cached] = len(tree)

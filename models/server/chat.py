@@ -1,4 +1,4 @@
-"""What a Doc becomes in a request to an OpenAI-compatible server, and LightEval's generation settings there."""
+"""Docs and LightEval's generation parameters as requests to an OpenAI-compatible server."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -7,7 +7,7 @@ from lighteval.models.abstract_model import ModelConfig
 from lighteval.tasks.prompt_manager import PromptManager
 from lighteval.tasks.requests import Doc
 
-from cultureval.models.generation.hints import chat_turns
+from cultureval.models.generation.hints import with_chat_query
 from cultureval.models.generation.rendering import Placement, message_parts
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.servers.data_urls import ImageFormat, data_url, image_hash
@@ -18,33 +18,33 @@ if TYPE_CHECKING:
 ImagePart = Callable[["Image"], dict[str, Any]]
 
 _STANDARD = {"temperature", "top_p", "frequency_penalty", "presence_penalty", "seed"}
-# Not in OpenAI's API; vLLM, SGLang and others read them from the body.
+# Not in OpenAI's API; vLLM, SGLang and others read them from the request body.
 _IN_THE_BODY = {"top_k": "top_k", "min_p": "min_p", "repetition_penalty": "repetition_penalty"}
 _IN_THE_BODY |= {"min_new_tokens": "min_tokens", "length_penalty": "length_penalty"}
 
 
 def as_hash(image: "Image") -> dict[str, Any]:
-    """The message part that stands for an image in the journal's keys and in the details."""
+    """The message part of an image in journal keys and in the details."""
     return {"type": "image", "sha256": image_hash(image)}
 
 
 def as_data_url(image_format: ImageFormat, max_side: int | None) -> ImagePart:
-    """The function that makes the message part of an image in a request."""
+    """A function that makes the message part of an image in a request."""
     return lambda image: {"type": "image_url", "image_url": {"url": data_url(image, image_format, max_side)}}
 
 
 def chat_messages(
     doc: Doc, system_prompt: str | None, image_part: ImagePart, placement: Placement = "first"
 ) -> list[dict[str, Any]]:
-    """LightEval's chat messages for a Doc, with the images of each turn where the transformers models have them too.
+    """LightEval's chat messages for a Doc, with images placed as in the transformers models.
 
     Args:
         doc: With or without images; its few-shot samples may have images of their own.
         system_prompt: The first message, if given.
-        image_part: Makes the part of a message that stands for an image.
-        placement: Where images stand in a turn that does not place them itself with `<image>` marks.
+        image_part: Makes the message part of an image.
+        placement: Position of images in a turn that does not place them with `<image>` marks.
     """
-    doc = chat_turns(doc)
+    doc = with_chat_query(doc)
     messages: list[dict[str, Any]] = PromptManager(
         use_chat_template=True, system_prompt=system_prompt
     ).prepare_prompt_api(doc)
@@ -58,7 +58,7 @@ def chat_messages(
 def in_parts(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The messages with every content as a list of parts.
 
-    LightEval's details cannot be saved where one message's content is a text and another's, with images, is a list.
+    LightEval cannot save details in which one message's content is a string and another's is a list.
     """
     return [
         {**message, "content": [{"type": "text", "text": message["content"]}]}
@@ -69,10 +69,10 @@ def in_parts(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def generation_arguments(config: ModelConfig) -> dict[str, Any]:
-    """LightEval's generation parameters as arguments of the openai client, without the limit of tokens.
+    """LightEval's generation parameters as arguments of the openai client, without the token limit.
 
     Raises:
-        CulturevalError: A parameter is set that no such server has.
+        CulturevalError: A parameter is set that these servers do not support.
     """
     given = config.generation_parameters.model_dump(exclude_none=True)
     given.pop("max_new_tokens", None)
@@ -83,5 +83,7 @@ def generation_arguments(config: ModelConfig) -> dict[str, Any]:
     if "response_format" in given:
         arguments["response_format"] = {"type": given.pop("response_format")}
     if given:
-        raise CulturevalError(f"OpenAI-compatible servers have no generation parameter {', '.join(sorted(given))}.")
+        raise CulturevalError(
+            f"OpenAI-compatible servers do not support the generation parameters {', '.join(sorted(given))}."
+        )
     return arguments | ({"extra_body": body} if body else {})

@@ -1,8 +1,8 @@
 """Log-likelihoods of choices from a server that returns the log-probabilities of prompt tokens (vLLM).
 
-Text: prompt and choice are sent as token ids, tokenised here exactly as LightEval does, so nothing is left to the
-server's own tokenisation. Images: the choice is the beginning of the assistant's message, and the token ids that the
-server reports must end with the choice's. Choices that differ in one token need one request: for the next token.
+Text: prompt and choice are sent as token ids, tokenized here exactly as LightEval does, not by the server. Images: the
+choice is the beginning of the assistant's message, and the token ids that the server reports must end with the
+choice's. Choices that differ only in their last token need one request, for the next token.
 """
 
 import asyncio
@@ -36,10 +36,10 @@ class Prompt:
     Attributes:
         doc: The Doc.
         text: Its prompt as text.
-        messages: Its chat messages with hashes for images; None for a prompt that is sent as tokens.
+        messages: Its chat messages with hashes in place of images; None for a prompt that is sent as tokens.
         contexts: Prompt token ids, a list for each choice.
         choices: Choice token ids, a list for each choice.
-        truncated: How many tokens the prompt lost to `max_length`.
+        truncated: Number of tokens cut to keep `max_length`.
     """
 
     doc: Doc
@@ -49,25 +49,25 @@ class Prompt:
     choices: list[list[int]]
     truncated: int = 0
 
-    def has_labels_only(self) -> bool:
+    def differ_in_last_token(self) -> bool:
         """Whether the choices differ in their last token only, so that one request for the next token scores all.
 
-        That holds for letters, also where LightEval has moved the white space behind a chat's prompt into the choices.
+        True for letters, also if LightEval has moved the whitespace at the end of a chat prompt into the choices.
         """
         beginnings = {(*context, *choice[:-1]) for context, choice in zip(self.contexts, self.choices, strict=True)}
         if len(beginnings) != 1 or not all(self.choices):
             return False
-        # What the messages of a chat end with cannot be changed: only moved white space can be a common beginning.
-        return self.messages is None or bool(self.common_beginning) == (self.text != self.text.rstrip())
+        # A chat's messages cannot be extended: only moved whitespace can be a common prefix.
+        return self.messages is None or bool(self.common_prefix) == (self.text != self.text.rstrip())
 
     @property
-    def common_beginning(self) -> list[int]:
-        """The tokens in front of the label."""
+    def common_prefix(self) -> list[int]:
+        """The tokens before the label."""
         return self.choices[0][:-1]
 
 
 class Scorer:
-    """Makes the questions that score a prompt's choices. An answer is `{"logprobs", "greedy", "tokens"}`, lists."""
+    """Makes the requests that score a prompt's choices. An answer is `{"logprobs", "greedy", "tokens"}`, lists."""
 
     def __init__(
         self, config: ModelConfig, identity: dict[str, Any], add_special_tokens: bool, knows_thinking: bool
@@ -76,9 +76,9 @@ class Scorer:
 
         Args:
             config: The model's settings.
-            identity: What tells the model apart in the journal.
+            identity: The model's part of the journal keys.
             add_special_tokens: Whether the server puts BOS before a chat.
-            knows_thinking: Whether the chat template can be told not to open reasoning before the choice.
+            knows_thinking: Whether the chat template has `enable_thinking`.
         """
         self._config = config
         self._identity = identity
@@ -88,7 +88,9 @@ class Scorer:
 
     def questions(self, prompt: Prompt) -> dict[str, Question]:
         """One question for all labels, or one for each choice: key -> question."""
-        groups = [range(len(prompt.choices))] if prompt.has_labels_only() else [[i] for i in range(len(prompt.choices))]
+        groups = (
+            [range(len(prompt.choices))] if prompt.differ_in_last_token() else [[i] for i in range(len(prompt.choices))]
+        )
         return {self._key(prompt, group): self._question(prompt, group) for group in groups}
 
     def _key(self, prompt: Prompt, group: Sequence[int]) -> str:
@@ -103,7 +105,7 @@ class Scorer:
 
     def _question(self, prompt: Prompt, group: Sequence[int]) -> Question:
         async def ask(client: OpenAIClient) -> Answer:
-            if prompt.has_labels_only() and self._labels_are_exact is not False:
+            if prompt.differ_in_last_token() and self._labels_are_exact is not False:
                 found = await self._next_token(client, prompt)
                 if self._labels_are_exact is None and found is not None:
                     self._labels_are_exact = await self._agrees(client, prompt, found)
@@ -115,12 +117,13 @@ class Scorer:
         return ask
 
     async def _agrees(self, client: OpenAIClient, prompt: Prompt, found: Answer) -> bool:
-        """Whether the next token's log-probabilities are those of the prompt's; tried once."""
+        """Whether log-probabilities of generated and of prompt tokens agree; checked once."""
         other = (await self._choice(client, prompt, 0))["logprobs"]
         difference = abs(other - found["logprobs"][0])
         if difference > self._config.parity_tolerance:
             logger.warning(
-                "log-probabilities of generated and of prompt tokens differ by %.3g: the latter are used", difference
+                "log-probabilities of generated and of prompt tokens differ by %.3g: using those of prompt tokens",
+                difference,
             )
         return difference <= self._config.parity_tolerance
 
@@ -128,10 +131,10 @@ class Scorer:
         """Score labels with one request; None where the server does not report one of them."""
         wanted = [choice[-1] for choice in prompt.choices]
         body = self._body(prompt, logprob_token_ids=sorted(set(wanted)), return_tokens_as_token_ids=True)
-        body |= {"prompt_logprobs": 0, "return_token_ids": True} if prompt.common_beginning else {}
+        body |= {"prompt_logprobs": 0, "return_token_ids": True} if prompt.common_prefix else {}
         common = {"model": self._config.model, "max_tokens": 1, "temperature": 0, "extra_body": body}
         if prompt.messages is None:
-            tokens = prompt.contexts[0] + prompt.common_beginning
+            tokens = prompt.contexts[0] + prompt.common_prefix
             request = {**common, "prompt": tokens, "logprobs": _MOST_LOGPROBS}
             response = await client.send(lambda server: server.completions.create(**request))
             first, holder = _first_of_completion(response), response.choices[0]
@@ -139,14 +142,14 @@ class Scorer:
             request = {**common, "messages": self._messages(prompt), "logprobs": True, "top_logprobs": _MOST_LOGPROBS}
             response = await client.send(lambda server: server.chat.completions.create(**request))
             first, holder = _first_of_chat(response), response
-            tokens = _prompt_tokens(response) if prompt.common_beginning else []
+            tokens = _prompt_tokens(response) if prompt.common_prefix else []
         names = [f"token_id:{token}" for token in wanted]
         if first is None or not all(_is_logprob(first[1].get(name)) for name in names):
             return None
         sampled, scores = first
         before = {"logprobs": 0.0, "greedy": True}
-        if prompt.common_beginning:
-            before = _sum_of_tail(_prompt_logprobs(holder), tokens, prompt.common_beginning)
+        if prompt.common_prefix:
+            before = _sum_of_tail(_prompt_logprobs(holder), tokens, prompt.common_prefix)
         return {
             "logprobs": [before["logprobs"] + scores[name] for name in names],
             "greedy": [before["greedy"] and name == sampled for name in names],
@@ -211,7 +214,7 @@ def _prompt_tokens(answer: Any) -> list[int]:
     tokens = (answer.model_extra or {}).get("prompt_token_ids")
     if not tokens:
         raise ServerError(
-            "The server does not say which tokens a chat became (prompt_token_ids), so that log-likelihoods of images "
+            "The server does not return the token ids of a chat (prompt_token_ids), so that log-likelihoods of images "
             "cannot be checked: use vLLM 0.11 or later."
         )
     return tokens
@@ -219,11 +222,11 @@ def _prompt_tokens(answer: Any) -> list[int]:
 
 def _sum_of_tail(entries: list[dict[str, Any] | None], tokens: list[int], choice: list[int]) -> Answer:
     if len(entries) != len(tokens):
-        raise ServerError(f"The server gives {len(entries)} log-probabilities for a prompt of {len(tokens)} tokens.")
+        raise ServerError(f"The server returns {len(entries)} log-probabilities for a prompt of {len(tokens)} tokens.")
     if tokens[-len(choice) :] != choice:
         raise ServerError(
             f"The server's prompt does not end with the choice's tokens {choice} but with {tokens[-len(choice) :]}: "
-            "its tokenizer or chat template is not that of `tokenizer`, or the template trims answers."
+            "its tokenizer or chat template differs from that of `tokenizer`, or the template strips answers."
         )
     tail = [_entry(entry, token) for token, entry in zip(choice, entries[-len(choice) :], strict=True)]
     greedy = all(item["rank"] == 1 for item in tail)
@@ -235,29 +238,28 @@ def _entry(entry: dict[str, Any] | None, token: int) -> dict[str, Any]:
     if not isinstance(found, dict) or not _is_logprob(found.get("logprob")) or "rank" not in found:
         raise ServerError(
             f"The server's log-probability of the prompt's token {token} is {found}, not a number with a rank: its "
-            "arithmetic may overflow (serve the model in bfloat16 or float32), or it is not vLLM."
+            "computation may overflow (serve the model in bfloat16 or float32), or it is not vLLM."
         )
     return found
 
 
 def _is_logprob(value: Any) -> bool:
-    """Whether a value is a log-probability: minus infinity is one; NaN, and null that stands for it, are not."""
+    """Whether a value is a log-probability: minus infinity is one; NaN, and null in its place, are not."""
     return isinstance(value, int | float) and value < math.inf
 
 
 def parity_probe(questions: Sequence[Question], tolerance: float) -> Question:
-    """Make the check that log-probabilities do not depend on the order of requests, on caches or on neighbours.
+    """A check that log-probabilities do not depend on request order, caching or batching.
 
-    vLLM's prompt log-probabilities have been seen to depend on the order of requests when prefix caching is on
-    (vllm#42019). A few questions, the first of which share a prompt, are asked in order, in reverse order, and all at
-    once.
+    vLLM's prompt log-probabilities can depend on the order of requests with prefix caching (vllm#42019). A few
+    questions, the first of which share a prompt, are sent in order, in reverse order, and concurrently.
 
     Args:
-        questions: Those that are going to be asked.
-        tolerance: Largest difference a token, in nats; batches of other sizes make small ones in 16-bit arithmetic.
+        questions: The questions of this run.
+        tolerance: Largest difference per token, in nats; other batch sizes cause small ones in 16-bit arithmetic.
 
     Returns:
-        A question to be asked first; it raises ServerError where the log-probabilities are not stable.
+        A question to send first; it raises ServerError if the log-probabilities are not stable.
     """
     probed = [*questions[: _PROBED_QUESTIONS - 1], questions[-1]] if len(questions) >= _PROBED_QUESTIONS else questions
 
@@ -266,10 +268,10 @@ def parity_probe(questions: Sequence[Question], tolerance: float) -> Question:
         backward = [await question(client) for question in reversed(probed)][::-1]
         together = await asyncio.gather(*(question(client) for question in probed))
         difference = max(_difference(forward, backward), _difference(forward, together))
-        logger.info("repeated log-probabilities differ by at most %.2g a token", difference)
+        logger.info("repeated log-probabilities differ by at most %.2g per token", difference)
         if difference > tolerance:
             raise ServerError(
-                f"The server's log-probabilities of one prompt differ by {difference:.3g} a token between requests "
+                f"The server's log-probabilities of one prompt differ by {difference:.3g} per token between requests "
                 f"(allowed: {tolerance}): turn its prefix caching off (vLLM: --no-enable-prefix-caching), or raise "
                 "parity_tolerance."
             )
@@ -288,7 +290,7 @@ def _difference(some: Sequence[Answer], others: Sequence[Answer]) -> float:
 
 
 def response(prompt: Prompt, answers: Sequence[Answer]) -> ModelResponse:
-    """Put the answers to a prompt's questions together."""
+    """Combine the answers to a prompt's questions."""
     return ModelResponse(
         input=prompt.text,
         input_tokens=prompt.contexts,

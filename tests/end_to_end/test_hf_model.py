@@ -173,7 +173,7 @@ def test_a_tokenizer_without_special_tokens_scores_and_says_what_generation_lack
     model = load(folder)
     assert model.tokenizer.eos_token_id is None
     assert [len(response.logprobs) for response in model.loglikelihood(docs)] == [len(doc.choices) for doc in docs]
-    with pytest.raises(Exception, match="neither a padding nor an end token"):
+    with pytest.raises(Exception, match="neither a padding nor an end-of-text token"):
         model.greedy_until(open_questions())
 
 
@@ -290,7 +290,7 @@ def test_prompts_with_images_are_scored_and_answered_as_transformers_does(family
 
 
 def test_an_image_that_the_processor_refuses_is_one_error_that_names_the_doc():
-    with pytest.raises(Exception, match="t, docs 0: the processor refuses: absolute aspect ratio") as caught:
+    with pytest.raises(Exception, match="t, docs 0: the processor rejects them: absolute aspect ratio") as caught:
         strip = image_docs()[0]
         strip.images = [picture(300, 1)]
         load(folder_of("qwen2_vl", True)).loglikelihood([strip])

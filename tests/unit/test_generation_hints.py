@@ -2,7 +2,7 @@ import pytest
 from lighteval.tasks.requests import Doc
 from tiny_models import folder_of
 
-from cultureval.models.generation.hints import may_think, stop_strings
+from cultureval.models.generation.hints import may_reason, stop_strings
 from cultureval.models.hf import HFModel
 from cultureval.models.settings import HFModelSettings
 from cultureval.prompts.qimma.docs import answer_prompt, poem_prompt
@@ -18,8 +18,8 @@ def test_qimma_answers_stop_at_a_newline_in_plain_prompts_only():
 
 def test_poems_are_explained_without_thinking():
     doc = poem_prompt({"prompt": "س", "gold_explanations": [{"verse": "ب", "explanation": "ش"}]})
-    assert not may_think(doc)
-    assert may_think(answer_prompt({"prompt": "س", "choices": ["ج"]}))
+    assert not may_reason(doc)
+    assert may_reason(answer_prompt({"prompt": "س", "choices": ["ج"]}))
 
 
 @pytest.mark.parametrize("chat", [False, True])

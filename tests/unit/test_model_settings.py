@@ -16,7 +16,7 @@ from cultureval.models import loading
 from cultureval.models.generation.generation import cut
 from cultureval.models.generation.rendering import scaled
 from cultureval.models.loading import fingerprint
-from cultureval.models.settings import SPEED_AND_PLACE, HFModelSettings, changed_settings, read_settings
+from cultureval.models.settings import NOT_IN_ANSWER_KEY, HFModelSettings, changed_settings, read_settings
 from cultureval.runtime.errors import CulturevalError
 
 VARIABLE = "CULTUREVAL_MODEL_SETTINGS"
@@ -62,7 +62,7 @@ def test_results_are_named_after_the_folder_or_the_hub_id(folder):
     [
         ("model_name: org/name\ndtpye: float16\n", "'dtpye'.*dtype"),
         ("model_name: org/name\ngeneration_parameters: {temprature: 1}\n", "temprature.*temperature"),
-        ("model_name: org/name\ngeneration_parameters: {presence_penalty: 1}\n", "generates without presence_penalty"),
+        ("model_name: org/name\ngeneration_parameters: {presence_penalty: 1}\n", "no effect.*presence_penalty"),
         ("model: name\nbaseurl: http://localhost:8000/v1\n", "'baseurl'.*base_url"),
         ("model_name: org/name\nreasoning_tags: [['', '']]\n", "reasoning_tags"),
         ("model_name: org/name\nbatch_size: many\n", "batch_size: .*'many'"),
@@ -95,7 +95,7 @@ def test_settings_of_speed_and_place_do_not_change_answers(tmp_path, folder):
     slow = read_settings(written(tmp_path, f"model_name: {folder}\nbatch_size: 1\ntoken_budget: 100\ndevice: cpu\n"))
     fast = read_settings(written(tmp_path, f"model_name: {folder}\nbatch_size: 64\n"))
     other = read_settings(written(tmp_path, f"model_name: {folder}\nsystem_prompt: أجب\n"))
-    assert slow.that_change_answers() == fast.that_change_answers() != other.that_change_answers()
+    assert slow.answer_key_settings() == fast.answer_key_settings() != other.answer_key_settings()
 
 
 def test_a_fingerprint_changes_with_any_file_and_only_with_files(folder):
@@ -184,7 +184,7 @@ def test_what_cannot_be_loaded_is_one_line_that_says_what_to_do(tmp_path, monkey
 
 def test_a_signature_names_the_settings_that_change_answers():
     plain = HFModelSettings(model_name="org/model", batch_size=2, device="cpu")
-    assert changed_settings(plain, SPEED_AND_PLACE) == "default"
+    assert changed_settings(plain, NOT_IN_ANSWER_KEY) == "default"
     changed = plain.model_copy(
         update={
             "system_prompt": "أجب بحرف واحد | فقط",
@@ -192,12 +192,12 @@ def test_a_signature_names_the_settings_that_change_answers():
             "generation_parameters": GenerationParameters(temperature=0.7, stop_tokens=["\n"]),
         }
     )
-    line = changed_settings(changed, SPEED_AND_PLACE)
+    line = changed_settings(changed, NOT_IN_ANSWER_KEY)
     assert re.fullmatch(
         r"image_max_pixels=4000,stop_tokens=[0-9a-f]{8},system_prompt=[0-9a-f]{8},temperature=0.7", line
     )
     other = changed.model_copy(update={"system_prompt": "أجب"})
-    assert changed_settings(other, SPEED_AND_PLACE) != line
+    assert changed_settings(other, NOT_IN_ANSWER_KEY) != line
 
 
 @pytest.fixture

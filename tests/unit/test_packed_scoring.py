@@ -139,7 +139,7 @@ def test_a_shared_instruction_is_fed_once_for_all_batches():
         agree(own, plain_scores(model, request.prompt, request.choices))
     assert len(scorer.prefix.tokens) == len(instruction) + 2
     assert scorer.prefix.cache.get_seq_length() == len(instruction) + 2  # one prompt's keys and values, not a batch's
-    scorer.forget()
+    scorer.clear_cache()
     assert scorer.prefix.cache.get_seq_length() == 0
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from lighteval.utils.utils import remove_reasoning_tags
 
 from cultureval.judge_prompts.replies import JudgeReplyError, parse_likert
-from cultureval.models.code.settings import code_of_answer
+from cultureval.models.code.settings import code_from_reply
 from cultureval.runtime.reasoning import THINK_TAGS, split_reasoning
 
 FUNCTION = "def f():\n    return 1\n"
@@ -76,8 +76,8 @@ def test_tags_of_ones_own():
 
 def test_generated_code_and_judges_keep_to_it():
     fenced = f"```python\n{FUNCTION}```\n"
-    assert code_of_answer(f"plan</think>{fenced}<think>wait") == FUNCTION
-    assert code_of_answer(f"<think>{fenced}") == ""
+    assert code_from_reply(f"plan</think>{fenced}<think>wait") == FUNCTION
+    assert code_from_reply(f"<think>{fenced}") == ""
     scores = {"Fluency": 4.0}
     for reply in ("Fluency: 1/5?</think>Fluency: 4/5", "<Thinking>Fluency: 1/5</Thinking>Fluency: 4/5"):
         assert parse_likert(reply, ["Fluency"]) == scores

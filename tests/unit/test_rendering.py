@@ -45,13 +45,13 @@ def test_a_question_without_images_is_written_whatever_form_the_template_takes(t
 
 def test_images_need_a_template_of_parts():
     assert renderer(OF_PARTS).text(doc(images=[picture(8, 8)])) == f"user: <image>{QUESTION}|"
-    with pytest.raises(CulturevalError, match=r"org/model writes no images.*chat_template: off"):
+    with pytest.raises(CulturevalError, match=r"org/model does not support images.*chat_template: off"):
         renderer(OF_TEXT).text(doc(images=[picture(8, 8)]))
 
 
 def test_a_template_that_refuses_a_turn_is_one_error_that_says_why():
     assert QUESTION in renderer(NO_SYSTEM).text(doc())
-    with pytest.raises(CulturevalError, match=r"org/model refuses a prompt of t: no system turns.*system_prompt"):
+    with pytest.raises(CulturevalError, match=r"org/model rejects a prompt of t: no system turns.*system_prompt"):
         renderer(NO_SYSTEM, system_prompt="أجب").text(doc())
 
 
