@@ -75,7 +75,7 @@ def test_a_thinking_model_begins_its_answer_itself(monkeypatch):
     prompt = asked_of(decoder)
     assert prompt.endswith("<|assistant|>\n") and render("qimma/templates/code_response") not in prompt
     replies = ["<think>```python\nno\n```</think>هذا:\n```python\ndef f(x):\n\treturn x\n```\n", "<think>بلا نهاية"]
-    monkeypatch.setattr(decoder, "_think", lambda *_: replies)
+    monkeypatch.setattr(decoder, "_generate_with_reasoning", lambda *_: replies)
     assert decoder.codegen(SHORT) == ["def f(x):\n    return x\n", ""]
     with pytest.raises(CulturevalError, match="no chat template"):
         make_decoder(settings(chat=False, thinking=True))
