@@ -1,7 +1,7 @@
-"""How well metrics agree with people, and people with each other: Kendall's tau-c, Gwet's AC1, raw agreement.
+"""Agreement of metrics with people, and of people with each other: Kendall's tau-c, Gwet's AC1, raw agreement.
 
 JEEM (arXiv 2503.21910) Table 3 correlates metrics with human scores by tau-c; M2CQA Table 1 states AC1 and the raw
-agreement of its annotators. No installable package has AC1 (irrCAC needs a scipy of years ago), so it is ours.
+agreement of its annotators. No installable package has AC1 (irrCAC needs an old scipy), so it is implemented here.
 """
 
 import math
@@ -23,8 +23,7 @@ def kendall_tau_c(x: Sequence[float], y: Sequence[float]) -> float:
         y: n finite numbers.
 
     Returns:
-        The correlation in -1 to 1; nan, which tables print as n/a, where x or y is constant or n is below 2: there is
-        nothing to order.
+        The correlation in -1 to 1; nan, which tables print as n/a, if x or y is constant or n is below 2.
 
     Raises:
         ValueError: The lengths differ, or a number is not finite.
@@ -63,18 +62,18 @@ def tau_c_with_interval(
 ) -> Correlation:
     """Kendall's tau-c with a percentile interval of a bootstrap over items.
 
-    Items are drawn with replacement and bring all their pairs along (several captions of one image are not
-    independent). A draw in which x or y is constant has no correlation and is left out of the percentiles.
+    Items are drawn with replacement, each with all its pairs (several captions of one image are not independent). A
+    draw in which x or y is constant has no correlation and is excluded from the percentiles.
 
     Args:
         x: n finite numbers.
         y: n finite numbers.
-        items: The item of each pair; None is one item a pair.
+        items: The item of each pair; None: one item per pair.
         draws: Number of resamples.
-        seed: Of the resampling.
+        seed: Random seed of the resampling.
 
     Raises:
-        ValueError: As `kendall_tau_c`; or the number of items differs.
+        ValueError: As in `kendall_tau_c`; or the number of items differs.
     """
     value = kendall_tau_c(x, y)
     names = list(range(len(x))) if items is None else list(items)
@@ -94,7 +93,7 @@ def tau_c_with_interval(
 def _tau_c_of_draws(x: np.ndarray, y: np.ndarray, members: np.ndarray, drawn: np.ndarray) -> np.ndarray:
     """Tau-c of each draw, shape (draws,), from how often each item was drawn, shape (draws, items).
 
-    P - Q of a draw is a quadratic form: each two pairs of the data count as often as their items were drawn together.
+    P - Q of a draw is a quadratic form: two pairs count as often as their items were drawn together.
     """
     order = np.argsort(members, kind="stable")
     x, y, members = x[order], y[order], members[order]
@@ -110,30 +109,30 @@ def _tau_c_of_draws(x: np.ndarray, y: np.ndarray, members: np.ndarray, drawn: np
 
 
 def _distinct_values(values: np.ndarray, members: np.ndarray, drawn: np.ndarray) -> np.ndarray:
-    """How many different values each draw holds, shape (draws,)."""
+    """Number of distinct values in each draw, shape (draws,)."""
     unique, numbers = np.unique(values, return_inverse=True)
-    holds = np.zeros((drawn.shape[1], len(unique)), dtype=np.float32)
-    holds[members, numbers] = 1
-    return ((drawn > 0).astype(np.float32) @ holds > 0).sum(axis=1)
+    has_value = np.zeros((drawn.shape[1], len(unique)), dtype=np.float32)
+    has_value[members, numbers] = 1
+    return ((drawn > 0).astype(np.float32) @ has_value > 0).sum(axis=1)
 
 
 def gwet_ac1(ratings: Sequence[Sequence[Hashable]], categories: Sequence[Hashable] | int) -> float:
     """Gwet's AC1: agreement of raters beyond chance (British J. of Mathematical and Statistical Psychology 61, 2008).
 
     AC1 = (pa - pe) / (1 - pe), with pa the raw agreement, pi_k the mean share of category k, q the number of categories
-    and pe = sum over k of pi_k (1 - pi_k) / (q - 1). Any number of raters; unrated cells as in Gwet's handbook: an item
-    counts in pi_k from one rating on, in pa from two.
+    and pe = sum over k of pi_k (1 - pi_k) / (q - 1). Any number of raters; missing ratings as in Gwet's handbook: an
+    item counts in pi_k with at least one rating, in pa with at least two.
 
     Args:
         ratings: Shape (N, R): the category that each of R raters gave each of N items; None or nan is not rated.
-        categories: All q categories that raters could choose, used or not; or q itself.
+        categories: All q categories that raters could choose, used or not; or the number q.
 
     Returns:
-        The coefficient, at most 1; nan where no item has two ratings.
+        The coefficient, at most 1; nan if no item has two ratings.
 
     Raises:
-        ValueError: Ratings are not a table of at least two raters, fewer than two categories, or a rating that is none
-            of them.
+        ValueError: Ratings are not a table of at least two raters, fewer than two categories, or a rating that is not
+            one of them.
     """
     counts = _rating_counts(ratings, categories)
     agreement = _raw(counts)
@@ -146,7 +145,7 @@ def gwet_ac1(ratings: Sequence[Sequence[Hashable]], categories: Sequence[Hashabl
 
 
 def raw_agreement(ratings: Sequence[Sequence[Hashable]], categories: Sequence[Hashable] | int) -> float:
-    """The share of pairs of raters that agree, averaged over items with two ratings or more; used as `gwet_ac1`."""
+    """The share of agreeing pairs of raters, averaged over items with two or more ratings; used as `gwet_ac1`."""
     return _raw(_rating_counts(ratings, categories))
 
 
@@ -172,7 +171,7 @@ def _rating_counts(ratings: Sequence[Sequence[Hashable]], categories: Sequence[H
     if len(known) < 2:
         raise ValueError(f"there must be at least two categories, not {len(known)}")
     if strange := [rating for rating in used if rating not in known]:
-        raise ValueError(f"the rating {strange[0]!r} is none of the {len(known)} categories")
+        raise ValueError(f"the rating {strange[0]!r} is not one of the {len(known)} categories")
     numbers = {category: number for number, category in enumerate(known)}
     counts = np.zeros((len(rows), len(known)))
     for item, row in enumerate(rows):

@@ -1,11 +1,11 @@
 """BLEU, ROUGE-L and CIDEr-D of captions against their references, on the scale of the JEEM paper (times 100).
 
 JEEM (arXiv 2503.21910) section 5.1.1 names BLEU, CIDEr and ROUGE, but no order, variant or program; these are the
-definitions of image captioning's common program, pycocoevalcap 1.2: BLEU with the closest reference length (Papineni et
-al., ACL 2002), ROUGE-L with beta 1.2 (Lin, 2004), CIDEr-D with sigma 6 (Vedantam et al., CVPR 2015). Ours because that
-program cannot hold the document frequencies fixed while a part of the captions is scored, and brings 100 MB of Java;
-a reference test holds the values together. Tokens are ours too: its Java tokenizer and the common ROUGE package's are
-made for English (the latter drops every Arabic letter, so that equal Arabic texts score 0).
+definitions of the usual captioning program, pycocoevalcap 1.2: BLEU with the closest reference length (Papineni et al.,
+ACL 2002), ROUGE-L with beta 1.2 (Lin, 2004), CIDEr-D with sigma 6 (Vedantam et al., CVPR 2015). Implemented
+here because that program cannot fix the document frequencies while a part of the captions is scored, and includes
+100 MB of Java; a reference test compares the values. The tokenizer is our own too: its Java tokenizer and that of the
+usual ROUGE package are for English (the latter drops every Arabic letter, so that equal Arabic texts score 0).
 """
 
 import math
@@ -21,7 +21,7 @@ ROUGE_BETA = 1.2
 CIDER_SIGMA = 6.0
 NAMES = ("bleu_1", "bleu_2", "bleu_3", "bleu_4", "rouge_l", "cider")
 
-# Keep quotients defined where no n-gram matches or a text is shorter than n; the values of pycocoevalcap.
+# Keep quotients defined if no n-gram matches or a text is shorter than n; the values of pycocoevalcap.
 _TINY, _SMALL = 1e-15, 1e-9
 
 Tokens = list[str]
@@ -35,18 +35,18 @@ def corpus_scores(
     normalize: bool = True,
     document_references: References | None = None,
 ) -> dict[str, float]:
-    """Scores of all captions together: corpus BLEU, and the means of ROUGE-L and CIDEr-D.
+    """Corpus scores of all captions: corpus BLEU, and the means of ROUGE-L and CIDEr-D.
 
     Args:
         predictions: N captions; an empty one scores 0.
         references: N references, each one text or several.
-        normalize: Whether tokens are those of `tokenize`'s normalisation, or the words of the texts as they stand.
-        document_references: References from which CIDEr counts in how many items an n-gram occurs; None is
-            `references`. Give those of the whole data set when only a part of it is scored.
+        normalize: Whether `tokenize` normalises the texts, or splits them unchanged.
+        document_references: References for CIDEr's document frequencies; None: `references`. Give those of the
+            complete data set if only a part of it is scored.
 
     Returns:
         `bleu_1` to `bleu_4` and `rouge_l` in 0 to 100, `cider` in 0 to 1,000 (identical texts of at least four words:
-        1,000, which is CIDEr's raw 10; 0 where there is one document only, whose n-grams tell it from no other).
+        1,000, which is CIDEr's raw 10; 0 with a single document, since no n-gram is distinctive).
 
     Raises:
         ValueError: No caption, lengths that differ, or an item without a reference.
@@ -63,7 +63,7 @@ def sample_scores(
     normalize: bool = True,
     document_references: References | None = None,
 ) -> dict[str, np.ndarray]:
-    """Scores of each caption by itself; arguments, keys, scale and errors are those of `corpus_scores`.
+    """Scores of each caption; arguments, keys, scale and errors are those of `corpus_scores`.
 
     Returns:
         For each name an array of shape (N,). An item's BLEU without any match of an order is not quite 0, as in
@@ -80,9 +80,9 @@ def tokenize(text: str, normalize: bool = True) -> Tokens:
 
     Args:
         text: Any text.
-        normalize: False splits at white space and changes nothing. True brings the text to NFKC, deletes tatweel and
-            diacritics (U+064B to U+065F, U+0670), writes every alef as ا, ى as ي and ة as ه (camel-tools), splits off
-            punctuation and drops it.
+        normalize: False splits at whitespace and changes nothing. True applies NFKC, deletes tatweel and
+            diacritics (U+064B to U+065F, U+0670), maps every alef to ا, ى to ي and ة to ه (camel-tools), and removes
+            punctuation.
     """
     if not normalize:
         return text.split()
@@ -108,7 +108,7 @@ def _is_punctuation(token: str) -> bool:
 
 @dataclass(frozen=True)
 class CaptionScores:
-    """Of N items: BLEU's counts (`bleu_statistics`), shape (N, 10); ROUGE-L and CIDEr-D times 100, shape (N,) each."""
+    """For N items: BLEU's counts (`bleu_statistics`), shape (N, 10); ROUGE-L and CIDEr-D times 100, shape (N,) each."""
 
     bleu_statistics: np.ndarray
     rouge_l: np.ndarray
@@ -118,7 +118,7 @@ class CaptionScores:
 def score_captions(
     predictions: Sequence[str], references: References, normalize: bool, document_references: References | None
 ) -> CaptionScores:
-    """What `corpus_scores` and `sample_scores` are made of; arguments and errors are theirs."""
+    """The values for `corpus_scores` and `sample_scores`; arguments and errors are the same."""
     hypotheses = [tokenize(text, normalize) for text in predictions]
     groups = token_groups(references, normalize)
     if not hypotheses:
@@ -148,17 +148,16 @@ def token_groups(references: References, normalize: bool) -> list[list[Tokens]]:
 
 
 def ngrams(tokens: Sequence[str], order: int) -> Counter[NGram]:
-    """How often each n-gram of an order stands in a text."""
+    """Counts of the n-grams of one order in a text."""
     return Counter(zip(*(tokens[start:] for start in range(order)), strict=False))
 
 
 def bleu_statistics(hypothesis: Tokens, references: Sequence[Tokens]) -> np.ndarray:
-    """What BLEU counts in one item; sums over items are what it counts in a corpus.
+    """BLEU's counts for one item; their sums over items are those of the corpus.
 
     Returns:
         Shape (10,): n-grams that match, each at most as often as in one reference, for n = 1 to 4; n-grams of the
-        hypothesis for n = 1 to 4; its length; the length of the reference that is closest to it (of two equally close
-        the shorter).
+        hypothesis for n = 1 to 4; its length; the length of the closest reference (the shorter one of a tie).
     """
     matches, totals = [], []
     for order in range(1, MAX_ORDER + 1):
@@ -174,7 +173,7 @@ def bleu_statistics(hypothesis: Tokens, references: Sequence[Tokens]) -> np.ndar
 
 
 def bleu_of(statistics: np.ndarray) -> np.ndarray:
-    """BLEU-1 to BLEU-4 in 0 to 1 of counts as `bleu_statistics` makes them: shape (..., 10) gives (..., 4)."""
+    """BLEU-1 to BLEU-4 in 0 to 1 from the counts of `bleu_statistics`: shape (..., 10) gives (..., 4)."""
     matches, totals = statistics[..., :MAX_ORDER], statistics[..., MAX_ORDER : 2 * MAX_ORDER]
     precisions = np.log((matches + _TINY) / (totals + _SMALL))
     ratio = (statistics[..., -2] + _TINY) / (statistics[..., -1] + _SMALL)
@@ -185,7 +184,7 @@ def bleu_of(statistics: np.ndarray) -> np.ndarray:
 def rouge_l(hypothesis: Tokens, references: Sequence[Tokens]) -> float:
     """ROUGE-L in 0 to 1: the F measure, beta 1.2, of the best precision and the best recall over the references.
 
-    Both are shares of the longest common subsequence (Lin 2004, Eq. 2-4). 0 where either text is empty.
+    Both are shares of the longest common subsequence (Lin 2004, Eq. 2-4). 0 if either text is empty.
     """
     if not hypothesis:
         return 0.0
@@ -203,7 +202,7 @@ def longest_common_subsequence(first: Sequence[str], second: Sequence[str]) -> i
     for place, token in enumerate(first):
         places[token] = places.get(token, 0) | 1 << place
     everything = (1 << len(first)) - 1
-    row = everything  # a 0 at each place where the subsequence grew
+    row = everything  # a 0 at each position where the subsequence grew
     for token in second:
         matching = row & places.get(token, 0)
         row = ((row + matching) | (row - matching)) & everything
@@ -212,7 +211,7 @@ def longest_common_subsequence(first: Sequence[str], second: Sequence[str]) -> i
 
 @dataclass(frozen=True)
 class DocumentFrequencies:
-    """In how many of the documents (items, all references of one together) each n-gram of one to four words occurs."""
+    """Number of documents (an item's references are one document) in which each n-gram of 1 to 4 words occurs."""
 
     counts: Counter[NGram]
     documents: int
@@ -229,7 +228,7 @@ class DocumentFrequencies:
         return cls(counts, documents)
 
     def weight(self, ngram: NGram) -> float:
-        """The inverse document frequency; an n-gram of no document counts as one of one document."""
+        """The inverse document frequency; an unknown n-gram counts as occurring in one document."""
         return math.log(self.documents) - math.log(max(1, self.counts[ngram]))
 
 
@@ -252,7 +251,7 @@ class _Weighted:
 def cider_d(hypothesis: Tokens, references: Sequence[Tokens], frequencies: DocumentFrequencies) -> float:
     """CIDEr-D in 0 to 10: the mean over orders and references of clipped cosines of weighted n-grams, times 10.
 
-    Vedantam et al. 2015, section 4, Eq. 3-6. Its penalty for lengths that differ counts bigrams, as pycocoevalcap does.
+    Vedantam et al. 2015, section 4, Eq. 3-6. The length penalty counts bigrams, as in pycocoevalcap.
     """
     text = _Weighted.of(hypothesis, frequencies)
     total = 0.0

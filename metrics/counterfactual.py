@@ -1,10 +1,10 @@
-"""The Counterfactual Hallucination Rate and its companions, as numbers of items' right and wrong judgements.
+"""The Counterfactual Hallucination Rate (CFHR) and related metrics, from correct and incorrect verdicts on items.
 
 Paper: "Once Correct, Still Wrong: Counterfactual Hallucination in Multilingual Vision-Language Models", arXiv
 2602.05437, section 3 (CFHR) and appendix A.5 (bootstrap). An item has one true statement Q+ and K false ones Q-.
 Verified: CFHR, accuracy on Q+, combined accuracy (section 3). Established from the published tables: accuracy on Q- is
 per statement, F1 is the harmonic mean of both accuracies, the bootstrap is paired (all in `tests/reference`).
-Ours: the standard errors, null where nothing is defined, the p-value's exact form.
+Our own: the standard errors, null for undefined values, the exact form of the p-value.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cultureval.metrics.verdicts import parse_verdict
+from cultureval.metrics.statement_verdicts import parse_verdict
 
 __all__ = [
     "cfhr_bounds",
@@ -42,17 +42,18 @@ def counterfactual_report(
     Args:
         q_plus: bool[N], whether each item's true statement was judged true.
         q_minus: bool[N, K], whether each of its false statements was judged false. An output without a readable verdict
-            is False here and in `q_plus`: it neither accepts a true statement nor rejects a false one.
-        invalid: bool[N, 1 + K], which outputs (Q+ first) had no readable verdict; None: all had one.
+            is False here and in `q_plus`.
+        invalid: bool[N, 1 + K], which outputs (Q+ first) had no readable verdict; None: none.
         iterations: Bootstrap resamples of items.
-        seed: Of the resamples.
+        seed: Random seed of the resamples.
 
     Returns:
         `q_plus_acc`, `q_minus_acc` (per statement), `f1` (their harmonic mean), `combined_acc` (items with all
-        statements right), `cfhr` = (q_plus_acc - combined_acc) / q_plus_acc, `invalid_rate` (of outputs),
-        `cfhr_valid_only` (CFHR of the items whose outputs were all readable), `n_items`, `n_q_plus` (items with Q+
-        right), and `<name>_stderr` of each: the standard deviation over resamples of the items in which it is defined.
-        Rates are in [0, 1]. What is undefined is None: a CFHR without any right Q+, an error of fewer than two items.
+        statements correct), `cfhr` = (q_plus_acc - combined_acc) / q_plus_acc, `invalid_rate` (of outputs),
+        `cfhr_valid_only` (CFHR of the items whose outputs were all readable), `n_items`, `n_q_plus` (items with
+        correct Q+), and `<name>_stderr` of each: the standard deviation over the resamples in which it is defined.
+        Rates are in [0, 1]. Undefined values are None: CFHR without a correct Q+, standard errors with fewer than two
+        items.
 
     Raises:
         ValueError: No items, other shapes than those above, or values that are neither true nor false.
@@ -83,7 +84,7 @@ def paired_cfhr_difference(
     iterations: int = ITERATIONS,
     seed: int = 0,
 ) -> dict[str, float | None]:
-    """CFHR of cell a minus CFHR of cell b, which judged the same items, with a paired bootstrap over items.
+    """CFHR of cell a minus CFHR of cell b, on the same items, with a paired bootstrap over items.
 
     Paper, appendix A.5 and Table 7: each resample draws the items once, with replacement, for both cells.
 
@@ -93,13 +94,13 @@ def paired_cfhr_difference(
         b_plus: bool[N].
         b_minus: bool[N, K].
         iterations: Resamples.
-        seed: Of the resamples; the same for all comparisons of N items, so that these are consistent.
+        seed: Random seed of the resamples; the same seed makes all comparisons of N items consistent.
 
     Returns:
-        As `percentile_difference`.
+        As in `percentile_difference`.
 
     Raises:
-        ValueError: As `cfhr_replicates`.
+        ValueError: As in `cfhr_replicates`.
     """
     point, draws = cfhr_replicates([(a_plus, a_minus), (b_plus, b_minus)], iterations, seed)
     return percentile_difference(point[0] - point[1], draws[:, 0] - draws[:, 1])
@@ -109,18 +110,18 @@ def percentile_difference(delta: float, draws: NDArray[np.floating]) -> dict[str
     """A difference, its 95% percentile interval and its two-sided p-value, from bootstrap replicates.
 
     Args:
-        delta: The difference of the sample itself; nan where it is undefined.
-        draws: [B] the same difference in each resample; nan where it is undefined, which leaves the resample out.
+        delta: The difference in the sample; nan if undefined.
+        draws: [B] the same difference in each resample; nan if undefined; such resamples are excluded.
 
     Returns:
         `delta`, `ci_low`, `ci_high` (percentiles 2.5 and 97.5), and `p_value` = (1 + number of resamples at least
-        |delta| away from delta) / (B + 1). All None where the difference is undefined in the sample or everywhere else.
+        |delta| away from delta) / (B + 1). All None if the difference is undefined in the sample or in all resamples.
     """
     known = draws[~np.isnan(draws)]
     if np.isnan(delta) or not known.size:
         return dict.fromkeys(("delta", "ci_low", "ci_high", "p_value"))
     low, high = np.percentile(known, [2.5, 97.5])
-    # Equal counts give differences that are equal up to rounding: those are as far away, not nearer.
+    # Equal counts give differences that are equal up to rounding, which must count as equal.
     far = np.abs(known - delta) >= abs(delta) - 1e-12
     p_value = (1 + int(far.sum())) / (known.size + 1)
     return {"delta": float(delta), "ci_low": float(low), "ci_high": float(high), "p_value": p_value}
@@ -129,18 +130,18 @@ def percentile_difference(delta: float, draws: NDArray[np.floating]) -> dict[str
 def cfhr_replicates(
     cells: Sequence[tuple[ArrayLike, ArrayLike]], iterations: int = ITERATIONS, seed: int = 0
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """CFHR of several cells, in the sample and in resamples of its items that all cells share.
+    """CFHR of several cells, in the sample and in resamples of items that all cells share.
 
     Args:
         cells: C pairs (`q_plus` bool[N], `q_minus` bool[N, K]) of the same N items in the same order.
         iterations: B resamples.
-        seed: Of the resamples.
+        seed: Random seed of the resamples.
 
     Returns:
-        (CFHR [C], CFHR in each resample [B, C]); nan where no Q+ is right.
+        (CFHR [C], CFHR in each resample [B, C]); nan if no Q+ is correct.
 
     Raises:
-        ValueError: As `counterfactual_report`; or cells that differ in their number of items or of false statements.
+        ValueError: As in `counterfactual_report`; or the cells differ in the number of items or false statements.
     """
     checked = [_checked(*cell) for cell in cells]
     if len({rejected.shape for _, rejected in checked}) > 1:
@@ -157,8 +158,8 @@ def cfhr_replicates(
 def resample_counts(items: int, iterations: int, seed: int) -> NDArray[np.float32]:
     """How often each item is drawn in each bootstrap resample: float32 [iterations, items], rows sum to `items`.
 
-    The draws are `default_rng(seed).integers(items, size=(iterations, items), dtype=int32)`. The last table is kept (40
-    MB for the 9,990 items and 1,000 iterations of the paper), since every comparison of a run uses the same one.
+    The draws are `default_rng(seed).integers(items, size=(iterations, items), dtype=int32)`. The last table is cached
+    (40 MB for the 9,990 items and 1,000 iterations of the paper), since all comparisons of a run use the same one.
     """
     generator = np.random.default_rng(seed)
     counts = np.empty((iterations, items), np.float32)
@@ -169,14 +170,14 @@ def resample_counts(items: int, iterations: int, seed: int) -> NDArray[np.float3
 
 
 def harmonic_mean(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
-    """Harmonic mean of two rates, elementwise; 0 where both are 0. The paper's F1 (established, see the module)."""
+    """Harmonic mean of two rates, elementwise; 0 if both are 0. The paper's F1 (established, see the module)."""
     first, second = np.asarray(first, np.float64), np.asarray(second, np.float64)
     total = first + second
     return np.divide(2 * first * second, total, out=np.zeros_like(total), where=total > 0)
 
 
 def cfhr_bounds(q_plus_acc: float, q_minus_acc: float) -> tuple[float, float]:
-    """The least and the largest CFHR that two false statements an item allow, given both accuracies.
+    """The smallest and largest possible CFHR with two false statements per item, given both accuracies.
 
     For p = `q_plus_acc` > 0 and m = `q_minus_acc` per statement: max(0, 1 - m/p) and min(1, 1 - max(0, p + 2m - 2)/p).
     """
@@ -185,7 +186,7 @@ def cfhr_bounds(q_plus_acc: float, q_minus_acc: float) -> tuple[float, float]:
 
 
 def _metrics(sums: NDArray[np.floating], items: int, false_statements: int) -> dict[str, NDArray[np.float64]]:
-    """Metrics of sums over items [..., 6] in the order in which `counterfactual_report` counts; `hits` is a count."""
+    """Metrics of sums over items [..., 6] in the order of `counterfactual_report`; `hits` is a count."""
     hits, rejections, fooled, unreadable, readable_hits, readable_fooled = np.moveaxis(np.float64(sums), -1, 0)
     q_plus_acc, q_minus_acc = hits / items, rejections / (items * false_statements)
     return {
@@ -200,9 +201,9 @@ def _metrics(sums: NDArray[np.floating], items: int, false_statements: int) -> d
     }
 
 
-def _ratio(part: ArrayLike, whole: ArrayLike) -> NDArray[np.float64]:
-    part, whole = np.asarray(part, np.float64), np.asarray(whole, np.float64)
-    return np.divide(part, whole, out=np.full_like(whole, np.nan), where=whole > 0)
+def _ratio(part: ArrayLike, total: ArrayLike) -> NDArray[np.float64]:
+    part, total = np.asarray(part, np.float64), np.asarray(total, np.float64)
+    return np.divide(part, total, out=np.full_like(total, np.nan), where=total > 0)
 
 
 def _spread(draws: NDArray[np.float64]) -> float | None:
@@ -217,7 +218,7 @@ def _number(value: NDArray[np.float64]) -> float | None:
 def _checked(q_plus: ArrayLike, q_minus: ArrayLike) -> tuple[Flags, Flags]:
     right, rejected = _flags(q_plus, "q_plus"), _flags(q_minus, "q_minus")
     if right.ndim != 1 or not right.size:
-        raise ValueError(f"q_plus must be a filled list of flags, not of shape {right.shape}")
+        raise ValueError(f"q_plus must be a non-empty list of flags, not of shape {right.shape}")
     if rejected.ndim != 2 or rejected.shape[0] != right.size or not rejected.shape[1]:
         raise ValueError(f"q_minus has shape {rejected.shape}, not ({right.size}, K) with K of at least 1")
     return right, rejected
@@ -227,6 +228,6 @@ def _flags(values: ArrayLike, name: str) -> Flags:
     array = np.asarray(values)
     if array.dtype != np.bool_:
         if array.dtype.kind not in "iuf" or not np.isin(array, (0, 1)).all():
-            raise ValueError(f"{name} holds values that are neither true nor false")
+            raise ValueError(f"{name} has values that are neither true nor false")
         array = array.astype(bool)
     return array

@@ -1,7 +1,7 @@
-"""How a suite declares its metrics once: their names in results, their roles, and which way is better.
+"""Declaration of a suite's metrics: their names in results, their roles, and whether higher is better.
 
-A suite's `names.py` holds the declarations, without heavy imports; its tables of benchmarks, its LightEval metrics and
-its reports take them from there.
+A suite's `names.py` has the declarations, without heavy imports; its benchmark tables, LightEval metrics and reports
+use them.
 """
 
 from collections.abc import Collection
@@ -13,12 +13,12 @@ Role = Literal["headline", "companion", "count", "bound"]
 
 @dataclass(frozen=True)
 class Declared:
-    """What is said of one metric.
+    """The declaration of one metric.
 
     Attributes:
-        role: The number of the paper's table ("headline"), another view of it ("companion"), how many items (or which
-            share) something held for ("count"), what an answer without any effort scores ("bound").
-        higher_is_better: Which way models improve.
+        role: "headline" (the number of the paper's table), "companion" (a variant), "count" (a number or share of
+            items), or "bound" (the score of a trivial answer).
+        higher_is_better: Whether higher values are better.
     """
 
     role: Role = "companion"
@@ -35,17 +35,17 @@ def declare(
     bounds: Collection[str] = (),
     lower: Collection[str] = (),
 ) -> Metrics:
-    """The metrics of one set, by name, in the order of tables: the headline, then the others.
+    """Declare the metrics of one set, in the order of tables: the headline, then the others.
 
     Args:
-        headline: The number of the paper's table.
-        *others: All further names.
-        counts: Which of them are counts.
-        bounds: Which of them are bounds.
-        lower: Of which of all of them lower values are better.
+        headline: Name of the headline metric.
+        *others: The other names.
+        counts: Names of counts.
+        bounds: Names of bounds.
+        lower: Names of metrics for which lower is better.
 
     Raises:
-        ValueError: A name is declared twice, or a role is given to a name that is not declared.
+        ValueError: A name is duplicated, or a role is given to an unknown name.
     """
     names = (headline, *others)
     if len(set(names)) < len(names) or not {*counts, *bounds, *lower} <= set(names):

@@ -1,7 +1,8 @@
 """Dialectal fidelity of Arabic text: NADI, ALDi, ADI2 (AL-QASIDA, arXiv 2412.04193, section 3, and its released files).
 
-NADI is the probability that a text is of the wanted country; ALDi, between 0 and 1, how far it is from Standard Arabic;
-ADI2 their product. A macro score takes the probability of the country's whole region. Text that is not Arabic scores 0.
+NADI is the probability that a text is in the dialect of the target country; ALDi, between 0 and 1, how far it is from
+Standard Arabic; ADI2 is their product. A macro score uses the probability of the country's region. Text that is not
+Arabic scores 0.
 """
 
 import re
@@ -14,7 +15,7 @@ from cultureval.metrics.alqasida.countries import COUNTRIES, REGIONS
 from cultureval.metrics.alqasida.dialect_models import DialectModels, configured_models, one_line
 from cultureval.metrics.alqasida.names import PROFILES, SCORES
 
-LEAST_WORDS = 5  # words of a line that `released` takes for usable, as the public language-confusion benchmark does
+LEAST_WORDS = 5  # words of a line that `released` counts as usable, as in the public language-confusion benchmark
 _PUNCTUATION = str.maketrans({"—": " ", "،": "", **dict.fromkeys("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", "")})
 _URL = re.compile(r"(?:https?://|www\.)\S+")
 _LATIN = re.compile(r"[A-Za-z\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff]+")
@@ -22,7 +23,7 @@ _SUM_TOLERANCE = 1e-3
 
 
 def macro_region(country: str) -> tuple[str, ...]:
-    """The codes of the countries of a country's region, itself included.
+    """The country codes of a country's region, including its own.
 
     Args:
         country: Three-letter code, one of `COUNTRIES`.
@@ -38,17 +39,17 @@ def adi2(country_probs: np.ndarray, aldi: np.ndarray, country: str) -> dict[str,
     """ADI2 = NADI x ALDi, and its macro form (AL-QASIDA section 3; the program's `score` and `macro_score`).
 
     Args:
-        country_probs: Probabilities of the 18 countries, shape (N, 18), in the order of `COUNTRIES`. A row of zeros is
-            a text that is not Arabic.
+        country_probs: Probabilities of the 18 countries, shape (N, 18), in the order of `COUNTRIES`. A row of zeros:
+            the text is not Arabic.
         aldi: Levels of dialectness, shape (N,), in 0 to 1: ALDi's logit, clamped.
-        country: The wanted country, as a three-letter code.
+        country: The target country, as a three-letter code.
 
     Returns:
         `nadi`, `nadi_macro` (sum over the country's region), `adi2` and `adi2_macro`: float64 arrays of shape (N,) in
         0 to 1.
 
     Raises:
-        ValueError: Another shape, an unknown country, values outside 0 to 1, or probabilities that add up to neither
+        ValueError: Another shape, an unknown country, values outside 0 to 1, or probabilities that sum to neither
             1 nor 0.
     """
     probabilities = np.asarray(country_probs, dtype=np.float64)
@@ -59,40 +60,40 @@ def adi2(country_probs: np.ndarray, aldi: np.ndarray, country: str) -> dict[str,
         raise ValueError(f"aldi must be of shape ({len(probabilities)},), not {levels.shape}")
     for name, values in (("country_probs", probabilities), ("aldi", levels)):
         if not ((values >= 0) & (values <= 1)).all():  # false for nan as well
-            raise ValueError(f"{name} holds a value outside 0 to 1")
+            raise ValueError(f"{name} has a value outside 0 to 1")
     totals = probabilities.sum(axis=1)
     if not ((abs(totals - 1) <= _SUM_TOLERANCE) | (totals == 0)).all():
-        raise ValueError("a row of country_probs adds up to neither 1 nor 0")
+        raise ValueError("a row of country_probs sums to neither 1 nor 0")
     region = [_position(code) for code in macro_region(country)]
     nadi, macro = probabilities[:, _position(country)], probabilities[:, region].sum(axis=1)
     return {"nadi": nadi, "nadi_macro": macro, "adi2": nadi * levels, "adi2_macro": macro * levels}
 
 
 def remove_prompt_copies(prompt: str, completion: str) -> str:
-    """A completion on one line without the copies of its prompt, as AL-QASIDA re-scored completions.
+    """A completion on one line without copies of its prompt, as AL-QASIDA re-scored completions.
 
-    Line feeds become spaces in both, every exact occurrence of the prompt goes, and two spaces become one in a single
-    pass from left to right. Nothing else is touched: no stripping, no partial matches.
+    Line feeds become spaces in both, every exact occurrence of the prompt is removed, and two spaces become one in a
+    single pass from left to right. Nothing else changes: no stripping, no partial matches.
     """
     return one_line(completion).replace(one_line(prompt), "").replace("  ", " ")
 
 
-def holds_prompt_copy(prompt: str, completion: str) -> bool:
-    """Whether a completion holds a copy of its prompt that `remove_prompt_copies` takes out."""
+def has_prompt_copy(prompt: str, completion: str) -> bool:
+    """Whether a completion contains a copy of its prompt, which `remove_prompt_copies` removes."""
     return bool(prompt) and one_line(prompt) in one_line(completion)
 
 
 def without_urls_and_latin(text: str) -> str:
-    """A text as ALDi's authors advise to prepare it (AMR-KELEG/ALDi): URLs and Latin letters out."""
+    """A text without URLs and Latin letters, as ALDi's authors advise (AMR-KELEG/ALDi)."""
     return " ".join(_LATIN.sub(" ", _URL.sub(" ", text)).split())
 
 
 def has_too_few_words(completion: str) -> bool:
-    """Whether no line of a completion has five words, so that the `released` profile leaves it out of the means.
+    """Whether no line of a completion has five words, so that the `released` profile excludes it from the means.
 
-    A line's words are counted without ASCII punctuation and Arabic commas; what follows a line that begins with `Q:`
-    does not count. The released program is not public: this is the rule of the language-confusion benchmark, of the
-    same authors, less its check of each line's language.
+    A line's words are counted without ASCII punctuation and Arabic commas; text after a line that begins with `Q:` does
+    not count. The program is not public: this is the rule of the language-confusion benchmark, by the same authors,
+    without its check of each line's language.
     """
     lines = completion.partition("\nQ:")[0].split("\n")
     return not any(len(line.translate(_PUNCTUATION).split()) >= LEAST_WORDS for line in lines)
@@ -100,11 +101,11 @@ def has_too_few_words(completion: str) -> bool:
 
 @dataclass(frozen=True)
 class Reading:
-    """How a profile reads one completion: the texts to be scored and their weights.
+    """The texts that a profile scores for one completion, and their weights.
 
     Attributes:
-        texts: What the language gate and NADI see, and what ALDi sees.
-        weights: Shares of the texts in the completion's scores; they add up to 1.
+        texts: Pairs: the text for language identification and NADI, and the text for ALDi.
+        weights: Weights of the texts in the completion's scores; they sum to 1.
     """
 
     texts: tuple[tuple[str, str], ...]
@@ -112,20 +113,20 @@ class Reading:
 
 
 def read_completion(profile: str, prompt: str, completion: str) -> Reading | None:
-    """What of a completion a profile scores; None where it leaves the completion out of its means.
+    """The texts that a profile scores; None if it excludes the completion from its means.
 
     - `paper`, the headline (path C of the released files): one line, prompt copies removed; every completion counts.
-    - `released` (path A): one line as it is; completions with too few words are left out.
-    - `clean` (ours): prompt copies removed, each line a text of its own, weighted by its words; ALDi sees it without
-      URLs and Latin letters. Every completion counts.
+    - `released` (path A): one line, unchanged; completions with too few words are excluded.
+    - `clean` (our own): prompt copies removed; each line is scored separately, weighted by its words; ALDi reads it
+      without URLs and Latin letters. Every completion counts.
 
     Raises:
         ValueError: There is no such profile.
     """
     if profile == "paper":
-        return _whole(remove_prompt_copies(prompt, completion))
+        return _single_text(remove_prompt_copies(prompt, completion))
     if profile == "released":
-        return None if has_too_few_words(completion) else _whole(one_line(completion))
+        return None if has_too_few_words(completion) else _single_text(one_line(completion))
     if profile != "clean":
         raise ValueError(f"there is no profile {profile!r}; the profiles are {', '.join(PROFILES)}")
     rest = completion.replace(prompt, "") if prompt else completion
@@ -141,22 +142,22 @@ def score_completions(
     country: str,
     models: DialectModels | None = None,
 ) -> dict[str, np.ndarray]:
-    """The scores of completions under all three profiles, from one pass of the models over their distinct texts.
+    """The scores of completions under all three profiles, with one pass of the classifiers over the distinct texts.
 
     Args:
-        prompts: N prompts, of which copies are looked for; "" where there is none.
+        prompts: N prompts, whose copies are searched for; "" without one.
         completions: N texts.
-        country: The wanted country, as a three-letter code.
-        models: The classifiers; None are those that the environment names, loaded on first use.
+        country: The target country, as a three-letter code.
+        models: The classifiers; None: those of the settings, loaded on first use.
 
     Returns:
         float64 arrays of shape (N,) in 0 to 1: each of `SCORES` for the profile `paper`, under `<name>_released` and
-        `<name>_clean` for the others (nan where `released` leaves the completion out), and `empty_rate`,
-        `prompt_copy_rate`, `too_few_rate`, `truncated_rate` (the completion is longer than NADI or ALDi reads).
+        `<name>_clean` for the others (nan if `released` excludes the completion), and `empty_rate`,
+        `prompt_copy_rate`, `too_few_rate`, `truncated_rate` (the completion is longer than the limit of NADI or ALDi).
 
     Raises:
         ValueError: Lengths differ or the country is unknown.
-        CulturevalError: A classifier cannot be loaded or is not what it should be.
+        CulturevalError: A classifier cannot be loaded or is not the expected kind of model.
     """
     if len(prompts) != len(completions):
         raise ValueError(f"there are {len(prompts)} prompts but {len(completions)} completions")
@@ -174,14 +175,14 @@ def score_completions(
     cut = models.truncated(list(dict.fromkeys(reading.texts[0][0] for reading in readings["paper"] if reading.texts)))
     flags = {
         "empty_rate": [not text.strip() for text in completions],
-        "prompt_copy_rate": [holds_prompt_copy(*pair) for pair in pairs],
+        "prompt_copy_rate": [has_prompt_copy(*pair) for pair in pairs],
         "too_few_rate": [reading is None for reading in readings["released"]],
         "truncated_rate": [bool(reading.texts) and reading.texts[0][0] in cut for reading in readings["paper"]],
     }
     return values | {name: np.array(flag, dtype=np.float64) for name, flag in flags.items()}
 
 
-def _whole(text: str) -> Reading:
+def _single_text(text: str) -> Reading:
     return Reading(((text, text),), (1.0,)) if text else Reading((), ())
 
 
@@ -192,14 +193,14 @@ def _position(country: str) -> int:
 
 
 def _measure(texts: list[tuple[str, str]], country: str, models: DialectModels) -> dict[tuple[str, str], np.ndarray]:
-    """`SCORES` of each distinct pair of texts; NADI and ALDi see only what the language gate lets through."""
-    gate = dict(zip(wholes := sorted({whole for whole, _ in texts}), models.is_arabic(wholes), strict=True))
-    arabic = [pair for pair in texts if gate[pair[0]]]
-    nadi_texts = sorted({whole for whole, _ in arabic})
+    """`SCORES` of each distinct pair of texts; NADI and ALDi read only texts identified as Arabic."""
+    is_arabic = dict(zip(full := sorted({text for text, _ in texts}), models.is_arabic(full), strict=True))
+    arabic = [pair for pair in texts if is_arabic[pair[0]]]
+    nadi_texts = sorted({text for text, _ in arabic})
     aldi_texts = sorted({part for _, part in arabic if part})
     probabilities = dict(zip(nadi_texts, models.country_probabilities(nadi_texts), strict=True))
     levels = dict(zip(aldi_texts, models.dialectness(aldi_texts), strict=True))
-    rows = np.array([probabilities[whole] for whole, _ in arabic]).reshape(-1, len(COUNTRIES))
+    rows = np.array([probabilities[text] for text, _ in arabic]).reshape(-1, len(COUNTRIES))
     aldi = np.array([levels.get(part, 0.0) for _, part in arabic])
     scored = adi2(rows, aldi, country) | {"aldi": aldi, "arabic_rate": np.ones(len(arabic))}
     table = np.column_stack([scored[name] for name in SCORES])

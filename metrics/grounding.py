@@ -1,12 +1,12 @@
-"""Visual grounding: boxes in models' replies, and how well a box covers the gold one.
+"""Visual grounding: boxes in models' replies, and their overlap with the gold box.
 
 CVLUE (paper, Table 10) reports the mean intersection over union. The released scorer (evaluation/eval_vg.py) counts
-pixels inclusively: one is added to every width and height, so that boxes which only touch overlap a little.
+pixels inclusively: 1 is added to every width and height, so that boxes that only touch overlap a little.
 
-What replies look like, by model family (verified: the families' own documentation and evaluation scripts):
-- Qwen-VL: `<box>(x1,y1),(x2,y2)</box>`, thousandths of width and height; its own scorer divides by 999.
+Formats of boxes in replies, by model family (verified: the families' own documentation and evaluation scripts):
+- Qwen-VL: `<box>(x1,y1),(x2,y2)</box>`, thousandths of width and height; its scorer divides by 999.
 - Qwen2-VL: `<|box_start|>(x1,y1),(x2,y2)<|box_end|>`, thousandths, divided by 1000.
-- Qwen2.5-VL: JSON with `bbox_2d: [x1, y1, x2, y2]` in pixels of the image as its processor resized it.
+- Qwen2.5-VL: JSON with `bbox_2d: [x1, y1, x2, y2]` in pixels of the resized image.
 - Qwen3-VL: the same JSON in thousandths, divided by 1000.
 - xyxy and xywh: four numbers in pixels of the original image.
 """
@@ -36,13 +36,13 @@ def iou(pred: Sequence[float] | None, gold: Sequence[float], convention: Convent
     """Intersection over union of two boxes.
 
     Args:
-        pred: x, y, width, height in pixels, (x, y) the top left corner; empty (or None) where nothing was predicted.
+        pred: x, y, width, height in pixels, (x, y) the top left corner; empty (or None) if nothing was predicted.
         gold: The gold box, likewise.
-        convention: "official" adds one to every width and height of boxes and of their overlap, as the released
-            scorer; "continuous" is the usual ratio of areas.
+        convention: "official" adds 1 to every width and height of boxes and of their overlap, as the released
+            scorer does; "continuous" is the usual ratio of areas.
 
     Returns:
-        0 to 1; 0 for an empty prediction. Corners are not re-ordered: a box of negative size overlaps nothing.
+        0 to 1; 0 for an empty prediction. Corners are not reordered: a box of negative size overlaps nothing.
 
     Raises:
         ValueError: A box does not have four finite numbers, or an unknown convention.
@@ -69,15 +69,15 @@ def parse_boxes(text: str, format: str, size: Size, resized: Size | None = None)
 
     Args:
         text: The reply.
-        format: How the model's family writes boxes: "qwen_vl", "qwen2_vl", "qwen2.5_vl", "qwen3_vl", "xyxy" or
-            "xywh" (case and punctuation do not matter). Boxes of another format are not looked for.
+        format: Format of the model family: "qwen_vl", "qwen2_vl", "qwen2.5_vl", "qwen3_vl", "xyxy" or
+            "xywh" (case and punctuation do not matter). Boxes of other formats are ignored.
         size: Width and height of the original image.
-        resized: Width and height of the image as the model saw it, for formats in pixels of that image; None applies
-            Qwen2.5-VL's published rule to `size`.
+        resized: Width and height of the resized image, for formats in its pixels; None: Qwen2.5-VL's published rule
+            applied to `size`.
 
     Returns:
-        [x, y, width, height] for each box, in the order of the reply; [] where there is none that can be read. Corners
-        given in the wrong order are put right; nothing is clipped to the image.
+        [x, y, width, height] for each box, in the order of the reply; [] without a readable box. Corners
+        in the wrong order are swapped; nothing is clipped to the image.
 
     Raises:
         ValueError: An unknown format, or a size that is not two positive numbers.
@@ -100,22 +100,22 @@ def parse_boxes(text: str, format: str, size: Size, resized: Size | None = None)
 
 
 def box_format(name: str) -> str:
-    """The format of that name, whatever its case and punctuation.
+    """The format with this name, ignoring case and punctuation.
 
     Raises:
-        ValueError: There is none; the message lists those there are.
+        ValueError: There is none; the message lists the known formats.
     """
     plain = re.sub(r"[\W_]", "", name.lower())
     for known in BOX_FORMATS:
         if re.sub(r"[\W_]", "", known) == plain:
             return known
-    raise ValueError(f"there is no box format {name!r}; there are {', '.join(BOX_FORMATS)}")
+    raise ValueError(f"there is no box format {name!r}; choose from {', '.join(BOX_FORMATS)}")
 
 
 def qwen_resized(
     size: Size, factor: int = RESIZE_FACTOR, min_pixels: int = MIN_PIXELS, max_pixels: int = MAX_PIXELS
 ) -> Size:
-    """The size to which the image processors of Qwen2-VL and Qwen2.5-VL bring an image.
+    """The size to which the image processors of Qwen2-VL and Qwen2.5-VL resize an image.
 
     Args:
         size: Width and height.
@@ -140,7 +140,7 @@ def _four(box: Sequence[float], which: str) -> tuple[float, float, float, float]
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"the {which} box must be four numbers x, y, width, height, not {box!r}") from error
     if not all(abs(number) < _LARGEST for number in (x, y, width, height)):
-        raise ValueError(f"the {which} box {box!r} holds a number that is not finite or far too large")
+        raise ValueError(f"the {which} box {box!r} has a number that is not finite or far too large")
     return x, y, width, height
 
 
@@ -155,7 +155,7 @@ def _matches(pattern: re.Pattern[str]) -> Callable[[str], list[Box]]:
 
 
 def _json_boxes(text: str) -> list[Box]:
-    """Boxes of JSON, whole or cut off in the middle (a reply may end at the token limit), in a code fence or not."""
+    """Boxes of JSON, complete or cut off (a reply may end at the token limit), in a code fence or not."""
     try:
         content = json.loads(re.sub(r"^\s*```(?:json)?|```\s*$", "", text.strip()))
     except (ValueError, RecursionError):

@@ -2,8 +2,8 @@
 
 QIMMA paper (arXiv 2604.03395) section 5.1: accuracy of multiple choice is Eq. 1-2, the gold probability mass of
 multi-select items Eq. 3-4. QIMMA's task code divides each log-probability by the number of code points of its option
-before either; the paper's Eq. 1 shows no such division. The label of option five (heh and tatweel) has two code points,
-so the division halves its log-probability and favours it: `argmax_accuracy` stands beside the headline for that reason.
+first; the paper's Eq. 1 has no such division. The label of option five (heh and tatweel) has two code points, so the
+division halves its log-probability and favours it: `argmax_accuracy` is reported next to the headline for that reason.
 """
 
 import operator
@@ -14,15 +14,15 @@ import numpy as np
 
 
 def char_normalized_accuracy(logprobs: Sequence[float], choices: Sequence[str], gold: int) -> float:
-    """Is the gold option the likeliest per code point? The headline of QIMMA's multiple-choice subsets (section 5.1).
+    """Whether the gold option is the most likely per code point; headline of QIMMA's multiple choice (section 5.1).
 
     Args:
-        logprobs: K finite log-probabilities, one an option.
+        logprobs: K finite log-probabilities, one per option.
         choices: K non-empty option texts, as they were scored.
-        gold: Position of the right option, 0 to K - 1.
+        gold: Index of the correct option, 0 to K - 1.
 
     Returns:
-        1.0 or 0.0; of equal options the first counts as chosen.
+        1.0 or 0.0; of tied options the first counts as chosen.
 
     Raises:
         ValueError: No option, lengths differ, a log-probability is not finite, an option is empty, or a bad `gold`.
@@ -32,14 +32,14 @@ def char_normalized_accuracy(logprobs: Sequence[float], choices: Sequence[str], 
 
 
 def argmax_accuracy(logprobs: Sequence[float], gold: int) -> float:
-    """Is the gold option the likeliest as a whole (the paper's Eq. 1, without normalisation)?
+    """Whether the gold option is the most likely one (the paper's Eq. 1, without normalisation).
 
     Args:
-        logprobs: K finite log-probabilities, one an option.
-        gold: Position of the right option, 0 to K - 1.
+        logprobs: K finite log-probabilities, one per option.
+        gold: Index of the correct option, 0 to K - 1.
 
     Returns:
-        1.0 or 0.0; of equal options the first counts as chosen.
+        1.0 or 0.0; of tied options the first counts as chosen.
 
     Raises:
         ValueError: No option, a log-probability is not finite, or a bad `gold`.
@@ -53,12 +53,12 @@ def gold_probability_mass(
 ) -> float:
     """Share of probability on the gold options: softmax over all options, summed over gold (section 5.1, Eq. 3-4).
 
-    The headline of MizanQA, whose items may have several right options.
+    The headline of MizanQA, whose items may have several correct options.
 
     Args:
-        logprobs: K finite log-probabilities, one an option.
+        logprobs: K finite log-probabilities, one per option.
         choices: K non-empty option texts, as they were scored.
-        gold: One position or several distinct ones, 0 to K - 1.
+        gold: One index or several distinct ones, 0 to K - 1.
         normalize: Divide each log-probability by the number of code points of its option, as QIMMA's task code does.
 
     Returns:
@@ -74,17 +74,17 @@ def gold_probability_mass(
 
 
 def gold_set_match(logprobs: Sequence[float], choices: Sequence[str], gold: int | Sequence[int]) -> float:
-    """Are the likeliest options per code point, as many as there are gold ones, exactly the gold ones?
+    """Whether the gold options are exactly the most likely ones per code point, taking as many as there are gold ones.
 
-    In QIMMA's task code for MizanQA beside the probability mass; not in the paper.
+    In QIMMA's task code for MizanQA, in addition to the probability mass; not in the paper.
 
     Args:
-        logprobs: K finite log-probabilities, one an option.
+        logprobs: K finite log-probabilities, one per option.
         choices: K non-empty option texts, as they were scored.
-        gold: One position or several distinct ones, 0 to K - 1.
+        gold: One index or several distinct ones, 0 to K - 1.
 
     Returns:
-        1.0 or 0.0; of equal options the first ones count as chosen.
+        1.0 or 0.0; of tied options the first ones count as chosen.
 
     Raises:
         ValueError: No option, lengths differ, a log-probability is not finite, an option is empty, or a bad `gold`.
@@ -108,7 +108,7 @@ def _char_normalized(logprobs: Sequence[float], choices: Sequence[str]) -> np.nd
 def _finite(logprobs: Sequence[float]) -> np.ndarray:
     scores = np.asarray(logprobs, dtype=np.float64)
     if scores.ndim != 1 or not scores.size:
-        raise ValueError(f"log-probabilities must be a filled list of numbers, one a choice, not {logprobs!r}")
+        raise ValueError(f"log-probabilities must be a non-empty list of numbers, one per choice, not {logprobs!r}")
     if not np.isfinite(scores).all():
         index = int(np.flatnonzero(~np.isfinite(scores))[0])
         raise ValueError(f"the log-probability of choice {index} is {scores[index]}; all must be finite")
@@ -131,7 +131,7 @@ def _gold_positions(gold: int | Sequence[int], count: int) -> list[int]:
     several = list(gold) if isinstance(gold, list | tuple | np.ndarray) and np.ndim(gold) else [gold]
     positions = [_gold_position(one, count) for one in several]
     if len(set(positions)) < len(positions):
-        raise ValueError(f"gold {positions} names a choice twice")
+        raise ValueError(f"gold {positions} has a duplicate")
     if not positions:
-        raise ValueError("gold is empty; at least one choice must be right")
+        raise ValueError("gold is empty; at least one choice must be correct")
     return positions

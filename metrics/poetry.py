@@ -1,9 +1,9 @@
-"""FannOrFlop: BERTScore of a poem's explanations, verse by verse, written as JSON.
+"""FannOrFlop: BERTScore of verse-by-verse explanations of a poem, written as JSON.
 
 QIMMA paper (arXiv 2604.03395) section 5.1 scores the benchmark with BERTScore F1 by FannOrFlop's own script.
 Verified there: the pairing of verses, the normalisation and its order, the model and its layer (12, the last).
-Ours: reading the list out of a reply with other text around it, and 0 for a reply without one. The script leaves such
-poems out; QIMMA's published 0.02 for one model shows that it did not.
+Our own: finding the list in a reply with other text, and 0 for a reply without one. The script excludes such poems;
+QIMMA's published 0.02 for one model shows that QIMMA did not.
 """
 
 import json
@@ -28,14 +28,14 @@ _DELETED = str.maketrans("", "", _TATWEEL + string.punctuation + "،؟«»")
 def parse_poem_explanations(text: str) -> list[dict[str, str]] | None:
     """The first JSON list of {verse, explanation} objects in a reply.
 
-    Text, code fences and objects around the list, such as {"verse_explanations": [...]}, are passed over.
+    Text, code fences and objects around the list, such as {"verse_explanations": [...]}, are skipped.
 
     Args:
         text: A model's reply.
 
     Returns:
-        The objects in order, each with a text for `verse` ('' where it has none) and `explanation`. None where no list
-        holds objects with explanations only, where the list is cut off, or beyond 200,000 characters.
+        The objects in order, each with strings for `verse` ('' if missing) and `explanation`. None if no list has
+        only objects with explanations, if the list is cut off, or beyond 200,000 characters.
     """
     if len(text) > MAX_REPLY_CHARACTERS:
         return None
@@ -65,11 +65,11 @@ def pair_with_gold(
 
     Args:
         predicted: Objects with `explanation`, in verse order.
-        gold: Objects with `explanation`, in verse order; the first ten count.
+        gold: Objects with `explanation`, in verse order; the first ten are used.
 
     Returns:
-        (predicted explanations, gold explanations): where there are more predicted than gold ones, up to twice as many,
-        neighbours are joined in pairs (half verses explained one by one); then as many as there are gold ones are kept.
+        (predicted explanations, gold explanations): if there are more predicted than gold ones, up to twice as many,
+        consecutive ones are joined in pairs (explanations of half verses); then as many as gold ones are kept.
     """
     references = [item["explanation"] for item in gold[:GOLD_VERSES]]
     explanations = [item["explanation"] for item in predicted]
@@ -82,8 +82,8 @@ def pair_with_gold(
 def normalize_explanation(text: str) -> str:
     """FannOrFlop's normalisation: no diacritics, NFKC, no tatweel, no punctuation, words as CAMeL Tools splits them.
 
-    In this order, with its effects: a presentation form that NFKC turns into a diacritic keeps it, and the Arabic
-    semicolon, which the script does not list, stays as a word of its own.
+    The order matters: a diacritic that NFKC makes of a presentation form is kept. The Arabic semicolon, which the
+    script does not list, stays as a word.
     """
     from camel_tools.tokenizers.word import simple_word_tokenize
 
@@ -98,18 +98,18 @@ def fannorflop(
     num_layers: int | None = None,
     device: str = "cpu",
 ) -> dict[str, np.ndarray]:
-    """Score replies with the explanations of poems; one BERTScore a poem, over its verses' explanations in a row.
+    """Score replies with explanations of poems: one BERTScore per poem, over its concatenated explanations.
 
     Args:
         predictions: N replies.
-        references: N filled lists of gold objects with `explanation`, in verse order.
+        references: N non-empty lists of gold objects with `explanation`, in verse order.
         model: Hub id or folder of BERTScore's model.
-        num_layers: The layer whose token vectors are compared; None is the last.
-        device: Where the model runs, as torch names it.
+        num_layers: The layer whose token vectors are compared; None: the last.
+        device: torch device.
 
     Returns:
-        `precision`, `recall` and `f1` as `bertscore` gives them, and `parsed` (1.0 where a reply held a list of
-        explanations), float64 arrays of shape (N,). The first three are 0 where `parsed` is.
+        `precision`, `recall` and `f1` as `bertscore` gives them, and `parsed` (1.0 if the reply contains a list of
+        explanations), float64 arrays of shape (N,). The first three are 0 if `parsed` is 0.
 
     Raises:
         ValueError: Lengths differ, or a poem has no gold explanation.

@@ -1,8 +1,8 @@
 """Rankings of candidates by score: recall in the first k, mean reciprocal rank, mean rank, NDCG.
 
 CVLUE's visual dialogue (paper section 3, Table 10) reports R@1, R@5 and R@10 of the gold answer among 100 candidates;
-the other values and the definition of NDCG are those of the Visual Dialog challenge (Das et al., 2017). Candidates of
-equal score keep their original order.
+the other metrics and the definition of NDCG are those of the Visual Dialog challenge (Das et al., 2017). Ties keep
+their original order.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ def gold_ranks(scores: ArrayLike, gold: ArrayLike) -> np.ndarray:
 
     Args:
         scores: [N, C], higher is better; minus infinity is allowed.
-        gold: [N] positions, 0 to C - 1.
+        gold: [N] indices, 0 to C - 1.
 
     Returns:
         [N] ranks, 1 to C.
@@ -34,11 +34,11 @@ def recall_at_k(scores: ArrayLike, gold: ArrayLike, ks: Sequence[int]) -> dict[i
 
     Args:
         scores: [N, C], higher is better.
-        gold: [N] positions, 0 to C - 1.
+        gold: [N] indices, 0 to C - 1.
         ks: Positive numbers.
 
     Raises:
-        ValueError: As `gold_ranks`, or a k below 1.
+        ValueError: As in `gold_ranks`, or a k below 1.
     """
     if any(k < 1 for k in ks):
         raise ValueError(f"k must be at least 1, not {min(ks)}")
@@ -47,17 +47,17 @@ def recall_at_k(scores: ArrayLike, gold: ArrayLike, ks: Sequence[int]) -> dict[i
 
 
 def mrr(scores: ArrayLike, gold: ArrayLike) -> float:
-    """The mean of 1 / rank of the gold candidate, 0 to 1; arguments and errors as `gold_ranks`."""
+    """The mean of 1 / rank of the gold candidate, 0 to 1; arguments and errors as in `gold_ranks`."""
     return float(np.mean(1 / gold_ranks(scores, gold)))
 
 
 def mean_rank(scores: ArrayLike, gold: ArrayLike) -> float:
-    """The mean rank of the gold candidate, 1 to C, lower is better; arguments and errors as `gold_ranks`."""
+    """The mean rank of the gold candidate, 1 to C, lower is better; arguments and errors as in `gold_ranks`."""
     return float(np.mean(gold_ranks(scores, gold)))
 
 
 def gold_ties(scores: ArrayLike, gold: ArrayLike) -> np.ndarray:
-    """[N] whether another candidate has the gold one's score; arguments and errors as `gold_ranks`."""
+    """[N] whether another candidate has the same score as the gold one; arguments and errors as in `gold_ranks`."""
     table, _, own = _checked(scores, gold)
     return (table == own).sum(1) > 1
 

@@ -1,8 +1,8 @@
-"""Image-text retrieval: recall of dual encoders, computed block by block, and of ranked lists.
+"""Image-text retrieval: recall of dual encoders, computed blockwise, and of ranked lists.
 
-CVLUE (paper section 3, Table 10) and COCO 5K report R@1, R@5 and R@10 of text retrieval (TR: an image asks, any of its
-captions is right) and image retrieval (IR: a caption asks). As in CVLUE's released scorer (evaluation/eval_itr.py) what
-is right is a matter of strings: a caption that several images share is right for each of them.
+CVLUE (paper section 3, Table 10) and COCO 5K report R@1, R@5 and R@10 of text retrieval (TR: the query is
+an image, any of its captions is correct) and image retrieval (IR: the query is a caption). As in CVLUE's released
+scorer (evaluation/eval_itr.py), captions are compared as strings: one that several images share is correct for each.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,20 +22,19 @@ def recall(
     ks: Sequence[int] = KS,
     block_bytes: int = BLOCK_BYTES,
 ) -> dict[int, float]:
-    """The share of queries of which any correct item is among the first k of the gallery, for each k.
+    """The share of queries with a correct item among the first k of the gallery, for each k.
 
-    Items are ranked by dot product; items of equal score keep the gallery's order. The table of scores is never held
-    as a whole.
+    Items are ranked by dot product; ties keep the gallery's order. The full score matrix is never in memory.
 
     Args:
         queries: [Q, D] embeddings (normalised ones for cosine similarity).
         gallery: [G, D] embeddings.
-        correct: For each query the position of its correct item in the gallery, or the positions of several.
+        correct: For each query the gallery index of its correct item, or several indices.
         ks: Positive numbers.
-        block_bytes: Memory for the scores of one block of queries, about.
+        block_bytes: Approximate memory for the scores of one block of queries.
 
     Raises:
-        ValueError: As `best_ranks`, or a k below 1.
+        ValueError: As in `best_ranks`, or a k below 1.
     """
     if any(k < 1 for k in ks):
         raise ValueError(f"k must be at least 1, not {min(ks)}")
@@ -46,10 +45,10 @@ def recall(
 def best_ranks(
     queries: ArrayLike, gallery: ArrayLike, correct: Sequence[int | Sequence[int]], block_bytes: int = BLOCK_BYTES
 ) -> np.ndarray:
-    """The rank of each query's best placed correct item: [Q] numbers from 1 to G; arguments as `recall`.
+    """The rank of each query's best-ranked correct item: [Q] numbers from 1 to G; arguments as in `recall`.
 
     Raises:
-        ValueError: Shapes that do not fit, embeddings that are not finite, or a query without a correct item or
+        ValueError: Shapes that do not match, embeddings that are not finite, or a query without a correct item or
             with one that is not in the gallery.
     """
     queries, gallery = _embeddings(queries, gallery)
@@ -68,18 +67,18 @@ def best_ranks(
 
 
 def top_items(queries: ArrayLike, gallery: ArrayLike, k: int, block_bytes: int = BLOCK_BYTES) -> np.ndarray:
-    """The first k items of the gallery for each query: [Q, min(k, G)] positions, best first.
+    """The first k items of the gallery for each query: [Q, min(k, G)] indices, best first.
 
-    Items of equal score keep the gallery's order. The table of scores is never held as a whole.
+    Ties keep the gallery's order. The full score matrix is never in memory.
 
     Args:
         queries: [Q, D] embeddings.
         gallery: [G, D] embeddings.
         k: At least 1.
-        block_bytes: Memory for the scores of one block of queries, about.
+        block_bytes: Approximate memory for the scores of one block of queries.
 
     Raises:
-        ValueError: Shapes that do not fit, embeddings that are not finite, or k below 1.
+        ValueError: Shapes that do not match, embeddings that are not finite, or k below 1.
     """
     queries, gallery = _embeddings(queries, gallery)
     if k < 1:
@@ -90,7 +89,7 @@ def top_items(queries: ArrayLike, gallery: ArrayLike, k: int, block_bytes: int =
     for start in range(0, len(queries), block):
         for row, scores in enumerate(queries[start : start + block] @ gallery.T, start):
             least = np.partition(scores, -k)[-k]
-            # All that may be among the first k, ties with the last of them included.
+            # All candidates for the first k, including ties with the last.
             candidates = np.flatnonzero(scores >= least)
             found[row] = candidates[np.argsort(-scores[candidates], kind="stable")][:k]
     return found
@@ -99,36 +98,36 @@ def top_items(queries: ArrayLike, gallery: ArrayLike, k: int, block_bytes: int =
 def reranked_ranks(
     ranks: np.ndarray, top: np.ndarray, scores: np.ndarray, correct: Sequence[Sequence[int]]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Ranks after the first k items of each query were ordered anew by another model's scores.
+    """Ranks after reranking the first k items of each query by another model's scores.
 
     Args:
-        ranks: [Q] ranks of the best placed correct items before (`best_ranks`).
-        top: [Q, k] positions of the first k items (`top_items`).
+        ranks: [Q] ranks of the best-ranked correct items before reranking (`best_ranks`).
+        top: [Q, k] indices of the first k items (`top_items`).
         scores: [Q, k] the other model's scores of these items; ties keep their order.
-        correct: For each query the positions of its correct items in the gallery.
+        correct: For each query the gallery indices of its correct items.
 
     Returns:
-        (ranks, top): both anew. Queries without a correct item among the first k keep their rank.
+        (ranks, top) after reranking. Queries without a correct item among the first k keep their rank.
     """
     order = np.argsort(-scores, axis=1, kind="stable")
-    anew = np.take_along_axis(top, order, 1)
+    reordered = np.take_along_axis(top, order, 1)
     new_ranks = ranks.copy()
     for query, items in enumerate(correct):
-        places = np.flatnonzero(np.isin(anew[query], list(items)))
+        places = np.flatnonzero(np.isin(reordered[query], list(items)))
         if len(places):
             new_ranks[query] = places[0] + 1
-    return new_ranks, anew
+    return new_ranks, reordered
 
 
 def correct_items(captions: Sequence[Sequence[str]]) -> tuple[list[str], list[list[int]], list[list[int]]]:
-    """The different captions of a set of images, and what is right for whom, by string.
+    """The distinct captions of a set of images, and which captions and images belong together.
 
     Args:
         captions: The captions of each image.
 
     Returns:
-        (texts, of_images, of_texts): the different captions in order of appearance; for each image the positions of its
-        captions among them; for each of them the positions of its images.
+        (texts, of_images, of_texts): the distinct captions in order of appearance; for each image the indices of its
+        captions; for each caption the indices of its images.
     """
     numbers: dict[str, int] = {}
     of_images = [list(dict.fromkeys(numbers.setdefault(text, len(numbers)) for text in own)) for own in captions]
@@ -140,11 +139,11 @@ def correct_items(captions: Sequence[Sequence[str]]) -> tuple[list[str], list[li
 
 
 def list_ranks(ranked: Mapping[str, Sequence[str]], correct: Mapping[str, Sequence[str]]) -> dict[str, int | None]:
-    """The rank of each query's first correct item in its ranked list, from 1; None where the list holds none.
+    """The rank of each query's first correct item in its ranked list, from 1; None if the list has none.
 
     Args:
         ranked: Items best first, by query.
-        correct: The right items, by query.
+        correct: The correct items, by query.
 
     Raises:
         KeyError: A query has no entry in `correct`.
@@ -167,9 +166,9 @@ def _embeddings(queries: ArrayLike, gallery: ArrayLike) -> tuple[np.ndarray, np.
     tables = {"queries": np.asarray(queries), "the gallery": np.asarray(gallery)}
     for name, table in tables.items():
         if table.ndim != 2 or not table.size:
-            raise ValueError(f"{name} must be a filled array [items, dimensions], not of shape {table.shape}")
+            raise ValueError(f"{name} must be a non-empty array [items, dimensions], not of shape {table.shape}")
         if not np.isfinite(table).all():
-            raise ValueError(f"{name} holds an embedding that is not finite")
+            raise ValueError(f"{name} has an embedding that is not finite")
     one, other = tables.values()
     if one.shape[1] != other.shape[1]:
         raise ValueError(f"queries have {one.shape[1]} dimensions, the gallery {other.shape[1]}")

@@ -1,8 +1,8 @@
 """BERTScore (Zhang et al., ICLR 2020), as QIMMA computes it: no idf weights, no rescaling, the model's last layer.
 
 QIMMA paper (arXiv 2604.03395) section 5.1: BERTScore F1 with AraBERT v02 scores QIMMA's generated answers.
-Values equal those of the package bert-score 0.3.13 for BERT-like tokenizers. As there, the markers around a text
-([CLS], [SEP]) weigh nothing themselves, but a word of the other text may find its best match in them.
+Values equal those of the package bert-score 0.3.13 for BERT-like tokenizers. As there, the special tokens
+around a text ([CLS], [SEP]) have weight 0, but can be the best match of a word of the other text.
 """
 
 from collections import Counter
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     import torch
 
 DEFAULT_MODEL = "aubmindlab/bert-base-arabertv02"
-# JEEM section 5.1.1: CAMeLBERT, trained on MSA and dialects, which is the family's member `mix`; the paper names no
-# layer. 9 of 12 is ours: what the package bert-score takes for bert-base-uncased and multilingual BERT.
+# JEEM section 5.1.1: CAMeLBERT, trained on MSA and dialects, hence the variant `mix`; the paper names no
+# layer. We chose 9 of 12: the package bert-score uses it for bert-base-uncased and multilingual BERT.
 CAPTION_MODEL, CAPTION_LAYER = "CAMeL-Lab/bert-base-arabic-camelbert-mix", 9
 MAX_TOKENS = 512
-# Token vectors held at once: 200 MB of them for a model of 768 dimensions in float32.
+# Token vectors in memory: 200 MB of them for a model of 768 dimensions in float32.
 HELD_TOKENS = 2**16
 
 Pair = tuple[str, str]
 
 
 class Encoder(NamedTuple):
-    """A loaded model with its tokenizer; texts are cut to `max_tokens`."""
+    """A loaded model with its tokenizer; texts are truncated to `max_tokens`."""
 
     tokenizer: Any
     model: Any
@@ -62,10 +62,10 @@ def caption_bertscore_model() -> tuple[str, int]:
 
 
 def check_caption_bertscore() -> None:
-    """Make sure, before a long run starts, that JEEM's BERTScore model and layer are there.
+    """Check, before a long run starts, that JEEM's BERTScore model and layer are available.
 
     Raises:
-        CulturevalError: They are not; says which variable to set.
+        CulturevalError: They are not; the message names the variable to set.
     """
     try:
         check_bertscore_model(*caption_bertscore_model())
@@ -85,16 +85,16 @@ def bertscore(
 
     Args:
         predictions: N texts.
-        references: N references, each one text or several; of several the best value counts, for precision, recall and
-            F1 separately, as in the package.
+        references: N references, each one text or several; of several the best value is used, separately for precision,
+            recall and F1, as in the package.
         model: Hub id or folder of an encoder with its tokenizer.
-        num_layers: The layer whose token vectors are compared, counted from 1; None is the last.
-        device: Where the model runs, as torch names it.
-        batch_size: Texts encoded at once.
+        num_layers: The layer whose token vectors are compared, counted from 1; None: the last.
+        device: torch device.
+        batch_size: Texts per batch.
 
     Returns:
         `precision`, `recall` and `f1`, float64 arrays of shape (N,) in -1 to 1, in practice 0 to 1. All three are 0
-        where the prediction or the reference is empty or white space. Texts are cut to 512 tokens.
+        if the prediction or the reference is empty or whitespace. Texts are truncated to 512 tokens.
 
     Raises:
         ValueError: Lengths differ, an item has no reference, or the model has no such layer.
@@ -115,7 +115,7 @@ def bertscore(
 
 
 def _clean(text: str) -> str:
-    """Without white space around; lone surrogates, which no tokenizer takes, as question marks."""
+    """Strip whitespace; replace lone surrogates, which tokenizers reject, by question marks."""
     return text.strip().encode("utf-8", "replace").decode()
 
 
@@ -145,18 +145,18 @@ def load_encoder(model: str, num_layers: int | None, device: str) -> Encoder:
 
 
 def check_bertscore_model(model: str, num_layers: int | None = None) -> tuple[Any, Any]:
-    """Make sure, before a long run starts, that a model's configuration and tokenizer load.
+    """Check, before a long run starts, that a model's configuration and tokenizer load.
 
     Returns:
         The configuration and the tokenizer.
 
     Raises:
         ValueError: The model has no such layer.
-        CulturevalError: One of them does not load; says how to give a local folder.
+        CulturevalError: One of them does not load; the message says how to set a local folder.
     """
     from transformers import AutoConfig, AutoTokenizer
 
-    # Loading fails in as many ways as files can be wrong: OSError, ValueError, KeyError, the Rust tokenizers' own.
+    # Broken files raise many types: OSError, ValueError, KeyError, exceptions of the Rust tokenizers.
     try:
         config, tokenizer = AutoConfig.from_pretrained(model), AutoTokenizer.from_pretrained(model)
     except Exception as error:
@@ -178,14 +178,14 @@ def _not_loadable(model: str, reason: str) -> CulturevalError:
 
 
 def _score_pairs(pairs: set[Pair], encoder: Encoder, batch_size: int) -> dict[Pair, tuple[float, float, float]]:
-    """Precision, recall and F1 of distinct pairs of filled texts, in blocks that bound the vectors held."""
+    """Precision, recall and F1 of distinct pairs of non-empty texts, in blocks that limit the vectors in memory."""
     from tqdm import tqdm
 
     texts = sorted({text for pair in pairs for text in pair})
     encoded = encoder.tokenizer(texts, truncation=True, max_length=encoder.max_tokens)["input_ids"]
     tokens = dict(zip(texts, encoded, strict=True))
     uses = Counter(text for pair in pairs for text in pair)
-    # The longest first, so that too large a batch shows at once; equal predictions side by side.
+    # The longest first, so that too large a batch fails early; equal predictions are adjacent.
     order = sorted(pairs, key=lambda pair: (-len(tokens[pair[0]]), pair))
     scores: dict[Pair, tuple[float, float, float]] = {}
     held: dict[str, Embedded] = {}
@@ -214,7 +214,7 @@ def _blocks(pairs: Iterable[Pair], tokens: dict[str, list[int]]) -> Iterator[lis
 
 
 def _still_needed(held: dict[str, Embedded], uses: Counter[str]) -> dict[str, Embedded]:
-    """The embedded texts of later pairs, those of most pairs first, as far as the bound on memory goes."""
+    """The embedded texts of later pairs, most used first, up to the memory limit."""
     kept, size = {}, 0
     for text in sorted((text for text in held if uses[text]), key=lambda text: -uses[text]):
         size += len(held[text].weights)

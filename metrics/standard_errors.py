@@ -8,24 +8,24 @@ import numpy as np
 def clustered_standard_error(values: Sequence[float], clusters: Sequence[Hashable]) -> float:
     """Cluster-robust standard error of a mean, for items that share a passage, an image or a poem.
 
-    With the residuals of each of the G clusters summed to u_g, it is sqrt(G / (G - 1) * sum of u_g squared) / n: Liang
+    With u_g the sum of the residuals of cluster g of G, it is sqrt(G / (G - 1) * sum of u_g squared) / n: Liang
     and Zeger's estimator (Biometrika 73, 1986) for a constant, as Miller uses it for evaluations (arXiv
     2411.00640), with the small-sample factor that Cameron and Miller recommend (J. Human Resources 50, 2015).
-    Where every cluster is one item it equals sd(ddof=1) / sqrt(n).
+    If every cluster is one item, it equals sd(ddof=1) / sqrt(n).
 
     Args:
         values: n finite scores.
         clusters: The cluster of each score; any hashable names.
 
     Returns:
-        The standard error; nan for fewer than two clusters, which say nothing of the spread between clusters.
+        The standard error; nan for fewer than two clusters.
 
     Raises:
-        ValueError: No score, scores of another shape than a list, a score that is not finite, or lengths that differ.
+        ValueError: No score, scores that are not a list, a score that is not finite, or lengths that differ.
     """
     scores = np.asarray(values, dtype=np.float64)
     if scores.ndim != 1 or not scores.size:
-        raise ValueError(f"values must be a filled list of numbers, not of shape {scores.shape}")
+        raise ValueError(f"values must be a non-empty list of numbers, not of shape {scores.shape}")
     if not np.isfinite(scores).all():
         raise ValueError(f"value {int(np.flatnonzero(~np.isfinite(scores))[0])} is not finite")
     if len(clusters) != scores.size:

@@ -1,8 +1,8 @@
 """Corpus scores of translations, as AL-QASIDA computes them with sacrebleu (arXiv 2412.04193, section 3; its files).
 
-Both sides are stripped, there is one reference a sentence, and scores are on 0 to 100. The published
-`ChrF_corpus_score` of GPT-4o, Command R and Command R+ is chrF++, that of Llama, SILMA and AceGPT chrF: each of the two
-stands under its own name here.
+Both sides are stripped, there is one reference per sentence, and scores are in 0 to 100. The published
+`ChrF_corpus_score` of GPT-4o, Command R and Command R+ is chrF++, that of Llama, SILMA and AceGPT chrF: here each
+has its own name.
 """
 
 import hashlib
@@ -27,15 +27,15 @@ def spbleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
 
     Args:
         hypotheses: N translations.
-        references: One reference for each.
+        references: One reference per translation.
 
     Returns:
-        Corpus score on 0 to 100.
+        Corpus score in 0 to 100.
 
     Raises:
         ValueError: No sentence, or another number of references.
-        CulturevalError: The SentencePiece model is neither named by CULTUREVAL_FLORES200_MODEL nor in sacrebleu's
-            cache, and cannot be fetched.
+        CulturevalError: The SentencePiece model is neither set by CULTUREVAL_FLORES200_MODEL nor in sacrebleu's
+            cache, and cannot be downloaded.
     """
     return _corpus_score("spbleu", hypotheses, references)
 
@@ -56,7 +56,7 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
 
 
 def sentence_score(name: str, hypothesis: str, reference: str) -> float:
-    """One sentence's score on 0 to 100; BLEU of the n-gram orders that the sentence has.
+    """One sentence's score in 0 to 100; BLEU of the n-gram orders that the sentence has.
 
     Args:
         name: One of `CORPUS` of `alqasida/names.py`.
@@ -76,10 +76,10 @@ def corpus_score_and_error(name: str, hypotheses: Sequence[str], references: Seq
     Args:
         name: One of `CORPUS` of `alqasida/names.py`.
         hypotheses: N translations.
-        references: One reference for each.
+        references: One reference per translation.
 
     Returns:
-        Both on 0 to 100; the error is nan for a single sentence.
+        Both in 0 to 100; the error is nan for a single sentence.
 
     Raises:
         ValueError: No sentence, or another number of references.
@@ -89,7 +89,7 @@ def corpus_score_and_error(name: str, hypotheses: Sequence[str], references: Seq
     score = _score(metric, counts.sum(axis=0))
     if len(counts) < 2:
         return score, float("nan")
-    # A draw is how often each sentence was taken: one product of matrices gives the counts of all draws.
+    # A draw is how often each sentence was drawn: one matrix product gives the counts of all draws.
     taken = np.random.default_rng(SEED).multinomial(len(counts), np.full(len(counts), 1 / len(counts)), size=DRAWS)
     return score, float(np.std([_score(metric, total) for total in taken @ counts], ddof=1))
 
@@ -98,10 +98,10 @@ def flores200_model(fetch: bool = True) -> Path:
     """The SentencePiece model of FLORES-200: the file that CULTUREVAL_FLORES200_MODEL names, or sacrebleu's cache.
 
     Args:
-        fetch: Whether it may be fetched into that cache.
+        fetch: Whether it may be downloaded into that cache.
 
     Raises:
-        CulturevalError: It is not there and cannot be fetched.
+        CulturevalError: It is missing and cannot be downloaded.
     """
     from sacrebleu.utils import download_file
 
@@ -110,21 +110,21 @@ def flores200_model(fetch: bool = True) -> Path:
     place = Path(named).expanduser() if named else cached
     if place.is_file():
         return place
-    reason = f"{place} is no file"
+    reason = f"{place} is not a file"
     if fetch and not named and not is_offline():
         try:
             download_file(url, str(cached))
             return cached
-        except (OSError, EOFError, SystemExit) as error:  # sacrebleu exits where it cannot download
-            reason = f"it cannot be fetched ({error or type(error).__name__})"
+        except (OSError, EOFError, SystemExit) as error:  # sacrebleu exits if it cannot download
+            reason = f"it cannot be downloaded ({error or type(error).__name__})"
     raise CulturevalError(
-        f"spBLEU needs the SentencePiece model of FLORES-200: {reason}. Fetch {url} on a connected machine and set "
-        f"{Settings.flores200_model.variable} to the file, or put it at {cached}."
+        f"spBLEU needs the SentencePiece model of FLORES-200: {reason}. Download {url} on a machine with internet and "
+        f"set {Settings.flores200_model.variable} to the file, or save it as {cached}."
     )
 
 
 def flores200_signature() -> str:
-    """The SentencePiece model by the hash of its content, and sacrebleu's version, for score signatures."""
+    """The hash of the SentencePiece model and sacrebleu's version, for score signatures."""
     import sacrebleu
 
     digest = hashlib.sha256(flores200_model().read_bytes()).hexdigest()[:8]
@@ -137,9 +137,9 @@ def _corpus_score(name: str, hypotheses: Sequence[str], references: Sequence[str
 
 
 def _statistics(name: str, hypotheses: Sequence[str], references: Sequence[str]) -> tuple[Any, np.ndarray]:
-    """The sacrebleu metric and its sufficient statistics, one row of counts a sentence."""
+    """The sacrebleu metric and its sufficient statistics, one row of counts per sentence."""
     if isinstance(hypotheses, str) or isinstance(references, str):
-        raise ValueError("hypotheses and references are lists of sentences")
+        raise ValueError("hypotheses and references must be lists of sentences")
     if len(hypotheses) != len(references) or not len(hypotheses):
         raise ValueError(f"there are {len(hypotheses)} hypotheses and {len(references)} references; one each is needed")
     metric = _metric(name)

@@ -1,4 +1,4 @@
-"""Visual question answering by comparison of strings: CVLUE's official scorers, and VQA v2's soft accuracy."""
+"""Visual question answering by string matching: CVLUE's official scorers, and VQA v2's soft accuracy."""
 
 import re
 import string
@@ -9,30 +9,30 @@ Mode = Literal["loose", "strict", "exact"]
 
 YES = frozenset({"是", "是的", "有", "有的", "一样", "一致", "相同"})
 NO = frozenset({"否", "不是", "没有", "不一样", "不一致", "不相同"})
-# What makes a longer reply that holds a word of YES count as a denial.
+# Words that make a longer reply with a word of YES count as a denial.
 DENIALS = (*NO, "不")
 
 
 def cvlue_correct(prediction: str | None, gold: str, mode: Mode = "loose") -> bool:
-    """Whether CVLUE's official scorer takes an answer as right; each question has one gold answer.
+    """Whether CVLUE's official scorer counts an answer as correct; each question has one gold answer.
 
     Modes (verified against the released scorer, evaluation/eval_vqa.py, of December 2024):
-    - "exact": the two strings are equal, as the scorer of the 2024 contest has it.
+    - "exact": the two strings are equal, as in the scorer of the 2024 contest.
     - "strict": equal after `normalize_answer`, or the gold answer is one of the prediction's runs of digits (gold "2":
-      "2个" is right, "12" and "两个" are not). A prediction that ends in a Chinese question mark or 吗 is wrong.
-    - "loose", the released scorer's default: or both are words of yes (any two of 是, 有, 一样, ...), both are words of
-      no, or the prediction holds a gold word of yes and no denial, or holds a gold word of no.
+      "2个" is correct, "12" and "两个" are not). A prediction that ends in a Chinese question mark or 吗 is wrong.
+    - "loose", the released scorer's default: also correct if both are words of yes (any two of 是, 有, 一样, ...) or
+      both words of no, if the prediction contains a gold word of yes and no denial, or contains a gold word of no.
 
     Args:
-        prediction: The answer; None, where there is none, is wrong (the official scorer stops there).
+        prediction: The answer; None, without an answer, is wrong (the official scorer stops there).
         gold: The gold answer.
-        mode: Which of the three.
+        mode: "loose", "strict" or "exact".
 
     Raises:
         ValueError: An unknown mode.
     """
     if mode not in ("loose", "strict", "exact"):
-        raise ValueError(f"the mode {mode!r} is none of 'loose', 'strict', 'exact'")
+        raise ValueError(f"the mode {mode!r} is not one of 'loose', 'strict', 'exact'")
     if prediction is None:
         return False
     if mode == "exact":
@@ -46,7 +46,7 @@ def cvlue_correct(prediction: str | None, gold: str, mode: Mode = "loose") -> bo
 
 
 def normalize_answer(text: str) -> str:
-    """Lower case, without white space, then ASCII punctuation, then Chinese full stops at both ends."""
+    """Lower case; strips whitespace, then ASCII punctuation, then Chinese full stops at both ends."""
     return text.lower().strip().strip(string.punctuation).strip("。")
 
 
@@ -59,12 +59,12 @@ def _same_polarity(answer: str, gold: str) -> bool:
 def soft_accuracy(prediction: str, answers: Sequence[str]) -> float:
     """VQA v2's accuracy: the mean, over each answer left out, of min(1, matches among the others / 3).
 
-    Goyal et al. (CVPR 2017) and the challenge's evaluation: line breaks and tabs become spaces; where the answers
-    differ, both sides are normalised by `normalize_vqa_v2`; where all are the same, they are compared as they are.
+    Goyal et al. (CVPR 2017) and the challenge's evaluation: line breaks and tabs become spaces; if the answers
+    differ, both sides are normalised by `normalize_vqa_v2`; if all are the same, they are compared unchanged.
 
     Args:
         prediction: The answer.
-        answers: The people's answers, ten in VQA v2.
+        answers: The annotators' answers, ten in VQA v2.
 
     Returns:
         0 to 1.
@@ -83,12 +83,12 @@ def soft_accuracy(prediction: str, answers: Sequence[str]) -> float:
 
 
 def normalize_vqa_v2(text: str) -> str:
-    """VQA v2's normal form: no punctuation, lower case, digits for number words, no articles, apostrophes put back."""
+    """VQA v2's normal form: no punctuation, lower case, digits for number words, no articles, apostrophes restored."""
     found_comma_number = re.search(r"\d,\d", text) is not None
     out = text
     for mark in _PUNCTUATION:
-        beside_space = f"{mark} " in text or f" {mark}" in text
-        out = out.replace(mark, "" if beside_space or found_comma_number else " ")
+        next_to_space = f"{mark} " in text or f" {mark}" in text
+        out = out.replace(mark, "" if next_to_space or found_comma_number else " ")
     out = re.sub(r"(?!<=\d)\.(?!\d)", "", out)
     words = [_NUMBERS.get(word, word) for word in out.lower().split()]
     return " ".join(_CONTRACTIONS.get(word, word) for word in words if word not in ("a", "an", "the"))

@@ -1,4 +1,4 @@
-"""The countries whose dialects AL-QASIDA asks for, in the order of the NADI classifier, and their regions."""
+"""The countries of AL-QASIDA's dialects, in the order of the NADI classifier's labels, and their regions."""
 
 # The classes of the NADI model in their fixed order, by code and by name. The paper's program never reads the config.
 COUNTRIES = tuple("dza bhr egy irq jor kwt lbn lby mar omn pse qat sau sdn syr tun are yem".split())

@@ -1,6 +1,6 @@
 """The classifiers of dialectal fidelity: NADI and ALDi (BERT), and fastText's language identification.
 
-Each is loaded when it is first needed, from the hub id or folder that the environment names.
+Each is loaded on first use, from the hub id or folder in the settings.
 """
 
 import hashlib
@@ -30,16 +30,16 @@ DEFAULTS = {
     LID: "facebook/fasttext-language-identification",
 }
 OUTPUTS = {NADI: len(COUNTRIES), ALDI: 1}
-# Labels of the language model that count as Arabic, whatever their script (the paper's program).
+# Labels of the language identification model that count as Arabic, in any script (the paper's program).
 ARABIC = frozenset("ara arb arq arz acm ayp apc ajp afb ayl ary acw ars apd aeb ayn acq".split())
 MAX_TOKENS = 512
-TOKENS_A_BATCH = 8192  # padded tokens of a batch
-TEXTS_A_BATCH = 256
+TOKENS_PER_BATCH = 8192  # including padding
+TEXTS_PER_BATCH = 256
 
 
 @dataclass(frozen=True)
 class Classifier:
-    """A loaded BERT sequence classifier with its tokenizer; texts are cut to `max_tokens`."""
+    """A loaded BERT sequence classifier with its tokenizer; texts are truncated to `max_tokens`."""
 
     tokenizer: Any
     model: Any
@@ -47,7 +47,7 @@ class Classifier:
     device: str
 
     def logits(self, texts: Sequence[str]) -> np.ndarray:
-        """Raw outputs, float64 of shape (N, labels), in batches of texts of about one length."""
+        """Raw outputs, float64 of shape (N, labels), in batches of texts of similar length."""
         import torch
         from tqdm import tqdm
 
@@ -66,8 +66,8 @@ class Classifier:
         return found
 
     def cut(self, texts: Sequence[str]) -> set[str]:
-        """The texts of which the model does not read the end."""
-        long = [text for text in texts if len(text) > self.max_tokens - 3]  # a piece has one character at least
+        """The texts that are truncated."""
+        long = [text for text in texts if len(text) > self.max_tokens - 3]  # a token has at least one character
         if not long:
             return set()
         lengths = [len(tokens) for tokens in self._encode(long, cut=False)]
@@ -81,7 +81,7 @@ class Classifier:
         return self.tokenizer(cleaned, return_attention_mask=False, return_token_type_ids=False, **limit)["input_ids"]
 
     def _padded(self, rows: list[list[int]]) -> tuple["torch.Tensor", "torch.Tensor"]:
-        """Token ids and mask of a batch, padded on the right whatever the tokenizer does: BERT counts positions."""
+        """Token ids and mask of a batch, padded on the right: BERT has absolute positions."""
         import torch
 
         ids = np.full((len(rows), max(map(len, rows))), self.tokenizer.pad_token_id or 0, dtype=np.int64)
@@ -99,7 +99,7 @@ class DialectModels:
         nadi: Hub id or folder of the country classifier, whose 18 labels are in the order of `COUNTRIES`.
         aldi: Hub id or folder of the regressor of dialectness.
         lid: Hub id, folder or file of the fastText model.
-        device: Where the first two run, as torch names it; None is `scoring_device()`.
+        device: torch device of the first two; None: `scoring_device()`.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class DialectModels:
         return self._classifier(ALDI).logits(texts)[:, 0].clip(0.0, 1.0) if texts else np.zeros(0)
 
     def is_arabic(self, texts: Sequence[str]) -> np.ndarray:
-        """Whether the likeliest language of each text is a kind of Arabic, in any script; an empty text is not.
+        """Whether the most likely language of each text is a variety of Arabic, in any script; False for "".
 
         Raises:
             CulturevalError: The model cannot be loaded.
@@ -141,14 +141,14 @@ class DialectModels:
         return np.array([self.language(text) in ARABIC for text in texts], dtype=bool)
 
     def language(self, text: str) -> str:
-        """ISO 639-3 code of the likeliest language of a text; "" for an empty one, or one with no known word."""
+        """ISO 639-3 code of the most likely language of a text; "" for an empty text, or one without a known word."""
         if not text:
             return ""
         labels, _ = load_language_model(self.names[LID]).predict(_plain(one_line(text)))
         return labels[0].removeprefix("__label__").partition("_")[0] if labels else ""
 
     def truncated(self, texts: Sequence[str]) -> set[str]:
-        """The texts that the country classifier does not read to their end."""
+        """The texts that are truncated for the country classifier."""
         return self._classifier(NADI).cut(texts) if texts else set()
 
     def _classifier(self, kind: str) -> Classifier:
@@ -156,30 +156,30 @@ class DialectModels:
 
 
 def configured_models() -> DialectModels:
-    """The classifiers that the settings name (`OPTIONS`), or else the paper's."""
+    """The classifiers of the settings (`OPTIONS`), else the paper's."""
     settings = current_settings()
     nadi, aldi, lid = (OPTIONS[kind].read(settings) or DEFAULTS[kind] for kind in (NADI, ALDI, LID))
     return DialectModels(nadi, aldi, lid)
 
 
 def models_signature() -> str:
-    """The classifiers' identities for score signatures: names, and commits or hashes of what they hold."""
+    """The classifiers' identities for score signatures: names, and commits or content hashes."""
     names = configured_models().names
     return "ADI2(" + ",".join(f"{kind}={_identity(kind, name)}" for kind, name in names.items()) + ")"
 
 
 def check_models() -> None:
-    """Makes sure, before a long run starts, that the three classifiers load.
+    """Check, before a long run starts, that the three classifiers load.
 
     Raises:
-        CulturevalError: One does not; says which, why, and how to give a local one.
+        CulturevalError: One does not; the message says which, why, and how to set a local one.
     """
     for kind in (LID, NADI, ALDI):
         check_model(kind)
 
 
 def check_model(kind: str) -> None:
-    """As `check_models`, for one of them."""
+    """As `check_models`, for one classifier."""
     models = configured_models()
     if kind == LID:
         load_language_model(models.names[LID])
@@ -188,16 +188,16 @@ def check_model(kind: str) -> None:
 
 
 def one_line(text: str) -> str:
-    """The text with every line feed as a space: all the cleaning that the paper's program does."""
+    """The text with spaces for line feeds: the only cleaning of the paper's program."""
     return text.replace("\n", " ")
 
 
 def batches_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Positions in batches of about one length, the longest first, each within the bounds on texts and tokens."""
+    """Indices in batches of similar length, the longest first, within the limits on texts and tokens."""
     order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
     batch: list[int] = []
     for index in order:
-        if batch and (len(batch) == TEXTS_A_BATCH or (len(batch) + 1) * lengths[batch[0]] > TOKENS_A_BATCH):
+        if batch and (len(batch) == TEXTS_PER_BATCH or (len(batch) + 1) * lengths[batch[0]] > TOKENS_PER_BATCH):
             yield batch
             batch = []
         batch.append(index)
@@ -207,21 +207,21 @@ def batches_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
 
 @lru_cache(maxsize=4)
 def load_classifier(kind: str, name: str, device: str) -> Classifier:
-    """Loads a BERT classifier once per process, in float32.
+    """Load a BERT classifier once per process, in float32.
 
     Args:
         kind: `NADI` or `ALDI`.
         name: Hub id or folder.
-        device: As torch names it.
+        device: torch device.
 
     Raises:
-        CulturevalError: It cannot be loaded, lacks weights, has another number of outputs, or orders its labels
-            otherwise than `COUNTRIES`.
+        CulturevalError: It cannot be loaded, lacks weights, has another number of outputs, or its labels are in
+            another order than `COUNTRIES`.
     """
     import torch
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-    # Loading fails in as many ways as files can be wrong: OSError, ValueError, KeyError, the Rust tokenizers' own.
+    # Broken files raise many types: OSError, ValueError, KeyError, exceptions of the Rust tokenizers.
     try:
         tokenizer = AutoTokenizer.from_pretrained(name)
         model, report = AutoModelForSequenceClassification.from_pretrained(
@@ -241,21 +241,21 @@ def load_classifier(kind: str, name: str, device: str) -> Classifier:
 
 @lru_cache(maxsize=2)
 def load_language_model(name: str) -> Any:
-    """Loads a fastText model once per process.
+    """Load a fastText model once per process.
 
     Args:
-        name: Its file, a folder that holds `model.bin`, or a hub id.
+        name: Its file, a folder with `model.bin`, or a hub id.
 
     Raises:
-        CulturevalError: It is not there, or is no fastText classifier.
+        CulturevalError: It is missing, or is not a fastText classifier.
     """
     import fasttext
 
     try:
         model = fasttext.load_model(str(_language_model_file(name)))
         if not str(next(iter(model.predict("a")[0]), "")).startswith("__label__"):
-            raise ValueError("it is no classifier")
-    except Exception as error:  # fastText raises ValueError and RuntimeError, the hub's client its own
+            raise ValueError("it is not a classifier")
+    except Exception as error:  # fastText raises ValueError and RuntimeError, the hub client its own types
         raise _not_loadable(LID, name, str(error)) from error
     return model
 
@@ -272,7 +272,7 @@ def _language_model_file(name: str) -> Path:
 
 
 def _check_labels(name: str, labels: dict[int, str]) -> None:
-    """A config without names for its labels says LABEL_0 and so on, which contradicts nothing."""
+    """Check the label order; a config without label names (LABEL_0, ...) is accepted."""
     for number, label in labels.items():
         plain = _letters(label)
         if plain == f"label{number}":
@@ -300,7 +300,7 @@ def _identity(kind: str, name: str) -> str:
 
 @lru_cache(maxsize=8)
 def _digest(files: tuple[Path, ...]) -> str:
-    """A hash of the files' content; kept, since the language model alone has over a gigabyte."""
+    """A hash of the files' content; cached, since the language identification model has over a gigabyte."""
     digest = hashlib.sha256()
     for file in files:
         with file.open("rb") as stream:
@@ -309,7 +309,7 @@ def _digest(files: tuple[Path, ...]) -> str:
 
 
 def _plain(text: str) -> str:
-    """Lone surrogates, which neither tokenizers nor fastText take, as question marks."""
+    """Replace lone surrogates, which tokenizers and fastText reject, by question marks."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -318,5 +318,5 @@ def _not_loadable(kind: str, name: str, reason: str) -> CulturevalError:
     what = "its model.bin" if kind == LID else "its configuration, weights and tokenizer"
     return CulturevalError(
         f"The {kind} model {name!r} cannot be used ({first_line}). Set {OPTIONS[kind].variable} to a local folder with "
-        f"{what}, or fetch {DEFAULTS[kind]} where the hub is reachable."
+        f"{what}, or download {DEFAULTS[kind]} on a machine with access to the hub."
     )

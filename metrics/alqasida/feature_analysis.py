@@ -1,5 +1,5 @@
-"""What explains a score: rank correlations, analysis of variance and regression trees (AL-QASIDA, section 5; its
-program's correlations, one-way tests and trees).
+"""Which features explain a score: rank correlations, analysis of variance, regression trees (AL-QASIDA, section 5;
+the same tests as in its program).
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class RankCorrelation:
-    """Spearman's rho of `count` pairs and its two-sided p; nan where one side is constant or there are too few."""
+    """Spearman's rho of `count` pairs and its two-sided p; nan if one side is constant or there are too few pairs."""
 
     rho: float
     p: float
@@ -33,13 +33,13 @@ class TreeNode:
     """A node of a regression tree.
 
     Attributes:
-        number: The node's, 0 is the root.
-        depth: Of the node, 0 for the root.
-        rule: The condition that leads here from the parent; "" for the root.
+        number: Number of the node, 0 is the root.
+        depth: Depth of the node, 0 for the root.
+        rule: The condition of the branch from the parent; "" for the root.
         parent: The parent's number; None for the root.
-        count: Samples.
+        count: Number of samples.
         value: Their mean score.
-        is_leaf: Whether the samples are not divided further.
+        is_leaf: Whether the node is a leaf.
     """
 
     number: int
@@ -52,10 +52,10 @@ class TreeNode:
 
 
 def spearman(left: Sequence[float], right: Sequence[float]) -> RankCorrelation:
-    """Spearman's rank correlation of two columns; pairs with a nan are left out.
+    """Spearman's rank correlation of two columns; pairs with a nan are excluded.
 
     Raises:
-        ValueError: The columns are not of one length.
+        ValueError: The columns differ in length.
     """
     from scipy.stats import spearmanr
 
@@ -73,13 +73,13 @@ def spearman(left: Sequence[float], right: Sequence[float]) -> RankCorrelation:
 def one_way(values: Sequence[float], labels: Sequence[object]) -> OneWay:
     """One-way analysis of variance of a score over the groups of a feature.
 
-    Eta squared = SS between the groups / SS in all. Samples whose score is nan are left out.
+    Eta squared = SS between the groups / SS in all. Samples whose score is nan are excluded.
 
     Returns:
-        All nan where there are fewer than two groups or all scores are the same.
+        All nan if there are fewer than two groups or all scores are equal.
 
     Raises:
-        ValueError: The columns are not of one length.
+        ValueError: The columns differ in length.
     """
     from scipy.stats import f_oneway
 
@@ -106,16 +106,16 @@ def regression_tree(
     values: Sequence[float],
     depth: int = 3,
 ) -> list[TreeNode]:
-    """A regression tree of a score over features (scikit-learn; categories as columns of 0 and 1, the first dropped).
+    """A regression tree of a score over features (scikit-learn; categories are one-hot columns, the first dropped).
 
     Args:
-        numeric: Columns of numbers.
-        categorical: Columns of names.
-        values: The score; samples where it, or a number, is nan are left out.
-        depth: Deepest level.
+        numeric: Numeric columns.
+        categorical: Categorical columns.
+        values: The score; samples with nan in it or in a numeric column are excluded.
+        depth: Maximal depth.
 
     Returns:
-        The nodes, a parent before its children; none where no sample is left.
+        The nodes, a parent before its children; [] if no sample is left.
     """
     from sklearn.tree import DecisionTreeRegressor
 

@@ -1,7 +1,7 @@
-"""The LightEval Metric objects of AL-QASIDA: dialectal fidelity of replies, and corpus scores of translations.
+"""The LightEval metrics of AL-QASIDA: dialectal fidelity of replies, and corpus scores of translations.
 
-A document names what it asks for in `doc.specific`: `dialect` (the three-letter code of the wanted country, or a
-language that is no dialect, where every fidelity score is 0), `prompt` (the bare prompt), for translations `source`.
+They read from `doc.specific`: `dialect` (the three-letter code of the target country, or a language that is not a
+dialect, for which all fidelity scores are 0), `prompt` (the plain prompt), and for translations `source`.
 """
 
 from collections.abc import Sequence
@@ -45,22 +45,22 @@ if TYPE_CHECKING:
 def fidelity_metrics() -> list[Metric]:
     """Dialectal fidelity of replies: `adi2` is the headline (AL-QASIDA section 3, the `paper` profile).
 
-    The profiles `released` and `clean` stand beside it under `<name>_released` and `<name>_clean`; `too_few_rate` is
-    the share of replies that `released` leaves out of its means, `truncated_rate` of those too long to be read whole.
+    The profiles `released` and `clean` are `<name>_released` and `<name>_clean`; `too_few_rate` is the share of replies
+    that `released` excludes from its means, `truncated_rate` the share that is truncated.
     """
     return _pass_metrics(FIDELITY)
 
 
 def monolingual_metrics() -> list[Metric]:
-    """As `fidelity_metrics`, with `prompt_aldi`: ALDi of the prompt, the dialectness that the model was given."""
+    """As `fidelity_metrics`, with `prompt_aldi`: ALDi of the prompt."""
     return _pass_metrics(MONOLINGUAL)
 
 
 def translation_metrics() -> list[Metric]:
-    """Corpus spBLEU, chrF++, chrF and BLEU, each beside the score of the untranslated source, and ADI2 of the outputs.
+    """Corpus spBLEU, chrF++, chrF and BLEU, each with the score of the untranslated source, and ADI2 of the outputs.
 
-    spBLEU is the headline (AL-QASIDA section 3.3). Outputs that are to be English or Standard Arabic have no fidelity:
-    those scores are 0, as in the released files.
+    spBLEU is the headline (AL-QASIDA section 3.3). Fidelity scores of outputs in English or Standard Arabic are 0,
+    as in the released files.
     """
     corpus = CorpusLevelMetricGrouping(
         metric_name=list(CORPUS_SCORES),
@@ -73,7 +73,7 @@ def translation_metrics() -> list[Metric]:
 
 
 def check_translation_instruments() -> None:
-    """Makes sure that the SentencePiece model of spBLEU and the classifiers are here.
+    """Check that the SentencePiece model of spBLEU and the classifiers are available.
 
     Raises:
         CulturevalError: One of them is not.
@@ -83,26 +83,26 @@ def check_translation_instruments() -> None:
 
 
 def translation_signature() -> str:
-    """What translations are scored with, for score signatures."""
+    """The models that score translations, for score signatures."""
     return f"{flores200_signature()},{models_signature()}"
 
 
 class FidelityScore(SharedScore):
-    """One metric of a pass of the classifiers, whose files are looked at when the results are written."""
+    """One metric of a pass of the classifiers; their files are hashed only when the results are written."""
 
     def __init__(self, name: str, shared: SharedPass[Columns]) -> None:
         super().__init__(name, name, shared, definition="")
 
     def __str__(self) -> str:
-        """What LightEval writes into the results as this metric's definition."""
+        """The definition of this metric in LightEval's results."""
         return f"{self.name}({models_signature()})"
 
 
 class SentenceScores(SampleLevelComputation):
-    """The scores of one sentence, which carry it to the corpus scores; BLEU of the orders that the sentence has."""
+    """The scores of one sentence, with the texts for the corpus scores; BLEU over the orders that the sentence has."""
 
     def compute(self, doc: Doc, model_response: ModelResponse, **kwargs: object) -> dict[str, "SentenceScore"]:
-        """Sentence scores on 0 to 100 under the names of the corpus metrics."""
+        """Sentence scores in 0 to 100 under the names of the corpus metrics."""
         specific: TranslationSpecific = specific_of(doc)
         texts = {"": model_response.final_text[0], ZERO: specific["source"]}
         (reference,) = doc.get_golds()
@@ -112,33 +112,33 @@ class SentenceScores(SampleLevelComputation):
 
 
 class SentenceScore(float):
-    """The score of a sentence that knows its two sides; a plain number to everything else."""
+    """The score of a sentence with hypothesis and reference; otherwise a plain float."""
 
     sides: tuple[str, str]
 
     @classmethod
     def of(cls, name: str, hypothesis: str, reference: str) -> "SentenceScore":
-        """The score of a sentence by the metric of that name."""
+        """The score of a sentence by the named metric."""
         value = cls(sentence_score(name, hypothesis, reference))
         value.sides = (hypothesis, reference)
         return value
 
 
 class CorpusScore(CorpusLevelComputation):
-    """A corpus score and its bootstrapped standard error, from the sentences that the sample scores carry."""
+    """A corpus score and its bootstrap standard error, from the texts in the sample scores."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def compute_corpus(self, items: list[SentenceScore]) -> dict[str, float]:
-        """Both on 0 to 100."""
+        """Both in 0 to 100."""
         hypotheses, references = zip(*(item.sides for item in items), strict=True)
         score, error = corpus_score_and_error(self.name.removesuffix(ZERO), hypotheses, references)
         return {self.name: score, f"{self.name}_stderr": StandardError(error)}
 
 
-def _asked(doc: Doc, response: ModelResponse) -> str:
-    """The prompt of which copies are taken out: with few-shot examples of a base model, its last block as a whole."""
+def _prompt_of(doc: Doc, response: ModelResponse) -> str:
+    """The prompt whose copies are removed: with few-shot examples for a base model, the full last block."""
     specific: RequestSpecific = specific_of(doc)
     prompt = specific.get("prompt", "")
     plain = isinstance(response.input, str) and doc.query in response.input
@@ -146,9 +146,9 @@ def _asked(doc: Doc, response: ModelResponse) -> str:
 
 
 def _classify(names: Sequence[str], docs: list[Doc], responses: list[ModelResponse]) -> Columns:
-    """The scores of a task's replies: one pass of the classifiers for all metrics of these names."""
+    """The scores of a task's replies: one pass of the classifiers for all these metrics."""
     values = {name: np.zeros(len(docs)) for name in names}
-    prompts = [_asked(doc, response) for doc, response in zip(docs, responses, strict=True)]
+    prompts = [_prompt_of(doc, response) for doc, response in zip(docs, responses, strict=True)]
     replies = [reply_of(doc, response) for doc, response in zip(docs, responses, strict=True)]
     asked: list[RequestSpecific] = [specific_of(doc) for doc in docs]
     dialects = [one["dialect"] for one in asked]

@@ -21,5 +21,5 @@ MONOLINGUAL = _fidelity(*FIDELITY, "prompt_aldi")
 CORPUS_SCORES = declare(
     *(name + suffix for name in CORPUS for suffix in ("", ZERO)), bounds=[name + ZERO for name in CORPUS]
 )
-# Nothing is taken out of translations: upstream never re-scored them.
+# Prompt copies are not removed from translations: upstream never re-scored them.
 FIDELITY_OF_TRANSLATIONS = _fidelity(*SCORES, "empty_rate", "truncated_rate")

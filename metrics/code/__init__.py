@@ -1,1 +1,1 @@
-"""Judging of generated code with EvalPlus's problems: verdicts, pass@k, reports."""
+"""Evaluation of generated code on EvalPlus's problems: verdicts, pass@k, reports."""

@@ -1,11 +1,11 @@
-"""Problems as EvalPlus's loader gives them."""
+"""Problems in the form of EvalPlus's loader."""
 
 from collections.abc import Mapping
 from typing import Any
 
 
 def evalplus_problems(dataset: str, rows: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Rows of a data file of `humaneval` or `mbpp`, by task id; MBPP's inputs get back their tuples and sets."""
+    """Rows of a data file of `humaneval` or `mbpp`, by task id; the tuples and sets of MBPP's inputs are restored."""
     if dataset == "humaneval":
         return {task_id: dict(row) for task_id, row in rows.items()}
     from evalplus.data.mbpp import mbpp_deserialize_inputs

@@ -1,4 +1,4 @@
-"""What the canonical solutions return, and how long they take: computed once in the sandbox, kept by content."""
+"""Outputs and times of the canonical solutions: computed once in the sandbox, cached by content."""
 
 import hashlib
 import json
@@ -16,8 +16,8 @@ from cultureval.runtime.sandbox import codec
 from cultureval.runtime.sandbox.sandbox import Sandbox
 
 SUITES = ("base", "plus")
-# Limits are of CPU time, so that a busy machine fails nobody. In wall time, a call that waits may take this many times
-# its limit, and one that computes this many.
+# Limits are in CPU time, so that solutions do not fail on a busy machine. A call may take this many times its limit in
+# wall time: IDLE_FACTOR while it waits, WALL_FACTOR while it computes.
 IDLE_FACTOR = 3.0
 WALL_FACTOR = 10.0
 _VERSION = 1
@@ -26,11 +26,11 @@ _SECONDS = 300
 
 @dataclass(frozen=True)
 class SuiteTruth:
-    """The canonical solution on one suite of inputs.
+    """Results of the canonical solution on one suite of inputs.
 
     Args:
         seconds: Wall time of each call.
-        defect: Why the last inputs have no output, or an empty text.
+        defect: Why the last inputs have no output, or "".
         outputs: The encoded results, one per input up to the defect.
     """
 
@@ -40,14 +40,14 @@ class SuiteTruth:
 
 
 class GroundTruth:
-    """The ground truth of one problem, on disk; its outputs are read when asked for, since some are large."""
+    """The ground truth of one problem, on disk; its outputs are read on demand, since some are large."""
 
     def __init__(self, problem: Mapping[str, Any], dataset: Dataset, sandbox: Sandbox) -> None:
         self.path = user_cache() / "code_ground_truth" / f"{content_key(problem, dataset, sandbox)}.bin"
-        if not self._is_whole():
+        if not self._is_complete():
             self._store({suite: _compute(problem, dataset, suite, sandbox) for suite in SUITES})
 
-    def _is_whole(self) -> bool:
+    def _is_complete(self) -> bool:
         try:
             with self.path.open("rb") as file:
                 header = json.loads(file.readline())
@@ -64,7 +64,7 @@ class GroundTruth:
         write_atomically(self.path, json.dumps(header).encode() + b"\n" + body)
 
     def seconds(self) -> float:
-        """Return how long the canonical solution took in all."""
+        """Return the total time of the canonical solution."""
         with self.path.open("rb") as file:
             header = json.loads(file.readline())
         return sum(sum(header[suite]["seconds"]) for suite in SUITES)
@@ -85,12 +85,12 @@ class GroundTruth:
 
 
 def canonical_code(problem: Mapping[str, Any]) -> str:
-    """Return the canonical solution as a whole program, as EvalPlus puts it together."""
+    """Return the canonical solution as a complete program, as EvalPlus builds it."""
     return problem["prompt"] + problem["canonical_solution"]
 
 
 def content_key(problem: Mapping[str, Any], dataset: Dataset, sandbox: Sandbox) -> str:
-    """Return a hash of all that the ground truth of a problem depends on."""
+    """Return a hash of everything that the ground truth of a problem depends on."""
     inputs = [problem["base_input"], problem["plus_input"]]
     parts = [_VERSION, *sys.version_info[:2], dataset, canonical_code(problem), problem["entry_point"], inputs]
     parts += [float(problem["atol"]), repr(sandbox.limits)]
@@ -100,7 +100,7 @@ def content_key(problem: Mapping[str, Any], dataset: Dataset, sandbox: Sandbox) 
 def call_payload(
     problem: Mapping[str, Any], dataset: Dataset, suite: str, code: str, seconds: list[float] | None
 ) -> bytes:
-    """Write the payload of the sandbox's job `call`: the code and the inputs, never an expected output."""
+    """The payload of the sandbox job `call`: code and inputs, never expected outputs."""
     return pickle.dumps(
         {
             "code": code,

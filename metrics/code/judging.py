@@ -1,8 +1,8 @@
-"""Judging generated code: every solution runs in a sandbox, and trusted code outside decides on its outputs.
+"""Judging of generated code: solutions run in a sandbox, and trusted code outside compares their outputs.
 
-A solution's process gets its code and the inputs, nothing else; what it returns leaves the sandbox as plain data, and
-is compared here with what the canonical solution returned, by EvalPlus's rules (`rules`). EvalPlus's own verdict
-is computed too, in a sandbox of the same kind, and stands beside ours.
+The process of a solution gets only its code and the inputs; its outputs leave the sandbox as plain data and are
+compared here with those of the canonical solution, by EvalPlus's rules (`rules`). EvalPlus's own verdict is computed
+too, in a sandbox of the same kind, and reported next to ours.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ from cultureval.runtime.sandbox.sandbox import Sandbox, SandboxBroken, SandboxPa
 Outcome = Literal["pass", "fail", "not_judged"]
 PASS, FAIL, NOT_JUDGED = "pass", "fail", "not_judged"
 
-# EvalPlus's limits: a call may take four times the canonical solution's time, at least a second; a suite one minute.
+# EvalPlus's limits: four times the canonical solution's time per call, at least a second; one minute per suite.
 _LEAST_SECONDS = 1.0
 _TIME_FACTOR = 4.0
 _SUITE_SECONDS = 60.0
@@ -47,8 +47,8 @@ class Solution:
 
     Args:
         task_id: The problem's id, a key of the problems.
-        sample_index: Which of the task's samples it is, from 0.
-        code: The whole program, with the prompt's part.
+        sample_index: Index of the sample among those of the task, from 0.
+        code: The complete program, including the prompt's part.
     """
 
     task_id: str
@@ -57,18 +57,18 @@ class Solution:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What became of a solution.
+class SolutionVerdict:
+    """The result for one solution.
 
     Args:
-        task_id: As in the solution.
-        sample_index: As in the solution.
+        task_id: Of the solution.
+        sample_index: Of the solution.
         base: Outcome on the base inputs; `not_judged` if the sandbox itself failed.
-        plus: Outcome on EvalPlus's added inputs alone; EvalPlus counts a solution as right when both pass.
-        reason: Why it did not pass, or an empty text.
-        evalplus_base: EvalPlus's own status: `pass`, `fail`, `timeout`; `not_judged` if it could not be asked.
+        plus: Outcome on EvalPlus's added inputs alone; in EvalPlus a solution is correct if both pass.
+        reason: Why it did not pass, or "".
+        evalplus_base: EvalPlus's own status: `pass`, `fail`, `timeout`; `not_judged` if it could not be run.
         evalplus_plus: The same on the added inputs.
-        evalplus_base_details: EvalPlus's list of right and wrong outputs; it stops at the first wrong one.
+        evalplus_base_details: EvalPlus's list of correct and wrong outputs, up to the first wrong one.
         evalplus_plus_details: The same on the added inputs.
         sandboxed: False if generated code ran without a sandbox.
     """
@@ -86,7 +86,7 @@ class Verdict:
 
     @property
     def differs(self) -> bool:
-        """Whether EvalPlus says something else (its `timeout` is a fail)."""
+        """Whether EvalPlus's verdict differs (its `timeout` is a fail)."""
         pairs = ((self.base, self.evalplus_base), (self.plus, self.evalplus_plus))
         return any(NOT_JUDGED not in pair and (pair[0] == PASS) != (pair[1] == PASS) for pair in pairs)
 
@@ -99,44 +99,44 @@ def judge_solutions(
     workers: int | None = None,
     sandboxed: bool = True,
     progress: bool = True,
-    on_verdict: Callable[[Verdict], None] | None = None,
-) -> list[Verdict]:
-    """Judge solutions, in parallel.
+    on_verdict: Callable[[SolutionVerdict], None] | None = None,
+) -> list[SolutionVerdict]:
+    """Judge solutions in parallel.
 
     Args:
         problems: EvalPlus's problems by task id, MBPP's inputs deserialised.
-        solutions: What to judge; each names one of the problems.
-        dataset: Which collection the problems are of.
-        workers: Number of sandboxes; by default one for each CPU.
-        sandboxed: False runs the code without any jail, with a loud warning, and marks the verdicts.
+        solutions: Solutions of these problems.
+        dataset: The data set of the problems.
+        workers: Number of sandboxes; default: one per CPU.
+        sandboxed: False runs the code without a sandbox, with a warning, and marks the verdicts.
         progress: Whether to show a progress bar.
-        on_verdict: Called with every verdict as it comes, in the calling thread.
+        on_verdict: Called with every new verdict, in the calling thread.
 
     Returns:
         One verdict for each solution, in the order of the solutions.
 
     Raises:
-        CulturevalError: If a solution names no problem.
-        SandboxUnavailable: If this machine cannot run the sandbox.
+        CulturevalError: A solution's task is not among the problems.
+        SandboxUnavailable: This machine cannot run the sandbox.
     """
     unknown = sorted({solution.task_id for solution in solutions} - set(problems))
     if unknown:
         raise CulturevalError(f"solutions name tasks that are not among the {len(problems)} problems: {unknown[:5]}")
     if not solutions:
         return []
-    verdicts: dict[int, Verdict] = {}
+    verdicts: dict[int, SolutionVerdict] = {}
     with SandboxPool(workers, safe=sandboxed) as pool:
         truths = _ground_truths(problems, {solution.task_id for solution in solutions}, dataset, pool, progress)
         seconds = {task: truth.seconds() if truth else 0.0 for task, truth in truths.items()}
-        # The longest first: no worker is left alone with one at the end.
+        # The longest first, so that workers finish at about the same time.
         order = sorted(range(len(solutions)), key=lambda index: -seconds[solutions[index].task_id])
 
-        def judge(pair: SandboxPair, index: int) -> tuple[int, Verdict]:
+        def judge(pair: SandboxPair, index: int) -> tuple[int, SolutionVerdict]:
             task, sample = solutions[index].task_id, solutions[index].sample_index
             truth = truths[task]
             if truth is None:
                 reason = "the sandbox failed on the canonical solution"
-                return index, Verdict(task, sample, NOT_JUDGED, NOT_JUDGED, reason, sandboxed=sandboxed)
+                return index, SolutionVerdict(task, sample, NOT_JUDGED, NOT_JUDGED, reason, sandboxed=sandboxed)
             return index, _Judge(problems[task], dataset, truth.load(), pair).verdict(solutions[index])
 
         for index, verdict in _bar(pool.run(judge, order), len(order), "judging", progress):
@@ -153,8 +153,8 @@ def check_canonical_solutions(
     workers: int | None = None,
     sandboxed: bool = True,
     progress: bool = True,
-) -> dict[str, Verdict]:
-    """Judge the problems' own canonical solutions: one that does not pass is a defect of the data or of its limits.
+) -> dict[str, SolutionVerdict]:
+    """Judge the problems' canonical solutions: a failing one is a defect of the data or of its limits.
 
     Args:
         problems: As for `judge_solutions`.
@@ -164,16 +164,16 @@ def check_canonical_solutions(
         progress: As for `judge_solutions`.
 
     Returns:
-        A verdict for each task. Those that were judged are kept in the user cache by content.
+        A verdict for each task. Judged ones are cached by content in the user cache.
     """
     folder = user_cache() / "code_canonical"
     paths = {task: folder / f"{content_key(problem, dataset, Sandbox())}.json" for task, problem in problems.items()}
-    found: dict[str, Verdict] = {}
+    found: dict[str, SolutionVerdict] = {}
     for task, path in paths.items():
         with contextlib.suppress(OSError, ValueError, TypeError):
-            found[task] = replace(Verdict(**json.loads(path.read_text(encoding="utf-8"))), task_id=task)
+            found[task] = replace(SolutionVerdict(**json.loads(path.read_text(encoding="utf-8"))), task_id=task)
 
-    def keep(verdict: Verdict) -> None:
+    def keep(verdict: SolutionVerdict) -> None:
         found[verdict.task_id] = verdict
         if verdict.sandboxed and NOT_JUDGED not in (verdict.base, verdict.plus):
             folder.mkdir(parents=True, exist_ok=True)
@@ -204,12 +204,12 @@ def _ground_truths(
     return dict(_bar(pool.run(find, sorted(tasks)), len(tasks), "ground truth", progress))
 
 
-class _BroughtDown(Exception):
-    """The solution ended its sandbox, twice; the sandbox itself is well."""
+class _SandboxKilled(Exception):
+    """The solution ended its sandbox twice, and the sandbox itself works."""
 
 
 class _Judge:
-    """Judges solutions of one problem in one pair of sandboxes."""
+    """Judges solutions of one problem in a pair of sandboxes."""
 
     def __init__(
         self, problem: Mapping[str, Any], dataset: Dataset, truth: Mapping[str, SuiteTruth], pair: SandboxPair
@@ -220,12 +220,12 @@ class _Judge:
         self.sandbox = pair.blind
         self.informed = pair.informed
 
-    def verdict(self, solution: Solution) -> Verdict:
+    def verdict(self, solution: Solution) -> SolutionVerdict:
         outcomes, reasons = {}, []
         for suite in SUITES:
             outcomes[suite], reason = self._suite(solution.code, suite)
             reasons += [f"{suite}: {reason}"] if reason else []
-        verdict = Verdict(
+        verdict = SolutionVerdict(
             solution.task_id,
             solution.sample_index,
             outcomes["base"],
@@ -241,7 +241,7 @@ class _Judge:
     def _suite(self, code: str, suite: str) -> tuple[Outcome, str]:
         try:
             reason = self._twice(lambda: self._run_suite(code, suite))
-        except _BroughtDown:
+        except _SandboxKilled:
             return FAIL, "it ended its sandbox twice"
         except (SandboxBroken, SandboxUnavailable) as error:
             return NOT_JUDGED, str(error)
@@ -252,10 +252,10 @@ class _Judge:
             with contextlib.suppress(SandboxBroken, SandboxUnavailable):
                 return step()
         self._run("def probe(x): return x", _PROBE, "base", [1.0])
-        raise _BroughtDown
+        raise _SandboxKilled
 
     def _run_suite(self, code: str, suite: str) -> str:
-        """Return why the code fails on a suite, or an empty text."""
+        """Return why the code fails on a suite, or ""."""
         truth = self.truth[suite]
         inputs = self.problem[f"{suite}_input"]
         limits = [max(_LEAST_SECONDS, _TIME_FACTOR * seconds) for seconds in truth.seconds]
@@ -300,15 +300,15 @@ class _Judge:
         return f"{job.end.describe()} after {seen} of {len(inputs)} inputs" if loaded else job.end.describe()
 
     def _evalplus(self, code: str) -> dict[str, tuple[str, list[bool]]]:
-        """Ask EvalPlus's own machinery, which needs the ground truth in full."""
-        whole = [suite for suite in SUITES if not self.truth[suite].defect]
+        """EvalPlus's own verdict, which needs the complete ground truth."""
+        complete = [suite for suite in SUITES if not self.truth[suite].defect]
         suites = {
             suite: {
                 "inputs": self.problem[f"{suite}_input"],
                 "expected": self.truth[suite].outputs,
                 "seconds": self.truth[suite].seconds,
             }
-            for suite in whole
+            for suite in complete
         }
         payload = {"dataset": self.dataset, "code": code, "entry_point": self.problem["entry_point"], "suites": suites}
         data = pickle.dumps(payload | {"atol": self.problem["atol"]})
@@ -317,18 +317,18 @@ class _Judge:
         with contextlib.suppress(SandboxBroken, SandboxUnavailable):
             with self.informed.job("evalplus", data, seconds, math.ceil(seconds)) as job:
                 for _, content in job:
-                    return statuses | _evalplus_statuses(content, whole)
+                    return statuses | _evalplus_statuses(content, complete)
         return statuses
 
 
 def _name(content: bytes) -> str:
-    """Read the type's name of an exception frame: text of a hostile process, so only printable characters."""
+    """Read the type of an exception frame; it is untrusted, so only an identifier is accepted."""
     name = content[1:81].decode("utf-8", "replace")
     return name if content[:1] == b"E" and name.isidentifier() else "something"
 
 
 def _evalplus_statuses(content: bytes, suites: Sequence[str]) -> dict[str, tuple[str, list[bool]]]:
-    """Read EvalPlus's answer, which a solution can forge: anything of another form counts as no answer."""
+    """Read EvalPlus's answer, which a solution can forge: malformed answers are ignored."""
     if len(content) > _LONGEST_ANSWER:
         return {}
     with contextlib.suppress(ValueError, TypeError, AttributeError, RecursionError):

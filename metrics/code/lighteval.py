@@ -1,4 +1,4 @@
-"""The LightEval metrics of code tasks: pass@1 under EvalPlus's base and extra tests, judged in the sandbox."""
+"""LightEval metrics of code tasks: pass@1 on EvalPlus's base and extra tests, judged in the sandbox."""
 
 import contextlib
 import logging
@@ -27,7 +27,7 @@ def code_metrics() -> list[SampleLevelMetric]:
     """Metrics of code tasks, QIMMA section 5.1 and 3LM: `plus_pass@1`, the headline, counts a solution that passes
     EvalPlus's base and extra tests, `base_pass@1` one that passes the base tests.
 
-    Solutions that could not be judged are left out of both, as nan; `not_judged` is their share.
+    Solutions that could not be judged are nan in both and excluded; `not_judged` is their share.
     """
     shared, judge = pass_over_replies(_judge), judge_name()
     return [
@@ -44,15 +44,15 @@ def code_metrics() -> list[SampleLevelMetric]:
 
 
 def judge_name() -> str:
-    """What judges, for signatures."""
+    """The name of the judge, for signatures."""
     return "EvalPlus rules, outputs compared outside the sandbox" if _sandboxed() else "EvalPlus rules, NO SANDBOX"
 
 
 def check_sandbox() -> None:
-    """Refuses to start where solutions could not be judged.
+    """Check, before a run, that solutions can be judged.
 
     Raises:
-        SandboxUnavailable: bubblewrap is missing or may not make namespaces; the message says what to install.
+        SandboxUnavailable: bubblewrap is missing or may not create namespaces; the message says what to install.
     """
     if _sandboxed():
         from cultureval.runtime.sandbox.sandbox import Sandbox
@@ -60,7 +60,7 @@ def check_sandbox() -> None:
         with contextlib.closing(Sandbox()) as probe:
             probe.start()
     else:
-        logger.warning("%s is set: strangers' code runs WITHOUT A SANDBOX.", Settings.unsafe_no_sandbox.variable)
+        logger.warning("%s is set: generated code runs WITHOUT A SANDBOX.", Settings.unsafe_no_sandbox.variable)
 
 
 def _sandboxed() -> bool:
@@ -68,7 +68,7 @@ def _sandboxed() -> bool:
 
 
 def _judge(docs: list[Doc], replies: list[str]) -> Columns:
-    """Judges one task's replies: 1, 0 or nan for each, under the names of the metrics."""
+    """Judge one task's replies: 1, 0 or nan for each metric."""
     from cultureval.metrics.code.evalplus_problems import evalplus_problems
     from cultureval.metrics.code.judging import Solution, check_canonical_solutions, judge_solutions
 
@@ -83,14 +83,14 @@ def _judge(docs: list[Doc], replies: list[str]) -> Columns:
         solutions.append(Solution(row["task_id"], number, program_of(reply, row["prompt"], row["entry_point"])))
     for verdict in check_canonical_solutions(problems, dataset, sandboxed=_sandboxed()).values():
         if not verdict.base == verdict.plus == "pass":
-            logger.warning("%s: its own canonical solution does not pass: %s.", verdict.task_id, verdict.reason)
+            logger.warning("%s: its canonical solution does not pass: %s.", verdict.task_id, verdict.reason)
     verdicts = {
         (verdict.task_id, verdict.sample_index): verdict
         for verdict in judge_solutions(problems, solutions, dataset, sandboxed=_sandboxed())
     }
     for verdict in verdicts.values():
         if verdict.differs:
-            logger.warning("%s: EvalPlus's own verdict differs from ours, which counts.", verdict.task_id)
+            logger.warning("%s: EvalPlus's verdict differs from ours; ours is used.", verdict.task_id)
         if "not_judged" in (verdict.base, verdict.plus):
             logger.warning("%s was not judged: %s.", verdict.task_id, verdict.reason)
     scores = [sample_scores(verdicts[solution.task_id, solution.sample_index]) for solution in solutions]

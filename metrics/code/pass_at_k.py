@@ -1,4 +1,4 @@
-"""pass@k of judged solutions, with what the solutions that could not be judged may change."""
+"""pass@k of judged solutions, with bounds for solutions that could not be judged."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ class Estimate:
     """pass@k of a data set.
 
     Attributes:
-        value: Mean over the tasks that have at least k judged samples; nan where none has.
-        standard_error: Of that mean, over tasks; nan for fewer than two tasks.
+        value: Mean over the tasks that have at least k judged samples; nan if none has.
+        standard_error: Standard error of that mean, over tasks; nan for fewer than two tasks.
         worst: The mean if every sample that was not judged failed.
         best: The mean if every such sample passed.
-        tasks: How many tasks the value is a mean of.
+        tasks: Number of tasks in the mean.
     """
 
     value: float
@@ -40,7 +40,7 @@ def pass_at_k(outcomes: Mapping[str, Sequence[Outcome]], k: int) -> Estimate:
 
     Args:
         outcomes: The outcomes of each task's samples.
-        k: How many samples a user would draw.
+        k: Number of samples drawn.
 
     Raises:
         ValueError: There is no task, or a task has fewer than k samples.
@@ -59,7 +59,7 @@ def pass_at_k(outcomes: Mapping[str, Sequence[Outcome]], k: int) -> Estimate:
 
 
 def offered_k(outcomes: Mapping[str, Sequence[Outcome]]) -> list[int]:
-    """The k that are reported: EvalPlus's 1, 10 and 100, and the number of samples, where every task has as many."""
+    """The k that are reported: EvalPlus's 1, 10 and 100, and the number of samples, if every task has as many."""
     fewest = min(map(len, outcomes.values()), default=0)
     return [k for k in sorted({1, 10, 100, fewest}) if 1 <= k <= fewest]
 

@@ -1,4 +1,4 @@
-"""What a set of verdicts says: pass@k with bounds, what was not judged, and where EvalPlus's own verdict differs."""
+"""Summary of verdicts: pass@k with bounds, unjudged solutions, and differences from EvalPlus's own verdict."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,13 +8,13 @@ from cultureval.metrics.code.pass_at_k import Outcome, offered_k, pass_at_k, plu
 from cultureval.metrics.qimma.names import CODE
 
 if TYPE_CHECKING:
-    from cultureval.metrics.code.judging import Verdict
+    from cultureval.metrics.code.judging import SolutionVerdict
 
 LEVELS = ("base", "plus")
 
 
-def outcomes_by_task(verdicts: "Iterable[Verdict]", level: str) -> dict[str, list[Outcome]]:
-    """The outcomes of each task's samples under the base tests, or under base and extra tests together (`plus`)."""
+def outcomes_by_task(verdicts: "Iterable[SolutionVerdict]", level: str) -> dict[str, list[Outcome]]:
+    """The outcomes of each task's samples on the base tests, or on base and extra tests (`plus`)."""
     outcomes: dict[str, list[Outcome]] = {}
     for verdict in verdicts:
         outcome = verdict.base if level == "base" else plus_outcome(verdict.base, verdict.plus)
@@ -22,11 +22,11 @@ def outcomes_by_task(verdicts: "Iterable[Verdict]", level: str) -> dict[str, lis
     return outcomes
 
 
-def score_verdicts(verdicts: "Sequence[Verdict]") -> dict[str, Any]:
-    """pass@k under base and extra tests, the form `{"base": {"pass@1": ...}, "plus": {...}}` as EvalPlus has it.
+def score_verdicts(verdicts: "Sequence[SolutionVerdict]") -> dict[str, Any]:
+    """pass@k on base and extra tests, in EvalPlus's form `{"base": {"pass@1": ...}, "plus": {...}}`.
 
     Returns:
-        `pass_at_k`, its `standard_errors` and its `bounds` (worst and best case of what was not judged), each in that
+        `pass_at_k`, its `standard_errors` and its `bounds` (worst and best case of unjudged samples), each in that
         form; `not_judged` and `differs_from_evalplus`, lists of samples.
     """
     scores: dict[str, dict[str, Any]] = {"pass_at_k": {}, "standard_errors": {}, "bounds": {}}
@@ -42,20 +42,20 @@ def score_verdicts(verdicts: "Sequence[Verdict]") -> dict[str, Any]:
     }
 
 
-def failing_canonicals(verdicts: "Mapping[str, Verdict]") -> list[dict[str, Any]]:
-    """The problems whose own canonical solution does not pass, each with the reason."""
+def failing_canonicals(verdicts: "Mapping[str, SolutionVerdict]") -> list[dict[str, Any]]:
+    """The problems whose canonical solution does not pass, each with the reason."""
     return [_named(verdict) for verdict in verdicts.values() if not verdict.base == verdict.plus == "pass"]
 
 
-def sample_scores(verdict: "Verdict") -> dict[str, float]:
-    """The metrics of one sample: 1 or 0, and nan where it was not judged."""
+def sample_scores(verdict: "SolutionVerdict") -> dict[str, float]:
+    """The metrics of one sample: 1 or 0, and nan if it was not judged."""
     values = {"pass": 1.0, "fail": 0.0, "not_judged": math.nan}
     plus = plus_outcome(verdict.base, verdict.plus)
     unknown = float("not_judged" in (plus, verdict.base))
     return dict(zip(CODE, (values[plus], values[verdict.base], unknown), strict=True))
 
 
-def _named(verdict: "Verdict") -> dict[str, Any]:
+def _named(verdict: "SolutionVerdict") -> dict[str, Any]:
     return {
         "task_id": verdict.task_id,
         "sample": verdict.sample_index,

@@ -1,9 +1,8 @@
-"""When an output counts as right: EvalPlus 0.3.1's rules, applied by trusted code to plain data.
+"""When an output is correct: EvalPlus 0.3.1's rules, applied by trusted code to plain data.
 
-The oracles and the lists of tasks with a special rule are EvalPlus's own (`evalplus.eval`). Two differences, both in
-favour of the problem as it is written: the oracles see the inputs as they were before the call, whatever the solution
-did to its arguments; and HumanEval/32 can pass (EvalPlus 0.3.1 leaves out its bookkeeping in that branch, so that
-every solution of this problem fails).
+The oracles and the lists of tasks with a special rule are EvalPlus's own (`evalplus.eval`). Two differences: the
+oracles get the inputs from before the call, even if the solution changed its arguments; and HumanEval/32 can pass
+(EvalPlus 0.3.1 forgets to record results in that branch, so that every solution of this problem fails).
 """
 
 from typing import Any, Literal
@@ -20,27 +19,27 @@ _MBPP_ORACLES = ("are_equivalent", "sum_div", "surface_Area", "digit_distance_nu
 
 
 def compares_sets(dataset: Dataset, entry_point: str) -> bool:
-    """Tell whether outputs of this problem are compared as sets, so that any iterable will do."""
+    """Whether outputs of this problem are compared as sets, so that any iterable is accepted."""
     from evalplus.eval import MBPP_OUTPUT_SET_EQ_TASKS
 
     return dataset == "mbpp" and entry_point in MBPP_OUTPUT_SET_EQ_TASKS
 
 
 def asks_for_any_value(dataset: Dataset, entry_point: str) -> bool:
-    """Tell whether this problem only asks whether there is a result (a match object, say, or None)."""
+    """Whether this problem only asks for a result that is not None (such as a match object)."""
     from evalplus.eval import MBPP_OUTPUT_NOT_NONE_TASKS
 
     return dataset == "mbpp" and entry_point in MBPP_OUTPUT_NOT_NONE_TASKS
 
 
 class OutputRule:
-    """The rule for the outputs of one suite of inputs, which must be checked in order.
+    """The rule for the outputs of one suite of inputs, to be checked in order.
 
-    EvalPlus keeps a tolerance that it once raised for a float for the suite's later outputs; so does this.
+    After a float output, the raised tolerance stays for the suite's later outputs, as in EvalPlus.
 
     Args:
-        dataset: Which collection the problem is of: their special rules differ.
-        entry_point: Name of the function that solves the problem.
+        dataset: The data set of the problem, which has its own special rules.
+        entry_point: Name of the function to implement.
         atol: The problem's absolute tolerance.
     """
 
@@ -56,12 +55,12 @@ class OutputRule:
         self._special = oracle or self._set_rule or self._any_value or self._zero_rule
 
     def agrees(self, arguments: list[Any], output: bytes, expected: bytes) -> bool:
-        """Tell whether an output is right.
+        """Whether an output is correct.
 
         Args:
             arguments: The call's arguments, as they were before it.
-            output: What the solution returned, encoded; nothing about it is trusted.
-            expected: What the canonical solution returned, encoded.
+            output: The solution's output, encoded; untrusted.
+            expected: The canonical solution's output, encoded.
         """
         if (
             not self._special
@@ -74,7 +73,7 @@ class OutputRule:
             return True
         try:
             return self._values_agree(arguments, codec.decode(output, self._budget), codec.decode(expected))
-        except Exception:  # as in EvalPlus: what cannot be compared is wrong
+        except Exception:  # as in EvalPlus: outputs that cannot be compared are wrong
             return False
 
     def _values_agree(self, arguments: list[Any], output: Any, expected: Any) -> bool:
@@ -115,7 +114,7 @@ class OutputRule:
 
 
 def _all_floats(encoded: bytes) -> bool:
-    """EvalPlus's `is_floats` on an encoded plain value: a float, or a filled list or tuple of nothing else."""
+    """EvalPlus's `is_floats` on an encoded plain value: a float, or a non-empty list or tuple of floats."""
     if encoded[1:2] == b"g":
         return True
     size = (len(encoded) - 6) // 9

@@ -1,4 +1,4 @@
-"""From what a model wrote to the program that is judged: EvalPlus's sanitiser, made safe for any text."""
+"""From a model's reply to the program that is judged: EvalPlus's sanitiser, made safe for any text."""
 
 import ast
 import warnings
@@ -6,7 +6,7 @@ from itertools import accumulate, combinations
 
 from cultureval.runtime.evalplus_patches import sanitize_with
 
-# The sanitiser tries the ranges of lines of a text that is not a program: beyond this it would take long.
+# The sanitiser tries all ranges of lines of a text that is not a program, which is slow for long texts.
 MOST_LINES = 250
 MOST_CHARACTERS = 200_000
 
@@ -14,9 +14,9 @@ MOST_CHARACTERS = 200_000
 def sanitize_solution(code: str, entry_point: str) -> str:
     """EvalPlus's `sanitize`: the longest run of lines that is Python, reduced to what the entry point needs.
 
-    A program is cut like any other text: statements at its top level that are no import, class, assignment or function
-    with a return are left out. Of a text of more than 250 lines the first 250 are read; a program of more
-    stays whole. One that the sanitiser cannot read at all (null bytes, thousands of brackets) stays as it is.
+    Also from a program, top-level statements that are not an import, class, assignment or function with a return are
+    removed. Of a text of more than 250 lines the first 250 are read; a longer program is not changed, nor is a text
+    that the sanitiser cannot read (null bytes, thousands of brackets).
     """
     if len(code) > MOST_CHARACTERS:
         return code
@@ -26,15 +26,15 @@ def sanitize_solution(code: str, entry_point: str) -> str:
         return code
     try:
         return sanitize_with(longest_program, code, entry_point)
-    except Exception:  # the text is a stranger's: whatever it provokes is its own failure, not the run's
+    except Exception:  # the text is untrusted and must not end the run
         return code
 
 
 def longest_program(text: str) -> str:
-    """What EvalPlus's `code_extract` returns, found sooner: the run of two or more lines that is Python and has the
-    most lines that are not blank, the first of these; the first line where there is none.
+    """The result of EvalPlus's `code_extract`, found faster: the first run of two or more lines that is Python and has
+    the most non-blank lines; the first line if there is none.
 
-    EvalPlus parses all runs; here they are parsed from the longest on, up to the first that is Python.
+    EvalPlus parses all runs; here the longest is parsed first, up to the first that is Python.
     """
     lines = text.split("\n")
     filled = [0, *accumulate(bool(line.strip()) for line in lines)]
@@ -46,10 +46,10 @@ def longest_program(text: str) -> str:
 
 
 def program_of(reply: str, prompt: str, entry_point: str) -> str:
-    """The program that a model's reply stands for: the code in it, or the problem that it continues.
+    """The program in a model's reply: the code in it, or the prompt continued by it.
 
-    As in EvalPlus, a chat model's reply is sanitised alone. A reply without the entry point is a continuation of the
-    prompt, as models without a chat template write it.
+    As in EvalPlus, a chat model's reply is sanitised alone. A reply without the entry point continues the prompt, as
+    replies of models without a chat template do.
     """
     reply = reply.replace("\t", "    ")
     program = sanitize_solution(reply, entry_point)
@@ -59,9 +59,9 @@ def program_of(reply: str, prompt: str, entry_point: str) -> str:
 
 
 def is_program(code: str, entry_point: str | None = None) -> bool:
-    """Whether a text is Python and, where an entry point is given, defines or imports that name at its top level."""
+    """Whether a text is Python and, if an entry point is given, defines or imports that name at its top level."""
     try:
-        with warnings.catch_warnings(action="ignore"):  # of doubtful escapes in a stranger's strings
+        with warnings.catch_warnings(action="ignore"):  # of invalid escapes in untrusted strings
             body = ast.parse(code).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
@@ -78,6 +78,6 @@ def _names(body: list[ast.stmt]) -> set[str]:
         elif isinstance(statement, (ast.Assign, ast.AnnAssign)):
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
             names.update(target.id for target in targets if isinstance(target, ast.Name))
-        else:  # a definition behind a condition or a `try`
+        else:  # a definition inside a condition or a `try`
             names |= _names([child for child in ast.iter_child_nodes(statement) if isinstance(child, ast.stmt)])
     return names

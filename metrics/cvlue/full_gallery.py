@@ -1,4 +1,4 @@
-"""Retrieval over a whole gallery in both directions: TR, where images ask for captions, and IR, where captions ask."""
+"""Retrieval over the full gallery in both directions: TR (image queries) and IR (caption queries)."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -11,12 +11,12 @@ from cultureval.metrics.standard_errors import clustered_standard_error
 
 
 class Direction(NamedTuple):
-    """Queries of one direction.
+    """The queries of one direction.
 
     Attributes:
-        ranks: [Q] rank of each query's best correct item, from 1.
-        top: [Q, k] positions of its first items in the gallery, the best first.
-        correct: For each query the positions of its correct items.
+        ranks: [Q] rank of each query's best-ranked correct item, from 1.
+        top: [Q, k] gallery indices of the first items, the best first.
+        correct: For each query the indices of its correct items.
     """
 
     ranks: np.ndarray
@@ -32,9 +32,9 @@ def rank_both_ways(
     Args:
         images: [I, D] embeddings of the images.
         texts: [T, D] embeddings of the captions.
-        of_images: For each image the positions of its captions.
-        of_texts: For each caption the positions of its images.
-        kept: Length of the lists of first items.
+        of_images: For each image the indices of its captions.
+        of_texts: For each caption the indices of its images.
+        kept: Number of first items to keep.
 
     Returns:
         "TR" and "IR".
@@ -46,20 +46,20 @@ def rank_both_ways(
 
 
 def recalls(directions: Mapping[str, Direction], suffix: str = "") -> dict[str, float]:
-    """Recall at 1, 5 and 10 of each direction, 0 to 1, with standard errors; the suffix ends the metrics' names."""
+    """Recall at 1, 5 and 10 of each direction, 0 to 1, with standard errors; metric names end with the suffix."""
     values: dict[str, float] = {}
     for name, direction in directions.items():
         for k in KS:
             hits = (direction.ranks <= k).astype(float)
             values[f"{name}@{k}{suffix}"] = float(np.mean(hits))
-            # Captions of one image are one cluster; an image is one of its own.
+            # Captions of one image are one cluster; each image is a separate one.
             clusters = [items[0] for items in direction.correct] if name == "IR" else range(len(hits))
             values[f"{name}@{k}{suffix}_stderr"] = clustered_standard_error(hits, list(clusters))
     return values
 
 
 def pairs_at_the_top(directions: Mapping[str, Direction], top_k: int) -> list[tuple[int, int]]:
-    """The (image, caption) pairs among the first k items of any query, each once; pairs of one image are neighbours."""
+    """The distinct (image, caption) pairs among the first k items of any query, sorted by image."""
     of_images = {(image, int(text)) for image, texts in enumerate(directions["TR"].top[:, :top_k]) for text in texts}
     of_texts = {(int(image), text) for text, images in enumerate(directions["IR"].top[:, :top_k]) for image in images}
     return sorted(of_images | of_texts)
@@ -68,13 +68,13 @@ def pairs_at_the_top(directions: Mapping[str, Direction], top_k: int) -> list[tu
 def reranked(
     directions: Mapping[str, Direction], top_k: int, pairs: Sequence[tuple[int, int]], scores: Sequence[float]
 ) -> dict[str, Direction]:
-    """The first k items of every query in another order.
+    """Rerank the first k items of every query.
 
     Args:
         directions: "TR" and "IR".
-        top_k: So many items are ordered; the others keep their places.
-        pairs: As `pairs_at_the_top` gives them.
-        scores: One a pair, the highest first.
+        top_k: Number of items to rerank; the others keep their ranks.
+        pairs: The result of `pairs_at_the_top`.
+        scores: One per pair, higher is better.
     """
     score_of = dict(zip(pairs, scores, strict=True))
     ordered: dict[str, Direction] = {}

@@ -1,4 +1,4 @@
-"""The LightEval Metric objects of CVLUE and its English counterparts; thin, they call this folder's pure functions."""
+"""The LightEval metrics of CVLUE and its English counterparts, which call pure functions of metrics/."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -39,10 +39,10 @@ def vqa_v2_metrics() -> list[SampleLevelMetric]:
 
 
 def grounding_metrics() -> list[SampleLevelMetric]:
-    """`iou` (official, the headline), `iou_continuous`, both above or at 0.5, and the share without a readable box.
+    """`iou` (official, the headline), `iou_continuous`, accuracies at IoU 0.5, and the share without a readable box.
 
     `acc@0.5` counts official IoU above 0.5 (CVLUE's readme), `acc@0.5_continuous` continuous IoU of at least 0.5 (as
-    RefCOCOg's users count). Of several boxes the first one counts.
+    usual for RefCOCOg). Of several boxes the first one is used.
     """
     return [_grouping(_box_scores, names.GROUNDING, SamplingMethod.GENERATIVE)]
 
@@ -50,11 +50,11 @@ def grounding_metrics() -> list[SampleLevelMetric]:
 def dialogue_metrics(dense: bool = False) -> list[SampleLevelMetric]:
     """Rank of the gold answer among the candidates: `R@1` (the headline), `R@5`, `R@10`, `MRR`, `mean_rank`.
 
-    Candidates are ranked by mean log-probability a token; `_sum` is the same by their sum, `_end` with the end of the
-    text behind the candidate. `gold_ties` counts items of which another candidate has the gold one's score.
+    Candidates are ranked by mean log-probability per token; `_sum` ranks by their sum, `_end` includes the end-of-text
+    token after the candidate. `gold_ties` counts items in which another candidate has the same score as the gold one.
 
     Args:
-        dense: Also `NDCG`, over the items that have relevance scores of their candidates.
+        dense: Also `NDCG`, over the items with relevance scores.
     """
     declared = names.DENSE_DIALOGUE if dense else names.DIALOGUE
     means: dict[str, CorpusLevelComputation] = {
@@ -65,9 +65,9 @@ def dialogue_metrics(dense: bool = False) -> list[SampleLevelMetric]:
 
 
 def gallery_metrics() -> list[SampleLevelMetric]:
-    """Retrieval within galleries: `TR@1`, ... (an image asks), `IR@1`, ... (a caption asks), and the galleries' sizes.
+    """Retrieval within galleries: `TR@1`, ... (image queries), `IR@1`, ... (caption queries), and the galleries' sizes.
 
-    Captions are ranked behind an image, and images before a caption, by the caption's mean log-probability a token.
+    Both are ranked by the mean log-probability per token of the caption after the image.
     """
     shared = SharedPass(gallery_items)
     return [
@@ -84,7 +84,7 @@ def gallery_metrics() -> list[SampleLevelMetric]:
 
 
 class ItemScores(SampleLevelComputation):
-    """Several scores of one item; `score` gives them by name."""
+    """Several scores of one item; `score` returns them by name."""
 
     def __init__(self, score: Callable[[Doc, ModelResponse], Scores]) -> None:
         self.score = score
@@ -93,7 +93,7 @@ class ItemScores(SampleLevelComputation):
         """The item's scores by metric.
 
         Raises:
-            CulturevalError: The response or the item is unusable; names the item.
+            CulturevalError: The response or the item is unusable; the message names the item.
         """
         try:
             scores = self.score(doc, model_response)
@@ -103,13 +103,13 @@ class ItemScores(SampleLevelComputation):
 
 
 def candidate_scores(doc: Doc, response: ModelResponse) -> dict[str, np.ndarray]:
-    """A doc's candidates by suffix of the metrics: mean and sum of log-probabilities, without and with the end.
+    """Scores of a Doc's candidates: mean and sum of log-probabilities, without and with the end-of-text token.
 
     Returns:
-        Scores by suffix; those with the end are left out where the model's backend does not score it (servers).
+        Scores by metric suffix; those with the end-of-text token only if the backend scores it (not servers).
 
     Raises:
-        ValueError: The backend did not say how many tokens a candidate has.
+        ValueError: The backend did not return the number of tokens of a candidate.
     """
     sums, counts = _sums_and_counts(doc, response)
     scores = {"": sums / counts, "_sum": sums}
@@ -123,7 +123,7 @@ GalleryItem = dict[str, tuple[float, int]]
 
 
 def gallery_items(docs: list[Doc], responses: list[ModelResponse]) -> list[GalleryItem]:
-    """For each image and metric the hits and of how many queries they are.
+    """For each image and metric the number of hits and of queries.
 
     Raises:
         CulturevalError: A response lacks log-probabilities or tokens.
@@ -149,7 +149,7 @@ def _gallery(docs: list[Doc], responses: list[ModelResponse]) -> list[GalleryIte
     items = []
     for row in range(len(docs)):
         rank = _best_rank(table[row], correct[row])
-        # A caption of several images is one query, as in the released scorer; it goes with the first of them.
+        # A caption of several images is one query, as in the released scorer; it belongs to the first of them.
         owned = np.flatnonzero(correct[row] & (correct.argmax(0) == row))
         image_ranks = [_best_rank(table[:, caption], correct[:, caption]) for caption in owned]
         item: GalleryItem = {"gallery_images": (float(len(docs)), 1), "gallery_captions": (float(table.shape[1]), 1)}
@@ -169,21 +169,21 @@ def _means(doc: Doc, response: ModelResponse) -> np.ndarray:
 
 
 class WeightedScore(float):
-    """A share of hits, with the hits and the number of queries that it is of."""
+    """A share of hits, with the numbers of hits and queries."""
 
     hits: float = 0.0
     queries: int = 1
 
 
 class GalleryScore(SampleLevelComputation):
-    """One metric of a shared pass; batched: takes all documents and responses of a task at once."""
+    """One metric of a shared pass; batched: gets all Docs and responses of a task."""
 
     def __init__(self, name: str, shared: SharedPass[list[GalleryItem]]) -> None:
         self.name = name
         self.shared = shared.joined()
 
     def compute(self, docs: list[Doc], responses: list[ModelResponse], **kwargs: object) -> list[WeightedScore]:
-        """For each image the share of hits among its queries: itself, or its captions."""
+        """For each image the share of hits among its queries: the image, or its captions."""
         scores = []
         for item in self.shared.result(docs, responses):
             hits, queries = item[self.name]
@@ -213,7 +213,7 @@ class WeightedMean(CorpusLevelComputation):
 
 
 class CountOfItems(CorpusLevelComputation):
-    """The number of items for which something holds, as a value of LightEval's results."""
+    """The number of items with a property, as a value of LightEval's results."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -244,7 +244,7 @@ def _vqa_scores(doc: Doc, response: ModelResponse) -> Scores:
 
 
 def _dialogue_scores(doc: Doc, response: ModelResponse) -> Scores:
-    # What a backend does not score is undefined, and shown as such.
+    # Scores that a backend does not support are undefined.
     scores: Scores = dict.fromkeys((f"{name}{suffix}" for name in RANKING for suffix in CANDIDATE_SCORES), float("nan"))
     for suffix, values in candidate_scores(doc, response).items():
         rank = int(gold_ranks([values], [doc.gold_index])[0])
@@ -291,7 +291,7 @@ def _box_scores(doc: Doc, response: ModelResponse) -> Scores:
 
 def _reply(response: ModelResponse) -> str:
     if not response.final_text:
-        raise ValueError("the model's response holds no text")
+        raise ValueError("the model's response has no text")
     return response.final_text[0]
 
 
@@ -300,8 +300,8 @@ def _sums_and_counts(doc: Doc, response: ModelResponse) -> tuple[np.ndarray, np.
     tokens = response.output_tokens
     if len(response.logprobs) != len(doc.choices) or len(tokens) != len(doc.choices):
         raise ValueError(
-            f"the model's backend gives {len(response.logprobs)} log-probabilities and the tokens of {len(tokens)} of "
-            f"{len(doc.choices)} choices; use `cultureval eval` with a transformers model"
+            f"the model's backend returns {len(response.logprobs)} log-probabilities and the tokens of {len(tokens)} "
+            f"of {len(doc.choices)} choices; use `cultureval eval` with a transformers model"
         )
     counts = np.array([len(choice) for choice in tokens], dtype=np.float64)
     if not counts.all():
@@ -310,6 +310,6 @@ def _sums_and_counts(doc: Doc, response: ModelResponse) -> tuple[np.ndarray, np.
 
 
 def _best_rank(scores: np.ndarray, correct: np.ndarray) -> int:
-    """Rank of the best placed correct item; equal scores keep their order."""
+    """Rank of the best-ranked correct item; ties keep their order."""
     order = np.argsort(-scores, kind="stable")
     return 1 + int(np.flatnonzero(correct[order])[0])

@@ -4,7 +4,7 @@ from cultureval.metrics.declared import Declared, Metrics, declare
 
 KS = (1, 5, 10)
 VQA_MODES = ("loose", "strict", "exact")
-# Of a candidate's scores: the headline, the mean of the log-probabilities of its tokens, has no suffix.
+# Suffixes of candidate scores; the headline, the mean log-probability per token, has none.
 CANDIDATE_SCORES = ("", "_sum", "_mean_end", "_sum_end")
 
 VQA = declare(*(f"accuracy_{mode}" for mode in VQA_MODES))
@@ -33,8 +33,8 @@ RECALLS = tuple(f"{direction}@{k}" for direction in ("TR", "IR") for k in KS)
 GALLERY_SIZES = ("gallery_images", "gallery_captions")
 GALLERIES = declare(*RECALLS, *GALLERY_SIZES, counts=GALLERY_SIZES)
 
-# The macro-average of the contest: eleven numbers, by task, of the released scorers and of the contest's own.
+# The macro-average of the contest: eleven numbers by task, for the released scorers and the contest's.
 MACRO = {"itr": RECALLS, "vqa": ("accuracy_loose",), "vg": ("iou",), "vd": RANKING[: len(KS)]}
 CONTEST = MACRO | {"vqa": ("accuracy_exact",), "vg": ("iou_continuous",)}
-# What is shown by category: the first of each task; of retrieval, the first of each direction.
+# The metrics shown by category: the first of each task; for retrieval, the first of each direction.
 HEADLINES = {"itr": ("TR@1", "IR@1")} | {name: metrics[:1] for name, metrics in MACRO.items() if name != "itr"}

@@ -1,7 +1,7 @@
-"""CVLUE's submission files against its gold files: one record of scores for each item.
+"""Score CVLUE's submission files against its gold files: one record of scores per item.
 
 Both official formats are read: the 2024 contest's and the current one; they differ in visual dialogue only (the gold as
-a bare list or below `data`; the ranking as `answer_sort` of the record or of its dialogue's last round). The official
+a plain list or under `data`; the ranking as `answer_sort` of the record or of its dialogue's last round). The official
 scorers pair gold and prediction by position; here they are joined by id: missing, extra and repeated ids are errors.
 """
 
@@ -24,25 +24,25 @@ Key = Callable[[Record], Any]
 
 @dataclass(frozen=True)
 class ScoredItem:
-    """The scores of one item, by metric, and the path of its image, which tells its category."""
+    """The scores of one item by metric, and the path of its image, which determines its category."""
 
     image: str
     scores: dict[str, float]
 
 
 def read_json(path: Path) -> Any:
-    """A JSON file's content.
+    """Read a JSON file.
 
     Raises:
-        CulturevalError: No such file, not JSON, or an object with a name that is duplicated.
+        CulturevalError: No such file, not JSON, or an object with a duplicated key.
     """
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         content = dict(pairs)
         if len(content) < len(pairs):
             names = [name for name, _ in pairs]
-            twice = next(name for place, name in enumerate(names) if name in names[:place])
-            raise ValueError(f"the name {twice!r} is duplicated in one object")
+            duplicate = next(name for place, name in enumerate(names) if name in names[:place])
+            raise ValueError(f"the name {duplicate!r} is duplicated in one object")
         return content
 
     try:
@@ -59,7 +59,7 @@ def vqa_items(gold: Any, pred: Any) -> list[ScoredItem]:
         pred: The same list with the predicted answers, in any order; null is a wrong answer.
 
     Raises:
-        CulturevalError: Ids that are missing, extra or repeated, or an answer that is not text.
+        CulturevalError: Ids that are missing, extra or duplicated, or an answer that is not text.
     """
     items = []
     for right, mine in _joined(_records(gold, "gold"), _records(pred, "pred"), _field("question_id"), "question_id"):
@@ -77,10 +77,10 @@ def vg_items(gold: Any, pred: Any) -> list[ScoredItem]:
 
     Args:
         gold: The list of `ref_id`, `image`, `text`, `bbox`.
-        pred: The same list with the predicted boxes, in any order; [] or null where there is none.
+        pred: The same list with the predicted boxes, in any order; [] or null if there is none.
 
     Raises:
-        CulturevalError: Ids that are missing, extra or repeated, or a box that is not four numbers.
+        CulturevalError: Ids that are missing, extra or duplicated, or a box that is not four numbers.
     """
     items = []
     for right, mine in _joined(_records(gold, "gold"), _records(pred, "pred"), _field("ref_id"), "ref_id"):
@@ -93,10 +93,10 @@ def vg_items(gold: Any, pred: Any) -> list[ScoredItem]:
 
 
 def box_scores(pred: Sequence[float] | None, gold: Sequence[float]) -> dict[str, float]:
-    """The values of one box: `iou`, `iou_continuous`, `acc@0.5` (the released readme's: official IoU above 0.5).
+    """The values of one box: `iou`, `iou_continuous`, `acc@0.5` (as in the released readme: official IoU above 0.5).
 
     Raises:
-        ValueError: As `iou`.
+        ValueError: As in `iou`.
     """
     official = iou(pred, gold)
     return {"iou": official, "iou_continuous": iou(pred, gold, "continuous"), "acc@0.5": float(official > 0.5)}
@@ -106,16 +106,16 @@ def vd_items(gold: Any, pred: Any) -> list[ScoredItem]:
     """Scores of visual dialogue: `R@1`, `R@5`, `R@10`, `MRR`, `mean_rank` of the gold answer in the given order.
 
     Args:
-        gold: The list of `image_id`, `question`, `answer_options`, `answer`, bare or below `data`.
+        gold: The list of `image_id`, `question`, `answer_options`, `answer`, as a plain list or under `data`.
         pred: Records with `image_id`, `dialog_id` or `question`, and `answer_sort`, or with a `dialog` whose last round
-            has the two.
+            has both.
 
     Raises:
-        CulturevalError: Ids that are missing, extra or repeated, or a ranking that is not of the record's options.
+        CulturevalError: Ids that are missing, extra or duplicated, or a ranking that is not of the record's options.
     """
     rounds = gold.get("data") if isinstance(gold, Mapping) else gold
     records, flat = _records(rounds, "gold"), [_last_round(record) for record in _records(pred, "pred")]
-    # The contest's records have no dialog_id: there the question tells a dialogue's rounds apart.
+    # The contest's records have no dialog_id: there the question identifies a round.
     numbered = all("dialog_id" in record for record in (*records, *flat))
     key, name = _round_key("dialog_id" if numbered else "question")
     items = []
@@ -127,8 +127,8 @@ def vd_items(gold: Any, pred: Any) -> list[ScoredItem]:
             raise CulturevalError(f"{where}: answer_sort and answer_options must be lists.")
         if len(set(map(repr, order))) < len(order) or set(map(repr, order)) != set(map(repr, options)):
             raise CulturevalError(
-                f"{where}: answer_sort must hold each of the {len(options)} answer_options once, "
-                f"ids as whole numbers; it has {len(order)} entries."
+                f"{where}: answer_sort must have each of the {len(options)} answer_options once, "
+                f"ids as integers; it has {len(order)} entries."
             )
         if right.get("answer") not in order:
             raise _bad("gold", "answer", right.get("answer"), f"is not among the options of {where}")
@@ -139,25 +139,24 @@ def vd_items(gold: Any, pred: Any) -> list[ScoredItem]:
 
 
 def itr_items(gold: Any, pred: Sequence[Any]) -> list[ScoredItem]:
-    """Scores of image-text retrieval: `TR@1` ... of the images' rankings, `IR@1` ... of the captions'.
+    """Scores of image-text retrieval: `TR@1` ... for image queries, `IR@1` ... for caption queries.
 
     A caption belongs to the category of its first gold image (the released scorer takes the majority of the predicted
     images' categories).
 
     Args:
         gold: The list of `image` and its `caption` strings.
-        pred: One or two objects, told apart by their keys: image path to ranked captions, caption to ranked image
-            paths. A caption that is none of the gold ones is tried with commas for its white space, as the official
-            scorer does.
+        pred: One or two objects, distinguished by their keys: image path to ranked captions, caption to ranked image
+            paths. An unknown caption is also tried with commas in place of whitespace, as in the official scorer.
 
     Raises:
-        CulturevalError: Queries that are missing, extra or repeated, or two objects of the same direction.
+        CulturevalError: Queries that are missing, extra or duplicated, or two objects of the same direction.
     """
     captions: dict[str, list[str]] = {}
     for record in _records(gold, "gold"):
         image, own = _text(record, "image"), record.get("caption")
         if image in captions or not isinstance(own, list) or not own or not all(isinstance(text, str) for text in own):
-            raise _bad("gold", "caption", own, f"of image {image!r} is no list of texts, or the image is duplicated")
+            raise _bad("gold", "caption", own, f"of image {image!r} is not a list of texts, or the image is duplicated")
         captions[image] = own
     images: dict[str, list[str]] = {}
     for image, own in captions.items():
@@ -187,11 +186,11 @@ def means(items: Sequence[ScoredItem]) -> dict[str, float]:
 
 
 def macro_average(scores: Mapping[str, Mapping[str, float]], numbers: Mapping[str, Sequence[str]] = MACRO) -> float:
-    """The contest's macro-average: the mean of eleven numbers, each of equal weight, 0 to 1.
+    """The contest's macro-average: the mean of eleven numbers with equal weights, 0 to 1.
 
     Args:
         scores: By task (`itr`, `vqa`, `vg`, `vd`) the means by metric.
-        numbers: Which metrics count: `MACRO` (the released scorers') or `CONTEST` (exact answers, continuous IoU).
+        numbers: The metrics: `MACRO` (the released scorers') or `CONTEST` (exact answers, continuous IoU).
 
     Raises:
         KeyError: A task or a metric is missing.
@@ -205,7 +204,7 @@ _MODES = ("loose", "strict", "exact")
 
 def _records(content: Any, which: str) -> list[Record]:
     if not isinstance(content, list) or not content or not all(isinstance(record, Mapping) for record in content):
-        raise CulturevalError(f"The {which} file does not hold a filled list of objects.")
+        raise CulturevalError(f"The {which} file must be a non-empty list of objects.")
     return content
 
 
@@ -219,12 +218,12 @@ def _field(name: str) -> Key:
 
 
 def _round_key(number: str) -> tuple[Key, str]:
-    """How a dialogue's round is told apart: by image and `number` (dialog_id or question); and the key's name."""
+    """The key of a dialogue's round: image and `number` (dialog_id or question); and the key's name."""
     return (lambda record: (_field("image_id")(record), _field(number)(record))), f"(image_id, {number})"
 
 
 def _last_round(record: Record) -> Record:
-    """A record of the contest's format, flat as the current one."""
+    """A record of the contest's format, flattened to the current one."""
     rounds = record.get("dialog")
     if "answer_sort" in record or not isinstance(rounds, list) or not rounds or not isinstance(rounds[-1], Mapping):
         return record
@@ -258,15 +257,15 @@ def _require_same(gold: Mapping[Any, Any], pred: Mapping[Any, Any], name: str) -
     if missing or extra:
         found = [(missing, "missing from the predictions"), (extra, "in the predictions but not in the gold file")]
         parts = [f"{len(ids)} {what} (such as {ids[0]!r})" for ids, what in found if ids]
-        raise CulturevalError(f"The files do not hold the same {name}s: {' and '.join(parts)}.")
+        raise CulturevalError(f"The files do not have the same {name}s: {' and '.join(parts)}.")
 
 
 def _direction(
     rankings: Any, captions: Mapping[str, Any], images: Mapping[str, Any]
 ) -> tuple[str, dict[str, list[str]]]:
-    """Which direction an object of rankings is of, and its rankings by gold query."""
+    """The direction of an object of rankings, and its rankings by gold query."""
     if not isinstance(rankings, Mapping) or not all(isinstance(ranked, list) for ranked in rankings.values()):
-        raise CulturevalError("A prediction file of retrieval is an object of ranked lists.")
+        raise CulturevalError("A prediction file of retrieval must be an object of ranked lists.")
     if any(query in captions for query in rankings):
         _require_same(captions, rankings, "image")
         return "TR", dict(rankings)

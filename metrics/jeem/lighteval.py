@@ -1,7 +1,7 @@
-"""The LightEval Metric objects of JEEM's reference metrics; thin, they call `caption` and `semantic`.
+"""The LightEval metrics of JEEM's reference metrics, which call `caption` and `semantic`.
 
-All values are on the paper's scale (times 100). Each text metric stands twice: `cider` of normalised words, `cider_raw`
-of the words as they are written.
+All values are on the paper's scale (times 100). Each text metric has two variants: `cider` on normalised words and
+`cider_raw` on unchanged words.
 """
 
 import numpy as np
@@ -27,9 +27,9 @@ BLEU_DRAWS = 1000
 def caption_metrics() -> list[SampleLevelMetric]:
     """JEEM's reference metrics (section 5.1.1), CIDEr first, as it correlates best with people (Table 3).
 
-    The document frequencies of CIDEr are those of the whole reference set of the variety, which
-    `doc.specific["reference_set"]` names in the text store, also when --limit scores a part. BERTScore's recall is the
-    paper's, its F1 stands beside it (the paper's footnote 2).
+    The document frequencies of CIDEr are those of the full reference set of the variety, even with --limit;
+    `doc.specific["reference_set"]` names it in the text store. BERTScore's recall is the paper's headline; F1 is
+    reported too (the paper's footnote 2).
     """
     model, layer = caption_bertscore_model()
     shared = pass_over_replies(_score_replies)
@@ -46,13 +46,13 @@ def caption_metrics() -> list[SampleLevelMetric]:
 
 
 class BleuScore(ClusteredScore):
-    """An item's BLEU that knows the counts behind it, of which the corpus's BLEU is made."""
+    """An item's BLEU with its counts, which the corpus BLEU sums."""
 
     statistics: np.ndarray
 
 
 class BleuSample(SharedScore):
-    """BLEU of one order, item by item."""
+    """BLEU of one order per item."""
 
     def __init__(self, name: str, definition: str, shared: SharedPass[Columns], order: int) -> None:
         super().__init__(name, name, shared, f"{definition},scale=100")
@@ -68,7 +68,7 @@ class BleuSample(SharedScore):
 
 
 class CorpusBleu(CorpusLevelComputation):
-    """BLEU of all items' counts together; its standard error is that of a bootstrap over clusters, seed 0."""
+    """Corpus BLEU from all items' counts; standard error by a bootstrap over clusters, seed 0."""
 
     def __init__(self, name: str, order: int) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""JEEM's reference metrics (paper, section 5.1.1): of normalised words, and `_raw` of words as they are written."""
+"""JEEM's reference metrics (paper, section 5.1.1): on normalised words, and with suffix `_raw` on unchanged words."""
 
 from cultureval.metrics.declared import declare
 

@@ -1,1 +1,1 @@
-"""How items reach LLM judges and what comes back: settings, costs, sessions, verdicts."""
+"""LLM judges: settings, costs, sessions, verdicts."""

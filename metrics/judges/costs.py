@@ -1,4 +1,4 @@
-"""What judging costs: estimates before, a budget that is counted down while it goes on."""
+"""Cost of judging: estimates, and a budget that is checked before each call."""
 
 import asyncio
 from collections.abc import Mapping
@@ -9,18 +9,18 @@ from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.runtime.errors import CulturevalError
 
 _POLL_S = 0.02
-_FRAME_TOKENS = 10  # of a chat around its text
+_FRAME_TOKENS = 10  # of the chat template around a text
 
 
 class BudgetSpent(CulturevalError):
-    """The next call could cost more than the budget leaves."""
+    """The next call could exceed the budget."""
 
 
 def estimate_tokens(text: str) -> int:
-    """About how many tokens a text has: a quarter of its ASCII characters and half of the others.
+    """Approximate number of tokens of a text: a quarter of its ASCII characters and half of the others.
 
-    A rule of thumb, on the high side for Arabic under the vocabularies of current models; used for estimates and for
-    what is set aside of a budget, while what is paid is what the server says.
+    A rule of thumb, high for Arabic with current tokenizers; used for estimates and for reserving budget. Actual costs
+    use the server's counts.
     """
     other = sum(not character.isascii() for character in text)
     return (len(text) - other + 3) // 4 + (other + 1) // 2
@@ -33,17 +33,17 @@ def price(settings: JudgeSettings, input_tokens: float, output_tokens: float) ->
 
 @dataclass
 class Budget:
-    """What one judge's verdicts have cost, and what may still be spent.
+    """The cost of one judge's verdicts so far, and the limit.
 
-    A verdict that is reused from the journal counts with what it cost then, once.
+    A verdict reused from the journal counts once, with its original cost.
 
     Attributes:
         settings: The judge, its prices and its budget.
-        spent: So far, for calls that were answered.
-        input_tokens: Of these calls, as the servers say.
-        output_tokens: Likewise.
-        unmetered: Answers without a count of tokens; they are counted by estimate.
-        halted: Why no further call may be made, once something has ended the asking.
+        spent: Cost so far of answered calls.
+        input_tokens: Input tokens of these calls, as the servers count.
+        output_tokens: Output tokens, likewise.
+        unmetered: Answers without a token count; they are estimated.
+        halted: Why no further call may be made; None while calls may go on.
     """
 
     settings: JudgeSettings
@@ -56,10 +56,10 @@ class Budget:
     _paid: set[str] = field(default_factory=set)
 
     async def reserve(self, amount: float) -> None:
-        """Set aside what a call may cost at most; waits while calls in flight may still leave enough.
+        """Reserve the maximal cost of a call; waits while running calls may still release enough.
 
         Raises:
-            BudgetSpent: It would go beyond the budget, or the budget is halted.
+            BudgetSpent: The budget would be exceeded, or is halted.
         """
         budget = self.settings.budget
         if self.halted:
@@ -71,15 +71,15 @@ class Budget:
         self._reserved += amount
 
     def release(self, amount: float) -> None:
-        """Give back what was set aside."""
+        """Release a reserved amount."""
         self._reserved = max(0.0, self._reserved - amount) if self._reserved - amount > 1e-12 else 0.0
 
     def pay(self, key: str, usage: Mapping[str, Any] | None, estimate: tuple[int, int]) -> None:
-        """Count an answer, unless it was counted before.
+        """Count the cost of an answer, unless it was counted before.
 
         Args:
-            key: Of the journal.
-            usage: The server's count of tokens, if it gave one.
+            key: The journal key of the answer.
+            usage: The server's token counts, if any.
             estimate: Tokens of prompt and reply, for servers that give none.
         """
         if key in self._paid:
@@ -94,7 +94,7 @@ class Budget:
         self.spent += price(self.settings, *tokens)
 
     def __str__(self) -> str:
-        """Cost so far where there are prices, else tokens."""
+        """Cost so far if prices are set, else tokens."""
         if self.settings.input_token_price or self.settings.output_token_price:
             return f"cost {self.spent:.4f}"
         return f"{self.input_tokens + self.output_tokens:,} tokens"

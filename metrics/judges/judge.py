@@ -1,11 +1,11 @@
 """The LLM judge: verdicts on texts, with or without images, from any OpenAI-compatible server.
 
-Three outcomes are kept apart. A reply that can be read is a verdict. A reply that cannot is asked for again, twice at
-most, and then the item is *unscored* with its reason, as is an item that cannot be shown to the judge (its image does
-not decode, its text is empty), that the server does not answer, or that was not asked because the judge stopped or the
-budget was spent. An unscored item has no score: it is in no mean, and the means with all unscored items as 1 and as
-5 stand beside the mean. Every reply is in the journal before the next question is asked, under a key of model,
-settings, prompt and images, so that nothing is paid for twice.
+A readable reply gives a verdict. After an unreadable reply the judge is asked again, at most twice; then the item is
+*unscored*, with the reason. Also unscored are items that cannot be shown to the judge (an image that does not decode,
+an empty text), that the server does not answer, or that were not asked because the judge stopped or the budget was
+spent. Unscored items are excluded from the mean; the means with all of them as 1 and as 5 are reported next to it.
+Every reply is written to the journal at once, under a key of model, settings, prompt and images, so that no call is
+paid twice.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from cultureval.judge_prompts.templates import JudgeTemplate, judge_template
 from cultureval.metrics.judges.costs import Budget, price, prompt_tokens
 from cultureval.metrics.judges.session import JudgeSession, ReadyItem
 from cultureval.metrics.judges.settings import JudgeSettings, configured_judges, find_judges
-from cultureval.metrics.judges.verdicts import JudgeItem, Judgement, Verdict, metric_part, summarize
+from cultureval.metrics.judges.verdicts import JudgeItem, Judgement, JudgeVerdict, metric_part, summarize
 from cultureval.runtime.journal import Journal, open_journal
 from cultureval.runtime.signatures import signature
 
@@ -27,7 +27,7 @@ __all__ = [
     "JudgeSettings",
     "Judgement",
     "Budget",
-    "Verdict",
+    "JudgeVerdict",
     "configured_judges",
     "estimate",
     "find_judges",
@@ -47,25 +47,25 @@ def judge_items(
     journal: Journal | None = None,
     budget: Budget | None = None,
 ) -> Judgement:
-    """Have a judge judge items.
+    """Judge items with one judge.
 
     Args:
         settings: The judge.
-        template: How it is asked, or the name of the template.
+        template: The judge template, or its name.
         items: With distinct ids.
-        journal: Where replies are kept; the machine's own by default.
-        budget: Counts the cost over several calls of this function; a fresh one by default.
+        journal: Where replies are stored; default: the user's journal.
+        budget: Shared by several calls of this function; default: a new one.
 
     Returns:
-        A verdict on each item. A server that stops answering or refuses every request ends the asking, not the
-        function: the rest is unscored as "not_asked", and `stopped` says why.
+        A verdict on each item. If the server stops answering or rejects every request, the remaining items are unscored
+        as "not_asked", and `stopped` has the reason.
 
     Raises:
         CulturevalError: The settings of the server are wrong (the key's variable is not set).
     """
     row = judge_template(template) if isinstance(template, str) else template
-    kept = open_journal() if journal is None else journal
-    return JudgeSession(settings, row, kept, budget or Budget(settings)).run(items)
+    replies = open_journal() if journal is None else journal
+    return JudgeSession(settings, row, replies, budget or Budget(settings)).run(items)
 
 
 def judge_with_all(
@@ -74,23 +74,23 @@ def judge_with_all(
     journal: Journal | None = None,
     budgets: Mapping[str, Budget] | None = None,
 ) -> dict[tuple[str, str], Judgement]:
-    """Have several judges judge at once, each template by template.
+    """Judge items with several judges in parallel, each one template at a time.
 
     Args:
         judges: With distinct names.
         questions: Name of a template -> its items.
-        journal: As `judge_items`.
+        journal: As in `judge_items`.
         budgets: Name of a judge -> its budget.
 
     Returns:
-        (name of the judge, name of the template) -> what became of the items; without those templates that show
-        images to a judge that takes none.
+        (name of the judge, name of the template) -> the judgement of the items; without templates with images
+        for a judge that takes none.
     """
     shared = open_journal() if journal is None else journal
-    held = {judge.name: (budgets or {}).get(judge.name) or Budget(judge) for judge in judges}
+    budget_of = {judge.name: (budgets or {}).get(judge.name) or Budget(judge) for judge in judges}
 
     def ask(judge: JudgeSettings) -> dict[tuple[str, str], Judgement]:
-        budget = held[judge.name]
+        budget = budget_of[judge.name]
         return {
             (judge.name, template): judge_items(judge, template, items, shared, budget)
             for template, items in questions.items()
@@ -103,27 +103,27 @@ def judge_with_all(
         try:
             return {key: judgement for found in pool.map(ask, judges) for key, judgement in found.items()}
         except BaseException:
-            for budget in held.values():
-                budget.halted = "it was interrupted"  # the pool waits for its threads, which else would ask to the end
+            for budget in budget_of.values():
+                budget.halted = "it was interrupted"  # the pool waits for its threads, which would otherwise ask on
             raise
 
 
 def takes(settings: JudgeSettings, template: JudgeTemplate) -> bool:
-    """Whether a judge can be asked with a template: one that takes no images cannot judge what shows them."""
+    """Whether a judge can use a template: a judge without image input cannot use templates with images."""
     return settings.images or not template.images
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What judging would take.
+    """The expected number of calls and their cost.
 
     Attributes:
-        calls: First calls that the journal has no answer to.
-        known: Replies that the journal has already.
+        calls: First calls without an answer in the journal.
+        known: Replies in the journal.
         unusable: Items that cannot be judged.
         input_tokens: Estimated tokens of these calls' prompts.
-        cost: Estimated cost of the calls, each with a reply in order.
-        most: The same with every reply as long as allowed and every item asked for again.
+        cost: Estimated cost of the calls, if each reply is readable.
+        most: The same with replies of maximal length and every item asked again.
     """
 
     calls: int
@@ -137,7 +137,7 @@ class Estimate:
 def estimate(
     settings: JudgeSettings, template: JudgeTemplate | str, items: Sequence[JudgeItem], journal: Journal | None = None
 ) -> Estimate:
-    """Count the calls that `judge_items` would make, and what they would cost; asks nothing."""
+    """Count the calls that `judge_items` would make, and estimate their cost; no call is made."""
     row = judge_template(template) if isinstance(template, str) else template
     session = JudgeSession(settings, row, open_journal() if journal is None else journal, Budget(settings))
     ready = [entry for entry in map(session.prepare, items) if isinstance(entry, ReadyItem)]
@@ -155,7 +155,7 @@ def estimate(
 
 
 def judge_signature(settings: JudgeSettings, template: JudgeTemplate) -> str:
-    """One line of all that a verdict depends on."""
+    """One line with everything that a verdict depends on."""
     return signature(
         judge=settings.model,
         revision=settings.revision,

@@ -1,8 +1,8 @@
-"""Judges as LightEval metrics: during a run, for the tasks whose Docs say what a judge needs to know.
+"""Judges as LightEval metrics during a run, for tasks whose Docs have what a judge needs.
 
-A Doc of a judged task holds `specific["judge"] = {"templates": [...], "slots": {...}}`: the names of the judge
-templates that fit it, and the texts of their slots but the model's reply, which fills the slot under judgement. Its
-`images` are shown where the template shows images. `cultureval judge` reads the same from saved details.
+A Doc of a judged task has `specific["judge"] = {"templates": [...], "slots": {...}}`: the names of its
+judge templates, and the texts of their slots except the judged one, which gets the model's reply. Its `images` are
+shown if the template shows images. `cultureval judge` reads the same from saved details.
 """
 
 import logging
@@ -23,7 +23,7 @@ from cultureval.metrics.judges.items import item_of, metric_prefix, record_of
 from cultureval.metrics.judges.judge import (
     JudgeItem,
     Judgement,
-    Verdict,
+    JudgeVerdict,
     configured_judges,
     judge_signature,
     judge_with_all,
@@ -47,22 +47,22 @@ logger = logging.getLogger(__name__)
 
 
 def judge_metrics(*templates: str) -> list[SampleLevelMetric]:
-    """The metrics of the judges that CULTUREVAL_JUDGE names; none where it names none.
+    """The metrics of the judges that CULTUREVAL_JUDGE names; [] without one.
 
     For each judge and template, `judge_<judge>_<template's short name>` is a sample's verdict (a mapping, for the
-    details), and `..._<criterion>` its scores. In the results stand, for each criterion, the mean over scored items,
+    details), and `..._<criterion>` its scores. The results have, for each criterion, the mean over scored items,
     `_stderr`, `_missing_as_1` and `_missing_as_5`, and for each judge and template `_n_items`, `_n_parsed`,
     `_n_unscored`, `_n_flagged`, `_n_wrong_script`.
 
     Args:
-        *templates: Names of templates whose replies are scores.
+        *templates: Names of judge templates whose replies are scores.
 
     Raises:
         CulturevalError: A judge's settings are wrong, or there is no such template.
     """
     judges, rows = configured_judges(), [judge_template(name) for name in templates]
     for judge in judges:
-        judge.servers()  # a key that is missing is told now, not after the model has answered
+        judge.servers()  # raises for a missing key now, not after the model has answered
     shared = SharedPass(partial(_judge, judges, rows))
     metrics = []
     for judge, template in judged_pairs(judges, rows):
@@ -77,10 +77,10 @@ def judge_metrics(*templates: str) -> list[SampleLevelMetric]:
 
 
 def criteria_of_group(template: JudgeTemplate) -> tuple[str, ...]:
-    """The criteria of all templates that share a short name: what any subset of a group of tasks may be scored by.
+    """The criteria of all templates that share a short name, for any subset of a group of tasks.
 
-    JEEM's captions in MSA are not judged by Dialect Authenticity, those in dialects are. LightEval takes a metric that
-    one subset of a group lacks for 0, so that each subset must have all.
+    JEEM's captions in dialects are judged by Dialect Authenticity, those in MSA are not. LightEval counts a metric that
+    a subset of a group lacks as 0, so each subset must have all metrics.
     """
     suite = template.name.partition("_")[0]
     alike = [row for name, row in TEMPLATES.items() if name.startswith(f"{suite}_") and row.short == template.short]
@@ -90,19 +90,19 @@ def criteria_of_group(template: JudgeTemplate) -> tuple[str, ...]:
 def judged_pairs(
     judges: Sequence[JudgeSettings], templates: Sequence[JudgeTemplate]
 ) -> list[tuple[JudgeSettings, JudgeTemplate]]:
-    """Each judge with each template, but those with images only where the judge takes images."""
+    """Each judge with each template; templates with images only if the judge takes images."""
     return [(judge, row) for judge in judges for row in templates if takes(judge, row)]
 
 
 def signatures_of_judges(*templates: str) -> str | None:
-    """What the judges' scores depend on, for the signature of a group of tasks; None where no judge is configured."""
+    """Everything that the judges' scores depend on, for the signature of a task group; None without a judge."""
     pairs = judged_pairs(configured_judges(), [judge_template(name) for name in templates])
     lines = [judge_signature(judge, row).replace("|", ",") for judge, row in pairs]
     return " + ".join(f"judge({line})" for line in lines) or None
 
 
 def check_judges() -> None:
-    """See that the configured judges can be asked: settings, keys, and whether the servers answer. It costs nothing.
+    """Check the configured judges without cost: settings, keys, and whether the servers answer.
 
     Raises:
         CulturevalError: One of them cannot.
@@ -110,8 +110,8 @@ def check_judges() -> None:
     for judge in configured_judges():
         for url, why in health_check(judge.servers()).items():
             raise CulturevalError(
-                f"The judge {judge.name} at {url} cannot be asked ({why}). Without CULTUREVAL_JUDGE the run goes "
-                "without it, and `cultureval judge` can judge the answers later."
+                f"The judge {judge.name} at {url} cannot be asked ({why}). Without CULTUREVAL_JUDGE the run "
+                "needs no judge, and `cultureval judge` can judge the answers later."
             )
 
 
@@ -124,38 +124,40 @@ def _judge(
     docs: list[Doc],
     responses: list[ModelResponse],
 ) -> Judgements:
-    """Ask all judges about a task's replies, and say what stays unscored."""
+    """Judge a task's replies with all judges, and log unscored items."""
     questions = {row.name: _items(row, docs, responses) for row in templates}
     found = judge_with_all(judges, questions, budgets={one.name: _budget(one) for one in judges})
     for (name, template_name), judgement in found.items():
         for line in unscored_lines(judgement.verdicts):
             logger.warning("%s, judge %s, %s: %s", docs[0].task_name, name, template_name, line)
     for stopped in dict.fromkeys(judgement.stopped for judgement in found.values() if judgement.stopped):
-        logger.error("%s; the rest is unscored. `cultureval judge` on the results goes on from here.", stopped)
+        logger.error(
+            "%s; the remaining items are unscored. Run `cultureval judge` on the results to continue.", stopped
+        )
     return found
 
 
 class VerdictRecord(SampleLevelComputation):
-    """The verdicts themselves, for the details; batched."""
+    """The verdicts, for the details; batched."""
 
     def __init__(self, judge: JudgeSettings, template: JudgeTemplate, shared: SharedPass[Judgements]) -> None:
         self.judge, self.template, self.shared = judge, template, shared.joined()
 
-    def verdicts(self, docs: list[Doc], responses: list[ModelResponse]) -> list[Verdict]:
-        """The judge's verdicts under the template; all judges are asked when the first one's are wanted."""
+    def verdicts(self, docs: list[Doc], responses: list[ModelResponse]) -> list[JudgeVerdict]:
+        """The judge's verdicts under the template; the first call asks all judges."""
         return self.shared.result(docs, responses)[self.judge.name, self.template.name].verdicts
 
     def compute(self, docs: list[Doc], responses: list[ModelResponse], **kwargs: object) -> list[dict[str, Any]]:
-        """What the details say of each item besides its scores."""
+        """What the details save of each item besides its scores."""
         return [record_of(verdict) for verdict in self.verdicts(docs, responses)]
 
     def __str__(self) -> str:
-        """What LightEval writes into the results as this metric's definition."""
+        """The definition of this metric in LightEval's results."""
         return judge_signature(self.judge, self.template)
 
 
 class CriterionScore(VerdictRecord):
-    """The scores of one criterion; nan where an item is unscored; batched."""
+    """The scores of one criterion; nan for an unscored item; batched."""
 
     def __init__(
         self, judge: JudgeSettings, template: JudgeTemplate, shared: SharedPass[Judgements], criterion: str
@@ -185,7 +187,7 @@ class ScoredMean(CorpusLevelComputation):
 
 
 class NoMean(ScoredMean):
-    """The values of a criterion that the template does not ask for."""
+    """The undefined values of a criterion that is not in the template."""
 
     def compute_corpus(self, items: list[float]) -> dict[str, float]:
         """The keys of `ScoredMean`."""
@@ -194,7 +196,7 @@ class NoMean(ScoredMean):
 
 
 class VerdictCounts(CorpusLevelComputation):
-    """How many items ended how."""
+    """Numbers of items by outcome."""
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
@@ -234,5 +236,5 @@ _BUDGETS: dict[str, Budget] = {}
 
 
 def _budget(judge: JudgeSettings) -> Budget:
-    """One for all tasks of a run, so that the budget is the run's."""
+    """One budget for all tasks of a run."""
     return _BUDGETS.setdefault(judge.model_dump_json(), Budget(judge))

@@ -1,4 +1,4 @@
-"""Judges of a run, whose code is loaded only where CULTUREVAL_JUDGE names one."""
+"""Judges of a run, whose code is loaded only if CULTUREVAL_JUDGE names one."""
 
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ def judges_wanted() -> bool:
 
 
 def judge_metrics(*templates: str) -> "list[SampleLevelMetric]":
-    """As `lighteval_metrics.judge_metrics`: the metrics of the configured judges, none where there is none."""
+    """As `lighteval_metrics.judge_metrics`: the metrics of the configured judges, [] without one."""
     if not judges_wanted():
         return []
     from cultureval.metrics.judges import lighteval as lighteval_metrics
@@ -23,7 +23,7 @@ def judge_metrics(*templates: str) -> "list[SampleLevelMetric]":
 
 
 def signatures_of_judges(*templates: str) -> str | None:
-    """What the configured judges' scores depend on, for a signature; None where there is none."""
+    """Everything that the configured judges' scores depend on, for a signature; None without a judge."""
     if not judges_wanted():
         return None
     from cultureval.metrics.judges import lighteval as lighteval_metrics
@@ -32,7 +32,7 @@ def signatures_of_judges(*templates: str) -> str | None:
 
 
 def check_judges() -> None:
-    """See that the configured judges can be asked: settings, keys, servers that answer. It costs nothing.
+    """Check the configured judges without cost: settings, keys, and whether the servers answer.
 
     Raises:
         CulturevalError: One of them cannot.

@@ -1,4 +1,4 @@
-"""One judge, one template: the items' way from the prompt to the verdict."""
+"""One judge with one template: from items to prompts, calls and verdicts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from cultureval.judge_prompts.slots import FilledPrompt, share_of_arabic
 from cultureval.judge_prompts.templates import JudgeTemplate
 from cultureval.metrics.judges.costs import Budget, BudgetSpent, estimate_tokens, price, prompt_tokens
 from cultureval.metrics.judges.settings import JudgeSettings
-from cultureval.metrics.judges.verdicts import ItemImage, JudgeItem, Judgement, Outcome, Verdict
+from cultureval.metrics.judges.verdicts import ItemImage, JudgeItem, Judgement, JudgeVerdict, Outcome
 from cultureval.runtime.data.image_store import image_format
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import Journal, answer_key
@@ -23,14 +23,14 @@ from cultureval.runtime.servers.openai_client import OpenAIClient
 
 @dataclass(frozen=True)
 class ReadyItem:
-    """An item that can be asked about.
+    """An item that is ready for the judge.
 
     Attributes:
         item: The item.
-        prompt: Its prompt.
-        images: What is sent with it.
-        hashes: Of the images.
-        flags: Of the text and the prompt.
+        prompt: The filled prompt.
+        images: The images that are sent.
+        hashes: Hashes of the images.
+        flags: Flags of the text and the prompt.
     """
 
     item: JudgeItem
@@ -41,7 +41,7 @@ class ReadyItem:
 
 
 class JudgeSession:
-    """One judge, one template, and the items' way from the prompt to the verdict."""
+    """Judges items with one judge and one template."""
 
     def __init__(self, settings: JudgeSettings, template: JudgeTemplate, journal: Journal, budget: Budget) -> None:
         self.settings, self.template, self.journal, self.budget = settings, template, journal, budget
@@ -51,8 +51,8 @@ class JudgeSession:
         self._failed_in_a_row = 0
 
     def run(self, items: Sequence[JudgeItem]) -> Judgement:
-        """Ask, read, ask again."""
-        verdicts: dict[int, Verdict] = {}
+        """Ask about all items, read the replies, and ask again after malformed ones."""
+        verdicts: dict[int, JudgeVerdict] = {}
         waiting: dict[int, ReadyItem] = {}
         for index, item in enumerate(items):
             entry = self.prepare(item)
@@ -73,8 +73,8 @@ class JudgeSession:
         ordered = [verdicts[index] for index in range(len(items))]
         return Judgement(ordered, self.budget.spent - before, self.stopped, self.server_failed, tuple(sorted(served)))
 
-    def prepare(self, item: JudgeItem) -> ReadyItem | Verdict:
-        """The item's prompt and images, or the verdict that it cannot be asked about."""
+    def prepare(self, item: JudgeItem) -> ReadyItem | JudgeVerdict:
+        """The item's prompt and images, or an `unusable` verdict."""
         empty = [name for name in self.template.slots if not (item.slots.get(name) or "").strip()]
         if empty:
             what = "the text to judge" if self.template.judged in empty else f"the {empty[0]}"
@@ -94,11 +94,11 @@ class JudgeSession:
             flags += ("wrong_script",)
         return ReadyItem(item, prompt, wanted, hashes, flags)
 
-    def _unusable(self, item: JudgeItem, reason: str) -> Verdict:
-        return Verdict(item.id, outcome="unusable", reason=reason, cluster=item.cluster)
+    def _unusable(self, item: JudgeItem, reason: str) -> JudgeVerdict:
+        return JudgeVerdict(item.id, outcome="unusable", reason=reason, cluster=item.cluster)
 
     def key(self, entry: ReadyItem, attempt: int) -> str:
-        """The journal's key of a reply."""
+        """The journal key of a reply."""
         return answer_key(
             kind="judgement",
             identity={name: getattr(self.settings, name) for name in ("model", "revision", "extra_body")},
@@ -128,7 +128,7 @@ class JudgeSession:
                 questions,
                 self.journal,
                 description,
-                on_failure=self._goes_on,
+                on_failure=self._continue_after,
                 note=lambda: str(self.budget),
             )
         except (ServerError, BudgetSpent) as error:
@@ -174,8 +174,8 @@ class JudgeSession:
         tokens = prompt_tokens(self.settings, entry.prompt.text, len(entry.images))
         self.budget.pay(key, answer["usage"], (tokens, sum(map(estimate_tokens, texts))))
 
-    def _goes_on(self, key: str, error: CulturevalError) -> bool:
-        """Whether the other items may still be asked about after one was not answered."""
+    def _continue_after(self, key: str, error: CulturevalError) -> bool:
+        """Whether to continue with other items after one was not answered."""
         if isinstance(error, BudgetSpent):
             return False
         cause = error.cause if isinstance(error, ServerError) else str(error)
@@ -191,13 +191,13 @@ class JudgeSession:
             return f"the judge {self.settings.name} at {urls} stopped answering ({error.cause})"
         return str(error)
 
-    def _not_answered(self, entry: ReadyItem, attempt: int) -> Verdict:
+    def _not_answered(self, entry: ReadyItem, attempt: int) -> JudgeVerdict:
         outcome, reason = self.failures.get(
             self.key(entry, attempt), ("not_asked", f"not asked{' again' if attempt else ''}: {self.stopped}")
         )
-        return Verdict(entry.item.id, {}, None, outcome, reason, entry.flags, None, attempt, entry.item.cluster)
+        return JudgeVerdict(entry.item.id, {}, None, outcome, reason, entry.flags, None, attempt, entry.item.cluster)
 
-    def _read(self, entry: ReadyItem, answer: Answer, attempt: int) -> Verdict:
+    def _read(self, entry: ReadyItem, answer: Answer, attempt: int) -> JudgeVerdict:
         completion = answer["completions"][0]
         reading, outcome, reason = Reading(), "scored", ""
         if completion["finish_reason"] == "content_filter":
@@ -214,7 +214,7 @@ class JudgeSession:
                     else ""
                 )
                 outcome, reason = "malformed", f"malformed reply, asked {attempt + 1} times: {error}{cut}"
-        return Verdict(
+        return JudgeVerdict(
             item=entry.item.id,
             scores=reading.scores,
             label=reading.label,
@@ -228,11 +228,11 @@ class JudgeSession:
 
 
 def _checked_hash(image: ItemImage) -> str:
-    """Hash of an image that decodes.
+    """The hash of an image; checks that it decodes.
 
     Raises:
         ValueError: It does not decode, or is too large.
-        OSError: Its file is gone.
+        OSError: Its file cannot be read.
     """
     if isinstance(image, (str, Path)):
         path = Path(image)

@@ -1,18 +1,18 @@
-"""Settings of judges: YAML files and the environment, checked before anything is asked.
+"""Settings of judges, from YAML files and the environment, checked before any call.
 
 A judge's YAML file, all but `model` optional (several judges: a list of these under `judges`):
 
-    name: gpt-4o                             # in the names of metrics; default: the last part of the model's id
+    name: gpt-4o                             # used in metric names; default: the last part of the model's id
     model: gpt-4o-2024-08-06
     base_url: https://api.openai.com/v1      # or a list; default: OPENAI_BASE_URL, else this
     api_key_env: OPENAI_API_KEY              # name of the variable with the key; default: this, without a base_url
-    input_token_price: 0.0000025             # of one token, in whatever currency the budget is in
+    input_token_price: 0.0000025             # per token, in the currency of the budget
     output_token_price: 0.00001
-    budget: 20                               # the most that the verdicts of a run may cost, earlier ones included
+    budget: 20                               # maximal cost of a run's verdicts, including reused ones
     extra_body: {structured_outputs: ...}    # further fields of each request (here: vLLM's)
 
-CULTUREVAL_JUDGE names the judges of a run: YAML files or models' ids, separated by commas. CULTUREVAL_JUDGE_SETTINGS, a
-JSON object, overrides settings of all of them. Keys stand in the environment only.
+CULTUREVAL_JUDGE names the judges of a run: YAML files or model ids, separated by commas. CULTUREVAL_JUDGE_SETTINGS, a
+JSON object, overrides settings of all of them. Keys are read from the environment only.
 """
 
 import re
@@ -33,28 +33,29 @@ class JudgeSettings(BaseModel):
     """One judge.
 
     Attributes:
-        name: Stands in the names of its metrics.
+        name: Used in the names of its metrics.
         model: Id under which the servers serve the model.
-        revision: Your name for the weights behind the id; verdicts are reused for the same model and revision only.
+        revision: Your name for the weights served under the id; verdicts are reused only if model and
+            revision are the same.
         base_url: One or more servers of the model.
         api_key_env: Name of the environment variable with the key.
-        temperature: None sends none, for models that refuse it.
+        temperature: None sends none, for models that reject it.
         max_tokens: Limit of a reply.
-        max_tokens_name: How the server calls that limit (OpenAI's newer models: the longer name).
-        re_asks: Fresh calls after a malformed reply, before the item stays unscored.
+        max_tokens_name: The server's name for that limit (the longer one for OpenAI's newer models).
+        re_asks: New calls after a malformed reply, before the item counts as unscored.
         concurrency: Requests in flight at once.
         timeout_s: Limit of one request.
-        max_retries: Further tries of a request that failed for a reason that may pass.
+        max_retries: Retries of a request after a temporary failure.
         give_up_s: Limit of one request with all its retries and waits.
         backoff_s: First wait before a retry.
         input_token_price: Price of one token of a prompt.
         output_token_price: Price of one token of a reply.
-        budget: The most that verdicts may cost, those of earlier runs that are reused included.
-        images: Whether the model takes images; if not, it is not asked where images belong to the question.
-        image_format: as_given sends a file's own bytes.
+        budget: Maximal cost of the verdicts, including those reused from earlier runs.
+        images: Whether the model takes images; if not, templates with images are not used.
+        image_format: as_given sends an image file's bytes unchanged.
         image_max_side: Larger images are scaled down to this many pixels.
-        image_tokens: Tokens that an image counts in estimates of cost (GPT-4o: 1,105 for 2:1, high detail).
-        delimit: "always" puts the marks of `judge_prompts/slots.py` around plain texts too.
+        image_tokens: Tokens per image in cost estimates (GPT-4o: 1,105 for 2:1, high detail).
+        delimit: "always" puts the marks of `judge_prompts/slots.py` around all texts.
         extra_body: Further fields of each request.
     """
 
@@ -101,7 +102,7 @@ class JudgeSettings(BaseModel):
 
     @field_validator("name")
     @classmethod
-    def _fit_for_names_of_metrics(cls, name: str) -> str:
+    def _valid_in_metric_names(cls, name: str) -> str:
         if not re.fullmatch(r"[\w.-]+", name):
             raise ValueError("letters, digits and . _ - only")
         return name
@@ -113,7 +114,7 @@ class JudgeSettings(BaseModel):
         return self
 
     def servers(self) -> ServerSettings:
-        """What the client needs to know.
+        """The settings of the client.
 
         Raises:
             CulturevalError: A URL is wrong or the key's variable is not set.
@@ -131,19 +132,19 @@ class JudgeSettings(BaseModel):
 
 
 def configured_judges() -> list[JudgeSettings]:
-    """The judges that CULTUREVAL_JUDGE names; none where it is not set.
+    """The judges that CULTUREVAL_JUDGE names; [] if it is not set.
 
     Raises:
-        CulturevalError: As `find_judges`.
+        CulturevalError: As in `find_judges`.
     """
     return find_judges(current_settings().judges)
 
 
 def find_judges(names: Iterable[str]) -> list[JudgeSettings]:
-    """The judges of YAML files and models' ids.
+    """The judges of YAML files and model ids.
 
     Args:
-        names: YAML files, names of judges that CULTUREVAL_JUDGE's files define, or models' ids.
+        names: YAML files, names of judges in CULTUREVAL_JUDGE's files, or model ids.
 
     Raises:
         CulturevalError: A file cannot be read, a setting is wrong, or two judges have one name.
@@ -163,7 +164,7 @@ def find_judges(names: Iterable[str]) -> list[JudgeSettings]:
     names_of = [judge.name for judge in judges]
     for name in names_of:
         if names_of.count(name) > 1:
-            raise CulturevalError(f"Two judges are called {name!r}: give each a `name` of its own.")
+            raise CulturevalError(f"Two judges are called {name!r}: give each a different `name`.")
     return judges
 
 

@@ -1,4 +1,4 @@
-"""Items, verdicts and what is made of them: means, bounds, counts."""
+"""Items and verdicts of judges, and their means, bounds and counts."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -19,10 +19,10 @@ SUSPICIOUS = frozenset({"gives_orders", "looks_like_a_rating", "holds_a_heading"
 
 @dataclass(frozen=True)
 class JudgeItem:
-    """What a judge is asked about.
+    """One item for a judge.
 
     Attributes:
-        id: Names the item in verdicts and messages.
+        id: Id of the item in verdicts and messages.
         slots: The template's slots and their texts.
         images: Files (paths or bytes) or PIL images, for templates that show them.
         cluster: Items with the same one (such as their image) are not independent; "" is a cluster of its own.
@@ -35,20 +35,20 @@ class JudgeItem:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What a judge says of an item, or why it says nothing.
+class JudgeVerdict:
+    """A judge's verdict on an item, or why there is none.
 
     Attributes:
         item: Id of the item.
-        scores: Criterion -> score from 1 to 5; empty where the item is unscored or a label was asked for.
-        label: The label, where one was asked for and given.
-        outcome: "scored" (a label counts too), or what stood in the way.
-        reason: Why there is no score, in words; "" where there is one.
-        flags: What stands out of the text ("gives_orders", "looks_like_a_rating", "holds_a_heading", "wrong_script"),
+        scores: Criterion -> score from 1 to 5; empty if the item is unscored or the template asks for a label.
+        label: The label, if the template asks for one and the judge gave one.
+        outcome: "scored" (also with a label), or why not.
+        reason: Why there is no score; "" if there is one.
+        flags: Properties of the text ("gives_orders", "looks_like_a_rating", "holds_a_heading", "wrong_script"),
             of the prompt ("delimited"), of the reply ("extra_prose", "decimal", "repeated", "reasoning").
         reply: The last reply, raw.
-        asked: How many replies there were.
-        cluster: The item's.
+        asked: Number of replies.
+        cluster: The cluster of the item.
     """
 
     item: str
@@ -64,39 +64,39 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What became of all items.
+    """The verdicts on all items.
 
     Attributes:
-        verdicts: One an item, in order.
-        cost: Of these verdicts' calls, those of earlier runs included.
-        stopped: Why the judge was not asked to the end, in one line; None where it was.
-        failed: Whether it was the judge's server that stopped, not the budget.
-        served_models: The models as the servers named them.
+        verdicts: One per item, in order.
+        cost: Cost of these verdicts' calls, including those of earlier runs.
+        stopped: Why judging ended early, in one line; None if it did not.
+        failed: Whether the judge's server failed (rather than the budget being spent).
+        served_models: The model names that the servers returned.
     """
 
-    verdicts: list[Verdict]
+    verdicts: list[JudgeVerdict]
     cost: float = 0.0
     stopped: str | None = None
     failed: bool = False
     served_models: tuple[str, ...] = ()
 
     def outcomes(self) -> Counter[str]:
-        """How many items ended how."""
+        """Numbers of items by outcome."""
         return Counter(verdict.outcome for verdict in self.verdicts)
 
 
 def summarize(
-    verdicts: Sequence[Verdict], criteria: Sequence[str], highest: Mapping[str, int] | None = None
+    verdicts: Sequence[JudgeVerdict], criteria: Sequence[str], highest: Mapping[str, int] | None = None
 ) -> dict[str, float]:
     """Means of the scored items, their bounds and the counts.
 
     Args:
         verdicts: Any number.
         criteria: Names of the template's criteria.
-        highest: Criterion -> the highest score of its scale, where that is not 5.
+        highest: Criterion -> the highest score of its scale, if not 5.
 
     Returns:
-        For each criterion `<part>` (mean over scored items, nan where there is none), `<part>_stderr` (clustered),
+        For each criterion `<part>` (mean over scored items, nan without any), `<part>_stderr` (clustered),
         `<part>_missing_as_1` and `<part>_missing_as_5` (means over all items), where `<part>` is `metric_part`; and the
         counts of `count_verdicts`.
     """
@@ -114,7 +114,7 @@ def summarize(
 
 
 def count_verdicts(verdicts: Sequence[tuple[str, Sequence[str]]]) -> dict[str, int]:
-    """How many items there are, are scored, are not, could steer the judge, and are in the wrong script.
+    """Numbers of items: all, scored, unscored, suspicious (may influence the judge), in the wrong script.
 
     Args:
         verdicts: Outcome and flags of each item.
@@ -129,29 +129,29 @@ def count_verdicts(verdicts: Sequence[tuple[str, Sequence[str]]]) -> dict[str, i
     }
 
 
-def unscored_lines(verdicts: Sequence[Verdict], most: int = 10) -> list[str]:
-    """Why items have no score: one line for each reason with its number of items, the commonest first.
+def unscored_lines(verdicts: Sequence[JudgeVerdict], most: int = 10) -> list[str]:
+    """Why items have no score: one line per reason with its number of items, the most frequent first.
 
     Args:
         verdicts: Any number.
-        most: Reasons that are spelled out.
+        most: Number of reasons to list.
     """
     reasons = Counter(f"{verdict.outcome}: {verdict.reason}" for verdict in verdicts if verdict.reason)
     lines = [f"{count} unscored, {reason}" for reason, count in reasons.most_common(most)]
-    return lines + ([f"{len(reasons) - most} more reasons stand in the details"] if len(reasons) > most else [])
+    return lines + ([f"{len(reasons) - most} more reasons are in the details"] if len(reasons) > most else [])
 
 
 def score_summary(
     name: str, scores: Sequence[float], clusters: Sequence[Any], items: int, highest: int = int(HIGHEST)
 ) -> dict[str, float]:
-    """Mean, standard error and bounds of one criterion, as `summarize` describes them.
+    """Mean, standard error and bounds of one criterion, as in `summarize`.
 
     Args:
-        name: Beginning of the keys.
-        scores: Of the scored items.
-        clusters: Of the scored items.
-        items: How many items there are, the unscored ones included.
-        highest: Of the scale; stands in the last key.
+        name: Prefix of the keys.
+        scores: Scores of the scored items.
+        clusters: Clusters of the scored items.
+        items: Number of items, including unscored ones.
+        highest: Highest score of the scale; part of the last key.
     """
     missing, total = items - len(scores), sum(scores)
     return {

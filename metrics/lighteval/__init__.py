@@ -1,1 +1,1 @@
-"""How a scoring function becomes a LightEval metric: one shared pass, clustered means."""
+"""Turn scoring functions into LightEval metrics: shared pass, clustered means."""

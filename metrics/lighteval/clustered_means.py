@@ -1,8 +1,7 @@
-"""Means of samples' scores with standard errors, clustered where items share a passage, image or poem.
+"""Means of sample scores with standard errors, clustered if items share a passage, image or poem.
 
 Each writes `<name>` and `<name>_stderr`; the cluster is `doc.specific["cluster"]`. LightEval's own bootstrap, whose
-errors are too small by the square root of its number of draws, does not run for aggregators that return a dict, as ours
-do.
+errors are too small by the square root of its number of draws, does not run, since our aggregators return a dict.
 """
 
 import numpy as np
@@ -15,13 +14,13 @@ from cultureval.runtime.lighteval_patches.group_averages import StandardError
 
 
 class ClusteredScore(float):
-    """A sample's score that knows its cluster; a plain number to everything else."""
+    """A sample's score with its cluster; otherwise a plain float."""
 
     cluster: str = ""
 
     @classmethod
     def of(cls, score: float, doc: Doc) -> "ClusteredScore":
-        """The score of an item, in the cluster that its document names ('' is a cluster of its own)."""
+        """The score of an item, in the cluster of its Doc ('' is a separate cluster)."""
         value = cls(score)
         value.cluster = specific_of(doc).get("cluster") or ""
         return value
@@ -36,7 +35,7 @@ class ClusteredMean(CorpusLevelComputation):
     def compute_corpus(self, items: list[float]) -> dict[str, float]:
         """The mean and the clustered standard error, which is nan for fewer than two clusters.
 
-        The error is always there, since LightEval expects of all subsets of a group what the first one has.
+        The error is always present, since LightEval expects the same keys from all subsets of a group.
         """
         clusters = [getattr(item, "cluster", "") or index for index, item in enumerate(items)]
         error = StandardError(clustered_standard_error(items, clusters))
@@ -44,10 +43,10 @@ class ClusteredMean(CorpusLevelComputation):
 
 
 class MeanOfScored(ClusteredMean):
-    """As `ClusteredMean`, of the samples that have a score: those that are not nan."""
+    """As `ClusteredMean`, over the samples with a score (not nan)."""
 
     def compute_corpus(self, items: list[float]) -> dict[str, float]:
-        """The mean and its standard error; both nan where no sample has a score."""
+        """The mean and its standard error; both nan if no sample has a score."""
         scored = [item for item in items if not np.isnan(item)]
         if scored:
             return super().compute_corpus(scored)

@@ -18,44 +18,44 @@ ScoreReplies = Callable[[list[Doc], list[str]], Columns]
 
 
 class SharedPass(Generic[Result]):
-    """What several metrics of a task need, computed when the first of them asks.
+    """One computation for several metrics of a task, run when the first of them needs it.
 
-    LightEval asks each batched metric for its values in turn, with the same list of responses, and has no batched
-    metric of several names. The result is kept until each metric has asked once, and no longer.
+    LightEval calls each batched metric in turn, with the same list of responses, and has no batched metric with several
+    names. The result is kept until every metric has read it.
     """
 
     def __init__(self, compute: Callable[[list[Doc], list[ModelResponse]], Result]) -> None:
         self._compute = compute
-        self._metrics, self._asked = 0, 0
+        self._metrics, self._reads = 0, 0
         self._kept: tuple[list[ModelResponse], Result] | None = None
 
     def joined(self) -> Self:
-        """The same pass, which one metric more asks."""
+        """This pass, registered for one more metric."""
         self._metrics += 1
         return self
 
     def result(self, docs: list[Doc], responses: list[ModelResponse]) -> Result:
-        """What `compute` gives for these; it is computed again for another list of responses only."""
+        """The result of `compute`; computed again only for another list of responses."""
         if self._kept is None or self._kept[0] is not responses:
-            self._kept, self._asked = (responses, self._compute(docs, responses)), 0
+            self._kept, self._reads = (responses, self._compute(docs, responses)), 0
         result = self._kept[1]
-        self._asked += 1
-        if self._asked == self._metrics:
+        self._reads += 1
+        if self._reads == self._metrics:
             self._kept = None
         return result
 
 
 class SharedScore(SampleLevelComputation):
-    """One column of the scores of a shared pass; batched: takes all documents and responses of a task at once."""
+    """One column of the scores of a shared pass; batched: gets all Docs and responses of a task."""
 
     def __init__(self, name: str, part: str, shared: SharedPass[Columns], definition: str) -> None:
         """Prepare a metric.
 
         Args:
-            name: Of the metric.
-            part: Of the column, an array with one value an item.
-            shared: Gives the columns.
-            definition: What the values depend on, for LightEval's results.
+            name: Name of the metric.
+            part: Name of the column, an array with one value per item.
+            shared: Computes the columns.
+            definition: Everything that the values depend on, for LightEval's results.
         """
         self.name, self.part, self.shared, self.definition = name, part, shared.joined(), definition
 
@@ -63,18 +63,18 @@ class SharedScore(SampleLevelComputation):
         """The scores of all items, in order.
 
         Raises:
-            CulturevalError: A response holds no text at all, not even an empty one, or what scores is missing.
+            CulturevalError: A response has no text (not even ""), or a scoring model is missing.
         """
         values = self.shared.result(docs, responses)[self.part]
         return [ClusteredScore.of(value, doc) for value, doc in zip(values, docs, strict=True)]
 
     def __str__(self) -> str:
-        """What LightEval writes into the results as this metric's definition."""
+        """The definition of this metric in LightEval's results."""
         return f"{self.name}({self.definition})"
 
 
 def pass_over_replies(score: ScoreReplies) -> SharedPass[Columns]:
-    """A shared pass of a function that scores the replies' texts."""
+    """A shared pass of a function that scores reply texts."""
     return SharedPass(partial(_score_texts, score))
 
 
@@ -86,8 +86,8 @@ def reply_of(doc: Doc, response: ModelResponse) -> str:
     """The text of a response.
 
     Raises:
-        CulturevalError: It holds no text at all, not even an empty one.
+        CulturevalError: It has no text (not even "").
     """
     if not response.final_text:
-        raise CulturevalError(f"{doc.task_name}, item {doc.id}: the model's response holds no text.")
+        raise CulturevalError(f"{doc.task_name}, item {doc.id}: the model's response has no text.")
     return response.final_text[0]

@@ -1,1 +1,1 @@
-"""M2CQA's items of statements and LightEval metrics."""
+"""M2CQA's statement items and LightEval metrics."""

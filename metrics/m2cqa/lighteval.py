@@ -1,7 +1,7 @@
-"""The LightEval metric of M2CQA: verdicts of single statements, and the metrics of the items that they make up.
+"""The LightEval metric of M2CQA: verdicts on single statements, and metrics of items of several statements.
 
-Each statement's verdict, as each profile of `parse_verdict` reads it, stands in the details; the strict one is the
-headline. The corpus part brings the statements of an item together.
+The details have each statement's verdict under each profile of `parse_verdict`; the strict one is the headline. The
+corpus part groups the statements by item.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 
 from cultureval.metrics.m2cqa.names import COUNTS, LAX, STATEMENTS, STRICT
 from cultureval.metrics.m2cqa.statement_items import PROFILES, WORDS, Statement, cell_report, item_verdicts
-from cultureval.metrics.verdicts import Prompt, parse_verdict
+from cultureval.metrics.statement_verdicts import Prompt, parse_verdict
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.lighteval_patches.group_averages import Rate
@@ -39,16 +39,16 @@ def statement_metrics(prompt: Prompt) -> list[CorpusLevelMetricGrouping]:
     ]
 
 
-class Verdict(str):
-    """A statement's verdict, "true", "false" or "invalid", that knows its statement; plain text to everything else."""
+class StatementVerdict(str):
+    """A statement's verdict, "true", "false" or "invalid", with its statement; otherwise a plain str."""
 
     item_id: str
     role: str
     rows_of_task: int
 
     @classmethod
-    def of(cls, verdict: bool | None, doc: Doc) -> "Verdict":
-        """The verdict on the statement of a document."""
+    def of(cls, verdict: bool | None, doc: Doc) -> "StatementVerdict":
+        """The verdict on the statement of a Doc."""
         value = cls(WORDS[verdict])
         specific: StatementSpecific = specific_of(doc)
         value.item_id, value.role = specific["item_id"], specific["role"]
@@ -57,37 +57,36 @@ class Verdict(str):
 
 
 class StatementVerdicts(SampleLevelComputation):
-    """Reads the verdict of one output in every profile."""
+    """Parses the verdict of one output under every profile."""
 
     def __init__(self, prompt: Prompt) -> None:
         self.prompt = prompt
 
-    def compute(self, doc: Doc, model_response: ModelResponse, **kwargs: object) -> dict[str, Verdict]:
+    def compute(self, doc: Doc, model_response: ModelResponse, **kwargs: object) -> dict[str, StatementVerdict]:
         """`verdict` (strict), `verdict_tolerant` and `verdict_lenient`.
 
         Raises:
-            CulturevalError: The response holds no text at all, not even an empty one.
+            CulturevalError: The response has no text (not even "").
         """
-        # LightEval's own vision backend gives a string instead of a list, which LightEval then takes for a list of
-        # characters.
-        whole = isinstance(model_response.text, str)
-        texts = [model_response.text] if whole else model_response.final_text
+        # LightEval's vision backend returns a string, which `final_text` treats as a list of characters.
+        is_string = isinstance(model_response.text, str)
+        texts = [model_response.text] if is_string else model_response.final_text
         specific: StatementSpecific = specific_of(doc)
         if not texts:
-            raise CulturevalError(f"{doc.task_name}, item {specific['item_id']}: the response holds no text.")
+            raise CulturevalError(f"{doc.task_name}, item {specific['item_id']}: the response has no text.")
         language = specific["language"]
         return {
-            key: Verdict.of(parse_verdict(texts[0], self.prompt, language, profile), doc)
+            key: StatementVerdict.of(parse_verdict(texts[0], self.prompt, language, profile), doc)
             for key, profile in PROFILES.items()
         }
 
     def __str__(self) -> str:
-        """What LightEval writes into the results as this metric's definition."""
+        """The definition of this metric in LightEval's results."""
         return f"verdicts(prompt={self.prompt}, profiles=strict+tolerant+lenient)"
 
 
 class ItemMetrics(CorpusLevelComputation):
-    """Metrics of the items of a task under one profile; the names of the two lax profiles end in theirs."""
+    """Metrics of the items of a task under one profile; metric names of the two lax profiles have a suffix."""
 
     def __init__(self, profile: str) -> None:
         self.profile = profile
@@ -99,11 +98,11 @@ class ItemMetrics(CorpusLevelComputation):
         """Names of the values, without their standard errors."""
         return list(self.parts)
 
-    def compute_corpus(self, items: Sequence[Verdict]) -> dict[str, Rate]:
-        """The values and their standard errors; nan where one is undefined.
+    def compute_corpus(self, items: Sequence[StatementVerdict]) -> dict[str, Rate]:
+        """The values and their standard errors; nan if undefined.
 
         Raises:
-            CulturevalError: Items lack statements, or hold one twice.
+            CulturevalError: An item has a missing or duplicated statement.
         """
         statements = [Statement(item.item_id, item.role, str(item)) for item in items]
         _, verdicts = item_verdicts(statements, max((item.rows_of_task for item in items), default=0))

@@ -1,4 +1,4 @@
-"""The metrics of M2CQA: `cfhr` under the strict profile is the headline; the lax profiles end in their names."""
+"""The metrics of M2CQA: `cfhr` under the strict profile is the headline; the lax profiles are suffixes."""
 
 from cultureval.metrics.declared import declare
 

@@ -1,4 +1,4 @@
-"""M2CQA's items, made up of verdicts on their statements: the way from details to `counterfactual_report`."""
+"""M2CQA's items: group verdicts on statements by item, for `counterfactual_report`."""
 
 import logging
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 
 ROLES = ("q_plus", "q_minus_1", "q_minus_2")
 WORDS = {True: "true", False: "false", None: "invalid"}
-# Where the details keep the verdict of each profile of `parse_verdict`.
+# Key in the details -> profile of `parse_verdict`.
 PROFILES = {"verdict": "strict", "verdict_tolerant": "tolerant", "verdict_lenient": "lenient"}
 
 
@@ -26,18 +26,18 @@ class Statement(NamedTuple):
 
 
 def item_verdicts(statements: Sequence[Statement], rows_of_task: int) -> tuple[list[str], np.ndarray]:
-    """The verdicts of whole items.
+    """Group verdicts by item.
 
     Args:
         statements: In LightEval's order.
-        rows_of_task: Statements that the task has. Where fewer are given, LightEval was told to take fewer, which may
-            have cut the last item: it is left out, and said so.
+        rows_of_task: Number of statements of the task. With fewer (a LightEval limit), an incomplete last item is
+            excluded with a warning.
 
     Returns:
         (ids of the N items in order of first appearance, their verdicts [N, 3] in the order of `ROLES`).
 
     Raises:
-        CulturevalError: An item lacks a statement or has one twice, or a verdict is none; names the item.
+        CulturevalError: An item has a missing or duplicated statement, or a bad verdict; the message names the item.
     """
     items: dict[str, dict[str, str]] = {}
     for item_id, role, verdict in statements:
@@ -45,11 +45,11 @@ def item_verdicts(statements: Sequence[Statement], rows_of_task: int) -> tuple[l
         if role not in ROLES or verdict not in WORDS.values():
             raise CulturevalError(f"M2CQA: the item {item_id!r} has a statement {role!r} with verdict {verdict!r}.")
         if role in roles:
-            raise CulturevalError(f"M2CQA: the item {item_id!r} has its statement {role} twice.")
+            raise CulturevalError(f"M2CQA: the item {item_id!r} has a duplicated statement {role}.")
         roles[role] = verdict
     last = next(reversed(items), None)
     if len(statements) < rows_of_task and last is not None and len(items[last]) < len(ROLES):
-        logger.warning("M2CQA: the limit cuts the item %r, which is left out of the scores.", last)
+        logger.warning("M2CQA: the limit cuts the item %r, which is excluded from the scores.", last)
         del items[last]
     for item_id, roles in items.items():
         if missing := [role for role in ROLES if role not in roles]:
@@ -64,5 +64,5 @@ def cell_report(verdicts: np.ndarray) -> dict[str, float | int | None]:
 
 
 def right_judgements(verdicts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Which Q+ were judged true, bool[N], and which Q- false, bool[N, 2]: an invalid output is right in neither."""
+    """Correct verdicts: Q+ judged true, bool[N], and Q- judged false, bool[N, 2]; invalid is wrong in both."""
     return verdicts[:, 0] == "true", verdicts[:, 1:] == "false"

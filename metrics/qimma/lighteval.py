@@ -1,4 +1,4 @@
-"""The LightEval Metric objects of QIMMA's four metric sets; thin, they call pure functions of metrics/."""
+"""The LightEval metrics of QIMMA's four metric sets, which call pure functions of metrics/."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -38,8 +38,8 @@ ScoreOptions = Callable[[Sequence[float], Sequence[str], int | Sequence[int]], f
 def multiple_choice_metrics() -> list[SampleLevelMetric]:
     """Metrics of single-answer items, QIMMA section 5.1.
 
-    `acc_norm`, the headline, takes the option likeliest per code point, as QIMMA's task code does; `acc` the option
-    likeliest as a whole, the paper's Eq. 1 as printed, which does not favour the two code points of option five.
+    `acc_norm`, the headline, chooses the option that is most likely per code point, as QIMMA's task code does; `acc`
+    the most likely option, the paper's Eq. 1 as printed, which does not favour option five with its two code points.
     """
     return [
         _likelihood_metric(name, score)
@@ -48,10 +48,10 @@ def multiple_choice_metrics() -> list[SampleLevelMetric]:
 
 
 def multi_select_metrics() -> list[SampleLevelMetric]:
-    """Metrics of items with several right options, QIMMA section 5.1.
+    """Metrics of items with several correct options, QIMMA section 5.1.
 
-    `gold_probability_mass`, the headline, is Eq. 3-4 over log-probabilities per code point; `gold_set_match` asks for
-    exactly the gold set on top (QIMMA's task code, not in the paper).
+    `gold_probability_mass`, the headline, is Eq. 3-4 over log-probabilities per code point; `gold_set_match` is 1 if
+    the most likely options are exactly the gold ones (QIMMA's task code, not in the paper).
     """
     return [
         _likelihood_metric(name, score)
@@ -60,18 +60,18 @@ def multi_select_metrics() -> list[SampleLevelMetric]:
 
 
 def bertscore_metrics() -> list[SampleLevelMetric]:
-    """BERTScore of generated answers, QIMMA section 5.1: `BERTScore-F` is the headline, beside -P and -R.
+    """BERTScore of generated answers, QIMMA section 5.1: `BERTScore-F` is the headline, with -P and -R.
 
-    White space and one brace on either side are taken off first, as in QIMMA's task code. Of several references the
-    best value counts. The model is AraBERT v02 unless CULTUREVAL_BERTSCORE_MODEL names another.
+    Whitespace and one brace on either side are stripped first, as in QIMMA's task code. Of several references the best
+    value is used. The model is AraBERT v02 unless CULTUREVAL_BERTSCORE_MODEL names another.
     """
     return _generative_metrics(BERTSCORE_PARTS, _score_answers)
 
 
 def fannorflop_metrics() -> list[SampleLevelMetric]:
-    """BERTScore of poem explanations, QIMMA section 5.1: `BERTScore-F` is the headline, beside -P and -R.
+    """BERTScore of poem explanations, QIMMA section 5.1: `BERTScore-F` is the headline, with -P and -R.
 
-    `parse_rate` is the share of replies that held a JSON list of explanations; the others score 0. The gold list is
+    `parse_rate` is the share of replies with a JSON list of explanations; the others score 0. The gold list is
     `doc.specific["gold_explanations"]`.
     """
     return _generative_metrics(dict(zip(FANNORFLOP, (*BERTSCORE_PARTS.values(), "parsed"), strict=True)), _score_poems)
@@ -87,7 +87,7 @@ class LikelihoodScore(SampleLevelComputation):
         """The item's score.
 
         Raises:
-            CulturevalError: The log-probabilities or the gold are unusable; names the item.
+            CulturevalError: The log-probabilities or the gold are unusable; the message names the item.
         """
         gold = as_list(doc.gold_index)
         try:

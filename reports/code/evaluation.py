@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from cultureval.metrics.code.judging import Solution, Verdict, check_canonical_solutions, judge_solutions
+from cultureval.metrics.code.judging import Solution, SolutionVerdict, check_canonical_solutions, judge_solutions
 from cultureval.metrics.code.report import failing_canonicals, score_verdicts
 from cultureval.reports.code.result_files import evalplus_results, lighteval_results, verdict_lines
 from cultureval.reports.code.samples import Sample, Sanitize, check_complete, read_samples
@@ -63,7 +63,7 @@ def evaluate_solutions(
 
 def _judged(
     samples: list[Sample], problem_set: ProblemSet, workers: int | None, sandboxed: bool
-) -> tuple[list[Verdict], dict[str, Verdict]]:
+) -> tuple[list[SolutionVerdict], dict[str, SolutionVerdict]]:
     """Verdicts on the samples, in their order, and on the canonical solutions of their problems."""
     asked = {sample.task_id for sample in samples}
     problems = {task_id: problem for task_id, problem in problem_set.problems().items() if task_id in asked}
@@ -79,8 +79,8 @@ def make_report(
     samples: Path,
     problem_set: ProblemSet,
     found: list[Sample],
-    verdicts: list[Verdict],
-    canonical: dict[str, Verdict],
+    verdicts: list[SolutionVerdict],
+    canonical: dict[str, SolutionVerdict],
     missing: list[str],
     sandboxed: bool,
 ) -> dict[str, Any]:
@@ -158,7 +158,7 @@ def write_files(
     output_dir: Path,
     problem_set: ProblemSet,
     found: list[Sample],
-    verdicts: list[Verdict],
+    verdicts: list[SolutionVerdict],
     report: dict[str, Any],
 ) -> dict[str, str]:
     """Writes EvalPlus's result file and ours beside the samples, and LightEval's; returns where they lie."""

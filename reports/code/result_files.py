@@ -13,11 +13,13 @@ from cultureval.reports.code.samples import Sample
 from cultureval.reports.lighteval_files import date_of_now, write_details, write_results
 
 if TYPE_CHECKING:
-    from cultureval.metrics.code.judging import Verdict
+    from cultureval.metrics.code.judging import SolutionVerdict
     from cultureval.tasks.qimma.code_data import ProblemSet
 
 
-def evalplus_results(problem_set: "ProblemSet", samples: list[Sample], verdicts: "list[Verdict]") -> dict[str, Any]:
+def evalplus_results(
+    problem_set: "ProblemSet", samples: list[Sample], verdicts: "list[SolutionVerdict]"
+) -> dict[str, Any]:
     """EvalPlus's result file in its own form, with our verdicts in it.
 
     What was not judged is left out, because EvalPlus has two outcomes only and would count it as a fail.
@@ -36,13 +38,13 @@ def evalplus_results(problem_set: "ProblemSet", samples: list[Sample], verdicts:
     return {"date": datetime.now().strftime("%Y-%m-%d %H:%M"), "hash": problem_set.fingerprint, "eval": results}
 
 
-def _status(verdict: "Verdict", level: str) -> str:
+def _status(verdict: "SolutionVerdict", level: str) -> str:
     """EvalPlus's word for our verdict: `timeout` is its other word for a fail."""
     ours, theirs = getattr(verdict, level), getattr(verdict, f"evalplus_{level}")
     return theirs if ours == "fail" and theirs == "timeout" else ours
 
 
-def _failing_test(verdict: "Verdict", level: str, problem: dict[str, Any]) -> list[Any]:
+def _failing_test(verdict: "SolutionVerdict", level: str, problem: dict[str, Any]) -> list[Any]:
     """The arguments of the first test that failed, as EvalPlus lists it, where EvalPlus named one."""
     details = getattr(verdict, f"evalplus_{level}_details")
     if getattr(verdict, level) == "pass" or not details:
@@ -55,7 +57,7 @@ def _failing_test(verdict: "Verdict", level: str, problem: dict[str, Any]) -> li
     return mbpp_serialize_inputs(verdict.task_id, failing)
 
 
-def verdict_lines(verdicts: "list[Verdict]") -> Iterator[str]:
+def verdict_lines(verdicts: "list[SolutionVerdict]") -> Iterator[str]:
     """One JSON line a verdict: ours, EvalPlus's, and the reason."""
     for verdict in verdicts:
         yield json.dumps(asdict(verdict), ensure_ascii=False) + "\n"
@@ -65,7 +67,7 @@ def lighteval_results(
     output_dir: Path,
     problem_set: "ProblemSet",
     samples: list[Sample],
-    verdicts: "list[Verdict]",
+    verdicts: "list[SolutionVerdict]",
     report: dict[str, Any],
 ) -> Path:
     """Writes LightEval's results and details files, as a run of the task would, and returns the results file."""

@@ -109,7 +109,7 @@ def test_the_released_example_as_a_whole(cultureval, tmp_path):
         ("vqa", "gold_VQA", "VQA", lambda rows: [rows[0] | {"image": "x.png"}, *rows[1:]], "is of image"),
         ("vg", "gold_VG", "VG", lambda rows: [rows[0] | {"bbox": [1, 2]}, *rows[1:]], "four numbers"),
         ("vd", "gold_VD", "VD", lambda rows: [rows[0] | {"answer_sort": [*"abc"]}, *rows[1:]], "ids as whole numbers"),
-        ("vd", "gold_VD", "VD", lambda rows: [], "filled list"),
+        ("vd", "gold_VD", "VD", lambda rows: [], "non-empty list"),
         ("vd", "gold_VD", "VD", lambda rows: [rows[0] | {"question": 8}, *rows[1:]], "missing from the predictions"),
         ("itr", "gold_IC", "i2t", lambda ranked: dict(list(ranked.items())[1:]), "missing from the predictions"),
         ("vqua", "gold_VQA", "VQA", lambda rows: rows, "nothing to score"),

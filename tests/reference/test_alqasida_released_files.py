@@ -10,8 +10,8 @@ import pytest
 from cultureval.metrics.dialect import (
     COUNTRIES,
     adi2,
+    has_prompt_copy,
     has_too_few_words,
-    holds_prompt_copy,
     macro_region,
     remove_prompt_copies,
 )
@@ -127,7 +127,7 @@ def test_prompt_copies_go_and_special_tokens_stay(folder, copies):
     for row in rows_of(path):
         asked, text = prompt(row), generation(row)
         rest = remove_prompt_copies(asked, text)
-        held += holds_prompt_copy(asked, text)
+        held += has_prompt_copy(asked, text)
         assert asked.replace("\n", " ") not in rest and "\n" not in rest
         assert rest.count("<EOS_TOKEN>") == text.count("<EOS_TOKEN>")
     assert held == copies

@@ -1,7 +1,7 @@
 """Real data: canonical solutions and broken variants get the same verdict from EvalPlus 0.3.1 and from us.
 
-Reference: EvalPlus's own executor, whose verdict every `Verdict` holds. A sample of the 542 problems of 3LM's Arabic
-HumanEval+ and MBPP+; CULTUREVAL_TEST_ALL_CODE_PROBLEMS=1 takes all of them (about two minutes on two cores).
+Reference: EvalPlus's own executor, whose verdict every `SolutionVerdict` has. A sample of the 542 problems of 3LM's
+Arabic HumanEval+ and MBPP+; CULTUREVAL_TEST_ALL_CODE_PROBLEMS=1 takes all of them (about two minutes on two cores).
 """
 
 import gzip

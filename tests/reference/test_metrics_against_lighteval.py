@@ -239,7 +239,7 @@ def test_fannorflop_through_lighteval(tmp_path, no_bootstrap, bertscore_on_tiny_
 def test_a_response_without_any_text_stops_the_run(arabic_bert, monkeypatch):
     monkeypatch.setenv("CULTUREVAL_BERTSCORE_MODEL", arabic_bert)
     doc = Doc("سؤال", ["نعم"], 0, id="4", task_name="qa:one|0")
-    with pytest.raises(CulturevalError, match=r"qa:one\|0, item 4: the model's response holds no text"):
+    with pytest.raises(CulturevalError, match=r"qa:one\|0, item 4: the model's response has no text"):
         apply_metric([ModelResponse(text=[])], [doc], lighteval_metrics.bertscore_metrics())
 
 

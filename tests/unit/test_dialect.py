@@ -69,7 +69,7 @@ def test_adi2_by_hand():
         (np.full((1, 18), 1 / 18), [1.2], "egy", "outside 0 to 1"),
         (np.full((1, 18), 1 / 18), [float("nan")], "egy", "outside 0 to 1"),
         (np.full((1, 18), -1.0), [0], "egy", "outside 0 to 1"),
-        (np.full((1, 18), 0.5), [0], "egy", "adds up to"),
+        (np.full((1, 18), 0.5), [0], "egy", "sums to"),
         (np.full((1, 18), 1 / 18), [0], "Egypt", "country codes"),
     ],
 )

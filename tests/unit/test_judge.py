@@ -13,7 +13,7 @@ from cultureval.metrics.judges.judge import (
     Budget,
     JudgeItem,
     JudgeSettings,
-    Verdict,
+    JudgeVerdict,
     estimate,
     judge_items,
     judge_with_all,
@@ -253,7 +253,11 @@ def test_several_judges_at_once(journal):
 
 
 def test_bounds_stand_beside_the_mean():
-    verdicts = [Verdict("a", {"Fluency": 4.0}), Verdict("b", {"Fluency": 2.0}), Verdict("c", outcome="malformed")]
+    verdicts = [
+        JudgeVerdict("a", {"Fluency": 4.0}),
+        JudgeVerdict("b", {"Fluency": 2.0}),
+        JudgeVerdict("c", outcome="malformed"),
+    ]
     values = summarize(verdicts, ("Fluency",))
     assert values["fluency"] == 3 and values["fluency_stderr"] == pytest.approx(1)
     assert values["fluency_missing_as_1"] == pytest.approx(7 / 3)
@@ -267,8 +271,8 @@ def test_bounds_stand_beside_the_mean():
 
 
 def test_clusters_widen_the_error():
-    alone = [Verdict(str(n), {"Fluency": float(n % 2 * 4 + 1)}) for n in range(8)]
-    shared = [Verdict(v.item, v.scores, cluster=str(n % 2)) for n, v in enumerate(alone)]
+    alone = [JudgeVerdict(str(n), {"Fluency": float(n % 2 * 4 + 1)}) for n in range(8)]
+    shared = [JudgeVerdict(v.item, v.scores, cluster=str(n % 2)) for n, v in enumerate(alone)]
     errors = [summarize(verdicts, ("Fluency",))["fluency_stderr"] for verdicts in (alone, shared)]
     assert errors[1] > 1.5 * errors[0]
 

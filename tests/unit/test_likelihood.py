@@ -56,8 +56,8 @@ def test_probability_masses_of_all_options_sum_to_one(logprobs, normalize):
 
 
 BAD_OPTIONS = [
-    ([], [], "filled list"),
-    ([[-1.0, -2.0]], ["أ", "ب"], "filled list"),
+    ([], [], "non-empty list"),
+    ([[-1.0, -2.0]], ["أ", "ب"], "non-empty list"),
     ([-1.0, -2.0], ["أ"], "2 log-probabilities but 1 choices"),
     ([-1.0, float("nan")], ["أ", "ب"], "choice 1 is nan"),
     ([float("-inf"), -1.0], ["أ", "ب"], "choice 0 is -inf"),

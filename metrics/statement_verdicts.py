@@ -1,10 +1,10 @@
-"""Verdicts in the outputs of M2CQA's prompts: true, false, or none that can be read.
+"""Verdicts in the outputs of M2CQA's prompts: true, false, or unreadable.
 
 Paper: arXiv 2602.05437, appendix A.5: "any output that does not match the required format is treated as incorrect".
-Verified: the rule, the formats asked for (Table 8). Inferred: the verdict words of the dialects (Table 8's gold
-answers), that a colon and a full stop are tolerated (Table 9). Ours: the grammar, the normalisation, the two laxer
-profiles. Every pattern is anchored, and no part of one can match the same white space as its neighbour, so that an
-output of a megabyte takes milliseconds.
+Verified: the rule, the required formats (Table 8). Inferred: the verdict words of the dialects (Table 8's gold
+answers), that a colon and a full stop are allowed (Table 9). Our own: the grammar, the normalisation, the two laxer
+profiles. Every pattern is anchored, and adjacent parts never match the same whitespace, so that an output of a
+megabyte takes milliseconds.
 """
 
 import re
@@ -24,10 +24,10 @@ _LETTERS = str.maketrans({"أ": "ا", "إ": "ا", "آ": "ا", "ٱ": "ا", "ى": 
 
 
 def normalise(text: str) -> str:
-    """What is compared of outputs and of the words below: NFKC, no marks and quotes, one form of each letter.
+    """Normalise outputs and the words below: NFKC, no marks and quotes, one form of each letter.
 
-    Alef variants become bare alef, alef maqsura yeh, teh marbuta heh; white space becomes single spaces, none at the
-    ends. Nothing else changes: digits stay as they are.
+    Alef variants become bare alef, alef maqsura yeh, teh marbuta heh; whitespace becomes single spaces, none at the
+    ends. Nothing else changes, not even digits.
     """
     text = _NOISE.sub("", unicodedata.normalize("NFKC", text)).translate(_LETTERS)
     return " ".join(text.split())
@@ -35,7 +35,7 @@ def normalise(text: str) -> str:
 
 _HEAD = {"en": "The final answer is", "ar": normalise("الإجابة النهائية هي")}
 _EVIDENCE = {"en": "Evidence", "ar": normalise("الدليل")}
-_THINKING = {"en": "Thinking Steps", "ar": normalise("خطوات التفكير")}
+_REASONING = {"en": "Thinking Steps", "ar": normalise("خطوات التفكير")}
 _STRICT_WORDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "en": (("true",), ("false",)),
     "msa": (("صحيح",), ("خطأ",)),
@@ -50,20 +50,20 @@ _TRUE = frozenset(normalise(word) for word in ("true", *_TOLERANT_ARABIC[0]))
 
 
 def parse_verdict(text: str, prompt: Prompt, language: Language, profile: Profile = "strict") -> bool | None:
-    """The verdict that an output states.
+    """The verdict in an output.
 
     Args:
         text: The output, of any length.
         prompt: The prompt that asked for it: "tf" (True or False), "answer_reason" (Answer then Reason) or
             "reason_first" (Reasoning First).
         language: "en", "msa", "ajp" (Levantine) or "arz" (Egyptian).
-        profile: "strict", the paper's rule: the whole output has the format asked for. "tolerant" also takes more
-            inflections of the Arabic verdict words, English ones behind the Arabic phrase, any text before the phrase
-            of reason_first, and an answer_reason without its evidence or without the word that announces it.
-            "lenient": the last phrase with a verdict anywhere, else an output that is a verdict and nothing more.
+        profile: "strict", the paper's rule: the complete output has the required format. "tolerant" also accepts more
+            inflections of the Arabic verdict words, English ones after the Arabic phrase, any text before the phrase
+            of reason_first, and an answer_reason without its evidence or without the label of the evidence.
+            "lenient": the last phrase with a verdict anywhere, else an output that is only a verdict.
 
     Returns:
-        True, False, or None where no verdict can be read.
+        True, False, or None without a readable verdict.
 
     Raises:
         ValueError: An unknown prompt, language or profile.
@@ -91,7 +91,7 @@ def _lenient(output: str, language: Language) -> bool | None:
 
 @cache
 def _anywhere(language: Language) -> re.Pattern[str]:
-    """A phrase and its verdict; one that goes on ("true/false", "true or false", "trueish") is none."""
+    """A phrase and its verdict; a continued one ("true/false", "true or false", "trueish") does not count."""
     verdict = rf"<? ?(?P<verdict>{_words(language, 'tolerant')})(?!\w| ?(?:/|or\b|ام\b|او\b))"
     return re.compile(rf"{_phrase(language)} ?:? ?{verdict}", re.IGNORECASE)
 
@@ -104,10 +104,10 @@ def _pattern(prompt: Prompt, language: Language, profile: Profile) -> re.Pattern
     text = {
         "tf": rf"{phrase} ?: ?{verdict} ?\.?",
         "answer_reason": rf"{phrase} ?: ?{verdict} ?[.،,]? ?{evidence}",
-        "reason_first": rf"{_THINKING[script]} ?: ?\S.*? ?{phrase} ?:? ?{verdict} ?\.?",
+        "reason_first": rf"{_REASONING[script]} ?: ?\S.*? ?{phrase} ?:? ?{verdict} ?\.?",
     }[prompt]
     if profile == "tolerant" and prompt == "answer_reason":
-        # Without its label, evidence is told from a second verdict by its beginning and by what it does not repeat.
+        # Without its label, evidence must not begin with a verdict nor repeat the phrase.
         unlabelled = rf"[.،,] ?(?!<? ?(?:{_words(language, profile)})\b)(?!.*{phrase})\S.*"
         text = rf"{phrase} ?: ?{verdict} ?(?:[.،,]?|[.،,]? ?{evidence}|{unlabelled})"
     if profile == "tolerant" and prompt == "reason_first":
