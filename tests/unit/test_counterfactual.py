@@ -84,7 +84,7 @@ def test_bounds_and_identities(items, false_statements, seed):
 @pytest.mark.parametrize(
     ("q_plus", "q_minus", "named"),
     [
-        ([], [], "filled"),
+        ([], [], "non-empty"),
         ([True], [True], "q_minus has shape"),
         ([True], [[]], "K of at least 1"),
         ([True, False], [[True, True]], "q_minus has shape"),

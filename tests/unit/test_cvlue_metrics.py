@@ -46,7 +46,7 @@ def test_what_a_backend_does_not_say_is_undefined_or_an_error():
     (metric,) = dialogue_metrics()
     average = metric.get_corpus_aggregations()["R@1_mean_end"]([scores["R@1_mean_end"]])
     assert math.isnan(average["R@1_mean_end"])
-    with pytest.raises(CulturevalError, match="cvlue_vd, item 1/0: the model's backend gives"):
+    with pytest.raises(CulturevalError, match="cvlue_vd, item 1/0: the model's backend returns"):
         scored(dialogue_doc(), ModelResponse(logprobs=[-2.0, -3.0, -2.5], output_tokens=[[1]]))
 
 

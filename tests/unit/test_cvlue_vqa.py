@@ -15,7 +15,7 @@ def test_each_mode_accepts_what_the_stricter_one_does(prediction, gold):
 
 def test_no_answer_is_wrong_and_a_mode_must_exist():
     assert not cvlue_correct(None, "", "exact")
-    with pytest.raises(ValueError, match="none of"):
+    with pytest.raises(ValueError, match="not one of"):
         cvlue_correct("是", "是", "lenient")
 
 

@@ -185,8 +185,8 @@ def test_batches_hold_every_text_once_within_their_bounds(lengths):
     assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
     for batch in batches:
         longest = max(lengths[index] for index in batch)
-        assert len(batch) == 1 or longest * len(batch) <= dialect_models.TOKENS_A_BATCH
-        assert len(batch) <= dialect_models.TEXTS_A_BATCH
+        assert len(batch) == 1 or longest * len(batch) <= dialect_models.TOKENS_PER_BATCH
+        assert len(batch) <= dialect_models.TEXTS_PER_BATCH
 
 
 def test_another_order_of_labels_stops(tmp_path, models):

@@ -58,7 +58,7 @@ def test_any_reply_is_read_or_gives_no_box(text, format):
 
 
 def test_formats_and_sizes_are_explicit():
-    with pytest.raises(ValueError, match="there are qwen_vl, qwen2_vl"):
+    with pytest.raises(ValueError, match="choose from qwen_vl, qwen2_vl"):
         parse_boxes("", "internvl", (1, 1))
     with pytest.raises(ValueError, match="size"):
         parse_boxes("", "xyxy", (0, 10))

@@ -87,7 +87,7 @@ def test_a_bad_gold_is_refused_with_the_reason(gold, reason):
 
 
 @pytest.mark.parametrize(
-    ("gold", "reason"), [([], "empty"), ([0, 0], "twice"), ([0, 2], "outside"), ([0, True], "integer")]
+    ("gold", "reason"), [([], "empty"), ([0, 0], "duplicate"), ([0, 2], "outside"), ([0, True], "integer")]
 )
 @pytest.mark.parametrize("metric", [gold_probability_mass, gold_set_match])
 def test_a_bad_gold_set_is_refused_with_the_reason(metric, gold, reason):
@@ -124,7 +124,7 @@ def test_one_cluster_says_nothing_of_the_spread():
 @pytest.mark.parametrize(
     ("values", "clusters", "reason"),
     [
-        ([], [], "filled"),
+        ([], [], "non-empty"),
         ([[1.0]], ["a"], "shape"),
         ([1.0], [], "1 values but 0"),
         ([1.0, float("nan")], "ab", "value 1"),
