@@ -3,7 +3,7 @@
 EvalPlus 0.3.1 has two faults that change what a model writes: its decoders append their stop strings to one list of the
 module, so that a second decoder of a process stops at the first one's strings too; and its transformers decoder keeps
 the stopping criteria of every earlier prompt, which count from where that prompt ended, so that a longer prompt is
-searched for stop strings itself and its answer ends at once.
+searched for stop strings itself and its answer ends immediately.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -271,7 +271,7 @@ PATCHES = (
     Patch(
         "stop-sequencer",
         "stop_sequencer.StopSequencer.register_stop_texts",
-        "It keeps the criteria of earlier prompts, which end the answer to a longer prompt at once.",
+        "It keeps the criteria of earlier prompts, which end the answer to a longer prompt immediately.",
         ("1.2.3",),
         _stopping_criteria_pile_up,
     ),

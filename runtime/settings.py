@@ -260,8 +260,8 @@ class Settings:
         """
         if unknown := given.keys() - {option.name for option in self.options()}:
             raise TypeError(f"no setting is called {', '.join(sorted(unknown))}")
-        told = {name: value for name, value in {**given, **(suite or {})}.items() if value is not None}
-        return replace(self, overrides={**self.overrides, **told})
+        given_values = {name: value for name, value in {**given, **(suite or {})}.items() if value is not None}
+        return replace(self, overrides={**self.overrides, **given_values})
 
 
 # A module variable, not a contextvar: threads that call judges or drive sandboxes must see it too.

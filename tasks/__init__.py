@@ -1,4 +1,4 @@
-"""What is evaluated: the catalogue of tasks, and LightEval's TASKS_TABLE, built when it is asked for.
+"""What is evaluated: the catalogue of tasks, and LightEval's TASKS_TABLE, built on first access.
 
 `lighteval ... --custom-tasks cultureval.tasks` reads TASKS_TABLE; everything else of the catalogue is plain data that
 loads in milliseconds.

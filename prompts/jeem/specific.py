@@ -8,7 +8,7 @@ class CaptionSpecific(DocSpecific):
 
     Attributes:
         country: Two-letter code of the image's country.
-        variety: "MSA" or the dialect in which the caption is asked for.
+        variety: "MSA" or the dialect requested for the caption.
         image_id: The image's name in the source.
         shared: Whether the image was captioned in every country.
         reference_set: Name, in the store of texts, of all reference captions of the variety (CIDEr's statistics).

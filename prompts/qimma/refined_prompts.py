@@ -87,13 +87,13 @@ def _split(prompt: str) -> tuple[str, list[str]]:
         for node in ast.walk(tree)
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
     )
-    whole = b"".join(lines)
+    source = b"".join(lines)
     code, docstrings, position = b"", [], 0
     for start, end in spans:
-        code += whole[position:start] + b'""'
-        docstrings.append(whole[start:end].decode("utf-8"))
+        code += source[position:start] + b'""'
+        docstrings.append(source[start:end].decode("utf-8"))
         position = end
-    return (code + whole[position:]).decode("utf-8"), docstrings
+    return (code + source[position:]).decode("utf-8"), docstrings
 
 
 def _lines(docstring: str) -> tuple[list[str], str]:

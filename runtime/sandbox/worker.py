@@ -88,7 +88,7 @@ def _serve(job: dict[str, Any], descriptor: int, control: socket.socket, jailed:
 
 
 def _wait(pid: int, control: socket.socket, deadline: float) -> bool:
-    """Wait until the job's process ends or a stop is asked for; returns False when the deadline passed first."""
+    """Wait until the job's process ends or a stop is requested; returns False when the deadline passed first."""
     handle = os.pidfd_open(pid)
     try:
         while True:

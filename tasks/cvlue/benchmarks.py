@@ -5,7 +5,7 @@ its appendix A.2, splits from Tables 2 and 7, metrics from section 3.
 Verified: prompts, file formats, the released scorers' verdicts (metrics), VisDial's and VQA v2's own metrics.
 Inferred: line breaks in the dialogue prompt, the history's separators; the names of the released test files.
 Ours: candidates of dialogues ranked by mean log-probability a token (the paper does not say whether sum or mean; the
-sum is given beside it); prompts for box formats other than Qwen-VL's; retrieval by generative models in galleries of 20
+sum is also given); prompts for box formats other than Qwen-VL's; retrieval by generative models in galleries of 20
 images (the paper has no retrieval by generative models; dual encoders: `cultureval retrieval`).
 """
 

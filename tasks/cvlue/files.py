@@ -60,9 +60,9 @@ def find_released(part: str) -> Callable[[Path, Task], tuple[list[Path], list[Pa
             return [], []
         if len({path.parent for path in found}) > 1:
             raise CulturevalError(f"{folder} holds several gold files of {PARTS[part]}: {', '.join(map(str, found))}.")
-        beside = [found[0].parent / f"test_{PARTS[part]}.json"]
-        beside += sorted(found[0].parent.glob("id*.json")) if part == "vd" else []
-        return [found[0], *(path for path in beside if path.is_file())], []
+        joined = [found[0].parent / f"test_{PARTS[part]}.json"]
+        joined += sorted(found[0].parent.glob("id*.json")) if part == "vd" else []
+        return [found[0], *(path for path in joined if path.is_file())], []
 
     return find
 
@@ -281,8 +281,8 @@ def _by_id(records: Sequence[Record], key: Key, path: Path) -> dict[Any, Record]
     return found
 
 
-def _require_same(gold: Mapping[Any, Any], other: Mapping[Any, Any], path: Path, beside: Path) -> None:
-    for ids, here, there in ((gold, path, beside), (other, beside, path)):
+def _require_same(gold: Mapping[Any, Any], other: Mapping[Any, Any], path: Path, gold_path: Path) -> None:
+    for ids, here, there in ((gold, path, gold_path), (other, gold_path, path)):
         against = other if ids is gold else gold
         if lost := [number for number in ids if number not in against]:
             raise CulturevalError(f"{len(lost)} ids of {here} are not in {there.name}, such as {lost[0]!r}.")
