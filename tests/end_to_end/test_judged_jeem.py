@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import yaml
 from result_files import details_of
@@ -55,8 +56,7 @@ def agreement_of(results):
     human.write_text("\n".join(lines), encoding="utf-8")
     arguments = ["agreement", "jeem", str(human), str(results), "--output", str(results / "tau.csv")]
     shown = CliRunner().invoke(app, arguments, catch_exceptions=False)
-    assert (
-        "2 rated texts of 2 ratings." in shown.output and "Fluency, people and judge_script_reference" in shown.output
-    )
+    assert "2 rated texts of 2 ratings." in shown.output
+    assert re.search(r"^Fluency +people and judge_script_reference ", shown.output, re.MULTILINE)
     cells = csv.DictReader((results / "tau.csv").read_text(encoding="utf-8").splitlines())
     return {cell["metric"] for cell in cells if cell["metric"].endswith("_mean")}
