@@ -6,7 +6,11 @@ import os
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["OMP_NUM_THREADS"] = "1"  # the tests run in as many processes as there are cores
 
+import hypothesis
 import pytest
+
+hypothesis.settings.register_profile("parallel", deadline=None)  # other tests share the machine
+hypothesis.settings.load_profile("parallel")
 
 
 @pytest.fixture(scope="session")

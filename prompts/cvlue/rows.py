@@ -13,6 +13,7 @@ from cultureval.prompts.cells import image_cell, text_cell, text_list
 from cultureval.prompts.preparation import Preparation, PreparedRow, Row
 from cultureval.prompts.templates import load_template, render
 from cultureval.runtime.data.image_store import stored_image, upright_size
+from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import BadRow
 
 LARGEST = 1e9  # pixels
@@ -102,7 +103,7 @@ def _common(row: Row, preparation: Preparation, number: str) -> PreparedRow:
     """Fields of every prepared row: id, stored image, and the image's released path, which is the cluster."""
     path = str(row.get("image_path") or row["image"])
     image = (
-        _stored(row["image_file"], preparation.folder)
+        _stored(row["image_file"], preparation.folder, user_cache())
         if "image_file" in row
         else image_cell(row, "image", preparation.folder)
     )
@@ -110,8 +111,8 @@ def _common(row: Row, preparation: Preparation, number: str) -> PreparedRow:
 
 
 @lru_cache(maxsize=64)
-def _stored(path: str, folder: Path) -> str:
-    """The stored image of a file, cached: rows of one image are adjacent, and reading it for each would take hours."""
+def _stored(path: str, folder: Path, cache: Path) -> str:
+    """The stored image of a file. It is kept: reading it for each of its adjacent rows would take hours."""
     return image_cell({"image": path}, "image", folder)
 
 
