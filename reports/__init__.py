@@ -1,1 +1,1 @@
-"""What becomes of finished runs: read, write, sign, summarise, compare, plot."""
+"""Finished runs: read, write, sign, summarise, compare, plot."""

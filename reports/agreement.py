@@ -1,4 +1,4 @@
-"""How far metrics and judges agree with people, and people with each other: tables of files of human ratings."""
+"""Agreement of metrics and judges with people, and of people with each other: tables from files of human ratings."""
 
 import math
 from collections import defaultdict
@@ -18,12 +18,12 @@ ALL = "all"
 HIGHEST_SCORES = {"jeem": JEEM_CRITERIA, "alqasida": ALQASIDA_CRITERIA}
 # The human score of the table by dialect; AL-QASIDA's criteria have different scales, so it has no mean.
 HEADLINES = {"jeem": MEAN, "alqasida": "Dialectal Accuracy"}
-# Criteria that judges name otherwise than the column of the human file.
+# Column of the human file -> judges' criterion, if the names differ.
 JUDGES_NAMES = {"Dialectal Accuracy": "Dialectal Fidelity"}
 COLUMNS = ("metric", "criterion", "dialect", "tau_c", "low", "high", "pairs", "items")
 
 Cell = tuple[str, str, str]  # metric, criterion, dialect
-RatingTable = list[list[float | None]]  # a row a text, a column a rater; None where not rated
+RatingTable = list[list[float | None]]  # one row per text, one column per rater; None: not rated
 
 
 def agreement_report(
@@ -34,8 +34,8 @@ def agreement_report(
     Args:
         suite: "jeem" or "alqasida".
         human: The file of human ratings.
-        results: Output folders or results files of the models; none for the metrics of the human file alone.
-        renamed: The models' names in the ratings -> those in the results, where they differ.
+        results: Output folders or results files of the models; [] for the metrics of the human file only.
+        renamed: Model name in the ratings -> in the results, if different.
         draws: Resamples of items for each interval.
         output: A CSV file for every correlation.
 
@@ -46,7 +46,7 @@ def agreement_report(
     saved = saved_texts(find_saved_tasks(results), suite) if results else {}
     texts, lines = join_ratings(ratings, saved, renamed, saved_only=bool(results))
     if references:
-        lines.append(f"{references} ratings of human references left out.")
+        lines.append(f"{references} ratings of human references excluded.")
     cells = correlations(texts, HEADLINES[suite], draws)
     lines += [*correlation_tables(cells, HEADLINES[suite]), "", rater_table(ratings, texts, suite)]
     if output:
@@ -56,10 +56,10 @@ def agreement_report(
 
 
 def correlations(texts: Sequence[RatedText], headline: str, draws: int) -> dict[Cell, Correlation]:
-    """Tau-c of every metric with every criterion, in each dialect and in all together.
+    """Tau-c of every metric with every criterion, in each dialect and over all.
 
-    With the headline `MEAN`, also with the mean of the criteria of texts that have a score for each. Items are
-    resampled: an image or a prompt with all models' texts.
+    With the headline `MEAN`, also with the mean of the criteria, for texts that have all scores. Items (an image or a
+    prompt with all models' texts) are resampled.
     """
     criteria = list(dict.fromkeys(name for text in texts for name in text.human))
     if headline == MEAN:
@@ -85,7 +85,7 @@ def correlations(texts: Sequence[RatedText], headline: str, draws: int) -> dict[
 def correlation_tables(cells: Mapping[Cell, Correlation], headline: str) -> list[str]:
     """Two tables: the headline's human score by dialect, and the criteria over all dialects."""
     if not cells:
-        return ["", "No metric to compare with: name the RESULTS of the models that were rated."]
+        return ["", "No metric to compare with: give the RESULTS of the rated models."]
     by_dialect = {
         (metric, dialect): cell for (metric, criterion, dialect), cell in cells.items() if criterion == headline
     }
@@ -113,7 +113,7 @@ def _shown(cell: Correlation | None) -> str:
 
 
 def rater_table(ratings: Sequence[Rating], texts: Sequence[RatedText], suite: str) -> str:
-    """AC1 and raw agreement: of annotators who rated the same texts, and of judges with people."""
+    """AC1 and raw agreement: between annotators of the same texts, and between judges and people."""
     rows = []
     for criterion, highest in HIGHEST_SCORES[suite].items():
         raters = {"annotators": annotator_ratings(ratings, criterion)}
@@ -122,8 +122,8 @@ def rater_table(ratings: Sequence[Rating], texts: Sequence[RatedText], suite: st
         rows += [[criterion, *cells] for name, table in raters.items() if (cells := _ac1_row(name, table, highest))]
     if not rows:
         return "AC1: no text has two ratings on the categories of the scale."
-    title = "Gwet's AC1 and raw agreement; categories are 1 to the highest score, ratings between two are left out:"
-    return terminal_table(["criterion", "raters", "AC1", "raw", "texts", "left out"], rows, "llr", title)
+    title = "Gwet's AC1 and raw agreement; categories are 1 to the highest score, other ratings are excluded:"
+    return terminal_table(["criterion", "raters", "AC1", "raw", "texts", "excluded"], rows, "llr", title)
 
 
 def _ac1_row(raters: str, table: RatingTable, highest: int) -> list[str]:
@@ -136,15 +136,15 @@ def _ac1_row(raters: str, table: RatingTable, highest: int) -> list[str]:
 
 
 def highest_of_judges(suite: str, criterion: str) -> int:
-    """The highest score of the judges' scale of a criterion; that of people may differ."""
+    """The highest score of the judges' scale of a criterion; the human scale may differ."""
     name = JUDGES_NAMES.get(criterion, criterion)
     return next(row.top(name) for key, row in TEMPLATES.items() if key.startswith(suite) and name in row.criteria)
 
 
 def annotator_ratings(ratings: Iterable[Rating], criterion: str) -> RatingTable:
-    """The ratings of a criterion, a row a text, a column an annotator; only texts that several rated.
+    """The ratings of a criterion, one row per text, one column per annotator; only texts with several ratings.
 
-    Where the file names no annotators, a text's first rating is the first column's, and so on.
+    If the file names no annotators, the first ratings of the texts form the first column, and so on.
     """
     texts: dict[tuple[str, str, str], dict[str, float]] = defaultdict(dict)
     for rating in ratings:
@@ -157,7 +157,7 @@ def annotator_ratings(ratings: Iterable[Rating], criterion: str) -> RatingTable:
 
 
 def judge_ratings(texts: Sequence[RatedText], criterion: str) -> dict[str, RatingTable]:
-    """For each judge that scored the criterion: a row a text, the human score and the judge's."""
+    """For each judge that scored the criterion: one row per text, the human score and the judge's."""
     ending = f"_{metric_part(JUDGES_NAMES.get(criterion, criterion))}"
     names = dict.fromkeys(name for text in texts for name in text.metrics if name.startswith("judge_"))
     return {

@@ -1,4 +1,4 @@
-"""The one writer of CSV files."""
+"""Write CSV files."""
 
 import csv
 import math
@@ -10,12 +10,12 @@ from typing import Any
 def write_csv(
     file: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None, encoding: str = "utf-8"
 ) -> None:
-    """Write rows as a CSV file with a header; folders that do not exist are made.
+    """Write rows as a CSV file with a header; missing folders are created.
 
     Args:
-        file: Where to.
-        rows: A mapping each, from columns to values. None and nan become empty cells.
-        columns: In their order; None takes those of the first row.
+        file: Output file.
+        rows: Mappings from column to value. None and nan become empty cells.
+        columns: In order; None: those of the first row.
         encoding: "utf-8-sig" begins the file with a byte-order mark, without which Excel misreads Chinese and Arabic.
 
     Raises:

@@ -1,4 +1,4 @@
-"""A whole evaluation: tasks selected and run, files written, table and summary for its reader."""
+"""A complete evaluation: select and run tasks, write files, make the table and the summary."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,14 +22,14 @@ def evaluate_tasks(model: str, model_file: Path, names: list[str], limit: int | 
         model: Hub id, folder, or YAML file with settings.
         model_file: The file with the model's class (`cultureval.models.choice.model_file`).
         names: Tasks, groups, suites, or files of them.
-        limit: At most this many rows a task; None takes all.
-        output_dir: Where results and details are written.
+        limit: At most this many rows per task; None: all.
+        output_dir: Output folder of results and details.
 
     Returns:
-        LightEval's table and what its reader must know.
+        LightEval's table and the summary of the run.
 
     Raises:
-        CulturevalError: A name stands for no task, data or instruments are not here, or nothing can be written.
+        CulturevalError: A name matches no task, data or scoring models are missing, or nothing can be written.
     """
     require_output_folder(output_dir)
     quiet_libraries()
@@ -40,7 +40,7 @@ def evaluate_tasks(model: str, model_file: Path, names: list[str], limit: int | 
 
 
 def save_run(pipeline: "Pipeline") -> str:
-    """Writes results and details, and gives LightEval's table (empty in processes other than the main one)."""
+    """Writes results and details, and returns LightEval's table (empty except in the main process)."""
     table = ""
     if pipeline.is_main_process():
         table = results_table(pipeline.get_results())

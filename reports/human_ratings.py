@@ -1,4 +1,4 @@
-"""Files of human ratings: JEEM's form, which is ours (the paper's file is not public), and AL-QASIDA's humevals."""
+"""Files of human ratings: our own format for JEEM (the paper's file is not public), and AL-QASIDA's humevals."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -21,12 +21,12 @@ class Rating:
 
     Attributes:
         group: The dialect.
-        item: What all models were asked: country and image (`JO/image id`), or a prompt.
-        model: The model whose text it is; "" where the file names none.
-        annotator: Who rated; "" where the file does not say.
-        text: The text that was rated, where the file holds it.
-        scores: Criterion -> score; criteria without a score are left out.
-        metrics: Automatic scores that the file itself holds.
+        item: The input of all models: country and image (`JO/image id`), or a prompt.
+        model: The model whose text it is; "" if the file names none.
+        annotator: The annotator; "" if the file names none.
+        text: The rated text, if the file has it.
+        scores: Criterion -> score; criteria without a score are missing.
+        metrics: Automatic scores in the file.
     """
 
     group: str
@@ -39,15 +39,15 @@ class Rating:
 
 
 def read_jeem_ratings(path: Path) -> tuple[list[Rating], int]:
-    """Ratings of captions: columns country, image_id, the criteria, and, where there are several, model and annotator.
+    """Ratings of captions: columns country, image_id, the criteria, and, if there are several, model and annotator.
 
-    The names of columns may be written as in tables (`Image ID`, `DA`); a column `caption` holds the rated text.
+    Column names may be written as in tables (`Image ID`, `DA`); a column `caption` has the rated text.
 
     Returns:
-        The ratings of models' captions, and the number of rows left out as they rate the human reference.
+        The ratings of models' captions, and the number of excluded ratings of the human reference.
 
     Raises:
-        CulturevalError: The file cannot be read, lacks a column, or holds an unknown country or a score out of range.
+        CulturevalError: The file cannot be read, lacks a column, or has an unknown country or a score out of range.
     """
     from cultureval.prompts.jeem.rows import country_of
 
@@ -73,10 +73,10 @@ def read_jeem_ratings(path: Path) -> tuple[list[Rating], int]:
 
 
 def read_alqasida_ratings(path: Path) -> tuple[list[Rating], int]:
-    """AL-QASIDA's humevals/results/*_humeval.csv: a row is a completion, TVD its ADI2 as its authors computed it.
+    """AL-QASIDA's humevals/results/*_humeval.csv: one row per completion; TVD is the authors' ADI2.
 
     Raises:
-        CulturevalError: As `read_jeem_ratings`.
+        CulturevalError: As in `read_jeem_ratings`.
     """
     columns = {
         "item": ("prompt",),
@@ -106,7 +106,7 @@ def _split(path: Path, ratings: Sequence[Rating]) -> tuple[list[Rating], int]:
     """Ratings of models' texts, and the number of ratings of human references.
 
     Raises:
-        CulturevalError: An annotator rated a text twice.
+        CulturevalError: An annotator has duplicated ratings of a text.
     """
     seen: dict[tuple[str, ...], int] = {}
     for line, rating in enumerate(ratings, 1):
@@ -122,13 +122,13 @@ def _split(path: Path, ratings: Sequence[Rating]) -> tuple[list[Rating], int]:
 
 @dataclass(frozen=True)
 class HumanRow:
-    """A row of a CSV file under our names of its columns.
+    """A row of a CSV file, with our names of its columns.
 
     Attributes:
         path: The file.
         line: The row's number, from 1, without the header.
         cells: The row.
-        names: Our name -> the file's, for the columns that it has.
+        names: Our name -> the file's name of a column.
     """
 
     path: Path
@@ -137,7 +137,7 @@ class HumanRow:
     names: Mapping[str, str]
 
     def get(self, name: str) -> str:
-        """A cell's stripped text, "" where the cell or its column is missing."""
+        """A cell's stripped text, "" if the cell or its column is missing."""
         return (self.cells.get(self.names[name]) or "").strip() if name in self.names else ""
 
     def text(self, name: str) -> str:
@@ -150,14 +150,14 @@ class HumanRow:
         """A cell's number.
 
         Raises:
-            CulturevalError: It is none, or outside the range.
+            CulturevalError: It is not a number, or outside the range.
         """
         try:
             value = float(self.get(name))
         except ValueError:
             value = math.nan
         if not low <= value <= high:
-            raise self.wrong(name, f"is no number from {low:g} to {high:g}")
+            raise self.wrong(name, f"is not a number from {low:g} to {high:g}")
         return value
 
     def scores(self, criteria: Mapping[str, int]) -> dict[str, float]:
@@ -174,7 +174,7 @@ class HumanRow:
 def _read(path: Path, columns: Mapping[str, Sequence[str]], optional: Mapping[str, Sequence[str]]) -> list[HumanRow]:
     rows = read_rows(path)
     if not rows:
-        raise CulturevalError(f"The human ratings {path} hold no row.")
+        raise CulturevalError(f"The human ratings {path} have no rows.")
     spelled: dict[str, str] = {_plain(name): name for name in rows[0]}
     names = {
         name: spelled[known]

@@ -1,4 +1,4 @@
-"""Judges' verdicts on saved answers: the files that hold them, and the text that a person reads."""
+"""Judges' verdicts on saved answers: their files and the report."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,16 +17,16 @@ from cultureval.reports.saved_results import write_derived
 def judge_and_save(
     judges: Sequence[JudgeSettings], work: Sequence[Job], part: Mapping[str, Any]
 ) -> tuple[str, list[str]]:
-    """Judge all jobs and write what was found beside the old results.
+    """Judge all jobs and write the verdicts next to the old results.
 
     Args:
-        judges: Who judges.
-        work: What is judged.
-        part: How the rows were drawn, for the results file.
+        judges: The judges.
+        work: The jobs.
+        part: How the rows were sampled, for the results file.
 
     Returns:
-        (report, stopped): the text for people; and why judges stopped before the end, a line each. A budget that was
-        spent is in the report only.
+        (report, stopped): the printed text; and why judges stopped early, one line each. A spent budget is only in the
+        report.
     """
     budgets = judge_jobs(judges, work)
     stopped: dict[str, Judgement] = {}
@@ -43,7 +43,7 @@ def judge_and_save(
 def judgements_report(
     judges: Sequence[JudgeSettings], work: Sequence[Job], budgets: Mapping[str, Budget], files: Sequence[Path]
 ) -> str:
-    """What a reader wants to see: means with bounds, counts, reasons, signatures, cost, files."""
+    """The report: means with bounds, counts, reasons, signatures, cost, files."""
     pairs = dict.fromkeys(key for job in work for key in job.found)
     lines: list[str] = []
     for key in pairs:
@@ -82,12 +82,12 @@ def _cell(values: Mapping[str, float], part: str, highest: int) -> str:
 
 
 def write_judgements(judges: Sequence[JudgeSettings], work: Sequence[Job], part: Mapping[str, Any]) -> list[Path]:
-    """Write the verdicts as LightEval's files: one results file a model, one details file a task, dated now.
+    """Write the verdicts as LightEval's files: one results file per model, one details file per task.
 
     Args:
-        judges: Who judged.
-        work: What was judged.
-        part: How the rows were drawn, for the results file.
+        judges: The judges.
+        work: The judged jobs.
+        part: How the rows were sampled, for the results file.
 
     Returns:
         The results files.
@@ -141,7 +141,7 @@ def _task_metrics(job: Job) -> dict[str, float]:
 
 
 def label_shares(found: Judgement, labels: Mapping[str, Sequence[str]]) -> dict[str, float]:
-    """Share of each label among all items, under its first further spelling (its English name), and of "unknown"."""
+    """Share of each label among all items, under its first alternative spelling (English), and of "unknown"."""
     counts = Counter(verdict.label or "unknown" for verdict in found.verdicts)
     names = {label: (others or (label,))[0] for label, others in labels.items()} | {"unknown": "unknown"}
     total = max(1, len(found.verdicts))

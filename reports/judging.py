@@ -1,4 +1,4 @@
-"""Saved answers judged afterwards, by any judge: which rows are asked about, what it would cost, and the asking."""
+"""Judge saved answers with any judge: choose rows, estimate costs, ask."""
 
 import hashlib
 from collections import Counter
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class Job:
-    """One task's saved rows and what is asked about them.
+    """The saved rows of one task and the items for judges.
 
     Attributes:
-        task: Where they lie.
+        task: The saved task.
         table: The rows.
-        questions: Name of a template -> the items, one a row.
-        found: What became of them, by judge and template.
+        questions: Name of a template -> the items, one per row.
+        found: The judgements, by judge and template.
     """
 
     task: SavedTask
@@ -45,33 +45,33 @@ class Job:
 
 
 def saved_jobs(paths: Sequence[Path], label: bool, sample: int | None, seed: int) -> list[Job]:
-    """What saved results hold that a judge can be asked about.
+    """The jobs for judges in saved results.
 
     Args:
         paths: Output folders, results files or details.
-        label: Ask for labels of questions and captions instead of scores of the answers.
-        sample: So many rows a task, drawn with the seed; None takes all.
-        seed: Of the draw.
+        label: Label questions and captions instead of scoring answers.
+        sample: Number of random rows per task; None: all.
+        seed: Random seed of the sample.
 
     Raises:
-        CulturevalError: A path holds no details, or the details nothing of the kind.
+        CulturevalError: A path has no details, or the details have no such items.
     """
     work = [job for task in find_saved_tasks(paths) if (job := _job(task, label, sample, seed)).questions]
     if not work:
         what = "questions or captions to label" if label else "answers that a judge can score"
-        raise CulturevalError(f"The details hold no {what}: such tasks are those of JEEM.")
+        raise CulturevalError(f"The details have no {what}: only JEEM's tasks do.")
     return work
 
 
 def judge_jobs(judges: Sequence[JudgeSettings], work: Sequence[Job]) -> dict[str, Budget]:
-    """Judge all jobs; what became of them is in each job's `found`.
+    """Judge all jobs; the judgements are in each job's `found`.
 
     Args:
         judges: With distinct names.
         work: What is judged.
 
     Returns:
-        Name of a judge -> what it cost.
+        Name of a judge -> its cost.
     """
     budgets = {one.name: Budget(one) for one in judges}
     for job in work:
@@ -82,7 +82,7 @@ def judge_jobs(judges: Sequence[JudgeSettings], work: Sequence[Job]) -> dict[str
 
 
 def estimates(judges: Sequence[JudgeSettings], work: Sequence[Job]) -> str:
-    """What judging would take, a line for each judge, task and template, and the sums; nothing is asked."""
+    """Estimated calls and cost, a line for each judge, task and template, and the sums; no call is made."""
     journal, lines = open_journal(), []
     for one in judges:
         sums: Counter[str] = Counter()
@@ -93,10 +93,10 @@ def estimates(judges: Sequence[JudgeSettings], work: Sequence[Job]) -> str:
                 found = vars(estimate(one, name, items, journal))
                 sums.update(found)
                 lines.append(f"{one.name}  {job.task.model}  {job.task.task}  {name}: {_estimate_line(one, found)}")
-        lines.append(f"{one.name}  in all: {_estimate_line(one, sums)}")
+        lines.append(f"{one.name}  total: {_estimate_line(one, sums)}")
     if any("jeem_topic" in job.questions for job in work):
-        lines.append("Topics take a second, shorter call each, which is not counted.")
-    lines.append("Nothing was asked.")
+        lines.append("Each topic needs a second, shorter call, which is not counted.")
+    lines.append("No call was made.")
     return "\n".join(lines)
 
 
@@ -108,11 +108,11 @@ def _estimate_line(settings: JudgeSettings, found: Mapping[str, Any]) -> str:
     return f"{found['calls']} calls ({found['known']} known, {found['unusable']} unusable), {cost}"
 
 
-def drawn(ids: Sequence[str], task: str, sample: int | None, seed: int) -> list[int]:
-    """Places of the rows that are judged, in order.
+def sampled_rows(ids: Sequence[str], task: str, sample: int | None, seed: int) -> list[int]:
+    """Indices of the rows to judge, in order.
 
-    The draw depends on the seed, the task and each row's id alone, so that all models are judged on the same items and
-    a larger sample contains a smaller one.
+    The sample depends only on the seed, the task and each row's id, so that all models are judged on the same items,
+    and a larger sample contains a smaller one.
     """
     if sample is None or sample >= len(ids):
         return list(range(len(ids)))
@@ -123,7 +123,7 @@ def drawn(ids: Sequence[str], task: str, sample: int | None, seed: int) -> list[
 def _grouped_topics(
     judges: Sequence[JudgeSettings], job: Job, budgets: Mapping[str, Budget]
 ) -> dict[tuple[str, str], Judgement]:
-    """The second call of the topics: from a free topic to one of the paper's 13."""
+    """The second call for topics: from a free-text topic to one of the paper's 13."""
     grouped = {}
     for one in judges:
         topics = job.found[one.name, "jeem_topic"]
@@ -138,7 +138,7 @@ def _grouped_topics(
 def _job(task: SavedTask, label: bool, sample: int | None, seed: int) -> Job:
     table = task.table()
     docs = table.column("doc").to_pylist()
-    chosen = drawn([str(doc["id"]) for doc in docs], task.task, sample, seed)
+    chosen = sampled_rows([str(doc["id"]) for doc in docs], task.task, sample, seed)
     table = table.take(chosen)
     docs, responses = [docs[index] for index in chosen], table.column("model_response").to_pylist()
     known = [(doc.get("specific") or {}).get("judge") or {"templates": [], "slots": {}} for doc in docs]

@@ -1,6 +1,6 @@
-"""The form in which LightEval keeps runs, and the one writer of it for what is no run of LightEval's own pipeline.
+"""LightEval's file format of runs, and its writer for scores that LightEval's pipeline does not write.
 
-Below an output folder lie results/<model>/results_<date>.json and details/<model>/<date>/details_<task>_<date>.parquet.
+An output folder has results/<model>/results_<date>.json and details/<model>/<date>/details_<task>_<date>.parquet.
 """
 
 import json
@@ -18,18 +18,18 @@ Scores = Mapping[str, Mapping[str, float | None]]
 
 
 def date_of_now() -> str:
-    """Now, as LightEval writes it into the names of a run's files."""
+    """The current time as in the names of LightEval's files."""
     return datetime.now().isoformat(timespec="microseconds").replace(":", "-")
 
 
 def write_results(root: Path, model: str, date: str, content: Mapping[str, Any]) -> Path:
-    """Write a results file; it replaces nothing.
+    """Write a results file; existing ones are not replaced.
 
     Args:
         root: The output folder.
-        model: Names the folder below `results`.
-        date: Of the run, also in the names of its details.
-        content: As LightEval's; undefined values (nan) of its `results` become null.
+        model: Name of the folder in `results`.
+        date: Date of the run, also in the names of its details.
+        content: In LightEval's format; undefined values (nan) of its `results` become null.
 
     Raises:
         FileExistsError: There is a results file of that date.
@@ -48,9 +48,9 @@ def write_details(root: Path, model: str, date: str, task: str, rows: "pyarrow.T
 
     Args:
         root: The output folder.
-        model: Names the folder below `details`.
-        date: Of the run.
-        task: With `|k`.
+        model: Name of the folder in `details`.
+        date: Date of the run.
+        task: Task name with `|k`.
         rows: With the columns `doc`, `metric`, `model_response`.
     """
     import pyarrow.parquet
@@ -70,7 +70,7 @@ def results_table(results: dict[str, Any]) -> str:
 
 
 def undefined_as_null(scores: Scores) -> dict[str, dict[str, float | None]]:
-    """The scores with None for undefined values (nan): null in the results file, where NaN is no JSON."""
+    """The scores with None for undefined values (nan): null in the results file, since NaN is not JSON."""
 
     def known(value: float | None) -> float | None:
         return None if value is None or math.isnan(value) else value

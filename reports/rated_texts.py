@@ -1,4 +1,4 @@
-"""Texts that people rated, joined with the metrics and judgements of saved runs."""
+"""Human-rated texts, joined with the metrics and judgements of saved runs."""
 
 import math
 from collections import Counter, defaultdict
@@ -12,7 +12,7 @@ from cultureval.reports.saved_results import SavedTask, derived_from
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
 
-MEAN = "mean"  # of a text's criteria, where it has a score for each
+MEAN = "mean"  # of a text's criteria, if it has all scores
 TASK_PREFIXES = {"jeem": "jeem_caption:", "alqasida": "alqasida_"}
 UNRATED = "jeem_caption:msa"  # people rated the dialects' captions only
 
@@ -23,8 +23,8 @@ class RatedText:
 
     Attributes:
         group: The dialect.
-        item: What all models were asked.
-        human: Criterion -> mean over annotators; `MEAN` where all criteria are scored.
+        item: The input of all models.
+        human: Criterion -> mean over annotators; `MEAN` if all criteria are scored.
         metrics: Metric -> score.
     """
 
@@ -49,7 +49,7 @@ def saved_texts(tasks: Sequence[SavedTask], suite: str) -> dict[Key, SavedText]:
     """The texts of a suite's saved tasks with their metrics, including those of later judgements.
 
     Raises:
-        CulturevalError: The results hold no text of the suite.
+        CulturevalError: The results have no text of the suite.
     """
     prefix = TASK_PREFIXES[suite]
     found: dict[Key, SavedText] = {}
@@ -57,7 +57,7 @@ def saved_texts(tasks: Sequence[SavedTask], suite: str) -> dict[Key, SavedText]:
         if task.task.startswith(prefix) and not task.task.startswith(UNRATED):
             found |= {(task.model, item): saved for item, saved in _texts_of_task(task, suite).items()}
     if not found:
-        raise CulturevalError(f"The results hold no texts of {suite} that people rate ({prefix}... tasks).")
+        raise CulturevalError(f"The results have no texts of {suite} that people rate ({prefix}... tasks).")
     return found
 
 
@@ -76,7 +76,7 @@ def _texts_of_task(task: SavedTask, suite: str) -> dict[str, SavedText]:
 
 
 def judge_means(metrics: Mapping[str, float]) -> dict[str, float]:
-    """The mean of each judge's four criteria under each template, where all are scored; our own, as the human mean."""
+    """The mean of each judge's four criteria under each template, if all are scored; not in the paper."""
     parts = [f"_{metric_part(name)}" for name in JEEM_CRITERIA]
     judged = [name.removesuffix(parts[0]) for name in metrics if name.startswith("judge_") and name.endswith(parts[0])]
     complete = [name for name in judged if all(name + part in metrics for part in parts)]
@@ -89,16 +89,16 @@ def join_ratings(
     """Join ratings with saved texts.
 
     Args:
-        ratings: Of people; several of one text are averaged, criterion by criterion.
+        ratings: Human ratings; several of one text are averaged per criterion.
         saved: The texts of the results.
-        renamed: The models' names in the ratings -> those in the results.
-        saved_only: Whether ratings without a saved text are left out.
+        renamed: Model name in the ratings -> in the results.
+        saved_only: Whether to exclude ratings without a saved text.
 
     Returns:
-        The rated texts, and notes on their number and on those that were left out.
+        The rated texts, and notes on their number and on excluded ones.
 
     Raises:
-        CulturevalError: A model's name in the ratings fits several in the results, or no text is left.
+        CulturevalError: A model name in the ratings matches several in the results, or no text is left.
     """
     known = sorted({model for model, _ in saved})
     folders = {name: folder_of(renamed.get(name, name), known) for name in {rating.model for rating in ratings}}
@@ -109,13 +109,15 @@ def join_ratings(
     for (model, item), members in groups.items():
         found = saved.get((folders[model] or "", item))
         if saved_only and found is None:
-            left_out["have no text in the results" if folders[model] else f"are of {model!r}, of which no results"] += 1
+            left_out[
+                "have no text in the results" if folders[model] else f"are of {model!r}, which has no results"
+            ] += 1
         elif found and any(member.text and member.text.strip() != found.reply.strip() for member in members):
-            left_out["are of another text than the results hold"] += 1
+            left_out["differ from the text in the results"] += 1
         else:
             metrics = members[0].metrics | (found.metrics if found else {})
             texts.append(RatedText(members[0].group, item, _mean_scores(members), metrics))
-    notes = [f"{count} rated texts left out: they {reason}." for reason, count in left_out.items()]
+    notes = [f"{count} rated texts excluded: they {reason}." for reason, count in left_out.items()]
     if not texts:
         names = ", ".join(known) or "none"
         raise CulturevalError(f"No rated text is left. {' '.join(notes)} Models of the results: {names} (see --model).")
@@ -123,10 +125,10 @@ def join_ratings(
 
 
 def folder_of(name: str, known: Sequence[str]) -> str | None:
-    """The model of the results that has a name: as it is, or as its last part; any model for the empty name.
+    """The model of the results with this name or last name part; the only model for "".
 
     Raises:
-        CulturevalError: Several models fit.
+        CulturevalError: Several models match.
     """
     plain = name.lower()
     fitting = [model for model in known if plain in ("", model.lower(), model.lower().rsplit("/", 1)[-1])]

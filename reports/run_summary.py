@@ -1,4 +1,4 @@
-"""What the reader of a run's table must know besides: rows left out, incomplete groups, judges' means, signatures."""
+"""Summary below a run's table: skipped rows, incomplete groups, judges' means, signatures."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 def run_summary(pipeline: "Pipeline", missing: list[str], output_dir: str) -> str:
-    """What a reader of the table must know: rows left out, incomplete groups, signatures, where the files lie.
+    """The summary: skipped rows, incomplete groups, judges' means, signatures, paths of the files.
 
     Args:
         pipeline: After its run.
-        missing: Tasks that were asked for and have no data.
-        output_dir: Where the files were written.
+        missing: Requested tasks without data.
+        output_dir: The output folder.
     """
     lines = []
     for name, task in pipeline.tasks_dict.items():
@@ -37,9 +37,9 @@ def run_summary(pipeline: "Pipeline", missing: list[str], output_dir: str) -> st
 
 
 def left_out_of_means(pipeline: "Pipeline") -> list[str]:
-    """For each task, the rows (counted from 0) that some metrics leave out of their means, where they are nan.
+    """For each task, the rows (from 0) that some metrics exclude from their means, because they are nan.
 
-    Judges' metrics have counts of their own (`judges_means`).
+    Judges' metrics have separate counts (`judges_means`).
     """
     lines = []
     for name, details in details_of(pipeline).items():
@@ -56,10 +56,10 @@ def left_out_of_means(pipeline: "Pipeline") -> list[str]:
 
 
 def judges_means(scores: Mapping[str, Mapping[str, float | None]]) -> list[str]:
-    """What judges said during a run: a line for each judge and task with the mean of each criterion.
+    """Judges' scores of a run: a line for each judge and task with the mean of each criterion.
 
     Args:
-        scores: Task -> metric -> value, as in LightEval's results; None where a value is undefined.
+        scores: Task -> metric -> value, as in LightEval's results; None if undefined.
     """
     lines = []
     for task, values in sorted(scores.items()):
@@ -76,7 +76,7 @@ def judges_means(scores: Mapping[str, Mapping[str, float | None]]) -> list[str]:
 
 
 def signatures(pipeline: "Pipeline") -> list[str]:
-    """One signature for each group that was run: all that its scores depend on."""
+    """One signature per task group: everything that its scores depend on."""
     reports: dict[str, list[dict[str, Any]]] = {}
     for name, task in pipeline.tasks_dict.items():
         group, few_shot = name.partition("|")[0].partition(":")[0], name.partition("|")[2]
@@ -102,7 +102,7 @@ def signatures(pipeline: "Pipeline") -> list[str]:
 
 
 def _scorer_of(group: str) -> str | None:
-    """What scores a group's answers besides the answers themselves; None where scores need nothing else."""
+    """The scoring models or programs of a group; None if it needs none."""
     from cultureval.tasks.catalogue import groups
     from cultureval.tasks.task_table import kind_of
 
@@ -111,7 +111,7 @@ def _scorer_of(group: str) -> str | None:
 
 
 def _judges_of(group: str) -> str | None:
-    """The judges that score a group's answers, and how they are asked; None where none is configured or fits."""
+    """The signature of the judges of a group; None without a fitting judge."""
     from cultureval.metrics.judges.optional_judges import signatures_of_judges
     from cultureval.tasks.catalogue import groups
     from cultureval.tasks.task_table import kind_of

@@ -1,4 +1,4 @@
-"""What LightEval has saved of earlier runs: results files and the details of each task, found from any path to them."""
+"""Saved LightEval runs: find results files and the details of each task from any path."""
 
 import glob
 import hashlib
@@ -24,10 +24,10 @@ class SavedTask:
 
     Attributes:
         file: The parquet file `details_<task>_<date>.parquet`.
-        root: The output folder of the run, which holds `results` and `details`.
-        model: The model's folder below them.
-        date: The run's.
-        task: The task, with `|k`.
+        root: The output folder of the run, with `results` and `details`.
+        model: The model's folder in them.
+        date: Date of the run.
+        task: The task name with `|k`.
     """
 
     file: Path
@@ -40,7 +40,7 @@ class SavedTask:
         """The details: columns `doc`, `metric`, `model_response`.
 
         Raises:
-            CulturevalError: The file cannot be read, or is none of LightEval's details.
+            CulturevalError: The file cannot be read, or is not a details file of LightEval.
         """
         import pyarrow
         import pyarrow.parquet
@@ -51,11 +51,13 @@ class SavedTask:
             raise CulturevalError(f"{self.file} cannot be read as details of LightEval: {error}") from error
         missing = {"doc", "metric", "model_response"} - set(table.column_names)
         if missing:
-            raise CulturevalError(f"{self.file} is none of LightEval's details: it lacks {', '.join(sorted(missing))}.")
+            raise CulturevalError(
+                f"{self.file} is not a details file of LightEval: it lacks {', '.join(sorted(missing))}."
+            )
         return table
 
     def results(self) -> dict[str, Any]:
-        """The run's results file; empty where it is gone.
+        """The run's results file; {} if it is missing.
 
         Raises:
             CulturevalError: It is not JSON.
@@ -70,21 +72,21 @@ class SavedTask:
 
 
 def find_saved_tasks(paths: Sequence[Path]) -> list[SavedTask]:
-    """The newest details of each model and task below the paths.
+    """The newest details of each model and task in the paths.
 
     Args:
         paths: Output folders, results files, folders of details or details files. Files that were derived from details
-            (such as judgements) are passed over.
+            (such as judgements) are skipped.
 
     Raises:
-        CulturevalError: A path does not exist, or holds no details.
+        CulturevalError: A path does not exist, or has no details.
     """
     newest: dict[tuple[Path, str, str], SavedTask] = {}
     for path in paths:
         found = [task for file in _details_files(path) if (task := _saved_task(file)) and not _is_derived(file)]
         if not found:
             raise CulturevalError(
-                f"{path} holds no details of LightEval (details/<model>/<date>/details_<task>_<date>.parquet): run "
+                f"{path} has no details of LightEval (details/<model>/<date>/details_<task>_<date>.parquet): run "
                 "`cultureval eval`, or lighteval with --save-details."
             )
         for task in found:
@@ -108,13 +110,13 @@ def derived_from(task: SavedTask) -> list[SavedTask]:
 
 
 def saved_image(entry: Any) -> Path | bytes:
-    """An image as the details hold it: the file's bytes, or the path of a stored image.
+    """An image in the details: the file's bytes, or the path of a stored image.
 
-    A path is followed only to a file that is named by its own content, in this machine's store or where the details
-    say: details that someone else wrote cannot make us send other files away.
+    A path is read only if the file is named by the hash of its content, in this machine's store or at that path:
+    details from someone else cannot make us send other files to a server.
 
     Returns:
-        Bytes, or a path, which may be gone.
+        Bytes, or a path, which may not exist.
     """
     if isinstance(entry, Mapping):
         return entry["bytes"] if entry.get("bytes") else saved_image(entry.get("path") or "")
@@ -127,11 +129,11 @@ def saved_image(entry: Any) -> Path | bytes:
 
 
 def write_derived(task: SavedTask, date: str, table: "pyarrow.Table", metrics: Sequence[Mapping[str, Any]]) -> Path:
-    """Write rows of a task with other metrics beside its details, marked as derived from them.
+    """Write rows of a task with new metrics next to its details, marked as derived from them.
 
     Args:
-        task: Where the rows come from.
-        date: Names the new files.
+        task: The source of the rows.
+        date: Date in the new file names.
         table: The rows.
         metrics: The new metrics of each row.
 
@@ -164,7 +166,7 @@ def _details_of_results(file: Path) -> list[Path]:
 
 
 def _saved_task(file: Path) -> SavedTask | None:
-    """The task of a details file; None where the file lies elsewhere than LightEval puts it."""
+    """The task of a details file; None if the path is not one of LightEval's."""
     file = file.absolute()
     date, parts = file.parent.name, file.parts
     suffix = f"_{date}.parquet"

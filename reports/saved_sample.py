@@ -1,4 +1,4 @@
-"""One sample of a finished run: found by its id or place, and described as text."""
+"""One sample of a finished run: found by its id or index, and described as text."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 from cultureval.runtime.errors import CulturevalError
 
-TOP = 5  # choices that are shown of a scored sample
+TOP = 5  # choices to show of a scored sample
 Row = dict[str, Any]
 
 
@@ -25,19 +25,19 @@ def find_row(results: Path, task: str, item: str) -> Row:
         if path.name.removeprefix("details_").rpartition("_")[0] == name
     ]
     if not files:
-        raise CulturevalError(f"{results} holds no details of {name}: give the --output-dir of a run of that task.")
+        raise CulturevalError(f"{results} has no details of {name}: give the --output-dir of a run of that task.")
     rows = pyarrow.parquet.read_table(max(files, key=lambda path: path.stat().st_mtime)).to_pylist()
     if re.fullmatch(r"#\d+", item) and int(item[1:]) < len(rows):
         return rows[int(item[1:])]
     found = [row for row in rows if str(specific_of(row).get("id")) == item]
     if not found:
         ids = ", ".join(str(specific_of(row).get("id")) for row in rows[:5])
-        raise CulturevalError(f"{name} has no item {item!r} among its {len(rows)}; there are {ids}, ... and #0, ...")
+        raise CulturevalError(f"{name} has no item {item!r} among its {len(rows)}; it has {ids}, ... and #0, ...")
     return found[0]
 
 
 def specific_of(row: Row) -> dict[str, Any]:
-    """What a row's doc holds beyond LightEval's fields."""
+    """The `specific` field of a row's Doc."""
     return row["doc"].get("specific") or {}
 
 
@@ -48,18 +48,18 @@ def describe(row: Row) -> str:
     gold = doc["gold_index"] if isinstance(doc["gold_index"], list) else [doc["gold_index"]]
     lines.append("gold: " + " | ".join(doc["choices"][place].strip() for place in gold))
     if response.get("logprobs"):
-        lines.append(f"first {TOP} by mean log-probability a token:")
+        lines.append(f"first {TOP} by mean log-probability per token:")
         lines += _best_choices(doc["choices"], response)
     elif response.get("text"):
         lines.append(f"reply: {response['text'][0]}")
-    # M2CQA's rows also hold verdicts, which are words.
+    # M2CQA's rows also have verdicts, which are strings.
     shown = {name: value if isinstance(value, str) else f"{value:.4g}" for name, value in row["metric"].items()}
     lines.append("scores: " + ", ".join(f"{name} {value}" for name, value in shown.items()))
     return "\n".join(printable(line) for line in lines)
 
 
 def reply_of(row: Row) -> str:
-    """The text that the model answered; empty where it was only scored."""
+    """The model's reply; "" if choices were scored."""
     texts = row["model_response"].get("text") or [""]
     return str(texts[0])
 

@@ -1,4 +1,4 @@
-"""The one table for terminals: columns aligned by the cells that letters take, without colours or box characters."""
+"""Tables for terminals: columns aligned by display width, without colours or box characters."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -16,19 +16,19 @@ def terminal_table(
     indent: int = 0,
     width: int | None = None,
 ) -> str:
-    """Text of a table for printing, laid out by rich.
+    """A table as text, laid out by rich.
 
     Wide (Chinese) letters count as two cells and combining (Arabic) vowel signs as none. Cells are plain text: rich's
-    markup in them is not read. Where the table is wider than `width`, cells continue on further lines, but words
+    markup in them is ignored. If the table is wider than `width`, cells continue on further lines, but words
     (numbers, names of tasks) are never cut: a table whose longest words do not fit stays wider than `width`.
 
     Args:
         header: The columns' names; empty for none.
-        rows: The cells, as many a row as there are columns.
-        align: "l" or "r" for each column; the last letter also counts for all columns after it.
+        rows: The cells, one per column.
+        align: "l" or "r" for each column; the last letter also applies to all further columns.
         title: A line above the table.
         indent: Spaces before each row of the table.
-        width: In cells; None is the terminal's width, or no limit where standard output is not a terminal.
+        width: In cells; None: the terminal's width, or no limit if standard output is not a terminal.
 
     Returns:
         The lines, joined, without trailing spaces or a last line break.
@@ -56,7 +56,7 @@ def terminal_table(
 
 
 def _column_widths(cells: Sequence[Sequence[str]], width: int) -> list[int]:
-    """The columns' widths in cells: between their longest word and their longest line, so that they fit if they can."""
+    """The columns' widths in cells, between their longest word and their longest line, to fit the width if possible."""
     from rich.cells import cell_len
 
     columns = list(zip(*cells, strict=True))

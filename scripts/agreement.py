@@ -1,4 +1,4 @@
-"""`cultureval agreement`: how far metrics and judges agree with people, and people with each other."""
+"""`cultureval agreement`: agreement of metrics and judges with people, and of people with each other."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -9,16 +9,16 @@ from cultureval.runtime.errors import CulturevalError
 
 
 def agreement(
-    suite: Annotated[Literal["jeem", "alqasida"], typer.Argument(help="Whose human ratings: jeem or alqasida.")],
+    suite: Annotated[Literal["jeem", "alqasida"], typer.Argument(help="Suite of the human ratings: jeem or alqasida.")],
     human: Annotated[Path, typer.Argument(metavar="HUMAN.csv", help="The human ratings; columns: see docs/jeem.md.")],
     results: Annotated[
         list[Path] | None, typer.Argument(metavar="RESULTS...", help="Output folders or results files of the models.")
     ] = None,
     model: Annotated[
         list[str] | None,
-        typer.Option("--model", help="HUMAN_NAME=RESULTS_NAME, where the two names of a model differ. Repeatable."),
+        typer.Option("--model", help="HUMAN_NAME=RESULTS_NAME, if the names of a model differ. Repeatable."),
     ] = None,
-    output: Annotated[Path | None, typer.Option(help="CSV file for every correlation with its interval.")] = None,
+    output: Annotated[Path | None, typer.Option(help="CSV file for all correlations with their intervals.")] = None,
     draws: Annotated[int, typer.Option(min=100, help="Resamples of items for each interval.")] = 1000,
 ) -> None:
     """Kendall's tau-c of metrics with people, Gwet's AC1. Example: cultureval agreement jeem HUMAN.csv results"""

@@ -1,4 +1,4 @@
-"""`cultureval analyze`: what explains the scores of saved runs, as tables and plots."""
+"""`cultureval analyze`: which features explain the scores of saved runs: tables and plots."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,13 +13,15 @@ def analyze_alqasida(
         list[Path] | None, typer.Argument(metavar="RESULTS...", help="Output folders, results or details files.")
     ] = None,
     human: Annotated[
-        list[Path] | None, typer.Option(help="Human judgements in the upstream form (*_humeval.csv). Repeatable.")
+        list[Path] | None, typer.Option(help="Human judgements in upstream's format (*_humeval.csv). Repeatable.")
     ] = None,
-    output_dir: Annotated[Path, typer.Option(help="Where tables (CSV) and plots go.")] = Path("results/analysis"),
+    output_dir: Annotated[Path, typer.Option(help="Output folder of tables (CSV) and plots.")] = Path(
+        "results/analysis"
+    ),
 ) -> None:
-    """Correlations, variance, trees, plots; people's scores. Example: cultureval analyze alqasida results"""
+    """Correlations, analysis of variance, trees, plots, human scores. Example: cultureval analyze alqasida results"""
     if not results and not human:
-        raise CulturevalError("Name output folders of `cultureval eval`, or files of judgements with --human.")
+        raise CulturevalError("Give output folders of `cultureval eval`, or files of human judgements with --human.")
     from cultureval.reports.alqasida.analysis import write_analysis
 
     saved, judged = ([path.expanduser() for path in paths or ()] for paths in (results, human))

@@ -1,4 +1,4 @@
-"""`cultureval compare m2cqa`: prompts and models of finished runs compared, as tables, tests and figures."""
+"""`cultureval compare m2cqa`: compares prompts and models of finished runs: tables, tests and figures."""
 
 import sys
 from pathlib import Path
@@ -9,18 +9,20 @@ import typer
 
 def compare_m2cqa(
     results: Annotated[list[Path], typer.Argument(metavar="RESULTS...", help="Output folders or results files.")],
-    output_dir: Annotated[Path, typer.Option(help="Where tables and plots go.")] = Path("results/compare"),
+    output_dir: Annotated[Path, typer.Option(help="Output folder of tables and plots.")] = Path("results/compare"),
     profile: Annotated[
-        Literal["strict", "tolerant", "lenient"], typer.Option(help="Reading of the outputs; the paper's is strict.")
+        Literal["strict", "tolerant", "lenient"], typer.Option(help="How verdicts are parsed; the paper's is strict.")
     ] = "strict",
     iterations: Annotated[int, typer.Option(min=1, help="Bootstrap resamples of items.")] = 1000,
-    seed: Annotated[int, typer.Option(help="Of the resamples.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed of the resamples.")] = 0,
     size: Annotated[
-        list[str] | None, typer.Option(help="MODEL=BILLIONS, where the name does not tell, as in -32B-.")
+        list[str] | None, typer.Option(help="MODEL=BILLIONS of parameters, if the name has no size such as -32B-.")
     ] = None,
     q_plus_border: Annotated[float, typer.Option(help="Q+ accuracy from which it counts as high.")] = 0.8,
     cfhr_border: Annotated[float, typer.Option(help="CFHR from which it counts as high.")] = 0.3,
-    force: Annotated[bool, typer.Option(help="Compare runs whose signatures differ, on the items both have.")] = False,
+    force: Annotated[
+        bool, typer.Option(help="Compare runs with different signatures, on the items that both have.")
+    ] = False,
 ) -> None:
     """Compares prompts and models of M2CQA. Example: cultureval compare m2cqa out-a out-b"""
     from cultureval.reports.m2cqa.comparison import write_comparison

@@ -1,4 +1,4 @@
-"""The option `--custom-suites`, which several commands have."""
+"""The option `--custom-suites` of several commands."""
 
 from typing import Annotated
 
@@ -15,5 +15,5 @@ CustomSuites = Annotated[
 
 
 def with_custom_suites(settings: Settings, given: list[str] | None) -> Settings:
-    """The settings with what `--custom-suites` names, if anything; each text may name several, separated by commas."""
+    """The settings with the suites of `--custom-suites`, if any; each value may name several, separated by commas."""
     return settings.with_(custom_suites=",".join(given) if given else None)

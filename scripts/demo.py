@@ -25,14 +25,14 @@ from cultureval.tasks.suite import Task
 
 NOTICE = """
 These scores mean nothing: the models are tiny, have random weights (fixed seed) and score at chance, and the rows are
-a few synthetic samples. What the demo shows is that every task runs, from its data to the table, without internet.
-JEEM's judge is a script behind a real HTTP server on this machine (samples/scripted_judge.py), not a model.
-Random weights never end an answer, so the models are cut off at 32 tokens, whatever a task allows.
+a few synthetic samples. The demo shows that every task runs offline, from its data to the table.
+JEEM's judge is a script with a real HTTP server on this machine (samples/scripted_judge.py), not a model.
+Random weights never end an answer, so answers are limited to 32 tokens.
 """
 
 
 def main() -> None:
-    """Builds the models, evaluates all suites on the samples, prints LightEval's table and where the files lie."""
+    """Builds the models, evaluates all suites on the samples, prints LightEval's table and the paths of the files."""
     go_offline()
     quiet_libraries()
     with tempfile.TemporaryDirectory() as scratch, scripted_judge() as judge:
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def tiny_settings(folder: Path, judge: str) -> Settings:
-    """The current settings with tiny instruments, built below a folder, and the judge at a server's address."""
+    """The current settings with tiny scoring models, built in a folder, and the judge's server address."""
     encoder = str(build_tiny_encoder(folder / "tiny-random-bert"))
     (folder / "judge.yaml").write_text(f"{{model: {JUDGE}, base_url: '{judge}'}}")
     return current_settings().with_(
@@ -59,7 +59,7 @@ def tiny_settings(folder: Path, judge: str) -> Settings:
 
 
 def evaluate_samples(folder: Path) -> None:
-    """Builds the models below a folder and evaluates all suites on the samples."""
+    """Builds the models in a folder and evaluates all suites on the samples."""
     models = {
         False: build_tiny_causal_lm(folder / "tiny-random-llama", max_position_embeddings=2048),
         True: build_tiny_vision_lm(folder / "tiny-random-llava", max_position_embeddings=2048),
@@ -78,7 +78,7 @@ def evaluate_samples(folder: Path) -> None:
 
 
 def has_samples(task: Task) -> bool:
-    """Whether the samples hold the task: AL-QASIDA's are in four of its dialects; development sets are not run."""
+    """Whether the samples have the task: AL-QASIDA's cover four dialects; development sets are not run."""
     try:
         find_subset(task, DataOptions(root=samples_root()))
     except SourceUnavailable:
@@ -87,7 +87,7 @@ def has_samples(task: Task) -> bool:
 
 
 def without_refused(tasks: list[str]) -> list[str]:
-    """The tasks without those of code where there is no sandbox, which is said."""
+    """The tasks without code tasks if there is no sandbox, with a message."""
     from cultureval.tasks.task_table import kind_of
 
     instruments = {name: kind_of(name).instrument for name in tasks}
@@ -95,7 +95,7 @@ def without_refused(tasks: list[str]) -> list[str]:
         try:
             sandbox.check()
         except CulturevalError as error:
-            print(f"The code tasks are left out: {error}")
+            print(f"The code tasks are skipped: {error}")
             tasks = [name for name in tasks if instruments[name] is not sandbox]
     return tasks
 

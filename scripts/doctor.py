@@ -1,4 +1,4 @@
-"""`cultureval doctor`: what this machine has, and what each missing thing costs."""
+"""`cultureval doctor`: what is installed on this machine, and what is impossible without the rest."""
 
 from typing import Annotated
 
@@ -7,10 +7,10 @@ import typer
 
 def doctor(
     patches: Annotated[
-        bool, typer.Option("--patches", help="Instead: every place that changes another library, and whether it fits.")
+        bool, typer.Option("--patches", help="Print all patches of other libraries, and whether they fit.")
     ] = False,
 ) -> None:
-    """Says what is here and what each missing thing costs; exits 1 on a wrong version. Example: cultureval doctor"""
+    """Reports what is installed or missing; exits 1 on a wrong version. Example: cultureval doctor"""
     from cultureval.reports.machine import machine_report, patches_table
 
     table, fits = patches_table() if patches else machine_report()

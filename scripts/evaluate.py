@@ -1,4 +1,4 @@
-"""`cultureval eval`: LightEval's own pipeline on our tasks, with the model file that fits the model."""
+"""`cultureval eval`: LightEval's pipeline on our tasks, with the model file for the model."""
 
 import sys
 from collections.abc import Mapping
@@ -21,24 +21,25 @@ def evaluate(
     ],
     data: Annotated[str | None, typer.Option(help="Data root (DIR/<org>/<name>), or `samples`; default: hub.")] = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="At most this many rows a task; items of several rows stay whole.")
+        int | None, typer.Option(min=1, help="At most this many rows per task; items of several rows stay complete.")
     ] = None,
-    output_dir: Annotated[str, typer.Option(help="Where results and details are written.")] = "results",
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, ...; default: cuda if there is one.")] = None,
+    output_dir: Annotated[str, typer.Option(help="Output folder of results and details.")] = "results",
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, ...; default: cuda if available.")] = None,
     dtype: Annotated[str | None, typer.Option(help="float32, bfloat16, float16, auto, 4bit, 8bit.")] = None,
-    batch_size: Annotated[int | None, typer.Option(min=1, help="Prompts generated at once.")] = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Prompts per generation batch.")] = None,
     chat_template: Annotated[
-        Literal["auto", "on", "off"] | None, typer.Option(help="auto: where the tokenizer has one.")
+        Literal["auto", "on", "off"] | None, typer.Option(help="auto: if the tokenizer has one.")
     ] = None,
     bad_rows: Annotated[
-        Literal["error", "skip"] | None, typer.Option(help="What a broken row does: stop, or be left out and listed.")
+        Literal["error", "skip"] | None, typer.Option(help="A broken row stops the run, or is skipped and listed.")
     ] = None,
     form: Annotated[
-        Literal["auto", "curated", "original"] | None, typer.Option(help="Copy of the data: QIMMA's or the original.")
+        Literal["auto", "curated", "original"] | None,
+        typer.Option(help="Version of the data: QIMMA's curated copy or the original."),
     ] = None,
     box_format: Annotated[
         str | None,
-        typer.Option(help="How the model writes boxes: qwen_vl, qwen2_vl, qwen2.5_vl, qwen3_vl, xyxy, xywh."),
+        typer.Option(help="Format of the model's boxes: qwen_vl, qwen2_vl, qwen2.5_vl, qwen3_vl, xyxy, xywh."),
     ] = None,
     custom_suites: CustomSuites = None,
     resume: Annotated[
@@ -52,11 +53,11 @@ def evaluate(
     """Evaluates a model and writes LightEval's results and details. Example: cultureval eval MODEL qimma"""
     of_model = {"device": device, "dtype": dtype, "batch_size": batch_size, "chat_template": chat_template}
     settings = with_custom_suites(current_settings(), custom_suites)
-    resumes = settings.resume if resume is None else resume  # a bad value is said before the data are read
+    resumes = settings.resume if resume is None else resume  # raises for a bad value before the data are read
     settings = settings.with_({"box_format": box_format}, data_root=data, bad_rows=bad_rows, form=form, resume=resumes)
     if problem := go_offline_if_unreachable():
-        told = f"the hub does not answer ({problem}); models and data come from folders and the cache."
-        print(f"cultureval: {told}", file=sys.stderr)
+        note = f"the hub does not answer ({problem}); models and data come from folders and the cache."
+        print(f"cultureval: {note}", file=sys.stderr)
     from cultureval.models.choice import model_file
     from cultureval.reports.evaluation import evaluate_tasks
 
@@ -66,6 +67,6 @@ def evaluate(
 
 
 def with_model_settings(settings: Settings, given: Mapping[str, Any]) -> Settings:
-    """The settings with further ones of the model, over those that they hold; None is one that was not given."""
-    told = {name: value for name, value in given.items() if value is not None}
-    return settings.with_(model_settings=settings.model_settings | told) if told else settings
+    """The settings with the given model settings on top; None values are ignored."""
+    changed = {name: value for name, value in given.items() if value is not None}
+    return settings.with_(model_settings=settings.model_settings | changed) if changed else settings

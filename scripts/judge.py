@@ -1,4 +1,4 @@
-"""`cultureval judge`: saved results judged afterwards by any judge, all or a sample; and their questions labelled."""
+"""`cultureval judge`: judges saved answers with any judge, all or a sample; or labels their questions."""
 
 from pathlib import Path
 from typing import Annotated
@@ -17,12 +17,14 @@ def judge(
     judges: Annotated[
         list[str] | None, typer.Option("--judge", help="YAML file, or model id; default: CULTUREVAL_JUDGE. Repeatable.")
     ] = None,
-    sample: Annotated[int | None, typer.Option(min=1, help="Judge this many items a task, drawn with --seed.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the sample; the same items for all models.")] = 0,
+    sample: Annotated[
+        int | None, typer.Option(min=1, help="Judge this many random items per task (see --seed).")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Random seed of the sample; the same items for all models.")] = 0,
     dry_run: Annotated[
-        bool, typer.Option(help="Print the number of calls and their estimated cost; ask nothing.")
+        bool, typer.Option(help="Print the number of calls and their estimated cost; make no call.")
     ] = False,
-    budget: Annotated[float | None, typer.Option(min=0, help="The most that each judge's verdicts may cost.")] = None,
+    budget: Annotated[float | None, typer.Option(min=0, help="Maximal cost of each judge's verdicts.")] = None,
     resume: Annotated[
         bool | None,
         typer.Option(
@@ -45,15 +47,15 @@ def judge(
     found = find_judges(part for name in judges for part in name.split(",")) if judges else configured_judges()
     if not found:
         raise CulturevalError("Which judge? Give --judge (a YAML file or a model's id), or set CULTUREVAL_JUDGE.")
-    asked = [one.with_budget(budget) for one in found]
+    chosen = [one.with_budget(budget) for one in found]
     work = saved_jobs(paths, label, sample, seed)
     with use_settings(current_settings().with_(resume=resume)):
         if dry_run:
-            print(estimates(asked, work))
+            print(estimates(chosen, work))
             return
-        for one in asked:
-            one.servers()  # a missing key is said before anything is asked
-        report, stopped = judge_and_save(asked, work, {"sample": sample, "seed": seed if sample else None})
+        for one in chosen:
+            one.servers()  # raises for a missing key before any call
+        report, stopped = judge_and_save(chosen, work, {"sample": sample, "seed": seed if sample else None})
     print(report)
     if stopped:
-        raise CulturevalError("; ".join(stopped) + ". What was judged is kept: the same command goes on from here.")
+        raise CulturevalError("; ".join(stopped) + ". Verdicts so far are saved: run the same command to continue.")

@@ -25,7 +25,7 @@ from cultureval.scripts.bench import retrieval as bench_retrieval
 from cultureval.scripts.code.commands import code
 from cultureval.tasks.options import warn_of_unknown_variables
 
-KNOW_MORE_SUITES = {"eval", "tasks", "lighteval"}  # by their own options; they look for unknown variables themselves
+WITH_CUSTOM_SUITES = {"eval", "tasks", "lighteval"}  # they warn of unknown variables after loading custom suites
 app = typer.Typer(
     name="cultureval",
     help="Culturally and dialectally grounded benchmarks for LightEval. Example: cultureval eval MODEL qimma",
@@ -35,7 +35,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 benchmarks = typer.Typer(
-    help="Ours against other harnesses, interleaved in one process. Example: cultureval bench scoring",
+    help="Benchmarks ours against other harnesses, interleaved in one process. Example: cultureval bench scoring",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -72,7 +72,7 @@ def options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Options of the command itself."""
+    """Options of the main command."""
 
 
 @app.command(
@@ -82,7 +82,7 @@ def options(
     help="LightEval's own command line, started offline and fast. Example: cultureval lighteval tasks list",
 )
 def lighteval(context: typer.Context) -> None:
-    """Hands every argument to LightEval's command line."""
+    """Passes every argument to LightEval's command line."""
     from cultureval.runtime.lighteval_patches.command_line import lighteval_command
     from cultureval.tasks.own_tasks import OWN_TASKS
 
@@ -90,12 +90,12 @@ def lighteval(context: typer.Context) -> None:
 
 
 def main() -> None:
-    """Entry point of the command: errors that are for people end it with one sentence and exit code 2.
+    """Entry point of the command: user errors end it with one sentence and exit code 2.
 
-    So do files that cannot be read or written, which are people's as well.
+    So do files that cannot be read or written.
     """
     try:
-        if not {*sys.argv[1:2]} & KNOW_MORE_SUITES:
+        if not {*sys.argv[1:2]} & WITH_CUSTOM_SUITES:
             warn_of_unknown_variables()
         app()
     except CulturevalError as error:

@@ -1,4 +1,4 @@
-"""`cultureval mirror`: snapshots of the sources for machines without the hub."""
+"""`cultureval mirror`: copies the data sources for machines without access to the hub."""
 
 from pathlib import Path
 from typing import Annotated

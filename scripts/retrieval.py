@@ -1,4 +1,4 @@
-"""`cultureval retrieval`: image-text retrieval by dual encoders, over the whole gallery, in LightEval's result form."""
+"""`cultureval retrieval`: image-text retrieval by dual encoders, over the full gallery, in LightEval's files."""
 
 from pathlib import Path
 from typing import Annotated
@@ -15,13 +15,13 @@ def retrieval(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="Hub id or folder of a dual encoder.")],
     tasks: Annotated[list[str] | None, typer.Argument(metavar="[TASKS...]", help=f"{', '.join(TASKS)}.")] = None,
     data: Annotated[str | None, typer.Option(help="Data root (DIR/cvlue), or `samples`.")] = None,
-    output_dir: Annotated[Path, typer.Option(help="Where results and submission files are written.")] = Path("results"),
-    device: Annotated[str, typer.Option(help="cpu, cuda, ...; default: the accelerator if there is one.")] = "auto",
+    output_dir: Annotated[Path, typer.Option(help="Output folder of results and submission files.")] = Path("results"),
+    device: Annotated[str, typer.Option(help="cpu, cuda, ...; default: the accelerator if available.")] = "auto",
     dtype: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "float32",
-    batch_size: Annotated[int, typer.Option(min=1, help="Items encoded at once.")] = 32,
-    revision: Annotated[str, typer.Option(help="Of the model on the hub.")] = "main",
-    rerank: Annotated[str | None, typer.Option(help="A VLM that orders the first items anew, as for `eval`.")] = None,
-    top_k: Annotated[int, typer.Option(min=1, help="So many items are ordered anew.")] = 10,
+    batch_size: Annotated[int, typer.Option(min=1, help="Items per batch.")] = 32,
+    revision: Annotated[str, typer.Option(help="Revision of the model on the hub.")] = "main",
+    rerank: Annotated[str | None, typer.Option(help="A VLM (as for `eval`) that reranks the first items.")] = None,
+    top_k: Annotated[int, typer.Option(min=1, help="Number of items to rerank.")] = 10,
 ) -> None:
     """Recall of images and captions by a dual encoder. Example: cultureval retrieval MODEL --data samples"""
     go_offline_if_unreachable()

@@ -1,4 +1,4 @@
-"""`cultureval show`: one sample of a run, as text; of visual grounding also a picture with its boxes."""
+"""`cultureval show`: shows one sample of a run as text; for visual grounding also as a picture with boxes."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,9 @@ def show(
     results: Annotated[Path, typer.Argument(metavar="RESULTS", help="The --output-dir of a run.")],
     task: Annotated[str, typer.Argument(metavar="TASK", help="A task of that run, such as cvlue_vg.")],
     item: Annotated[str, typer.Argument(metavar="ITEM", help="Its id in the gold file, or #N for the Nth row from 0.")],
-    output: Annotated[Path | None, typer.Option(help="The picture, .svg or .png; default: beside the results.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="The picture, .svg or .png; default: in the results folder.")
+    ] = None,
 ) -> None:
     """Shows a sample; for grounding draws gold and predicted boxes. Example: cultureval show results cvlue_vg 2649"""
     from cultureval.reports.saved_sample import describe, find_row, specific_of

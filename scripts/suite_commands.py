@@ -1,6 +1,6 @@
-"""Commands that suites bring along: `cultureval compare SUITE RESULTS...`, `cultureval analyze SUITE RESULTS...`.
+"""Commands of suites: `cultureval compare SUITE RESULTS...`, `cultureval analyze SUITE RESULTS...`.
 
-Which there are is told by the registered suites' fields; the function of one is loaded when it is called or listed.
+They are fields of the registered suites; the function of a command is loaded when it is called or listed.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from cultureval.tasks.catalogue import all_suites
 
 
 class SuiteCommands(TyperGroup):
-    """A group of commands of which each is a field of a registered suite.
+    """A group of commands, each of which is a field of a registered suite.
 
     Attributes:
         field: The field of `Suite` that names the function of the command.
@@ -23,11 +23,11 @@ class SuiteCommands(TyperGroup):
     field: ClassVar[str]
 
     def list_commands(self, ctx: typer.Context) -> list[str]:
-        """The names of the suites that have such a command."""
+        """The names of the suites with this command."""
         return [name for name, suite in all_suites().items() if getattr(suite, self.field)]
 
     def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:
-        """The command of a suite; one that cannot be loaded is listed all the same and tells why when it is called."""
+        """The command of a suite; one that cannot be loaded is still listed, and raises its error when called."""
         if cmd_name not in self.list_commands(ctx):
             return None
         command = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -66,7 +66,7 @@ comparisons = typer.Typer(
     rich_markup_mode=None,
 )
 analyses = typer.Typer(
-    help="What explains the scores of saved runs: tables and plots. Example: cultureval analyze alqasida results",
+    help="Shows which features explain scores: tables and plots. Example: cultureval analyze alqasida results",
     cls=Analyses,
     no_args_is_help=True,
     rich_markup_mode=None,

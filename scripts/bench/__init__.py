@@ -1,1 +1,1 @@
-"""`cultureval bench`: ours against other harnesses."""
+"""`cultureval bench`: benchmarks ours against other harnesses."""

@@ -13,7 +13,7 @@ WORDS = "عايز اروح السوق دلوقتي عشان اجيب شوية ح
 
 def bench_classifiers(
     texts: Annotated[int, typer.Option(min=1, help="Replies, of 30 random words each.")] = 300,
-    repeats: Annotated[int, typer.Option(min=1, help="Rounds, in which both ways take turns.")] = 3,
+    repeats: Annotated[int, typer.Option(min=1, help="Interleaved repeats; medians are shown.")] = 3,
 ) -> None:
     """NADI, ALDi and language identification by tiny models. Example: cultureval bench classifiers --texts 2000"""
     import numpy as np

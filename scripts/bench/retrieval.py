@@ -1,4 +1,4 @@
-"""`cultureval bench retrieval`: time and memory of blockwise recall against the bare matrix product."""
+"""`cultureval bench retrieval`: time and memory of blockwise recall against a plain matrix product."""
 
 import time
 from collections.abc import Callable
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def bench_retrieval(
-    captions: Annotated[int, typer.Option(min=1, help="Captions, spread over the images in turn.")] = 60_000,
+    captions: Annotated[int, typer.Option(min=1, help="Captions, distributed evenly over the images.")] = 60_000,
     images: Annotated[int, typer.Option(min=1)] = 12_000,
-    dimensions: Annotated[int, typer.Option(min=1, help="Of the embeddings.")] = 512,
+    dimensions: Annotated[int, typer.Option(min=1, help="Dimensions of the embeddings.")] = 512,
 ) -> None:
     """Recall in both directions on random embeddings. Example: cultureval bench retrieval --captions 6000"""
     from cultureval.metrics.retrieval import recall
@@ -23,11 +23,14 @@ def bench_retrieval(
     image_vectors, caption_vectors = random_embeddings(captions, images, dimensions)
     of_captions = [[caption % images] for caption in range(captions)]
     of_images = [list(range(image, captions, images)) for image in range(images)]
-    asking = {"IR": (caption_vectors, image_vectors, of_captions), "TR": (image_vectors, caption_vectors, of_images)}
+    directions = {
+        "IR": (caption_vectors, image_vectors, of_captions),
+        "TR": (image_vectors, caption_vectors, of_images),
+    }
     print(f"{captions} captions, {images} images, {dimensions} dimensions, float32, both directions")
     seconds: dict[str, float] = {}
     peaks: list[float] = []
-    for name, (queries, gallery, correct) in asking.items():
+    for name, (queries, gallery, correct) in directions.items():
         with peak_memory("cpu", peaks):
             seconds[name], found = timed(lambda q=queries, g=gallery, c=correct: recall(q, g, c))
         print(f"{name}: {', '.join(f'R@{k} {value:.4f}' for k, value in found.items())}, {seconds[name]:.1f} s")
@@ -36,8 +39,8 @@ def bench_retrieval(
     print(f"one dense matrix product: {product:.1f} s; both directions together take {total / product:.2f} times that")
     vectors = (image_vectors.nbytes + caption_vectors.nbytes) / 2**20
     table = captions * images * 4 / 2**20
-    print(f"peak memory of recall: {max(peaks):.0f} MiB beside {vectors:.0f} MiB of embeddings")
-    print(f"a whole table of scores would take {table:.0f} MiB")
+    print(f"peak memory of recall: {max(peaks):.0f} MiB in addition to {vectors:.0f} MiB of embeddings")
+    print(f"the full score matrix would take {table:.0f} MiB")
 
 
 def random_embeddings(captions: int, images: int, dimensions: int) -> "tuple[np.ndarray, np.ndarray]":
@@ -56,7 +59,7 @@ def random_embeddings(captions: int, images: int, dimensions: int) -> "tuple[np.
 
 
 def dense_product(queries: "np.ndarray", gallery: "np.ndarray", block: int = 2048) -> None:
-    """The table of scores and nothing else, in blocks, each of which is thrown away."""
+    """Only the score matrix, in blocks that are discarded."""
     import numpy as np
 
     scores = np.empty((block, len(gallery)), dtype=np.float32)
@@ -66,7 +69,7 @@ def dense_product(queries: "np.ndarray", gallery: "np.ndarray", block: int = 204
 
 
 def timed(work: Callable[[], object]) -> tuple[float, object]:
-    """Seconds that a call took, and what it gave."""
+    """Seconds of a call, and its result."""
     start = time.perf_counter()
     result = work()
     return time.perf_counter() - start, result

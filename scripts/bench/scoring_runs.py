@@ -34,7 +34,7 @@ RANKING_PROMPT, RANKING_CHOICES, RANKING_TOKENS = 400, 100, (7, 8, 9, 10, 11)
 # LightEval holds the logits of all choices of a doc twice: 100 at once would be over 20 GB, so it gets them in tens.
 STOCK_CHOICES = 10
 
-LIMIT_TOKENS = 512  # of a batch of the limit; larger ones are slower on a CPU, since they pad more
+LIMIT_TOKENS = 512  # per batch of the limit; larger batches are slower on a CPU, since they pad more
 
 FORMS_OF_DATA = 'JSONL of {"prompt": "...", "choices": ["...", ...]}, or ArabicMMLU in its own columns (CSV, parquet)'
 SCENARIOS = ("letters", "full_text", "ranking_100", "vision_ranking")
@@ -49,7 +49,7 @@ class Question(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What one way of scoring took: median seconds, peak MiB above the start, scores (None where it has none)."""
+    """Result of one way of scoring: median seconds, peak MiB above the start, scores (None if it has none)."""
 
     seconds: float
     peak_mib: float
@@ -77,7 +77,7 @@ def measure_scoring(
         scenarios: Which are measured.
 
     Returns:
-        The numbers of each scenario by name: seconds, ratios, MiB; None where a harness has none.
+        The numbers of each scenario by name: seconds, ratios, MiB; None if a harness has none.
 
     Raises:
         CulturevalError: A scenario is unknown, or the data cannot be read or are too few.
@@ -87,7 +87,7 @@ def measure_scoring(
     with tempfile.TemporaryDirectory(prefix="cultureval-bench-") as temporary:
         bench = Bench(Path(temporary), model, read_questions(data), questions, repeats, batch_size, device)
         if any("ranking" in name for name in scenarios):
-            bench.ranking()  # before anything is timed, since there may be too little text
+            bench.ranking()  # before any timing, since it raises for too little text
         return {name: bench.scenarios[name]() for name in scenarios}
 
 
@@ -151,8 +151,8 @@ class Bench:
 
     @property
     def ours(self) -> "HFModel":
-        """Our model file, loaded when it is first asked for."""
-        # Without chat template: lm-eval and the limit are given the prompts as they are.
+        """Our model file, loaded on first use."""
+        # Without chat template: lm-eval and the limit get the unchanged prompts.
         self._ours = self._ours or load_ours(self.model_folder, self.device, self.temporary, "off")
         return self._ours
 
@@ -169,7 +169,7 @@ class Bench:
         prompt = "\n".join(question.prompt for question in self.several)
         prompts = tokenizer(prompt, add_special_tokens=False)["input_ids"]
         options = "".join(chain.from_iterable(question.choices for question in self.several))
-        # Little text is gone through several times, and cut in other places each time.
+        # A short text is read several times, and cut at different positions each time.
         tokens = cycle(tokenizer(options, add_special_tokens=False)["input_ids"])
         pieces = (list(islice(tokens, length)) for length in islice(cycle(RANKING_TOKENS), 10 * RANKING_CHOICES))
         texts = (" " + tokenizer.decode(piece).strip() for piece in pieces)
@@ -191,7 +191,7 @@ class Bench:
         return summary(interleaved(runners, self.repeats, self.ours.loaded.model.device.type))
 
     def _vision(self) -> dict[str, float | None]:
-        """100 candidates after an image of 576 tokens and a question, against one pass a candidate."""
+        """100 candidates after an image of 576 tokens and a question, against one pass per candidate."""
         folder = build_tiny_vision_lm(
             self.temporary / "vision-model",
             tokenizer=train_tokenizer([question.prompt for question in self.all], 32_000, True, "<image>"),
@@ -219,7 +219,7 @@ def build_bench_model(folder: Path, questions: Sequence[Question]) -> Path:
 
 
 def load_ours(folder: Path, device: str, temporary: Path, chat_template: str = "auto") -> "HFModel":
-    """Our model file over a folder, with a journal of its own."""
+    """Our model with a separate journal."""
     from cultureval.models.hf import HFModel
     from cultureval.models.settings import HFModelSettings
     from cultureval.runtime.journal import Journal
@@ -244,12 +244,12 @@ def _picture(side: int) -> Any:
 
 
 def ours_scores(ours: "HFModel", questions: Sequence[Question]) -> Scores:
-    """Everything that a run does: rendering, tokens, scores, the journal."""
+    """A complete run: rendering, tokens, scores, journal."""
     return scored_afresh(ours, [_doc(question) for question in questions])
 
 
 def scored_afresh(ours: "HFModel", docs: list["Doc"]) -> Scores:
-    """Our scores, with a journal that knows no earlier answer but is written like any other."""
+    """Our scores, with an empty journal, which is written as usual."""
     from cultureval.runtime.journal import Journal
 
     ours.journal = Journal(ours.journal.folder, resume=False)
@@ -257,7 +257,7 @@ def scored_afresh(ours: "HFModel", docs: list["Doc"]) -> Scores:
 
 
 def with_our_products(ours: "HFModel", run: Callable[[], None]) -> None:
-    """Run with the matrix products that our scoring takes; the same as without where those are PyTorch's own."""
+    """Run with the matrix products of our scoring, which may be PyTorch's own."""
     from cultureval.runtime.onednn_products import onednn_products
 
     with onednn_products(ours.loaded.model.device):
@@ -265,7 +265,7 @@ def with_our_products(ours: "HFModel", run: Callable[[], None]) -> None:
 
 
 def limit(ours: "HFModel", questions: Sequence[Question]) -> None:
-    """One causal pass over the prompts' and choices' tokens by the model as it is, without the lm_head.
+    """One causal pass over the prompts' and choices' tokens by the unchanged model, without the lm_head.
 
     Every question is one sequence of its prompt and all its choices. They are sorted by length and padded, as many in a
     batch as fit LIMIT_TOKENS; nothing is shared between them.
@@ -315,7 +315,7 @@ def lighteval_runner(
 
 
 def lm_eval_runner(ours: "HFModel", questions: Sequence[Question], batch_size: int) -> Callable[[], Scores] | None:
-    """lm-eval's HFLM on the same weights; None where lm-eval is not installed.
+    """lm-eval's HFLM on the same weights; None if lm-eval is not installed.
 
     It encodes prompt and choice together, LightEval apart: the scores of choices whose tokens differ are NaN.
     """
@@ -363,7 +363,7 @@ def vision_limit(ours: "HFModel", doc: "Doc") -> None:
 
 
 def vision_naive(ours: "HFModel", doc: "Doc") -> list[float]:
-    """The image, the prompt and one candidate a pass, log-softmax over every position."""
+    """The image, the prompt and one candidate per pass, log-softmax over every position."""
     import torch
 
     inputs, continuations = _vision_inputs(ours, doc)
@@ -381,12 +381,12 @@ def vision_naive(ours: "HFModel", doc: "Doc") -> list[float]:
 def interleaved(
     runners: dict[str, Callable[[], Scores | None] | None], repeats: int, device: str
 ) -> dict[str, Measured]:
-    """Run all in turns, once to warm up our own and `repeats` times for the clock."""
+    """Run all, interleaved: ours once to warm up, then `repeats` timed runs."""
     present = {name: run for name, run in runners.items() if run}
     seconds: dict[str, list[float]] = {name: [] for name in present}
     peaks: dict[str, list[float]] = {name: [] for name in present}
     scores: dict[str, Scores | None] = {}
-    present["ours"]()  # settles the route once a model
+    present["ours"]()  # chooses the route once per model
     for _ in range(repeats):
         for name, run in present.items():
             with peak_memory(device, peaks[name]):
@@ -398,7 +398,7 @@ def interleaved(
 
 
 def synchronise(device: str) -> None:
-    """Wait until the device has done what it was given."""
+    """Wait until the device is idle."""
     import torch
 
     if device != "cpu":
@@ -406,7 +406,7 @@ def synchronise(device: str) -> None:
 
 
 def summary(measured: dict[str, Measured]) -> dict[str, float | None]:
-    """The numbers of one scenario, None where a harness has none."""
+    """The numbers of one scenario, None if a harness has none."""
     ours = measured["ours"]
     others = {name: measured.get(name) for name in ("lighteval", "lm_eval", "naive")}
     result: dict[str, float | None] = {"ours_s": round(ours.seconds, 3)}
@@ -430,7 +430,7 @@ def summary(measured: dict[str, Measured]) -> dict[str, float | None]:
 
 
 def table(results: dict[str, dict[str, float | None]]) -> str:
-    """The results as text, one scenario a column."""
+    """The results as text, one column per scenario."""
     names = list(dict.fromkeys(chain.from_iterable(results.values())))
     cells = {name: [result.get(name) for result in results.values()] for name in names}
     rows = [[name, *("-" if cell is None else f"{cell:.4g}" for cell in row)] for name, row in cells.items()]

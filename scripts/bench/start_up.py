@@ -1,4 +1,4 @@
-"""`cultureval bench start-up`: seconds until help, the list of tasks and a run's model file, beside stock LightEval."""
+"""`cultureval bench start-up`: seconds until help, task list and a run's model file, compared with stock LightEval."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from cultureval.runtime.settings import Settings
 
 OURS = [sys.executable, "-m", "cultureval.scripts.main"]
 STOCK = [sys.executable, "-m", "lighteval"]
-# Stock LightEval downloads one file when it starts; it is answered at once with "not found", which it accepts.
+# Stock LightEval downloads one file when it starts; it gets "not found" immediately, which it accepts.
 ANSWER_NOT_FOUND = """
 import requests
 stock_get = requests.get
@@ -28,7 +28,7 @@ def get(url, *args, **kwargs):
     return answer if url.endswith("tinyBenchmarks.pkl") else stock_get(url, *args, **kwargs)
 requests.get = get
 """
-# A model file that notes when it is reached and ends the run.
+# A model file that records when it is reached, and ends the run.
 MODEL = """
 import os, time
 with open(os.environ["REACHED"], "w") as file:
@@ -41,7 +41,7 @@ def bench_start_up(
     repeats: Annotated[int, typer.Option(min=1, help="Runs of each command; medians are printed.")] = 3,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """How soon commands answer, and a run reaches its model, interleaved. Example: cultureval bench start-up"""
+    """Seconds until commands answer and a run reaches its model, interleaved. Example: cultureval bench start-up"""
     with tempfile.TemporaryDirectory() as folder:
         seconds = measure(Path(folder), repeats)
     ratio = seconds["lighteval custom (ours)"] / seconds["lighteval custom (stock)"]
@@ -53,7 +53,7 @@ def bench_start_up(
 
 
 def measure(folder: Path, repeats: int) -> dict[str, float]:
-    """Median seconds by command; the commands run in turn, so that a busy machine slows them alike.
+    """Median seconds by command; the commands are interleaved, so that a busy machine slows all of them.
 
     Raises:
         CulturevalError: A command failed.
@@ -76,7 +76,7 @@ def measure(folder: Path, repeats: int) -> dict[str, float]:
 
 
 def _seconds(command: list[str], folder: Path) -> float:
-    """Until the model file is reached, or else until the command ends."""
+    """Seconds until the model file is reached, else until the command ends."""
     reached = folder / "reached"
     reached.unlink(missing_ok=True)
     own = {

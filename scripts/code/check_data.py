@@ -1,4 +1,4 @@
-"""`cultureval code check-data`: whether each problem's own canonical solution passes its tests."""
+"""`cultureval code check-data`: checks that each problem's canonical solution passes its tests."""
 
 import json as json_format
 from typing import Annotated
@@ -25,7 +25,7 @@ def check_data(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     unsafe_no_sandbox: UnsafeNoSandbox = False,
 ) -> None:
-    """Judges the data's own solutions; exits 1 where one fails. Example: cultureval code check-data --dataset mbpp"""
+    """Judges the canonical solutions; exits 1 if one fails. Example: cultureval code check-data --dataset mbpp"""
     root = data_or_setting(data)
     prepare_hub(root)
     from cultureval.tasks.qimma.code_data import load_problems

@@ -1,4 +1,4 @@
-"""`cultureval code evaluate`: solutions judged in the sandbox, scored by EvalPlus's rules."""
+"""`cultureval code evaluate`: judges solutions in the sandbox and scores them by EvalPlus's rules."""
 
 import json as json_format
 from pathlib import Path
@@ -29,15 +29,13 @@ def evaluate(
     unsafe_no_sandbox: UnsafeNoSandbox = False,
     sanitize: Annotated[
         Literal["auto", "always", "never"],
-        typer.Option(help="EvalPlus's sanitiser; auto: for texts that are not a program yet."),
+        typer.Option(help="EvalPlus's sanitiser; auto: only for texts that are not yet a program."),
     ] = "auto",
-    partial: Annotated[
-        bool, typer.Option("--partial", help="Score samples that leave problems out; not comparable.")
-    ] = False,
+    partial: Annotated[bool, typer.Option("--partial", help="Score incomplete samples; not comparable.")] = False,
     model_name: Annotated[
         str | None, typer.Option(help="Name in the results; default: as generated, or the file's.")
     ] = None,
-    output_dir: Annotated[Path, typer.Option(help="Where LightEval-style results and details are written.")] = Path(
+    output_dir: Annotated[Path, typer.Option(help="Output folder of LightEval's results and details.")] = Path(
         "results"
     ),
 ) -> None:

@@ -1,4 +1,4 @@
-"""`cultureval code generate`: solutions of Arabic HumanEval+ and MBPP+ by EvalPlus's own code generation."""
+"""`cultureval code generate`: generates solutions of Arabic HumanEval+ and MBPP+ with EvalPlus."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -10,7 +10,7 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.output_folder import require_output_folder
 from cultureval.scripts.code.options import Data, Dataset, Prompts, data_or_setting, notes_on_stderr
 
-TOKENS, THINKING_TOKENS = 768, 16384  # EvalPlus's limit; ours for reasoning and answer together
+TOKENS, REASONING_TOKENS = 768, 16384  # EvalPlus's limit; ours for reasoning and answer together
 
 
 def generate(
@@ -26,24 +26,27 @@ def generate(
     ] = None,
     base_url: Annotated[str | None, typer.Option(help="OpenAI-compatible server, up to and including /v1.")] = None,
     thinking: Annotated[
-        bool, typer.Option("--thinking", help="Let the model think first: no response prefix, reasoning taken off.")
+        bool,
+        typer.Option("--thinking", help="Enable reasoning: no response prefix; reasoning is removed from replies."),
     ] = False,
-    n_samples: Annotated[int, typer.Option(min=1, help="Solutions a problem; more than one needs a temperature.")] = 1,
+    n_samples: Annotated[
+        int, typer.Option(min=1, help="Solutions per problem; more than one needs a temperature.")
+    ] = 1,
     temperature: Annotated[float, typer.Option(min=0.0, help="0 decodes greedily.")] = 0.0,
-    batch_size: Annotated[int | None, typer.Option(min=1, help="Solutions of one problem drawn at once.")] = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Solutions of one problem per batch.")] = None,
     max_new_tokens: Annotated[
-        int | None, typer.Option(min=1, help=f"Default: {TOKENS}, or {THINKING_TOKENS} with --thinking.")
+        int | None, typer.Option(min=1, help=f"Default: {TOKENS}, or {REASONING_TOKENS} with --thinking.")
     ] = None,
-    dtype: Annotated[str | None, typer.Option(help="Type of the weights; default: bfloat16.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="dtype of the weights; default: bfloat16.")] = None,
     base_prompt: Annotated[
-        bool, typer.Option("--base-prompt", help="Continue the bare problem, as for base models.")
+        bool, typer.Option("--base-prompt", help="Plain completion of the problem, as for base models.")
     ] = False,
     tensor_parallel: Annotated[int, typer.Option(min=1, help="GPUs that vLLM spreads the model over.")] = 1,
-    attn_implementation: Annotated[str, typer.Option(help="transformers' attention.")] = "eager",
+    attn_implementation: Annotated[str, typer.Option(help="Attention implementation of transformers.")] = "eager",
     trust_remote_code: Annotated[bool, typer.Option("--trust-remote-code")] = False,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only so many problems, from the first on.")] = None,
-    output_dir: Annotated[Path, typer.Option(help="Where the solutions are written.")] = Path("evalplus_results"),
-    resume: Annotated[bool, typer.Option(help="Go on where an earlier run of the same settings ended.")] = True,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N problems.")] = None,
+    output_dir: Annotated[Path, typer.Option(help="Output folder of the solutions.")] = Path("evalplus_results"),
+    resume: Annotated[bool, typer.Option(help="Continue an earlier run with the same settings.")] = True,
 ) -> None:
     """Writes a model's solutions. Example: cultureval code generate MODEL --dataset humaneval --data samples"""
     if n_samples > 1 and not temperature:
@@ -64,7 +67,7 @@ def generate(
         response_prefix=render("qimma/templates/code_response"),
         temperature=temperature,
         batch_size=batch_size or min(n_samples, 32),
-        max_new_tokens=max_new_tokens or (THINKING_TOKENS if thinking else TOKENS),
+        max_new_tokens=max_new_tokens or (REASONING_TOKENS if thinking else TOKENS),
         dtype=given.get("dtype") or "bfloat16",
         thinking=thinking,
         force_base_prompt=base_prompt,

@@ -1,4 +1,4 @@
-"""Options that the sub-commands of `cultureval code` share, and a clean standard output for them."""
+"""Shared options of the sub-commands of `cultureval code`, and their standard output."""
 
 import contextlib
 import sys
@@ -14,30 +14,31 @@ from cultureval.runtime.settings import Settings, current_settings
 Dataset = Annotated[Literal["humaneval", "mbpp"], typer.Option(help="humaneval (HumanEval+) or mbpp (MBPP+).")]
 Data = Annotated[
     str | None,
-    typer.Option(help="Data root, folder of the data files themselves, or `samples`; default: hub."),
+    typer.Option(help="Data root, folder with the data files, or `samples`; default: hub."),
 ]
 Prompts = Annotated[
-    Path | None, typer.Option(help="Refined prompts (task_id, prompt or Fixed): only docstrings' Arabic may differ.")
+    Path | None,
+    typer.Option(help="Refined prompts (task_id, prompt or Fixed): only Arabic text in docstrings may differ."),
 ]
-Workers = Annotated[int | None, typer.Option(min=1, help="Sandboxes at work at once; default: one a core.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Parallel sandboxes; default: one per core.")]
 UnsafeNoSandbox = Annotated[
-    bool, typer.Option("--unsafe-no-sandbox", help="Run strangers' code WITHOUT a sandbox; the results are marked.")
+    bool, typer.Option("--unsafe-no-sandbox", help="Run generated code WITHOUT a sandbox; results are marked.")
 ]
 
 
 @contextlib.contextmanager
 def notes_on_stderr() -> Iterator[None]:
-    """While EvalPlus and its libraries work, what they print goes to standard error: ours is for results."""
+    """Redirect what EvalPlus and its libraries print to standard error; standard output is for results."""
     with contextlib.redirect_stdout(sys.stderr):
         yield
 
 
 def data_or_setting(data: str | None) -> str:
-    """The data root that the command names, or else the settings'; "" is the hub."""
+    """The data root of the command line, else of the settings; "" is the hub."""
     return str(Settings.data_root.given(current_settings())) if data is None else data
 
 
 def prepare_hub(data: str) -> None:
-    """Sees to it that nothing waits for a hub that does not answer; not asked where the data are a folder."""
+    """Go offline if the hub does not answer; not checked if the data are a folder."""
     if not data and (problem := go_offline_if_unreachable()):
         print(f"cultureval: the hub does not answer ({problem}).", file=sys.stderr)

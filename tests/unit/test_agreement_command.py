@@ -162,10 +162,10 @@ def test_what_cannot_be_joined_is_left_out_and_said(tmp_path):
     rows += [rows[2] | {"Model": "Human", "Caption": ""}, rows[3] | {"Model": "model-c"}]
     output = run("jeem", write_ratings(tmp_path / "human.csv", rows), save_results(tmp_path))
     assert "46 rated texts of 49 ratings." in output
-    assert "1 rated texts left out: they are of another text than the results hold." in output
-    assert "1 rated texts left out: they have no text in the results." in output
-    assert "1 rated texts left out: they are of 'model-c', of which no results." in output
-    assert "1 ratings of human references left out." in output
+    assert "1 rated texts excluded: they differ from the text in the results." in output
+    assert "1 rated texts excluded: they have no text in the results." in output
+    assert "1 rated texts excluded: they are of 'model-c', which has no results." in output
+    assert "1 ratings of human references excluded." in output
 
 
 def test_renamed_models(tmp_path):
@@ -181,8 +181,8 @@ def test_renamed_models(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"Con": "6"}, "row 1: column 'Con' is no number from 1 to 5"),
-        ({"Con": "nan"}, "no number"),
+        ({"Con": "6"}, "row 1: column 'Con' is not a number from 1 to 5"),
+        ({"Con": "nan"}, "not a number"),
         ({"Dialect": "Tunisian"}, "names none of Jordan"),
         ({"Image ID": " "}, "column 'Image ID' is empty"),
     ],
@@ -240,7 +240,7 @@ def test_alqasidas_files_hold_their_own_metric(tmp_path):
         assert found["TVD", criterion, "all"]["items"] == "10"
     assert "with the human score of Dialectal Accuracy" in output and ("TVD", "mean", "all") not in found
     wrong = [row | {"Adherence": 4} for row in humeval(scores)]
-    with pytest.raises(CulturevalError, match="'Adherence' is no number from 1 to 3"):
+    with pytest.raises(CulturevalError, match="'Adherence' is not a number from 1 to 3"):
         run("alqasida", write_ratings(tmp_path / "wrong.csv", wrong))
 
 

@@ -7,7 +7,7 @@ import pyarrow.parquet
 import pytest
 from PIL import Image
 
-from cultureval.reports.judging import drawn
+from cultureval.reports.judging import sampled_rows
 from cultureval.reports.lighteval_files import write_results
 from cultureval.reports.saved_results import find_saved_tasks, saved_image, write_derived
 from cultureval.runtime.data.image_store import store_image, stored_image
@@ -103,9 +103,9 @@ def test_images_are_opened_by_their_content_s_name_only(tmp_path, monkeypatch):
 
 def test_a_draw_is_the_same_for_all_models_and_grows(out):
     ids = [str(number) for number in range(100)]
-    first = drawn(ids, "t", 10, 1)
+    first = sampled_rows(ids, "t", 10, 1)
     assert len(set(first)) == 10 and first == sorted(first)
-    assert {ids[place] for place in first} == {ids[::-1][place] for place in drawn(ids[::-1], "t", 10, 1)}
-    assert set(first) < set(drawn(ids, "t", 20, 1))
-    assert first != drawn(ids, "t", 10, 2) and first != drawn(ids, "u", 10, 1)
-    assert drawn(ids, "t", None, 1) == drawn(ids, "t", 1000, 1) == list(range(100))
+    assert {ids[place] for place in first} == {ids[::-1][place] for place in sampled_rows(ids[::-1], "t", 10, 1)}
+    assert set(first) < set(sampled_rows(ids, "t", 20, 1))
+    assert first != sampled_rows(ids, "t", 10, 2) and first != sampled_rows(ids, "u", 10, 1)
+    assert sampled_rows(ids, "t", None, 1) == sampled_rows(ids, "t", 1000, 1) == list(range(100))
