@@ -101,7 +101,7 @@ def test_a_run_with_a_judge_and_the_same_afterwards(run, cultureval, tmp_path):
         assert math.isnan(empty[f"{prefix}_fluency"]) and "empty" in empty[prefix]["reason"]
 
         dry = cultureval("judge", "out", "--judge", first, "--dry-run")
-        assert dry.returncode == 0 and "first  in all: 0 calls (12 known, 2 unusable)" in dry.stdout, dry.stdout
+        assert dry.returncode == 0 and "first  total: 0 calls (12 known, 2 unusable)" in dry.stdout, dry.stdout
         again = cultureval("judge", "out", "--judge", first)
         assert again.returncode == 0, again.stderr[-2000:]
         assert "it/s" not in again.stderr  # all verdicts are known
@@ -120,7 +120,7 @@ def test_afterwards_with_another_judge_on_a_part(run, cultureval, tmp_path):
     with scripted_judge() as url:
         judges = [judge_yaml(tmp_path / f"{name}.yaml", url, revision=name) for name in ("x", "y")]
         dry = cultureval("judge", "out", "--judge", ",".join(judges), "--dry-run", "--sample", "2", "--seed", "5")
-        assert "No call was made." in dry.stdout and "x  in all: 6 calls (0 known, 2 unusable)" in dry.stdout, (
+        assert "No call was made." in dry.stdout and "x  total: 6 calls (0 known, 2 unusable)" in dry.stdout, (
             dry.stdout + dry.stderr
         )
         done = cultureval("judge", old, "--judge", judges[0], "--judge", judges[1], "--sample", "2", "--seed", "5")

@@ -200,7 +200,7 @@ def test_wrong_files_are_one_sentence(tmp_path):
         run("jeem", write_ratings(tmp_path / "human.csv", rows))
     with pytest.raises(CulturevalError, match="none.csv cannot be read as csv"):
         run("jeem", tmp_path / "none.csv")
-    with pytest.raises(CulturevalError, match="hold no texts of jeem"):
+    with pytest.raises(CulturevalError, match="have no texts of jeem"):
         save_details(
             tmp_path, "qimma_aratrust", "m", [{"doc": {"id": "0"}, "metric": {"acc": 1}, "model_response": ""}]
         )

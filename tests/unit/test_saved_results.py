@@ -65,7 +65,7 @@ def test_what_was_derived_is_passed_over_and_nothing_is_replaced(out):
     ("make", "words"),
     [
         (lambda folder: folder / "nowhere", "does not exist"),
-        (lambda folder: folder, "holds no details"),
+        (lambda folder: folder, "has no details"),
         (lambda folder: (folder / "x.json").write_text("{}") and folder / "x.json", "not a results file"),
         (lambda folder: save(folder, "m", "2026", "t|0", [{"doc": 1}]) or folder, "lacks metric, model_response"),
         (lambda folder: damaged(folder), "cannot be read as details"),

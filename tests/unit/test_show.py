@@ -61,7 +61,7 @@ def test_a_metric_may_be_a_word(row):
 
 
 def test_what_is_not_there_is_named(row, tmp_path, monkeypatch):
-    with pytest.raises(CulturevalError, match="holds no details of cvlue_vg"):
+    with pytest.raises(CulturevalError, match="has no details of cvlue_vg"):
         find_row(tmp_path, "cvlue_vg", "1")
     monkeypatch.setattr("cultureval.reports.saved_sample.find_row", lambda *names: row)
     with pytest.raises(CulturevalError, match="must end in .svg or .png"):
