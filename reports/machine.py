@@ -1,4 +1,4 @@
-"""What this machine has for runs and their scores, and what each missing thing costs."""
+"""Check what is installed on this machine, and what is impossible without the rest."""
 
 import contextlib
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from cultureval.runtime.settings import Settings
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the report: `cost` says what does not work while the state is not "ok"."""
+    """One line of the report: `cost` says what does not work unless the state is "ok"."""
 
     state: Literal["ok", "missing", "untried", "wrong"]
     what: str
@@ -57,7 +57,7 @@ def check_versions() -> list[Finding]:
 
 
 def check_patches() -> list[Finding]:
-    """A line for each library that we change or reach into: whether it was tried with the installed version."""
+    """One line per patched library: whether the patches were tried with the installed version."""
     findings = []
     for library, entries in patches_by_library().items():
         if found := entries[0].installed():
@@ -71,7 +71,7 @@ def check_patches() -> list[Finding]:
 
 
 def patches_table() -> tuple[str, bool]:
-    """Every patch of an installed library with what its canary finds, and whether all of them fit."""
+    """All patches with the results of their canaries, and whether all of them fit."""
     rows, fits = [], True
     for library, entries in patches_by_library().items():
         for patch in entries:
@@ -94,14 +94,14 @@ def patches_by_library() -> dict[str, list[Patch]]:
 
 
 def check_sandbox() -> list[Finding]:
-    """Whether generated code can be judged: bubblewrap, and its permission to make namespaces."""
+    """Whether generated code can be judged: bubblewrap, and its permission to create namespaces."""
     from cultureval.runtime.sandbox.sandbox import Sandbox
 
     try:
         with contextlib.closing(Sandbox()) as probe:
             probe.start()
     except CulturevalError as error:
-        return [Finding("missing", f"sandbox (bubblewrap): {error}", "the tasks qimma_code are refused")]
+        return [Finding("missing", f"sandbox (bubblewrap): {error}", "the qimma_code tasks cannot be run")]
     return [Finding("ok", "sandbox: bubblewrap runs generated code")]
 
 
@@ -145,7 +145,7 @@ def check_data_root() -> list[Finding]:
         except CulturevalError:
             continue
     state: Literal["ok", "missing"] = "ok" if held == len(all_tasks()) else "missing"
-    what = f"data root {options.root} holds {held} of {len(all_tasks())} tasks"
+    what = f"data root {options.root} has {held} of {len(all_tasks())} tasks"
     return [Finding(state, what, "the other tasks cannot be run from it")]
 
 
@@ -160,7 +160,7 @@ def check_fonts() -> list[Finding]:
 
 
 def check_instruments() -> list[Finding]:
-    """Models that metrics need."""
+    """Scoring models."""
     return [*check_bertscore(), *check_classifiers()]
 
 
@@ -184,7 +184,7 @@ def check_bertscore() -> list[Finding]:
 
 
 def check_classifiers() -> list[Finding]:
-    """AL-QASIDA's classifiers, and the SentencePiece model of spBLEU; nothing is fetched."""
+    """AL-QASIDA's classifiers, and the SentencePiece model of spBLEU; nothing is downloaded."""
     from cultureval.metrics.alqasida.dialect_models import check_model, configured_models
     from cultureval.metrics.translation import flores200_model
 

@@ -51,7 +51,7 @@ def left_out_of_means(pipeline: "Pipeline") -> list[str]:
             if rows:
                 shown = ", ".join(map(str, rows[:10])) + (", ..." if len(rows) > 10 else "")
                 who = metrics[0] if len(metrics) == 1 else f"{metrics[0]} and {len(metrics) - 1} more"
-                lines.append(f"{name}: {who} leave out {len(rows)} of {len(details)} rows ({shown}); the others, none.")
+                lines.append(f"{name}: {who} exclude {len(rows)} of {len(details)} rows ({shown}); the others, none.")
     return lines
 
 

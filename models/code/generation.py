@@ -1,4 +1,4 @@
-"""Solutions by EvalPlus's own code generation: files named as EvalPlus names them, runs that go on after a kill."""
+"""Generate solutions with EvalPlus: its file names, and resumable runs."""
 
 import dataclasses
 import json
@@ -15,21 +15,21 @@ from cultureval.runtime.model_settings import read_model_settings, refuse_unknow
 from cultureval.runtime.signatures import installed_versions
 
 MODEL_SETTINGS = {"model", "model_name", "base_url", "api_key_env", "dtype", "trust_remote_code"}
-# What may change between a run and its continuation: the answers do not depend on it, or there are more of them.
-FREE = {"n_samples", "problems", "refined_prompts", "versions", "prompt", "base_url", "api_key_env", "batch_size"}
-FREE |= {"tensor_parallel"}
+# Fields that may change when a run is resumed: answers do not depend on them, or more are added.
+MAY_CHANGE = {"n_samples", "problems", "refined_prompts", "versions", "prompt", "base_url", "api_key_env", "batch_size"}
+MAY_CHANGE |= {"tensor_parallel"}
 PACKAGES = ("cultureval", "evalplus", "transformers", "torch")
 
 
 class Problems(Protocol):
-    """What generation needs to know of a set of problems.
+    """A set of problems, as generation needs it.
 
     Attributes:
         rows: The problems by task id.
-        file: All of them as EvalPlus reads them.
-        revision: Of the data.
-        content_hash: Of the data.
-        refined: What refined prompts, if any, are in their place.
+        file: The problems in EvalPlus's format.
+        revision: Revision of the data.
+        content_hash: Hash of the data.
+        refined: The refined prompts, if any.
     """
 
     rows: Mapping[str, Any]
@@ -47,15 +47,15 @@ def generate_solutions(
     resume: bool,
     sanitize: Callable[[str, str], str],
 ) -> Path:
-    """Generates what is missing of a run's solutions.
+    """Generates the missing solutions of a run.
 
     Args:
-        settings: The model and how it is asked.
-        problems: Of the settings' dataset.
-        n_samples: Solutions a problem.
-        output_dir: Where the files lie.
-        resume: Go on where an earlier run of the same settings ended.
-        sanitize: From a solution's text and the entry point's name to a program; survives any text.
+        settings: The model and its generation settings.
+        problems: The problems of the settings' data set.
+        n_samples: Solutions per problem.
+        output_dir: Folder of the files.
+        resume: Continue an earlier run with the same settings.
+        sanitize: From a solution's text and the entry point's name to a program; accepts any text.
 
     Returns:
         The file of solutions, named as EvalPlus names it.
@@ -89,12 +89,12 @@ def samples_file(settings: DecoderSettings, output_dir: Path) -> Path:
 
 
 def description_file(samples: Path) -> Path:
-    """Where is written how the solutions of a file were generated."""
+    """The file that describes how a file of solutions was generated."""
     return samples.with_name(samples.name.removesuffix(".jsonl") + ".generation.json")
 
 
 def describe(settings: DecoderSettings, problems: Problems, n_samples: int) -> dict[str, Any]:
-    """All that the solutions depend on."""
+    """Everything that the solutions depend on."""
     own = dataclasses.asdict(settings)
     return own | {
         "n_samples": n_samples,
@@ -108,9 +108,9 @@ def describe(settings: DecoderSettings, problems: Problems, n_samples: int) -> d
 
 
 def prepare_resume(samples: Path, description: dict[str, Any], resume: bool) -> None:
-    """Makes the files of an earlier run fit to go on with, or moves them out of the way where not resuming.
+    """Prepares the files of an earlier run for resuming, or renames them to *.bak if not resuming.
 
-    A killed run may leave half a line behind, at which EvalPlus would stop. A larger --limit continues a smaller.
+    A killed run may leave an incomplete last line, at which EvalPlus would stop. A larger --limit continues a smaller.
 
     Raises:
         CulturevalError: The earlier run had other settings.
@@ -127,16 +127,16 @@ def prepare_resume(samples: Path, description: dict[str, Any], resume: bool) -> 
     if not samples.is_file() or not described.is_file():
         return
     earlier = json.loads(described.read_text(encoding="utf-8"))
-    differing = [name for name in description if name not in FREE and earlier.get(name) != description[name]]
+    differing = [name for name in description if name not in MAY_CHANGE and earlier.get(name) != description[name]]
     if differing:
         raise CulturevalError(
-            f"{samples} was generated with another {', '.join(differing)}. Take another --output-dir, or start over "
+            f"{samples} was generated with another {', '.join(differing)}. Use another --output-dir, or start again "
             "with --no-resume."
         )
 
 
 def decoder_model_settings(model: str, **given: str | None) -> dict[str, Any]:
-    """What a YAML file says of the model, the command line's own options on top.
+    """The model settings of a YAML file, overridden by the command line's options.
 
     Raises:
         CulturevalError: It has an unknown setting, or names no model.
@@ -151,7 +151,7 @@ def decoder_model_settings(model: str, **given: str | None) -> dict[str, Any]:
 
 
 def check_settings(settings: DecoderSettings) -> None:
-    """Refuses what cannot work, before anything is loaded or written.
+    """Checks settings before anything is loaded or written.
 
     Raises:
         CulturevalError: Settings are wrong or do not go together.
@@ -159,17 +159,17 @@ def check_settings(settings: DecoderSettings) -> None:
     import torch
 
     if not isinstance(getattr(torch, settings.dtype, None), torch.dtype):
-        raise CulturevalError(f"--dtype {settings.dtype!r} is none of torch's types, such as bfloat16 or float32.")
+        raise CulturevalError(f"--dtype {settings.dtype!r} is not a torch dtype, such as bfloat16 or float32.")
     if settings.backend == "openai" and settings.force_base_prompt:
-        raise CulturevalError("--base-prompt is for models that are loaded here: EvalPlus asks servers by chat only.")
+        raise CulturevalError("--base-prompt is for local models: EvalPlus sends only chats to servers.")
     if settings.backend != "openai" and settings.base_url:
-        raise CulturevalError(f"--base-url goes with --backend openai, not with {settings.backend}.")
+        raise CulturevalError(f"--base-url needs --backend openai, not {settings.backend}.")
     if settings.backend == "openai":
-        settings.servers()  # before a URL with a password is written anywhere
+        settings.servers()  # raises for a URL with a password, before it is written anywhere
 
 
 def _model_hash(settings: DecoderSettings) -> str | None:
-    """Tells other weights in the same folder apart; None for models that are no folder here."""
+    """Hash of the files of a local model folder; None for other models."""
     folder = Path(settings.model)
     if settings.backend == "openai" or not folder.is_dir():
         return None

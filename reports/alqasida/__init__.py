@@ -1,1 +1,1 @@
-"""Analysis of AL-QASIDA's runs and of the human judgements of its texts."""
+"""Analysis of AL-QASIDA's runs and of human judgements."""

@@ -1,4 +1,4 @@
-"""What explains AL-QASIDA's scores: every table and figure of saved runs and of human judgements."""
+"""Which features explain AL-QASIDA's scores: tables and figures of saved runs and of human judgements."""
 
 import math
 from collections.abc import Sequence
@@ -25,15 +25,15 @@ def write_analysis(results: Sequence[Path], human: Sequence[Path], folder: Path)
     """Write the tables and figures of saved runs and of human judgements.
 
     Args:
-        results: Output folders, results files or details files; none for the human judgements alone.
-        human: Files of human judgements in the upstream form.
-        folder: Where to; it is made.
+        results: Output folders, results files or details files; [] for human judgements only.
+        human: Files of human judgements in upstream's format.
+        folder: Output folder; created if missing.
 
     Returns:
         The strongest features and the human judgements as tables for printing.
 
     Raises:
-        CulturevalError: Results hold no details of AL-QASIDA's tasks, or a file cannot be read.
+        CulturevalError: Results have no details of AL-QASIDA's tasks, or a file cannot be read.
     """
     tables = write_samples(*samples_of(results), folder) if results else []
     if human:

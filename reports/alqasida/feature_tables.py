@@ -1,4 +1,4 @@
-"""Tables of what explains AL-QASIDA's scores: correlations, analysis of variance, trees, means, translations."""
+"""Tables of features that explain AL-QASIDA's scores: correlations, ANOVA, trees, means, translations."""
 
 import math
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ def variance_rows(samples: Sequence[Sample]) -> list[Row]:
 def tree_rows(samples: Sequence[Sample]) -> list[Row]:
     """The nodes of a regression tree of depth 3 for each score."""
     columns = {name: [_number(sample[name]) for sample in samples] for name in NUMERIC}
-    # ALDi of the prompt is measured for requests in Arabic alone; a column of nan would leave no sample.
+    # ALDi of the prompt exists only for Arabic requests; a column of nan would exclude every sample.
     numeric = {name: column for name, column in columns.items() if not any(map(math.isnan, column))}
     names = {name: [str(sample[name] or "") for sample in samples] for name in CATEGORICAL}
     rows = []

@@ -1,4 +1,4 @@
-"""Which figures are drawn of AL-QASIDA's samples; `plots` draws them."""
+"""The figures of AL-QASIDA's samples, drawn by `plots`."""
 
 import math
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""Human judgements of AL-QASIDA's texts: averages, and how fluency and dialectal fidelity go together."""
+"""Human judgements of AL-QASIDA's texts: averages, and correlations of fluency and TVD with dialectal fidelity."""
 
 import math
 from collections import defaultdict
@@ -15,7 +15,7 @@ Row = dict[str, Any]
 
 
 def write_human_judgements(files: Sequence[Path], folder: Path) -> str:
-    """Write `human_judgements.csv`, a row a file, dialect and model; returns the same as a table for printing.
+    """Write `human_judgements.csv`, one row per file, dialect and model; returns the same as a table for printing.
 
     Raises:
         CulturevalError: A file cannot be read.

@@ -10,13 +10,13 @@ Groups = Mapping[str, Mapping[str, float]]
 
 
 def draw_bars(groups: Groups, errors: Groups, title: str, label: str, file: Path) -> None:
-    """Groups of bars, one group a dialect or genre, one bar a model.
+    """Groups of bars: one group per dialect or genre, one bar per model.
 
     Args:
         groups: Group -> model -> mean.
         errors: Group -> model -> standard error; nan is not drawn.
-        title: Above the plot.
-        label: Of the axis of values.
+        title: Title of the plot.
+        label: Label of the value axis.
         file: A .png or .svg.
     """
     plt = _pyplot()
@@ -41,7 +41,7 @@ def draw_bars(groups: Groups, errors: Groups, title: str, label: str, file: Path
 
 
 def draw_distribution(values: Mapping[str, Sequence[float]], title: str, label: str, file: Path) -> None:
-    """The distribution of a score between 0 and 1, one outline a model, in 20 bins, as shares of its samples."""
+    """The distribution of a score between 0 and 1, one outline per model, in 20 bins, as shares of its samples."""
     plt = _pyplot()
     figure, axes = plt.subplots(figsize=(5.6, 3.6), layout="constrained")
     for number, (model, scores) in enumerate(values.items()):
@@ -56,7 +56,7 @@ def draw_distribution(values: Mapping[str, Sequence[float]], title: str, label: 
 
 
 def draw_scatter(points: Mapping[str, tuple[Sequence[float], Sequence[float]]], title: str, file: Path) -> None:
-    """ALDi of the prompts against ALDi of the outputs, one colour a model, with the diagonal."""
+    """ALDi of the prompts against ALDi of the outputs, one colour per model, with the diagonal."""
     plt = _pyplot()
     figure, axes = plt.subplots(figsize=(4.6, 4.6), layout="constrained")
     axes.plot((0, 1), (0, 1), color="#888a85", linewidth=0.8, linestyle="--")
@@ -72,16 +72,16 @@ def draw_scatter(points: Mapping[str, tuple[Sequence[float], Sequence[float]]], 
 
 
 def draw_radar(axes_of: Mapping[str, Mapping[str, float]], title: str, file: Path) -> None:
-    """One polygon a model over competencies; every axis goes from 0 to 1.
+    """One polygon per model over competencies; every axis is 0 to 1.
 
     Args:
         axes_of: Competency -> model -> score between 0 and 1.
-        title: Above the plot.
+        title: Title of the plot.
         file: A .png or .svg.
     """
     plt = _pyplot()
     everyone = {model for scores in axes_of.values() for model in scores}
-    # Two points are no polygon.
+    # A polygon needs at least three points.
     models = sorted(model for model in everyone if sum(model in scores for scores in axes_of.values()) > 2)
     angles = [2 * math.pi * number / len(axes_of) for number in range(len(axes_of))]
     figure, axes = plt.subplots(figsize=(6.2, 5.2), subplot_kw={"projection": "polar"}, layout="constrained")

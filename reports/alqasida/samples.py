@@ -1,4 +1,4 @@
-"""The samples of AL-QASIDA's saved runs as one table: a row a sample, with its scores and its features."""
+"""The samples of AL-QASIDA's saved runs as one table: one row per sample, with scores and features."""
 
 import math
 import re
@@ -28,11 +28,11 @@ def samples_of(paths: Sequence[Path]) -> tuple[list[Sample], list[Sample]]:
 
     Returns:
         (samples, tasks). A sample has `model`, `task`, `kind` (mono, cross, mt), `genre`, `dialect`, `n_shots`,
-        `template`, `location`, `phrasing`, `prompt_length`, `prompt_aldi` (nan where it was not measured) and `SCORES`;
+        `template`, `location`, `phrasing`, `prompt_length`, `prompt_aldi` (nan if not measured) and `SCORES`;
         a task `model`, `task`, `kind`, `genre`, `dialect`, `source`, `target`, and the metrics of the results file.
 
     Raises:
-        CulturevalError: A path holds no details, or none of AL-QASIDA.
+        CulturevalError: A path has no details of AL-QASIDA.
     """
     samples, tasks = [], []
     for saved in find_saved_tasks(paths):
@@ -72,19 +72,19 @@ def _samples(saved: SavedTask, about: Mapping[str, Any]) -> Iterable[Sample]:
 
 
 def series_name(row: Mapping[str, Any]) -> str:
-    """A model's name, with the number of examples where it had some."""
+    """A model's name, with the number of few-shot examples if any."""
     return f"{row['model']}, {row['n_shots']}-shot" if row["n_shots"] else row["model"]
 
 
 def by_series(samples: Sequence[Sample]) -> dict[str, list[Sample]]:
-    """The samples of each model and number of examples, sorted by `series_name`."""
+    """The samples of each model and number of few-shot examples, sorted by `series_name`."""
     return {key[0]: members for key, members in sorted(grouped(samples, (series_name,)).items())}
 
 
 def grouped(
     samples: Sequence[Sample], by: Sequence[str | Callable[[Mapping[str, Any]], str]]
 ) -> dict[tuple[Any, ...], list[Sample]]:
-    """The samples of each combination of values of columns, or of what a function gives for a sample."""
+    """Group samples by the values of columns or functions."""
     groups: dict[tuple[Any, ...], list[Sample]] = defaultdict(list)
     for sample in samples:
         groups[tuple(sample[name] if isinstance(name, str) else name(sample) for name in by)].append(sample)
@@ -92,7 +92,7 @@ def grouped(
 
 
 def mean_and_error(samples: Sequence[Sample], score: str) -> tuple[float, float]:
-    """The mean of a score and its standard error over the samples that have it; nan where undefined."""
+    """The mean of a score and its standard error over the samples that have it; nan if undefined."""
     import numpy as np
 
     values = np.array([sample[score] for sample in samples], dtype=float)

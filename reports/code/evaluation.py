@@ -18,8 +18,8 @@ PACKAGES = ("cultureval", "evalplus", "numpy")
 MOST_NOTES = 20
 NOTES = {
     "not_judged": "not judged, because the sandbox failed; not counted",
-    "canonical_failures": "whose own canonical solution does not pass (see `cultureval code check-data`)",
-    "differs_from_evalplus": "on which EvalPlus's own verdict differs; ours counts",
+    "canonical_failures": "whose canonical solution does not pass (see `cultureval code check-data`)",
+    "differs_from_evalplus": "with a different verdict by EvalPlus; ours is used",
 }
 FILES = {"EvalPlus's results": "evalplus_results", "Verdicts": "verdicts", "LightEval's results": "results"}
 
@@ -42,13 +42,13 @@ def evaluate_solutions(
         problem_set: The problems.
         output_dir: Where LightEval's files go.
         sanitize: When EvalPlus's sanitiser is applied.
-        partial: Score samples that leave problems out.
-        workers: Sandboxes at work at once; None is one a core.
+        partial: Score incomplete samples.
+        workers: Parallel sandboxes; None: one per core.
         sandboxed: Whether the solutions run in the sandbox.
         model_name: Name in the results; None takes the one that was generated with, or the file's.
 
     Returns:
-        What was measured, on what, how far it can be trusted, and the paths of the files.
+        The report of `make_report`, and the paths of the files.
 
     Raises:
         CulturevalError: The solutions cannot be read or are incomplete, or not one of them could be judged.
@@ -65,8 +65,8 @@ def _judged(
     samples: list[Sample], problem_set: ProblemSet, workers: int | None, sandboxed: bool
 ) -> tuple[list[SolutionVerdict], dict[str, SolutionVerdict]]:
     """Verdicts on the samples, in their order, and on the canonical solutions of their problems."""
-    asked = {sample.task_id for sample in samples}
-    problems = {task_id: problem for task_id, problem in problem_set.problems().items() if task_id in asked}
+    task_ids = {sample.task_id for sample in samples}
+    problems = {task_id: problem for task_id, problem in problem_set.problems().items() if task_id in task_ids}
     name = problem_set.dataset.name
     canonical = check_canonical_solutions(problems, name, workers=workers, sandboxed=sandboxed)
     solutions = [Solution(sample.task_id, sample.number, sample.code) for sample in samples]
@@ -84,7 +84,7 @@ def make_report(
     missing: list[str],
     sandboxed: bool,
 ) -> dict[str, Any]:
-    """What was measured, on what, and how far it can be trusted: the object that `--json` prints.
+    """Scores, data and reliability: the object that `--json` prints.
 
     Raises:
         CulturevalError: Not one sample could be judged.
@@ -107,7 +107,7 @@ def make_report(
 
 
 def signature_of(samples: Path, problem_set: ProblemSet, found: list[Sample], sandboxed: bool) -> str:
-    """One line of all that the scores depend on; how the solutions were generated as far as that is written down."""
+    """One line with everything that the scores depend on, including the generation settings if known."""
     made = generation_of(samples)
     fields = {name: made.get(name, "unknown") for name in ("backend", "prompt", "temperature", "max_new_tokens")}
     return signature(
@@ -124,7 +124,7 @@ def signature_of(samples: Path, problem_set: ProblemSet, found: list[Sample], sa
 
 
 def generation_of(samples: Path) -> dict[str, Any]:
-    """What `cultureval code generate` wrote down of a file of solutions; nothing for files of other origin."""
+    """The generation settings that `cultureval code generate` saved for a file; {} for other files."""
     name = samples.name.removesuffix(".jsonl").removesuffix(".raw")
     try:
         content = json.loads(samples.with_name(f"{name}.generation.json").read_text(encoding="utf-8"))
@@ -134,9 +134,9 @@ def generation_of(samples: Path) -> dict[str, Any]:
 
 
 def model_of(samples: Path, given: str | None) -> str:
-    """The model's name in the results: as given, as written down when generating, or that of the file.
+    """The model's name in the results: as given, as saved when generating, or from the file name.
 
-    LightEval makes a folder of it, so it must not lead out of the output folder.
+    LightEval uses it as a folder, which must be inside the output folder.
     """
     name = given or generation_of(samples).get("model")
     if not isinstance(name, str) or not name.strip("/. "):
@@ -145,7 +145,7 @@ def model_of(samples: Path, given: str | None) -> str:
 
 
 def without_nan(value: Any) -> Any:
-    """The value with null for each nan, which JSON does not have."""
+    """The value with None for each nan, which JSON does not have."""
     if isinstance(value, dict):
         return {name: without_nan(item) for name, item in value.items()}
     if isinstance(value, list):
@@ -161,7 +161,7 @@ def write_files(
     verdicts: list[SolutionVerdict],
     report: dict[str, Any],
 ) -> dict[str, str]:
-    """Writes EvalPlus's result file and ours beside the samples, and LightEval's; returns where they lie."""
+    """Writes EvalPlus's and our result files next to the samples, and LightEval's; returns their paths."""
     folder = samples if samples.is_dir() else samples.parent
     if not os.access(folder, os.W_OK):
         folder = output_dir
@@ -175,13 +175,15 @@ def write_files(
 
 
 def report_text(report: dict[str, Any]) -> str:
-    """The report for people."""
+    """The report as text."""
     lines = [f"{report['model']}: {report['task']}, {report['tasks']} problems, {report['samples']} solutions"]
     for level, title in (("base", "base tests"), ("plus", "base and extra tests")):
         for name, value in report["pass_at_k"][level].items():
             error = report["standard_errors"][level][name]
             worst, best = report["bounds"][level][name]
-            doubt = f", between {worst:.4f} and {best:.4f} whatever the others are" if report["not_judged"] else ""
+            doubt = (
+                f", between {worst:.4f} and {best:.4f} depending on the unjudged ones" if report["not_judged"] else ""
+            )
             lines.append(f"  {name} ({title}): {value:.4f} ± {error:.4f}{doubt}")
     for name, text in NOTES.items():
         if report[name]:

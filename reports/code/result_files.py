@@ -1,4 +1,4 @@
-"""The files of `cultureval code evaluate`: EvalPlus's results, ours beside them, and LightEval's."""
+"""The files of `cultureval code evaluate`: EvalPlus's results, our verdicts, and LightEval's files."""
 
 import json
 import math
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 def evalplus_results(
     problem_set: "ProblemSet", samples: list[Sample], verdicts: "list[SolutionVerdict]"
 ) -> dict[str, Any]:
-    """EvalPlus's result file in its own form, with our verdicts in it.
+    """EvalPlus's result file, with our verdicts.
 
-    What was not judged is left out, because EvalPlus has two outcomes only and would count it as a fail.
+    Unjudged samples are excluded, because EvalPlus has only two outcomes and would count them as failed.
     """
     problems = problem_set.problems()
     results: dict[str, list[dict[str, Any]]] = {}
@@ -58,7 +58,7 @@ def _failing_test(verdict: "SolutionVerdict", level: str, problem: dict[str, Any
 
 
 def verdict_lines(verdicts: "list[SolutionVerdict]") -> Iterator[str]:
-    """One JSON line a verdict: ours, EvalPlus's, and the reason."""
+    """One JSON line per verdict: ours, EvalPlus's, and the reason."""
     for verdict in verdicts:
         yield json.dumps(asdict(verdict), ensure_ascii=False) + "\n"
 

@@ -21,7 +21,7 @@ class Sample:
         task_id: The problem.
         number: Counts the problem's solutions, from 0.
         code: The program.
-        place: Where it stands, for messages.
+        place: File and line, for messages.
     """
 
     task_id: str
@@ -34,8 +34,8 @@ def read_samples(path: Path, problems: Mapping[str, Mapping[str, Any]], sanitize
     """The solutions of a file or folder, in its order.
 
     Args:
-        path: JSON lines (also .gz) with `task_id` and `solution` (a whole program) or `completion` (what follows the
-            prompt); or a folder `<task>/<number>.py`, `/` in the task's id written as `_`.
+        path: JSON lines (also .gz) with `task_id` and `solution` (a complete program) or `completion` (the text after
+            the prompt); or a folder `<task>/<number>.py`, `/` in the task's id written as `_`.
         problems: The problems by task id.
         sanitize: When EvalPlus's sanitiser is applied: always, never, or ("auto") to texts that are not yet a program
             with the problem's entry point.
@@ -51,13 +51,13 @@ def read_samples(path: Path, problems: Mapping[str, Mapping[str, Any]], sanitize
     for place, task_id, record in found:
         if task_id not in problems:
             raise CulturevalError(
-                f"{place}: {shorten(task_id)} is none of the {len(problems)} problems "
-                f"(the first is {next(iter(problems))}). Do --dataset and --data fit the samples?"
+                f"{place}: {shorten(task_id)} is not one of the {len(problems)} problems "
+                f"(the first is {next(iter(problems))}). Do --dataset and --data match the samples?"
             )
         number = counts[task_id] = counts.get(task_id, -1) + 1
         samples.append(Sample(task_id, number, _program(record, problems[task_id], sanitize), place))
     if not samples:
-        raise CulturevalError(f"{path} holds no solution.")
+        raise CulturevalError(f"{path} has no solutions.")
     return samples
 
 
@@ -76,14 +76,14 @@ def check_complete(samples: list[Sample], problems: Mapping[str, Any], partial: 
     if missing:
         raise CulturevalError(
             f"{len(missing)} of {len(problems)} problems have no solution: {_some(missing)}. Generate them "
-            "(`cultureval code generate` goes on where it ended), or pass --partial to score the others."
+            "(run `cultureval code generate` again to continue), or pass --partial to score the others."
         )
     usual = max(set(counts.values()), key=list(counts.values()).count)
     odd = [f"{task_id} ({count})" for task_id, count in counts.items() if count != usual]
     if odd:
         raise CulturevalError(
-            f"Most problems have {usual} solutions, others not: {_some(odd)}. A duplicated line, or a run that "
-            "has not ended? Pass --partial to score them as they are."
+            f"Most problems have {usual} solutions, others not: {_some(odd)}. Duplicated lines, or an unfinished "
+            "run? Pass --partial to score them anyway."
         )
     return missing
 
@@ -116,7 +116,7 @@ def _record(line: bytes, place: str) -> dict[str, Any]:
     if not isinstance(given, str):
         raise CulturevalError(
             f"{place}: {record['task_id']} has neither a `solution` nor a `completion` of text. "
-            "Several solutions of a problem are several lines."
+            "Write several solutions of a problem as several lines."
         )
     return record
 
@@ -138,10 +138,10 @@ def _natural(path: Path) -> list[tuple[int, str]]:
 def _program(record: Mapping[str, Any], problem: Mapping[str, Any], sanitize: Sanitize) -> str:
     from cultureval.metrics.code.solution_code import is_program, sanitize_solution
 
-    whole = "solution" in record
-    code = record["solution"] if whole else problem["prompt"] + record["completion"]
+    complete = "solution" in record
+    code = record["solution"] if complete else problem["prompt"] + record["completion"]
     entry_point = problem["entry_point"]
     if sanitize == "never" or (sanitize == "auto" and is_program(code, entry_point)):
         return code
-    # As in EvalPlus's own sanitising of completions, a newline parts them from the prompt.
-    return sanitize_solution(code if whole else f"{problem['prompt']}\n{record['completion']}", entry_point)
+    # As in EvalPlus's sanitising of completions, a newline separates them from the prompt.
+    return sanitize_solution(code if complete else f"{problem['prompt']}\n{record['completion']}", entry_point)

@@ -1,4 +1,4 @@
-"""Visual grounding as a picture: the image of a sample with its gold and predicted boxes."""
+"""Picture of a visual grounding sample: its image with gold and predicted boxes."""
 
 import base64
 from pathlib import Path
@@ -12,18 +12,18 @@ from cultureval.runtime.errors import CulturevalError
 FONTS = "'Noto Sans CJK SC', 'PingFang SC', 'Microsoft YaHei', 'WenQuanYi Micro Hei', SimHei, 'DejaVu Sans', sans-serif"
 GOLD, PREDICTED = "#1a9850", "#d73027"
 MIME = {".png": "image/png", ".jpg": "image/jpeg", ".webp": "image/webp", ".gif": "image/gif", ".bmp": "image/bmp"}
-NARROWEST = 560  # pixels of an SVG, so that its texts have room
+NARROWEST = 560  # minimal width of an SVG in pixels, for its texts
 
 
 def save_boxes(row: Row, path: Path) -> None:
     """Writes the picture of a sample.
 
     Args:
-        row: Of the details of a grounding task.
-        path: Ends in .svg (with texts) or .png (boxes alone); its folder is made.
+        row: A row of the details of a grounding task.
+        path: Ends in .svg (with texts) or .png (boxes only); its folder is created.
 
     Raises:
-        CulturevalError: It ends otherwise, or the image is not in this machine's store.
+        CulturevalError: It has another suffix, or the image is not in this machine's store.
     """
     if path.suffix not in (".svg", ".png"):
         raise CulturevalError(f"The picture {path} must end in .svg or .png.")
@@ -35,7 +35,7 @@ def save_boxes(row: Row, path: Path) -> None:
 
 
 def boxes_as_svg(row: Row) -> str:
-    """The image with its boxes and texts; letters are text, which a viewer draws with its own fonts."""
+    """The image with its boxes and texts; texts are drawn by the viewer, with its own fonts."""
     doc, specific = row["doc"], specific_of(row)
     width, height = specific["size"]
     stroke = max(2, round(max(width, height) / 250))
@@ -62,7 +62,7 @@ def boxes_as_svg(row: Row) -> str:
 
 
 def draw_boxes(row: Row, path: Path) -> None:
-    """The image with its boxes alone, as PNG: no font is shipped, so a PNG has no text."""
+    """The image with its boxes, as PNG: no font is included, so a PNG has no text."""
     from PIL import ImageDraw
 
     drawn = upright(_image_file(row)).convert("RGB")
@@ -73,7 +73,7 @@ def draw_boxes(row: Row, path: Path) -> None:
 
 
 def shorten_line(text: str, letters: int) -> str:
-    """A text as one line of so many letters at most."""
+    """A text as one line of at most this many letters."""
     flat = " ".join(text.split())
     return flat if len(flat) <= letters else flat[: max(letters - 1, 1)] + "…"
 
@@ -88,10 +88,10 @@ def _boxes(row: Row) -> list[tuple[list[float], str]]:
 def _legend(row: Row) -> list[tuple[str, str]]:
     found = len(_boxes(row)) - 1
     values = f"IoU {row['metric']['iou']:.3f} (official), {row['metric']['iou_continuous']:.3f} (continuous)"
-    what = values if found else "no box that can be read"
+    what = values if found else "no readable box"
     return [("标注 gold", GOLD), (f"预测 predicted: {what}", PREDICTED), (printable(reply_of(row)), "#555555")]
 
 
 def _image_file(row: Row) -> Path:
-    """The stored image of a row: whatever path a results file states, only images of the cache are opened."""
+    """The stored image of a row; only images in the cache are opened, whatever path the details have."""
     return stored_image(Path(row["doc"]["images"][0]).name)

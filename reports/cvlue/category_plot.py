@@ -1,7 +1,7 @@
 """Bars of a score by semantic field and by category, with Chinese labels.
 
-No font is shipped. An SVG holds its letters as text under a list of font families, so that a viewer draws them with
-what it has; a PNG is drawn too where this machine has a Chinese font, since the letters of a PNG are drawn here.
+No font is included. An SVG has text with a list of font families, which the viewer draws; a PNG is written only if
+this machine has a Chinese font.
 """
 
 import logging
@@ -29,8 +29,8 @@ def draw_categories(rows: Sequence[Mapping[str, Any]], metric: str, title: str, 
 
     Args:
         rows: With `level` ("field" or "category"), `name`, `items` and the metric, 0 to 1; None is left out.
-        metric: The column that is drawn.
-        title: Above the plot.
+        metric: The column to draw.
+        title: Title of the plot.
         stem: Path without suffix.
 
     Returns:
@@ -41,7 +41,7 @@ def draw_categories(rows: Sequence[Mapping[str, Any]], metric: str, title: str, 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)  # it names every family that is not here
+    logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)  # it warns of every missing family
     font = chinese_font()
     families = [*([font] if font else []), *(name for name in CHINESE_FONTS if name != font), "DejaVu Sans"]
     shown = {level: [row for row in rows if row["level"] == level and row[metric] is not None] for level in LEVELS}
@@ -54,7 +54,7 @@ def draw_categories(rows: Sequence[Mapping[str, Any]], metric: str, title: str, 
         figure.suptitle(title)
         files = [stem.with_suffix(".svg"), *([stem.with_suffix(".png")] if font else [])]
         with warnings.catch_warnings():
-            # An SVG's letters are drawn by its viewer, so that a glyph missing here is no fault.
+            # The viewer draws an SVG's text, so missing glyphs do not matter here.
             warnings.filterwarnings("ignore", message="Glyph .* missing from")
             for file in files:
                 figure.savefig(file, dpi=150)

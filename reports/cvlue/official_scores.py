@@ -14,7 +14,7 @@ from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.cvlue.categories import OTHER, categories, category_of
 
-# Below a folder of gold files or submissions: the names of the released example.
+# File names in a folder of gold files or submissions, as in the released example.
 GOLD_FILES = {"itr": ("IC/gold.json",), "vqa": ("VQA/gold.json",), "vg": ("VG/gold.json",), "vd": ("VD/gold.json",)}
 PRED_FILES = {
     "itr": ("IC/i2t_submit.json", "IC/t2i_submit.json"),
@@ -26,7 +26,7 @@ Row = dict[str, Any]
 
 
 def score_all(gold: Path, pred: Sequence[Path], output_dir: Path) -> str:
-    """Scores the four tasks of folders laid out as the released ones, and their macro-average; as `score_task`."""
+    """Scores the four tasks of folders with the released layout, and their macro-average; see `score_task`."""
     texts, totals = zip(*(score_task(name, gold, pred, output_dir) for name in GOLD_FILES), strict=True)
     return "\n".join([*texts, _macro(dict(zip(GOLD_FILES, totals, strict=True)), output_dir)])
 
@@ -36,15 +36,15 @@ def score_task(name: str, gold: Path, pred: Sequence[Path], output_dir: Path) ->
 
     Args:
         name: "itr", "vqa", "vg" or "vd".
-        gold: The gold file, or a folder laid out as the released one.
-        pred: The submission file (ITR: one or two), or a folder of them.
-        output_dir: Where tables and plots go.
+        gold: The gold file, or a folder with the released layout.
+        pred: The submission file (ITR: one or two), or a folder.
+        output_dir: Output folder of tables and plots.
 
     Returns:
-        (text, means): the table for people, and the means by metric.
+        (text, means): the table as text, and the means by metric.
 
     Raises:
-        CulturevalError: A file is not here, not of the official format, or does not fit the gold file.
+        CulturevalError: A file is missing, not in the official format, or does not match the gold file.
     """
     (answers,) = (submissions.read_json(path) for path in _files([gold], GOLD_FILES[name]))
     replies = [submissions.read_json(path) for path in _files(pred, PRED_FILES[name])]
@@ -61,7 +61,7 @@ def score_task(name: str, gold: Path, pred: Sequence[Path], output_dir: Path) ->
     stem.with_suffix(".json").write_text(json.dumps(rows, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
     for metric in HEADLINES[name]:
         if rows[0].get(metric) is not None:
-            # One plot a task, but one a direction of retrieval.
+            # One plot per task; for retrieval, one per direction.
             place = stem if len(HEADLINES[name]) == 1 else stem.with_name(f"{stem.name}-{metric[:2].lower()}")
             draw_categories(rows[1:], metric, f"CVLUE {name.upper()}: {metric}", place)
     table = terminal_table(list(rows[0]), [[_cell(value) for value in row.values()] for row in rows], "llr")
@@ -92,7 +92,7 @@ def breakdown(items: Sequence[ScoredItem]) -> list[Row]:
 
 
 def _macro(totals: Mapping[str, Mapping[str, float]], output_dir: Path) -> str:
-    """Writes the contest's macro-average of eleven numbers, by both generations of scorers, and gives its text."""
+    """Writes the contest's macro-average of eleven numbers, by both versions of the scorers, and returns its text."""
     numbers = {
         "macro_average": macro_average(totals, MACRO),
         "macro_average_contest_2024": macro_average(totals, CONTEST),
@@ -106,11 +106,11 @@ def _macro(totals: Mapping[str, Mapping[str, float]], output_dir: Path) -> str:
 
 
 def _files(given: Sequence[Path], names: Sequence[str]) -> list[Path]:
-    """The files themselves, or those of the released names below a folder."""
+    """The given files, and files with the released names in given folders."""
     files = [path / name for path in given if path.is_dir() for name in names if (path / name).is_file()]
     files += [path for path in given if not path.is_dir()]
     if not files:
-        raise CulturevalError(f"{given[0]} holds none of {', '.join(names)}.")
+        raise CulturevalError(f"{given[0]} has none of {', '.join(names)}.")
     return files
 
 

@@ -1,4 +1,4 @@
-"""Retrieval by dual encoders over the whole gallery: its files in LightEval's form, submission files, and its text."""
+"""Retrieval by dual encoders over the full gallery: LightEval's files, submission files, and the summary."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -15,15 +15,15 @@ from cultureval.tasks.cvlue.gallery import Gallery, match_docs
 if TYPE_CHECKING:
     import numpy as np
 
-SUBMITTED = 10  # items of a ranked list in a submission file, as the contest asks
+SUBMITTED = 10  # length of ranked lists in a submission file, as required by the contest
 
 
 class Encoder(Protocol):
-    """What retrieval asks of a dual encoder.
+    """A dual encoder, as retrieval needs it.
 
     Attributes:
-        identity: What tells its embeddings apart from others': name, version, dtype, ...
-        truncated: Number of texts so far that were cut.
+        identity: Everything that its embeddings depend on: name, version, dtype, ...
+        truncated: Number of truncated texts so far.
     """
 
     identity: Mapping[str, Any]
@@ -37,12 +37,12 @@ class Encoder(Protocol):
 
 
 class Reranking(NamedTuple):
-    """A second order of the first items.
+    """Reranking of the first items.
 
     Attributes:
         model: The vision-language model, as for `cultureval eval`.
-        top_k: So many items are ordered.
-        load: Gives the model, with LightEval's `loglikelihood`.
+        top_k: Number of items to rerank.
+        load: Loads the model, which has LightEval's `loglikelihood`.
     """
 
     model: str
@@ -56,13 +56,13 @@ def evaluate_retrieval(
     """Encodes and ranks galleries in both directions and writes results, details and submission files.
 
     Args:
-        galleries: By their tasks' names.
-        encoder: Gives the embeddings.
-        output_dir: Where the files go.
-        reranking: Whose metrics are named `_reranked`; None leaves the encoder's order.
+        galleries: By task name.
+        encoder: Computes the embeddings.
+        output_dir: Output folder.
+        reranking: Adds metrics named `_reranked`; None keeps the encoder's ranking.
 
     Returns:
-        The recalls with their standard errors, what a reader must know, and the signature of each task.
+        The recalls with their standard errors, notes, and the signature of each task.
     """
     lines = []
     for name, gallery in galleries.items():
@@ -88,8 +88,8 @@ def match_probabilities(gallery: Gallery, pairs: Sequence[tuple[int, int]], rera
 
     Args:
         gallery: The images and captions.
-        pairs: Their positions; pairs of one image should be neighbours.
-        reranking: Who is asked.
+        pairs: Their indices; pairs of one image should be adjacent.
+        reranking: The model.
     """
     import numpy as np
 
@@ -111,7 +111,7 @@ def write_submissions(name: str, gallery: Gallery, directions: Mapping[str, Dire
 
 
 def details_rows(name: str, gallery: Gallery, directions: Mapping[str, Direction]) -> Any:
-    """One row a query, as LightEval's details hold it: the query, its first ten items, its hits."""
+    """Rows of LightEval's details, one per query: the query, its first ten items, its hits."""
     import pyarrow
 
     rows = []
@@ -135,7 +135,7 @@ def details_rows(name: str, gallery: Gallery, directions: Mapping[str, Direction
 def results_content(
     name: str, gallery: Gallery, encoder: Encoder, scores: Mapping[str, float], reranking: Reranking | None
 ) -> dict[str, Any]:
-    """A results file as LightEval writes it."""
+    """The content of a results file in LightEval's format."""
     task, model = f"{name}|0", encoder.identity["name"]
     config = {"model_name": model, **encoder.identity, "rerank": reranking and reranking.model}
     return {
@@ -151,8 +151,8 @@ def results_content(
 def retrieval_summary(
     name: str, gallery: Gallery, encoder: Encoder, scores: Mapping[str, float], reranking: Reranking | None
 ) -> str:
-    """The table, what a reader must know, and the signature."""
-    title = f"\n{name}: {len(gallery.images)} images, {len(gallery.texts)} different captions"
+    """The table, notes, and the signature."""
+    title = f"\n{name}: {len(gallery.images)} images, {len(gallery.texts)} distinct captions"
     rows = [
         [metric, f"{value:.4f} ± {scores[f'{metric}_stderr']:.4f}"]
         for metric, value in scores.items()
@@ -161,7 +161,7 @@ def retrieval_summary(
     lines = [terminal_table((), rows, "lr", title, indent=2)]
     lines += [f"{name}: {note}" for note in gallery.report["notes"]]
     if encoder.truncated:
-        lines.append(f"{encoder.truncated} captions are longer than the text encoder takes and were cut.")
+        lines.append(f"{encoder.truncated} captions were truncated to the text encoder's limit.")
     fields = {"task": f"{name}/full gallery", "rows": len(gallery.images), "rows_hash": gallery.report["fingerprint"]}
     model = f"{encoder.identity['name']}@{str(encoder.identity['version'])[:8]}"
     fields |= {"model": model, "dtype": encoder.identity["dtype"]}

@@ -1,4 +1,4 @@
-"""The cells of M2CQA in saved runs, each a model under one prompt in one variety, and whether they may be compared."""
+"""Cells of M2CQA in saved runs (a model with one prompt in one variety), and whether they are comparable."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cultureval.metrics.m2cqa.statement_items import Statement
 
 DATA = ("source", "revision", "rows hash", "limit")
-ASKING = ("prompt", "task version", "image placement", "system prompt")
+PROMPTING = ("prompt", "task version", "image placement", "system prompt")
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,12 @@ class Cell:
     """One model's verdicts on one task.
 
     Attributes:
-        model: Its name in the tables.
+        model: Name of the model in the tables.
         prompt: Key of `PROMPTS`.
         variety: Key of `VARIETIES`.
         ids: Items, sorted.
         verdicts: [N, 3] "true", "false" or "invalid", Q+ first, in the order of `ids`.
-        signature: What the scores depend on besides the model, by the names in `DATA` and `ASKING`.
+        signature: Everything that the scores depend on besides the model, by the names in `DATA` and `PROMPTING`.
     """
 
     model: str
@@ -40,7 +40,7 @@ class Cell:
     signature: dict[str, Any] = field(default_factory=dict)
 
     def on(self, ids: Sequence[str]) -> tuple["np.ndarray", "np.ndarray"]:
-        """The right judgements (`right_judgements`) of some of its items, in the order given."""
+        """The correct verdicts (`right_judgements`) of some items, in the given order."""
         from cultureval.metrics.m2cqa.statement_items import right_judgements
 
         place = {item: number for number, item in enumerate(self.ids)}
@@ -52,10 +52,10 @@ def read_cells(paths: Sequence[Path], profile: str) -> list[Cell]:
 
     Args:
         paths: Output folders or results files.
-        profile: Of the verdicts: strict, tolerant or lenient.
+        profile: Profile of the verdicts: strict, tolerant or lenient.
 
     Raises:
-        CulturevalError: There are none, or details are not those of our M2CQA tasks.
+        CulturevalError: There are none, or the details are not of our M2CQA tasks.
     """
     saved = [task for task in find_saved_tasks(paths) if task.task.startswith("m2cqa:")]
     if not saved:
@@ -69,14 +69,14 @@ def read_cells(paths: Sequence[Path], profile: str) -> list[Cell]:
 
 
 def mismatches(cells: Sequence[Cell]) -> list[str]:
-    """Why cells may not be compared, one sentence for each pair of cells and what differs; [] where they may.
+    """Why cells are not comparable, one sentence for each pair of cells; [] if they are.
 
-    The cells of one variety must be of the same data; those of one prompt and variety must ask in the same way too.
+    Cells of one variety must have the same data; cells of one prompt and variety also the same prompt settings.
     """
     found = []
     for first, second in combinations(cells, 2):
         if first.variety == second.variety and (first.model == second.model or first.prompt == second.prompt):
-            names = DATA + (ASKING if first.prompt == second.prompt else ())
+            names = DATA + (PROMPTING if first.prompt == second.prompt else ())
             differing = [
                 f"{name} ({_value(first, name)} / {_value(second, name)})"
                 for name in names
@@ -100,7 +100,7 @@ def _title(cell: Cell) -> str:
 
 
 def _model_names(saved: Sequence[SavedTask]) -> dict[tuple[Path, str], str]:
-    """A name for each run: the model's, with its folder's where several output folders hold that model."""
+    """A name for each run: the model's, with its folder if several output folders have that model."""
     runs = {(task.root, task.model) for task in saved}
     models = [model for _, model in runs]
     folders = [(model, root.name) for root, model in runs]
@@ -116,11 +116,11 @@ def _read_cell(task: SavedTask, model: str, profile: str) -> Cell:
 
     prompt, _, variety = task.task.removeprefix("m2cqa:").partition("|")[0].rpartition("_")
     if prompt not in PROMPTS or variety not in VARIETIES:
-        raise CulturevalError(f"{task.file}: {task.task!r} is no task of M2CQA.")
+        raise CulturevalError(f"{task.file}: {task.task!r} is not a task of M2CQA.")
     try:
         statements, rows_of_task = _statements(task, profile)
     except (KeyError, ValueError, TypeError) as error:
-        raise CulturevalError(f"{task.file} holds no verdicts of M2CQA ({error}). Run the task again.") from error
+        raise CulturevalError(f"{task.file} has no verdicts of M2CQA ({error}). Run the task again.") from error
     try:
         ids, verdicts = item_verdicts(statements, rows_of_task)
     except CulturevalError as error:
@@ -130,7 +130,7 @@ def _read_cell(task: SavedTask, model: str, profile: str) -> Cell:
 
 
 def _statements(task: SavedTask, profile: str) -> tuple[list["Statement"], int]:
-    """The statements of a details file, and how many its task has."""
+    """The statements of a details file, and their number in the task."""
     import pyarrow.compute
 
     from cultureval.metrics.m2cqa.statement_items import PROFILES, Statement

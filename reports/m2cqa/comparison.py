@@ -1,4 +1,4 @@
-"""Models and prompts of M2CQA compared: the paper's tables with tests of differences, and its figures, as files.
+"""Compare models and prompts of M2CQA: files with the paper's tables, tests of differences, and figures.
 
 Paper: arXiv 2602.05437, Table 2 (cells), Table 7 (differences of CFHR), Figure 3 (regimes of Q+ accuracy and CFHR),
 Figures 5 and 8 (CFHR against model size).
@@ -33,7 +33,7 @@ RULES = {"l": "---", "r": "--:"}  # of Markdown
 
 
 class Comparison(NamedTuple):
-    """What `write_comparison` has to show: text for the terminal, notes for readers, and the figures' files."""
+    """The result of `write_comparison`: text for the terminal, notes, and the figures' files."""
 
     text: str
     notes: list[str]
@@ -42,7 +42,7 @@ class Comparison(NamedTuple):
 
 @dataclass(frozen=True)
 class Section:
-    """A table of the report with its title and what a reader must know of it."""
+    """A table of the report with its title and lead."""
 
     title: str
     lead: str
@@ -76,32 +76,32 @@ def write_comparison(
 
     Args:
         results: Output folders or results files.
-        output_dir: Where to; it is made.
-        profile: Reading of the outputs: strict, tolerant or lenient.
+        output_dir: Output folder; created if missing.
+        profile: How verdicts are parsed: strict, tolerant or lenient.
         iterations: Bootstrap resamples of items.
-        seed: Of the resamples.
-        sizes: MODEL=BILLIONS of parameters, for names that do not tell.
-        borders: From where Q+ accuracy and CFHR count as high.
-        force: Compare runs whose signatures differ, on the items that both have.
+        seed: Random seed of the resamples.
+        sizes: MODEL=BILLIONS of parameters, for names without a size.
+        borders: Thresholds above which Q+ accuracy and CFHR count as high.
+        force: Compare runs with different signatures, on the items that both have.
 
     Raises:
-        CulturevalError: The results hold no runs of M2CQA, or their signatures differ and `force` is not set.
+        CulturevalError: The results have no runs of M2CQA, or their signatures differ and `force` is not set.
     """
     cells = read_cells(results, profile)
     differing = mismatches(cells)
     if differing and not force:
         more = f" ({len(differing) - 1} more such pairs.)" if len(differing) > 1 else ""
         raise CulturevalError(
-            f"{differing[0]}{more} Scores of other data or prompts are not compared; --force compares them."
+            f"{differing[0]}{more} Scores with different data or prompts are not comparable; --force overrides this."
         )
     known_sizes = model_sizes({cell.model for cell in cells}, sizes)
     rows, differences = cell_rows(cells, borders, known_sizes), difference_rows(cells, iterations, seed)
     write_csv(output_dir / "cells.csv", rows, CELL_COLUMNS)
     write_csv(output_dir / "differences.csv", differences, DIFFERENCE_COLUMNS)
     sections = [*cell_sections(rows), *difference_sections(differences)]
-    lead = [f"Verdicts read by the {profile} profile. Read CFHR beside Q+: few right Q+ keep it low too."]
+    lead = [f"Verdicts parsed with the {profile} profile. Read CFHR together with Q+: few correct Q+ also keep it low."]
     if differing:
-        lead.append("**Compared although the signatures differ, on the items that both have:**")
+        lead.append("**Compared despite different signatures, on the items that both have:**")
         lead.append("\n".join(f"- {note}" for note in differing))
     markdown = "\n\n".join(["# M2CQA", *lead, *(section.markdown() for section in sections)]) + "\n"
     (output_dir / "comparison.md").write_text(markdown, encoding="utf-8")
@@ -111,7 +111,7 @@ def write_comparison(
 
 
 def cell_sections(rows: Sequence[Row]) -> list[Section]:
-    """A table of cells in the form of Table 2 for each prompt that has some."""
+    """A table of cells like Table 2 for each prompt with cells."""
     names = ("q_plus_acc", "q_minus_acc", "f1", "combined_acc", "cfhr", "cfhr_stderr", "invalid_rate")
     order = [*VARIETIES, "dialect"]
     sections = []
@@ -132,7 +132,7 @@ def cell_sections(rows: Sequence[Row]) -> list[Section]:
 
 
 def difference_sections(differences: Sequence[Row]) -> list[Section]:
-    """Tables of differences in the form of Table 7: of prompts, and of models, as far as there are some."""
+    """Tables of differences like Table 7: between prompts, and between models, if any."""
     lead = "CFHR of the first minus the second; 95% interval of a paired bootstrap."
     sections = []
     for title, held in (("Differences of prompts", "Model"), ("Differences of models", "Prompt")):
@@ -155,17 +155,19 @@ def p_text(p_value: float | None) -> str:
 
 
 def not_drawn(rows: Sequence[Row], sizes: Mapping[str, float]) -> list[str]:
-    """What the figures do not show, one sentence each."""
+    """What is missing in the figures, one sentence each."""
     undefined = [f"{row['model']} {row['prompt']}_{row['variety']}" for row in rows if row["cfhr"] is None]
     unsized = sorted({row["model"] for row in rows} - set(sizes))
-    notes = [f"no CFHR, so not drawn, since no Q+ was right: {', '.join(undefined)}."] if undefined else []
+    notes = [f"not drawn, because CFHR is undefined without a correct Q+: {', '.join(undefined)}."] if undefined else []
     if unsized:
-        notes.append(f"size not known, so not drawn against size: {', '.join(unsized)} (--size MODEL=BILLIONS).")
+        notes.append(
+            f"not drawn against size, because the size is unknown: {', '.join(unsized)} (--size MODEL=BILLIONS)."
+        )
     return notes
 
 
 def plain_name(text: str) -> str:
-    """A name that cannot break a table's row or become markup."""
+    """A name without characters that break a table row or are markup."""
     return re.sub(r"[|<>`*\[\]\\\s]", " ", text).strip()
 
 

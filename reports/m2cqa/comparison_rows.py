@@ -1,7 +1,7 @@
 """The numbers of a comparison: metrics of every cell with its regime, and paired differences of CFHR.
 
 Paper: arXiv 2602.05437, Table 2 (cells), Table 7 (differences of CFHR), Figure 3 (regimes of Q+ accuracy and CFHR).
-Ours: the borders between the regimes, which the paper names only.
+Our own: the thresholds between the regimes, which the paper only names.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ DIFFERENCE_COLUMNS = (
 
 @dataclass(frozen=True)
 class Borders:
-    """Where "high" begins: accuracy on Q+, and CFHR."""
+    """Thresholds of "high": accuracy on Q+, and CFHR."""
 
     q_plus_acc: float
     cfhr: float
@@ -53,7 +53,7 @@ class Borders:
 
 @dataclass(frozen=True)
 class Sampled:
-    """A CFHR in the sample and in shared resamples of its items; nan where undefined."""
+    """A CFHR in the sample and in shared resamples of its items; nan if undefined."""
 
     ids: tuple[str, ...]
     point: float
@@ -63,7 +63,7 @@ class Sampled:
 def cell_rows(cells: Sequence[Cell], borders: Borders, sizes: Mapping[str, float]) -> list[Row]:
     """The metrics of every cell, and of the paper's Dialect rows: the unweighted means of ajp and arz.
 
-    A Dialect row's standard error is the mean too, the largest that it can be: both dialects judge the same items.
+    A Dialect row's standard error is the mean too, an upper bound, since both dialects have the same items.
     """
     rows = {}
     for cell in cells:
@@ -84,7 +84,7 @@ def difference_rows(cells: Sequence[Cell], iterations: int, seed: int) -> list[R
     """CFHR of every pair of prompts of a model, and of every pair of models under a prompt, variety by variety.
 
     The difference is first minus second; each resample draws the items once for both (paper, appendix A.5). `skipped`
-    counts the resamples without a right Q+ in either.
+    counts the resamples without a correct Q+ in either.
     """
     sampled = {(cell.model, cell.prompt, cell.variety): _sample(cell, cell.ids, iterations, seed) for cell in cells}
     of_cell = {(cell.model, cell.prompt, cell.variety): cell for cell in cells}
@@ -105,7 +105,7 @@ def _sample(cell: Cell, ids: tuple[str, ...], iterations: int, seed: int) -> Sam
 
 
 def _dialects(sampled: Mapping[Key, Sampled]) -> dict[Key, Sampled]:
-    """Means of the CFHR of both dialects; only where both have the same items, since resamples must be shared."""
+    """Means of the CFHR of both dialects, if both have the same items, since resamples must be shared."""
     means = {}
     for model, prompt in dict.fromkeys((model, prompt) for model, prompt, _ in sampled):
         pair = [sampled.get((model, prompt, variety)) for variety in DIALECTS]

@@ -1,4 +1,4 @@
-"""How many parameters models have, and what family they are of, from their names."""
+"""Parameter counts and families of models, from their names."""
 
 import re
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ _SIZE = re.compile(r"(?<![A-Za-z0-9.])(\d+(?:\.\d+)?)[bB](?![A-Za-z0-9])")
 
 
 def model_sizes(models: set[str], given: Sequence[str]) -> dict[str, float]:
-    """Billions of parameters by model, as given or as the name says (`Qwen3-VL-32B-Instruct`).
+    """Billions of parameters by model, as given or from the name (`Qwen3-VL-32B-Instruct`).
 
     Raises:
         CulturevalError: A given size is not MODEL=NUMBER for one of the models.
@@ -24,5 +24,5 @@ def model_sizes(models: set[str], given: Sequence[str]) -> dict[str, float]:
 
 
 def family(model: str) -> str:
-    """A model's name without its size: what models of several sizes have in common."""
+    """A model's name without its size, which models of one family share."""
     return re.sub(r"[-_ ]{2,}", "-", _SIZE.sub("", model)).strip("-_ ") or model

@@ -1,7 +1,6 @@
 """The figures of M2CQA: Q+ accuracy and CFHR with their four regimes, and CFHR against model size.
 
-Letters are outlines in the SVG too, so that Arabic looks the same everywhere; matplotlib joins and orders its letters
-from 3.11 on.
+Text is outlines in the SVG too, so that Arabic looks the same everywhere; matplotlib shapes Arabic text since 3.11.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,15 +30,15 @@ REGIMES = {
 
 
 def draw_regimes(rows: Sequence[Row], borders: Borders, stem: Path) -> list[Path]:
-    """One panel a prompt: each model and variety as a point of Q+ accuracy (x) and CFHR (y), with the regimes' borders.
+    """One panel per prompt: each model and variety as a point of Q+ accuracy (x) and CFHR (y), with thresholds.
 
     Args:
-        rows: Of `cell_rows`; those without a CFHR are left out, and so are the means of dialects.
+        rows: From `cell_rows`; those without a CFHR and the means of dialects are not drawn.
         borders: Between the regimes.
         stem: Path without suffix.
 
     Returns:
-        The files written, an SVG and a PNG; [] where there is nothing to draw.
+        The files written, an SVG and a PNG; [] if there is nothing to draw.
     """
     shown = [row for row in rows if row["cfhr"] is not None and row["variety"] != "dialect"]
     colours = _colours(rows)
@@ -70,10 +69,10 @@ def draw_regimes(rows: Sequence[Row], borders: Borders, stem: Path) -> list[Path
 
 
 def draw_sizes(rows: Sequence[Row], stem: Path) -> list[Path]:
-    """One panel a prompt: CFHR against billions of parameters, a line for each model family and variety.
+    """One panel per prompt: CFHR against billions of parameters, a line for each model family and variety.
 
-    A family is what the models' names have in common but for the size. Files and rows as for `draw_regimes`; rows
-    without a size are left out, and of the dialects their mean is drawn (paper, Figure 5).
+    A family is a model name without the size. Files and rows as for `draw_regimes`; rows without a size are not drawn;
+    of the dialects the mean is drawn (paper, Figure 5).
     """
     shown = [row for row in rows if row["cfhr"] is not None and row["size_b"] and row["variety"] in LINES]
     families = {name: f"C{number}" for number, name in enumerate(dict.fromkeys(family(row["model"]) for row in shown))}
@@ -102,7 +101,7 @@ def draw_sizes(rows: Sequence[Row], stem: Path) -> list[Path]:
 
 
 def _figure(rows: Sequence[Row], panel: Any, entries: Sequence[tuple[str, dict]], title: str, stem: Path) -> list[Path]:
-    """Panels of the prompts that the rows hold, a legend below, as SVG and PNG."""
+    """One panel per prompt and a legend below, as SVG and PNG."""
     if not rows:
         return []
     import matplotlib

@@ -218,7 +218,7 @@ def test_without_bubblewrap_nothing_is_begun(cultureval, tiny_lm, tmp_path):
     [
         (("evaluate", "none.jsonl", "--dataset", "mbpp", "--data", "samples"), "do not exist"),
         (("evaluate", "short.jsonl", "--dataset", "mbpp", "--data", "samples"), "5 of 6 problems have no solution"),
-        (("evaluate", "short.jsonl", "--dataset", "humaneval", "--data", "samples"), "Do --dataset and --data fit"),
+        (("evaluate", "short.jsonl", "--dataset", "humaneval", "--data", "samples"), "Do --dataset and --data match"),
         (("evaluate", "short.jsonl", "--dataset", "mbpp", "--data", "."), "MBPPPlus.jsonl.gz"),
         (("generate", "/no/such/model", "--dataset", "mbpp", "--data", "samples"), "/no/such/model"),
         (("generate", "m", "--dataset", "mbpp", "--data", "samples", "--n-samples", "5"), "--temperature above 0"),

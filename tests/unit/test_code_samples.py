@@ -73,8 +73,8 @@ def test_when_the_sanitiser_is_applied(tmp_path):
         ("[1]", "line 2: not an object with a task_id"),
         ({"task_id": 1, "solution": ADD}, "line 2: not an object with a task_id"),
         ({"task_id": "Mbpp/1"}, "neither a `solution` nor a `completion`"),
-        ({"task_id": "Mbpp/1", "solution": [ADD]}, "Several solutions of a problem are several lines"),
-        ({"task_id": "HumanEval/1", "solution": ADD}, "Do --dataset and --data fit"),
+        ({"task_id": "Mbpp/1", "solution": [ADD]}, "Write several solutions of a problem as several lines"),
+        ({"task_id": "HumanEval/1", "solution": ADD}, "Do --dataset and --data match"),
     ],
 )
 def test_a_broken_line_is_named(tmp_path, line, named):
@@ -89,7 +89,7 @@ def test_no_file_and_no_solution(tmp_path):
         read_samples(tmp_path / "none.jsonl", PROBLEMS, "auto")
     for empty in (lines(tmp_path / "a.jsonl"), tmp_path / "folder"):
         (tmp_path / "folder").mkdir(exist_ok=True)
-        with pytest.raises(CulturevalError, match="holds no solution"):
+        with pytest.raises(CulturevalError, match="has no solutions"):
             read_samples(empty, PROBLEMS, "auto")
     (tmp_path / "b.jsonl.gz").write_bytes(b"no gzip")
     with pytest.raises(CulturevalError, match="cannot be read"):

@@ -117,7 +117,7 @@ def test_runs_that_rest_on_other_things_are_not_compared_silently(tmp_path, repo
     assert not (tmp_path / "out").exists()
     compare(tmp_path / "a", tmp_path / "b", "--output-dir", tmp_path / "out", "--force")
     text = (tmp_path / "out/comparison.md").read_text(encoding="utf-8")
-    assert "Compared although the signatures differ" in text and named in text
+    assert "Compared despite different signatures" in text and named in text
 
 
 def test_forced_comparison_takes_the_items_that_both_have(tmp_path):
@@ -159,7 +159,7 @@ def test_an_undefined_cfhr_is_empty_in_the_tables_and_named_beside_the_figures(t
     (row,) = rows_of(tmp_path / "out/differences.csv")
     assert (row["delta"], row["p_value"]) == ("", "")
     assert "| n/a |" in (tmp_path / "out/comparison.md").read_text(encoding="utf-8")
-    assert re.search(r"never +some +n/a +n/a", output) and "no CFHR, so not drawn" in output
+    assert re.search(r"never +some +n/a +n/a", output) and "not drawn, because CFHR is undefined" in output
 
 
 def test_what_holds_no_verdicts_is_an_error_for_people(tmp_path):
@@ -173,10 +173,10 @@ def test_what_holds_no_verdicts_is_an_error_for_people(tmp_path):
     table = pyarrow.parquet.read_table(details)
     bare = table.set_column(table.column_names.index("metric"), "metric", pa.array([{"acc": 1.0}] * len(table)))
     pyarrow.parquet.write_table(bare, details)
-    with pytest.raises(CulturevalError, match="holds no verdicts of M2CQA"):
+    with pytest.raises(CulturevalError, match="has no verdicts of M2CQA"):
         compare(elsewhere)
     other = write_run(tmp_path / "other", "a", {"tf_fr": CELLS["tf_en"]})
-    with pytest.raises(CulturevalError, match="no task of M2CQA"):
+    with pytest.raises(CulturevalError, match="not a task of M2CQA"):
         compare(other)
 
 
