@@ -41,6 +41,7 @@ from cultureval.models.server.chat import (
 )
 from cultureval.models.settings import Switch, Tag, changed_settings
 from cultureval.runtime.data.user_cache import user_cache
+from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError, wrong_settings
 from cultureval.runtime.journal import answer_key, open_journal
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
@@ -291,7 +292,7 @@ class OpenAIModel(LightevalModel):
     def _generated(self, doc: Doc, answers: list[Answer]) -> ModelResponse:
         completions = [completion for answer in answers for completion in answer["completions"]]
         doc.specific = {
-            **(doc.specific or {}),
+            **specific_of(doc),
             "finish_reasons": [completion["finish_reason"] for completion in completions],
             "refusals": [completion["refusal"] for completion in completions],
         }

@@ -20,6 +20,7 @@ from cultureval.metrics.judges.judge import (
     takes,
 )
 from cultureval.reports.saved_results import SavedTask, find_saved_tasks, saved_image
+from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import open_journal
 
@@ -141,7 +142,7 @@ def _job(task: SavedTask, label: bool, sample: int | None, seed: int) -> Job:
     chosen = sampled_rows([str(doc["id"]) for doc in docs], task.task, sample, seed)
     table = table.take(chosen)
     docs, responses = [docs[index] for index in chosen], table.column("model_response").to_pylist()
-    known = [(doc.get("specific") or {}).get("judge") or {"templates": [], "slots": {}} for doc in docs]
+    known = [specific_of(doc).get("judge") or {"templates": [], "slots": {}} for doc in docs]
     names = list(
         dict.fromkeys(name for row in known for name in (_labels_of(row) if label else row["templates"] or ()))
     )
@@ -154,7 +155,7 @@ def _job(task: SavedTask, label: bool, sample: int | None, seed: int) -> Job:
                 judge_template(name),
                 _reply(response),
                 [saved_image(image) for image in doc.get("images") or ()],
-                (doc.get("specific") or {}).get("cluster") or "",
+                specific_of(doc).get("cluster") or "",
             )
             for doc, row, response in zip(docs, known, responses, strict=True)
         ]

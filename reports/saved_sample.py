@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
 
 TOP = 5  # choices to show of a scored sample
@@ -29,22 +30,17 @@ def find_row(results: Path, task: str, item: str) -> Row:
     rows = pyarrow.parquet.read_table(max(files, key=lambda path: path.stat().st_mtime)).to_pylist()
     if re.fullmatch(r"#\d+", item) and int(item[1:]) < len(rows):
         return rows[int(item[1:])]
-    found = [row for row in rows if str(specific_of(row).get("id")) == item]
+    found = [row for row in rows if str(specific_of(row["doc"]).get("id")) == item]
     if not found:
-        ids = ", ".join(str(specific_of(row).get("id")) for row in rows[:5])
+        ids = ", ".join(str(specific_of(row["doc"]).get("id")) for row in rows[:5])
         raise CulturevalError(f"{name} has no item {item!r} among its {len(rows)}; it has {ids}, ... and #0, ...")
     return found[0]
-
-
-def specific_of(row: Row) -> dict[str, Any]:
-    """The `specific` field of a row's Doc."""
-    return row["doc"].get("specific") or {}
 
 
 def describe(row: Row) -> str:
     """Prompt, gold, reply and scores as text."""
     doc, response = row["doc"], row["model_response"]
-    lines = [f"prompt:\n{doc['query']}", f"image: {specific_of(row).get('image_path') or doc.get('images')}"]
+    lines = [f"prompt:\n{doc['query']}", f"image: {specific_of(row['doc']).get('image_path') or doc.get('images')}"]
     gold = doc["gold_index"] if isinstance(doc["gold_index"], list) else [doc["gold_index"]]
     lines.append("gold: " + " | ".join(doc["choices"][place].strip() for place in gold))
     if response.get("logprobs"):

@@ -47,12 +47,16 @@ class DocSpecific(GenerationHints, total=False):
         form: The copy of the data, "curated" or "original".
         cluster: Items of one cluster share a passage, an image or a poem; standard errors are clustered by it.
         judge: What judges are asked about the answer.
+        finish_reasons: Why a server ended each of its answers; models of servers add it.
+        refusals: What a server said instead of each answer, likewise.
     """
 
     source_row: Required[str]
     form: Required[str]
     cluster: str
     judge: JudgeRequest
+    finish_reasons: list[str | None]
+    refusals: list[str | None]
 
 
 class _HasSpecific(Protocol):

@@ -2,12 +2,17 @@
 
 import base64
 from pathlib import Path
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from cultureval.metrics.cvlue.lighteval import predicted_boxes
-from cultureval.reports.saved_sample import Row, printable, reply_of, specific_of
+from cultureval.reports.saved_sample import Row, printable, reply_of
 from cultureval.runtime.data.image_store import stored_image, upright
+from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
+
+if TYPE_CHECKING:
+    from cultureval.prompts.cvlue.specific import BoxSpecific
 
 FONTS = "'Noto Sans CJK SC', 'PingFang SC', 'Microsoft YaHei', 'WenQuanYi Micro Hei', SimHei, 'DejaVu Sans', sans-serif"
 GOLD, PREDICTED = "#1a9850", "#d73027"
@@ -36,7 +41,8 @@ def save_boxes(row: Row, path: Path) -> None:
 
 def boxes_as_svg(row: Row) -> str:
     """The image with its boxes and texts; texts are drawn by the viewer, with its own fonts."""
-    doc, specific = row["doc"], specific_of(row)
+    doc = row["doc"]
+    specific: BoxSpecific = specific_of(doc)
     width, height = specific["size"]
     stroke = max(2, round(max(width, height) / 250))
     line = max(12, round(max(width, height) / 32))
@@ -80,7 +86,7 @@ def shorten_line(text: str, letters: int) -> str:
 
 def _boxes(row: Row) -> list[tuple[list[float], str]]:
     """The gold box, then the predicted ones."""
-    specific = specific_of(row)
+    specific: BoxSpecific = specific_of(row["doc"])
     predicted = predicted_boxes(reply_of(row), specific)
     return [(specific["box"], GOLD), *((box, PREDICTED) for box in predicted)]
 
