@@ -216,11 +216,8 @@ class Suite:
         benchmarks: Its table of benchmarks, in the order in which tasks are listed.
         kinds: How its tasks are asked and scored: keys of metric sets -> `tasks.kinds.Kind`.
         options: Its own options of reading data, a tuple of `runtime.settings.Option`.
-        headline: The function that makes its headline table from saved results (for the summary of runs).
         comparison: The function that is the command `cultureval compare <name>`.
         analysis: The function that is the command `cultureval analyze <name>`.
-        figures: The function that draws its figures of saved results, where its comparison does not.
-        page: Its page of documentation: a path below `docs/`, or an address.
         order: Suites are listed by this number, then by name; ours come first.
     """
 
@@ -229,11 +226,8 @@ class Suite:
     benchmarks: str | Sequence[Benchmark]
     kinds: str | Mapping[str, Kind]
     options: str | Sequence[Any] = ()
-    headline: str | Callable[..., Any] | None = None
     comparison: str | Callable[..., Any] | None = None
     analysis: str | Callable[..., Any] | None = None
-    figures: str | Callable[..., Any] | None = None
-    page: str = ""
     order: int = 1000
 
     def part(self, field: str) -> Any:

@@ -5,18 +5,6 @@ from typing_extensions import TypedDict
 from cultureval.runtime.doc_specific import DocSpecific
 
 
-class ChoiceSpecific(DocSpecific, total=False):
-    """A multiple-choice or multi-select question.
-
-    Attributes:
-        permutation: The order of the source's options, for sources whose options are shuffled.
-        options: The options' texts; the Doc's choices are their labels.
-    """
-
-    permutation: list[int]
-    options: list[str]
-
-
 class GoldExplanation(TypedDict):
     """A verse and its explanation."""
 

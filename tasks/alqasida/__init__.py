@@ -10,7 +10,6 @@ TEST = Suite(
     benchmarks="cultureval.tasks.alqasida.benchmarks:BENCHMARKS",
     kinds="cultureval.tasks.alqasida.kinds:KINDS",
     analysis="cultureval.scripts.analyze:analyze_alqasida",
-    page="alqasida.md",
     order=50,
 )
 # The development sets are a suite of their own, so that no average mixes them with the test sets.

@@ -8,6 +8,5 @@ SUITE = Suite(
     benchmarks="cultureval.tasks.cvlue.benchmarks:BENCHMARKS",
     kinds="cultureval.tasks.cvlue.kinds:KINDS",
     options="cultureval.tasks.cvlue.options:OPTIONS",
-    page="cvlue.md",
     order=40,
 )

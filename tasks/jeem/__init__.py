@@ -7,6 +7,5 @@ SUITE = Suite(
     title="JEEM: captions of images in MSA and four Arabic dialects, and questions in the dialects",
     benchmarks="cultureval.tasks.jeem.benchmarks:BENCHMARKS",
     kinds="cultureval.tasks.jeem.kinds:KINDS",
-    page="jeem.md",
     order=20,
 )

@@ -8,6 +8,5 @@ SUITE = Suite(
     benchmarks="cultureval.tasks.m2cqa.benchmarks:BENCHMARKS",
     kinds="cultureval.tasks.m2cqa.kinds:KINDS",
     comparison="cultureval.scripts.compare:compare_m2cqa",
-    page="m2cqa.md",
     order=30,
 )

@@ -8,6 +8,5 @@ SUITE = Suite(
     benchmarks="cultureval.tasks.qimma.benchmarks:BENCHMARKS",
     kinds="cultureval.tasks.qimma.kinds:KINDS",
     options="cultureval.tasks.qimma.options:OPTIONS",
-    page="qimma.md",
     order=10,
 )

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from cultureval.metrics import choice_names
 from cultureval.metrics.qimma import names
 from cultureval.prompts.preparation import Prepare
 from cultureval.prompts.qimma import code_problems, rows
@@ -21,8 +22,8 @@ from cultureval.tasks.suite import Benchmark, MetricSet, Source, Subset
 
 MCQ = "qimma/templates/mcq"
 PROMPTS_ARE_OURS = "Prompts of original sources are ours, not QIMMA's wording."
-MULTIPLE_CHOICE = MetricSet("multiple_choice", "MCQ", tuple(names.MULTIPLE_CHOICE))
-MULTI_SELECT = MetricSet("multi_select", "multi-select", tuple(names.MULTI_SELECT))
+MULTIPLE_CHOICE = MetricSet("multiple_choice", "MCQ", tuple(choice_names.MULTIPLE_CHOICE))
+MULTI_SELECT = MetricSet("multi_select", "multi-select", tuple(choice_names.MULTI_SELECT))
 BERTSCORE = MetricSet("bertscore", "QA", tuple(names.BERTSCORE))
 FANNORFLOP = MetricSet("fannorflop", "QA", tuple(names.FANNORFLOP))
 

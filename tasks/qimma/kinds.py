@@ -4,8 +4,10 @@ QIMMA's task code: 512 new tokens up to a newline for QA; unpublished for FannOr
 """
 
 from cultureval.metrics.code import lighteval as code_metrics
+from cultureval.metrics.lighteval.multiple_choice import multi_select_metrics, multiple_choice_metrics
 from cultureval.metrics.qimma import lighteval as metrics
 from cultureval.metrics.semantic import bertscore_model, check_bertscore_model
+from cultureval.prompts.choices import choice_prompt, multi_select_prompt
 from cultureval.prompts.qimma import code_problems, docs
 from cultureval.tasks.kinds import Instrument, Kind
 
@@ -22,8 +24,8 @@ def _code(dataset: str) -> Kind:
 
 
 KINDS: dict[str, Kind] = {
-    "multiple_choice": Kind(docs.choice_prompt, metrics.multiple_choice_metrics),
-    "multi_select": Kind(docs.multi_select_prompt, metrics.multi_select_metrics),
+    "multiple_choice": Kind(choice_prompt, multiple_choice_metrics),
+    "multi_select": Kind(multi_select_prompt, multi_select_metrics),
     "bertscore": Kind(docs.answer_prompt, metrics.bertscore_metrics, 512, ("\n",), BERTSCORE),
     "fannorflop": Kind(docs.poem_prompt, metrics.fannorflop_metrics, 4096, (), BERTSCORE),
     "code_humaneval": _code("humaneval"),

@@ -19,6 +19,7 @@ from lighteval.tasks.requests import Doc
 from lighteval.utils.utils import make_results_table
 
 from cultureval.metrics.lighteval.clustered_means import ClusteredScore
+from cultureval.metrics.lighteval.multiple_choice import multi_select_metrics, multiple_choice_metrics
 from cultureval.metrics.likelihood import argmax_accuracy, char_normalized_accuracy, gold_probability_mass
 from cultureval.metrics.qimma import lighteval as lighteval_metrics
 from cultureval.metrics.semantic import bertscore, load_encoder
@@ -46,7 +47,7 @@ def random_items(seed, count=300):
 
 def test_accuracies_equal_lightevals_item_by_item():
     normalized, plain = LoglikelihoodAcc(logprob_normalization=CHAR_NORM), LoglikelihoodAcc()
-    metrics = lighteval_metrics.multiple_choice_metrics()
+    metrics = multiple_choice_metrics()
     disagreements = 0
     for doc, response in random_items(1):
         theirs = {"acc_norm": normalized.compute(doc, response), "acc": plain.compute(doc, response)}
@@ -62,7 +63,7 @@ def test_lighteval_too_favours_the_two_code_points_of_option_five():
     doc, response = choice_item([-3.5, -4, -5, -5, -6], 4)
     assert [len(label) for label in doc.choices] == [1, 1, 1, 1, 2]
     assert LoglikelihoodAcc(logprob_normalization=CHAR_NORM).compute(doc, response) == 1
-    (scored,) = apply_metric([response], [doc], lighteval_metrics.multiple_choice_metrics())
+    (scored,) = apply_metric([response], [doc], multiple_choice_metrics())
     assert scored == {"acc_norm": 1.0, "acc": 0.0}
 
 
@@ -83,7 +84,7 @@ def test_probability_mass_equals_lightevals_multi_choice_probability(normalize):
 def test_lighteval_scores_broken_log_probabilities_and_ours_stop(broken):
     doc, response = choice_item([broken, broken], 0, number=7)
     assert LoglikelihoodAcc(logprob_normalization=CHAR_NORM).compute(doc, response) == 1
-    for metric in lighteval_metrics.multiple_choice_metrics() + lighteval_metrics.multi_select_metrics():
+    for metric in multiple_choice_metrics() + multi_select_metrics():
         with pytest.raises(CulturevalError, match=r"group:subset\|0, item 7: the log-probability of choice 0 is"):
             apply_metric([response], [doc], [metric])
 
@@ -91,7 +92,7 @@ def test_lighteval_scores_broken_log_probabilities_and_ours_stop(broken):
 def test_log_probabilities_and_options_must_match():
     doc, response = choice_item([-1.0, -2.0], 0)
     response.logprobs.append(-3.0)
-    for metric in lighteval_metrics.multiple_choice_metrics():
+    for metric in multiple_choice_metrics():
         with pytest.raises(CulturevalError, match="3 log-probabilities but 2 choices"):
             apply_metric([response], [doc], [metric])
 
@@ -138,7 +139,7 @@ def test_results_hold_means_clustered_errors_and_the_macro_average(tmp_path, no_
         "group:one|0": [choice_item(logprobs, 0, cluster) for logprobs, cluster in zip(first, clusters, strict=True)],
         "group:two|0": [choice_item(logprobs, 0) for logprobs in second],
     }
-    metrics = lighteval_metrics.multiple_choice_metrics()
+    metrics = multiple_choice_metrics()
     results, details, table = run_through_lighteval(tmp_path, subsets, metrics)
 
     one, two, average = (results["results"][name] for name in ("group:one|0", "group:two|0", "group:_average|0"))
@@ -160,7 +161,7 @@ def test_results_hold_means_clustered_errors_and_the_macro_average(tmp_path, no_
 
 def test_a_subset_of_one_item_keeps_the_group_s_average(tmp_path):
     subsets = {"group:one|0": [choice_item([-1.0, -2.0], 0)], "group:two|0": [choice_item([-2.0, -1.0], 0)] * 3}
-    results, _, _ = run_through_lighteval(tmp_path, subsets, lighteval_metrics.multi_select_metrics())
+    results, _, _ = run_through_lighteval(tmp_path, subsets, multi_select_metrics())
     average = results["results"]["group:_average|0"]
     assert average["gold_set_match"] == 0.5
     assert math.isnan(results["results"]["group:one|0"]["gold_set_match_stderr"])

@@ -4,10 +4,11 @@ import pytest
 from pydantic import ConfigDict, TypeAdapter
 
 from cultureval.prompts.alqasida.specific import RequestSpecific, TranslationSpecific
+from cultureval.prompts.choices import ChoiceSpecific
 from cultureval.prompts.cvlue.specific import BoxSpecific, DialogueSpecific, GallerySpecific, ImageSpecific
 from cultureval.prompts.jeem.specific import CaptionSpecific, QuestionSpecific
 from cultureval.prompts.m2cqa.specific import StatementSpecific
-from cultureval.prompts.qimma.specific import ChoiceSpecific, CodeSpecific, PoemSpecific
+from cultureval.prompts.qimma.specific import CodeSpecific, PoemSpecific
 from cultureval.runtime.data.data_options import DataOptions, samples_root
 from cultureval.runtime.doc_specific import DocSpecific
 from cultureval.runtime.errors import SourceUnavailable

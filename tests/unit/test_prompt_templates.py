@@ -7,9 +7,9 @@ import pytest
 
 from cultureval.prompts import templates
 from cultureval.prompts.choice_rows import check_labels, choice_row
+from cultureval.prompts.choices import choice_prompt
 from cultureval.prompts.option_labels import LABELS
 from cultureval.prompts.qimma import rows
-from cultureval.prompts.qimma.docs import choice_prompt
 from cultureval.prompts.templates import load_template, template_hash
 from cultureval.runtime.data.data_options import DataOptions
 from cultureval.runtime.errors import BadRow, CulturevalError

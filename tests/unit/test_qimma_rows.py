@@ -2,9 +2,10 @@
 
 import pytest
 
+from cultureval.prompts.choices import choice_prompt, multi_select_prompt
 from cultureval.prompts.preparation import Preparation
 from cultureval.prompts.qimma import rows
-from cultureval.prompts.qimma.docs import answer_prompt, choice_prompt, multi_select_prompt, poem_prompt
+from cultureval.prompts.qimma.docs import answer_prompt, poem_prompt
 from cultureval.runtime.data.data_options import DataOptions
 from cultureval.runtime.errors import BadRow
 
