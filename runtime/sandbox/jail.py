@@ -184,13 +184,18 @@ def _mounts(files: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _masks(files: Sequence[tuple[str, str]]) -> list[str]:
-    """Empty mounts that hide this project, its data and the user's home where the bound folders contain them."""
-    hidden = {Path(__file__).resolve().parents[2], Path.home(), user_cache()}
+    """Empty mounts that hide this project, its data and the user's home where the bound folders contain them.
+
+    All paths are resolved first: bubblewrap binds what a link points to (/lib is /usr/lib) and cannot mount on a link,
+    and a link to a hidden folder shows the empty mount.
+    """
     data = Settings.data_root.given(current_settings())  # unchecked: the sandbox works without data
-    hidden |= {Path(name or "/") for name in (data, os.environ.get("HF_HOME"))}
+    hidden = {Path(__file__).resolve().parents[2], Path.home(), user_cache()}
+    hidden |= {Path(name or "/").expanduser() for name in (data, os.environ.get("HF_HOME"))}
+    hidden = {folder.resolve() for folder in hidden}
     arguments = []
     for source, target in files:
-        inside = Path(source)
+        inside = Path(source).resolve()
         for folder in sorted(hidden | {inside / "cultureval"}):
             if folder != inside and folder.is_relative_to(inside) and folder.is_dir():
                 arguments += ["--tmpfs", str(Path(target) / folder.relative_to(inside))]

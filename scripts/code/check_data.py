@@ -11,7 +11,7 @@ from cultureval.scripts.code.options import (
     Prompts,
     UnsafeNoSandbox,
     Workers,
-    data_or_setting,
+    data_in_settings,
     notes_on_stderr,
     prepare_hub,
 )
@@ -26,27 +26,28 @@ def check_data(
     unsafe_no_sandbox: UnsafeNoSandbox = False,
 ) -> None:
     """Judges the canonical solutions; exits 1 if one fails. Example: cultureval code check-data --dataset mbpp"""
-    root = data_or_setting(data)
-    prepare_hub(root)
-    from cultureval.tasks.qimma.code_data import load_problems
+    with data_in_settings(data) as root:
+        prepare_hub(root)
+        from cultureval.tasks.qimma.code_data import load_problems
 
-    problem_set = load_problems(dataset, root, prompts)
-    with notes_on_stderr():
-        from cultureval.metrics.code.judging import check_canonical_solutions
-        from cultureval.metrics.code.report import failing_canonicals
+        problem_set = load_problems(dataset, root, prompts)
+        with notes_on_stderr():
+            from cultureval.metrics.code.judging import check_canonical_solutions
+            from cultureval.metrics.code.report import failing_canonicals
 
-        verdicts = check_canonical_solutions(
-            problem_set.problems(), dataset, workers=workers, sandboxed=not unsafe_no_sandbox
-        )
-        failing = failing_canonicals(verdicts)
-    if json:
-        found = {"dataset": dataset, "problems": len(problem_set.rows), "defects": failing}
-        print(json_format.dumps(found, ensure_ascii=False, indent=1))
-    else:
-        lines = [
-            f"{entry['task_id']}: base {entry['base']}, plus {entry['plus']}: {entry['reason']}" for entry in failing
-        ]
-        passed = len(problem_set.rows) - len(failing)
-        print("\n".join([*lines, f"{passed} of {len(problem_set.rows)} canonical solutions pass their own tests."]))
-    if failing:
-        raise typer.Exit(1)
+            verdicts = check_canonical_solutions(
+                problem_set.problems(), dataset, workers=workers, sandboxed=not unsafe_no_sandbox
+            )
+            failing = failing_canonicals(verdicts)
+        if json:
+            found = {"dataset": dataset, "problems": len(problem_set.rows), "defects": failing}
+            print(json_format.dumps(found, ensure_ascii=False, indent=1))
+        else:
+            lines = [
+                f"{entry['task_id']}: base {entry['base']}, plus {entry['plus']}: {entry['reason']}"
+                for entry in failing
+            ]
+            passed = len(problem_set.rows) - len(failing)
+            print("\n".join([*lines, f"{passed} of {len(problem_set.rows)} canonical solutions pass their own tests."]))
+        if failing:
+            raise typer.Exit(1)

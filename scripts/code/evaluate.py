@@ -13,7 +13,7 @@ from cultureval.scripts.code.options import (
     Prompts,
     UnsafeNoSandbox,
     Workers,
-    data_or_setting,
+    data_in_settings,
     notes_on_stderr,
     prepare_hub,
 )
@@ -40,22 +40,22 @@ def evaluate(
     ),
 ) -> None:
     """Judges and scores solutions. Example: cultureval code evaluate SAMPLES.jsonl --dataset humaneval"""
-    root = data_or_setting(data)
-    prepare_hub(root)
-    from cultureval.reports.code.evaluation import evaluate_solutions, report_text, without_nan
-    from cultureval.tasks.qimma.code_data import load_problems
+    with data_in_settings(data) as root:
+        prepare_hub(root)
+        from cultureval.reports.code.evaluation import evaluate_solutions, report_text, without_nan
+        from cultureval.tasks.qimma.code_data import load_problems
 
-    problem_set = load_problems(dataset, root, prompts)
-    require_output_folder(output_dir)
-    with notes_on_stderr():
-        report = evaluate_solutions(
-            samples,
-            problem_set,
-            output_dir,
-            sanitize=sanitize,
-            partial=partial,
-            workers=workers,
-            sandboxed=not unsafe_no_sandbox,
-            model_name=model_name,
-        )
-    print(json_format.dumps(without_nan(report), ensure_ascii=False, indent=1) if json else report_text(report))
+        problem_set = load_problems(dataset, root, prompts)
+        require_output_folder(output_dir)
+        with notes_on_stderr():
+            report = evaluate_solutions(
+                samples,
+                problem_set,
+                output_dir,
+                sanitize=sanitize,
+                partial=partial,
+                workers=workers,
+                sandboxed=not unsafe_no_sandbox,
+                model_name=model_name,
+            )
+        print(json_format.dumps(without_nan(report), ensure_ascii=False, indent=1) if json else report_text(report))

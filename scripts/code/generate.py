@@ -8,7 +8,7 @@ import typer
 from cultureval.runtime.data.hub import go_offline_if_unreachable
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.output_folder import require_output_folder
-from cultureval.scripts.code.options import Data, Dataset, Prompts, data_or_setting, notes_on_stderr
+from cultureval.scripts.code.options import Data, Dataset, Prompts, data_in_settings, notes_on_stderr
 
 TOKENS, REASONING_TOKENS = 768, 16384  # EvalPlus's limit; ours for reasoning and answer together
 
@@ -80,9 +80,11 @@ def generate(
     check_settings(settings)
     require_output_folder(output_dir)
     go_offline_if_unreachable()
-    root = data_or_setting(data)
-    problems = load_problems(dataset, root, prompts, limit)
-    with notes_on_stderr():
-        samples = generate_solutions(settings, problems, n_samples, output_dir, resume, sanitize_solution)
-    print(f"Solutions: {samples}")
-    print(f"Judge them: cultureval code evaluate {samples} --dataset {dataset}" + (f" --data {root}" if root else ""))
+    with data_in_settings(data) as root:
+        problems = load_problems(dataset, root, prompts, limit)
+        with notes_on_stderr():
+            samples = generate_solutions(settings, problems, n_samples, output_dir, resume, sanitize_solution)
+        print(f"Solutions: {samples}")
+        print(
+            f"Judge them: cultureval code evaluate {samples} --dataset {dataset}" + (f" --data {root}" if root else "")
+        )

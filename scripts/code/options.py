@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from cultureval.runtime.data.hub import go_offline_if_unreachable
-from cultureval.runtime.settings import Settings, current_settings
+from cultureval.runtime.settings import Settings, current_settings, use_settings
 
 Dataset = Annotated[Literal["humaneval", "mbpp"], typer.Option(help="humaneval (HumanEval+) or mbpp (MBPP+).")]
 Data = Annotated[
@@ -33,9 +33,15 @@ def notes_on_stderr() -> Iterator[None]:
         yield
 
 
-def data_or_setting(data: str | None) -> str:
-    """The data root of the command line, else of the settings; "" is the hub."""
-    return str(Settings.data_root.given(current_settings())) if data is None else data
+@contextlib.contextmanager
+def data_in_settings(data: str | None) -> Iterator[str]:
+    """A context in which the settings hold the data root of the command line, so that the sandbox hides it.
+
+    Yields:
+        The data root of the command line, else that of the settings; "" is the hub.
+    """
+    with use_settings(current_settings().with_(data_root=data)) as settings:
+        yield str(Settings.data_root.given(settings))
 
 
 def prepare_hub(data: str) -> None:

@@ -7,6 +7,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.sandbox.codec import decode
 from cultureval.runtime.sandbox.jail import jail_command
 from cultureval.runtime.sandbox.sandbox import Sandbox, SandboxLimits, SandboxUnavailable
+from cultureval.runtime.settings import current_settings, use_settings
 
 ADD = {
     "task_id": "add",
@@ -184,3 +186,18 @@ def test_a_job_that_hoards_memory_behind_a_trickle_of_output_is_ended():
         assert job.end.describe() == "memory limit"
         with sandbox.job("call", pickle.dumps(payload | {"code": RIGHT, "consume_iterators": False}), 60, 30) as job:
             assert [decode(content) for _, content in job if content != b"L"] == [3]
+
+
+def test_a_solution_cannot_read_a_data_root_in_a_bound_folder(tmp_path):
+    """The root is given by a link; without it, the solution finds the file."""
+    packages = next(Path(entry) for entry in sys.path if Path(entry).name == "site-packages").resolve()
+    with tempfile.TemporaryDirectory(dir=packages) as folder:
+        Path(folder).chmod(0o755)
+        (Path(folder) / "answers").write_text("secret")
+        (tmp_path / "link").symlink_to(folder)
+        code = "import glob\ndef add(a, b): return 0 if glob.glob('/sandbox/*/*/answers') else a + b"
+        verdicts = []
+        for root in ("", str(tmp_path / "link")):
+            with use_settings(current_settings().with_(data_root=root)):
+                verdicts += judge_solutions(PROBLEMS, [Solution("add", 0, code)], "humaneval", progress=False)
+    assert [verdict.base for verdict in verdicts] == ["fail", "pass"]
