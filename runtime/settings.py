@@ -26,6 +26,10 @@ TEST_PREFIX = "CULTUREVAL_TEST_"  # read only by our own tests
 TRUE, FALSE = ("1", "true", "t", "yes", "y", "on"), ("0", "false", "f", "no", "n", "off")
 
 
+class UnknownSetting(CulturevalError, TypeError):
+    """Code sets an option that does not exist."""
+
+
 @dataclass(frozen=True)
 class Option(Generic[T]):
     """One option and the environment variable that sets it; an attribute of `Settings`, or one of a suite's `OPTIONS`.
@@ -58,7 +62,7 @@ class Option(Generic[T]):
         """
         text: Any = self.given(settings)
         if not isinstance(text, str):
-            return text
+            return self._checked(text)
         if not text:
             return self.default
         if self.values and text not in self.values:
@@ -67,6 +71,17 @@ class Option(Generic[T]):
             return self.parse(text) if self.parse else text  # type: ignore[return-value]
         except ValueError as error:
             raise CulturevalError(f"{self.variable}={text!r} {error}.") from error
+
+    def _checked(self, value: Any) -> T:
+        """A value that a command gave parsed; the message does not show it, it may contain an API key."""
+        if self.parse is None:
+            kind = str
+        else:
+            kind = object if self.default is None else type(self.default)
+        if not isinstance(value, kind) or (self.values and value not in self.values):
+            allowed = f"one of {', '.join(self.values)}" if self.values else f"of type {kind.__name__}"
+            raise CulturevalError(f"{self.name} has a value of type {type(value).__name__}; it must be {allowed}.")
+        return value  # type: ignore[return-value]
 
     def _text(self, settings: "Settings") -> str:
         return settings.variables.get(self.variable, "")
@@ -107,6 +122,8 @@ def _json_option(name: str, variable: str, help: str) -> Option[dict[str, Any]]:
             value = json.loads(text)
         except json.JSONDecodeError as error:
             raise CulturevalError(f"{variable} is not JSON: {error}.") from error
+        except (ValueError, RecursionError) as error:
+            raise CulturevalError(f"{variable} holds a number that is too long, or is nested too deeply.") from error
         if not isinstance(value, dict):
             raise CulturevalError(f'{variable} must be a JSON object, such as {{"seed": 1}}.')
         return value
@@ -256,12 +273,21 @@ class Settings:
             **given: Settings by name; None is an option that was not given.
 
         Raises:
-            TypeError: There is no setting of that name.
+            UnknownSetting: There is no setting of that name; options of suites are checked when they are read.
         """
-        if unknown := given.keys() - {option.name for option in self.options()}:
-            raise TypeError(f"no setting is called {', '.join(sorted(unknown))}")
+        check_names(given, self.options())
         given_values = {name: value for name, value in {**given, **(suite or {})}.items() if value is not None}
         return replace(self, overrides={**self.overrides, **given_values})
+
+
+def check_names(names: Iterable[str], options: Iterable[Option[Any]]) -> None:
+    """Checks that each name is that of an option.
+
+    Raises:
+        UnknownSetting: Names those that are not.
+    """
+    if unknown := sorted({*names} - {option.name for option in options}):
+        raise UnknownSetting(f"No setting is called {', '.join(unknown)}.")
 
 
 # A module variable, not a contextvar: threads that call judges or drive sandboxes must see it too.

@@ -9,7 +9,7 @@ from typing import Any
 from cultureval.runtime import settings as runtime_settings
 from cultureval.runtime.data.data_options import DataOptions
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.settings import Option, Settings, current_settings
+from cultureval.runtime.settings import Option, Settings, check_names, current_settings
 from cultureval.tasks.registration import Registered, registered
 
 logger = logging.getLogger(__name__)
@@ -50,10 +50,12 @@ def read_data_options(settings: Settings | None = None) -> DataOptions:
     """The options of reading data, by default those of the current settings.
 
     Raises:
-        CulturevalError: An option holds a value that is not allowed, or the data root is not a folder.
+        CulturevalError: An option is unknown or holds a value that is not allowed, or the data root is not a folder.
     """
     settings = current_settings() if settings is None else settings
-    suite = {option.name: option.read(settings) for option in all_options(settings)}
+    options = all_options(settings)
+    check_names(settings.overrides, [*Settings.options(), *options])
+    suite = {option.name: option.read(settings) for option in options}
     return DataOptions(settings.data_root, settings.bad_rows, settings.form, suite)
 
 

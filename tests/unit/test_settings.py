@@ -113,6 +113,30 @@ def test_an_empty_variable_sets_nothing_and_a_name_in_code_is_checked():
         current_settings().with_(data_rot="samples")
 
 
+@pytest.mark.parametrize(
+    ("suite", "given", "message"),
+    [
+        ({"nope": 1}, {}, "No setting is called nope"),
+        ({"shuffle": 7}, {}, "shuffle has a value of type int; it must be one of on, off"),
+        ({}, {"bad_rows": 7}, "bad_rows has a value of type int; it must be one of error, skip"),
+    ],
+)
+def test_values_that_code_gives_are_checked_too(suite, given, message):
+    with pytest.raises(CulturevalError, match=message):
+        read_data_options(current_settings().with_(suite, **given))
+    with pytest.raises(CulturevalError, match="No setting is called nope"):
+        current_settings().with_(nope=1)
+    with pytest.raises(CulturevalError, match="model_settings has a value of type list; it must be of type dict"):
+        _ = current_settings().with_(model_settings=["sk-1"]).model_settings
+
+
+@pytest.mark.parametrize("value", ["1" * 5000, "[" * 200_000], ids=["long number", "deep nesting"])
+def test_json_settings_that_cannot_be_parsed_are_not_shown(value):
+    with pytest.raises(CulturevalError, match="CULTUREVAL_MODEL_SETTINGS holds a number that is too long") as caught:
+        _ = Settings({"CULTUREVAL_MODEL_SETTINGS": f'{{"api_key": "sk-SECRET", "x": {value}'}).model_settings
+    assert "sk-SECRET" not in str(caught.value) and len(str(caught.value)) < 200
+
+
 @pytest.mark.parametrize("arguments", [("--help",), ("tasks", "--suite", "jeem"), ("doctor", "--help")])
 def test_an_unknown_variable_is_warned_of_once_with_the_nearest_name(arguments):
     variables = {"CULTUREVAL_BOX_FORMATS": "xyxy", "CULTUREVAL_CACHED": "/x", "CULTUREVAL_TEST_ONLY": "1"}
