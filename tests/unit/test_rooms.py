@@ -11,10 +11,8 @@ REPOSITORY = Path(__file__).parents[2]
 
 
 def test_rooms_import_only_what_they_may():
-    command = [
-        Path(sys.executable).parent / "lint-imports",
-        "--no-cache",
-    ]  # in this process it would silence our loggers
+    # In a process of its own: it silences the loggers of the one that it runs in.
+    command = [Path(sys.executable).parent / "lint-imports", "--no-cache"]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
 
