@@ -9,9 +9,6 @@ content, which LightEval loads.
 import hashlib
 import json
 import logging
-import os
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -24,7 +21,7 @@ from cultureval.prompts.templates import template_hash
 from cultureval.runtime.data.data_options import DataOptions, samples_root
 from cultureval.runtime.data.data_root import find_source
 from cultureval.runtime.data.row_files import PlacedRow, Row, config_names, files_matching, files_of_split, read_rows
-from cultureval.runtime.data.user_cache import user_cache
+from cultureval.runtime.data.user_cache import user_cache, write_atomically
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn, SourceUnavailable, shorten
 from cultureval.tasks.options import with_defaults
 from cultureval.tasks.suite import Source, Task
@@ -264,7 +261,7 @@ def _not_found(task: Task, looked_at: list[Source], options: DataOptions) -> str
 
 
 def _write(task: Task, rows: list[PreparedRow], few_shot: list[PreparedRow]) -> tuple[Path, str]:
-    """Writes the splits below the user cache, atomically; the folder's name holds a hash of the content."""
+    """Writes the splits below the user cache, each file atomically; the folder's name holds a hash of the content."""
     splits = {"test": rows} | ({"few_shot": few_shot} if few_shot else {})
     texts = {
         name: "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in split) for name, split in splits.items()
@@ -272,16 +269,11 @@ def _write(task: Task, rows: list[PreparedRow], few_shot: list[PreparedRow]) -> 
     fingerprint = hashlib.sha256("\0".join(texts.values()).encode("utf-8")).hexdigest()[:16]
     slug = "".join(character if character.isalnum() else "_" for character in task.task)
     folder = user_cache() / "rows" / f"{slug}-{fingerprint}"
-    if not folder.is_dir():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(dir=folder.parent))
-        for name, text in texts.items():
-            (scratch / f"{name}.jsonl").write_text(text, encoding="utf-8")
-        (scratch / "README.md").write_text(_front_matter(list(texts)), encoding="utf-8")
-        try:
-            os.replace(scratch, folder)
-        except OSError:  # another process has written the same content first
-            shutil.rmtree(scratch)
+    contents = {f"{name}.jsonl": text for name, text in texts.items()} | {"README.md": _front_matter(list(texts))}
+    for name, text in contents.items():
+        file, content = folder / name, text.encode("utf-8")
+        if not file.is_file() or file.read_bytes() != content:  # new, or damaged since an earlier run
+            write_atomically(file, content)
     return folder, fingerprint
 
 

@@ -17,13 +17,19 @@ def user_cache() -> Path:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file atomically: other processes never see half of it; its folder is created if needed."""
+    """Write a file atomically: other processes never see half of it; its folder is created if needed.
+
+    Raises:
+        OSError: It cannot be written; the error holds a file's name, also where the disk is full.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, scratch = tempfile.mkstemp(dir=path.parent, suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
         os.replace(scratch, path)
-    except BaseException:
+    except BaseException as error:
         os.unlink(scratch)
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(path)
         raise

@@ -1,11 +1,13 @@
 """From a data root to prepared rows: which copy is read, what happens to broken rows, what the report says."""
 
 import csv
+import errno
 import json
 from pathlib import Path
 
 import pytest
 
+from cultureval.runtime.data import user_cache
 from cultureval.runtime.data.data_options import DataOptions
 from cultureval.runtime.errors import CulturevalError, MissingColumn, SourceUnavailable
 from cultureval.runtime.settings import Settings
@@ -186,6 +188,31 @@ def test_the_same_rows_are_written_once_and_other_rows_elsewhere(tmp_path):
     assert prepared(tmp_path).folder == first
     write_rows(tmp_path / "root/asas-ai/AraTrust", [GOOD, GOOD | {"Question": "سؤال؟"}], "test-2.jsonl")
     assert len(list(first.parent.iterdir())) == 1
+
+
+@pytest.mark.parametrize("file", ["test.jsonl", "README.md"])
+def test_prepared_rows_that_are_damaged_are_written_anew(tmp_path, file):
+    write_rows(tmp_path / "root/asas-ai/AraTrust", [GOOD])
+    folder = prepared(tmp_path).folder
+    contents = {path.name: path.read_bytes() for path in folder.iterdir()}
+    (folder / file).write_text("damaged")
+    assert prepared(tmp_path).folder == folder
+    (folder / file).unlink()
+    prepared(tmp_path)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == contents
+
+
+def test_a_full_disk_is_named_and_nothing_is_left(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    write_rows(tmp_path / "root/asas-ai/AraTrust", [GOOD])
+    with monkeypatch.context() as patch:
+        patch.setattr(user_cache.os, "replace", full)
+        with pytest.raises(OSError, match=r"No space left on device: '.*/cache/rows/qimma_aratrust-.*/test.jsonl'"):
+            prepared(tmp_path)
+    assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+    assert written(prepared(tmp_path))
 
 
 def test_options_come_from_the_environment():
