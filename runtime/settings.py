@@ -74,10 +74,8 @@ class Option(Generic[T]):
 
     def _checked(self, value: Any) -> T:
         """A value that a command gave parsed; the message does not show it, it may contain an API key."""
-        if self.parse is None:
-            kind = str
-        else:
-            kind = object if self.default is None else type(self.default)
+        unknown_kind = self.parse is not None and self.default is None
+        kind: type = object if unknown_kind else str if self.parse is None else type(self.default)
         if not isinstance(value, kind) or (self.values and value not in self.values):
             allowed = f"one of {', '.join(self.values)}" if self.values else f"of type {kind.__name__}"
             raise CulturevalError(f"{self.name} has a value of type {type(value).__name__}; it must be {allowed}.")

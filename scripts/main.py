@@ -1,11 +1,14 @@
 """The `cultureval` command: a table of sub-commands, each loaded when it is called."""
 
+import errno
+import os
 import sys
 from typing import Annotated
 
 import typer
 
 import cultureval
+from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError
 from cultureval.scripts import (
     agreement,
@@ -26,6 +29,7 @@ from cultureval.scripts.code.commands import code
 from cultureval.tasks.options import warn_of_unknown_variables
 
 WITH_CUSTOM_SUITES = {"eval", "tasks", "lighteval"}  # they warn of unknown variables after loading custom suites
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 app = typer.Typer(
     name="cultureval",
     help="Culturally and dialectally grounded benchmarks for LightEval. Example: cultureval eval MODEL qimma",
@@ -101,11 +105,25 @@ def main() -> None:
     except CulturevalError as error:
         print(f"cultureval: {error}", file=sys.stderr)
         sys.exit(2)
-    except OSError as error:
-        if error.filename is None:
+    except Exception as error:
+        message = _file_problem(error)
+        if message is None:
             raise
-        print(f"cultureval: {error.filename} cannot be read or written: {error.strerror}.", file=sys.stderr)
+        print(f"cultureval: {message}", file=sys.stderr)
         sys.exit(2)
+
+
+def _file_problem(error: BaseException) -> str | None:
+    """The sentence for a file that cannot be read or written; None for any other error."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename} cannot be read or written: {error.strerror}."
+    cause: BaseException | None = error
+    while cause is not None:  # libraries raise their own errors from those of a full disk
+        if isinstance(cause, OSError) and cause.errno in NO_ROOM:
+            place = cause.filename or f"The output folder or the cache ({user_cache()})"
+            return f"{place} cannot be written: {os.strerror(cause.errno)}."
+        cause = cause.__cause__
+    return None
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """What every command has: help by both names, with an example; the version; completion in the shell."""
 
+import errno
+import os
 import re
 from importlib.metadata import version
 
@@ -8,6 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 import cultureval
+from cultureval.scripts import main
 from cultureval.scripts.main import app
 
 
@@ -38,3 +41,24 @@ def test_the_version_is_that_of_the_installed_package():
 def test_a_shell_can_complete_commands_and_options(line, expected):
     environment = {"_CULTUREVAL_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
     assert CliRunner().invoke(app, prog_name="cultureval", env=environment).stdout.split() == [expected]
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS])
+@pytest.mark.parametrize("place", [None, "/out/results.json"])
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_full_disk_is_one_sentence(monkeypatch, capsys, tmp_path, number, place, wrapped):
+    def full():
+        try:
+            raise OSError(number, os.strerror(number), place)
+        except OSError as error:
+            if wrapped:
+                raise RuntimeError("An error occurred while generating the dataset") from error
+            raise
+
+    monkeypatch.setattr(main, "app", full)
+    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path))
+    with pytest.raises(SystemExit) as exit_:
+        main.main()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert exit_.value.code == 2
+    assert os.strerror(number) in line and (place or str(tmp_path)) in line
