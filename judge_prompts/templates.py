@@ -99,7 +99,6 @@ CRITERIA = (*MSA_CRITERIA, "Dialect Authenticity")
 # Adherence from 1 to 3, the others from 1 to 5; here all are from 1 to 5.
 ALQASIDA_CRITERIA = ("Adherence", "Adequacy", "Fluency", "Dialectal Fidelity")
 QUESTION_TYPES = {"وصف": ("Descriptive",), "عد": ("Quantitative",), "تحقق": ("Yes/No",), "تصنيفي": ("Categorical",)}
-QUESTION_TYPE_NAMES = {label: names[0] for label, names in QUESTION_TYPES.items()}
 TOPICS = (
     *("Places", "Celebrations", "Arts and Culture", "Nature", "Education", "Transport", "Characters"),
     *("Food and Beverages", "Sports", "Trade", "Technology", "Games", "Others"),

@@ -43,6 +43,28 @@ def write_results(root: Path, model: str, date: str, content: Mapping[str, Any])
     return file
 
 
+def content_of_one_task(
+    task: str, scores: Mapping[str, float], model_config: Mapping[str, Any], task_config: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The content of the results file of a run of one task outside LightEval's pipeline.
+
+    Args:
+        task: Task name with `|k`.
+        scores: The task's scores with their standard errors.
+        model_config: The model's settings; `model_name` is its name.
+        task_config: The task's settings and counts.
+    """
+    model = model_config["model_name"]
+    return {
+        "config_general": {"lighteval_sha": "?", "model_name": model, "model_config": model_config},
+        "results": {task: scores, "all": scores},
+        "versions": {task: 0},
+        "config_tasks": {task: task_config},
+        "summary_tasks": {},
+        "summary_general": {},
+    }
+
+
 def write_details(root: Path, model: str, date: str, task: str, rows: "pyarrow.Table") -> Path:
     """Write the details of one task.
 

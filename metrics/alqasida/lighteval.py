@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from lighteval.metrics.metrics_corpus import CorpusLevelComputation
 from lighteval.metrics.metrics_sample import SampleLevelComputation
-from lighteval.metrics.utils.metric_utils import CorpusLevelMetricGrouping, Metric, SampleLevelMetric
+from lighteval.metrics.utils.metric_utils import CorpusLevelMetricGrouping, Metric
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc, SamplingMethod
 
@@ -27,6 +27,7 @@ from cultureval.metrics.alqasida.names import (
 )
 from cultureval.metrics.declared import Metrics
 from cultureval.metrics.dialect import score_completions
+from cultureval.metrics.lighteval.batched import batched_metric
 from cultureval.metrics.lighteval.clustered_means import MeanOfScored
 from cultureval.metrics.lighteval.shared_pass import Columns, SharedPass, SharedScore, reply_of
 from cultureval.metrics.translation import (
@@ -171,13 +172,6 @@ def _fidelity(prompts: list[str], replies: list[str], dialect: str) -> dict[str,
 def _pass_metrics(metrics: Metrics) -> list[Metric]:
     shared = SharedPass(partial(_classify, tuple(metrics)))
     return [
-        SampleLevelMetric(
-            metric_name=name,
-            higher_is_better=declared.higher_is_better,
-            category=SamplingMethod.GENERATIVE,
-            sample_level_fn=FidelityScore(name, shared),
-            corpus_level_fn=MeanOfScored(name),
-            batched_compute=True,
-        )
+        batched_metric(name, FidelityScore(name, shared), MeanOfScored(name), declared.higher_is_better)
         for name, declared in metrics.items()
     ]

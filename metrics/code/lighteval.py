@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from lighteval.metrics.utils.metric_utils import SampleLevelMetric
-from lighteval.tasks.requests import Doc, SamplingMethod
+from lighteval.tasks.requests import Doc
 
 from cultureval.metrics.code.report import sample_scores
 from cultureval.metrics.code.solution_code import program_of
+from cultureval.metrics.lighteval.batched import batched_metric
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean, MeanOfScored
 from cultureval.metrics.lighteval.shared_pass import Columns, SharedScore, pass_over_replies
 from cultureval.metrics.qimma.names import CODE
@@ -31,13 +32,11 @@ def code_metrics() -> list[SampleLevelMetric]:
     """
     shared, judge = pass_over_replies(_judge), judge_name()
     return [
-        SampleLevelMetric(
-            metric_name=name,
-            higher_is_better=declared.higher_is_better,
-            category=SamplingMethod.GENERATIVE,
-            sample_level_fn=SharedScore(name, name, shared, judge),
-            corpus_level_fn=ClusteredMean(name) if declared.role == "count" else MeanOfScored(name),
-            batched_compute=True,
+        batched_metric(
+            name,
+            SharedScore(name, name, shared, judge),
+            ClusteredMean(name) if declared.role == "count" else MeanOfScored(name),
+            declared.higher_is_better,
         )
         for name, declared in CODE.items()
     ]

@@ -14,6 +14,7 @@ from cultureval.metrics.cvlue import names
 from cultureval.metrics.cvlue.names import CANDIDATE_SCORES, KS, RANKING, VQA_MODES
 from cultureval.metrics.declared import Metrics
 from cultureval.metrics.grounding import iou, parse_boxes, qwen_resized
+from cultureval.metrics.lighteval.batched import batched_metric
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean, ClusteredScore, MeanOfScored
 from cultureval.metrics.lighteval.shared_pass import SharedPass
 from cultureval.metrics.ranking import gold_ranks, gold_ties, ndcg
@@ -71,13 +72,8 @@ def gallery_metrics() -> list[SampleLevelMetric]:
     """
     shared = SharedPass(gallery_items)
     return [
-        SampleLevelMetric(
-            metric_name=name,
-            higher_is_better=declared.higher_is_better,
-            category=SamplingMethod.LOGPROBS,
-            sample_level_fn=GalleryScore(name, shared),
-            corpus_level_fn=WeightedMean(name),
-            batched_compute=True,
+        batched_metric(
+            name, GalleryScore(name, shared), WeightedMean(name), declared.higher_is_better, SamplingMethod.LOGPROBS
         )
         for name, declared in names.GALLERIES.items()
     ]

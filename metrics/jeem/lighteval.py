@@ -8,10 +8,11 @@ import numpy as np
 from lighteval.metrics.metrics_corpus import CorpusLevelComputation
 from lighteval.metrics.utils.metric_utils import SampleLevelMetric
 from lighteval.models.model_output import ModelResponse
-from lighteval.tasks.requests import Doc, SamplingMethod
+from lighteval.tasks.requests import Doc
 
 from cultureval.metrics.caption import MAX_ORDER, bleu_of, score_captions
 from cultureval.metrics.jeem.names import BERTSCORE_PARTS, REFERENCE, WORDS
+from cultureval.metrics.lighteval.batched import batched_metric
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean, ClusteredScore
 from cultureval.metrics.lighteval.shared_pass import Columns, SharedPass, SharedScore, pass_over_replies
 from cultureval.metrics.semantic import bertscore, caption_bertscore_model
@@ -101,14 +102,7 @@ def _bleu_metric(name: str, order: int, words: str, shared: SharedPass[Columns])
 
 
 def _metric(sample: SharedScore, corpus: CorpusLevelComputation) -> SampleLevelMetric:
-    return SampleLevelMetric(
-        metric_name=sample.name,
-        higher_is_better=REFERENCE[sample.name].higher_is_better,
-        category=SamplingMethod.GENERATIVE,
-        sample_level_fn=sample,
-        corpus_level_fn=corpus,
-        batched_compute=True,
-    )
+    return batched_metric(sample.name, sample, corpus, REFERENCE[sample.name].higher_is_better)
 
 
 def _score_replies(docs: list[Doc], replies: list[str]) -> Columns:

@@ -14,7 +14,7 @@ from lighteval.metrics.metrics_corpus import CorpusLevelComputation
 from lighteval.metrics.metrics_sample import SampleLevelComputation
 from lighteval.metrics.utils.metric_utils import SampleLevelMetric
 from lighteval.models.model_output import ModelResponse
-from lighteval.tasks.requests import Doc, SamplingMethod
+from lighteval.tasks.requests import Doc
 
 from cultureval.judge_prompts.replies import HIGHEST
 from cultureval.judge_prompts.templates import TEMPLATES, JudgeTemplate, judge_template
@@ -31,6 +31,7 @@ from cultureval.metrics.judges.judge import (
 )
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.metrics.judges.verdicts import count_verdicts, metric_part, score_summary, unscored_lines
+from cultureval.metrics.lighteval.batched import batched_metric
 from cultureval.metrics.lighteval.clustered_means import ClusteredScore
 from cultureval.metrics.lighteval.shared_pass import SharedPass
 from cultureval.runtime.doc_specific import specific_of
@@ -67,12 +68,12 @@ def judge_metrics(*templates: str) -> list[SampleLevelMetric]:
     metrics = []
     for judge, template in judged_pairs(judges, rows):
         prefix = metric_prefix(judge.name, template)
-        metrics.append(_metric(prefix, VerdictRecord(judge, template, shared), VerdictCounts(prefix)))
+        metrics.append(batched_metric(prefix, VerdictRecord(judge, template, shared), VerdictCounts(prefix)))
         for criterion in criteria_of_group(template):
             name = f"{prefix}_{metric_part(criterion)}"
             wanted = ScoredMean if criterion in template.criteria else NoMean
             corpus = wanted(name, template.top(criterion))
-            metrics.append(_metric(name, CriterionScore(judge, template, shared, criterion), corpus))
+            metrics.append(batched_metric(name, CriterionScore(judge, template, shared, criterion), corpus))
     return metrics
 
 
@@ -205,17 +206,6 @@ class VerdictCounts(CorpusLevelComputation):
         """The values of `count_verdicts`."""
         counts = count_verdicts([(item["outcome"], item["flags"]) for item in items])
         return {f"{self.prefix}_{name}": Total(count) for name, count in counts.items()}
-
-
-def _metric(name: str, sample: SampleLevelComputation, corpus: CorpusLevelComputation) -> SampleLevelMetric:
-    return SampleLevelMetric(
-        metric_name=name,
-        higher_is_better=True,
-        category=SamplingMethod.GENERATIVE,
-        sample_level_fn=sample,
-        corpus_level_fn=corpus,
-        batched_compute=True,
-    )
 
 
 def _items(template: JudgeTemplate, docs: list[Doc], responses: list[ModelResponse]) -> list[JudgeItem]:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from lighteval.metrics.normalizations import remove_braces, remove_braces_and_strip
 from lighteval.metrics.utils.metric_utils import SampleLevelMetric
-from lighteval.tasks.requests import Doc, SamplingMethod
+from lighteval.tasks.requests import Doc
 
+from cultureval.metrics.lighteval.batched import batched_metric
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean
 from cultureval.metrics.lighteval.shared_pass import Columns, SharedScore, pass_over_replies
 from cultureval.metrics.poetry import fannorflop
@@ -46,14 +47,7 @@ def _generative_metrics(parts: dict[str, str], score: Callable[..., Columns]) ->
     shared = pass_over_replies(partial(score, model=model))
     definition = f"model={model}, layer=last, idf=no, rescaled=no"
     return [
-        SampleLevelMetric(
-            metric_name=name,
-            higher_is_better=True,
-            category=SamplingMethod.GENERATIVE,
-            sample_level_fn=SharedScore(name, part, shared, definition),
-            corpus_level_fn=ClusteredMean(name),
-            batched_compute=True,
-        )
+        batched_metric(name, SharedScore(name, part, shared, definition), ClusteredMean(name))
         for name, part in parts.items()
     ]
 

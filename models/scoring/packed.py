@@ -82,35 +82,6 @@ class ScoringRequest(Branch):
         return value.shape == (1, len(self.prompt))
 
 
-def score_choices(
-    model: PreTrainedModel,
-    prompt_ids: Sequence[int],
-    choices_ids: Sequence[Sequence[int]],
-    *,
-    vision: Mapping[str, Tensor] | None = None,
-    end_ids: Sequence[int] = (),
-    token_budget: int | None = None,
-) -> list[ChoiceScore]:
-    """Score the choices of one prompt.
-
-    Args:
-        model: A causal or image-text-to-text model of transformers.
-        prompt_ids: Token ids of the prompt, at least one.
-        choices_ids: Token ids of each choice.
-        vision: The processor's outputs for the prompt's images; see ScoringRequest.
-        end_ids: Tokens that end a text; if given, the log-probability of ending is scored too.
-        token_budget: Choice tokens per batch.
-
-    Returns:
-        One score per choice, in order.
-
-    Raises:
-        ValueError: An empty prompt.
-    """
-    request = ScoringRequest(prompt_ids, choices_ids, bool(end_ids), vision)
-    return ChoiceScorer(model, end_ids, token_budget).score([request])[0]
-
-
 class ChoiceScorer:
     """Scores requests with one model; the route (packed, cached or plain) is chosen on the first batch that needs one.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from cultureval.metrics.cvlue.full_gallery import Direction, pairs_at_the_top, rank_both_ways, recalls, reranked
 from cultureval.metrics.cvlue.names import KS
-from cultureval.reports.lighteval_files import date_of_now, write_details, write_results
+from cultureval.reports.lighteval_files import content_of_one_task, date_of_now, write_details, write_results
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.signatures import installed_versions, signature
 from cultureval.tasks.cvlue.gallery import Gallery, match_docs
@@ -136,16 +136,13 @@ def results_content(
     name: str, gallery: Gallery, encoder: Encoder, scores: Mapping[str, float], reranking: Reranking | None
 ) -> dict[str, Any]:
     """The content of a results file in LightEval's format."""
-    task, model = f"{name}|0", encoder.identity["name"]
-    config = {"model_name": model, **encoder.identity, "rerank": reranking and reranking.model}
-    return {
-        "config_general": {"lighteval_sha": "?", "model_name": model, "model_config": config},
-        "results": {task: scores, "all": scores},
-        "versions": {task: 0},
-        "config_tasks": {task: {"name": name, "rows_report": gallery.report, "truncated_texts": encoder.truncated}},
-        "summary_tasks": {},
-        "summary_general": {},
+    model_config = {
+        "model_name": encoder.identity["name"],
+        **encoder.identity,
+        "rerank": reranking and reranking.model,
     }
+    task_config = {"name": name, "rows_report": gallery.report, "truncated_texts": encoder.truncated}
+    return content_of_one_task(f"{name}|0", scores, model_config, task_config)
 
 
 def retrieval_summary(

@@ -183,11 +183,6 @@ def defer_imports(
             action(sys.modules[name])
 
 
-def deferred_names(module: ModuleType) -> set[str]:
-    """Names in a loaded module that are still deferred."""
-    return {name for name, value in vars(module).items() if isinstance(value, Deferred)}
-
-
 def _modules_load_as_read() -> None:
     from importlib.util import spec_from_loader
 

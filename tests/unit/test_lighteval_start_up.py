@@ -11,7 +11,7 @@ import textwrap
 import pytest
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.lighteval_patches.deferred_imports import defer_imports, deferred_names
+from cultureval.runtime.lighteval_patches.deferred_imports import Deferred, defer_imports
 from cultureval.runtime.lighteval_patches.start_up import DEFERRED, requested_names
 from cultureval.runtime.lighteval_patches.start_up import needs_builtin_tasks as needs_builtin_tasks_beside
 from cultureval.tasks.own_tasks import OWN_TASKS
@@ -59,6 +59,10 @@ def imported_inside():
     from heavy_package.inner import LOADED
     return LOADED
 """
+
+
+def deferred_names(module):
+    return {name for name, value in vars(module).items() if isinstance(value, Deferred)}
 
 
 @pytest.fixture
@@ -184,13 +188,13 @@ def test_the_source_scan_knows_every_builtin_task():
 def test_every_deferred_import_is_one_that_lighteval_makes_and_really_waits():
     code = f"""
     import importlib, sys
-    from cultureval.runtime.lighteval_patches.deferred_imports import deferred_names
+    from cultureval.runtime.lighteval_patches.deferred_imports import Deferred
     import lighteval.pipeline, lighteval.main_custom
     for heavy in ("inspect_ai", "sklearn", "nltk", "sacrebleu", "scipy.stats", "accelerate", "transformers.models.auto",
                   "lighteval.models.vllm.vllm_model", "lighteval.tasks.tasks"):
         assert heavy not in sys.modules, heavy
     for name in {sorted(DEFERRED)}:
-        assert deferred_names(importlib.import_module(name)), name
+        assert any(isinstance(value, Deferred) for value in vars(importlib.import_module(name)).values()), name
     """
     run_python(code, prepare=True)
 

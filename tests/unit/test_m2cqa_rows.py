@@ -182,7 +182,7 @@ def test_an_item_that_is_not_whole_is_an_error_or_is_skipped_whole(tmp_path, row
     assert ([row["item_id"] for row in rows], len(report["skipped_rows"])) == (["b"] * 3, 1)
 
 
-def test_an_id_that_stands_twice_is_an_error_even_when_bad_rows_are_skipped(tmp_path):
+def test_a_duplicated_id_is_an_error_even_when_bad_rows_are_skipped(tmp_path):
     with_images(tmp_path / "QCRI/M2CQA")
     write_lines(tmp_path / "QCRI/M2CQA/en/test.jsonl", [ITEM, ITEM | {"q_plus": "other"}])
     with pytest.raises(CulturevalError, match=r"item 'a' is duplicated, in test.jsonl:0 and test.jsonl:1"):

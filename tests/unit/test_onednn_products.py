@@ -9,7 +9,7 @@ from torch import nn
 from torch.profiler import ProfilerActivity, profile
 from transformers import AutoModelForCausalLM
 
-from cultureval.models.scoring.packed import score_choices
+from cultureval.models.scoring.packed import ChoiceScorer, ScoringRequest
 from cultureval.runtime.onednn_products import onednn_products
 
 pytestmark = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="PyTorch was built without oneDNN")
@@ -59,6 +59,6 @@ def test_scores_are_those_of_double_precision_but_for_the_rounding_of_fp32(tmp_p
     model = AutoModelForCausalLM.from_pretrained(build_tiny_causal_lm(tmp_path, **sizes)).eval()
     numbers = torch.Generator().manual_seed(0)
     prompt, *choices = (torch.randint(9, 300, (size,), generator=numbers).tolist() for size in (80, *range(1, 21)))
-    scores = score_choices(model, prompt, choices)
+    (scores,) = ChoiceScorer(model).score([ScoringRequest(prompt, choices)])
     for score, (exact, _) in zip(scores, plain_scores(model.double(), prompt, choices), strict=True):
         assert score.logprob == pytest.approx(exact, abs=5e-5 * score.tokens)

@@ -12,7 +12,7 @@ from tiny_models import VISION, picture, plain_scores, text_model, vision_model,
 
 from cultureval.models.scoring import packed as packed_scoring
 from cultureval.models.scoring.lm_head import Rows
-from cultureval.models.scoring.packed import ChoiceScorer, ScoringRequest, score_choices
+from cultureval.models.scoring.packed import ChoiceScorer, ScoringRequest
 from cultureval.models.scoring.token_tree import Branch, build_tree, common_length
 
 TEXT = ("llama", "qwen2", "gemma3")
@@ -158,8 +158,9 @@ def test_a_vision_model_scores_text_after_images(family):
     inputs = dict(processor(text=[text], images=[[picture(64, 40)]], return_tensors="pt"))
     prompt, choices = inputs.pop("input_ids")[0].tolist(), [[9, 10, 11], [12]]
     del inputs["attention_mask"]
-    score_choices(model, prompt, choices, vision=inputs)
-    agree(score_choices(model, [0, 20, 30, 40], choices), plain_scores(model, [0, 20, 30, 40], choices))
+    ChoiceScorer(model).score([ScoringRequest(prompt, choices, vision=inputs)])
+    (text,) = ChoiceScorer(model).score([ScoringRequest([0, 20, 30, 40], choices)])
+    agree(text, plain_scores(model, [0, 20, 30, 40], choices))
 
 
 @pytest.mark.parametrize("family", TEXT)
@@ -174,11 +175,12 @@ def test_the_other_routes_score_the_same(family, route):
 
 def test_the_log_probability_of_ending_is_that_of_any_end_token_behind_the_choice():
     model, prompt, choices = text_model("llama"), [0, 20, 21], [[9], [9, 10, 11], []]
-    scores = score_choices(model, prompt, choices, end_ids=[1, 2])
+    (scores,) = ChoiceScorer(model, [1, 2]).score([ScoringRequest(prompt, choices, True)])
     for score, tokens in zip(scores, choices, strict=True):
         last = model(torch.tensor([[*prompt, *tokens]])).logits[0, -1].log_softmax(-1)
         assert score.end_logprob == pytest.approx(last[[1, 2]].logsumexp(0).item(), abs=TOLERANCE)
-    assert score_choices(model, prompt, choices)[0].end_logprob is None
+    ((score, *_),) = ChoiceScorer(model).score([ScoringRequest(prompt, choices)])
+    assert score.end_logprob is None
 
 
 class RefusesMasks(torch.nn.Module):
@@ -309,4 +311,4 @@ def test_choices_with_common_beginnings_share_nodes():
 
 def test_an_empty_prompt_is_refused():
     with pytest.raises(ValueError, match="at least one token"):
-        score_choices(text_model("llama"), [], [[9]])
+        ChoiceScorer(text_model("llama")).score([ScoringRequest([], [[9]])])
