@@ -57,12 +57,15 @@ def gold_position(answer: Any, options: list[str], column: str, labels: Sequence
         answer: The cell. An integer that is not a label is an index from 0.
         options: The options' texts.
         column: The cell's column, for messages.
-        labels: The source's labels, where they are neither Arabic nor Latin letters.
+        labels: The labels of the template. If they begin neither أ ب ج nor A B C, only they count as labels, spelt as
+            they are there, and no integer is an index.
 
     Raises:
         BadRow: The answer names no option, or its label and its text name different ones.
     """
     text = str(answer).strip()
+    if labels and not _in_usual_order(labels):
+        return _in_range(_position_by_own_labels(text, options, column, labels), options, answer, column)
     if text in labels:
         return _in_range(labels.index(text), options, answer, column)
     if isinstance(answer, int) and not isinstance(answer, bool):
@@ -73,12 +76,40 @@ def gold_position(answer: Any, options: list[str], column: str, labels: Sequence
     position, rest = split_label(text)
     named = next((index for index, option in enumerate(options) if option in (text, rest)), None)
     if position is not None and named is not None and named != position and options[named] != text:
-        raise BadRow(column, answer, f"has label {LABELS[position]} but the text of option {LABELS[named]}")
+        names = [*labels, *LABELS[len(labels) :]]
+        raise BadRow(column, answer, f"has label {names[position]} but the text of option {names[named]}")
     if named is not None:
         return named
     if position is None:
         raise BadRow(column, answer, f"is not among the {len(options)} options")
     return _in_range(position, options, answer, column)
+
+
+def _in_usual_order(labels: Sequence[str]) -> bool:
+    """Whether labels are أ ب ج ... or A B C ..., which sources use for each other."""
+    return all(label_index(label) == position for position, label in enumerate(labels))
+
+
+def _position_by_own_labels(text: str, options: list[str], column: str, labels: Sequence[str]) -> int:
+    """The position that a text names by one of the labels, by `label. text`, or by a whole option text."""
+    bare = text.strip("().:-– ")
+    label = next((label for label in (text, bare) if label in labels), None)
+    if label is not None:
+        return labels.index(label)
+    if text in options:
+        return options.index(text)
+    names = "|".join(re.escape(label) for label in sorted(labels, key=len, reverse=True))
+    match = re.match(rf"\(?\s*({names})\s*[.):\-–]\s*", text)
+    rest = text[match.end() :] if match else ""
+    named = next((option for option in (rest, rest.rstrip(" .")) if option in options), None)
+    if match is None or named is None:
+        known = f"the labels of the template ({' '.join(labels)}) or the {len(options)} options"
+        raise BadRow(column, text, f"is not among {known}")
+    position = options.index(named)
+    if labels.index(match[1]) != position:
+        other = labels[position] if position < len(labels) else repr(named)
+        raise BadRow(column, text, f"has label {match[1]} but the text of option {other}")
+    return position
 
 
 def _in_range(position: int, options: list[str], answer: Any, column: str) -> int:

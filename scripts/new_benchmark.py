@@ -19,6 +19,6 @@ def new_benchmark(
 
     folder = write_suite(name, labels.split(), language, to)
     print(f"Written: {folder}, a package with the suite {name!r}. Try it, then add your rows and texts:")
-    print(f"  cultureval eval MODEL {name} --custom-suites {folder / name} --data {folder / 'samples'}")
+    print(f"  cultureval eval MODEL {name} --custom-suites {folder} --data {folder / 'samples'}")
     print(f"  python -m pytest {folder}")
     print(f"  pip install --editable {folder}    # then --custom-suites is not needed")

@@ -16,11 +16,11 @@ SKELETON = Path(__file__).with_name("skeleton")
 # The skeleton's files and where they go; `{name}` is the suite's name.
 FILES = {
     "pyproject.toml.txt": "pyproject.toml",
-    "__init__.py.txt": "{name}/__init__.py",
-    "benchmarks.py.txt": "{name}/benchmarks.py",
-    "kinds.py.txt": "{name}/kinds.py",
-    "rows.py.txt": "{name}/rows.py",
-    "question.txt": "{name}/templates/question.txt",
+    "__init__.py.txt": "src/{name}/__init__.py",
+    "benchmarks.py.txt": "src/{name}/benchmarks.py",
+    "kinds.py.txt": "src/{name}/kinds.py",
+    "rows.py.txt": "src/{name}/rows.py",
+    "question.txt": "src/{name}/templates/question.txt",
     "test.py.txt": "tests/test_{name}.py",
 }
 SAMPLE_ROWS, MOST_OPTIONS = 6, 10

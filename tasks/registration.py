@@ -77,7 +77,8 @@ def find_suites(custom: Sequence[str] = ()) -> Registered:
     An installed suite of another package that cannot be loaded is left out with a warning.
 
     Args:
-        custom: Suites that are not installed: names of modules, paths of .py files or of folders of packages.
+        custom: Suites that are not installed: names of modules, paths of .py files or of folders of packages or of their
+            projects.
 
     Raises:
         CulturevalError: A custom suite cannot be loaded, two suites have one name, or two suites share a task or group.
@@ -168,12 +169,14 @@ def _file_of(place: str) -> Path | None:
     path = Path(place).expanduser()
     if path.suffix == ".py":
         return path
-    if (path / "__init__.py").is_file():
-        return path / "__init__.py"
+    name = path.resolve().name
+    for package in (path, path / "src" / name, path / name):  # the package, or the project's folder
+        if (package / "__init__.py").is_file():
+            return package / "__init__.py"
     if not all(part.isidentifier() for part in place.split(".")):
         raise CulturevalError(
             f"--custom-suites {place}: give the name of a module, the path of a .py file, or that of a folder with an "
-            "__init__.py."
+            "__init__.py (also in src/NAME or NAME below it)."
         )
     return None
 

@@ -61,6 +61,10 @@ def test_the_section_on_adding_a_benchmark_works_as_it_is_written(environment, n
         assert run.returncode == 0, f"{text}\n{run.stdout[-2000:]}\n{run.stderr[-4000:]}"
         output += run.stdout
     assert "1 passed" in output
+    # Here `python -m` finds the project's folder as a namespace package first; the installed package must win.
+    command = [*no_network, "python", "-m", "cultureval.scripts.main", "tasks", "--suite", "persian_proverbs"]
+    listed = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    assert listed.returncode == 0 and "persian_proverbs" in listed.stdout, listed.stderr
     assert output.count("task:persian_proverbs/0-shot/v0|subsets:1|rows:6") == 2
     prompts = re.findall(r"\|prompt:(\w+)\|", output)
     assert len(set(prompts)) == 2  # before and after the wording of the template was changed

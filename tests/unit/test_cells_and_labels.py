@@ -1,4 +1,5 @@
 import math
+import re
 
 import pytest
 from hypothesis import given
@@ -50,6 +51,39 @@ def test_gold_label_wins_over_an_option_that_is_a_letter():
 def test_gold_that_names_no_option_is_refused(answer):
     with pytest.raises(BadRow):
         gold_position(answer, ["الرباط", "فاس", "مراكش", "طنجة"], "answer")
+
+
+@pytest.mark.parametrize(
+    ("labels", "answer", "position"),
+    [
+        ("B C D E", "B", 0),
+        ("B C D E", "(E)", 3),
+        ("B C D E", "B. x1", 0),
+        ("B C D E", "C) x2.", 1),
+        ("B C D E", "x3", 2),
+        ("الف ب پ ت", "پ", 2),
+        ("الف ب پ ت", "ب", 1),
+        ("1 2 3 4", 1, 0),
+        ("A B C D", "ج", 2),
+        ("B C D E", "A", "is not among the labels of the template (B C D E)"),
+        ("B C D E", "F", "is not among the labels of the template"),
+        ("B C D E", 0, "is not among the labels of the template"),
+        ("B C D E", "B. x2", "has label B but the text of option C"),
+        ("A B C D", "B. x1", "has label B but the text of option A"),
+        ("B C D E F", "F", "points outside the 4 options"),
+        ("الف ب پ ت", "ج", "is not among the labels of the template (الف ب پ ت)"),
+        ("الف ب پ ت", "أ", "is not among the labels of the template"),
+        ("1 2 3 4", "1.5", "is not among the labels of the template"),
+        ("1 2 3 4", 0, "is not among the labels of the template"),
+    ],
+)
+def test_only_the_templates_labels_count_where_they_are_its_own(labels, answer, position):
+    options = ["x1", "x2", "x3", "x4"]
+    if isinstance(position, int):
+        assert gold_position(answer, options, "answer", tuple(labels.split())) == position
+    else:
+        with pytest.raises(BadRow, match=re.escape(position)):
+            gold_position(answer, options, "answer", tuple(labels.split()))
 
 
 @given(st.text(max_size=40), st.lists(st.text(min_size=1, max_size=10), min_size=2, max_size=6, unique=True))

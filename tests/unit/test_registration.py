@@ -158,7 +158,10 @@ def test_the_command_lists_a_custom_suite(folder):
     expected = ["persian_culture:fars", "persian_culture:tehran"]
     by_option = run(folder, "tasks", "--suite", "persian", "--json", "--custom-suites", str(package))
     by_variable = run(folder, "tasks", "--suite", "persian", "--json", CULTUREVAL_CUSTOM_SUITES=str(package))
-    for listed in (by_option, by_variable):
+    project = folder / "projects" / package.name  # the package is in its folder src
+    write_suite(project / "src")
+    by_project = run(folder, "tasks", "--suite", "persian", "--json", "--custom-suites", str(project))
+    for listed in (by_option, by_variable, by_project):
         assert [record["task"] for record in json.loads(listed.stdout)] == expected, listed.stderr
 
 
