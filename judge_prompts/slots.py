@@ -70,7 +70,7 @@ def fill(
         always_delimit: Delimiters around every slot that is not trusted.
 
     Raises:
-        KeyError: A slot of the template is not given.
+        CulturevalError: A slot of the template is not given.
     """
     source = template.template.template
     headings = _headings(source)

@@ -72,7 +72,7 @@ class JudgeTemplate:
         """The prompt for one item.
 
         Raises:
-            KeyError: A slot of the template is not given.
+            CulturevalError: A slot of the template is not given.
         """
         return fill(self.text, slots, self.judged, self.trusted, always_delimit)
 

@@ -30,17 +30,19 @@ def choice_row(
         slots: Texts of further slots.
 
     Raises:
-        CulturevalError: The template names no labels, or none for passages.
+        CulturevalError: The template names no labels, or none for passages, or lacks a slot or has an unknown one.
         BadRow: It names fewer labels than there are options.
     """
     used = load_template(template)
     if context and not used.has_slot("context"):
         used = used.also("passage")
     texts = {"question": question, "options": used.options(options), "context": context or ""} | slots
+    labels = used.scored_labels(len(options))
+    used.check_slots("question", *(["context"] if context else []))
     return {
         "prompt": used.render(**texts),
         "choices": list(options),
-        "labels": used.scored_labels(len(options)),
+        "labels": labels,
         "index": list(index),
         "cluster": cluster_of(context),
     }

@@ -27,7 +27,7 @@ from pathlib import Path
 from string import Template
 
 from cultureval.runtime.errors import BadRow, CulturevalError
-from cultureval.runtime.text_templates import TextTemplate, short_hash
+from cultureval.runtime.text_templates import TextTemplate, fill, short_hash
 
 FOLDER = Path(__file__).parent
 HEAD = re.compile(r"\A---\n(.*?)^---(?:\n|\Z)", re.DOTALL | re.MULTILINE)
@@ -88,12 +88,12 @@ class PromptTemplate(TextTemplate):
         """The options as listed in the prompt, one per line, with their labels.
 
         Raises:
-            CulturevalError: The template names no labels.
+            CulturevalError: The template names no labels, or its layout of an option has an unknown slot.
             BadRow: It names fewer labels.
         """
         layout = Template(str(self._head.get("option", "$label. $text")))
         pairs = zip(self._first_labels(len(texts)), texts, strict=True)
-        return "\n".join(layout.substitute(label=label, text=text) for label, text in pairs)
+        return "\n".join(fill(layout, {"label": label, "text": text}, self.path) for label, text in pairs)
 
     def also(self, part: str) -> "PromptTemplate":
         """The template that the head names for a variant of the prompt.
@@ -108,6 +108,16 @@ class PromptTemplate(TextTemplate):
     def has_slot(self, slot: str) -> bool:
         """Whether the text has the slot."""
         return slot in self.template.get_identifiers()
+
+    def check_slots(self, *slots: str) -> None:
+        """Checks that the text has slots without which a question would not be asked.
+
+        Raises:
+            CulturevalError: One is missing.
+        """
+        for slot in slots:
+            if not self.has_slot(slot):
+                raise self._error(f"has no slot ${slot}, so that the model would not see it: add ${slot} to its text")
 
     def _first_labels(self, count: int) -> tuple[str, ...]:
         if not self.labels:
@@ -171,8 +181,7 @@ def render(name: str, **slots: str) -> str:
     """The template with its slots filled; the filled-in texts are not read as templates.
 
     Raises:
-        CulturevalError: There is no such template.
-        KeyError: A slot of the template is not given.
+        CulturevalError: There is no such template, or a slot of it is not given.
     """
     return load_template(name).render(**slots)
 

@@ -328,5 +328,9 @@ def warn_of_unknown_variables(suite_options: Callable[[], Iterable[Option[Any]]]
         _warned.add(name)
         own_names = {other.removeprefix(PREFIX) for other in known - _warned}
         near = difflib.get_close_matches(name.removeprefix(PREFIX), own_names, n=1)
-        hint = f"did you mean {PREFIX}{near[0]}?" if near else "README.md lists all variables."
+        hint = (
+            f"did you mean {PREFIX}{near[0]}?"
+            if near
+            else "README.md and the pages of the suites in docs/ list those there are."
+        )
         print(f"cultureval: the environment variable {name} sets nothing; {hint}", file=sys.stderr)

@@ -1,11 +1,15 @@
 """Text files with `$name` slots, for model prompts and judge prompts."""
 
 import hashlib
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from string import Template
+
+from cultureval.runtime.errors import CulturevalError
 
 
 @dataclass(frozen=True)
@@ -24,8 +28,12 @@ class TextTemplate:
 
         Raises:
             FileNotFoundError: There is no such file.
+            CulturevalError: It is not UTF-8.
         """
-        return self.path.read_text(encoding="utf-8").removesuffix("\n")
+        try:
+            return self.path.read_text(encoding="utf-8").removesuffix("\n")
+        except UnicodeDecodeError as error:
+            raise CulturevalError(f"The template {self.path} is not UTF-8 (byte {error.start}): save it so.") from error
 
     @cached_property
     def template(self) -> Template:
@@ -36,14 +44,38 @@ class TextTemplate:
         """The text with its slots filled; the filled-in texts are not read as templates.
 
         Raises:
-            KeyError: A slot of the template is not given.
+            CulturevalError: A slot of the template is not given, or is not a name.
         """
-        return self.template.substitute(slots)
+        return fill(self.template, slots, self.path)
 
     @property
     def hash(self) -> str:
         """First eight hexadecimal digits of the SHA-256 of the file's text, for score signatures."""
         return short_hash(self.file_text)
+
+
+def fill(template: Template, slots: Mapping[str, str], path: Path | Traversable) -> str:
+    """A template's text with its slots filled.
+
+    Args:
+        template: The text with its slots.
+        slots: The texts to fill in; those that the template does not have are left out.
+        path: The template's file, for messages.
+
+    Raises:
+        CulturevalError: A slot is not among those given, or is not a name (`$5`).
+    """
+    text = template.template
+    for found in template.pattern.finditer(text):
+        name = found["named"] or found["braced"]
+        if found["invalid"] is not None or (name and name not in slots):
+            wrong = f"${name}" if name else re.match(r"\S*", text[found.start() :])[0]
+            known = ", ".join(f"${slot}" for slot in slots) or "none"
+            raise CulturevalError(
+                f"The template {path} has the slot {wrong!r}, which is unknown; known slots: {known}. "
+                "Write `$$` for a dollar sign."
+            )
+    return template.substitute(slots)
 
 
 def short_hash(text: str) -> str:

@@ -83,7 +83,7 @@ def options(
     "lighteval",
     add_help_option=False,
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
-    help="LightEval's own command line, started offline and fast. Example: cultureval lighteval tasks list",
+    help="LightEval's own command line, started offline and fast. Example: cultureval lighteval --help",
 )
 def lighteval(context: typer.Context) -> None:
     """Passes every argument to LightEval's command line."""
@@ -115,6 +115,8 @@ def main() -> None:
 
 def _file_problem(error: BaseException) -> str | None:
     """The sentence for a file that cannot be read or written; None for any other error."""
+    if isinstance(error, FileNotFoundError) and error.filename is not None:
+        return f"{error.filename} does not exist."
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename} cannot be read or written: {error.strerror}."
     cause: BaseException | None = error

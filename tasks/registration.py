@@ -77,7 +77,7 @@ def find_suites(custom: Sequence[str] = ()) -> Registered:
     An installed suite of another package that cannot be loaded is left out with a warning.
 
     Args:
-        custom: Suites that are not installed: names of modules, paths of .py files or of folders of packages or of their
+        custom: Suites that are not installed: names of modules, paths of .py files, or of folders of packages or
             projects.
 
     Raises:

@@ -323,7 +323,7 @@ def lm_eval_runner(ours: "HFModel", questions: Sequence[Question], batch_size: i
         from lm_eval.api.instance import Instance
         from lm_eval.models.huggingface import HFLM
     except ImportError:
-        print("lm-eval is not installed (pip install cultureval[bench]): left out.", file=sys.stderr)
+        print("lm-eval is not installed (pip install '.[bench]' in cultureval's folder): left out.", file=sys.stderr)
         return None
     harness = HFLM(pretrained=ours.loaded.model, tokenizer=ours.tokenizer, batch_size=batch_size, add_bos_token=True)
     pairs = [(prompt, choice) for prompt, choices in questions for choice in choices]

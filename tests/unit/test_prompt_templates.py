@@ -141,11 +141,22 @@ def test_a_template_of_another_package(write, tmp_path, monkeypatch):
         ('---\nlabels: A B\nseparator: "("\n---\n', "not white space"),
         ("$question\n$options", "names no labels of options"),
         ("---\nlabels: A B\n---\n$question\n$options", "names no template for a passage"),
+        ('---\nlabels: A B\noption: "$lable. $text"\n---\n$question\n$options', r"'\$lable'.*\$label, \$text"),
+        ("---\nlabels: A B\n---\n$questoin\n$question $options", r"'\$questoin'.*\$question, \$options.*`\$\$`"),
+        ("---\nlabels: A B\n---\nFor $5: $question\n$options", r"'\$5:'.*known slots: \$question.*`\$\$`"),
+        ("---\nlabels: A B\n---\nWhich?\n$options", r"has no slot \$question"),
     ],
 )
 def test_a_broken_template_is_named(write, text, message):
     with pytest.raises(CulturevalError, match=f"mcq.*{message}"):
         choice_row(write(text), "?", ["x", "y"], [0], context="P." if "passage" in message else None)
+
+
+def test_a_template_that_is_not_utf_8_is_named(write, tmp_path):
+    name = write("")
+    (tmp_path / "mcq.txt").write_bytes("سؤال $question".encode("cp1256"))
+    with pytest.raises(CulturevalError, match=r"mcq\.txt is not UTF-8"):
+        load_template(name).render(question="?")
 
 
 @pytest.mark.parametrize("name", ["qimma/templates/mqc", "no_such_package:mcq", "cultureval.prompts:mcq", ""])

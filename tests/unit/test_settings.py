@@ -146,7 +146,7 @@ def test_an_unknown_variable_is_warned_of_once_with_the_nearest_name(arguments):
     assert [line.partition("variable ")[2] for line in done.stderr.splitlines()] == [
         "CULTUREVAL_BOX_FORMATS sets nothing; did you mean CULTUREVAL_BOX_FORMAT?",
         "CULTUREVAL_CACHED sets nothing; did you mean CULTUREVAL_CACHE?",
-        "CULTUREVAL_ZZZZ sets nothing; README.md lists all variables.",
+        "CULTUREVAL_ZZZZ sets nothing; README.md and the pages of the suites in docs/ list those there are.",
     ]
 
 
