@@ -82,7 +82,7 @@ def patches_table() -> tuple[str, bool]:
                 (library, found or "-", ", ".join(patch.versions), patch.target, patch.reason, problem or "fits")
             )
     header = ("library", "installed", "tried with", "changed or used", "why", "canary")
-    return terminal_table(header, rows), fits
+    return terminal_table(header, rows, cut_words=True), fits
 
 
 def patches_by_library() -> dict[str, list[Patch]]:

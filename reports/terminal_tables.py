@@ -15,6 +15,7 @@ def terminal_table(
     title: str = "",
     indent: int = 0,
     width: int | None = None,
+    cut_words: bool = False,
 ) -> str:
     """A table as text, laid out by rich.
 
@@ -29,6 +30,7 @@ def terminal_table(
         title: A line above the table.
         indent: Spaces before each row of the table.
         width: In cells; None: the terminal's width, or no limit if standard output is not a terminal.
+        cut_words: Whether words are cut where they do not fit, so that the table is never wider.
 
     Returns:
         The lines, joined, without trailing spaces or a last line break.
@@ -40,10 +42,10 @@ def terminal_table(
     if width is None:
         width = Console().width if sys.stdout.isatty() else sys.maxsize
     cells = [header, *rows] if header else list(rows)
-    widths = _column_widths(cells, width - indent)
+    widths = _column_widths(cells, width - indent, cut_words)
     table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, show_header=False)
     for column_width, letter in zip(widths, chain(align, repeat(align[-1])), strict=False):
-        table.add_column(justify=ALIGNMENTS[letter], width=column_width)
+        table.add_column(justify=ALIGNMENTS[letter], width=column_width, overflow="fold")
     for row in cells:
         table.add_row(*map(Text, row))
     console = Console(
@@ -55,13 +57,16 @@ def terminal_table(
     return "\n".join([title, *lines] if title else lines)
 
 
-def _column_widths(cells: Sequence[Sequence[str]], width: int) -> list[int]:
+def _column_widths(cells: Sequence[Sequence[str]], width: int, cut_words: bool) -> list[int]:
     """The columns' widths in cells, between their longest word and their longest line, to fit the width if possible."""
     from rich.cells import cell_len
 
     columns = list(zip(*cells, strict=True))
     words = [max((cell_len(word) for cell in column for word in cell.split()), default=0) for column in columns]
     lines = [max((cell_len(line) for cell in column for line in cell.splitlines()), default=0) for column in columns]
+    gaps = GAP * (len(columns) - 1)
+    while cut_words and sum(words) > max(width - gaps, len(words)):
+        words[words.index(max(words))] -= 1  # the longest words are cut first
     slack = sum(lines) - sum(words)
-    spare = min(slack, max(0, width - sum(words) - GAP * (len(columns) - 1)))
+    spare = min(slack, max(0, width - sum(words) - gaps))
     return [word + (line - word) * spare // (slack or 1) for word, line in zip(words, lines, strict=True)]

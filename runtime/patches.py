@@ -5,6 +5,7 @@ has changed so that the patch no longer fits, or no longer needs it. `cultureval
 """
 
 import ast
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass
@@ -69,11 +70,15 @@ class Patch:
 
     def problem(self) -> str | None:
         """The canary's error, in a sentence; None where the patch fits and is needed."""
+        disabled = logging.root.manager.disable
+        logging.disable(max(disabled, logging.WARNING))  # what LightEval warns of in a canary is no news to the user
         try:
             with redirect_stdout(StringIO()):  # some libraries print what they do
                 self.canary()
         except Exception as error:  # a library that has changed may raise anything
             return str(error) if isinstance(error, Changed) else f"{type(error).__name__}: {error}"
+        finally:
+            logging.disable(disabled)
         return None
 
     def is_tested(self) -> bool:

@@ -48,6 +48,8 @@ def read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=unique)
     except (OSError, ValueError, RecursionError) as error:
+        if isinstance(error, FileNotFoundError):
+            raise CulturevalError(f"{path} does not exist.") from error
         raise CulturevalError(f"{path} cannot be read as JSON: {error}") from error
 
 

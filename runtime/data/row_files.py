@@ -51,6 +51,8 @@ def read_rows(path: Path) -> list[Row]:
                 return list(_jsonl_rows(file))
             return _json_rows(json.load(file))
     except (ValueError, OSError, csv.Error) as error:
+        if isinstance(error, FileNotFoundError):
+            raise CulturevalError(f"{path} does not exist.") from error
         raise CulturevalError(f"{path} cannot be read as {suffix[1:] or 'json'}: {error}") from error
 
 

@@ -37,6 +37,22 @@ def test_the_version_is_that_of_the_installed_package():
         _ = cultureval.no_such_name
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "agreement jeem {}/lost.csv",
+        "agreement alqasida {}/lost.csv",
+        "score cvlue-vqa --gold {0}/lost.json --pred {0}/lost.json --output-dir {0}/out",
+    ],
+)
+def test_a_missing_file_is_said_not_to_exist(command, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["cultureval", *command.format(tmp_path).split()])
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    assert ended.value.code == 2
+    assert re.search(r"lost\.\w+ does not exist\.$", capsys.readouterr().err.strip())
+
+
 @pytest.mark.parametrize("line, expected", [("cultureval agr", "agreement"), ("cultureval eval --bad", "--bad-rows")])
 def test_a_shell_can_complete_commands_and_options(line, expected):
     environment = {"_CULTUREVAL_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}

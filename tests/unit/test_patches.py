@@ -1,6 +1,7 @@
 """Every patch of another library has an entry whose canary passes; nothing reaches into a library anywhere else."""
 
 import ast
+import logging
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -114,6 +115,13 @@ def test_a_canary_notices_a_change_of_its_library(target, monkeypatch):
     assert PATCHES[target].problem() is None
     monkeypatch.setattr(name, changed)
     assert PATCHES[target].problem()
+
+
+def test_a_canary_logs_no_warnings(caplog):
+    noisy = Patch("lighteval", "lighteval.a", "Why.", ("1",), lambda: logging.getLogger("lighteval").warning("told"))
+    assert noisy.problem() is None and not caplog.records
+    logging.getLogger("other").warning("heard")
+    assert caplog.messages == ["heard"]
 
 
 def test_a_module_that_is_gone_is_named():

@@ -29,6 +29,10 @@ def test_columns_are_aligned_by_cells_and_words_are_never_cut():
         assert sorted(narrow.split()) == words
         assert width < 45 or max(map(cell_len, narrow.splitlines())) <= width
     assert len(terminal_table(HEADER, ROWS, width=45).splitlines()) > 4
+    for width in (12, 20, 30):
+        cut = terminal_table(HEADER, ROWS, width=width, cut_words=True)
+        assert max(map(cell_len, cut.splitlines())) <= width
+        assert sorted("".join(cut.split())) == sorted("".join(words))
     assert terminal_table((), [("a", "b")]) == "a  b" and terminal_table((), []) == ""
 
 
