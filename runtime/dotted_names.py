@@ -1,9 +1,10 @@
 """Loading of objects named by strings such as "package.module:attribute"."""
 
+import sys
 from importlib import import_module
 from typing import Any
 
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, described
 
 
 def load_attribute(name: str) -> Any:
@@ -19,9 +20,14 @@ def load_attribute(name: str) -> Any:
     if not all(part.isidentifier() for part in (*module.split("."), attribute)):
         raise CulturevalError(f"{name!r} is not of the form 'package.module:attribute'.")
     try:
-        loaded = import_module(module)
-    except Exception as error:
-        raise CulturevalError(f"{name}: importing {module} failed with {type(error).__name__}: {error}") from error
-    if not hasattr(loaded, attribute):
-        raise CulturevalError(f"{name}: the module {module} has no {attribute!r}.")
-    return getattr(loaded, attribute)
+        return getattr(import_module(module), attribute)
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:  # a module may also call sys.exit
+        if isinstance(error, AttributeError) and _is_without(module, attribute):
+            raise CulturevalError(f"{name}: the module {module} has no {attribute!r}.") from error
+        raise CulturevalError(f"{name}: importing {module} failed with {described(error)}") from error
+
+
+def _is_without(module: str, attribute: str) -> bool:
+    return module in sys.modules and not hasattr(sys.modules[module], attribute)

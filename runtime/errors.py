@@ -1,5 +1,6 @@
 """Errors for users: what was wrong, where, and what to do."""
 
+import unicodedata
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -46,6 +47,29 @@ def wrong_settings(error: "ValidationError", values: bool = False) -> str:
         given = f" (given: {item['input']!r})" if values else ""
         found.append(f"{'.'.join(map(str, item['loc'])) or 'settings'}: {item['msg']}{given}")
     return "; ".join(found)
+
+
+def described(error: BaseException) -> str:
+    """Type and text of another package's error, on one line and without control characters."""
+    return escaped(f"{type(error).__name__}: {error}")
+
+
+def escaped(text: str, keep: str = "") -> str:
+    """The text with its control characters written as escapes, which a terminal does not obey.
+
+    Args:
+        text: Any text.
+        keep: Control characters that remain, such as a line break.
+    """
+    return "".join(
+        letter if letter in keep or not _controls(letter) else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
+
+
+def _controls(letter: str) -> bool:
+    order_of_writing = "\u202a" <= letter <= "\u202e" or "\u2066" <= letter <= "\u2069"
+    return order_of_writing or unicodedata.category(letter) == "Cc"
 
 
 def shorten(value: object, width: int = 120) -> str:

@@ -1,6 +1,5 @@
 """The current options of reading data, of every suite, from the current settings."""
 
-import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
@@ -8,19 +7,12 @@ from typing import Any
 
 from cultureval.runtime import settings as runtime_settings
 from cultureval.runtime.data.data_options import DataOptions
-from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import Option, Settings, check_names, current_settings
 from cultureval.tasks.registration import Registered, registered
 
-logger = logging.getLogger(__name__)
-
 
 def all_options(settings: Settings | None = None) -> tuple[Option[Any], ...]:
-    """The options of all suites that these (or the current) settings register; suites may share one.
-
-    Raises:
-        CulturevalError: A suite's options cannot be loaded, or two options have one name or one variable.
-    """
+    """The options of all suites that these (or the current) settings register; suites may share one."""
     return _options_of(registered(settings))
 
 
@@ -28,16 +20,7 @@ def all_options(settings: Settings | None = None) -> tuple[Option[Any], ...]:
 def _options_of(found: Registered) -> tuple[Option[Any], ...]:
     options: list[Option[Any]] = []
     for suite in found.suites.values():
-        try:
-            options += [option for option in suite.part("options") if option not in options]
-        except CulturevalError as error:
-            if suite.name not in found.installed:
-                raise
-            logger.warning("%s Its options are left out.", error)  # an error in another package must not stop ours
-    for kind in ("name", "variable"):
-        taken = [getattr(option, kind) for option in [*Settings.options(), *options]]
-        if duplicate := next((name for name in taken if taken.count(name) > 1), None):
-            raise CulturevalError(f"Two options have the {kind} {duplicate!r}: give one of them another.")
+        options += [option for option in suite.part("options") if option not in options]
     return tuple(options)
 
 

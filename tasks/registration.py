@@ -11,7 +11,7 @@ A suite that is not installed is named by `--custom-suites` or the environment v
 import logging
 import pkgutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -21,9 +21,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, described, escaped
 from cultureval.runtime.settings import Settings, current_settings
 from cultureval.tasks.suite import Suite, Task
+from cultureval.tasks.suite_checks import check_suite
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +48,7 @@ class Registered:
         suites: By name, in the order in which they are listed.
         tasks: By name, suite by suite.
         installed: Names of the suites that other packages register.
-        failures: Name of an entry point -> why that suite cannot be loaded.
+        failures: Name of an entry point or of an installed suite -> why it cannot be used.
     """
 
     suites: dict[str, Suite] = field(default_factory=dict)
@@ -74,94 +75,149 @@ def unknown_name_hint() -> str:
 def find_suites(custom: Sequence[str] = ()) -> Registered:
     """Finds all suites.
 
-    An installed suite of another package that cannot be loaded is left out with a warning.
+    An installed suite of another package that cannot be used is left out with a warning.
 
     Args:
         custom: Suites that are not installed: names of modules, paths of .py files, or of folders of packages or
             projects.
 
     Raises:
-        CulturevalError: A custom suite cannot be loaded, two suites have one name, or two suites share a task or group.
+        CulturevalError: A custom suite cannot be used, or shares its name, a task, a group or an option's name or
+            variable with another suite.
     """
+    found: dict[str, FoundSuite] = {}
     failures: dict[str, str] = {}
-    installed = list(_installed(failures))
-    found = [*_ours(), *installed, *(one for place in custom for one in _custom(place))]
-    places: dict[str, FoundSuite] = {}
-    for one in found:
-        other = places.setdefault(one.suite.name, one)
-        if other.suite is not one.suite:
-            raise CulturevalError(
-                f"Two suites are named {one.suite.name!r}: that of {other.place} and that of {one.place}. "
-                "Rename one of them, or leave it out."
-            )
-    ordered = sorted(places.values(), key=lambda one: (one.suite.order, one.suite.name))
-    _refuse_shared_names(ordered)
+    installed: set[str] = set()
+    for one in _ours():
+        _add(one, found)
+    for one in _installed(failures):
+        try:
+            _add(one, found)
+            installed.add(one.suite.name)
+        except CulturevalError as error:
+            _leave_out(f"{one.suite.name} {one.place}", f"The suite {one.suite.name!r} is left out: {error}", failures)
+    for place in custom:
+        for one in _custom(place):
+            _add(one, found)
+    ordered = sorted(found.values(), key=lambda one: (one.suite.order, one.suite.name))
     return Registered(
         suites={one.suite.name: one.suite for one in ordered},
         tasks={task.task: task for one in ordered for task in one.tasks},
-        installed={one.suite.name for one in installed},
+        installed=installed,
         failures=failures,
     )
 
 
-def _refuse_shared_names(found: Sequence[FoundSuite]) -> None:
+def _add(one: FoundSuite, found: dict[str, FoundSuite]) -> None:
+    """Adds a suite to those found, if it shares no name with them; the same suite again changes nothing."""
+    other = found.get(one.suite.name)
+    if other and other.suite is one.suite:
+        return
+    if other:
+        raise CulturevalError(
+            f"Two suites are named {one.suite.name!r}: that of {other.place} and that of {one.place}. "
+            "Rename one of them, or leave it out."
+        )
+    _refuse_shared_names(one, found.values())
+    _refuse_shared_options(one, found.values())
+    found[one.suite.name] = one
+
+
+def _refuse_shared_names(one: FoundSuite, others: Iterable[FoundSuite]) -> None:
     """LightEval identifies tasks by name only, and averages groups across suites."""
-    owners: dict[str, FoundSuite] = {}
-    for one in found:
-        tasks = [task.task for task in one.tasks]
-        duplicate = next((name for name in tasks if tasks.count(name) > 1), None)
-        if duplicate:
-            raise CulturevalError(f"The suite {one.suite.name!r} of {one.place} has two tasks named {duplicate!r}.")
-        for name in dict.fromkeys([*(task.group for task in one.tasks), *tasks]):
-            other = owners.setdefault(name, one)
-            if other is not one:
+    tasks = [task.task for task in one.tasks]
+    duplicate = next((name for name in tasks if tasks.count(name) > 1), None)
+    if duplicate:
+        raise CulturevalError(f"The suite {one.suite.name!r} of {one.place} has two tasks named {duplicate!r}.")
+    names = _task_names(one)
+    for other in others:
+        theirs = _task_names(other)
+        shared = [name for name in names if name in theirs or name == other.suite.name]
+        shared += [one.suite.name] if one.suite.name in theirs else []
+        if shared:
+            raise CulturevalError(
+                f"Two suites have a task or group {shared[0]!r}: {other.suite.name!r} of {other.place} and "
+                f"{one.suite.name!r} of {one.place}. Rename one of them, or leave one suite out."
+            )
+
+
+def _task_names(one: FoundSuite) -> dict[str, None]:
+    return dict.fromkeys([*(task.group for task in one.tasks), *(task.task for task in one.tasks)])
+
+
+def _refuse_shared_options(one: FoundSuite, others: Iterable[FoundSuite]) -> None:
+    """Suites may share an option, but not its name or variable alone."""
+    known = [*Settings.options(), *(option for other in others for option in other.suite.part("options"))]
+    for option in one.suite.part("options"):
+        for part in ("name", "variable"):
+            value = getattr(option, part)
+            if any(value == getattr(other, part) and option != other for other in known):
                 raise CulturevalError(
-                    f"Two suites have a task or group {name!r}: {other.suite.name!r} of {other.place} and "
-                    f"{one.suite.name!r} of {one.place}. Rename one of them, or leave one suite out."
+                    f"Two options have the {part} {value!r}: one is that of the suite {one.suite.name!r} of "
+                    f"{one.place}. Give one of them another."
                 )
+        known.append(option)
+
+
+def _leave_out(key: str, why: str, failures: dict[str, str]) -> None:
+    failures[key] = why.rstrip(".")
+    logger.warning("%s", why)
 
 
 def _ours() -> Iterator[FoundSuite]:
     for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
         if module.ispkg:
             suites = getattr(import_module(f"cultureval.tasks.{module.name}"), "SUITE", ())
-            yield from _found(suites, "cultureval")
+            yield from (_checked(suite, "cultureval") for suite in _suites_of(suites))
 
 
 def _installed(failures: dict[str, str]) -> Iterator[FoundSuite]:
     """The suites that other packages register; errors of loading are added to `failures`."""
     for entry in entry_points(group=GROUP):
         try:
-            yield from list(_found(entry.load(), _package(entry)))
-        except Exception as error:  # an error in another package must not stop ours
-            failures[entry.name] = (
-                f"The suite {entry.name!r} of {_package(entry)} cannot be loaded: {type(error).__name__}: {error}"
-            )
-            logger.warning("%s", failures[entry.name])
+            suites = entry.load()
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:  # an error in another package must not stop ours, nor its sys.exit
+            why = f"The suite {entry.name!r} of {_package(entry)} cannot be loaded: {described(error)}"
+            _leave_out(entry.name, why, failures)
+            continue
+        for number, suite in enumerate(_suites_of(suites)):
+            try:
+                yield _checked(suite, _package(entry))
+            except CulturevalError as error:
+                why = f"The suite {entry.name!r} of {_package(entry)} is left out: {error}"
+                _leave_out(f"{entry.name} {number}", why, failures)
 
 
 def _package(entry: EntryPoint) -> str:
     package = f"the package {entry.dist.name}" if entry.dist else "an unknown package"
-    return f"{package} ({entry.value})"
+    return f"{package} ({escaped(entry.value)})"
 
 
 def _custom(place: str) -> list[FoundSuite]:
     """The suites of a module or path that a user names."""
-    option = f"--custom-suites {place}"
-    file = _file_of(place)
+    option = f"--custom-suites {escaped(place)}"
     try:
+        file = _file_of(place)
         module = _load_file(file) if file else import_module(place)
+        if not hasattr(module, "SUITE"):
+            raise CulturevalError("the module has no SUITE.")
+        return [_checked(suite, option) for suite in _suites_of(module.SUITE)]
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
     except CulturevalError as error:
         raise CulturevalError(f"{option}: {error}") from error
-    except Exception as error:
-        hint = " (no such file or module)" if getattr(error, "name", None) == place else ""
-        raise CulturevalError(f"{option}: it cannot be loaded: {type(error).__name__}: {error}{hint}") from error
-    if not hasattr(module, "SUITE"):
-        raise CulturevalError(f"{option}: the module has no SUITE.")
-    try:
-        return list(_found(module.SUITE, option))
-    except CulturevalError as error:
-        raise CulturevalError(f"{option}: {error}") from error
+    except BaseException as error:  # the module may also call sys.exit
+        hint = _hint(place) if getattr(error, "name", None) == place.partition(".")[0] else ""
+        raise CulturevalError(f"{option}: it cannot be loaded: {described(error)}{hint}") from error
+
+
+def _hint(place: str) -> str:
+    file = Path(*place.split(".")).with_suffix(".py")
+    return (
+        f" (there is a file of that name: give its path, ./{file})" if file.is_file() else " (no such file or module)"
+    )
 
 
 def _file_of(place: str) -> Path | None:
@@ -175,15 +231,15 @@ def _file_of(place: str) -> Path | None:
             return package / "__init__.py"
     if not all(part.isidentifier() for part in place.split(".")):
         raise CulturevalError(
-            f"--custom-suites {place}: give the name of a module, the path of a .py file, or that of a folder with an "
-            "__init__.py (also in src/NAME or NAME below it)."
+            "give the name of a module, the path of a .py file, or that of a folder with an __init__.py (also in src/NAME "
+            "or NAME below it)."
         )
     return None
 
 
 def _load_file(file: Path) -> ModuleType:
     """The module of a file, under the name of the file or, for a package, of its folder; loaded once."""
-    file = file.resolve()
+    file = file.resolve() if file.resolve().suffix == ".py" else file.absolute()  # a link's target may end otherwise
     package = file.name == "__init__.py"
     name = file.parent.name if package else file.stem
     if not file.is_file():
@@ -192,7 +248,7 @@ def _load_file(file: Path) -> ModuleType:
         raise CulturevalError(f"{name!r} is not a name for a Python module; rename the file or folder.")
     there = sys.modules.get(name) or find_spec(name)
     at = getattr(there, "__file__", None) or getattr(there, "origin", None)
-    if there and at and Path(at).resolve() != file:  # a folder without __init__.py has no file
+    if there and at and Path(at).resolve() != file.resolve():  # a folder without __init__.py has no file
         raise CulturevalError(f"there is another module named {name!r} ({at}); rename the file or folder.")
     if name in sys.modules and at:
         return sys.modules[name]
@@ -206,10 +262,16 @@ def _load_file(file: Path) -> ModuleType:
     return module
 
 
-def _found(suites: Any, place: str) -> Iterator[FoundSuite]:
+def _suites_of(suites: Any) -> tuple[Any, ...]:
     """The suites of a module's `SUITE`, which is one or a tuple of several."""
-    for suite in suites if isinstance(suites, tuple) else (suites,):
-        if not isinstance(suite, Suite):
-            raise CulturevalError(f"SUITE must be a cultureval.tasks.suite.Suite, not {type(suite).__name__}.")
-        suite.part("options")  # report what cannot be loaded here, not in runs of other suites
-        yield FoundSuite(suite, suite.tasks(), place)
+    return suites if isinstance(suites, tuple) else (suites,)
+
+
+def _checked(suite: Any, place: str) -> FoundSuite:
+    try:
+        check_suite(suite)
+        return FoundSuite(suite, suite.tasks(), place)
+    except (CulturevalError, KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:  # its tables are another package's objects
+        raise CulturevalError(f"its tables cannot be read: {described(error)}.") from error

@@ -12,8 +12,10 @@ from typing import Any
 from cultureval.prompts.preparation import Prepare, PreparedRow
 from cultureval.runtime.data.row_files import PlacedRow
 from cultureval.runtime.dotted_names import load_attribute
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, shorten
 from cultureval.tasks.kinds import Kind
+
+FUNCTIONS = ("comparison", "analysis")  # fields of a suite
 
 
 @dataclass(frozen=True)
@@ -234,13 +236,16 @@ class Suite:
         """The value of a field, loaded where the field holds a dotted string.
 
         Raises:
-            CulturevalError: The string names no importable object.
+            CulturevalError: The string names no importable object, or one that is no function where one is needed.
         """
         value = getattr(self, field)
         try:
-            return load_attribute(value) if isinstance(value, str) else value
+            loaded = load_attribute(value) if isinstance(value, str) else value
         except CulturevalError as error:
             raise CulturevalError(f"The suite {self.name!r}, {field}: {error}") from error
+        if field in FUNCTIONS and loaded is not None and not callable(loaded):
+            raise CulturevalError(f"The suite {self.name!r}, {field}: {value!r} is not a function.")
+        return loaded
 
     def tasks(self) -> list[Task]:
         """Its tasks, in the order of its table."""
@@ -250,9 +255,16 @@ class Suite:
         """How the tasks of a metric set are asked and scored.
 
         Raises:
-            CulturevalError: The suite's table of kinds cannot be loaded, or holds no such key.
+            CulturevalError: The suite's table of kinds cannot be loaded, or holds no such key or something else.
         """
-        kinds: Mapping[str, Kind] = self.part("kinds")
+        kinds = self.part("kinds")
+        if not isinstance(kinds, Mapping):
+            raise CulturevalError(f"The suite {self.name!r}: its kinds are {shorten(kinds)}, not a mapping.")
         if metric_set not in kinds:
-            raise CulturevalError(f"The suite {self.name!r} has no kind {metric_set!r}; it has {', '.join(kinds)}.")
-        return kinds[metric_set]
+            raise CulturevalError(
+                f"The suite {self.name!r} has no kind {metric_set!r}; it has {', '.join(map(str, kinds))}."
+            )
+        kind = kinds[metric_set]
+        if not isinstance(kind, Kind):
+            raise CulturevalError(f"The suite {self.name!r}: its kind {metric_set!r} is {shorten(kind)}, not a Kind.")
+        return kind

@@ -10,7 +10,7 @@ from lighteval.tasks.lighteval_task import LightevalTaskConfig
 from lighteval.tasks.requests import Doc
 
 from cultureval.metrics.judges.optional_judges import judge_metrics
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, described
 from cultureval.runtime.lighteval_patches.copied_configs import RunAwareConfig
 from cultureval.tasks.catalogue import all_suites, all_tasks
 from cultureval.tasks.kinds import Kind
@@ -87,12 +87,22 @@ def build_tasks_table() -> list[LightevalTaskConfig]:
     table: list[LightevalTaskConfig] = []
     for suite in all_suites().values():
         try:
-            table += [_configuration(task, suite) for task in all_tasks().values() if task.suite == suite.name]
+            table += _configurations(suite)
         except CulturevalError as error:
             if suite.name not in registered().installed:
                 raise
+            registered().failures[suite.name] = str(error).rstrip(".")
             logger.warning("%s Its tasks are left out.", error)
     return table
+
+
+def _configurations(suite: Suite) -> list[LightevalTaskConfig]:
+    try:
+        return [_configuration(task, suite) for task in all_tasks().values() if task.suite == suite.name]
+    except (CulturevalError, KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:  # functions of other packages may raise anything
+        raise CulturevalError(f"The suite {suite.name!r}: its kinds cannot be used: {described(error)}.") from error
 
 
 def kind_of(name: str) -> Kind:

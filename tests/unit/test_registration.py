@@ -215,3 +215,108 @@ def test_listing_the_commands_of_suites_loads_nothing_heavy():
 def test_a_dotted_string_that_names_nothing_is_told(name):
     with pytest.raises(CulturevalError, match=name):
         load_attribute(name)
+
+
+def test_a_suite_that_exits_at_import_is_an_error_and_not_a_success(folder):
+    (folder / "persian_exits.py").write_text("raise SystemExit(0)", encoding="utf-8")
+    with pytest.raises(CulturevalError, match="--custom-suites persian_exits: it cannot be loaded: SystemExit: 0"):
+        find_suites(["persian_exits"])
+    with pytest.raises(CulturevalError, match="importing persian_exits failed with SystemExit"):
+        load_attribute("persian_exits:KINDS")
+    install(folder, "persian_exits:SUITE")
+    assert list(find_suites().suites) == suites()
+    assert run(folder, "tasks").stderr.count("cannot be loaded: SystemExit") == 1
+
+
+SUBSET = 'Subset("fars")'
+REPLACED = [  # (text of the suite, what replaces it, what is said)
+    ("options=(ORTHOGRAPHY,)", "options=5", "`options` is 5, not a list"),
+    ("options=(ORTHOGRAPHY,)", 'order="first"', "`order` is 'first', not a whole number"),
+    ('"orthography", "CULT', '"shuffle", "CULT', "Two options have the name 'shuffle'"),
+    ('"CULTUREVAL_PERSIAN_ORTHOGRAPHY"', '"CULTUREVAL_DATA"', "Two options have the variable 'CULTUREVAL_DATA'"),
+    ('"CULTUREVAL_PERSIAN_ORTHOGRAPHY"', '"PERSIAN"', "not of the form CULTUREVAL_NAME"),
+    ("Suite('persian'", "Suite('qimma'", "Two suites are named 'qimma'"),
+    ("Suite('persian'", "Suite('../x'", "means another folder"),
+    ("Suite('persian'", "Suite('all'", "which LightEval uses"),
+    ("'persian_culture'", "'jeem'", "Two suites have a task or group 'jeem'"),
+    ("'persian_culture'", "'a:b'", "holds ':'"),
+    (SUBSET, 'Subset("a/b|c")', r"holds '/' '|'"),
+    (SUBSET, 'Subset("a\\x1bb")', "holds control characters"),
+    (SUBSET, 'Subset("")', "is '', not a text"),
+    (SUBSET, 'Subset("fars", aliases="f")', "`aliases` is 'f'"),
+    (SUBSET, "5", "not a list of Subset"),
+    ('"original"', '"curated"', "holds none of the form"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "told"), REPLACED)
+def test_a_wrong_suite_is_left_out_where_installed_and_an_error_where_asked_for(folder, caplog, old, new, told):
+    file = write_suite(folder) / "__init__.py"
+    text = file.read_text(encoding="utf-8")
+    assert old in text
+    file.write_text(text.replace(old, new), encoding="utf-8")
+    with pytest.raises(CulturevalError) as caught:
+        find_suites([MODULE])
+    assert told in str(caught.value) and f"--custom-suites {MODULE}" in str(caught.value)
+    install(folder)
+    found = find_suites()
+    assert list(found.suites) == suites()
+    (reason,) = found.failures.values()
+    assert told in reason and "persian-suite" in reason
+    assert reason in caplog.text
+
+
+def test_all_that_is_wrong_with_a_suite_is_told_at_once(folder):
+    file = write_suite(folder) / "__init__.py"
+    text = file.read_text(encoding="utf-8").replace("options=(ORTHOGRAPHY,)", "options=5, order=None")
+    file.write_text(text.replace('"fars"', '"a/b"'), encoding="utf-8")
+    with pytest.raises(CulturevalError, match=r"`order` is None.*holds '/'.*`options` is 5"):
+        find_suites([MODULE])
+
+
+@pytest.mark.parametrize(
+    ("kinds", "told"),
+    [
+        ('{"choice": 5}', "its kind 'choice' is 5"),
+        ("5", "its kinds are 5"),
+        ('{"choice": Kind(print, lambda: 1 / 0)}', "its kinds cannot be used: ZeroDivisionError"),
+        ('{"choice": Kind(print, lambda: exit(0))}', "its kinds cannot be used: SystemExit"),
+    ],
+)
+def test_an_installed_suite_with_wrong_kinds_has_no_place_in_the_table(folder, caplog, monkeypatch, kinds, told):
+    from cultureval.tasks import catalogue, registration, task_table
+
+    file = write_suite(folder) / "__init__.py"
+    text = file.read_text(encoding="utf-8").replace("KINDS = {}", f"KINDS = {kinds}")
+    file.write_text(f"from cultureval.tasks.kinds import Kind\n{text}", encoding="utf-8")
+    ours = list(all_tasks())
+    install(folder)
+    found = find_suites()
+    for module in (catalogue, registration, task_table):
+        monkeypatch.setattr(module, "registered", lambda settings=None: found)
+    assert [config.name for config in task_table.build_tasks_table()] == ours
+    assert "'persian'" in caplog.text and told in caplog.text
+    assert told in registration.unknown_name_hint()
+    found.installed.clear()  # as if it were named by --custom-suites
+    with pytest.raises(CulturevalError, match="'persian'"):
+        task_table.build_tasks_table()
+
+
+def test_a_link_is_loaded_and_a_module_that_is_a_file_is_hinted_at(folder, monkeypatch):
+    package = write_suite(folder, "persian_folder")
+    text = (package / "__init__.py").read_text(encoding="utf-8").replace("_folder", "_link")
+    elsewhere = folder / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "persian_link.txt").write_text(text, encoding="utf-8")
+    (elsewhere / "persian_link.py").symlink_to(elsewhere / "persian_link.txt")
+    monkeypatch.chdir(elsewhere)
+    with pytest.raises(CulturevalError, match=r"give its path, \./persian_link\.py"):
+        find_suites(["persian_link"])
+    assert "persian" in find_suites(["./persian_link.py"]).suites
+
+
+def test_control_characters_of_errors_are_escaped(folder):
+    (folder / "persian_bell.py").write_text(r"raise ValueError('a\x1b[2Jb\u202e')", encoding="utf-8")
+    with pytest.raises(CulturevalError) as caught:
+        find_suites(["persian_bell"])
+    assert r"ValueError: a\x1b[2Jb\u202e" in str(caught.value)
