@@ -11,7 +11,7 @@ A multiple-choice template defines the labels of options in its head, between tw
 
 These labels are written before the options, and are scored. Settings of a head (YAML):
 
-    labels: A B C D         the labels in order, separated by spaces
+    labels: A B C D         the labels in order, separated by spaces, or a list: [A, B, C, D]
     option: "$label. $text" how an option is written; this is the default
     separator: " "          white space between the prompt and the scored label; the default is none
     also: {passage: mcq_c}  further templates in the same folder; `passage` is that of rows with a passage
@@ -22,11 +22,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from importlib import import_module
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from string import Template
 
-from cultureval.runtime.errors import BadRow, CulturevalError
+from cultureval.runtime.errors import BadRow, CulturevalError, described
 from cultureval.runtime.text_templates import TextTemplate, fill, short_hash
 
 FOLDER = Path(__file__).parent
@@ -55,9 +57,15 @@ class PromptTemplate(TextTemplate):
         """The labels of options, in order; none where the template lists no options.
 
         Raises:
-            CulturevalError: The head cannot be read, or a label is repeated.
+            CulturevalError: The head cannot be read, or a label is empty or repeated.
         """
-        labels = tuple(str(self._head.get("labels", "")).split())
+        if "labels" not in self._head:
+            return ()
+        given = self._head["labels"]
+        labels = tuple(given.split() if isinstance(given, str) else given if isinstance(given, list) else ())
+        if not labels or not all(isinstance(label, str) and label.strip() for label in labels):
+            raise self._error("has `labels` that are not one text or a list of texts, such as `labels: A B C D`")
+        labels = tuple(label.strip() for label in labels)
         if len(set(labels)) < len(labels):
             raise self._error(f"has a duplicated label ({' '.join(labels)})")
         return labels
@@ -65,7 +73,7 @@ class PromptTemplate(TextTemplate):
     @cached_property
     def separator(self) -> str:
         """White space between the prompt and the scored label."""
-        separator = str(self._head.get("separator", ""))
+        separator = self._text("separator", "")
         if separator.strip():
             raise self._error(f"has the separator {separator!r}, which is not white space")
         return separator
@@ -91,7 +99,7 @@ class PromptTemplate(TextTemplate):
             CulturevalError: The template names no labels, or its layout of an option has an unknown slot.
             BadRow: It names fewer labels.
         """
-        layout = Template(str(self._head.get("option", "$label. $text")))
+        layout = Template(self._text("option", "$label. $text"))
         pairs = zip(self._first_labels(len(texts)), texts, strict=True)
         return "\n".join(fill(layout, {"label": label, "text": text}, self.path) for label, text in pairs)
 
@@ -149,6 +157,12 @@ class PromptTemplate(TextTemplate):
             raise self._error(f"has a head with other settings than {', '.join(SETTINGS)}")
         return head
 
+    def _text(self, setting: str, default: str) -> str:
+        value = self._head.get(setting, default)
+        if not isinstance(value, str):
+            raise self._error(f"has a `{setting}` that is not a text")
+        return value
+
     def _error(self, what: str) -> CulturevalError:
         return CulturevalError(f"The prompt template {self.name} ({self.path}) {what}.")
 
@@ -159,22 +173,37 @@ def load_template(name: str) -> PromptTemplate:
 
     Args:
         name: `FOLDER/FILE` below `cultureval.prompts`, such as `qimma/templates/mcq`; `PACKAGE:FOLDER/FILE` in any
-            package that can be imported; or an absolute path. All names are without `.txt`.
+            package that can be imported, or beside a module of one file;
+            or an absolute path. All names are without `.txt`.
 
     Raises:
         CulturevalError: There is no such package or file.
     """
     package, colon, path = name.rpartition(":")
-    try:
-        folder = files(package) if colon and not Path(name).is_absolute() else FOLDER
-    except ModuleNotFoundError as error:
-        raise CulturevalError(f"The prompt template {name!r}: there is no package {package!r}.") from error
-    file = folder.joinpath(f"{path if folder is not FOLDER else name}.txt")
+    in_package = bool(colon) and not Path(name).is_absolute()
+    file = (_folder_of(package, name) if in_package else FOLDER).joinpath(f"{path if in_package else name}.txt")
     if not name or not file.is_file():
         near = difflib.get_close_matches(name, _own_templates(), n=1)
         hint = f" Do you mean {near[0]!r}?" if near else ""
         raise CulturevalError(f"There is no prompt template {name!r} ({file} is not a file).{hint}")
     return PromptTemplate(file, name)
+
+
+def _folder_of(package: str, name: str) -> Traversable:
+    """The folder of a package, or that of a module which is a single file."""
+    if not all(part.isidentifier() for part in package.split(".")):
+        raise CulturevalError(f"The prompt template {name!r} is not of the form PACKAGE:FOLDER/FILE.")
+    try:
+        module = import_module(package)
+        return files(module) if hasattr(module, "__path__") else Path(str(module.__file__)).parent
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except ModuleNotFoundError as error:
+        raise CulturevalError(f"The prompt template {name!r}: there is no package {package!r}.") from error
+    except BaseException as error:  # the package may raise anything, or exit
+        raise CulturevalError(
+            f"The prompt template {name!r}: importing {package} failed: {described(error)}."
+        ) from error
 
 
 def render(name: str, **slots: str) -> str:

@@ -9,7 +9,7 @@ import typer
 
 import cultureval
 from cultureval.runtime.data.user_cache import user_cache
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, escaped
 from cultureval.scripts import (
     agreement,
     doctor,
@@ -30,6 +30,7 @@ from cultureval.tasks.options import warn_of_unknown_variables
 
 WITH_CUSTOM_SUITES = {"eval", "tasks", "lighteval"}  # they warn of unknown variables after loading custom suites
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
+CONTROLS = "\n\t"  # those that a message may hold
 app = typer.Typer(
     name="cultureval",
     help="Culturally and dialectally grounded benchmarks for LightEval. Example: cultureval eval MODEL qimma",
@@ -103,7 +104,7 @@ def main() -> None:
             warn_of_unknown_variables()
         app()
     except CulturevalError as error:
-        print(f"cultureval: {error}", file=sys.stderr)
+        print(f"cultureval: {escaped(str(error), keep=CONTROLS)}", file=sys.stderr)
         sys.exit(2)
     except Exception as error:
         message = _file_problem(error)

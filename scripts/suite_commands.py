@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import all_suites
+from cultureval.tasks.registration import unknown_suite_hint
 
 
 class SuiteCommands(TyperGroup):
@@ -25,6 +26,13 @@ class SuiteCommands(TyperGroup):
     def list_commands(self, ctx: typer.Context) -> list[str]:
         """The names of the suites with this command."""
         return [name for name, suite in all_suites().items() if getattr(suite, self.field)]
+
+    def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:
+        """As typer does; the error about an unknown suite says how one that is not installed is named."""
+        known = self.list_commands(ctx)
+        if args[0] not in known and not args[0].startswith("-") and not ctx.resilient_parsing:
+            ctx.fail(f"No such command {args[0]!r}; the suites with one are {', '.join(known)}.{unknown_suite_hint()}")
+        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:
         """The command of a suite; one that cannot be loaded is still listed, and raises its error when called."""

@@ -72,6 +72,14 @@ def unknown_name_hint() -> str:
     return "".join(f" {failure}." for failure in registered().failures.values())
 
 
+def unknown_suite_hint() -> str:
+    """As `unknown_name_hint`, for commands without `--custom-suites`."""
+    return (
+        " A suite that is not installed is named by the variable CULTUREVAL_CUSTOM_SUITES (`--custom-suites` of "
+        f"`cultureval eval` and `tasks`).{unknown_name_hint()}"
+    )
+
+
 def find_suites(custom: Sequence[str] = ()) -> Registered:
     """Finds all suites.
 
@@ -231,8 +239,8 @@ def _file_of(place: str) -> Path | None:
             return package / "__init__.py"
     if not all(part.isidentifier() for part in place.split(".")):
         raise CulturevalError(
-            "give the name of a module, the path of a .py file, or that of a folder with an __init__.py (also in src/NAME "
-            "or NAME below it)."
+            "give the name of a module, the path of a .py file, or that of a folder with an __init__.py (also in "
+            "src/NAME or NAME below it)."
         )
     return None
 

@@ -135,6 +135,11 @@ def test_a_template_of_another_package(write, tmp_path, monkeypatch):
     ("text", "message"),
     [
         ("---\nlabels: A A\n---\n", "has a duplicated label"),
+        ("---\nlabels: [A, A]\n---\n", "has a duplicated label"),
+        ("---\nlabels: {A: B}\n---\n", "has `labels` that are not one text or a list"),
+        ("---\nlabels: [A, [B]]\n---\n", "has `labels` that are not one text or a list"),
+        ("---\nlabels: [A, '']\n---\n", "has `labels` that are not one text or a list"),
+        ("---\nlabels:\n---\n", "has `labels` that are not one text or a list"),
         ("---\nlabels: [A\n---\n", "a head that is not YAML"),
         ("---\nlabels: A B\n$question", "second line `---` is missing"),
         ("---\nlables: A B\n---\n", "other settings than labels, option"),
@@ -164,3 +169,19 @@ def test_a_template_that_is_not_there(name):
     with pytest.raises(CulturevalError, match="no prompt template|no package"):
         load_template(name)
     assert templates.FOLDER.is_dir()
+
+
+@pytest.mark.parametrize("labels", ["A B 3", "[A, B, 3]"])
+def test_labels_are_one_text_or_a_list(write, labels):
+    assert load_template(write(f"---\nlabels: {labels}\n---\n$question")).labels == ("A", "B", "3")
+
+
+def test_a_template_beside_a_module_of_one_file(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "persian_single.py").write_text("", encoding="utf-8")
+    (tmp_path / "ask.txt").write_text("$question", encoding="utf-8")
+    assert load_template("persian_single:ask").render(question="q") == "q"
+    for name in ("persian_single:none", ":x", "..:x", "persian_none:x", "sys:x"):
+        with pytest.raises(CulturevalError, match=f"{name!r}"):
+            load_template(name)
+    monkeypatch.delitem(sys.modules, "persian_single")

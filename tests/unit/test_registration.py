@@ -201,6 +201,15 @@ def test_a_suite_brings_its_commands_along(folder):
     )
 
 
+@pytest.mark.parametrize(
+    "command", [("compare", "persian", "a"), ("analyze", "persian"), ("mirror", "persian", "--to", "d")]
+)
+def test_commands_without_the_option_say_how_a_suite_is_named(folder, command):
+    done = run(folder, *command)
+    assert done.returncode == 2
+    assert "CULTUREVAL_CUSTOM_SUITES" in done.stderr and "--custom-suites" in done.stderr
+
+
 def test_listing_the_commands_of_suites_loads_nothing_heavy():
     code = (
         "import sys\nfrom typer.testing import CliRunner\nfrom cultureval.scripts.main import app\n"
