@@ -41,7 +41,7 @@ def installed(tmp_path_factory):
     """The folder into which the suite's wheel is installed; beside it `data` holds the rows."""
     folder = tmp_path_factory.mktemp("persian")
     suite = write_suite(NAME, list("1234"), "fa", folder)
-    (suite / NAME / "templates" / "question.txt").write_text(TEMPLATE, encoding="utf-8")
+    (suite / "src" / NAME / "templates" / "question.txt").write_text(TEMPLATE, encoding="utf-8")
     lines = [json.dumps(dict(zip(("question", "options", "answer"), row, strict=True))) for row in ROWS]
     (suite / "samples" / "my-lab" / NAME / "test.jsonl").write_text("\n".join(lines), encoding="utf-8")
     (suite / "samples").rename(folder / "data")
