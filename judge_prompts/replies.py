@@ -27,10 +27,7 @@ _DIGITS = {ord(digit): str(value) for row in ("٠١٢٣٤٥٦٧٨٩", "۰۱۲۳�
 _DIGITS[ord("٫")] = "."
 _INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2069\u061c\ufeff\u0640\ufe0f]")
 _MARKDOWN = re.compile(r"[*_`\[\](){}<>\"'«»“”‘’#]")
-_REASONING_TAGS = [
-    (f"<{name}>", f"</{name}>")
-    for name in ("think", "Think", "THINK", "thinking", "Thinking", "THINKING")  # as chat models write them
-]
+_REASONING_TAG = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)  # as chat models write them
 _LONGEST = 20_000  # characters; far longer than any valid reply
 _LINE_START = r"[\s|•·–—+\-]*(?:[0-9]{1,2}\s*[.:\-]?\s*)?"
 _SEPARATOR = r"\s*[:=|–—\-]\s*"
@@ -214,8 +211,10 @@ def _normal(text: str) -> str:
 def _without_reasoning(reply: str) -> tuple[str, set[str]]:
     if not isinstance(reply, str):
         raise JudgeReplyError(f"the reply is {type(reply).__name__}, not text")
-    normal = _normal(reply)
-    text, reasoning = split_reasoning(normal, _REASONING_TAGS)
+    normal = _REASONING_TAG.sub(r"\n<\1think>", _normal(reply))  # a line break: what was apart is never read as one
+    text, reasoning = split_reasoning(normal)
+    # A judge's reasoning may quote an end tag of the reply under judgement; its verdict follows the last one.
+    text = text.rpartition("</think>")[2]
     if len(text) > _LONGEST:
         raise JudgeReplyError(f"the reply has {len(text)} characters; {_LONGEST} are the most")
     if not text.strip():

@@ -153,8 +153,14 @@ def check_not_others(prompt: str, labels: Sequence[str], options: Sequence[str])
     if not all(found):
         return
     for label, shown in zip(labels, found, strict=True):
-        if _SPELLINGS.get(label, label) not in {_SPELLINGS.get(other, other) for other in shown}:
+        if _one_spelling(label) not in map(_one_spelling, shown):
             raise BadRow("prompt", prompt, f"labels an option {' or '.join(shown)}, where {label} would be scored")
+
+
+def _one_spelling(label: str) -> str:
+    """A label without tatweel and with one form of alef, heh and yeh: `جـ` is ج, and ه is هـ."""
+    letter = label.replace("ـ", "").replace("ٱ", "ا")
+    return _SPELLINGS.get(letter, letter)
 
 
 def _is_shown(prompt: str, label: str, text: str) -> bool:

@@ -218,7 +218,7 @@ def _object(row: Row, column: str) -> Mapping[str, Any]:
 def _prompt_cell(row: Row) -> str:
     """The curated prompt, unchanged: its white space is QIMMA's and affects the score."""
     text_cell(row, "prompt")
-    return row["prompt"]
+    return str(row["prompt"])
 
 
 def _indices(value: Any, count: int) -> list[int]:

@@ -6,7 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cultureval.prompts.cells import column_name, distinct, optional_text, readable, text_cell, text_list
-from cultureval.prompts.option_labels import LABELS, gold_position, label_index, labels_for, split_label
+from cultureval.prompts.option_labels import (
+    LABELS,
+    check_not_others,
+    gold_position,
+    label_index,
+    labels_for,
+    split_label,
+)
 from cultureval.runtime.errors import BadRow, MissingColumn
 
 
@@ -137,3 +144,12 @@ def test_options_must_be_distinct_and_filled():
         distinct(["نعم"], "choices")
     with pytest.raises(BadRow, match="empty entry"):
         text_list(["نعم", ""], "choices")
+
+
+@pytest.mark.parametrize("labels", [["أ", "ب", "جـ"], ["ا", "ب", "ج"], ["أـ", "بـ", "جـ"], ["ٱ", "ب", "ج"]])
+def test_other_spellings_of_the_scored_labels_are_no_other_labels(labels):
+    options = ["القاهرة", "بغداد", "دمشق"]
+    prompt = "س؟\n" + "\n".join(f"{label}. {text}" for label, text in zip(labels, options, strict=True))
+    check_not_others(prompt, ["أ", "ب", "ج"], options)
+    with pytest.raises(BadRow):
+        check_not_others(prompt, ["أ", "ب", "د"], options)
