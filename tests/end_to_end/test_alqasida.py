@@ -53,7 +53,7 @@ def test_requests_and_translations_are_asked_and_scored(cultureval, tiny_lm, tmp
     (line,) = [line for line in run.stdout.splitlines() if "task:alqasida_mt/0-shot" in line]
     assert "|scorer:spBLEU(flores200@" in line and "NADI=tiny-nadi@" in line and "LID=tiny-lid@" in line
     left_out = round(scores[TASKS[0]]["too_few_rate"] * 6)
-    assert (f"{TASKS[0]}: adi2_released and 5 more leave out {left_out} of 6 rows" in run.stdout) == bool(left_out)
+    assert (f"{TASKS[0]}: adi2_released and 5 more exclude {left_out} of 6 rows" in run.stdout) == bool(left_out)
 
 
 def test_chat_models_get_the_examples_as_turns(cultureval, tmp_path, instruments, prefix):

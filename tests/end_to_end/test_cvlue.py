@@ -81,4 +81,4 @@ def check_galleries(rows, scores):
 def test_a_text_model_is_refused_in_one_sentence(cultureval, tiny_lm):
     run = cultureval("eval", tiny_lm, "cvlue_vqa", "--data", "samples", "--device", "cpu")
     assert run.returncode == 2
-    assert "takes text only, and cvlue_vqa" in run.stderr
+    assert "takes text only, but cvlue_vqa" in run.stderr

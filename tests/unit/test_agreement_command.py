@@ -198,7 +198,7 @@ def test_wrong_files_are_one_sentence(tmp_path):
     rows = [{name: value for name, value in row.items() if name != "DA"} for row in ratings()]
     with pytest.raises(CulturevalError, match="no column 'dialect_authenticity'; columns found: Dialect"):
         run("jeem", write_ratings(tmp_path / "human.csv", rows))
-    with pytest.raises(CulturevalError, match="none.csv cannot be read as csv"):
+    with pytest.raises(CulturevalError, match="none.csv does not exist"):
         run("jeem", tmp_path / "none.csv")
     with pytest.raises(CulturevalError, match="have no texts of jeem"):
         save_details(
