@@ -198,7 +198,7 @@ def test_doctor_says_what_is_missing_and_what_it_costs(cultureval):
     assert "ok       lighteval 0.13.0" in run.stdout
     assert re.search(r"ok       patches of lighteval 0\.13\.0: \d\d, tried with this version", run.stdout)
     # Some of AL-QASIDA's sources are not in the samples.
-    held, known = map(int, re.search(r"holds (\d+) of (\d+) tasks", run.stdout).groups())
+    held, known = map(int, re.search(r"has (\d+) of (\d+) tasks", run.stdout).groups())
     assert 107 < held <= known == len(all_tasks())
     assert "missing  hub" in run.stdout
     assert "cultureval mirror" in run.stdout
