@@ -5,16 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-# Stock LightEval downloads a file when it starts, and accepts a 404.
-ANSWER_404 = """
-import requests
-stock_get = requests.get
-def get(url, *args, **kwargs):
-    answer = requests.Response()
-    answer.status_code = 404
-    return answer if url.endswith("tinyBenchmarks.pkl") else stock_get(url, *args, **kwargs)
-requests.get = get
-"""
+from cultureval.scripts.bench.start_up import ANSWER_NOT_FOUND as ANSWER_404
 
 
 def stock_lighteval(folder: Path, *args: str, **environment: str) -> subprocess.CompletedProcess:
