@@ -6,7 +6,6 @@ scorers pair gold and prediction by position; here they are joined by id: missin
 """
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -273,7 +272,7 @@ def _direction(
         return "TR", dict(rankings)
     repaired: dict[str, list[str]] = {}
     for query, ranked in rankings.items():
-        name = query if query in images else re.sub(r"\s", ",", query)
+        name = query if query in images else ",".join(query.split())
         if name in repaired:
             raise CulturevalError(f"caption {name!r} is duplicated in the prediction file.")
         repaired[name if name in images else query] = ranked

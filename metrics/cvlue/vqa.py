@@ -89,23 +89,39 @@ def normalize_vqa_v2(text: str) -> str:
     for mark in _PUNCTUATION:
         next_to_space = f"{mark} " in text or f" {mark}" in text
         out = out.replace(mark, "" if next_to_space or found_comma_number else " ")
-    out = re.sub(r"(?!<=\d)\.(?!\d)", "", out)
+    out = re.sub(r"(?!<=\d)\.(?!\d)", "", out, count=_MOST_FULL_STOPS)
     words = [_NUMBERS.get(word, word) for word in out.lower().split()]
-    return " ".join(_CONTRACTIONS.get(word, word) for word in words if word not in ("a", "an", "the"))
+    return " ".join(CONTRACTIONS.get(word, word) for word in words if word not in ("a", "an", "the"))
 
 
 def _one_line(text: str) -> str:
     return text.replace("\n", " ").replace("\t", " ").strip()
 
 
+_MOST_FULL_STOPS = 32  # the official scorer passes re.UNICODE, which is 32, in the place of `count`
 _PUNCTUATION = ';/[]"{}()=+\\_-><@`,?!'
 _NUMBERS = {
     word: str(number) for number, word in enumerate("zero one two three four five six seven eight nine ten".split())
 }
 _NUMBERS["none"] = "0"
-_APOSTROPHES = """ain't aren't can't could've couldn't didn't doesn't don't hadn't hasn't haven't he'd he's how'd how'll
-how's I'm I've isn't it'd it'll let's ma'am mightn't might've mustn't must've needn't o'clock she's should've shouldn't
-somebody'll somebody's someone'd someone'll someone's something'd something'll that's there'd there're there's they'd
-they'll they're they've wasn't we've weren't what'll what're what's what've when's where'd where's where've who'd who'll
-who's who've why'll why're why's won't would've wouldn't y'all you'd you'll you're you've""".split()
-_CONTRACTIONS = {word.replace("'", ""): word for word in _APOSTROPHES}
+# The official list, with its entries that never match (capitals: words are in lower case) or are the wrong way round.
+_CONTRACTION_PAIRS = """
+aint:ain't arent:aren't cant:can't couldve:could've couldnt:couldn't couldn'tve:couldn't've couldnt've:couldn't've
+didnt:didn't doesnt:doesn't dont:don't hadnt:hadn't hadnt've:hadn't've hadn'tve:hadn't've hasnt:hasn't
+havent:haven't hed:he'd hed've:he'd've he'dve:he'd've hes:he's howd:how'd howll:how'll hows:how's Id've:I'd've
+I'dve:I'd've Im:I'm Ive:I've isnt:isn't itd:it'd itd've:it'd've it'dve:it'd've itll:it'll let's:let's maam:ma'am
+mightnt:mightn't mightnt've:mightn't've mightn'tve:mightn't've mightve:might've mustnt:mustn't mustve:must've
+neednt:needn't notve:not've oclock:o'clock oughtnt:oughtn't ow's'at:'ow's'at 'ows'at:'ow's'at 'ow'sat:'ow's'at
+shant:shan't shed've:she'd've she'dve:she'd've she's:she's shouldve:should've shouldnt:shouldn't
+shouldnt've:shouldn't've shouldn'tve:shouldn't've somebody'd:somebodyd somebodyd've:somebody'd've
+somebody'dve:somebody'd've somebodyll:somebody'll somebodys:somebody's someoned:someone'd someoned've:someone'd've
+someone'dve:someone'd've someonell:someone'll someones:someone's somethingd:something'd somethingd've:something'd've
+something'dve:something'd've somethingll:something'll thats:that's thered:there'd thered've:there'd've
+there'dve:there'd've therere:there're theres:there's theyd:they'd theyd've:they'd've they'dve:they'd've
+theyll:they'll theyre:they're theyve:they've twas:'twas wasnt:wasn't wed've:we'd've we'dve:we'd've weve:we've
+werent:weren't whatll:what'll whatre:what're whats:what's whatve:what've whens:when's whered:where'd wheres:where's
+whereve:where've whod:who'd whod've:who'd've who'dve:who'd've wholl:who'll whos:who's whove:who've whyll:why'll
+whyre:why're whys:why's wont:won't wouldve:would've wouldnt:wouldn't wouldnt've:wouldn't've wouldn'tve:wouldn't've
+yall:y'all yall'll:y'all'll y'allll:y'all'll yall'd've:y'all'd've y'alld've:y'all'd've y'all'dve:y'all'd've
+youd:you'd youd've:you'd've you'dve:you'd've youll:you'll youre:you're youve:you've"""
+CONTRACTIONS = dict(pair.split(":") for pair in _CONTRACTION_PAIRS.split())

@@ -23,7 +23,7 @@ def files(tmp_path):
     """Gold and submission files of our own in the official formats: 12 questions, boxes, rounds and images."""
     places = [image(FOLDERS[number % 3], number) for number in range(12)]
     gold = {
-        "IC": [{"image": path, "caption": [f"第{n}张图，{c}" for c in range(5)]} for n, path in enumerate(places)],
+        "IC": [{"image": path, "caption": [f"第{n}张图,{c}" for c in range(5)]} for n, path in enumerate(places)],
         "VQA": [
             {"image": path, "question_id": n, "question": "几个？", "answer": "2"} for n, path in enumerate(places)
         ],
@@ -38,7 +38,7 @@ def files(tmp_path):
         "VG": [row | {"bbox": [5, 0, 10, 10] if row["ref_id"] % 2 else []} for row in gold["VG"]],
         "VD": [{"image_id": r["image_id"], "question": 7, "answer_sort": [*range(100)]} for r in gold["VD"]],
         "i2t": {row["image"]: [gold["IC"][0]["caption"][0], *row["caption"]] for row in gold["IC"]},
-        "t2i": {text.replace(",", " "): places for row in gold["IC"] for text in row["caption"]},
+        "t2i": {text.replace(",", " \u3000 "): places for row in gold["IC"] for text in row["caption"]},
     }
     random.Random(0).shuffle(pred["VQA"])  # joined by id, not by position
     for name, content in [*((f"gold_{k}", v) for k, v in gold.items()), *pred.items()]:

