@@ -39,7 +39,7 @@ class TaskRecord(Record):
         form: "curated" or "original".
         source: Data set, folder or hub id; `revision` is its commit or "".
         rows_hash: Fingerprint of the prepared rows.
-        prompt_hash: Hash of the prompts' template and labels.
+        prompt_hash: Hash of the prompts' template and labels, or what the prompts are ("curated", "published").
         skipped_rows: Broken rows that were left out; `skipped_few_shot_rows` are such examples.
         few_shot_rows: Few-shot examples that its data have; None where unknown.
         scored: Metric -> rows that it has a value for; a metric that scores all rows is left out.

@@ -147,7 +147,7 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
         "form": found.source.form,
         "revision": found.revision,
         "fingerprint": fingerprint,
-        "prompt": "curated" if found.source.form == "curated" else template_hash(prompt_template(task, options)),
+        "prompt": _prompts(task, found.source, rows, options),
         "rows": len(rows),
         "expected_rows": task.expected(found.source.form),
         "expected_group_rows": task.group_rows.get(found.source.form),
@@ -162,6 +162,13 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
     }
     _report(task, report, found)
     return PreparedSubset(folder, report)
+
+
+def _prompts(task: Task, source: Source, rows: Sequence[PreparedRow], options: DataOptions) -> str:
+    """What the prompts are, for signatures."""
+    if source.prompts:
+        return source.prompts(rows)
+    return "curated" if source.form == "curated" else template_hash(prompt_template(task, options))
 
 
 def require_examples(name: str, shots: int, report: Mapping[str, Any]) -> None:

@@ -29,23 +29,24 @@ def prepare_request(row: Mapping[str, Any], preparation: Preparation) -> Prepare
     """A request, or a few-shot example, which also has `answer`.
 
     Args:
-        row: `prompt`, and what `tasks.alqasida.sets` adds: `dialect`, `genre`, `template`, `location`, `phrasing`.
+        row: `prompt`, and what `tasks.alqasida.sets` adds: `dialect`, `genre`, `cluster`, `template`, `location`,
+            `phrasing`.
         preparation: Not used: the prompts are those of the set.
 
     Raises:
         BadRow: A cell is empty or unreadable.
     """
-    features = {name: str(row.get(name) or "") for name in ("dialect", "genre", "template", "location", "phrasing")}
-    prompt = _unstripped(row, "prompt")
-    cluster = _without_request(prompt, features["phrasing"], features["dialect"]) if features["phrasing"] else ""
-    return {"prompt": prompt, "answer": optional_text(row, "answer") or "", "cluster": cluster} | features
+    features = ("dialect", "genre", "cluster", "template", "location", "phrasing")
+    texts = {"prompt": _unstripped(row, "prompt"), "answer": optional_text(row, "answer") or ""}
+    return texts | {name: str(row.get(name) or "") for name in features}
 
 
 def prepare_translation(row: Mapping[str, Any], preparation: Preparation) -> PreparedRow:
     """A sentence to be translated: of a ready-made file with its prompt, or of a corpus, whose prompt is made here.
 
     Args:
-        row: `completion`, the reference; `prompt` or `sentence`; and the languages' codes, `dialect` and `from`.
+        row: `completion`, the reference; `prompt` or `sentence`; the languages' codes, `dialect` and `from`; `genre`
+            and `cluster`.
         preparation: Its template makes the prompt.
 
     Raises:
@@ -61,7 +62,7 @@ def prepare_translation(row: Mapping[str, Any], preparation: Preparation) -> Pre
         if not found:
             raise BadRow("prompt", prompt, "is not a request for a translation")
         source = found["source"]
-    features = {name: str(row.get(name) or "") for name in ("dialect", "genre")}
+    features = {name: str(row.get(name) or "") for name in ("dialect", "genre", "cluster")}
     return {"prompt": prompt, "answer": text_cell(row, "completion"), "source": source} | features
 
 
@@ -71,10 +72,3 @@ def _unstripped(row: Mapping[str, Any], column: str) -> str:
         raise BadRow(column, row.get(column), "is null or empty")
     readable(row[column], column)
     return str(row[column])
-
-
-def _without_request(prompt: str, phrasing: str, dialect: str) -> str:
-    """The text shared by three prompts that place one request at the start, in the middle and at the end."""
-    request = phrasing.format(language_requested=LANGUAGES[dialect])
-    bare = re.sub(re.escape(request), " ", prompt, flags=re.IGNORECASE)
-    return " ".join(re.findall(r"\w+", bare.lower()))

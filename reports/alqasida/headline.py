@@ -14,6 +14,8 @@ from cultureval.reports.judge_columns import criterion_estimate, judges_of
 from cultureval.reports.published import published_model, published_scores
 from cultureval.reports.run_record import Run, TaskRecord
 from cultureval.reports.summary import Cell, Row, SummaryTable, cell_of
+from cultureval.tasks.alqasida.published_prompts import NOT_PUBLISHED
+from cultureval.tasks.alqasida.sets import OWN_ITEMS
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.suite import Task
 
@@ -25,8 +27,6 @@ DIRECTIONS = {
     "dialect_to_msa": "dialect to MSA",
     "msa_to_dialect": "MSA to dialect",
 }
-# The lyrics and tweets of each dialect are its own; the other corpora hold the same items in each.
-OWN_ITEMS = ("habibi", "tweet")
 # Their published cross-lingual numbers leave out what the profile `released` leaves out.
 RELEASED_PROFILE = ("c4ai-command-r-v01", "c4ai-command-r-plus", "command-r-base", "command-r-plus-base", "gpt-4o")
 CRITERIA = {
@@ -80,7 +80,17 @@ def _requests(run: Run, suite: str, tasks: Mapping[str, TaskRecord], published: 
     title = f"AL-QASIDA, requests: ADI2 in percent, {next(iter(tasks.values())).shots}-shot"
     note = "[ ] cross-lingual leaves replies without a line of five words out."
     notes = [note] if published and "cross" in kinds and published_model(run.model, RELEASED_PROFILE) else []
+    notes += _other_prompts([record for record in tasks.values() if record.task.partition("|")[0] in scores])
     return SummaryTable(title, ("Dialect, genre", *columns), rows, notes)
+
+
+def _other_prompts(records: Sequence[TaskRecord]) -> list[str]:
+    """A line on the sets whose prompts are not the paper's."""
+    others = [record.subset for record in records if record.prompt_hash == NOT_PUBLISHED]
+    if not others:
+        return []
+    shown = f"{', '.join(others[:3])}{f' and {len(others) - 3} more' if len(others) > 3 else ''}"
+    return [f"{NOT_PUBLISHED[0].upper()}{NOT_PUBLISHED[1:]}: {shown} ({len(others)} of {len(records)} sets)."]
 
 
 def _sets(suite: str, kind: str) -> list[Task]:

@@ -4,8 +4,8 @@ Paper: "AL-QASIDA: Analyzing LLM Quality and Accuracy Systematically in Dialecta
 from section 3; data and templates from JHU-CLSP/al-qasida at 34e4dba.
 Verified: sets, sizes, templates and sampling (released files), metrics of the released outputs.
 Inferred: that the paper's models wrote 128 new tokens and had no stop string (its program).
-Ours: the templates of FLORES and tweets where the ready-made files are missing (the published draws cannot be
-reproduced), HABIBI's development set (the lyrics that the test set leaves out), the names of the profiles.
+Ours: the prompts of the development sets (their templates are those of the test sets' rows), HABIBI's development set
+(the lyrics that the test set leaves out), the names of the profiles.
 """
 
 from typing import Any
@@ -14,6 +14,7 @@ from cultureval.metrics.alqasida import names
 from cultureval.prompts.alqasida import rows
 from cultureval.prompts.preparation import Prepare
 from cultureval.tasks.alqasida import sets
+from cultureval.tasks.alqasida.published_prompts import which_prompts
 from cultureval.tasks.suite import Benchmark, MetricSet, Source, Subset
 
 MONOLINGUAL = MetricSet("alqasida_mono", "generation", tuple(names.MONOLINGUAL))
@@ -37,6 +38,7 @@ TWEETS = (
 
 def _source(repo: str, form: str, licence: str, prepare: Prepare, **settings: Any) -> Source:
     fixed = {"find": sets.find_corpus, "read": sets.read_corpus, "on_hub": False}
+    fixed |= {"prompts": which_prompts} if prepare is rows.prepare_request else {}
     return Source(repo, form, prepare, licence=licence, **fixed | settings)
 
 
@@ -71,7 +73,7 @@ def _sources(corpus: str, prepare: Prepare) -> tuple[Source, ...]:
     if corpus not in built:
         confusion = {"find": sets.find_language_confusion, "read": sets.read_language_confusion}
         confusion |= {"archive": GITHUB.format("for-ai/language-confusion", "0cfdbb4"), "revision": "0cfdbb4"}
-        confusion |= {"archive_files": ("test_sets/crosslingual/*/ar.csv",)}
+        confusion |= {"archive_files": (sets.CONFUSION_ZIP,)}
         return ready, _source("for-ai/language-confusion", "original", "Apache-2.0", prepare, **confusion)
     return ready, *(_source(repo, "original", terms, prepare, **more) for repo, terms, more in built[corpus])
 

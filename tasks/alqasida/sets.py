@@ -1,20 +1,23 @@
 """AL-QASIDA's evaluation sets: the ready-made files, or the same sets built from their corpora.
 
-Ready-made files are read unchanged. Built sets follow the paper's program as inferred from the released files: one
-generator draws a template for every sentence, then the table is shuffled, then its first rows are taken.
+Ready-made files are read unchanged. Built sets follow the paper's program: the table of sentences is shuffled, its
+first rows are taken, and each gets the template that the published row has (`published_prompts`). Sets without
+published prompts (development sets, other numbers of sentences) get the same templates in the same order.
 """
 
 import csv
+import io
 import json
-import random
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from cultureval.prompts.alqasida.rows import LANGUAGES
 from cultureval.runtime.data.row_files import PlacedRow, read_rows
-from cultureval.runtime.errors import CulturevalError, MissingColumn
+from cultureval.runtime.errors import CulturevalError, MissingColumn, described
+from cultureval.tasks.alqasida.published_prompts import published_sets
 from cultureval.tasks.suite import Task
 
 Row = dict[str, Any]
@@ -22,7 +25,6 @@ Files = tuple[list[Path], list[Path]]
 
 DIALECTS = ("dza", "egy", "kwt", "mar", "pse", "sau", "sdn", "syr")
 ORDER_SEED = sum(b"mena")  # 417
-TEMPLATE_SEED = sum(b"cohere")  # 630
 MONOLINGUAL_ROWS, TRANSLATION_ROWS = 100, 200
 
 READY_FOLDERS = {
@@ -64,12 +66,11 @@ COUNTRIES = {
     "sdn": "Sudan",
     "syr": "Syria",
 }
-# Sentences of the published sets; each used one draw of the template generator.
-BTEC_DRAWS = {code: 200 if code in CITIES else 0 for code in DIALECTS}
-HABIBI_DRAWS = dict.fromkeys(DIALECTS, 151) | {"dza": 87, "pse": 78, "sdn": 93}
+OWN_ITEMS = ("habibi", "tweet")  # the lyrics and tweets of each dialect are its own
 # Forms of each of the 8 instructions; 24 templates in all.
 INSTRUCTION_SIZES = (3, 4, 3, 3, 3, 2, 3, 3)
 TEMPLATES, PREFIXES = "dial8.json", "5shot_prefixes.json"
+CONFUSION_ZIP = "test_sets.zip"  # as the repository of the language-confusion benchmark has its sets
 
 
 class SetName(NamedTuple):
@@ -124,8 +125,11 @@ def read_ready(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
         return
     templates = _templates(files[1:], name.target) if not name.is_translation else []
     for file in files[:1]:
-        for number, row in enumerate(read_rows(file)):
-            yield PlacedRow(file.name, number, row | _features(row, name, templates))
+        rows = read_rows(file)
+        clusters = same_requests(rows, name) if rows and "phrasing" in rows[0] else range(len(rows))
+        for number, (row, place) in enumerate(zip(rows, clusters, strict=True)):
+            cluster = {"cluster": _cluster(name, place)}
+            yield PlacedRow(file.name, number, row | cluster | _features(row, name, templates))
 
 
 # --- sets built from corpora ------------------------------------------------------------------------------------------
@@ -173,45 +177,15 @@ def shuffled(count: int) -> list[int]:
     return np.random.RandomState(ORDER_SEED).choice(count, count, replace=False).tolist()
 
 
-def template_numbers(corpus: str, dialect: str, count: int, templates: int = 24, dev: bool = False) -> list[int]:
-    """Which template each sentence of a set gets, before the set is shuffled.
-
-    The published HABIBI and BTEC sets come from one generator that looped over the dialects, and in each over BTEC,
-    then HABIBI. The draws of the other sets are unknown: ours use one generator per corpus.
-
-    Args:
-        corpus: "btec", "habibi", "flores" or "tweet".
-        dialect: Three-letter code.
-        count: Sentences of the set.
-        templates: Templates of the dialect.
-        dev: Whether it is a development set, whose draws are ours too.
-
-    Raises:
-        ValueError: The corpus has no such dialect.
-    """
-    if dialect not in dialects_of(corpus):
-        raise ValueError(f"{corpus} has no {dialect!r}")
-    generator = random.Random(TEMPLATE_SEED)
-    published = {"btec": BTEC_DRAWS, "habibi": HABIBI_DRAWS}
-    steps: Iterable[tuple[str, str, int]] = ((corpus, code, count) for code in dialects_of(corpus))
-    if corpus in published and not dev:
-        steps = ((step, code, published[step][code]) for code in DIALECTS for step in published)
-    for step, code, draws in steps:
-        wanted = (step, code) == (corpus, dialect)
-        numbers = [generator.choice(range(templates)) for _ in range(count if wanted else draws)]
-        if wanted:
-            break
-    return numbers
-
-
 def _build_requests(files: Sequence[Path], name: SetName) -> Iterator[PlacedRow]:
     templates = _templates(files[1:], name.target)
     sentences = [sentence for _, sentence in _sentences(files[0], name)]
-    picks = template_numbers(name.corpus, name.target, len(sentences), len(templates), name.dev and not _leftover(name))
+    published = published_sets()[f"{name.corpus}_{name.target}"].templates
     order = shuffled(len(sentences))
     kept = order[MONOLINGUAL_ROWS:] if _leftover(name) else order[:MONOLINGUAL_ROWS]
-    for number in kept:
-        row = {"prompt": templates[picks[number]].replace("{}", sentences[number])}
+    for place, number in enumerate(kept):
+        template = templates[published[place % len(published)] % len(templates)]
+        row = {"prompt": template.replace("{}", sentences[number]), "cluster": _cluster(name, place)}
         yield PlacedRow(files[0].name, number, row | _features(row, name, templates))
 
 
@@ -227,9 +201,10 @@ def _build_translations(files: Sequence[Path], name: SetName) -> Iterator[Placed
             f"{files[0].name} and {files[1].name} do not hold the same sentences in the same order "
             f"({len(source)} and {len(target)} of this split); use the two files of one release."
         )
-    for number in shuffled(len(source))[:TRANSLATION_ROWS]:
+    for place, number in enumerate(shuffled(len(source))[:TRANSLATION_ROWS]):
         row = {"sentence": source[number][1], "completion": target[number][1], "from": name.source}
-        yield PlacedRow(files[0].name, number, row | {"dialect": name.target, "genre": name.corpus})
+        about = {"dialect": name.target, "genre": name.corpus, "cluster": _cluster(name, place)}
+        yield PlacedRow(files[0].name, number, row | about)
 
 
 def _corpus_files(folder: Path, name: SetName, code: str) -> list[Path]:
@@ -290,23 +265,67 @@ def _cell(row: Row, file: Path, column: str) -> str:
 
 
 def find_language_confusion(folder: Path, task: Task) -> Files:
-    """The Arabic file of the language-confusion benchmark from which a cross-lingual set was made."""
-    corpus = {"cohere": "complex_prompts"}.get(set_of(task).corpus, set_of(task).corpus)
-    file = folder / "test_sets" / "crosslingual" / corpus / "ar.csv"
-    return ([file], []) if file.is_file() else ([], [])
+    """The Arabic file of the language-confusion benchmark from which a set was made, or the zip file that holds it."""
+    places = (folder / _language_confusion(task), folder / CONFUSION_ZIP)
+    return [file for file in places if file.is_file()][:1], []
 
 
 def read_language_confusion(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
-    """Its rows, in which the request for Arabic names the dialect instead."""
+    """Its rows, in which the request for Arabic names the dialect instead.
+
+    Raises:
+        CulturevalError: The zip file cannot be read, or lacks the set.
+    """
     name = set_of(task)
     for file in files:
-        for number, row in enumerate(read_rows(file)):
-            prompt = str(row.get("prompt") or "").replace("Arabic", LANGUAGES[name.target])
-            row = row | {"prompt": prompt}
-            yield PlacedRow(file.name, number, row | _features(row, name, []))
+        table = _zipped_rows(file, _language_confusion(task)) if file.suffix == ".zip" else read_rows(file)
+        rows = [row | {"prompt": _in_dialect(row, name)} for row in table]
+        for number, (row, place) in enumerate(zip(rows, same_requests(rows, name), strict=True)):
+            cluster = {"cluster": _cluster(name, place)}
+            yield PlacedRow(file.name, number, row | cluster | _features(row, name, []))
+
+
+def _language_confusion(task: Task) -> str:
+    corpus = set_of(task).corpus
+    return f"test_sets/crosslingual/{'complex_prompts' if corpus == 'cohere' else corpus}/ar.csv"
+
+
+def _zipped_rows(file: Path, member: str) -> list[Row]:
+    try:
+        with zipfile.ZipFile(file) as archive, archive.open(member) as stream:
+            return list(csv.DictReader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")))
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        raise CulturevalError(f"{file}, {member}: it cannot be read ({described(error)}).") from error
+
+
+def _in_dialect(row: Row, name: SetName) -> str:
+    return str(row.get("prompt") or "").replace("Arabic", LANGUAGES[name.target])
+
+
+def same_requests(rows: Sequence[Row], name: SetName) -> list[int]:
+    """For each row the first row that asks the same: one request is asked with the language at up to three places.
+
+    Two prompts are one request if they share more than half of their words, the words for the language taken out: of
+    the released ones, those of one request share at least 0.9, others at most 0.3.
+    """
+    firsts: dict[int, frozenset[str]] = {}
+    found = []
+    for number, row in enumerate(rows):
+        language = str(row.get("phrasing") or "").format(language_requested=LANGUAGES[name.target])
+        bare = re.sub(re.escape(language), " ", str(row.get("prompt") or ""), flags=re.IGNORECASE)
+        words = frozenset(re.findall(r"\w+", bare.lower()))
+        same = (first for first, others in firsts.items() if 2 * len(words & others) > len(words | others))
+        found.append(next(same, number))
+        firsts.setdefault(found[-1], words)
+    return found
 
 
 # --- features and examples ------------------------------------------------------------------------------------------
+
+
+def _cluster(name: SetName, place: int) -> str:
+    """The request or sentence, which the sets of other dialects hold at the same place; "" where sets share nothing."""
+    return "" if name.corpus in OWN_ITEMS else f"{name.corpus}{'_dev' * name.dev}:{place}"
 
 
 def instruction_of(prompt: str, templates: Sequence[str]) -> str:

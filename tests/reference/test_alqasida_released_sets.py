@@ -1,13 +1,17 @@
 """AL-QASIDA's sets built and read against the released files (JHU-CLSP/al-qasida at 34e4dba)."""
 
+import ast
 import csv
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from cultureval.runtime.data_options import DataOptions
-from cultureval.tasks.alqasida.sets import DIALECTS
+from cultureval.runtime.errors import CulturevalError
+from cultureval.tasks.alqasida.published_prompts import published_sets
+from cultureval.tasks.alqasida.sets import DIALECTS, FLORES_CODES, shuffled
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.reading import prepare_subset
 
@@ -32,6 +36,36 @@ def prepared(name, root, form):
     return {name: [json.loads(line) for line in lines] for name, lines in split.items()}, subset.report
 
 
+def test_the_templates_are_those_of_all_28_sets():
+    numbers = json.loads((REPOSITORY / "template_numbers.json").read_text(encoding="utf-8"))
+    assert {name for name, one in published_sets().items() if one.templates} == set(numbers)
+    for name, rows in numbers.items():
+        places = published_sets()[name].templates
+        assert len(places) == len(rows) and all(place in row for place, row in zip(places, rows, strict=True))
+
+
+@pytest.mark.parametrize("code", ["mar", "pse", "sau"])
+def test_owners_of_flores_get_the_published_prompts(root, code, tmp_path):
+    """The sentences of the released prompts, put into a file as FLORES-200 has them, among others."""
+    file, *_ = REPOSITORY.glob(f"llm_outputs/*_monolingual/DialectID_FLORES_{code}_samples.csv")
+    with file.open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    prompts = [row.get("prompts") or ast.literal_eval(row["_raw_turns"])[-1]["content"][0]["text"] for row in rows]
+    templates = json.loads(next(REPOSITORY.rglob("dial8.json")).read_text(encoding="utf-8"))[code]["all"]
+    lines = [f"other {number}" for number in range(1012)]
+    places = published_sets()[f"flores_{code}"].templates
+    for number, prompt, place in zip(shuffled(1012), prompts, places, strict=False):
+        start, end = templates[place].split("{}")
+        lines[number] = prompt.removeprefix(start).removesuffix(end)
+    folder = tmp_path / "owner" / "JHU-CLSP" / "al-qasida"
+    (folder / "devtest").mkdir(parents=True)
+    (folder / "devtest" / f"{FLORES_CODES[code]}.devtest").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / "dial8.json").write_bytes(next(REPOSITORY.rglob("dial8.json")).read_bytes())
+    found, report = prepared(f"alqasida_mono:flores_{code}", tmp_path / "owner", "original")
+    assert [row["prompt"] for row in found["test"]] == prompts
+    assert report["prompt"] == "published"
+
+
 def published(*parts):
     with DATA.joinpath(*parts).open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
@@ -40,7 +74,8 @@ def published(*parts):
 def test_habibi_prompts_regenerate_758_of_758(root):
     found = expected = 0
     for code in DIALECTS:
-        rows, _ = prepared(f"alqasida_mono:habibi_{code}", root, "original")
+        rows, report = prepared(f"alqasida_mono:habibi_{code}", root, "original")
+        assert report["prompt"] == "published"
         prompts = [row["prompt"] for row in published("mono", "music", "habibi", f"{code}.csv")]
         assert len(rows["test"]) == len(prompts) == all_tasks()[f"alqasida_mono:habibi_{code}"].expected_rows
         found += sum(row["prompt"] == prompt for row, prompt in zip(rows["test"], prompts, strict=True))
@@ -74,6 +109,18 @@ def test_okapi_of_one_dialect_is_built_of_the_requests_for_arabic(root):
     built, _ = prepared("alqasida_cross:okapi_mar", root, "original")
     ready, _ = prepared("alqasida_cross:okapi_mar", root, "curated")
     assert [row["prompt"] for row in built["test"]] == [row["prompt"] for row in ready["test"]]
+    archive = root / "for-ai" / "language-confusion" / "test_sets.zip"  # as the repository has them
+    with zipfile.ZipFile(archive, "w") as zipped:
+        zipped.write(folder / "ar.csv", "test_sets/crosslingual/okapi/ar.csv")
+    (folder / "ar.csv").unlink()
+    zipped_rows, report = prepared("alqasida_cross:okapi_mar", root, "original")
+    assert [row | {"source_row": ""} for row in zipped_rows["test"]] == [
+        row | {"source_row": ""} for row in built["test"]
+    ]
+    assert report["prompt"] == "published"
+    archive.write_bytes(b"no zip")
+    with pytest.raises(CulturevalError, match="test_sets.zip, test_sets/crosslingual/okapi/ar.csv: it cannot be read"):
+        prepared("alqasida_cross:okapi_mar", root, "original")
 
 
 def test_the_five_examples_are_the_published_prefix(root):

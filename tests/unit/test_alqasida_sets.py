@@ -4,6 +4,7 @@ import csv
 import json
 import unicodedata
 from collections import Counter
+from string import ascii_lowercase
 
 import pytest
 
@@ -13,7 +14,8 @@ from cultureval.prompts.alqasida.rows import LANGUAGES, prepare_translation
 from cultureval.prompts.preparation import Preparation
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn, SourceUnavailable
-from cultureval.tasks.alqasida.sets import dialects_of, instruction_of, shuffled, template_numbers
+from cultureval.tasks.alqasida.published_prompts import PublishedSet, prompts_hash, published_sets, which_prompts
+from cultureval.tasks.alqasida.sets import COUNTRIES, dialects_of, instruction_of, shuffled
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.reading import prepare_subset
 
@@ -137,12 +139,53 @@ def test_tweets_under_both_names_of_their_columns(repository, tmp_path):
         rows_of("alqasida_mono:tweet_egy", tmp_path / "root")
 
 
-def test_draws_of_templates():
-    assert template_numbers("habibi", "dza", 87)[:2] != template_numbers("btec", "dza", 200)[:2]
-    assert all(0 <= number < 24 for number in template_numbers("flores", "syr", 1012))
-    assert "kwt" not in dialects_of("btec") and dialects_of("flores") == ("egy", "mar", "pse", "sau", "syr")
-    with pytest.raises(ValueError, match="kwt"):
-        template_numbers("btec", "kwt", 1)
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory):
+    """All corpora in the layouts in which their owners have them, with invented sentences: the data root."""
+    root = tmp_path_factory.mktemp("owner") / "root"
+    folder = root / "JHU-CLSP" / "al-qasida" / "data_processing"
+    madar = folder / "bitexts" / "MADAR.Parallel-Corpora-Public-Version1.1-25MAR2021" / "MADAR_Corpus"
+    flores = folder / "bitexts" / "flores200_dataset" / "devtest"
+    tweets, lyrics = folder / "monotexts" / "NADI2023_Release_Train" / "Subtask1", folder / "monotexts" / "HABIBI"
+    for place in (madar, flores, tweets, lyrics, folder / "json"):
+        place.mkdir(parents=True)
+    for city in ("Algiers", "Cairo", "Fes", "Jerusalem", "Riyadh", "Khartoum", "Damascus"):
+        write_madar(madar, city, [f"{city} {n}" for n in range(200)])
+    for code in ("arz", "ary", "ajp", "ars", "apc"):
+        (flores / f"{code}_Arab.devtest").write_text("".join(f"{code} {n}\n" for n in range(1012)), encoding="utf-8")
+    rows = [f"{n}\ttweet {country} {n}\t{country}\n" for country in COUNTRIES.values() for n in range(100)]
+    (tweets / "NADI2023_Subtask1_DEV.tsv").write_text("id\tcontent\tlabel\n" + "".join(rows), encoding="utf-8")
+    sizes = {"Algeria": 87, "Palestine": 78, "Sudan": 93}
+    rows = [f"lyrics {one} {n},{one}\n" for one in COUNTRIES.values() for n in range(sizes.get(one, 151))]
+    (lyrics / "arabicLyrics_cleaned.csv").write_text("Lyrics,SingerNationality\n" + "".join(rows), encoding="utf-8")
+    templates = {code: {"all": [f'{letter} "{{}}"' for letter in ascii_lowercase[:24]]} for code in COUNTRIES}
+    (folder / "json" / "dial8.json").write_text(json.dumps(templates), encoding="utf-8")
+    return root
+
+
+@pytest.mark.parametrize("name", [name for name in all_tasks() if name.startswith("alqasida_mono:")])
+def test_owners_of_the_corpora_get_the_published_templates_in_the_published_order(corpora, name):
+    """28 sets, whose invented sentences are told from the paper's by the hash of the published prompts."""
+    corpus, code = name.partition(":")[2].split("_")
+    subset = prepare_subset(all_tasks()[name], DataOptions(root=corpora))
+    rows = [json.loads(line) for line in (subset.folder / "test.jsonl").read_text(encoding="utf-8").splitlines()]
+    count = {"btec": 200, "flores": 1012, "tweet": 100}.get(corpus) or {"dza": 87, "pse": 78, "sdn": 93}.get(code, 151)
+    assert [int(row["prompt"].rstrip('"').split()[-1]) for row in rows] == shuffled(count)[:100]
+    places = published_sets()[f"{corpus}_{code}"].templates
+    assert [row["prompt"][0] for row in rows] == [ascii_lowercase[place] for place in places]
+    assert subset.report["prompt"] == "not the published prompts"
+    shared = [f"{corpus}:{place}" for place in range(len(rows))]
+    assert [row["cluster"] for row in rows] == (shared if corpus in ("btec", "flores") else [""] * len(rows))
+
+
+def test_published_prompts_are_known_by_their_order_and_wording(monkeypatch):
+    prompts = ["ا  ب\u00a0ج", "د\nه"]
+    monkeypatch.setitem(published_sets(), "btec_egy", PublishedSet((), prompts_hash(["ا ب ج", "د ه"])))
+    rows = [{"prompt": prompt, "genre": "btec", "dialect": "egy"} for prompt in prompts]
+    assert which_prompts(rows) == "published"
+    for others in (rows[::-1], rows[:1], [rows[0], rows[1] | {"prompt": "د ة"}], [rows[0] | {"dialect": "kwt"}]):
+        assert which_prompts(others) == "not the published prompts"
+    assert dialects_of("flores") == ("egy", "mar", "pse", "sau", "syr") and "kwt" not in dialects_of("btec")
 
 
 def test_the_instruction_of_a_prompt_is_that_of_its_longest_template():

@@ -116,6 +116,16 @@ def test_the_papers_numbers_are_of_the_same_sets_and_say_of_what_kind_they_are()
     assert rows_of(few_shot)["egy"][0].published is None and few_shot.title.endswith("5-shot")
 
 
+def test_sets_with_other_prompts_than_the_papers_are_named():
+    names = [f"alqasida_mono:btec_{code}" for code in ("dza", "egy", "mar", "pse", "sau")]
+    run = run_of([*names, "alqasida_cross:okapi_egy"], alqasida_score)
+    for name in names:
+        record = run.record.tasks[f"{name}|0"].model_copy(update={"prompt_hash": "not the published prompts"})
+        run.record.tasks[f"{name}|0"] = record
+    (table,) = alqasida.headline(run)
+    assert table.notes == ["Not the published prompts: btec_dza, btec_egy, btec_mar and 2 more (5 of 6 sets)."]
+
+
 def test_the_development_sets_have_tables_of_their_own():
     run = run_of(["alqasida_dev"], alqasida_score)
     ((requests, _),) = suite_tables(run).values()
