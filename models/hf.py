@@ -26,7 +26,7 @@ from cultureval.models import processes
 from cultureval.models.answer_log import AnswerLog
 from cultureval.models.generation.generation import Sampling, generate, pad_left
 from cultureval.models.generation.rendering import Renderer, all_images, open_images
-from cultureval.models.jobs import GenerationJob, ScoringJob
+from cultureval.models.jobs import GenerationJob, ImagesRefused, ScoringJob, reason_to_skip
 from cultureval.models.loading import BITS, LoadedModel, load
 from cultureval.models.scoring.packed import ChoiceScorer, ScoringRequest
 from cultureval.models.settings import (
@@ -279,7 +279,15 @@ class HFModel(LightevalModel):
 
     def _generate_batch(self, batch: Sequence[GenerationJob]) -> None:
         """Answer a batch and journal it; the seed depends only on the batch, so that a resumed run samples the same."""
-        inputs = self._generation_inputs(batch)
+        try:
+            inputs = self._generation_inputs(batch)
+        except ImagesRefused as error:
+            if len(batch) > 1:  # one of them: the others are answered
+                for job in batch:
+                    self._generate_batch([job])
+            else:
+                batch[0].refused = reason_to_skip(error)
+            return
         room = self.max_length - inputs["input_ids"].shape[1]
         wanted = batch[0].max_new_tokens
         if wanted and room < wanted and len(batch) > 1:  # a long prompt would shorten the other answers
@@ -333,7 +341,7 @@ class HFModel(LightevalModel):
         """The processor's outputs for prompts with images, padded on the left, less those that the model does not take.
 
         Raises:
-            CulturevalError: A prompt with its images has more than `limit` tokens, or the processor rejects it.
+            ImagesRefused: A prompt with its images has more than `limit` tokens, or the processor rejects it.
         """
         images = [open_images(doc, self.config) for doc in docs]
         try:
@@ -346,14 +354,11 @@ class HFModel(LightevalModel):
                 add_special_tokens=self.add_special_tokens,
             )
         except (ValueError, StopIteration) as error:  # such as an image 200 times as wide as high
-            which = ", ".join(str(doc.id) for doc in docs)
-            raise CulturevalError(f"{docs[0].task_name}, docs {which}: the processor rejects them: {error}") from error
+            raise ImagesRefused(docs, f"the model's processor refuses it: {str(error).rstrip('.')}") from error
         width = inputs["input_ids"].shape[1]
         if width > limit:
-            raise CulturevalError(
-                f"A prompt of {docs[0].task_name} has {width} tokens with its images, more than {limit}: "
-                "lower image_max_pixels or raise max_length."
-            )
+            size = f"its prompt has {width} tokens with images, more than {limit}"
+            raise ImagesRefused(docs, f"{size}: lower image_max_pixels or raise max_length")
         taken = inspect.signature(self.loaded.model.forward).parameters
         cast = {
             name: value.to(self.loaded.model.dtype) if value.is_floating_point() else value

@@ -16,7 +16,26 @@ from cultureval.models.settings import HFModelSettings
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import Journal
+from cultureval.runtime.lighteval_patches.refused_docs import RefusedResponse, image_of, name_of
 from cultureval.runtime.servers.data_urls import image_hash
+from cultureval.runtime.settings import current_settings
+
+
+class ImagesRefused(CulturevalError):
+    """A processor refuses the images of some docs, or they take more tokens than the model reads.
+
+    Args:
+        docs: The docs that were given to it together.
+        reason: A clause ("the processor refuses it: ...").
+    """
+
+    def __init__(self, docs: Sequence[Doc], reason: str) -> None:
+        self.reason = reason
+        names = "; ".join(f"{name_of(doc)}: {image_of(doc)}" for doc in docs)
+        super().__init__(
+            f"{names}: {reason}. Mend or replace the image, or pass --bad-rows skip (CULTUREVAL_BAD_ROWS=skip) to "
+            "leave such rows out and list them."
+        )
 
 
 class JobModel(Protocol):
@@ -76,11 +95,22 @@ class ScoringJob:
         self._scores: list[ChoiceScore | None] = [None] * len(self.choices)
         self._members: list[list[int]] = []
         self.truncated = 0
+        self.refused = ""
         if not self.image_keys:
             self._encode()
 
     def requests(self) -> list[ScoringRequest]:
-        """One request per distinct context: usually one; more if a choice merges with the end of the prompt."""
+        """One request per distinct context: usually one; more if a choice merges with the end of the prompt.
+
+        There is none if the processor refuses the doc's images and such docs are skipped.
+        """
+        try:
+            return self._requests()
+        except ImagesRefused as error:
+            self.refused = reason_to_skip(error)
+            return []
+
+    def _requests(self) -> list[ScoringRequest]:
         vision = None
         if self.image_keys:
             inputs = self.lm.with_images([self.prompt_without_spaces()], [self.doc], self.lm.max_length)
@@ -147,6 +177,8 @@ class ScoringJob:
 
     def response(self) -> ModelResponse:
         """The answer as LightEval's response."""
+        if self.refused:
+            return RefusedResponse(reason=self.refused)
         ends = self.record["end_logprobs"]
         return ModelResponse(
             input=self.prompt,
@@ -187,6 +219,7 @@ class GenerationJob:
         self.truncated = 0
         self.tokens: list[int] = [] if self.images else self._encode()
         self.answers: list[Generation] = []
+        self.refused = ""
 
     def _encode(self) -> list[int]:
         """Prompt tokens, truncated on the left if not even one more token would fit."""
@@ -216,6 +249,8 @@ class GenerationJob:
 
     def response(self) -> ModelResponse:
         """The answers as LightEval's response."""
+        if self.refused:
+            return RefusedResponse(reason=self.refused)
         return ModelResponse(
             input=self.prompt,
             input_tokens=self.tokens,
@@ -224,3 +259,10 @@ class GenerationJob:
             output_tokens=[answer.tokens for answer in self.answers],
             truncated_tokens_count=self.truncated,
         )
+
+
+def reason_to_skip(error: ImagesRefused) -> str:
+    """Why a doc is skipped, where the settings say that broken rows are; raises the error where they do not."""
+    if current_settings().bad_rows != "skip":
+        raise error
+    return error.reason

@@ -34,11 +34,12 @@ def check_model(model: str, images: bool, likelihoods: bool) -> CheckedModel:
     file = model_file(model)
     if file.name == "openai_api.py":
         return CheckedModel(file, no_likelihoods=_check_server(model, likelihoods))
-    return CheckedModel(file, no_images=_check_transformers(model, images))
+    no_images, model_type = _check_transformers(model, images)
+    return CheckedModel(file, no_images=no_images, model_type=model_type)
 
 
-def _check_transformers(model: str, images: bool) -> str | None:
-    """Returns why tasks with images cannot be run, as a sentence."""
+def _check_transformers(model: str, images: bool) -> tuple[str | None, str]:
+    """Returns why tasks with images cannot be run, as a sentence, and the model's type."""
     from cultureval.models import loading
     from cultureval.models.settings import parse_settings, require_model
     from cultureval.runtime.devices import choose_device
@@ -60,9 +61,10 @@ def _check_transformers(model: str, images: bool) -> str | None:
         with problems.collecting():
             all_of(checks)
     problems.raise_if_any()
-    if config is None or settings is None or not images or loading.is_vision(config):
-        return None
-    return f"{settings.display_name()} takes text only: tasks with images need an image-text model."
+    assert config is not None and settings is not None  # or their problems have been raised
+    if not images or loading.is_vision(config):
+        return None, config.model_type
+    return f"{settings.display_name()} takes text only: tasks with images need an image-text model.", config.model_type
 
 
 def _require_files(model: str) -> None:

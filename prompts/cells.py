@@ -1,6 +1,5 @@
 """Checked access to the cells of a dataset row, by any of the known names of a column."""
 
-import io
 import math
 import re
 import unicodedata
@@ -8,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cultureval.runtime.data.image_store import store_image
+from cultureval.runtime.data.image_store import png_bytes, store_image
 from cultureval.runtime.errors import BadRow, MissingColumn
 
 # A column of a row: one name, a key of ALIASES, or all names in sources. The first one present is read.
@@ -184,9 +183,7 @@ def image_bytes(value: Any, folder: Path) -> bytes:
             raise ValueError(f"names no file below {folder}")
         return path.read_bytes()
     if hasattr(value, "save"):
-        stream = io.BytesIO()
-        value.save(stream, "PNG")
-        return stream.getvalue()
+        return png_bytes(value)
     raise ValueError("holds no image")
 
 

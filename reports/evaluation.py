@@ -12,6 +12,7 @@ from cultureval.reports.summary_text import shown_run
 from cultureval.runtime.checked_model import ModelCheck
 from cultureval.runtime.lighteval_patches.run_results import scores_of
 from cultureval.runtime.saving import Saving
+from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.tasks.preflight import preflight
 from cultureval.tasks.reading import rows_at_hand
 from cultureval.tasks.running import quiet_libraries, run_pipeline
@@ -61,9 +62,10 @@ def evaluate_tasks(
     quiet_libraries()
     saving = saving or Saving()
     plan = preflight(names, check_model, output_dir, skip_unscorable, [saving.check])
-    with rows_at_hand(plan.subsets):
-        pipeline = run_pipeline(model, plan.model.file, plan.tasks, limit, output_dir, saving)
-    save_run(pipeline, record_of(pipeline, plan.missing, started, plan.unscorable))
+    with use_settings(current_settings().with_(suite=plan.options)):
+        with rows_at_hand(plan.subsets):
+            pipeline = run_pipeline(model, plan.model.file, plan.tasks, limit, output_dir, saving)
+        save_run(pipeline, record_of(pipeline, plan.missing, started, plan.unscorable))
     tracker = pipeline.evaluation_tracker
     run = read_run(tracker.results_file)
     try:

@@ -27,6 +27,7 @@ MODULES = (
     "cultureval.runtime.lighteval_patches.run_results",
     "cultureval.runtime.lighteval_patches.recording_tracker",
     "cultureval.runtime.lighteval_patches.timed_pipeline",
+    "cultureval.runtime.lighteval_patches.refused_docs",
     "cultureval.runtime.lighteval_patches.uncached_scoring",
     "cultureval.runtime.lighteval_patches.deferred_imports",
     "cultureval.runtime.evalplus_patches",

@@ -46,3 +46,18 @@ def with_defaults(options: DataOptions) -> DataOptions:
     """The same options, with the defaults of missing options of suites."""
     defaults: Mapping[str, Any] = {option.name: option.default for option in all_options()}
     return replace(options, suite={**defaults, **options.suite})
+
+
+def options_of_model(model_type: str) -> dict[str, Any]:
+    """The values of suites' options that follow from a model's type, for those that people do not give.
+
+    Args:
+        model_type: That of its configuration, such as `qwen3_vl`; "" where unknown.
+    """
+    settings = current_settings()
+    given = {option.name for option in all_options(settings) if option.given(settings) not in ("", None)}
+    decided: dict[str, Any] = {}
+    for suite in registered(settings).suites.values():
+        if decide := suite.part("of_model") if model_type else None:
+            decided |= decide(model_type)
+    return {name: value for name, value in decided.items() if name not in given}

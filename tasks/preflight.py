@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from cultureval.metrics.judges.optional_judges import check_judges
 from cultureval.runtime.checked_model import CheckedModel, ModelCheck
@@ -11,11 +12,11 @@ from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import CulturevalError, ProblemList, SourceUnavailable, all_of
 from cultureval.runtime.output_folder import require_folder, require_output_folder
 from cultureval.runtime.printing import print_note
-from cultureval.runtime.settings import Settings, current_settings
+from cultureval.runtime.settings import Settings, current_settings, use_settings
 from cultureval.tasks.before_run import warn_before_run
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.kinds import Kind
-from cultureval.tasks.options import all_options, read_data_options
+from cultureval.tasks.options import all_options, options_of_model, read_data_options
 from cultureval.tasks.own_tasks import OWN_TASKS
 from cultureval.tasks.reading import BrokenRows, PreparedSubset, prepare_subset, require_examples
 from cultureval.tasks.selection import select_tasks
@@ -34,6 +35,7 @@ class Plan:
         missing: Requested tasks of which the data root has no data.
         unscorable: Requested tasks that are left out because they cannot be scored: why, by name.
         subsets: The prepared rows, by the name of the task without `|k`.
+        options: Options of suites that follow from the model's type.
     """
 
     model: CheckedModel
@@ -41,6 +43,7 @@ class Plan:
     missing: list[str] = field(default_factory=list)
     unscorable: dict[str, str] = field(default_factory=dict)
     subsets: dict[str, PreparedSubset] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
 
 
 def preflight(
@@ -71,13 +74,15 @@ def preflight(
     with problems.collecting():
         options = read_data_options()
     selected, explicit = _select(names, problems)
-    with problems.collecting():
-        warn_before_run(selected)
     kinds = _kinds(selected, problems)
     with problems.collecting():
         images = any(_shows_images(name) for name in selected)
         model = check_model(images, any(kind.generation_size < 0 for kind in kinds.values()))
-    subsets, missing = _read_data(selected, explicit, options, problems) if options else ({}, [])
+    of_model = options_of_model(model.model_type) if model and options else {}
+    with use_settings(current_settings().with_(suite=of_model)):
+        with problems.collecting():
+            warn_before_run(selected)
+        subsets, missing = _read_data(selected, explicit, read_data_options(), problems) if options else ({}, [])
     present = [name for name in kinds if name not in missing]
     unscorable = _unscorable({name: kinds[name] for name in present}, model, problems, skip_unscorable)
     tasks = [name for name in present if name not in unscorable]
@@ -87,7 +92,7 @@ def preflight(
             problems.add(CulturevalError(reason))
     problems.raise_if_any()
     assert model is not None  # or its check has raised
-    return Plan(model, tasks, missing, unscorable, subsets)
+    return Plan(model, tasks, missing, unscorable, subsets, of_model)
 
 
 def _settings_checks() -> list[Callable[[], object]]:

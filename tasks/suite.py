@@ -15,7 +15,7 @@ from cultureval.runtime.dotted_names import load_attribute
 from cultureval.runtime.errors import CulturevalError, shorten
 from cultureval.tasks.kinds import Kind
 
-FUNCTIONS = ("before_run", "comparison", "analysis", "headline", "picture")  # fields of a suite
+FUNCTIONS = ("of_model", "before_run", "comparison", "analysis", "headline", "picture")  # fields of a suite
 
 
 @dataclass(frozen=True)
@@ -236,6 +236,8 @@ class Suite:
         benchmarks: Its table of benchmarks, in the order in which tasks are listed.
         kinds: How its tasks are asked and scored: keys of metric sets -> `tasks.kinds.Kind`.
         options: Its own options, a tuple of `runtime.settings.Option`; each is also one of `cultureval eval`.
+        of_model: The function that takes a model's type (`qwen3_vl`) and returns the values of the suite's options
+            that follow from it; values that people give come first.
         before_run: The function that checks the selected tasks of the suite (`["cvlue_vg|0"]`) before a model is
             loaded: it returns warnings to print, or raises CulturevalError.
         comparison: The function that is the command `cultureval compare <name>`.
@@ -256,6 +258,7 @@ class Suite:
     benchmarks: str | Sequence[Benchmark]
     kinds: str | Mapping[str, Kind]
     options: str | Sequence[Any] = ()
+    of_model: str | Callable[[str], Mapping[str, Any]] | None = None
     before_run: str | Callable[[Sequence[str]], Sequence[str]] | None = None
     comparison: str | Callable[..., Any] | None = None
     analysis: str | Callable[..., Any] | None = None

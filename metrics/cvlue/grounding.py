@@ -3,19 +3,14 @@
 CVLUE (paper, Table 10) reports the mean intersection over union. The released scorer (evaluation/eval_vg.py) counts
 pixels inclusively: 1 is added to every width and height, so that boxes that only touch overlap a little.
 
-Formats of boxes in replies, by model family (verified: the families' own documentation and evaluation scripts):
-- Qwen-VL: `<box>(x1,y1),(x2,y2)</box>`, thousandths of width and height; its scorer divides by 999.
-- Qwen2-VL: `<|box_start|>(x1,y1),(x2,y2)<|box_end|>`, thousandths, divided by 1000.
-- Qwen2.5-VL: JSON with `bbox_2d: [x1, y1, x2, y2]` in pixels of the resized image.
-- Qwen3-VL: the same JSON in thousandths, divided by 1000.
-- xyxy and xywh: four numbers in pixels of the original image.
+How families of models write boxes is one table, `FAMILIES`.
 """
 
-import json
 import math
 import re
-from collections.abc import Callable, Sequence
-from typing import Any, Literal
+import unicodedata
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 Convention = Literal["official", "continuous"]
 Size = tuple[int, int]
@@ -23,13 +18,73 @@ Box = list[float]
 
 # Qwen2.5-VL's image processor: sides are multiples of 28, pixels between these limits (its published configuration).
 RESIZE_FACTOR, MIN_PIXELS, MAX_PIXELS = 28, 56 * 56, 12_845_056
+PATCHES_PER_SIDE = 32  # of Kosmos-2
 
-_NUMBER = r"\s*(-?\d{1,7}(?:\.\d{1,20})?)\s*"
-_CORNERS = re.compile(rf"\({_NUMBER},{_NUMBER}\)\s*,\s*\({_NUMBER},{_NUMBER}\)")
-_FOUR_NUMBERS = re.compile(rf"[\[(]{_NUMBER},{_NUMBER},{_NUMBER},{_NUMBER}[\])]")
-_JSON_BOX = re.compile(rf'"bbox(?:_2d)?"\s*:\s*\[{_NUMBER},{_NUMBER},{_NUMBER},{_NUMBER}\]')
 _LONGEST_REPLY = 20_000
 _LARGEST = 1e9  # pixels
+
+
+class Family(NamedTuple):
+    """How a family of models writes boxes.
+
+    Attributes:
+        syntaxes: Keys of `SYNTAXES`; the first that finds a box in a reply is read.
+        scale: What a coordinate of the right or lower edge is divided by to get a share of the side; 0: coordinates are
+            pixels of the original image, -1: of the resized one.
+        order: Of the four numbers.
+        model_types: `model_type` in the configurations of its models.
+    """
+
+    syntaxes: tuple[str, ...]
+    scale: float
+    order: Literal["xyxy", "yxyx", "xywh"] = "xyxy"
+    model_types: tuple[str, ...] = ()
+
+
+ORIGINAL, RESIZED = 0, -1  # pixels of the image
+_IN_JSON = ("keys", "sides", "lists")
+
+# Verified in the families' own documentation and evaluation scripts, where they divide by 999, 1000 or 1024.
+FAMILIES = {
+    "qwen_vl": Family(("corners",), 999, model_types=("qwen",)),
+    "qwen2_vl": Family(("corners",), 1000, model_types=("qwen2_vl",)),
+    "qwen2.5_vl": Family(_IN_JSON, RESIZED, model_types=("qwen2_5_vl",)),
+    "qwen3_vl": Family(_IN_JSON, 1000, model_types=("qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe")),
+    "internvl": Family(("lists",), 1000, model_types=("internvl", "internvl_chat")),
+    "cogvlm": Family(("lists",), 1000, model_types=("cogvlm", "cogvlm2")),
+    "glm_v": Family(("lists",), 1000, model_types=("glm4v", "glm4v_moe", "glm46v")),
+    "deepseek_vl2": Family(("lists",), 999, model_types=("deepseek_vl_v2", "deepseek_vl2")),
+    "minicpm_v": Family(("spaced", "lists"), 1000, model_types=("minicpmv", "minicpmo", "minicpmv4_6", "minicpmv4_7")),
+    "paligemma": Family(("locations",), 1024, "yxyx", ("paligemma",)),
+    "kosmos2": Family(("patches",), 1, model_types=("kosmos-2",)),
+    "gemini": Family(_IN_JSON, 1000, "yxyx"),
+    "normalised": Family(("lists",), 1, model_types=("llava", "llava_next")),
+    "xyxy": Family(("lists",), ORIGINAL),
+    "xywh": Family(("lists",), ORIGINAL, "xywh"),
+}
+BOX_FORMATS = tuple(FAMILIES)
+
+# A number, perhaps in quotes; replies are read after `_plain`.
+_NUMBER = r"""\s*["']?(-?\d{1,7}(?:\.\d{1,20})?)["']?\s*"""
+_PAIR = rf"[\[(]{_NUMBER},{_NUMBER}[\])]"
+_FOUR_IN_A_LIST = rf"[\[(]{_NUMBER},{_NUMBER},{_NUMBER},{_NUMBER}[\])]|[\[(]\s*{_PAIR}\s*,\s*{_PAIR}\s*[\])]"
+_SIDES = (("x1", "xmin", "x_min", "left"), ("y1", "ymin", "y_min", "top"))
+_SIDES += (("x2", "xmax", "x_max", "right"), ("y2", "ymax", "y_max", "bottom"))
+# What finds boxes: each match's groups that are not empty are the four numbers.
+SYNTAXES = {
+    "corners": re.compile(rf"\({_NUMBER},{_NUMBER}\)\s*,\s*\({_NUMBER},{_NUMBER}\)"),
+    "lists": re.compile(_FOUR_IN_A_LIST),
+    "keys": re.compile(rf"""(?i:\b(?:bbox|box|bounding_box)\w*)["']?\s*[:=]\s*(?:[\[(]\s*)*?(?:{_FOUR_IN_A_LIST})"""),
+    "sides": re.compile(
+        r"\s*,\s*".join(rf"""["'](?:{"|".join(names)})["']\s*:{_NUMBER}""" for names in _SIDES), re.IGNORECASE
+    ),
+    "spaced": re.compile(rf"<box>{_NUMBER}[\s,]{_NUMBER}[\s,]{_NUMBER}[\s,]{_NUMBER}</box>"),
+    "locations": re.compile(r"<loc(\d{4})>" * 4),
+    "patches": re.compile(r"<patch_index_(\d{4})><patch_index_(\d{4})>"),
+}
+# Commas, points, brackets and quotes that compatibility normalisation (NFKC) leaves as they are.
+_SIGNS = str.maketrans("、،٫【】〔〕", ",,.[][]")
+_SIGNS |= str.maketrans(dict.fromkeys("“”„‟«»「」『』‘’‚‛`", '"'))
 
 
 def iou(pred: Sequence[float] | None, gold: Sequence[float], convention: Convention = "official") -> float:
@@ -67,10 +122,13 @@ def iou(pred: Sequence[float] | None, gold: Sequence[float], convention: Convent
 def parse_boxes(text: str, format: str, size: Size, resized: Size | None = None) -> list[Box]:
     """Boxes in a model's reply, in pixels of the original image.
 
+    JSON is read in any nesting, complete or cut off, in a code fence or not; digits, commas, brackets and quotes of any
+    script and width are the same.
+
     Args:
         text: The reply.
-        format: Format of the model family: "qwen_vl", "qwen2_vl", "qwen2.5_vl", "qwen3_vl", "xyxy" or
-            "xywh" (case and punctuation do not matter). Boxes of other formats are ignored.
+        format: Format of the model family, a key of `FAMILIES` (case and punctuation do not matter). Boxes of other
+            formats are ignored.
         size: Width and height of the original image.
         resized: Width and height of the resized image, for formats in its pixels; None: Qwen2.5-VL's published rule
             applied to `size`.
@@ -82,20 +140,20 @@ def parse_boxes(text: str, format: str, size: Size, resized: Size | None = None)
     Raises:
         ValueError: An unknown format, or a size that is not two positive numbers.
     """
-    family = box_format(format)
+    family = FAMILIES[box_format(format)]
     for name, given in (("size", size), ("resized", resized or size)):
         if len(given) != 2 or not all(math.isfinite(side) and side > 0 for side in given):
             raise ValueError(f"{name} must be a positive width and height, not {given!r}")
-    boxes = _READERS[family](text[:_LONGEST_REPLY])
-    if family == "xywh":
-        return [list(box) for box in boxes]
-    width, height = size
-    across, down = 1.0, 1.0
-    if family in _THOUSANDTHS:
-        across, down = width / _THOUSANDTHS[family], height / _THOUSANDTHS[family]
-    elif family == "qwen2.5_vl":
+    boxes = _numbers(_plain(text[:_LONGEST_REPLY]), family)
+    if family.order == "xywh":
+        return boxes
+    if not boxes:
+        return []
+    if family.scale == RESIZED:
         seen = resized or qwen_resized(size)
-        across, down = width / seen[0], height / seen[1]
+        across, down = size[0] / seen[0], size[1] / seen[1]
+    else:
+        across, down = (side / family.scale if family.scale else 1.0 for side in size)
     return [_from_corners(box, across, down) for box in boxes]
 
 
@@ -112,26 +170,29 @@ def box_format(name: str) -> str:
     raise ValueError(f"there is no box format {name!r}; choose from {', '.join(BOX_FORMATS)}")
 
 
+def format_of_model(model_type: str) -> str | None:
+    """The format of a model by the `model_type` of its configuration; None where the table does not have it."""
+    return next((name for name, family in FAMILIES.items() if model_type in family.model_types), None)
+
+
 def qwen_resized(
     size: Size, factor: int = RESIZE_FACTOR, min_pixels: int = MIN_PIXELS, max_pixels: int = MAX_PIXELS
 ) -> Size:
-    """The size to which the image processors of Qwen2-VL and Qwen2.5-VL resize an image.
+    """The size to which the image processors of Qwen2-VL and Qwen2.5-VL resize an image, by their own function.
 
     Args:
         size: Width and height.
         factor: Sides become multiples of this.
         min_pixels: Smaller images are enlarged.
         max_pixels: Larger ones are reduced.
+
+    Raises:
+        ValueError: The processors refuse the image: one side is more than 200 times the other.
     """
-    width, height = size
-    sides = [max(factor, round(side / factor) * factor) for side in (width, height)]
-    if sides[0] * sides[1] > max_pixels:
-        scale = math.sqrt(width * height / max_pixels)
-        sides = [max(factor, math.floor(side / scale / factor) * factor) for side in (width, height)]
-    elif sides[0] * sides[1] < min_pixels:
-        scale = math.sqrt(min_pixels / (width * height))
-        sides = [math.ceil(side * scale / factor) * factor for side in (width, height)]
-    return sides[0], sides[1]
+    from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import smart_resize
+
+    height, width = smart_resize(size[1], size[0], factor, min_pixels, max_pixels)
+    return width, height
 
 
 def _four(box: Sequence[float], which: str) -> tuple[float, float, float, float]:
@@ -150,38 +211,22 @@ def _from_corners(box: Sequence[float], across: float, down: float) -> Box:
     return [left, top, right - left, bottom - top]
 
 
-def _matches(pattern: re.Pattern[str]) -> Callable[[str], list[Box]]:
-    return lambda text: [[float(number) for number in match] for match in pattern.findall(text)]
+def _plain(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).translate(_SIGNS)
 
 
-def _json_boxes(text: str) -> list[Box]:
-    """Boxes of JSON, complete or cut off (a reply may end at the token limit), in a code fence or not."""
-    try:
-        content = json.loads(re.sub(r"^\s*```(?:json)?|```\s*$", "", text.strip()))
-    except (ValueError, RecursionError):
-        return _matches(_JSON_BOX)(text)
-    entries = content if isinstance(content, list) else [content]
-    if entries and all(_is_number(entry) for entry in entries):
-        entries = [{"bbox_2d": entries}]
-    found = [entry.get("bbox_2d", entry.get("bbox")) for entry in entries if isinstance(entry, dict)]
-    return [
-        [float(number) for number in box]
-        for box in found
-        if isinstance(box, list) and len(box) == 4 and all(_is_number(number) for number in box)
-    ]
+def _numbers(text: str, family: Family) -> list[Box]:
+    """The four numbers of each box, from left, top, right, bottom (or x, y, width, height)."""
+    for syntax in family.syntaxes:
+        found = [[number for number in match.groups() if number] for match in SYNTAXES[syntax].finditer(text)]
+        boxes = [_of_patches(*map(int, one)) if syntax == "patches" else [*map(float, one)] for one in found]
+        if boxes:
+            return [[box[1], box[0], box[3], box[2]] for box in boxes] if family.order == "yxyx" else boxes
+    return []
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LARGEST
+def _of_patches(first: int, last: int) -> Box:
+    """Shares of the sides, from the first and last of Kosmos-2's patches, by its own function."""
+    from transformers.models.kosmos2.processing_kosmos2 import patch_index_to_coordinate
 
-
-_READERS: dict[str, Callable[[str], list[Box]]] = {
-    "qwen_vl": _matches(_CORNERS),
-    "qwen2_vl": _matches(_CORNERS),
-    "qwen2.5_vl": _json_boxes,
-    "qwen3_vl": _json_boxes,
-    "xyxy": _matches(_FOUR_NUMBERS),
-    "xywh": _matches(_FOUR_NUMBERS),
-}
-_THOUSANDTHS = {"qwen_vl": 999.0, "qwen2_vl": 1000.0, "qwen3_vl": 1000.0}
-BOX_FORMATS = tuple(_READERS)
+    return list(patch_index_to_coordinate(first, last, PATCHES_PER_SIDE))

@@ -12,7 +12,7 @@ from cultureval.metrics.judges.costs import Budget, BudgetSpent, estimate_tokens
 from cultureval.metrics.judges.identity import form_fields
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.metrics.judges.verdicts import ItemImage, JudgeItem, Judgement, JudgeVerdict, Outcome
-from cultureval.runtime.data.image_store import image_format
+from cultureval.runtime.data.image_store import decoded
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import Journal, answer_key
 from cultureval.runtime.servers.answers import Answer
@@ -257,5 +257,5 @@ def _checked_hash(image: ItemImage) -> str:
             raise ValueError(f"is missing: {path}")
         image = path.read_bytes()
     if isinstance(image, bytes):
-        image_format(image)
+        decoded(image)
     return image_hash(image)

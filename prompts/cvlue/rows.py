@@ -102,11 +102,14 @@ def caption_gallery(row: Row, preparation: Preparation) -> PreparedRow:
 def _common(row: Row, preparation: Preparation, number: str) -> PreparedRow:
     """Fields of every prepared row: id, stored image, and the image's released path, which is the cluster."""
     path = str(row.get("image_path") or row["image"])
-    image = (
-        _stored(row["image_file"], preparation.folder, user_cache())
-        if "image_file" in row
-        else image_cell(row, "image", preparation.folder)
-    )
+    try:
+        image = (
+            _stored(row["image_file"], preparation.folder, user_cache())
+            if "image_file" in row
+            else image_cell(row, "image", preparation.folder)
+        )
+    except BadRow as error:
+        raise BadRow("image", path, f"of item {number} {error.reason}") from error
     return {"id": number, "image": image, "image_path": path, "cluster": path}
 
 

@@ -13,25 +13,36 @@ from cultureval.runtime.data.content_store import ContentStore
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-SUFFIXES = {"PNG": ".png", "JPEG": ".jpg", "WEBP": ".webp", "GIF": ".gif", "BMP": ".bmp"}
+# Formats of files that are kept as they are; a phone's MPO is a JPEG file with more images after the first.
+SUFFIXES = {"PNG": ".png", "JPEG": ".jpg", "MPO": ".jpg", "WEBP": ".webp", "GIF": ".gif", "BMP": ".bmp"}
+NOT_OPENED = {"EPS"}  # Pillow gives it to Ghostscript, which runs it as a program
 MAX_BYTES = 64 * 2**20
-IMAGES = ContentStore("images", "image", tuple(SUFFIXES.values()), sharded=True)
+IMAGES = ContentStore("images", "image", tuple(dict.fromkeys(SUFFIXES.values())), sharded=True)
+_BYTE_MODES = {"1", "L", "LA", "P", "RGB", "RGBA"}  # of a PNG file
+_PILLOW_SCALES = {"PA", "La", "RGBa", "RGBX", "CMYK", "YCbCr", "LAB", "HSV"}  # to bytes, by itself
+_MOST_OF_16_BITS = 65_535
 
 
 def store_image(content: bytes) -> str:
-    """Keep an image file's bytes, unchanged.
+    """Keep an image file: its bytes, unchanged, or a PNG of it, where other programs would not read the file alike.
 
     Args:
-        content: A PNG, JPEG, WebP, GIF or BMP file, at most 64 MiB and about 179 million pixels (Pillow's limit).
+        content: A file of any format that Pillow opens (but EPS), at most 64 MiB and about 179 million pixels (Pillow's
+            limit). PNG, JPEG, WebP, GIF and BMP are kept unless their pixels have more than 8 bits (`eight_bits`).
 
     Returns:
-        The name for `stored_image`: the SHA-256 of the bytes and the format's suffix.
+        The name for `stored_image`: the SHA-256 of what is kept and its suffix.
 
     Raises:
         ValueError: The bytes are no image, do not decode, or are too large; says which.
         CulturevalError: The file cannot be written.
     """
-    return IMAGES.find(content) or IMAGES.put(content, SUFFIXES[image_format(content)])
+    if name := IMAGES.find(content):
+        return name
+    picture = decoded(content)
+    if picture.format in SUFFIXES and eight_bits(picture) is picture:
+        return IMAGES.put(content, SUFFIXES[picture.format])
+    return IMAGES.put(png_bytes(upright(picture)), ".png")
 
 
 def stored_image(name: str) -> Path:
@@ -44,14 +55,44 @@ def stored_image(name: str) -> Path:
 
 
 def upright(image: "Image | Path | str") -> "Image":
-    """An image with its EXIF orientation applied; paths are opened.
+    """An image with its EXIF orientation applied and 8 bits a channel (`eight_bits`); paths are opened.
 
     Use it wherever an image is shown, measured or drawn on, as datasets, transformers and vLLM do.
     """
     from PIL import Image as images
     from PIL import ImageOps
 
-    return ImageOps.exif_transpose(images.open(image) if isinstance(image, str | Path) else image)
+    return eight_bits(ImageOps.exif_transpose(images.open(image) if isinstance(image, str | Path) else image))
+
+
+def eight_bits(image: "Image") -> "Image":
+    """An image whose channels have 8 bits; itself where they have.
+
+    Pillow's `convert` cuts larger values off, so that a 16-bit grey image becomes white. Here 16 bits are scaled to 8.
+    32-bit values (modes I and F) have no agreed range: numbers up to 255 are 8 bits (fractions up to 1 the share of
+    white), those up to 65,535 are 16 bits, and where one is larger, the largest is white.
+    """
+    if image.mode in _BYTE_MODES or image.mode in _PILLOW_SCALES:
+        return image
+    import numpy as np
+    from PIL import Image as images
+
+    values = np.nan_to_num(np.asarray(image, dtype=np.float64), posinf=0, neginf=0)
+    most = _MOST_OF_16_BITS if image.mode.startswith("I;16") else _most_of_32_bits(float(values.max()), image.mode)
+    return images.fromarray((np.clip(values / most, 0, 1) * 255).round().astype(np.uint8))
+
+
+def _most_of_32_bits(largest: float, mode: str) -> float:
+    steps = (1.0,) * (mode == "F") + (255.0, float(_MOST_OF_16_BITS))
+    return next((step for step in steps if largest <= step), largest)
+
+
+def png_bytes(image: "Image") -> bytes:
+    """An image as a PNG file of 8 bits a channel; modes that PNG does not hold become RGB."""
+    image = eight_bits(image)
+    stream = io.BytesIO()
+    (image if image.mode in _BYTE_MODES else image.convert("RGB")).save(stream, "PNG")
+    return stream.getvalue()
 
 
 def upright_size(path: Path) -> tuple[int, int]:
@@ -65,8 +106,8 @@ def upright_size(path: Path) -> tuple[int, int]:
     return (height, width) if on_its_side else (width, height)
 
 
-def image_format(content: bytes) -> str:
-    """Decode an image file's bytes and return its format: PNG, JPEG, WEBP, GIF or BMP.
+def decoded(content: bytes) -> "Image":
+    """The image of a file's bytes, of the formats that `store_image` takes.
 
     Raises:
         ValueError: As `store_image`.
@@ -75,9 +116,10 @@ def image_format(content: bytes) -> str:
 
     if len(content) > MAX_BYTES:
         raise ValueError(f"is an image file of {len(content) >> 20} MiB; the limit is {MAX_BYTES >> 20} MiB")
+    Image.init()
     try:
-        with Image.open(io.BytesIO(content), formats=list(SUFFIXES)) as picture:
-            picture.load()
-            return picture.format or ""
+        picture = Image.open(io.BytesIO(content), formats=[name for name in Image.ID if name not in NOT_OPENED])
+        picture.load()
     except Exception as error:  # Pillow's decoders raise errors of many kinds on damaged files
         raise ValueError(f"is not an image that can be decoded ({type(error).__name__}: {error})") from error
+    return picture

@@ -1,4 +1,4 @@
-"""LightEval's pipeline with the wall time of its phases."""
+"""LightEval's pipeline with the wall time of its phases, and without the docs that the model could not be asked."""
 
 import time
 from collections.abc import Callable
@@ -31,8 +31,15 @@ def timed_pipeline(**options: Any) -> "Pipeline":
 def _pipeline_class() -> type:
     from lighteval.pipeline import Pipeline
 
-    methods = {name: _timed(getattr(Pipeline, name), phase) for name, phase in PHASES.items()}
-    return type("TimedPipeline", (Pipeline,), methods)
+    from cultureval.runtime.lighteval_patches.refused_docs import leave_out_refused
+
+    def run_model(self: Any) -> Any:
+        outputs = Pipeline._run_model(self)
+        leave_out_refused(self, outputs)
+        return outputs
+
+    changed = {name: getattr(Pipeline, name) for name in PHASES} | {"_run_model": run_model}
+    return type("TimedPipeline", (Pipeline,), {name: _timed(method, PHASES[name]) for name, method in changed.items()})
 
 
 def _timed(method: Callable[..., Any], phase: str) -> Callable[..., Any]:

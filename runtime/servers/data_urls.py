@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from cultureval.runtime.data.image_store import upright
+from cultureval.runtime.data.image_store import eight_bits, png_bytes, upright
 from cultureval.runtime.errors import CulturevalError
 
 if TYPE_CHECKING:
@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 ImageFormat = Literal["as_given", "png", "jpeg"]
 
-_NOT_SCALED = {"P", "I;16"}  # Pillow cannot scale these, or mixes palette indices
-_SENT_AS_THEY_ARE = {"PNG", "JPEG", "WEBP", "GIF"}
+_SENT_AS_THEY_ARE = {"PNG": "png", "JPEG": "jpeg", "MPO": "jpeg", "WEBP": "webp", "GIF": "gif"}  # their MIME types
 _WITH_PALETTE = {"P", "PA"}
 _JPEG_QUALITY = 95
 
@@ -38,8 +37,9 @@ def data_url(
 
     Args:
         image: A PIL image, or a file (its path or its bytes).
-        image_format: "as_given" sends a file's own bytes and a PIL image as PNG, so that no pixel changes; "png" and
-            "jpeg" (quality 95) re-encode.
+        image_format: "as_given" sends a file's own bytes and a PIL image as PNG, so that no pixel changes (but for
+            formats that servers do not read, and more than 8 bits a channel: as PNG); "png" and "jpeg" (quality 95)
+            re-encode.
         max_side: An image whose longer side has more pixels is scaled down to this.
 
     Returns:
@@ -54,28 +54,29 @@ def data_url(
     try:
         picture = images.open(io.BytesIO(_file_bytes(image))) if is_file else image
         too_large = max_side is not None and max(picture.size) > max_side
-        if is_file and image_format == "as_given" and not too_large and picture.format in _SENT_AS_THEY_ARE:
-            return _url(_file_bytes(image), picture.format)
+        kept = is_file and image_format == "as_given" and not too_large and picture.format in _SENT_AS_THEY_ARE
+        if kept and eight_bits(picture) is picture:
+            return _url(_file_bytes(image), _SENT_AS_THEY_ARE[picture.format])
         picture = upright(picture)  # re-encoding drops the EXIF orientation
         if too_large:
-            picture = picture.convert("RGB") if picture.mode in _NOT_SCALED else picture.copy()
+            # Pillow scales a palette's indices instead of its colours.
+            picture = picture.convert("RGB") if picture.mode in _WITH_PALETTE else picture.copy()
             picture.thumbnail((max_side, max_side))
         return _url(*_encode(picture, image_format))
-    except (OSError, images.DecompressionBombError) as error:
+    except (OSError, ValueError, images.DecompressionBombError) as error:
         raise CulturevalError(f"An image cannot be read: {error}") from error
 
 
 def _encode(picture: "Image", image_format: ImageFormat) -> tuple[bytes, str]:
-    name = "JPEG" if image_format == "jpeg" else "PNG"
-    if name == "JPEG" or picture.mode not in {"1", "L", "LA", "I;16", "P", "RGB", "RGBA"}:
-        picture = picture.convert("RGB")
+    if image_format != "jpeg":
+        return png_bytes(picture), "png"
     stream = io.BytesIO()
-    picture.save(stream, name, **({"quality": _JPEG_QUALITY} if name == "JPEG" else {}))
-    return stream.getvalue(), name
+    picture.convert("RGB").save(stream, "JPEG", quality=_JPEG_QUALITY)
+    return stream.getvalue(), "jpeg"
 
 
-def _url(content: bytes, name: str) -> str:
-    return f"data:image/{name.lower()};base64,{base64.b64encode(content).decode('ascii')}"
+def _url(content: bytes, kind: str) -> str:
+    return f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}"
 
 
 def _file_bytes(image: Path | str | bytes) -> bytes:

@@ -9,6 +9,7 @@ SUITE = Suite(
     kinds="cultureval.tasks.cvlue.kinds:KINDS",
     options="cultureval.tasks.cvlue.options:OPTIONS",
     headline="cultureval.reports.cvlue.headline:headline",
+    of_model="cultureval.tasks.cvlue.options:options_of_model",
     before_run="cultureval.tasks.cvlue.options:assumed_box_format",
     submissions="cultureval.reports.cvlue.official_scores:SUBMISSIONS",
     picture="cultureval.reports.cvlue.boxes:draw_sample",

@@ -3,9 +3,8 @@
 import re
 from collections.abc import Sequence
 
+from cultureval.metrics.cvlue.grounding import BOX_FORMATS, format_of_model
 from cultureval.runtime.settings import Option, current_settings
-
-BOX_FORMATS = ("qwen_vl", "qwen2_vl", "qwen2.5_vl", "qwen3_vl", "xyxy", "xywh")
 
 
 def _pixels(text: str) -> str:
@@ -18,8 +17,8 @@ BOX_FORMAT = Option(
     "box_format",
     "CULTUREVAL_BOX_FORMAT",
     "qwen_vl",
-    "format of the model's boxes: `qwen_vl` (default, the paper's), `qwen2_vl`, `qwen2.5_vl`, `qwen3_vl`, `xyxy`, "
-    "`xywh`; sets prompt and parser",
+    f"format of the model's boxes: {', '.join(f'`{name}`' for name in BOX_FORMATS)}; sets prompt and parser; default: "
+    "that of the model's type where it has one, else `qwen_vl`, the paper's",
     values=BOX_FORMATS,
 )
 BOX_PIXELS = Option(
@@ -46,8 +45,14 @@ DIALOGUE_LAYOUT = Option(
 OPTIONS = (BOX_FORMAT, BOX_PIXELS, DIALOGUE_HISTORY, DIALOGUE_LAYOUT)
 
 
+def options_of_model(model_type: str) -> dict[str, str]:
+    """The box format of a model's type, where the table of families has it."""
+    known = format_of_model(model_type)
+    return {BOX_FORMAT.name: known} if known else {}
+
+
 def assumed_box_format(tasks: Sequence[str]) -> list[str]:
-    """Which box format is assumed, where tasks ask for boxes and the option is not set.
+    """Which box format is assumed, where tasks ask for boxes and neither the option nor the model's type decides.
 
     Args:
         tasks: CVLUE's tasks that will be run, as LightEval spells them (`cvlue_vg|0`).

@@ -1,9 +1,13 @@
 """CVLUE through `cultureval eval`: the shipped samples and a tiny vision model, without network."""
 
+import io
+import json
 import re
 
 import numpy as np
 import pytest
+from PIL import Image
+from PIL.ExifTags import Base
 from result_files import details_of, results_of
 
 from cultureval.metrics.cvlue.ranking import gold_ranks
@@ -84,3 +88,61 @@ def test_a_text_model_is_refused_in_one_sentence(cultureval, tiny_lm):
     run = cultureval("eval", tiny_lm, "cvlue_vqa", "--data", "samples", "--device", "cpu")
     assert run.returncode == 2
     assert re.search("takes text only: .* Asked for: cvlue_vqa", run.stderr)
+
+
+def odd_images():
+    """Twelve image files of as many kinds, by name; the last four cannot be shown to the model."""
+    picture = Image.linear_gradient("L").resize((64, 56)).convert("RGB")
+    deep = Image.fromarray((np.asarray(picture.convert("L")).astype(np.uint16)) * 257)
+    held = picture.getexif()
+    held[Base.Orientation] = 6
+    kinds = {
+        "phone.jpg": (picture, "MPO", {"save_all": True, "append_images": [picture]}),
+        "sixteen.png": (deep, "PNG", {}),
+        "print.tif": (picture.convert("CMYK"), "TIFF", {}),
+        "wavelet.jp2": (picture, "JPEG2000", {}),
+        "moving.webp": (picture, "WEBP", {"save_all": True, "append_images": [picture.rotate(90)]}),
+        "palette.gif": (picture.quantize(8), "GIF", {}),
+        "glass.png": (picture.convert("RGBA"), "PNG", {}),
+        "on_its_side.jpg": (picture, "JPEG", {"exif": held}),
+        "strip.png": (picture.resize((600, 2)), "PNG", {}),
+        "script.eps": (picture, "EPS", {}),
+    }
+    files = {}
+    for name, (image, kind, options) in kinds.items():
+        stream = io.BytesIO()
+        image.save(stream, kind, **options)
+        files[name] = stream.getvalue()
+    return files | {"cut.png": files["glass.png"][:60], "page.png": b"<html>not found</html>"}
+
+
+def test_odd_images_are_scored_or_named_and_skipped(cultureval, tmp_path):
+    (tmp_path / "data/cvlue/VQA").mkdir(parents=True)
+    (tmp_path / "data/cvlue/images").mkdir()
+    rows = []
+    for number, (name, content) in enumerate(odd_images().items()):
+        (tmp_path / "data/cvlue/images" / name).write_bytes(content)
+        rows.append({"image": f"images/{name}", "question_id": number, "question": "几个？", "answer": "2"})
+    (tmp_path / "data/cvlue/VQA/gold.json").write_text(json.dumps(rows), encoding="utf-8")
+    model = build_tiny_vision_lm(tmp_path / "tiny-qwen2-vl", "qwen2_vl", max_position_embeddings=2048)
+    command = ("eval", model, "cvlue_vqa", "--data", "data", "--output-dir", "out", "--device", "cpu")
+    run = cultureval(*command, "--batch-size", "4", "--bad-rows", "skip")
+    assert run.returncode == 0, run.stderr
+    assert "4 broken rows skipped: cvlue_vqa 4" in run.stdout
+    results = results_of(tmp_path / "out")
+    scored = [row["doc"]["specific"]["image_path"] for row in details_of(tmp_path / "out")["cvlue_vqa|0"]]
+    assert len(scored) == len(set(scored)) == 8
+    report = results["config_tasks"]["cvlue_vqa|0"]["rows_report"]
+    why = {row["value"].strip("'").rpartition("/")[2]: row["reason"] for row in report["skipped_rows"]}
+    assert set(why) == {"strip.png", "script.eps", "cut.png", "page.png"}
+    assert "aspect ratio must be smaller than 200" in why["strip.png"] and why["cut.png"].startswith(
+        "of item 10 is not an image"
+    )
+    record = results["cultureval"]["tasks"]["cvlue_vqa|0"]
+    assert (record["rows"], record["skipped_rows"]) == (8, 4)
+    assert results["cultureval"]["options"]["box_format"] == "qwen2_vl", "the model's type decides"
+    assert record["row_counts"] == {"rows": 12, "scored": 8, "few_shot": 0, "skipped": 4, "not_selected": 0}
+    (tmp_path / "data/cvlue/VQA/gold.json").write_text(json.dumps(rows[:9]), encoding="utf-8")
+    run = cultureval(*command)
+    assert run.returncode and "item 8: images/strip.png: the model's processor refuses it" in run.stderr
+    assert "Traceback" not in run.stderr

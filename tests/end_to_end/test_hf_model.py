@@ -25,6 +25,7 @@ from tiny_models import (
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import cultureval.models
+from cultureval.runtime.errors import CulturevalError
 from cultureval.samples.tiny_models.language_models import image_slot
 
 MODEL_FILE = Path(cultureval.models.__path__[0]) / "hf.py"
@@ -290,11 +291,23 @@ def test_prompts_with_images_are_scored_and_answered_as_transformers_does(family
 
 
 def test_an_image_that_the_processor_refuses_is_one_error_that_names_the_doc():
-    with pytest.raises(Exception, match="t, docs 0: the processor rejects them: absolute aspect ratio") as caught:
-        strip = image_docs()[0]
-        strip.images = [picture(300, 1)]
-        load(folder_of("qwen2_vl", True)).loglikelihood([strip])
-    assert type(caught.value).__name__ == "CulturevalError"
+    strip = image_docs()[0]
+    strip.images = [picture(300, 1)]
+    model = load(folder_of("qwen2_vl", True))
+    for answer in (model.loglikelihood, model.greedy_until):
+        with pytest.raises(CulturevalError, match="t, item 0: .* processor refuses it: absolute aspect ratio"):
+            answer([strip])
+
+
+def test_an_image_that_the_processor_refuses_leaves_the_others(monkeypatch):
+    monkeypatch.setenv("CULTUREVAL_BAD_ROWS", "skip")
+    docs = image_docs()
+    docs[1].images = [picture(300, 1)]
+    model = load(folder_of("qwen2_vl", True))
+    for answer in (model.loglikelihood, model.greedy_until):
+        answers = answer(docs)
+        assert [getattr(one, "reason", "")[:38] for one in answers].count("the model's processor refuses it: abso") == 1
+        assert answers[1].reason and not hasattr(answers[0], "reason")
 
 
 def test_images_for_a_text_model_are_an_error_that_says_so():

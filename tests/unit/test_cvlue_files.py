@@ -13,7 +13,7 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import Settings
 from cultureval.tasks.before_run import warn_before_run
 from cultureval.tasks.catalogue import all_tasks, groups
-from cultureval.tasks.options import read_data_options
+from cultureval.tasks.options import options_of_model, read_data_options
 from cultureval.tasks.reading import find_subset, prepare_subset, prompt_template
 
 
@@ -100,6 +100,14 @@ def test_an_assumed_box_format_is_said_before_the_run(capsys, monkeypatch):
     monkeypatch.setenv("CULTUREVAL_BOX_FORMAT", "qwen_vl")
     warn_before_run(["cvlue_vg|0"])
     assert not capsys.readouterr().err
+
+
+def test_a_models_type_decides_the_box_format_unless_people_do(monkeypatch):
+    monkeypatch.delenv("CULTUREVAL_BOX_FORMAT", raising=False)
+    assert options_of_model("qwen2_5_vl") == {"box_format": "qwen2.5_vl"}
+    assert options_of_model("llama") == options_of_model("") == {}
+    monkeypatch.setenv("CULTUREVAL_BOX_FORMAT", "qwen_vl")
+    assert options_of_model("qwen2_5_vl") == {}
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cultureval.metrics.cvlue.grounding import BOX_FORMATS, iou, parse_boxes, qwen_resized
+from cultureval.metrics.cvlue.grounding import BOX_FORMATS, FAMILIES, format_of_model, iou, parse_boxes, qwen_resized
 
 SIDES = st.floats(0, 2000, allow_nan=False)
 BOXES = st.tuples(SIDES, SIDES, SIDES, SIDES)
@@ -45,6 +45,31 @@ def test_an_empty_prediction_is_0_and_a_broken_one_an_error():
         ('{"bbox_2d": ["a", 1, 2, 3]}', "qwen3_vl", (50, 50), []),
         ("[" * 100_000, "qwen3_vl", (50, 50), []),
         ("我看不到", "qwen_vl", (50, 50), []),
+        ("<ref>狗</ref><box>[[100, 200, 300, 400]]</box>", "internvl", (500, 1000), [[50, 200, 100, 200]]),
+        ("[[004,290,998,610]]", "CogVLM", (1000, 1000), [[4, 290, 994, 320]]),
+        (
+            "<|begin_of_box|>[[１００，２００，３００，４００]]<|end_of_box|>",
+            "glm_v",
+            (500, 1000),
+            [[50, 200, 100, 200]],
+        ),
+        ("<|ref|>狗<|/ref|><|det|>[[0, 0, 999, 999]]<|/det|>", "deepseek_vl2", (640, 480), [[0, 0, 640, 480]]),
+        ("<ref>狗</ref><box>100 200 300 400</box>", "MiniCPM-V", (500, 1000), [[50, 200, 100, 200]]),
+        ("<loc0256><loc0128><loc0512><loc0256> dog", "paligemma", (1024, 1024), [[128, 256, 128, 256]]),
+        ("<object><patch_index_0000><patch_index_1023></object>", "kosmos2", (64, 64), [[1, 1, 62, 62]]),
+        ('```json\n[{"box_2d": [200, 100, 400, 300]}]', "gemini", (500, 1000), [[50, 200, 100, 200]]),
+        ("[0.1, 0.2, 0.3, 0.4]", "normalised", (500, 1000), [[50, 200, 100, 200]]),
+        # JSON in any nesting, with any quotes, brackets, digits and commas
+        (
+            "{'objects': [{'狗': {'bbox_2d': [[100, 200], [300, 400]]}}]}",
+            "qwen3_vl",
+            (500, 1000),
+            [[50, 200, 100, 200]],
+        ),
+        ("结果：｛“bbox”：【１００、２００、３００、４００】｝", "qwen3_vl", (500, 1000), [[50, 200, 100, 200]]),
+        ('{"bboxes": [[[100, 200, 300, 400]]]}', "qwen3_vl", (500, 1000), [[50, 200, 100, 200]]),
+        ('{"x1": 100, "y1": "200", "x2": 300, "y2": 400}', "qwen3_vl", (500, 1000), [[50, 200, 100, 200]]),
+        ("المربع [١٠٠، ٢٠٠، ٣٠٠، ٤٠٠]", "internvl", (500, 1000), [[50, 200, 100, 200]]),
     ],
 )
 def test_boxes_of_each_format(text, format, size, expected):
@@ -59,7 +84,7 @@ def test_any_reply_is_read_or_gives_no_box(text, format):
 
 def test_formats_and_sizes_are_explicit():
     with pytest.raises(ValueError, match="choose from qwen_vl, qwen2_vl"):
-        parse_boxes("", "internvl", (1, 1))
+        parse_boxes("", "florence", (1, 1))
     with pytest.raises(ValueError, match="size"):
         parse_boxes("", "xyxy", (0, 10))
 
@@ -70,5 +95,18 @@ def test_pixels_of_the_resized_image():
     assert qwen_resized((10, 10)) == (56, 56)
     width, height = qwen_resized((8000, 6000))
     assert width * height <= 12_845_056 and width % 28 == height % 28 == 0
+    with pytest.raises(ValueError, match="aspect ratio"):
+        qwen_resized((20_001, 100))
     reply = '{"bbox_2d": [0, 0, 50, 50]}'
     assert parse_boxes(reply, "qwen2.5_vl", (1000, 500), (100, 100)) == [[0, 0, 500, 250]]
+
+
+def test_a_models_type_has_one_format():
+    """The types are those of configurations; a few are of models whose code is not in transformers."""
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+
+    types = [name for family in FAMILIES.values() for name in family.model_types]
+    assert len(set(types)) == len(types)
+    with_code_of_their_own = {"qwen", "internvl_chat", "cogvlm", "cogvlm2", "deepseek_vl_v2", "deepseek_vl2"}
+    assert set(types) - set(CONFIG_MAPPING_NAMES) - {"minicpmv", "minicpmo"} == with_code_of_their_own
+    assert (format_of_model("qwen2_5_vl"), format_of_model("bert")) == ("qwen2.5_vl", None)

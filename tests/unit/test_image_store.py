@@ -3,6 +3,7 @@
 import base64
 import io
 
+import numpy as np
 import pytest
 from PIL import Image
 from PIL.ExifTags import Base
@@ -60,6 +61,49 @@ def test_what_is_no_image_of_the_source_is_a_broken_row(tmp_path, cell, reason):
     (source / "link.png").symlink_to(tmp_path / "secret.png")
     with pytest.raises(BadRow, match=reason):
         image_cell({"image": cell}, "image", source)
+
+
+def file_of(image, kind, **options):
+    stream = io.BytesIO()
+    image.save(stream, kind, **options)
+    return stream.getvalue()
+
+
+RAMP = Image.fromarray(np.arange(0, 65536, 257, dtype=np.uint16).reshape(16, 16))  # 16-bit grey, black to white
+COLOURS = Image.linear_gradient("L").resize((16, 16)).convert("RGB").rotate(90)
+
+
+@pytest.mark.parametrize(
+    ("content", "suffix", "grey"),
+    [
+        (file_of(COLOURS, "MPO", save_all=True, append_images=[COLOURS]), ".jpg", False),
+        (file_of(COLOURS, "TIFF"), ".png", False),
+        (file_of(COLOURS, "JPEG2000"), ".png", False),
+        (file_of(COLOURS.convert("CMYK"), "TIFF"), ".png", False),
+        (file_of(COLOURS, "PPM"), ".png", False),
+        (file_of(COLOURS, "TGA"), ".png", False),
+        (file_of(COLOURS.convert("LA"), "PNG"), ".png", False),
+        (file_of(RAMP, "PNG"), ".png", True),
+        (file_of(RAMP, "TIFF"), ".png", True),
+        (file_of(Image.fromarray(np.asarray(RAMP).astype(np.int32)), "TIFF"), ".png", True),
+        (file_of(Image.fromarray((np.asarray(RAMP) / 65535).astype(np.float32)), "TIFF"), ".png", True),
+    ],
+)
+def test_every_kind_of_image_is_shown_as_it_is(content, suffix, grey):
+    """As readers see it: transformers and encoders (`upright`), servers (`data_url`), stock LightEval (the file)."""
+    stored = stored_image(store_image(content))
+    wanted = np.asarray(Image.fromarray((np.asarray(RAMP) // 257).astype(np.uint8)) if grey else COLOURS)
+    sent = [data_url(image) for image in (stored, content, Image.open(io.BytesIO(content)))]
+    seen = [upright(stored), Image.open(stored), *(Image.open(io.BytesIO(base64.b64decode(u[22:]))) for u in sent[1:2])]
+    assert stored.suffix == suffix and all(url.startswith(("data:image/png", "data:image/jpeg")) for url in sent)
+    for image in seen:
+        difference = np.asarray(image.convert("L" if grey else "RGB")).astype(int) - wanted
+        assert np.abs(difference).max() <= (24 if suffix == ".jpg" else 3), "CMYK and JPEG are not exact"
+
+
+def test_a_file_that_would_be_run_is_no_image():
+    with pytest.raises(ValueError, match="not an image that can be decoded"):
+        store_image(file_of(COLOURS, "EPS"))
 
 
 def test_a_decompression_bomb_is_not_decoded(monkeypatch):

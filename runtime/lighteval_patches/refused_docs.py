@@ -1,0 +1,104 @@
+"""Docs that a model cannot be asked, such as one whose image its processor refuses: left out of a run, and listed.
+
+A model answers such a doc with a `RefusedResponse`. After the last answer, docs and responses of that kind are taken
+out, so that no metric sees them, and are added to the skipped rows of the task's report.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lighteval.models.model_output import ModelResponse
+
+from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.errors import CulturevalError, shorten
+from cultureval.runtime.patches import Patch, expect
+
+
+@dataclass
+class RefusedResponse(ModelResponse):
+    """What stands for the answer to a doc that was not asked.
+
+    Attributes:
+        reason: A clause that says why ("the processor refuses ...").
+    """
+
+    reason: str = ""
+
+
+def name_of(doc: Any) -> str:
+    """A doc in messages: its task, and its id in the source where it has one."""
+    return f"{doc.task_name}, item {specific_of(doc).get('id', doc.id)}"
+
+
+def image_of(doc: Any) -> str:
+    """The image of a doc in messages: its path in the source where it has one, else its file."""
+    given = (doc.images or [""])[0]
+    return str(specific_of(doc).get("image_path") or (given if isinstance(given, str | Path) else "") or "its image")
+
+
+def leave_out_refused(pipeline: Any, outputs: Mapping[Any, list[ModelResponse]]) -> None:
+    """Takes the docs that were not asked out of a pipeline, and lists them in the reports of their tasks.
+
+    Args:
+        pipeline: LightEval's, between answers and metrics.
+        outputs: The responses by method, in the order of `pipeline.sampling_docs`; changed in place.
+
+    Raises:
+        CulturevalError: Nothing is left of a task.
+    """
+    refused: dict[int, tuple[Any, str]] = {}
+    for method, responses in outputs.items():
+        for doc, response in zip(pipeline.sampling_docs[method], responses, strict=True):
+            if isinstance(response, RefusedResponse):
+                refused[id(doc)] = (doc, response.reason)
+    if not refused:
+        return
+    for method, responses in outputs.items():
+        pairs = zip(pipeline.sampling_docs[method], responses, strict=True)
+        kept = [(doc, response) for doc, response in pairs if id(doc) not in refused]
+        pipeline.sampling_docs[method] = [doc for doc, _ in kept]
+        responses[:] = [response for _, response in kept]
+    for task in dict.fromkeys(doc.task_name for doc, _ in refused.values()):
+        own = [(doc, reason) for doc, reason in refused.values() if doc.task_name == task]
+        if not any(doc.task_name == task for docs in pipeline.sampling_docs.values() for doc in docs):
+            raise CulturevalError(f"{task}: no row is left to score; {image_of(own[0][0])}: {own[0][1]}.")
+        _list_in_report(pipeline.tasks_dict[task].config, own)
+
+
+def _list_in_report(config: Any, refused: list[tuple[Any, str]]) -> None:
+    if not (report := getattr(config, "rows_report", None)):
+        return  # a task of LightEval's own
+    rows = []
+    for doc, reason in refused:
+        file, _, number = str(specific_of(doc).get("source_row", "")).rpartition(":")
+        place = {"file": file, "row": int(number) if number.isdigit() else number}
+        rows.append(place | {"column": "image", "value": shorten(image_of(doc)), "reason": reason})
+    moved, counts = len({(row["file"], row["row"]) for row in rows}), report["row_counts"]
+    config.rows_report = {
+        **report,
+        "skipped_rows": [*report["skipped_rows"], *rows],
+        "row_counts": counts | {"scored": counts["scored"] - moved, "skipped": counts["skipped"] + moved},
+    }
+
+
+def _docs_and_responses_are_lists_by_method() -> None:
+    import inspect
+
+    from lighteval.pipeline import Pipeline
+
+    source = inspect.getsource(Pipeline._compute_metrics)
+    pairs = "zip(self.sampling_docs[sampling_method], model_responses)"
+    expect(pairs in source, "LightEval no longer pairs sampling_docs with the responses of each method")
+
+
+PATCHES = (
+    Patch(
+        "lighteval",
+        "lighteval.pipeline.Pipeline.sampling_docs, _compute_metrics",
+        "Docs that a model cannot be asked are left out of the metrics instead of stopping the run.",
+        ("0.13.0",),
+        _docs_and_responses_are_lists_by_method,
+    ),
+)
