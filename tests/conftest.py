@@ -13,6 +13,11 @@ hypothesis.settings.register_profile("parallel", deadline=None)  # other tests s
 hypothesis.settings.load_profile("parallel")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than there are cores: some tests wait, for servers that start and for programs that hang."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.fixture(scope="session")
 def arabic_bert(tmp_path_factory):
     """Folder of a tiny BERT with fixed random weights and a WordPiece tokenizer of Arabic and Latin letters."""

@@ -91,6 +91,8 @@ def vllm_server(python, folder, log):
     command = [python, "-m", "vllm.entrypoints.openai.api_server", "--model", str(folder), "--served-model-name", MODEL]
     command += ["--host", "127.0.0.1", "--port", str(port), "--dtype", "float32"]
     command += ["--enforce-eager", "--max-num-seqs", "8"]
+    # By its name, since "uni" is replaced on CPUs: the engine computes by itself, one process less to start a server.
+    command += ["--distributed-executor-backend", "vllm.v1.executor.uniproc_executor.UniProcExecutor"]
     with log.open("wb") as output:
         process = subprocess.Popen(
             command, env={**os.environ, **variables}, stdout=output, stderr=output, start_new_session=True
