@@ -17,8 +17,8 @@ breaks, which the paper's text does not show; the MSA files (the captions of Fig
 Authenticity is left out, but print no such prompt); that the labelling prompts end before the slot that the judge
 fills; topic_group, as no prompt is printed for grouping topics into the 13 categories of Table 7; and the delimiters of
 `slots.py` around the texts, which a judge's setting `delimit: never` leaves out. AL-QASIDA's are ours: one template
-per criterion, so that they are judged independently; people rate Adherence from 1 to 3, the others from 1 to 5, here
-all from 1 to 5.
+per criterion, so that they are judged independently, on the scales of its people: Adherence from 1 to 3, the others
+from 1 to 5. Fulfilment asks for Adherence from 1 to 5.
 """
 
 import difflib

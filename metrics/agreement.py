@@ -23,10 +23,10 @@ def kendall_tau_c(x: Sequence[float], y: Sequence[float]) -> float:
         y: n finite numbers.
 
     Returns:
-        The correlation in -1 to 1; nan, which tables print as n/a, if x or y is constant or n is below 2.
+        The correlation in -1 to 1; nan, which tables print as n/a, if x or y is constant, as a single pair is.
 
     Raises:
-        ValueError: The lengths differ, or a number is not finite.
+        ValueError: There is no pair, the lengths differ, or a number is not finite.
     """
     from scipy.stats import kendalltau
 
@@ -187,8 +187,8 @@ def _is_missing(rating: Hashable) -> bool:
 
 def _numbers(values: Sequence[float], name: str) -> np.ndarray:
     numbers = np.asarray(values, dtype=np.float64)
-    if numbers.ndim != 1:
-        raise ValueError(f"{name} must be a list of numbers, not of shape {numbers.shape}")
+    if numbers.ndim != 1 or not numbers.size:
+        raise ValueError(f"{name} must be a non-empty list of numbers, not of shape {numbers.shape}")
     if not np.isfinite(numbers).all():
         raise ValueError(f"value {int(np.flatnonzero(~np.isfinite(numbers))[0])} of {name} is not finite")
     return numbers

@@ -1,5 +1,6 @@
 """Standard errors of means over items that are not independent of each other."""
 
+import math
 from collections.abc import Hashable, Sequence
 
 import numpy as np
@@ -23,6 +24,25 @@ def clustered_standard_error(values: Sequence[float], clusters: Sequence[Hashabl
     Raises:
         ValueError: No score, scores that are not a list, a score that is not finite, or lengths that differ.
     """
+    parts = errors_of_clusters(values, clusters)
+    return math.hypot(*parts.values()) if parts else math.nan
+
+
+def errors_of_clusters(values: Sequence[float], clusters: Sequence[Hashable]) -> dict[Hashable, float]:
+    """What each cluster adds to the error of the mean: the root of the sum of squares is `clustered_standard_error`.
+
+    Means of several tables that share clusters vary together: their parts of a cluster add before they are squared.
+
+    Args:
+        values: n finite scores.
+        clusters: The cluster of each score; any hashable names.
+
+    Returns:
+        By cluster, sqrt(G / (G - 1)) times u_g / n as in `clustered_standard_error`; {} for fewer than two clusters.
+
+    Raises:
+        ValueError: As in `clustered_standard_error`.
+    """
     scores = np.asarray(values, dtype=np.float64)
     if scores.ndim != 1 or not scores.size:
         raise ValueError(f"values must be a non-empty list of numbers, not of shape {scores.shape}")
@@ -33,7 +53,7 @@ def clustered_standard_error(values: Sequence[float], clusters: Sequence[Hashabl
     numbers: dict[Hashable, int] = {}
     members = [numbers.setdefault(cluster, len(numbers)) for cluster in clusters]
     if len(numbers) < 2:
-        return float("nan")
+        return {}
     residual_sums = np.bincount(members, weights=scores - scores.mean())
-    factor = len(numbers) / (len(numbers) - 1)
-    return float(np.sqrt(factor * np.square(residual_sums).sum()) / scores.size)
+    factor = np.sqrt(len(numbers) / (len(numbers) - 1)) / scores.size
+    return dict(zip(numbers, (factor * residual_sums).tolist(), strict=True))

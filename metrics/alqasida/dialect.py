@@ -49,12 +49,12 @@ def adi2(country_probs: np.ndarray, aldi: np.ndarray, country: str) -> dict[str,
         0 to 1.
 
     Raises:
-        ValueError: Another shape, an unknown country, values outside 0 to 1, or probabilities that sum to neither
-            1 nor 0.
+        ValueError: No text, another shape, an unknown country, values outside 0 to 1, or probabilities that sum to
+            neither 1 nor 0.
     """
     probabilities = np.asarray(country_probs, dtype=np.float64)
     levels = np.asarray(aldi, dtype=np.float64)
-    if probabilities.ndim != 2 or probabilities.shape[1] != len(COUNTRIES):
+    if probabilities.ndim != 2 or probabilities.shape[1] != len(COUNTRIES) or not len(probabilities):
         raise ValueError(f"country_probs must be of shape (N, {len(COUNTRIES)}), not {probabilities.shape}")
     if levels.shape != probabilities.shape[:1]:
         raise ValueError(f"aldi must be of shape ({len(probabilities)},), not {levels.shape}")
@@ -112,13 +112,19 @@ class Reading:
     weights: tuple[float, ...]
 
 
-def read_completion(profile: str, prompt: str, completion: str) -> Reading | None:
+def read_completion(profile: str, prompt: str, completion: str, request: str = "") -> Reading | None:
     """The texts that a profile scores; None if it excludes the completion from its means.
 
     - `paper`, the headline (path C of the released files): one line, prompt copies removed; every completion counts.
     - `released` (path A): one line, unchanged; completions with too few words are excluded.
-    - `clean` (our own): prompt copies removed; each line is scored separately, weighted by its words; ALDi reads it
-      without URLs and Latin letters. Every completion counts.
+    - `clean` (our own): copies of the prompt and of the bare request removed; each line is scored separately, weighted
+      by its words; ALDi reads it without URLs and Latin letters. Every completion counts.
+
+    Args:
+        profile: One of `PROFILES`.
+        prompt: What the model was asked, in its last block: with few-shot examples `Q: ...`, a line feed, `A:`.
+        completion: Its reply.
+        request: The bare request in such a prompt. Upstream looks for whole prompts alone, and so does `paper`.
 
     Raises:
         ValueError: There is no such profile.
@@ -130,6 +136,7 @@ def read_completion(profile: str, prompt: str, completion: str) -> Reading | Non
     if profile != "clean":
         raise ValueError(f"there is no profile {profile!r}; the profiles are {', '.join(PROFILES)}")
     rest = completion.replace(prompt, "") if prompt else completion
+    rest = rest.replace(request, "") if request else rest
     lines = [line.strip() for line in rest.split("\n") if line.strip()]
     words = [len(line.split()) for line in lines]
     weights = tuple(count / sum(words) for count in words)
@@ -142,6 +149,7 @@ def score_completions(
     country: str,
     profiles: Collection[str] = PROFILES[:1],
     models: DialectModels | None = None,
+    requests: Sequence[str] | None = None,
 ) -> dict[str, np.ndarray]:
     """The scores of completions under the chosen profiles, with one pass of the classifiers over the distinct texts.
 
@@ -151,6 +159,7 @@ def score_completions(
         country: The target country, as a three-letter code.
         profiles: The profiles, see `read_completion`; the paper's is always scored.
         models: The classifiers; None: those of the settings, loaded on first use.
+        requests: The bare requests of prompts that hold more, see `read_completion`; None: the prompts.
 
     Returns:
         float64 arrays of shape (N,) in 0 to 1: each of `SCORES` for the profile `paper`, under `<name>_released` and
@@ -159,15 +168,19 @@ def score_completions(
         `released`, `too_few_rate`.
 
     Raises:
-        ValueError: Lengths differ or the country is unknown.
+        ValueError: No completion, lengths that differ, or an unknown country.
         CulturevalError: A classifier cannot be loaded or is not the expected kind of model.
     """
-    if len(prompts) != len(completions):
-        raise ValueError(f"there are {len(prompts)} prompts but {len(completions)} completions")
+    bare = prompts if requests is None else requests
+    if not len(prompts) == len(bare) == len(completions) or not len(prompts):
+        raise ValueError(
+            f"there are {len(prompts)} prompts, {len(bare)} requests and {len(completions)} completions; one each is "
+            "needed"
+        )
     _position(country)
-    pairs = list(zip(prompts, completions, strict=True))
+    asked = list(zip(prompts, completions, bare, strict=True))
     chosen = [name for name in PROFILES if name == PROFILES[0] or name in profiles]
-    readings = {name: [read_completion(name, *pair) for pair in pairs] for name in chosen}
+    readings = {name: [read_completion(name, *one) for one in asked] for name in chosen}
     texts = {pair for column in readings.values() for reading in column if reading for pair in reading.texts}
     models = models or configured_models()
     measured = _measure(sorted(texts), country, models)
@@ -179,7 +192,7 @@ def score_completions(
     cut = models.truncated(list(dict.fromkeys(reading.texts[0][0] for reading in readings["paper"] if reading.texts)))
     flags = {
         "empty_rate": [not text.strip() for text in completions],
-        "prompt_copy_rate": [has_prompt_copy(*pair) for pair in pairs],
+        "prompt_copy_rate": [has_prompt_copy(one, text) or has_prompt_copy(other, text) for one, text, other in asked],
         "truncated_rate": [bool(reading.texts) and reading.texts[0][0] in cut for reading in readings["paper"]],
     }
     if "released" in readings:
@@ -201,6 +214,9 @@ def _measure(texts: list[tuple[str, str]], country: str, models: DialectModels) 
     """`SCORES` of each distinct pair of texts; NADI and ALDi read only texts identified as Arabic."""
     is_arabic = dict(zip(full := sorted({text for text, _ in texts}), models.is_arabic(full), strict=True))
     arabic = [pair for pair in texts if is_arabic[pair[0]]]
+    zeros = np.zeros(len(SCORES))
+    if not arabic:
+        return dict.fromkeys(texts, zeros)
     nadi_texts = sorted({text for text, _ in arabic})
     aldi_texts = sorted({part for _, part in arabic if part})
     probabilities = dict(zip(nadi_texts, models.country_probabilities(nadi_texts), strict=True))
@@ -209,7 +225,6 @@ def _measure(texts: list[tuple[str, str]], country: str, models: DialectModels) 
     aldi = np.array([levels.get(part, 0.0) for _, part in arabic])
     scored = adi2(rows, aldi, country) | {ALDI: aldi, ARABIC_RATE: np.ones(len(arabic))}
     table = np.column_stack([scored[name] for name in SCORES])
-    zeros = np.zeros(len(SCORES))
     return dict.fromkeys(texts, zeros) | dict(zip(arabic, table, strict=True))
 
 

@@ -56,12 +56,12 @@ def spearman(left: Sequence[float], right: Sequence[float]) -> RankCorrelation:
     """Spearman's rank correlation of two columns; pairs with a nan are excluded.
 
     Raises:
-        ValueError: The columns differ in length.
+        ValueError: The columns are empty or differ in length.
     """
     from scipy.stats import spearmanr
 
     first, second = np.asarray(left, dtype=float), np.asarray(right, dtype=float)
-    if first.shape != second.shape or first.ndim != 1:
+    if first.shape != second.shape or first.ndim != 1 or not first.size:
         raise ValueError(f"the columns are of shapes {first.shape} and {second.shape}")
     complete = ~(np.isnan(first) | np.isnan(second))
     first, second = first[complete], second[complete]
@@ -80,12 +80,12 @@ def one_way(values: Sequence[float], labels: Sequence[object]) -> OneWay:
         All nan if there are fewer than two groups or all scores are equal.
 
     Raises:
-        ValueError: The columns differ in length.
+        ValueError: The columns are empty or differ in length.
     """
     from scipy.stats import f_oneway
 
-    if len(values) != len(labels):
-        raise ValueError(f"there are {len(values)} values but {len(labels)} labels")
+    if len(values) != len(labels) or not len(values):
+        raise ValueError(f"there are {len(values)} values and {len(labels)} labels; one each is needed")
     groups: dict[object, list[float]] = {}
     for value, label in zip(values, labels, strict=True):
         if not np.isnan(value):
@@ -117,9 +117,14 @@ def regression_tree(
 
     Returns:
         The nodes, a parent before its children; [] if no sample is left.
+
+    Raises:
+        ValueError: There is no sample.
     """
     from sklearn.tree import DecisionTreeRegressor
 
+    if not len(values):
+        raise ValueError("there is no sample")
     columns: dict[str, np.ndarray] = {name: np.asarray(column, dtype=float) for name, column in numeric.items()}
     columns |= _one_hot(categorical)
     scores = np.asarray(values, dtype=float)

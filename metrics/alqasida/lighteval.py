@@ -80,7 +80,7 @@ def translation_metrics() -> list[Metric]:
         sample_level_fn=SentenceScores(),
         corpus_level_fn={name: CorpusScore(name) for name in CORPUS_SCORES},
     )
-    return [corpus, *_pass_metrics(FIDELITY_OF_TRANSLATIONS, MeanWhereItApplies)]
+    return [corpus, *_pass_metrics(FIDELITY_OF_TRANSLATIONS, everywhere=False)]
 
 
 def check_translation_instruments() -> None:
@@ -177,10 +177,11 @@ def _classify(names: Sequence[str], docs: list[Doc], responses: list[ModelRespon
     prompts = [_prompt_of(doc, response) for doc, response in zip(docs, responses, strict=True)]
     replies = [reply_of(doc, response) for doc, response in zip(docs, responses, strict=True)]
     asked: list[RequestSpecific] = [specific_of(doc) for doc in docs]
-    dialects = [one["dialect"] for one in asked]
+    dialects, requests = [one["dialect"] for one in asked], [one.get("prompt", "") for one in asked]
     for dialect in dict.fromkeys(dialects):
         rows = [number for number, name in enumerate(dialects) if name == dialect]
-        found = _fidelity(names, [prompts[row] for row in rows], [replies[row] for row in rows], dialect)
+        parts = ([column[row] for row in rows] for column in (prompts, replies, requests))
+        found = _fidelity(names, *parts, dialect)
         for name in set(names) & found.keys():
             values[name][rows] = found[name]
     if PROMPT_ALDI in names:
@@ -188,18 +189,25 @@ def _classify(names: Sequence[str], docs: list[Doc], responses: list[ModelRespon
     return values
 
 
-def _fidelity(names: Sequence[str], prompts: list[str], replies: list[str], dialect: str) -> Columns:
+def _fidelity(
+    names: Sequence[str], prompts: list[str], replies: list[str], requests: list[str], dialect: str
+) -> Columns:
     if dialect in COUNTRIES:
         profiles = [name for name in PROFILES if f"{ADI2}_{name}" in names]
-        return score_completions(prompts, replies, dialect, profiles)
+        return score_completions(prompts, replies, dialect, profiles, requests=requests)
     nothing = np.full(len(replies), np.nan)  # English and Standard Arabic are no dialects to be faithful to
     empty = np.array([not reply.strip() for reply in replies], dtype=np.float64)
     return dict.fromkeys((*SCORES, "truncated_rate"), nothing) | {"empty_rate": empty}
 
 
-def _pass_metrics(metrics: Metrics, mean: type[MeanOfScored] = MeanOfScored) -> list[Metric]:
+def _pass_metrics(metrics: Metrics, everywhere: bool = True) -> list[Metric]:
+    """The metrics of one pass; those that are not defined in every task are left out of averages where they are not."""
     shared = SharedPass(partial(_classify, tuple(metrics)))
+    # A task of which the profile `released` leaves all replies out has no score, and costs no other task's average.
+    means = {
+        name: MeanOfScored if everywhere and not name.endswith("_released") else MeanWhereItApplies for name in metrics
+    }
     return [
-        batched_metric(name, FidelityScore(name, shared), mean(name), declared.higher_is_better)
+        batched_metric(name, FidelityScore(name, shared), means[name](name), declared.higher_is_better)
         for name, declared in metrics.items()
     ]

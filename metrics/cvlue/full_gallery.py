@@ -46,7 +46,13 @@ def rank_both_ways(
 
 
 def recalls(directions: Mapping[str, Direction], suffix: str = "") -> dict[str, float]:
-    """Recall at 1, 5 and 10 of each direction, 0 to 1, with standard errors; metric names end with the suffix."""
+    """Recall at 1, 5 and 10 of each direction, 0 to 1, with standard errors; metric names end with the suffix.
+
+    Raises:
+        ValueError: There is no direction, or one without a query.
+    """
+    if not directions or not all(len(direction.ranks) for direction in directions.values()):
+        raise ValueError("there is no query")
     values: dict[str, float] = {}
     for name, direction in directions.items():
         for k in KS:

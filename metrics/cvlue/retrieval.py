@@ -128,7 +128,12 @@ def correct_items(captions: Sequence[Sequence[str]]) -> tuple[list[str], list[li
     Returns:
         (texts, of_images, of_texts): the distinct captions in order of appearance; for each image the indices of its
         captions; for each caption the indices of its images.
+
+    Raises:
+        ValueError: There is no image, or none has a caption.
     """
+    if not any(captions):
+        raise ValueError("there is no caption of an image")
     numbers: dict[str, int] = {}
     of_images = [list(dict.fromkeys(numbers.setdefault(text, len(numbers)) for text in own)) for own in captions]
     of_texts: list[list[int]] = [[] for _ in numbers]
@@ -147,7 +152,10 @@ def list_ranks(ranked: Mapping[str, Sequence[str]], correct: Mapping[str, Sequen
 
     Raises:
         KeyError: A query has no entry in `correct`.
+        ValueError: There is no query.
     """
+    if not ranked:
+        raise ValueError("there is no query")
     ranks: dict[str, int | None] = {}
     for query, items in ranked.items():
         right = set(correct[query])

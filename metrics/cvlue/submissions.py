@@ -178,7 +178,13 @@ def itr_items(gold: Any, pred: Sequence[Any]) -> list[ScoredItem]:
 
 
 def means(items: Sequence[ScoredItem]) -> dict[str, float]:
-    """The mean of every metric over the items that have it, in order of appearance."""
+    """The mean of every metric over the items that have it, in order of appearance.
+
+    Raises:
+        ValueError: There is no item.
+    """
+    if not items:
+        raise ValueError("there is no item")
     values: dict[str, list[float]] = {}
     for item in items:
         for name, value in item.scores.items():
@@ -194,8 +200,11 @@ def macro_average(scores: Mapping[str, Mapping[str, float]], numbers: Mapping[st
         numbers: The metrics: `MACRO` (the released scorers') or `CONTEST` (exact answers, continuous IoU).
 
     Raises:
+        ValueError: There is no score.
         KeyError: A task or a metric is missing.
     """
+    if not scores:
+        raise ValueError("there is no score")
     values = [scores[task][name] for task, names in numbers.items() for name in names]
     return sum(values) / len(values)
 

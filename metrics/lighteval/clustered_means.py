@@ -4,11 +4,13 @@ Each writes `<name>` and `<name>_stderr`; the cluster is `doc.specific["cluster"
 errors are too small by the square root of its number of draws, does not run, since our aggregators return a dict.
 """
 
+import math
+
 import numpy as np
 from lighteval.metrics.metrics_corpus import CorpusLevelComputation
 from lighteval.tasks.requests import Doc
 
-from cultureval.metrics.standard_errors import clustered_standard_error
+from cultureval.metrics.standard_errors import errors_of_clusters
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.lighteval_patches.group_averages import (
     NotApplicable,
@@ -42,7 +44,10 @@ class ClusteredMean(CorpusLevelComputation):
         The error is always present, since LightEval expects the same keys from all subsets of a group.
         """
         clusters = [getattr(item, "cluster", "") or index for index, item in enumerate(items)]
-        error = StandardError(clustered_standard_error(items, clusters))
+        parts = errors_of_clusters(items, clusters)
+        # Items of one name in several tasks of a group (a request in each dialect) are one cluster of its average.
+        named = {cluster: part for cluster, part in parts.items() if isinstance(cluster, str)}
+        error = StandardError(math.hypot(*parts.values()) if parts else math.nan, clusters=named)
         return {self.name: float(np.mean(items)), f"{self.name}_stderr": error}
 
 

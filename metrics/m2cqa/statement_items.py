@@ -37,8 +37,11 @@ def item_verdicts(statements: Sequence[Statement], rows_of_task: int) -> tuple[l
         (ids of the N items in order of first appearance, their verdicts [N, 3] in the order of `ROLES`).
 
     Raises:
+        ValueError: There is no statement.
         CulturevalError: An item has a missing or duplicated statement, or a bad verdict; the message names the item.
     """
+    if not statements:
+        raise ValueError("there is no statement")
     items: dict[str, dict[str, str]] = {}
     for item_id, role, verdict in statements:
         roles = items.setdefault(item_id, {})

@@ -42,7 +42,7 @@ def translation_prompt(row: Mapping[str, Any], task_name: str | None = None) -> 
 
 def _request(row: Mapping[str, Any]) -> RequestSpecific:
     """With the fields of `cultureval judge`: a judge may replace the people who rate AL-QASIDA's replies."""
-    templates = ["alqasida_adherence", "alqasida_fluency", "alqasida_dialectal_fidelity"]
+    templates = ["alqasida_adherence", "alqasida_fulfilment", "alqasida_fluency", "alqasida_dialectal_fidelity"]
     slots = {"dialect": LANGUAGES[row["dialect"]], "prompt": row["prompt"]}
     judge: JudgeRequest = {"templates": templates, "slots": slots}
     return RequestSpecific(**fields_of(row, RequestSpecific), **_length(row), judge=judge)

@@ -30,7 +30,8 @@ DIRECTIONS = {
 # Their published cross-lingual numbers leave out what the profile `released` leaves out.
 RELEASED_PROFILE = ("c4ai-command-r-v01", "c4ai-command-r-plus", "command-r-base", "command-r-plus-base", "gpt-4o")
 CRITERIA = {
-    "adherence_adherence": "Adherence",
+    "adherence_adherence": "Adherence (1-3)",
+    "fulfilment_fulfilment": "Fulfilment",
     "adequacy_adequacy": "Adequacy",
     "fluency_fluency": "Fluency",
     "dialectal_fidelity_dialectal_fidelity": "Dialectal fidelity",
@@ -187,14 +188,25 @@ def _gain(run: Run, record: TaskRecord) -> Estimate | None:
 
 
 def _judge_table(run: Run, judge: str, records: Sequence[TaskRecord]) -> SummaryTable:
-    """A judge's means over the sets of each kind, from 1 to 5; the paper's people rated two dialects."""
+    """A judge's means over the sets of each kind, on the scales of the paper's people, who rated two dialects."""
     rows = []
     for kind, label in {**KINDS, "mt": "translation"}.items():
         cells: list[Cell | None] = []
         for name in CRITERIA:
-            found = [criterion_estimate(run, one, judge, name) for one in records if one.group.endswith(f"_{kind}")]
+            found = [_criterion(run, one, judge, name) for one in records if one.group.endswith(f"_{kind}")]
             known = [score for score in found if score]
             cells.append(cell_of(mean_of(known)) if known else None)
         if any(cells):
             rows.append(Row(label, cells))
     return SummaryTable(f"AL-QASIDA, judge {judge}, 1 to 5", ("Task", *CRITERIA.values()), rows)
+
+
+def _criterion(run: Run, record: TaskRecord, judge: str, name: str) -> Estimate | None:
+    """A judge's mean; files of before Fulfilment have it under the name of Adherence."""
+    adherence, fulfilment = list(CRITERIA)[:2]
+    if run.value(record.task, f"judge_{judge}_{adherence}_missing_as_5") is not None and name in (
+        adherence,
+        fulfilment,
+    ):
+        return criterion_estimate(run, record, judge, adherence) if name == fulfilment else None
+    return criterion_estimate(run, record, judge, name)

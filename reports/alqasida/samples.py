@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cultureval.metrics.alqasida.names import ADI2, ADI2_MACRO, ALDI, ARABIC_RATE, NADI, PROMPT_ALDI
+from cultureval.metrics.standard_errors import clustered_standard_error
 from cultureval.reports.saved_results import SavedTask, find_saved_tasks
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
@@ -29,8 +30,9 @@ def samples_of(paths: Sequence[Path]) -> tuple[list[Sample], list[Sample]]:
 
     Returns:
         (samples, tasks). A sample has `model`, `task`, `kind` (mono, cross, mt), `genre`, `dialect`, `n_shots`,
-        `template`, `location`, `phrasing`, `prompt_length`, `prompt_aldi` (nan if not measured) and `SCORES` (nan
-        in translations into English or Standard Arabic, which are no dialects);
+        `template`, `location`, `phrasing`, `prompt_length`, `cluster` (the request or sentence, where other samples
+        have the same), `prompt_aldi` (nan if not measured) and `SCORES` (nan in translations into English or Standard
+        Arabic, which are no dialects);
         a task `model`, `task`, `kind`, `genre`, `dialect`, `source`, `target`, and the metrics of the results file.
 
     Raises:
@@ -64,7 +66,7 @@ def _about(saved: SavedTask, found: re.Match[str]) -> Sample:
 
 
 def _samples(saved: SavedTask, about: Mapping[str, Any]) -> Iterable[Sample]:
-    features = ("template", "location", "phrasing", "prompt_length")
+    features = ("template", "location", "phrasing", "prompt_length", "cluster")
     for number, row in enumerate(saved.table().select(["doc", "metric"]).to_pylist()):
         specific, metric = specific_of(row["doc"]), row["metric"]
         if any(name not in metric for name in SCORES):
@@ -96,12 +98,13 @@ def grouped(
 
 
 def mean_and_error(samples: Sequence[Sample], score: str) -> tuple[float, float]:
-    """The mean of a score and its standard error over the samples that have it; nan if undefined."""
-    import numpy as np
+    """The mean of a score and its standard error over the samples that have it; nan if undefined.
 
-    values = np.array([sample[score] for sample in samples], dtype=float)
-    values = values[~np.isnan(values)]
-    if not values.size:
+    Samples of one request or sentence (`cluster`), at several places, in several dialects or directions, are one item.
+    """
+    scored = [sample for sample in samples if not math.isnan(sample[score])]
+    if not scored:
         return math.nan, math.nan
-    error = float(values.std(ddof=1) / math.sqrt(values.size)) if values.size > 1 else math.nan
-    return float(values.mean()), error
+    values = [sample[score] for sample in scored]
+    clusters = [sample["cluster"] or number for number, sample in enumerate(scored)]
+    return math.fsum(values) / len(values), clustered_standard_error(values, clusters)

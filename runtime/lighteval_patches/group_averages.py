@@ -6,6 +6,7 @@ addition and division accordingly.
 """
 
 import math
+from collections.abc import Mapping
 
 from cultureval.runtime.patches import Patch, expect
 
@@ -14,25 +15,39 @@ class StandardError(float):
     """A standard error that adds in quadrature; nan where a subset has none.
 
     LightEval averages every value of a group's subsets as sum / count. For independent subsets, sqrt(sum of squares) /
-    count is the standard error of that average; the mean of the subsets' errors is not. A subset without an error (a
+    count is the standard error of that average; the mean of the subsets' errors is not. Subsets that share clusters of
+    items (a request in each dialect) are not independent: what a cluster adds to the errors of several subsets is added
+    before it is squared. A subset without an error (a
     single item) is taken to vary as the others on average: the sum over the known errors is scaled up by sqrt(subsets /
     subsets with an error).
     """
 
     known: int
+    clusters: Mapping[str, float]
 
-    def __new__(cls, error: float | str, known: int | None = None) -> "StandardError":
-        """An error; or the root of a sum of squares, of `known` subsets."""
+    def __new__(
+        cls, error: float | str, known: int | None = None, clusters: Mapping[str, float] | None = None
+    ) -> "StandardError":
+        """An error, with what its clusters that other subsets may share add to it; or the sum of `known` errors."""
         value = super().__new__(cls, error)
         value.known = int(not math.isnan(value)) if known is None else known
+        value.clusters = clusters or {}
         return value
 
     def __add__(self, other: float) -> "StandardError":
         if type(other) is int and other == 0:  # the start value of sum(), not a subset's error
             return self
         parts = [one if isinstance(one, StandardError) else StandardError(one) for one in (self, other)]
-        errors = [float(part) for part in parts if part.known]
-        return StandardError(math.hypot(*errors) if errors else math.nan, sum(part.known for part in parts))
+        one, two = parts
+        squares = [float(part) ** 2 for part in parts if part.known]
+        together = math.fsum(
+            2 * share * two.clusters[name] for name, share in one.clusters.items() if name in two.clusters
+        )
+        clusters = {
+            name: one.clusters.get(name, 0.0) + two.clusters.get(name, 0.0) for name in {**one.clusters, **two.clusters}
+        }
+        error = math.sqrt(max(0.0, math.fsum([*squares, together]))) if squares else math.nan
+        return StandardError(error, one.known + two.known, clusters)
 
     __radd__ = __add__
 
@@ -40,7 +55,7 @@ class StandardError(float):
         return StandardError(float(self) / math.sqrt(self.known * count) if self.known else math.nan)
 
     def __reduce__(self) -> tuple:
-        return StandardError, (float(self), self.known)
+        return StandardError, (float(self), self.known, self.clusters)
 
 
 class Rate(float):

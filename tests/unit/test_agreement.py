@@ -29,13 +29,13 @@ def test_tau_c_is_stuarts(pairs):
 
 
 def test_constant_input_has_no_correlation_and_does_not_crash():
-    for x, y in (([1, 1, 1], [1, 2, 3]), ([1, 2, 3], [4.0, 4.0, 4.0]), ([1], [2]), ([], [])):
+    for x, y in (([1, 1, 1], [1, 2, 3]), ([1, 2, 3], [4.0, 4.0, 4.0]), ([1], [2])):
         assert math.isnan(kendall_tau_c(x, y))
         found = tau_c_with_interval(x, y)
         assert all(map(math.isnan, (found.value, found.low, found.high))) and found.pairs == len(x)
 
 
-@pytest.mark.parametrize(("x", "y"), [([1, 2], [1]), ([1, math.nan], [1, 2]), ([[1], [2]], [1, 2])])
+@pytest.mark.parametrize(("x", "y"), [([1, 2], [1]), ([1, math.nan], [1, 2]), ([[1], [2]], [1, 2]), ([], [])])
 def test_unusable_numbers_are_refused(x, y):
     with pytest.raises(ValueError):
         kendall_tau_c(x, y)

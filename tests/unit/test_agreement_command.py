@@ -253,7 +253,7 @@ def test_alqasidas_ratings_join_saved_answers(tmp_path):
             "model_response": {"text": [row["Completion"]]},
             "metric": {"adi2": row["TVD"] ** 2}
             | {"judge_j_dialectal_fidelity_dialectal_fidelity": 6.0 - row["Dialectal Accuracy"]}
-            | {"judge_j_adherence_adherence": 5.0},
+            | {"judge_j_adherence_adherence": float(row["Adherence"]), "judge_j_fulfilment_fulfilment": 5.0},
         }
         for row in rows
     ]
@@ -265,4 +265,4 @@ def test_alqasidas_ratings_join_saved_answers(tmp_path):
     assert float(found["judge_j_dialectal_fidelity_dialectal_fidelity", "Dialectal Accuracy", "all"]["tau_c"]) < -0.9
     raters = [row[:2] for row in table_rows(output)]
     assert ["Dialectal Accuracy", "people and judge_j_dialectal_fidelity"] in raters
-    assert not any(row[0] == "Adherence" and row[1].startswith("people") for row in raters if len(row) > 1)
+    assert ["Adherence", "people and judge_j_adherence"] in raters  # both from 1 to 3

@@ -225,7 +225,7 @@ def test_a_judge_may_stand_in_for_people(name):
     doc = (translation_prompt if "_mt:" in name else request_prompt)(row)
     asked = {template: judge_template(template) for template in doc.specific["judge"]["templates"]}
     assert [template.criteria for template in asked.values()] == [
-        ("Adequacy" if "_mt:" in name else "Adherence",),
+        *([("Adequacy",)] if "_mt:" in name else [("Adherence",), ("Fulfilment",)]),
         ("Fluency",),
         *([] if name.endswith("msa") else [("Dialectal Fidelity",)]),
     ]

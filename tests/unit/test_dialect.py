@@ -58,7 +58,6 @@ def test_adi2_by_hand():
     assert found["nadi_macro"].tolist() == pytest.approx([0.8, 2 / 18, 0])
     assert found["adi2"].tolist() == pytest.approx([0.25, 1 / 18, 0])
     assert found["adi2_macro"].tolist() == pytest.approx([0.4, 2 / 18, 0])
-    assert all(values.shape == (0,) for values in adi2(np.zeros((0, 18)), np.zeros(0), "egy").values())
 
 
 @pytest.mark.parametrize(
@@ -110,6 +109,18 @@ def test_the_clean_profile_keeps_lines_apart_and_shows_aldi_arabic_only():
     assert [part for _, part in reading.texts] == ["شوف هنا يا", "كمان سطر"]
     assert reading.weights == pytest.approx((5 / 7, 2 / 7))
     assert without_urls_and_latin("www.x.org café") == ""
+
+
+def test_copies_of_the_bare_request_after_few_shot_examples(models):
+    """The paper removes whole blocks alone; the rate of copies and the profile `clean` know the bare request too."""
+    block, reply = f"Q: {ARABIC}\nA:", f"{ARABIC}\nنعم يا صاحبي"
+    scored = score_completions([block] * 2, [reply, "نعم"], "egy", PROFILES, models, [ARABIC] * 2)
+    assert scored["prompt_copy_rate"].tolist() == [1, 0]
+    assert read_completion("clean", block, reply, ARABIC).texts[0][0] == "نعم يا صاحبي"
+    assert read_completion("paper", block, reply, ARABIC) == read_completion("paper", block, reply)
+    assert read_completion("clean", block, block + " نعم", ARABIC).texts[0][0] == "نعم"
+    with pytest.raises(ValueError, match="1 requests"):
+        score_completions([block] * 2, [reply] * 2, "egy", PROFILES, models, [ARABIC])
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import statistics
 
 import numpy as np
 import pyarrow
@@ -12,6 +13,7 @@ from scipy import stats
 from typer.testing import CliRunner
 
 from cultureval.metrics.alqasida.feature_analysis import one_way, regression_tree, spearman
+from cultureval.reports.alqasida.feature_tables import mean_rows
 from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.errors import CulturevalError
 from cultureval.scripts.main import app
@@ -28,7 +30,7 @@ def test_eta_squared_by_hand_and_f_by_least_squares():
     assert (found.groups, found.count) == (2, 6)
     assert math.isnan(one_way([1.0, 1.0, 1.0], ["a", "b", "a"]).eta_squared)
     assert math.isnan(one_way([1.0, 2.0], ["a", "a"]).f)
-    with pytest.raises(ValueError, match="2 values but 1 labels"):
+    with pytest.raises(ValueError, match="2 values and 1 labels"):
         one_way([1.0, 2.0], ["a"])
 
 
@@ -127,3 +129,21 @@ def test_nothing_to_analyse_is_said(tmp_path):
     for arguments in ([], [str(tmp_path / "none")]):
         with pytest.raises(CulturevalError):
             CliRunner().invoke(app, ["analyze", "alqasida", *arguments], catch_exceptions=False)
+
+
+def test_means_count_a_request_once_at_all_its_places_and_in_all_dialects():
+    scores = dict.fromkeys(("adi2_macro", "nadi", "aldi", "arabic_rate"), 1.0)
+    about = {"kind": "cross", "model": "m", "n_shots": 0, "genre": "okapi"} | scores
+    samples = [
+        about | {"dialect": dialect, "cluster": f"okapi:{request}", "adi2": 0.2 * request}
+        for dialect in ("egy", "mar")
+        for request in range(4)
+        for _ in range(3)
+    ]
+    rows = {(row["dialect"], row["genre"]): row for row in mean_rows(samples)}
+    assert rows["all", "all"]["samples"] == 24
+    once = statistics.stdev([0.2 * request for request in range(4)]) / 2
+    for key in (("all", "all"), ("egy", "okapi"), ("all", "okapi")):
+        assert rows[key]["adi2"] == pytest.approx(0.3) and rows[key]["adi2_stderr"] == pytest.approx(once)
+    alone = mean_rows([sample | {"cluster": None} for sample in samples])[0]
+    assert alone["adi2_stderr"] < once / 2

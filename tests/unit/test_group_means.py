@@ -4,10 +4,13 @@ import copy
 import math
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from lighteval.logging.info_loggers import MetricsLogger
+from lighteval.tasks.requests import Doc
 
-from cultureval.metrics.lighteval.clustered_means import MeanOfScored, MeanWhereItApplies
+from cultureval.metrics.alqasida.lighteval import fidelity_metrics
+from cultureval.metrics.lighteval.clustered_means import ClusteredScore, MeanOfScored, MeanWhereItApplies
 from cultureval.runtime.lighteval_patches.group_averages import (
     NotApplicable,
     NotApplicableStandardError,
@@ -48,6 +51,40 @@ def test_one_subset_without_an_error_varies_as_the_others(order):
     assert sum([*mixed[::-1]]) / 4 == sum(mixed) / 4 == pytest.approx(average)
     assert math.isnan(sum([StandardError(NAN)] * 2) / 2)
     assert copy.deepcopy(NotApplicable() + 2.0) / 3 == 1.0
+
+
+def test_a_request_that_several_subsets_share_is_one_cluster_of_their_average():
+    """The error of the average is that of the pooled scores, clustered by request."""
+    random = np.random.default_rng(0)
+    effect, tasks = random.normal(size=20), ("g:egy|0", "g:mar|0", "g:syr|0")
+    scores = {name: np.repeat(effect, 3) + random.normal(size=60) for name in tasks}
+    clusters = [f"okapi:{place}" for place in range(20) for _ in range(3)]
+    docs = [Doc(task_name="", query="", choices=[], gold_index=0, specific={"cluster": one}) for one in clusters]
+    shared = {name: list(map(ClusteredScore.of, values, docs)) for name, values in scores.items()}
+    found = averages_of(shared, MeanOfScored("adi2"))["g:_average|0"]
+    pooled = np.concatenate(list(scores.values()))
+    assert found["adi2"] == pytest.approx(pooled.mean())
+    centred = np.concatenate([values - values.mean() for values in scores.values()])
+    by_hand = math.sqrt(
+        20 / 19 * sum(centred[np.tile(np.repeat(np.arange(20), 3), 3) == g].sum() ** 2 for g in range(20))
+    )
+    assert found["adi2_stderr"] == pytest.approx(by_hand / 180)
+    alone = averages_of({name: list(values) for name, values in scores.items()}, MeanOfScored("adi2"))["g:_average|0"]
+    assert alone["adi2_stderr"] == pytest.approx(
+        math.hypot(*(values.std(ddof=1) / math.sqrt(60) for values in scores.values())) / 3
+    )
+    assert found["adi2_stderr"] > 2 * alone["adi2_stderr"]
+    errors = [StandardError(0.5, clusters={"a": 0.3, "b": 0.4}), StandardError(0.5, clusters={"a": -0.3, "c": 0.4})]
+    assert copy.deepcopy(errors[0]) + errors[1] == pytest.approx(math.sqrt(0.32))
+
+
+def test_a_task_without_a_usable_line_costs_no_other_tasks_average(monkeypatch):
+    monkeypatch.setenv("CULTUREVAL_PROFILES", "released")
+    means = {metric.metric_name: metric.corpus_level_fn for metric in fidelity_metrics()}
+    found = averages_of({"g:egy|0": [NAN] * 2, "g:mar|0": [0.1, 0.3]}, means["adi2_released"])
+    assert math.isnan(found["g:egy|0"]["adi2_released"])
+    assert found["g:_average|0"]["adi2_released"] == pytest.approx(0.2)
+    assert found["g:_average|0"]["adi2_released_stderr"] == pytest.approx(0.1)
 
 
 def test_tables_with_means_of_their_own_have_no_average_of_the_group():

@@ -139,15 +139,27 @@ def test_a_judge_of_alqasida_replaces_the_papers_people():
         "j_1",
         lambda name: {
             "fluency": {"fluency": 4.0 if "btec" in name else 3.0},
-            "adequacy" if "_mt" in name else "adherence": {"adequacy" if "_mt" in name else "adherence": 2.0},
+            **({"adequacy": {"adequacy": 2.0}} if "_mt" in name else {"adherence": {"adherence": 2.0}}),
+            **({} if "_mt" in name else {"fulfilment": {"fulfilment": 4.5}}),
         },
     )
     table = alqasida.headline(run)[-1]
     assert table.title == "AL-QASIDA, judge j_1, 1 to 5"
     rows = rows_of(table)
     assert list(rows) == ["monolingual", "translation"]
-    assert rows["monolingual"][2].value == 3.5 and rows["monolingual"][2].n == 80
-    assert rows["monolingual"][1] is None and rows["translation"][0] is None and rows["translation"][1].value == 2
+    assert table.columns[:3] == ("Task", "Adherence (1-3)", "Fulfilment")
+    assert [cell and cell.value for cell in rows["monolingual"]] == [2, 4.5, None, 3.5, None]
+    assert rows["monolingual"][3].n == 80 and [cell and cell.value for cell in rows["translation"]][:3] == [
+        None,
+        None,
+        2,
+    ]
+    assert all(cell_len(line) <= 80 for line in table_lines(table, 80))
+    for values in run.scores.values():  # a file of before Fulfilment, which asked for adherence from 1 to 5
+        values.pop("judge_j_1_fulfilment_fulfilment", None)
+        values["judge_j_1_adherence_adherence_missing_as_5"] = 2.2
+    old = rows_of(alqasida.headline(run)[-1])["monolingual"]
+    assert old[0] is None and old[1].value == 2
 
 
 def test_jeem_has_the_papers_columns_and_its_numbers():

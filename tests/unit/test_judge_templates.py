@@ -22,7 +22,8 @@ HASHES = {
     "jeem_question_type": "8c460a8e",
     "jeem_topic": "1cb63a7a",
     "jeem_topic_group": "c1a1b391",
-    "alqasida_adherence": "2c6a8f46",
+    "alqasida_adherence": "9c67cdef",
+    "alqasida_fulfilment": "11f7e417",
     "alqasida_adequacy": "a3d2c8d9",
     "alqasida_fluency": "45f00e42",
     "alqasida_dialectal_fidelity": "7f0b13e8",
@@ -54,12 +55,14 @@ def test_a_row_fits_its_text(name):
     assert set(row.slots) <= set(SLOTS) and row.judged in row.slots
     assert not prompt.flags and not prompt.delimited and "$" not in prompt.text
     if row.criteria:
-        asked = re.findall(r"^(.+): X/5$", prompt.text, re.MULTILINE)
+        asked = re.findall(rf"^(.+): X/{row.top(row.criteria[0])}$", prompt.text, re.MULTILINE)
         known = {criterion for other in own_templates().values() for criterion in other.criteria}
         explained = [line.partition(":")[0] for line in prompt.text.splitlines() if line.partition(":")[0] in known]
         assert tuple(asked) == row.criteria and tuple(dict.fromkeys(explained)) == row.criteria
         assert ("image" in prompt.text.split("Your task")[0].split("given")[1]) == row.images
-        assert list(row.read("\n".join(f"{name}: 3/5" for name in row.criteria)).scores) == list(row.criteria)
+        assert list(row.read("\n".join(f"{name}: 3/{row.top(name)}" for name in row.criteria)).scores) == list(
+            row.criteria
+        )
 
 
 def test_an_unknown_template_names_the_nearest():
