@@ -12,10 +12,12 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from cultureval.judge_prompts.quotations import letters_and_digits, without_quotations
 from cultureval.runtime.errors import CulturevalError, shorten
+from cultureval.runtime.invisible_marks import INVISIBLE
 from cultureval.runtime.reasoning import split_reasoning
 
 LOWEST, HIGHEST = 1.0, 5.0
@@ -28,7 +30,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
 _DIGITS = {ord(digit): str(value) for row in ("٠١٢٣٤٥٦٧٨٩", "۰۱۲۳۴۵۶۷۸۹") for value, digit in enumerate(row)}
 _DIGITS[ord("٫")] = "."
 _SLASHES = str.maketrans("\u2044\u2215", "//")  # before NFKC, which makes the first of ⅘
-_INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2069\u061c\ufeff\u0640\ufe0f]")
+_INVISIBLE = re.compile(f"[{INVISIBLE}\u0640\ufe0f]")
 _MARKDOWN = re.compile(r"[*_`\[\](){}<>\"'«»“”‘’#]")
 _REASONING_TAG = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)  # as chat models write them
 _LONGEST = 20_000  # characters; far longer than any valid reply
@@ -265,6 +267,46 @@ def _spelled(name: str) -> str:
     return "|".join(r"[\s_]*".join(alias) for alias in words)
 
 
+@dataclass(frozen=True)
+class _Spellings:
+    """How a template's criteria are written in replies.
+
+    Attributes:
+        keys: A name as `_key` makes it -> its criterion.
+        name: Any of the names, anywhere.
+        first: The criterion at the start of a line, with the separator behind it.
+        next: A further criterion in a line, before its value.
+        alone: A line that is a criterion and nothing more.
+        remark: A name with a remark in brackets behind it; one with a fraction may be the score itself.
+    """
+
+    keys: Mapping[str, str]
+    name: re.Pattern[str]
+    first: re.Pattern[str]
+    next: re.Pattern[str]
+    alone: re.Pattern[str]
+    remark: re.Pattern[str]
+
+
+@cache
+def _spellings(criteria: tuple[str, ...]) -> _Spellings:
+    endings = ("", "score", "rating")
+    keys = {_key(f"{one} {end}"): name for name in criteria for one in _aliases(name) for end in endings}
+    spelled = [_spelled(name) for name in criteria]
+    bare, named = "|".join(spelled), "|".join(f"(?P<c{place}>{one})" for place, one in enumerate(spelled))
+    anywhere = rf"(?<!\w)(?:{named})(?:\s*{_SCORE})?"
+    start = rf"{_LINE_START}{_LEAD_IN}(?:{_SCORE}\s+(?:for|of)\s+)?"
+    remark = rf"((?<!\w)(?:{bare})[*_ ]*)\((?![^()\n]*[0-9]\s*/)[^()\n]{{0,100}}\)(?=[*_ ]*(?:[:=|–—\-]|$))"
+    return _Spellings(
+        keys,
+        name=re.compile(bare, re.IGNORECASE),
+        first=re.compile(rf"{start}{anywhere}{_SEPARATOR}", re.IGNORECASE),
+        next=re.compile(rf"{anywhere}{_SEPARATOR}(?=[0-9X+])", re.IGNORECASE),
+        alone=re.compile(rf"{start}{anywhere}[\s:=|–—\-]*", re.IGNORECASE),
+        remark=re.compile(remark, re.IGNORECASE | re.MULTILINE),
+    )
+
+
 class _Scores:
     """The scores of a reply, collected from its lines and objects."""
 
@@ -272,40 +314,20 @@ class _Scores:
         self.criteria, self.highest = criteria, highest
         self.judged = letters_and_digits(_normal(judged))
         self.found: dict[str, list[float]] = {name: [] for name in criteria}
-        self.keys = {
-            _key(f"{alias} {more}"): name
-            for name in criteria
-            for alias in _aliases(name)
-            for more in ("", "score", "rating")
-        }
-        names = "|".join(f"(?P<c{place}>{_spelled(name)})" for place, name in enumerate(criteria))
-        anywhere = rf"(?<!\w)(?:{names})(?:\s*{_SCORE})?"
-        start = rf"{_LINE_START}{_LEAD_IN}(?:{_SCORE}\s+(?:for|of)\s+)?"
-        self.first = re.compile(rf"{start}{anywhere}{_SEPARATOR}", re.IGNORECASE)
-        self.next = re.compile(rf"{anywhere}{_SEPARATOR}(?=[0-9X+])", re.IGNORECASE)
-        self.alone = re.compile(rf"{start}{anywhere}[\s:=|–—\-]*", re.IGNORECASE)
-        bare = "|".join(map(_spelled, criteria))
-        # A remark in brackets behind the name; one with a fraction may be the score itself.
-        self.remark = re.compile(
-            rf"((?<!\w)(?:{bare})[*_ ]*)\((?![^()\n]*[0-9]\s*/)[^()\n]{{0,100}}\)(?=[*_ ]*(?:[:=|–—\-]|$))",
-            re.IGNORECASE | re.MULTILINE,
-        )
+        self.spelled = _spellings(tuple(criteria))
 
     def holds_a_rating(self, text: str) -> bool:
         """Whether a quoted passage names a criterion and holds a digit."""
-        return (
-            re.search("[0-9]", text) is not None
-            and re.search("|".join(map(_spelled, self.criteria)), text, re.I) is not None
-        )
+        return re.search("[0-9]", text) is not None and self.spelled.name.search(text) is not None
 
     def lines(self, text: str) -> list[str]:
         """The lines without markdown, each name that stands alone joined with the value below it."""
-        lines = _MARKDOWN.sub("", self.remark.sub(r"\1", text)).split("\n")
+        lines = _MARKDOWN.sub("", self.spelled.remark.sub(r"\1", text)).split("\n")
         joined: list[str] = []
         for line in lines:
             value = _BARE_VALUE.match(line)
             above = next((place for place in range(len(joined) - 1, -1, -1) if joined[place].strip()), None)
-            if value and above is not None and self.alone.fullmatch(joined[above]):
+            if value and above is not None and self.spelled.alone.fullmatch(joined[above]):
                 joined[above] = f"{joined[above].rstrip(' :=|–—-')}: {value.group(1)}"
             else:
                 joined.append(line)
@@ -313,7 +335,7 @@ class _Scores:
 
     def add_line(self, line: str, flags: set[str]) -> bool:
         """Add the values of a line; False where it begins with no criterion."""
-        begins = match = self.first.match(line)
+        begins = match = self.spelled.first.match(line)
         while match is not None:
             follows = self._following(line, match.end())
             part = line[match.end() : follows.start() if follows else None]
@@ -323,7 +345,7 @@ class _Scores:
 
     def _following(self, line: str, start: int) -> re.Match[str] | None:
         """The next criterion in a line: behind a comma or the like, or directly behind a value."""
-        for match in self.next.finditer(line, start):
+        for match in self.spelled.next.finditer(line, start):
             before = line[start : match.start()]
             if re.search(r"[,;|.،؛/•·–—\-]\s*(?:\band\s+|\bو\s*)?$", before) or re.fullmatch(
                 rf"(?:{_GIVEN.pattern}){_BETWEEN}", before, re.IGNORECASE
@@ -365,12 +387,12 @@ class _Scores:
             return
         scores = [value for key, value in content if _key(key) in _SCORE_KEYS]
         titles = [value for key, value in content if _key(key) in _NAME_KEYS and isinstance(value, str)]
-        named = next((title for title in titles if _key(title) in self.keys), None)
+        named = next((title for title in titles if _key(title) in self.spelled.keys), None)
         if named is not None:
-            yield from ((self.keys[_key(named)], named, score) for score in scores)
+            yield from ((self.spelled.keys[_key(named)], named, score) for score in scores)
             return
         for key, value in content:
-            name = self.keys.get(_key(key))
+            name = self.spelled.keys.get(_key(key))
             if name is None and isinstance(value, list):
                 yield from self._named(value, flags)
             elif name is None:

@@ -29,12 +29,10 @@ class FilledPrompt:
     Attributes:
         text: The text that is sent.
         flags: Signs of manipulation in the judged text, as of `suspicions`.
-        delimited: Slots that were put between delimiters.
     """
 
     text: str
     flags: tuple[str, ...] = ()
-    delimited: tuple[str, ...] = ()
 
 
 def fill(
@@ -58,18 +56,12 @@ def fill(
     """
     source = template.template.template
     headings = _headings(source)
-    texts: dict[str, str] = {}
-    delimited = []
-    for name in _slots_of(template.template):
-        text = slots[name] if name in trusted else slots[name].strip()
-        if delimit and name not in trusted:
-            text = _between_marks(text)
-            delimited.append(name)
-        texts[name] = text
-    notice = NOTICE.template.template + "\n" if delimited else ""
-    return FilledPrompt(
-        notice + template.render(**texts), suspicions(slots.get(judged, ""), headings), tuple(delimited)
-    )
+    names = _slots_of(template.template)
+    given = {name: slots[name] if name in trusted else slots[name].strip() for name in names}
+    marked = [name for name in names if delimit and name not in trusted]
+    texts = given | {name: _between_marks(given[name]) for name in marked}
+    notice = NOTICE.template.template + "\n" if marked else ""
+    return FilledPrompt(notice + template.render(**texts), suspicions(slots.get(judged, ""), headings))
 
 
 def share_of_arabic(text: str) -> float:

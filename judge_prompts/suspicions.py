@@ -8,7 +8,9 @@ import re
 import unicodedata
 from collections.abc import Collection
 
-_IGNORED = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2069\u061c\ufeff\u0640\u064b-\u065f\u0670*_`]")
+from cultureval.runtime.invisible_marks import INVISIBLE
+
+_IGNORED = re.compile(f"[{INVISIBLE}\u0640\u064b-\u065f\u0670*_`]")
 _FOLDED = str.maketrans("أإآٱىةؤئگچ٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹⁄", "اااايهويكج01234567890123456789/")
 
 # Below all is folded: one alef, ه for ة, ي for ى, Latin digits, lower case.

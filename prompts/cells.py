@@ -9,6 +9,7 @@ from typing import Any
 
 from cultureval.runtime.data.image_store import png_bytes, store_image
 from cultureval.runtime.errors import BadRow, MissingColumn
+from cultureval.runtime.invisible_marks import INVISIBLE
 
 # A column of a row: one name, a key of ALIASES, or all names in sources. The first one present is read.
 Column = str | tuple[str, ...]
@@ -132,8 +133,6 @@ def distinct(options: Sequence[str], column: str) -> list[str]:
     return list(options)
 
 
-# Direction marks, zero-width characters, soft hyphens: they are not seen.
-INVISIBLE = "\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
 _UNSEEN = re.compile(f"[{INVISIBLE}]")
 
 

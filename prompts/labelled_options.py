@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from cultureval.prompts.cells import INVISIBLE, comparable, distinct, is_empty, text_list
+from cultureval.prompts.cells import comparable, distinct, is_empty, text_list
 from cultureval.prompts.option_labels import LETTER, gold_positions, label_index
 from cultureval.runtime.errors import BadRow
+from cultureval.runtime.invisible_marks import INVISIBLE
 
 Style = Literal["bracket", "mark", "attached"]
 TITLES = (0, 3, 12)  # أ. (teacher), د. (doctor), م. (engineer) before a name

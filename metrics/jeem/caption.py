@@ -9,12 +9,15 @@ usual ROUGE package are for English (the latter drops every Arabic letter, so th
 """
 
 import math
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
+from cultureval.runtime.invisible_marks import INVISIBLE
 
 MAX_ORDER = 4
 ROUGE_BETA = 1.2
@@ -76,14 +79,15 @@ def sample_scores(
 
 
 def tokenize(text: str, normalize: bool = True) -> Tokens:
-    """The words of a text.
+    """The words of a text, without directional and zero-width marks.
 
     Args:
         text: Any text.
-        normalize: False splits at whitespace and changes nothing. True applies NFKC, deletes tatweel and
-            diacritics (U+064B to U+065F, U+0670), maps every alef to ا, ى to ي and ة to ه (camel-tools), and removes
-            punctuation.
+        normalize: False splits at whitespace and changes nothing else. True applies NFKC, deletes tatweel and
+            diacritics (U+064B to U+065F, U+0670), maps every alef to ا, ى to ي and ة to ه (camel-tools), the Persian
+            ی and ک to ي and ك, and removes punctuation.
     """
+    text = without_marks(text)
     if not normalize:
         return text.split()
     from camel_tools.tokenizers.word import simple_word_tokenize
@@ -94,12 +98,18 @@ def tokenize(text: str, normalize: bool = True) -> Tokens:
         normalize_unicode,
     )
 
-    plain = normalize_unicode(text).translate(_DELETED)
+    plain = normalize_unicode(text).translate(_FOLDED)
     plain = normalize_teh_marbuta_ar(normalize_alef_maksura_ar(normalize_alef_ar(plain)))
     return [token for token in simple_word_tokenize(plain) if not _is_punctuation(token)]
 
 
-_DELETED = dict.fromkeys([0x0640, 0x0670, *range(0x064B, 0x0660)])
+def without_marks(text: str) -> str:
+    """The text without directional and zero-width marks, which nobody sees (U+200B to U+200F and the like)."""
+    return _INVISIBLE.sub("", text)
+
+
+_INVISIBLE = re.compile(f"[{INVISIBLE}]+")
+_FOLDED = dict.fromkeys([0x0640, 0x0670, *range(0x064B, 0x0660)]) | str.maketrans("یک", "يك")
 
 
 def _is_punctuation(token: str) -> bool:

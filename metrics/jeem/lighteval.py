@@ -10,7 +10,7 @@ from lighteval.metrics.utils.metric_utils import SampleLevelMetric
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 
-from cultureval.metrics.jeem.caption import MAX_ORDER, bleu_of, score_captions
+from cultureval.metrics.jeem.caption import MAX_ORDER, bleu_of, score_captions, without_marks
 from cultureval.metrics.jeem.names import BERTSCORE_PARTS, REFERENCE, WORDS
 from cultureval.metrics.lighteval.batched import batched_metric
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean, ClusteredScore
@@ -113,7 +113,8 @@ def _score_replies(docs: list[Doc], replies: list[str]) -> Columns:
         values |= {f"cider{suffix}": scores.cider, f"rouge_l{suffix}": scores.rouge_l}
         values |= {f"bleu_{order}{suffix}": scores.bleu_statistics for order in range(1, MAX_ORDER + 1)}
     model, layer = caption_bertscore_model()
-    similarity = bertscore(replies, references, model, layer, device=scoring_device())
+    texts, golds = [without_marks(reply) for reply in replies], [[*map(without_marks, group)] for group in references]
+    similarity = bertscore(texts, golds, model, layer, device=scoring_device())
     return values | {name: 100 * similarity[part] for name, part in BERTSCORE_PARTS.items()}
 
 

@@ -38,6 +38,28 @@ def test_normalisation_folds_spelling_and_drops_marks_and_raw_does_not():
     assert tokenize("ﻻ ٣ MBC 😀 你好。") == ["لا", "٣", "MBC", "😀", "你好"]
 
 
+MARKS = [*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2066, 0x206A), 0xFEFF]
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+def test_marks_that_nobody_sees_make_no_token_and_change_no_score(normalize):
+    marked = [
+        f"{mark} ".join(f"{mark}{caption}{mark}".split(" ")) + f" {mark}"
+        for mark in map(chr, MARKS)
+        for caption in CAPTIONS
+    ]
+    plain = CAPTIONS * len(MARKS)
+    assert [tokenize(text, normalize) for text in marked] == [tokenize(text, normalize) for text in plain]
+    for scores in (corpus_scores(marked, plain, normalize), corpus_scores(plain, marked, normalize)):
+        assert scores == corpus_scores(plain, plain, normalize)
+
+
+def test_persian_letters_are_folded_with_the_other_letters():
+    arabic, persian = "رجل يبيع كعكا في السوق الكبير", "رجل یبیع کعکا فی السوق الکبیر"
+    assert tokenize(persian) == tokenize(arabic)
+    assert tokenize(persian, normalize=False) != tokenize(arabic, normalize=False)
+
+
 def test_part_of_a_data_set_scores_as_in_the_whole():
     predictions = ["رجل يجلس في السوق", "طفلة تحمل خبز وتمشي", "قارب يعبر النهر"]
     whole = sample_scores(predictions, CAPTIONS)
