@@ -12,7 +12,8 @@ def compare_m2cqa(
     results: Annotated[list[Path], typer.Argument(metavar="RESULTS...", help="Output folders or results files.")],
     output_dir: Annotated[Path, typer.Option(help="Output folder of tables and plots.")] = Path("results/compare"),
     profile: Annotated[
-        Literal["strict", "tolerant", "lenient"], typer.Option(help="How verdicts are parsed; the paper's is strict.")
+        Literal["strict", "tolerant", "lenient", "organisers"],
+        typer.Option(help="How verdicts are parsed; the paper's is strict."),
     ] = "strict",
     resamples: Annotated[int, typer.Option(min=1, help="Bootstrap resamples of items.")] = 1000,
     seed: Annotated[int, typer.Option(help="Random seed of the resamples.")] = 0,

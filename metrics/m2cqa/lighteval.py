@@ -64,7 +64,7 @@ class StatementVerdicts(SampleLevelComputation):
         self.prompt = prompt
 
     def compute(self, doc: Doc, model_response: ModelResponse, **kwargs: object) -> dict[str, StatementVerdict]:
-        """`verdict` (strict), `verdict_tolerant` and `verdict_lenient`.
+        """The verdict under each profile, by the keys of `PROFILES`: `verdict` is the strict one.
 
         Raises:
             CulturevalError: The response has no text (not even "").
@@ -81,11 +81,11 @@ class StatementVerdicts(SampleLevelComputation):
 
     def __str__(self) -> str:
         """The definition of this metric in LightEval's results."""
-        return f"verdicts(prompt={self.prompt}, profiles=strict+tolerant+lenient)"
+        return f"verdicts(prompt={self.prompt}, profiles={'+'.join(PROFILES.values())})"
 
 
 class ItemMetrics(CorpusLevelComputation):
-    """Metrics of the items of a task under one profile; metric names of the two lax profiles have a suffix."""
+    """Metrics of the items of a task under one profile; metric names of the other profiles have a suffix."""
 
     def __init__(self, profile: str) -> None:
         self.profile = profile

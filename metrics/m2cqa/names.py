@@ -1,4 +1,4 @@
-"""The metrics of M2CQA: `cfhr` under the strict profile is the headline; the lax profiles are suffixes."""
+"""The metrics of M2CQA: `cfhr` under the strict profile is the headline; the other profiles are suffixes."""
 
 from cultureval.metrics.declared import declare
 
@@ -9,7 +9,7 @@ N_ITEMS, N_Q_PLUS = "n_items", "n_q_plus"
 STRICT = (CFHR, Q_PLUS_ACC, Q_MINUS_ACC, F1, COMBINED_ACC, INVALID_RATE, CFHR_VALID_ONLY)
 COUNTS = (N_ITEMS, N_Q_PLUS)
 LAX = (CFHR, Q_PLUS_ACC, Q_MINUS_ACC, INVALID_RATE)
-LAX_PROFILES = ("tolerant", "lenient")
+LAX_PROFILES = ("tolerant", "lenient", "organisers")
 
 _NAMES = (*STRICT, *COUNTS, *(f"{name}_{profile}" for profile in LAX_PROFILES for name in LAX))
 STATEMENTS = declare(*_NAMES, counts=COUNTS, lower=[name for name in _NAMES if name.startswith(("cfhr", "invalid"))])

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cultureval.metrics.m2cqa.counterfactual import counterfactual_report
+from cultureval.metrics.m2cqa.statement_verdicts import Profile
 from cultureval.runtime.errors import CulturevalError
 
 logger = logging.getLogger(__name__)
@@ -14,7 +15,12 @@ logger = logging.getLogger(__name__)
 ROLES = ("q_plus", "q_minus_1", "q_minus_2")
 WORDS = {True: "true", False: "false", None: "invalid"}
 # Key in the details -> profile of `parse_verdict`.
-PROFILES = {"verdict": "strict", "verdict_tolerant": "tolerant", "verdict_lenient": "lenient"}
+PROFILES: dict[str, Profile] = {
+    "verdict": "strict",
+    "verdict_tolerant": "tolerant",
+    "verdict_lenient": "lenient",
+    "verdict_organisers": "organisers",
+}
 
 
 class Statement(NamedTuple):

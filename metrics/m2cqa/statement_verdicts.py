@@ -1,10 +1,11 @@
-"""Verdicts in the outputs of M2CQA's prompts: true, false, or unreadable.
+"""Verdicts in the outputs of M2CQA's and AynVQA's prompts: true, false, or unreadable.
 
 Paper: arXiv 2602.05437, appendix A.5: "any output that does not match the required format is treated as incorrect".
-Verified: the rule, the required formats (Table 8). Inferred: the verdict words of the dialects (Table 8's gold
-answers), that a colon and a full stop are allowed (Table 9). Our own: the grammar, the normalisation, the two laxer
-profiles. Every pattern is anchored, and adjacent parts never match the same whitespace, so that an output of a
-megabyte takes milliseconds.
+Verified: the rule, the required formats (Table 8); the reading of the organisers of ImageEval 2026, Task 1b (profile
+`organisers`, from the description of their scorer). Inferred: the verdict words of the dialects (Table 8's gold
+answers), that a colon and a full stop are allowed (Table 9). Our own: the grammar, the normalisation, the profiles
+`tolerant` and `lenient`. Every pattern is anchored, and adjacent parts never match the same whitespace, so that an
+output of a megabyte takes milliseconds.
 """
 
 import re
@@ -12,22 +13,24 @@ import unicodedata
 from functools import cache
 from typing import Literal, get_args
 
-Prompt = Literal["tf", "answer_reason", "reason_first"]
+from cultureval.runtime.invisible_marks import INVISIBLE
+
+Prompt = Literal["tf", "answer_reason", "reason_first", "one_word"]
 Language = Literal["en", "msa", "ajp", "arz"]
-Profile = Literal["strict", "tolerant", "lenient"]
+Profile = Literal["strict", "tolerant", "lenient", "organisers"]
 
 # Zero-width and bidi marks, tatweel, diacritics, quotation marks, backticks and asterisks are deleted.
-_DELETED = "\u200b-\u200f\u202a-\u202e\u2060-\u2069\u061c\ufeff\u0640\u064b-\u065f\u0670"
+_DELETED = f"{INVISIBLE}\u0640\u064b-\u065f\u0670"
 _QUOTES = "\"'`*\u2018-\u201f\u00ab\u00bb\u2039\u203a"
 _NOISE = re.compile(f"[{_DELETED}{_QUOTES}]+")
-_LETTERS = str.maketrans({"أ": "ا", "إ": "ا", "آ": "ا", "ٱ": "ا", "ى": "ي", "ة": "ه"})
+_LETTERS = str.maketrans("أإآٱىیةک", "ااااييهك")
 
 
 def normalise(text: str) -> str:
     """Normalise outputs and the words below: NFKC, no marks and quotes, one form of each letter.
 
-    Alef variants become bare alef, alef maqsura yeh, teh marbuta heh; whitespace becomes single spaces, none at the
-    ends. Nothing else changes, not even digits.
+    Alef variants become bare alef, alef maqsura and the Persian yeh yeh, the Persian keheh kaf, teh marbuta heh;
+    whitespace becomes single spaces, none at the ends. Nothing else changes, not even digits.
     """
     text = _NOISE.sub("", unicodedata.normalize("NFKC", text)).translate(_LETTERS)
     return " ".join(text.split())
@@ -47,6 +50,35 @@ _TOLERANT_ARABIC = (
     ("false", "خطأ", "خاطئ", "خاطئة", "غلط", "غير صحيح", "غير صحيحة"),
 )
 _TRUE = frozenset(normalise(word) for word in ("true", *_TOLERANT_ARABIC[0]))
+_ANY = "|".join(sorted((normalise(word) for group in _TOLERANT_ARABIC for word in group), key=len, reverse=True))
+# Words by which an output takes its verdict back, behind it in the same sentence.
+_DOUBTS = (
+    r"\b(?:not (?:entirely |fully |quite |completely )?(?:sure|certain|true|false)|un(?:sure|certain)|maybe|perhaps|"
+    r"possibly|part(?:ly|ially)|(?:could|might|may) be|can(?:not| ?t| not) (?:tell|say|determine)|half|somewhat)\b|"
+)
+_DOUBTS += "|".join(
+    rf"\b{normalise(text)}\b"
+    for text in (
+        "جزئيا",
+        "جزئيًا",
+        "جزئي",
+        "جزئية",
+        "ربما",
+        "لست متأكدا",
+        "غير متأكد",
+        "مش متأكد",
+        "غير مؤكد",
+        "نوعا ما",
+    )
+    + ("إلى حد ما", "أحيانا", "ليس تماما", "نصف", "بعضه", "لا يمكن الجزم", "لا يمكن التأكد")
+)
+_DOUBT = re.compile(_DOUBTS, re.IGNORECASE)
+_SENTENCE = re.compile(
+    r"(?:(?!\b(?:because|since|evidence|الدليل|لان|لانه|لانها|بسبب|حيث)\b)[^.!?؟؛;:]){0,200}", re.IGNORECASE
+)
+_OTHER_VERDICT = re.compile(rf"\b(?:و|او|ام)?({_ANY})\b", re.IGNORECASE)
+_MOST_PHRASES = 100  # that are looked at for doubts; an output with more repeats itself
+_NEXT_SENTENCE = re.compile(rf"[\W_]{{0,5}}<? ?({_ANY})\b", re.IGNORECASE)
 
 
 def parse_verdict(text: str, prompt: Prompt, language: Language, profile: Profile = "strict") -> bool | None:
@@ -54,13 +86,16 @@ def parse_verdict(text: str, prompt: Prompt, language: Language, profile: Profil
 
     Args:
         text: The output, of any length.
-        prompt: The prompt that asked for it: "tf" (True or False), "answer_reason" (Answer then Reason) or
-            "reason_first" (Reasoning First).
-        language: "en", "msa", "ajp" (Levantine) or "arz" (Egyptian).
-        profile: "strict", the paper's rule: the complete output has the required format. "tolerant" also accepts more
-            inflections of the Arabic verdict words, English ones after the Arabic phrase, any text before the phrase
-            of reason_first, and an answer_reason without its evidence or without the label of the evidence.
-            "lenient": the last phrase with a verdict anywhere, else an output that is only a verdict.
+        prompt: The prompt that asked for it: "tf" (True or False), "answer_reason" (Answer then Reason),
+            "reason_first" (Reasoning First), or "one_word" (AynVQA's: "only one word: True or False").
+        language: Of the statement: "en", "msa", "ajp" (Levantine) or "arz" (Egyptian).
+        profile: "strict", the paper's rule: the complete output has the required format. "tolerant" also accepts an
+            output that is a verdict and nothing more, more inflections of the Arabic verdict words, English ones
+            after the Arabic phrase, any text before the phrase of reason_first, and an answer_reason without its
+            evidence or without the label of the evidence. "lenient" also accepts the phrase with a verdict anywhere:
+            where the prompt's format has it if there are several (the first of answer_reason, the last of
+            reason_first; those of tf must agree), unless the output takes it back ("True, False", "partly").
+            "organisers": as ImageEval 2026 reads submissions (`organisers_verdict`).
 
     Returns:
         True, False, or None without a readable verdict.
@@ -75,29 +110,82 @@ def parse_verdict(text: str, prompt: Prompt, language: Language, profile: Profil
     ):
         if value not in get_args(known):
             raise ValueError(f"{name} {value!r} is not one of {', '.join(get_args(known))}")
+    if profile == "organisers":
+        return organisers_verdict(text)
     output = normalise(text)
-    if profile == "lenient":
-        return _lenient(output, language)
-    match = _pattern(prompt, language, profile).fullmatch(output)
-    return _truth(match["verdict"]) if match else None
+    match = _pattern(prompt, language, "strict").fullmatch(output)
+    if match is None and profile != "strict":
+        match = _alone(language).fullmatch(output) or _pattern(prompt, language, "tolerant").fullmatch(output)
+    if match is not None:
+        return _truth(match["verdict"])
+    return _lenient(output, prompt, language) if profile == "lenient" else None
 
 
-def _lenient(output: str, language: Language) -> bool | None:
-    stated = [match["verdict"] for match in _anywhere(language).finditer(output)]
-    alone = re.fullmatch(rf"\W?({_words(language, 'tolerant')})\W?", output, re.IGNORECASE)
-    stated += [alone[1]] if alone else []
-    return _truth(stated[-1]) if stated else None
+def _lenient(output: str, prompt: Prompt, language: Language) -> bool | None:
+    """The verdict that is stated where the prompt's format has it; None if it is taken back, or none is stated."""
+    found = [*_anywhere(language).finditer(output)]
+    if prompt in ("answer_reason", "reason_first"):
+        found = found[:1] if prompt == "answer_reason" else found[-1:]
+    if len({_truth(match["verdict"]) for match in found}) != 1:
+        return None
+    stated = {_stated(output, match) for match in found[:_MOST_PHRASES]}
+    return stated.pop() if len(stated) == 1 else None
+
+
+def _stated(output: str, match: re.Match[str]) -> bool | None:
+    """The verdict of a phrase; None if its sentence has a doubt or the other verdict, or the next begins with that."""
+    verdict = _truth(match["verdict"])
+    sentence = _SENTENCE.match(output, match.end())
+    others = [*_OTHER_VERDICT.finditer(sentence.group()), *filter(None, [_NEXT_SENTENCE.match(output, sentence.end())])]
+    if _DOUBT.search(sentence.group()) or any(_truth(other[1]) != verdict for other in others):
+        return None
+    return verdict
+
+
+def organisers_verdict(text: str) -> bool | None:
+    """The verdict as the organisers of ImageEval 2026, Task 1b read it: the first label word anywhere in the output.
+
+    Code blocks and text in double quotes are deleted. An abstention before the first label word gives none. With
+    their quirks: الخطأ ("the error") is true, since it also stands among the true words, which are tried first; غير
+    صحيح ("not true") is false only because it begins before its صحيح; and any "no" is false.
+
+    Args:
+        text: The output.
+    """
+    plain = re.sub(r'"[^"]*"', " ", re.sub(r"```.*?```", " ", text, flags=re.DOTALL)).lower()
+    true, false, abstained = (pattern.search(plain) for pattern in (_ORGANISERS_TRUE, _ORGANISERS_FALSE, _ABSTENTION))
+    places = [(found.start(), verdict) for found, verdict in ((true, 0), (false, 1)) if found]
+    if not places or (abstained and abstained.start() < min(places)[0]):
+        return None
+    return min(places)[1] == 0
+
+
+_ORGANISERS_TRUE = re.compile(r"\b(?:true|yes|صح|صحيح|صحيحة|الصحيح|الخطأ)\b")
+_ORGANISERS_FALSE = re.compile(r"\b(?:false|falsy|no|خطأ|الخطأ|غلط|غير صحيحة?|خاطئة?)\b")
+_ABSTENTION = re.compile(
+    r"\bcan(?:not|'t| not) (?:determine|tell)\b|\bnot enough information\b|\bcan(?:not|'t| not) be sure\b|\bunclear\b|"
+    r"\b(?:لا يمكن الجزم|لا يمكن تحديد|لا نستطيع التأكد|لا يمكن الحكم)\b"
+)
+
+
+@cache
+def _alone(language: Language) -> re.Pattern[str]:
+    """A verdict and nothing more, but for brackets and a mark behind it."""
+    return re.compile(rf"[<(\[]? ?(?P<verdict>{_words(language, 'tolerant')}) ?[>)\]]? ?[.!،,]?", re.IGNORECASE)
 
 
 @cache
 def _anywhere(language: Language) -> re.Pattern[str]:
-    """A phrase and its verdict; a continued one ("true/false", "true or false", "trueish") does not count."""
+    """A phrase and its verdict; a choice of both, as the prompt has it ("true/false", "true or false"), is none."""
     verdict = rf"<? ?(?P<verdict>{_words(language, 'tolerant')})(?!\w| ?(?:/|or\b|ام\b|او\b))"
     return re.compile(rf"{_phrase(language)} ?:? ?{verdict}", re.IGNORECASE)
 
 
 @cache
 def _pattern(prompt: Prompt, language: Language, profile: Profile) -> re.Pattern[str]:
+    if prompt == "one_word":  # which is English for all languages
+        words = "true|false" if profile == "strict" else _words(language, profile)
+        return re.compile(rf"(?P<verdict>{words})\.?", re.IGNORECASE)
     script = "en" if language == "en" else "ar"
     verdict = rf"<? ?(?P<verdict>{_words(language, profile)}) ?>?"
     phrase, evidence = _phrase(language), rf"{_EVIDENCE[script]} ?: ?\S.*"

@@ -52,7 +52,7 @@ def read_cells(paths: Sequence[Path], profile: str) -> list[Cell]:
 
     Args:
         paths: Output folders or results files.
-        profile: Profile of the verdicts: strict, tolerant or lenient.
+        profile: Profile of the verdicts: strict, tolerant, lenient or organisers.
 
     Raises:
         CulturevalError: There are none, or the details are not of our M2CQA tasks.

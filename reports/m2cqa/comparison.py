@@ -87,7 +87,7 @@ def write_comparison(
     Args:
         results: Output folders or results files.
         output_dir: Output folder; created if missing.
-        profile: How verdicts are parsed: strict, tolerant or lenient.
+        profile: How verdicts are parsed: strict, tolerant, lenient or organisers.
         iterations: Bootstrap resamples of items.
         seed: Random seed of the resamples.
         sizes: MODEL=BILLIONS of parameters, for names without a size.

@@ -1,12 +1,13 @@
 """Verdicts of outputs: what each profile reads, what none may read, and that nothing takes long."""
 
 import time
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cultureval.metrics.m2cqa.statement_verdicts import parse_verdict
+from cultureval.metrics.m2cqa.statement_verdicts import Profile, Prompt, parse_verdict
 
 AR = "الإجابة النهائية هي"
 EN = "The final answer is"
@@ -17,14 +18,37 @@ CASES = [
     ("The final answer is: True", "tf", "en", True, True, True),
     ("  the FINAL answer\n is : < False > . ", "tf", "en", False, False, False),
     ("‘The final answer is: **True**.’", "tf", "en", True, True, True),
-    ("True", "tf", "en", None, None, True),
+    ("True", "tf", "en", None, True, True),
+    ("**False**.", "reason_first", "en", None, False, False),
+    ("<صحيح>", "answer_reason", "msa", None, True, True),
+    ("True", "tf", "msa", None, True, True),
+    ("صحیح", "tf", "msa", None, True, True),  # Persian ye
+    ("True", "one_word", "msa", True, True, True),
+    ("False.", "one_word", "en", False, False, False),
+    ("خطأ", "one_word", "msa", None, False, False),
+    ("The answer is True", "one_word", "en", None, None, None),
     ("The final answer is: True/False", "tf", "en", None, None, None),
     ("The final answer is: <True/False>", "tf", "en", None, None, None),
     ("The final answer is: True or False", "tf", "en", None, None, None),
     ("The final answer is: not True", "tf", "en", None, None, None),
     ("The final answer is: Untrue", "tf", "en", None, None, None),
-    ("The final answer is: True. The final answer is: False.", "tf", "en", None, None, False),
-    ("The final answer is: True False", "tf", "en", None, None, True),
+    ("The final answer is: True. The final answer is: False.", "tf", "en", None, None, None),
+    ("The final answer is: True. So the final answer is: True.", "tf", "en", None, None, True),
+    ("The final answer is: True False", "tf", "en", None, None, None),
+    *(
+        (text, "tf", "en", None, None, None)
+        for text in ("True, False", "True - not sure, could be False", "True / False")
+    ),
+    *((text, "tf", "msa", None, None, None) for text in ("صحيح وخطأ", "صحيح جزئيا", "صحيح، خطأ", "صحيح أو خطأ")),
+    *(
+        (f"Well. {EN}: True{rest}", "tf", "en", None, None, None)
+        for rest in (", False", " - not sure, could be False", ", partly", " and false", ". False", " or maybe not")
+    ),
+    *(
+        (f"نعم. {AR}: صحيح{rest}", "tf", "arz", None, None, None)
+        for rest in (" وخطأ", " جزئيًّا", "، لكن غير صحيح", ". غلط")
+    ),
+    ("Well. The final answer is: True because a false one would be red", "tf", "en", None, None, True),
     ("I think so. The final answer is: True", "tf", "en", None, None, True),
     ("The final answer is True", "tf", "en", None, None, True),
     ("The final answer is: صحيح", "tf", "en", None, None, None),
@@ -49,7 +73,7 @@ CASES = [
     (f"{AR}: False", "tf", "msa", None, False, False),
     ("١. صحيح", "tf", "msa", None, None, None),
     (f"{AR}: ١", "tf", "msa", None, None, None),
-    ("غلط", "tf", "arz", None, None, False),
+    ("غلط", "tf", "arz", None, False, False),
     ("The final answer is: True. Evidence: a ١٢ m minaret", "answer_reason", "en", True, True, True),
     ("The final answer is: False, Evidence: none", "answer_reason", "en", False, False, False),
     ("The final answer is: True Evidence: x", "answer_reason", "en", True, True, True),
@@ -64,8 +88,9 @@ CASES = [
     ("The final answer is: True. Evidence:", "answer_reason", "en", None, True, True),
     ("The final answer is: True.", "answer_reason", "en", None, True, True),
     ("The final answer is: False. The minaret is missing.", "answer_reason", "en", None, False, False),
-    ("The final answer is: True. The final answer is: False.", "answer_reason", "en", None, None, False),
-    ("The final answer is: True. False. Evidence: x", "answer_reason", "en", None, None, True),
+    ("The final answer is: True. The final answer is: False.", "answer_reason", "en", None, None, True),
+    ("The final answer is: True. Evidence: x\nThe final answer is: False", "answer_reason", "en", True, True, True),
+    ("The final answer is: True. False. Evidence: x", "answer_reason", "en", None, None, None),
     ("Evidence: x. The final answer is: True", "answer_reason", "en", None, None, True),
     ("The final answer is: <True/False>. Evidence: <your evidence>", "answer_reason", "en", None, None, None),
     (f"{AR}: خطأ، {EVIDENCE}", "answer_reason", "msa", False, False, False),
@@ -98,6 +123,36 @@ def test_what_each_profile_reads(output, prompt, language, strict, tolerant, len
     assert parse_verdict(output, prompt, language) is strict
 
 
+# As the shared task's scorer reads them, from the description of it: the first label word, its two quirks, abstentions.
+ORGANISERS = [
+    ("True", True),
+    ("false.", False),
+    ("Yes, it is not false", True),
+    ("There is no lamp, so True", False),
+    ("The statement is untrue", None),
+    ("صحيح", True),
+    ("غير صحيح", False),
+    ("غير صحيحة تماما", False),
+    ("العبارة خاطئة", False),
+    ("هذا هو الخطأ", True),
+    ("وصحيح", None),
+    ("صح أم خطأ؟ خطأ", True),
+    ("The final answer is: <True/False>", True),
+    ("I cannot determine that; true", None),
+    ("True, though I cannot tell", True),
+    ("لا يمكن الجزم بأن العبارة صحيحة", None),
+    ('The claim "true" is false', False),
+    ("```\ntrue\n```\nfalse", False),
+    ("", None),
+]
+
+
+@pytest.mark.parametrize(("output", "verdict"), ORGANISERS)
+def test_the_organisers_profile_has_their_quirks(output, verdict):
+    for prompt in ("tf", "reason_first", "one_word"):
+        assert parse_verdict(output, prompt, "msa", "organisers") is verdict
+
+
 def test_evidence_with_a_dangling_label_is_none_in_the_strict_profile_only():
     assert parse_verdict("The final answer is: True. Evidence:   ", "answer_reason", "en") is None
 
@@ -118,11 +173,11 @@ PIECES = st.sampled_from(
 OUTPUTS = st.one_of(st.text(max_size=60), st.lists(PIECES, max_size=12).map(" ".join), st.lists(PIECES).map("".join))
 
 
-@given(OUTPUTS, st.sampled_from(["tf", "answer_reason", "reason_first"]), st.sampled_from(["en", "msa", "ajp", "arz"]))
+@given(OUTPUTS, st.sampled_from(get_args(Prompt)), st.sampled_from(["en", "msa", "ajp", "arz"]))
 def test_profiles_and_noise(output, prompt, language):
     strict, tolerant, lenient = (parse_verdict(output, prompt, language, p) for p in ("strict", "tolerant", "lenient"))
-    assert strict is None or tolerant is strict  # what has the format asked for is read the same by both
-    assert tolerant is None or lenient is not None
+    assert strict is None or tolerant is strict  # what has the format asked for is read the same by all
+    assert tolerant is None or lenient is tolerant
     noisy = "\ufeff" + output.replace(" ", " \u200f ").replace("ح", "حـ") + "\u061c"
     assert parse_verdict(noisy, prompt, language) is strict
 
@@ -142,8 +197,8 @@ HOSTILE = [
 
 @pytest.mark.parametrize("output", HOSTILE, ids=range(len(HOSTILE)))
 def test_a_megabyte_is_read_in_well_under_a_second(output):
-    for prompt in ("tf", "answer_reason", "reason_first"):
-        for profile in ("strict", "tolerant", "lenient"):
+    for prompt in get_args(Prompt):
+        for profile in get_args(Profile):
             began = time.process_time()
             parse_verdict(output, prompt, "en", profile)
             assert time.process_time() - began < 1
