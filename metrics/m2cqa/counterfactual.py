@@ -4,6 +4,7 @@ Paper: "Once Correct, Still Wrong: Counterfactual Hallucination in Multilingual 
 2602.05437, section 3 (CFHR) and appendix A.5 (bootstrap). An item has one true statement Q+ and K false ones Q-.
 Verified: CFHR, accuracy on Q+, combined accuracy (section 3). Established from the published tables: accuracy on Q- is
 per statement, F1 is the harmonic mean of both accuracies, the bootstrap is paired (all in `tests/reference`).
+Contrastive instability is of ImageEval 2026, Task 1b (overview, arXiv 2608.30475).
 Our own: the standard errors, null for undefined values, the exact form of the p-value.
 """
 
@@ -17,6 +18,7 @@ from cultureval.metrics.m2cqa.names import (
     CFHR,
     CFHR_VALID_ONLY,
     COMBINED_ACC,
+    CONTRASTIVE_INSTABILITY,
     F1,
     INVALID_RATE,
     N_ITEMS,
@@ -62,8 +64,10 @@ def counterfactual_report(
         `q_plus_acc`, `q_minus_acc` (per statement), `f1` (their harmonic mean), `combined_acc` (items with all
         statements correct), `cfhr` = (q_plus_acc - combined_acc) / q_plus_acc, `invalid_rate` (of outputs),
         `cfhr_valid_only` (CFHR of the items whose outputs were all readable), `n_items`, `n_q_plus` (items with
-        correct Q+), and `<name>_stderr` of each: the standard deviation over the resamples in which it is defined.
-        Rates are in [0, 1]. Undefined values are None: CFHR without a correct Q+, standard errors with fewer than two
+        correct Q+), `contrastive_instability` = 1 - (items with all statements correct) / (items with any), and
+        `<name>_stderr` of each: the standard deviation over the resamples in which it is defined.
+        Rates are in [0, 1]. Undefined values are None: CFHR without a correct Q+, the instability without a correct
+        statement, standard errors with fewer than two
         items.
 
     Raises:
@@ -74,8 +78,9 @@ def counterfactual_report(
     if unreadable.shape != (right.size, 1 + rejected.shape[1]):
         raise ValueError(f"invalid has shape {unreadable.shape}, not {(right.size, 1 + rejected.shape[1])}")
     fooled, readable = right & ~rejected.all(axis=1), ~unreadable.any(axis=1)
+    partly = right | rejected.any(axis=1)
     counted = np.column_stack(
-        [right, rejected.sum(axis=1), fooled, unreadable.sum(axis=1), right & readable, fooled & readable]
+        [right, rejected.sum(axis=1), fooled, unreadable.sum(axis=1), right & readable, fooled & readable, partly]
     ).astype(np.float32)
     values = _metrics(counted.sum(axis=0, dtype=np.float64), right.size, rejected.shape[1])
     report = {name: _number(value) for name, value in values.items()}
@@ -197,8 +202,8 @@ def cfhr_bounds(q_plus_acc: float, q_minus_acc: float) -> tuple[float, float]:
 
 
 def _metrics(sums: NDArray[np.floating], items: int, false_statements: int) -> dict[str, NDArray[np.float64]]:
-    """Metrics of sums over items [..., 6] in the order of `counterfactual_report`; `hits` is a count."""
-    hits, rejections, fooled, unreadable, readable_hits, readable_fooled = np.moveaxis(np.float64(sums), -1, 0)
+    """Metrics of sums over items [..., 7] in the order of `counterfactual_report`; `hits` is a count."""
+    hits, rejections, fooled, unreadable, readable_hits, readable_fooled, partly = np.moveaxis(np.float64(sums), -1, 0)
     q_plus_acc, q_minus_acc = hits / items, rejections / (items * false_statements)
     return {
         Q_PLUS_ACC: q_plus_acc,
@@ -206,6 +211,7 @@ def _metrics(sums: NDArray[np.floating], items: int, false_statements: int) -> d
         F1: harmonic_mean(q_plus_acc, q_minus_acc),
         COMBINED_ACC: (hits - fooled) / items,
         CFHR: _ratio(fooled, hits),
+        CONTRASTIVE_INSTABILITY: _ratio(partly - (hits - fooled), partly),
         INVALID_RATE: unreadable / (items * (1 + false_statements)),
         CFHR_VALID_ONLY: _ratio(readable_fooled, readable_hits),
         "hits": hits,

@@ -4,17 +4,21 @@ The details have each statement's verdict under each profile of `parse_verdict`;
 corpus part groups the statements by item.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 from lighteval.metrics.metrics_corpus import CorpusLevelComputation
 from lighteval.metrics.metrics_sample import SampleLevelComputation
-from lighteval.metrics.utils.metric_utils import CorpusLevelMetricGrouping
+from lighteval.metrics.utils.metric_utils import CorpusLevelMetricGrouping, SampleLevelMetric
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc, SamplingMethod
 
-from cultureval.metrics.lighteval.shared_pass import final_text
-from cultureval.metrics.m2cqa.names import COUNTS, LAX, STATEMENTS, STRICT
+from cultureval.metrics.lighteval.batched import batched_metric
+from cultureval.metrics.lighteval.clustered_means import ClusteredMean
+from cultureval.metrics.lighteval.shared_pass import Columns, SharedScore, final_text, pass_over_replies
+from cultureval.metrics.m2cqa.joint_choice import chosen_statement
+from cultureval.metrics.m2cqa.names import COUNTS, JOINT, JOINT_ACC, JOINT_INVALID_RATE, LOWER, STATEMENT_PARTS
 from cultureval.metrics.m2cqa.statement_items import PROFILES, WORDS, Statement, cell_report, item_verdicts
 from cultureval.metrics.m2cqa.statement_verdicts import Prompt, parse_verdict
 from cultureval.runtime.doc_specific import specific_of
@@ -25,19 +29,46 @@ if TYPE_CHECKING:
     from cultureval.prompts.m2cqa.specific import StatementSpecific
 
 
-def statement_metrics(prompt: Prompt) -> list[CorpusLevelMetricGrouping]:
-    """The metric of one prompt's tasks: LightEval's corpus grouping, whose aggregators return a dict."""
-    aggregators = {key: ItemMetrics(profile) for key, profile in PROFILES.items()}
+Parts = Mapping[str, Mapping[str, str]]
+
+
+def statement_metrics(prompt: Prompt, parts: Parts = STATEMENT_PARTS) -> list[CorpusLevelMetricGrouping]:
+    """The metric of one prompt's tasks: LightEval's corpus grouping, whose aggregators return a dict.
+
+    Args:
+        prompt: The prompt.
+        parts: The metrics of each profile, as of `names.by_profile`, that of the headline first.
+    """
+    keys = {profile: key for key, profile in PROFILES.items()}
+    aggregators = {keys[profile]: ItemMetrics(profile, parts) for profile in parts}
     names = [name for aggregator in aggregators.values() for name in aggregator.names]
     return [
         CorpusLevelMetricGrouping(
             metric_name=names,
-            higher_is_better={name: STATEMENTS[name].higher_is_better for name in names},
+            higher_is_better={name: not name.startswith(LOWER) for name in names},
             category=SamplingMethod.GENERATIVE,
             sample_level_fn=StatementVerdicts(prompt),
             corpus_level_fn=aggregators,
         )
     ]
+
+
+def joint_metrics() -> list[SampleLevelMetric]:
+    """The metrics of AynVQA's joint form: right choices, and outputs without one."""
+    shared = pass_over_replies(_joint_scores)
+    return [
+        batched_metric(
+            name, SharedScore(name, name, shared, "one of three"), ClusteredMean(name), JOINT[name].higher_is_better
+        )
+        for name in JOINT
+    ]
+
+
+def _joint_scores(docs: list[Doc], replies: list[str]) -> Columns:
+    chosen = [chosen_statement(reply) for reply in replies]
+    right = [choice == doc.gold_index for choice, doc in zip(chosen, docs, strict=True)]
+    unread = [choice is None for choice in chosen]
+    return {JOINT_ACC: np.array(right, float), JOINT_INVALID_RATE: np.array(unread, float)}
 
 
 class StatementVerdict(str):
@@ -85,12 +116,11 @@ class StatementVerdicts(SampleLevelComputation):
 
 
 class ItemMetrics(CorpusLevelComputation):
-    """Metrics of the items of a task under one profile; metric names of the other profiles have a suffix."""
+    """Metrics of the items of a task under one profile."""
 
-    def __init__(self, profile: str) -> None:
+    def __init__(self, profile: str, parts: Parts = STATEMENT_PARTS) -> None:
         self.profile = profile
-        suffix = "" if profile == "strict" else f"_{profile}"
-        self.parts = {f"{name}{suffix}": name for name in (LAX if suffix else (*STRICT, *COUNTS))}
+        self.parts = parts[profile]
 
     @property
     def names(self) -> list[str]:

@@ -1,15 +1,49 @@
-"""The metrics of M2CQA: `cfhr` under the strict profile is the headline; the other profiles are suffixes."""
+"""The metrics of M2CQA and AynVQA; in each set one profile is the headline's, the others are suffixes of names.
 
-from cultureval.metrics.declared import declare
+M2CQA's is `cfhr` under the paper's strict profile. AynVQA's is `contrastive_instability`: under the organisers' reading
+for their own prompt, under the strict one for M2CQA's prompts.
+"""
+
+from collections.abc import Sequence
+
+from cultureval.metrics.declared import Metrics, declare
 
 CFHR, Q_PLUS_ACC, Q_MINUS_ACC, F1, COMBINED_ACC = "cfhr", "q_plus_acc", "q_minus_acc", "f1", "combined_acc"
+CONTRASTIVE_INSTABILITY = "contrastive_instability"
 INVALID_RATE, CFHR_VALID_ONLY = "invalid_rate", "cfhr_valid_only"
 N_ITEMS, N_Q_PLUS = "n_items", "n_q_plus"
+JOINT_ACC, JOINT_INVALID_RATE = "joint_acc", "joint_invalid_rate"
 
-STRICT = (CFHR, Q_PLUS_ACC, Q_MINUS_ACC, F1, COMBINED_ACC, INVALID_RATE, CFHR_VALID_ONLY)
+LOWER = (CFHR, INVALID_RATE, CONTRASTIVE_INSTABILITY)  # better if lower, under every profile
 COUNTS = (N_ITEMS, N_Q_PLUS)
-LAX = (CFHR, Q_PLUS_ACC, Q_MINUS_ACC, INVALID_RATE)
-LAX_PROFILES = ("tolerant", "lenient", "organisers")
+PROFILE_NAMES = ("strict", "tolerant", "lenient", "organisers")
+_OF_PAPER = (CFHR, Q_PLUS_ACC, Q_MINUS_ACC, F1, COMBINED_ACC, INVALID_RATE, CFHR_VALID_ONLY)
+_OF_ORGANISERS = (CONTRASTIVE_INSTABILITY, COMBINED_ACC, CFHR, Q_PLUS_ACC, Q_MINUS_ACC, INVALID_RATE)
+_LAX = (CFHR, Q_PLUS_ACC, Q_MINUS_ACC, INVALID_RATE)
 
-_NAMES = (*STRICT, *COUNTS, *(f"{name}_{profile}" for profile in LAX_PROFILES for name in LAX))
-STATEMENTS = declare(*_NAMES, counts=COUNTS, lower=[name for name in _NAMES if name.startswith(("cfhr", "invalid"))])
+
+def by_profile(full: Sequence[str], short: Sequence[str], headline: str) -> dict[str, dict[str, str]]:
+    """Profile -> the names of its metrics -> their keys in `counterfactual_report`.
+
+    Args:
+        full: What is told under the headline's profile, besides the counts.
+        short: What is told under each other profile, whose name is the suffix.
+        headline: The headline's profile.
+    """
+    others = [name for name in PROFILE_NAMES if name != headline]
+    found = {headline: {name: name for name in (*full, *COUNTS)}}
+    return found | {profile: {f"{name}_{profile}": name for name in short} for profile in others}
+
+
+def _declared(parts: dict[str, dict[str, str]]) -> Metrics:
+    names = [name for of_profile in parts.values() for name in of_profile]
+    return declare(*names, counts=COUNTS, lower=[name for name in names if name.startswith(LOWER)])
+
+
+STATEMENT_PARTS = by_profile(_OF_PAPER, _LAX, "strict")
+LABELLED_PARTS = by_profile(_OF_ORGANISERS, (CONTRASTIVE_INSTABILITY, *_LAX), "strict")
+ORGANISERS_PARTS = by_profile(_OF_ORGANISERS, (CONTRASTIVE_INSTABILITY, *_LAX), "organisers")
+STATEMENTS, LABELLED, ORGANISERS = map(_declared, (STATEMENT_PARTS, LABELLED_PARTS, ORGANISERS_PARTS))
+# Group of AynVQA -> the key of its headline's verdicts in the details, where that is not the strict one.
+HEADLINE_VERDICTS = {"m2cqa_aynvqa": "verdict_organisers"}
+JOINT = declare(JOINT_ACC, JOINT_INVALID_RATE, counts=[JOINT_INVALID_RATE], lower=[JOINT_INVALID_RATE])

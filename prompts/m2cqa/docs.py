@@ -1,16 +1,16 @@
-"""M2CQA's prompt functions: from a prepared row, one statement on one image, to a LightEval Doc.
+"""M2CQA's and AynVQA's prompt functions: from a prepared row, one statement on one image, to a LightEval Doc.
 
 The texts are those of the paper's Table 8, verbatim; the three Arabic varieties share one. The model files
 put the image before the text unless their setting `image_placement` says "last".
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cultureval.prompts.m2cqa.specific import StatementSpecific
+from cultureval.prompts.m2cqa.specific import JointSpecific, LabelledStatementSpecific, StatementSpecific
 from cultureval.prompts.templates import render
 from cultureval.runtime.data.image_store import stored_image
-from cultureval.runtime.doc_specific import fields_of
+from cultureval.runtime.doc_specific import DocSpecific, fields_of
 
 if TYPE_CHECKING:
     from lighteval.tasks.requests import Doc
@@ -34,15 +34,47 @@ def reasoning_first_prompt(row: Mapping[str, Any], task_name: str | None = None)
     return _statement_doc(row, task_name, "reason_first")
 
 
-def _statement_doc(row: Mapping[str, Any], task_name: str | None, prompt: str) -> "Doc":
+def labelled_prompt(row: Mapping[str, Any], task_name: str | None = None, prompt: str = "tf") -> "Doc":
+    """Doc of a statement of AynVQA under one of the paper's prompts (`tf`, `answer_reason`, `reason_first`)."""
+    return _statement_doc(row, task_name, prompt, LabelledStatementSpecific)
+
+
+def one_word_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
+    """Doc of a statement of AynVQA under the organisers' prompt, which is English in both languages."""
+    query = render("m2cqa/templates/aynvqa/one_word", statement=row["statement"])
+    return _doc(row, task_name, query, GOLD_WORDS["en"], row["role"] != "q_plus", LabelledStatementSpecific)
+
+
+def joint_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
+    """Doc of an item of AynVQA whose three statements are shown together; the prompt is ours."""
+    texts = dict(zip(("first", "second", "third"), row["statements"], strict=True))
+    query = render("m2cqa/templates/aynvqa/joint", **texts)
+    return _doc(row, task_name, query, ["1", "2", "3"], row["answer"], JointSpecific)
+
+
+def _statement_doc(
+    row: Mapping[str, Any], task_name: str | None, prompt: str, kept: type[DocSpecific] = StatementSpecific
+) -> "Doc":
+    script = "en" if row["language"] == "en" else "ar"
+    query = render(f"m2cqa/templates/{script}/{prompt}", statement=row["statement"])
+    return _doc(row, task_name, query, GOLD_WORDS[row["language"]], row["role"] != "q_plus", kept)
+
+
+def _doc(
+    row: Mapping[str, Any],
+    task_name: str | None,
+    query: str,
+    choices: Sequence[str],
+    gold: int,
+    kept: type[DocSpecific],
+) -> "Doc":
     from lighteval.tasks.requests import Doc
 
-    script = "en" if row["language"] == "en" else "ar"
     return Doc(
         task_name=task_name or "",
-        query=render(f"m2cqa/templates/{script}/{prompt}", statement=row["statement"]),
-        choices=list(GOLD_WORDS[row["language"]]),
-        gold_index=0 if row["role"] == "q_plus" else 1,
+        query=query,
+        choices=list(choices),
+        gold_index=int(gold),
         images=[str(stored_image(row["image"]))],
-        specific=fields_of(row, StatementSpecific),
+        specific=fields_of(row, kept),
     )

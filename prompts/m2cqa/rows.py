@@ -1,7 +1,7 @@
 """From a row of M2CQA's sources, one item, to the prepared rows of its three statements.
 
 Two layouts: Q+ and Q- in separate columns (QCRI/M2CQA, under the names in `columns`), and three statements
-with three labels (task1b of QCRI/AynVQA-ArabicNLP26).
+with three labels (AynVQA: task1b of QCRI/ImageEval-ArabicNLP26).
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,31 @@ def statement_rows(row: Mapping[str, Any], preparation: Preparation, language: s
         BadRow: Not exactly one true and two false statements, an empty one, or no readable image.
     """
     row = _in_language(row, language)
-    shared = {
+    shared = _item(row, preparation, language)
+    texts = _labelled(row)[0] if has_column(row, "statements") else _by_role(row)
+    return [shared | {"role": role, "statement": text} for role, text in zip(ROLES, texts, strict=True)]
+
+
+def labelled_rows(row: Mapping[str, Any], preparation: Preparation, language: str) -> list[PreparedRow]:
+    """As `statement_rows`, of an item with labels; each row has the statement's place in the source."""
+    prepared, (_, places) = statement_rows(row, preparation, language), _labelled(row)
+    return [one | {"statement_index": place} for one, place in zip(prepared, places, strict=True)]
+
+
+def joint_row(row: Mapping[str, Any], preparation: Preparation, language: str) -> PreparedRow:
+    """The prepared row of an item whose three statements are shown together, in the source's order.
+
+    Raises:
+        MissingColumn: The row lacks the statements, their labels, the id or the image.
+        BadRow: As in `statement_rows`.
+    """
+    item, (texts, places) = _item(row, preparation, language), _labelled(row)
+    by_place = dict(zip(places, texts, strict=True))
+    return item | {"statements": [by_place[place] for place in sorted(by_place)], "answer": places[0]}
+
+
+def _item(row: Mapping[str, Any], preparation: Preparation, language: str) -> PreparedRow:
+    return {
         "item_id": text_cell(row, columns.ID),
         "image": image_cell(row, columns.IMAGE, preparation.folder),
         "language": language,
@@ -36,8 +60,6 @@ def statement_rows(row: Mapping[str, Any], preparation: Preparation, language: s
         "category": optional_text(row, "category") or "",
         "subcategory": optional_text(row, "subcategory") or "",
     }
-    texts = _labelled(row) if has_column(row, "statements") else _by_role(row)
-    return [shared | {"role": role, "statement": text} for role, text in zip(ROLES, texts, strict=True)]
 
 
 def _in_language(row: Mapping[str, Any], language: str) -> dict[str, Any]:
@@ -45,16 +67,16 @@ def _in_language(row: Mapping[str, Any], language: str) -> dict[str, Any]:
     return {**row, **{str(name).removesuffix(suffix): cell for name, cell in row.items() if str(name).endswith(suffix)}}
 
 
-def _labelled(row: Mapping[str, Any]) -> list[str]:
+def _labelled(row: Mapping[str, Any]) -> tuple[list[str], list[int]]:
+    """The statements, the true one first, and their places in the source."""
     name = column_name(row, "statements")
     texts, labels = text_list(row[name], name), row[column_name(row, "labels")]
     if not isinstance(labels, list) or len(labels) != len(texts) or not all(label in (0, 1) for label in labels):
         raise BadRow("labels", labels, f"is not a list of {len(texts)} booleans, one a statement")
-    true = [text for text, label in zip(texts, labels, strict=True) if label]
-    false = [text for text, label in zip(texts, labels, strict=True) if not label]
-    if (len(true), len(false)) != (1, 2):
+    places = sorted(range(len(labels)), key=lambda place: not labels[place])
+    if len(labels) != 3 or sum(map(bool, labels)) != 1:
         raise BadRow("labels", labels, "does not mark one statement as true and two as false")
-    return true + false
+    return [texts[place] for place in places], places
 
 
 def _by_role(row: Mapping[str, Any]) -> list[str]:

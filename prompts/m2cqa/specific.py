@@ -27,3 +27,37 @@ class StatementSpecific(DocSpecific):
     subcategory: str
     image: str
     rows_of_task: int
+
+
+class LabelledStatementSpecific(StatementSpecific):
+    """One of the three statements of an item of AynVQA.
+
+    Attributes:
+        statement_index: Its place among the item's statements in the source, from 0, as submissions count.
+    """
+
+    statement_index: int
+
+
+class JointSpecific(DocSpecific):
+    """An item of AynVQA whose three statements are shown together.
+
+    Attributes:
+        item_id: The item's id.
+        statements: The statements, in the source's order.
+        answer: The place of the true one, from 0.
+        language: "en" or "msa".
+        country: The image's country, "" where the source does not state it.
+        category: The image's category, likewise.
+        subcategory: The image's subcategory, likewise.
+        image: Name of the image in the store of images.
+    """
+
+    item_id: str
+    statements: list[str]
+    answer: int
+    language: str
+    country: str
+    category: str
+    subcategory: str
+    image: str

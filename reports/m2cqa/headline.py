@@ -7,8 +7,9 @@ rejection, not grounding. Ours: the standard errors and the share of invalid out
 from collections.abc import Sequence
 from pathlib import Path
 
-from cultureval.metrics.m2cqa.names import CFHR, INVALID_RATE, LAX_PROFILES, N_ITEMS
-from cultureval.reports.estimates import Estimate, estimate, mean_of
+from cultureval.metrics.m2cqa.names import STATEMENTS
+from cultureval.reports.estimates import Estimate, mean_of
+from cultureval.reports.m2cqa.profiles import profile_notes, statement_estimate
 from cultureval.reports.published import published_rows_of
 from cultureval.reports.run_record import Run, TaskRecord
 from cultureval.reports.summary import Row, SummaryTable, cell_of
@@ -17,7 +18,6 @@ from cultureval.tasks.catalogue import all_tasks
 PUBLISHED = Path(__file__).with_name("published.csv")
 COLUMNS = {"cfhr": "CFHR", "q_plus_acc": "Q+", "f1": "F1", "invalid_rate": "invalid"}
 VARIETIES = {"en": "English", "msa": "MSA", "ajp": "Levantine", "arz": "Egyptian"}
-GAP = 0.02  # between profiles, from which the summary names them
 DIALECT = ("ajp", "arz")  # the paper's Dialect is the mean of their metrics
 
 
@@ -27,7 +27,8 @@ def headline(run: Run) -> list[SummaryTable]:
     order = list(all_tasks())
     for record in sorted(run.tasks_of("m2cqa"), key=lambda record: order.index(record.task.partition("|")[0])):
         prompts.setdefault((record.domain, record.shots), {})[record.subset] = record
-    notes = _profile_notes(run, [record for records in prompts.values() for record in records.values()])
+    judged = [record for records in prompts.values() for record in records.values()]
+    notes = profile_notes(run, judged, STATEMENTS, COLUMNS)
     lower = "CFHR (lower is better), accuracy on Q+, F1, invalid"
     return [
         SummaryTable(
@@ -38,23 +39,6 @@ def headline(run: Run) -> list[SummaryTable]:
         )
         for number, ((prompt, _), records) in enumerate(prompts.items())
     ]
-
-
-def _profile_notes(run: Run, records: Sequence[TaskRecord]) -> list[str]:
-    """A line that names the tasks whose CFHR, or share of invalid outputs, depends on how outputs are read."""
-    gaps = {}
-    for record in records:
-        for metric in (CFHR, INVALID_RATE):
-            strict = run.value(record.task, metric)
-            others = [(run.value(record.task, f"{metric}_{profile}"), profile) for profile in LAX_PROFILES]
-            found = [(value, profile) for value, profile in others if value is not None]
-            if strict is not None and found:
-                value, profile = max(found, key=lambda one: abs(one[0] - strict))
-                if abs(value - strict) > GAP:
-                    name = record.task.partition("|")[0].partition(":")[2]
-                    gaps.setdefault(name, f"{name} {COLUMNS[metric]} {strict:.3f}, {profile} {value:.3f}")
-    shown = [*gaps.values()][:3] + ([f"{len(gaps) - 3} more (--full)"] if len(gaps) > 3 else [])
-    return [f"Profiles of reading differ, a matter of format: {'; '.join(shown)}."] if gaps else []
 
 
 def published_cells(model: str, prompt: str) -> dict[str, dict[str, float]]:
@@ -72,7 +56,7 @@ def _rows(run: Run, records: dict[str, TaskRecord]) -> Sequence[Row]:
     first = next(iter(records.values())).task.partition("|")[0]
     published = published_cells(run.model, first.partition(":")[2].rpartition("_")[0])
     cells = {
-        variety: {metric: _estimate(run, records[variety], metric) for metric in COLUMNS}
+        variety: {metric: statement_estimate(run, records[variety], metric) for metric in COLUMNS}
         for variety in VARIETIES
         if variety in records
     }
@@ -91,9 +75,3 @@ def _rows(run: Run, records: dict[str, TaskRecord]) -> Sequence[Row]:
 def _row(label: str, found: dict[str, Estimate | None], published: dict[str, float]) -> Row:
     cells = [cell_of(found[metric], published.get(metric), digits=3, published_digits=2) for metric in COLUMNS]
     return Row(label, cells)
-
-
-def _estimate(run: Run, record: TaskRecord, metric: str) -> Estimate | None:
-    """A score, whose count is that of items of three statements."""
-    found, items = estimate(run, record, metric), run.value(record.task, N_ITEMS)
-    return found and found._replace(n=None if items is None else int(items))

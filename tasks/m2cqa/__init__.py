@@ -1,8 +1,8 @@
-"""M2CQA: its table of benchmarks, and how its statements are asked and scored."""
+"""M2CQA and AynVQA: their tables of benchmarks, and how their statements are asked and scored."""
 
 from cultureval.tasks.suite import Suite
 
-SUITE = Suite(
+M2CQA = Suite(
     name="m2cqa",
     title="M2CQA: counterfactual hallucination on images, three prompts in four language varieties",
     benchmarks="cultureval.tasks.m2cqa.benchmarks:BENCHMARKS",
@@ -12,3 +12,16 @@ SUITE = Suite(
     page="docs/m2cqa.md",
     order=30,
 )
+# A suite of its own: other data, other numbers first.
+AYNVQA = Suite(
+    name="aynvqa",
+    title="AynVQA (ImageEval 2026, Task 1b): the part of M2CQA that is not gated, in English and MSA",
+    benchmarks="cultureval.tasks.m2cqa.aynvqa:BENCHMARKS",
+    kinds="cultureval.tasks.m2cqa.kinds:KINDS",
+    options="cultureval.tasks.m2cqa.options:OPTIONS",
+    headline="cultureval.reports.m2cqa.aynvqa:headline",
+    submissions="cultureval.reports.m2cqa.submissions:SUBMISSIONS",
+    page="docs/m2cqa.md",
+    order=31,
+)
+SUITE = (M2CQA, AYNVQA)

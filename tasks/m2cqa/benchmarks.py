@@ -2,12 +2,13 @@
 
 Paper: "Once Correct, Still Wrong: Counterfactual Hallucination in Multilingual Vision-Language Models", arXiv
 2602.05437; prompts from Table 8, metrics from section 3, varieties from section 2.
-Verified: prompts, metrics, size, that statements are judged one by one; the layout of AynVQA's task1b, whose blind test
+Verified: prompts, metrics, size, that statements are judged one by one; the layout of AynVQA's task1b, whose test
 split is drawn from M2CQA. Inferred: that the full set is evaluated. Ours: the column names and configurations looked
 for in QCRI/M2CQA, greedy decoding of at most 32, 256 and 1,024 tokens, the image before the text.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -34,6 +35,9 @@ VARIETIES: dict[str, tuple[tuple[str, ...], str]] = {
 }
 M2CQA_FILES = ("{name}/*", "{name}.*", "{name}-*", "*_{name}.*")
 AYNVQA_FILES = ("task1b/test_{name}.*", "{name}/test*")
+# AynVQA's name on the hub, and earlier ones, under which a data root may hold it.
+AYNVQA = "QCRI/ImageEval-ArabicNLP26"
+EARLIER = ("QCRI/AynVQA-ArabicNLP26", "QCRI/AynVQA", "QCRI/ImageEval2026-Task1-AynVQA")
 
 
 def find_statements(
@@ -112,8 +116,14 @@ def _sources(variety: str) -> tuple[Source, ...]:
     m2cqa = _source("QCRI/M2CQA", ("test", "train"), M2CQA_FILES, variety, licence=licence)
     if variety in DIALECTS:
         return (m2cqa,)
-    aynvqa = _source("QCRI/AynVQA-ArabicNLP26", ("test",), AYNVQA_FILES, variety, licence="CC BY-NC-SA 4.0")
-    return m2cqa, aynvqa
+    return m2cqa, *aynvqa_sources(variety)
+
+
+def aynvqa_sources(variety: str) -> tuple[Source, ...]:
+    """AynVQA's test split, drawn from M2CQA, by its name on the hub and by earlier ones."""
+    now = _source(AYNVQA, ("test",), AYNVQA_FILES, variety, licence="CC BY-NC-SA 4.0 (data card); CC BY-NC 4.0 (task)")
+    found_as = f"an earlier name of {AYNVQA}"
+    return now, *(replace(now, repo=repo, on_hub=False, how_to_get=found_as) for repo in EARLIER)
 
 
 def _benchmark(prompt: str, variety: str) -> Benchmark:

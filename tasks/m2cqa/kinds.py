@@ -1,9 +1,16 @@
-"""How M2CQA's statements are asked and scored; the lengths of generations are ours: the paper gives none."""
+"""How M2CQA's and AynVQA's statements are asked and scored; M2CQA's paper states no length of generations."""
 
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cultureval.metrics.m2cqa.lighteval import statement_metrics
+from cultureval.metrics.m2cqa.lighteval import joint_metrics, statement_metrics
+from cultureval.metrics.m2cqa.names import (
+    HEADLINE_VERDICTS,
+    JOINT_INVALID_RATE,
+    LABELLED_PARTS,
+    ORGANISERS_PARTS,
+    STATEMENT_PARTS,
+)
 from cultureval.prompts.m2cqa import docs
 from cultureval.tasks.kinds import Instrument, Kind
 
@@ -12,22 +19,45 @@ if TYPE_CHECKING:
 
     from lighteval.tasks.requests import Doc
 
+    from cultureval.metrics.m2cqa.lighteval import Parts
     from cultureval.metrics.m2cqa.statement_verdicts import Prompt
 
-VERDICTS = Instrument(name=lambda: "verdicts(strict)", check=lambda: None)  # the profile of the headline
+# By the key of the headline's verdicts in the details.
+VERDICTS = {
+    "verdict": Instrument(name=lambda: "verdicts(strict)", check=lambda: None),
+    "verdict_organisers": Instrument(name=lambda: "verdicts(organisers)", check=lambda: None),
+}
 
 
-def _statements(name: "Prompt", prompt: "Callable[..., Doc]", size: int) -> Kind:
+def _statements(
+    name: "Prompt", prompt: "Callable[..., Doc]", size: int, parts: "Parts" = STATEMENT_PARTS, verdict: str = "verdict"
+) -> Kind:
     return Kind(
-        *(prompt, partial(statement_metrics, name), size),
-        instrument=VERDICTS,
+        *(prompt, partial(statement_metrics, name, parts), size),
+        instrument=VERDICTS[verdict],
         rows_per_item=3,
-        unreadable=lambda metrics: metrics["verdict"] == "invalid",
+        unreadable=lambda metrics: metrics[verdict] == "invalid",
     )
+
+
+def _labelled(name: "Prompt", size: int) -> Kind:
+    return _statements(name, partial(docs.labelled_prompt, prompt=name), size, LABELLED_PARTS)
 
 
 KINDS: dict[str, Kind] = {
     "m2cqa_tf": _statements("tf", docs.true_or_false_prompt, 32),
     "m2cqa_answer_reason": _statements("answer_reason", docs.answer_then_reason_prompt, 256),
     "m2cqa_reason_first": _statements("reason_first", docs.reasoning_first_prompt, 1024),
+    # The organisers' baseline stops after 10 tokens.
+    "aynvqa_one_word": _statements(
+        "one_word", docs.one_word_prompt, 10, ORGANISERS_PARTS, HEADLINE_VERDICTS["m2cqa_aynvqa"]
+    ),
+    "aynvqa_tf": _labelled("tf", 32),
+    "aynvqa_answer_reason": _labelled("answer_reason", 256),
+    "aynvqa_reason_first": _labelled("reason_first", 1024),
+    "aynvqa_joint": Kind(
+        *(docs.joint_prompt, joint_metrics, 10),
+        instrument=Instrument(name=lambda: "choice(one of three)", check=lambda: None),
+        unreadable=lambda metrics: metrics[JOINT_INVALID_RATE] == 1,
+    ),
 }

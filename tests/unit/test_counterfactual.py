@@ -18,6 +18,7 @@ from cultureval.metrics.m2cqa.counterfactual import (
 )
 
 RATES = ("q_plus_acc", "q_minus_acc", "f1", "combined_acc", "cfhr", "invalid_rate", "cfhr_valid_only")
+RATES += ("contrastive_instability",)
 NAMES = {*RATES, "n_items", "n_q_plus"}
 
 
@@ -35,6 +36,7 @@ def test_a_cell_by_hand():
     assert set(report) == NAMES | {f"{name}_stderr" for name in NAMES}
     expected = {"q_plus_acc": 0.75, "q_minus_acc": 5 / 8, "combined_acc": 0.25, "cfhr": 2 / 3, "invalid_rate": 1 / 12}
     expected |= {"f1": 2 * 0.75 * 0.625 / 1.375, "cfhr_valid_only": 0.5, "n_items": 4, "n_q_plus": 3}
+    expected |= {"contrastive_instability": 3 / 4}  # of four items with a right verdict, one is wholly right
     assert {name: report[name] for name in expected} == pytest.approx(expected)
     assert report["n_items_stderr"] == 0
     assert report["n_q_plus_stderr"] == pytest.approx(4 * report["q_plus_acc_stderr"])

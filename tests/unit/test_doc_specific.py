@@ -7,7 +7,7 @@ from cultureval.prompts.alqasida.specific import RequestSpecific, TranslationSpe
 from cultureval.prompts.choices import ChoiceSpecific
 from cultureval.prompts.cvlue.specific import BoxSpecific, DialogueSpecific, GallerySpecific, ImageSpecific
 from cultureval.prompts.jeem.specific import CaptionSpecific, QuestionSpecific
-from cultureval.prompts.m2cqa.specific import StatementSpecific
+from cultureval.prompts.m2cqa.specific import JointSpecific, LabelledStatementSpecific, StatementSpecific
 from cultureval.prompts.qimma.specific import CodeSpecific, PoemSpecific
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.doc_specific import DocSpecific
@@ -29,6 +29,10 @@ TYPES = {
     "m2cqa_tf": StatementSpecific,
     "m2cqa_answer_reason": StatementSpecific,
     "m2cqa_reason_first": StatementSpecific,
+    **dict.fromkeys(
+        ("aynvqa_one_word", "aynvqa_tf", "aynvqa_answer_reason", "aynvqa_reason_first"), LabelledStatementSpecific
+    ),
+    "aynvqa_joint": JointSpecific,
     "cvlue_vqa": ImageSpecific,
     "vqa_v2": ImageSpecific,
     "grounding": BoxSpecific,

@@ -56,7 +56,7 @@ def install(folder: Path, value: str = f"{MODULE}:SUITE") -> None:
 
 
 def test_our_suites_are_listed_in_their_order():
-    assert suites() == ["qimma", "jeem", "m2cqa", "cvlue", "alqasida", "alqasida_dev"]
+    assert suites() == ["qimma", "jeem", "m2cqa", "aynvqa", "cvlue", "alqasida", "alqasida_dev"]
     assert list(dict.fromkeys(task.suite for task in all_tasks().values())) == suites()
 
 
@@ -190,7 +190,7 @@ def test_all_that_our_suites_name_is_there(name):
     for field in FUNCTIONS:
         assert getattr(suite, field) is None or callable(suite.part(field))
     assert suite.title
-    assert (Path(__file__).parents[2] / "docs" / f"{name.removesuffix('_dev')}.md").is_file()
+    assert suite.page.startswith("docs/") and (Path(__file__).parents[2] / suite.page).is_file()
 
 
 BEFORE_RUN = """

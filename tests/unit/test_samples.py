@@ -23,6 +23,7 @@ MEDARABIQ = "nyuad-cai/MedArabiQ/datasets"
 OTHER_SUITES = (
     "judge_injections/",
     "QCRI/M2CQA/",
+    "QCRI/ImageEval-ArabicNLP26/",
     "cvlue/",
     "lmms-lab/",
     "visdial/",

@@ -1,0 +1,67 @@
+"""AynVQA's tables of a run: the organisers' numbers in their order, a table a form; the joint form is apart.
+
+Overview of ImageEval 2026, arXiv 2608.30475: contrastive instability ranks. Ours: the standard errors.
+"""
+
+from cultureval.metrics.m2cqa.names import (
+    CFHR,
+    COMBINED_ACC,
+    CONTRASTIVE_INSTABILITY,
+    INVALID_RATE,
+    JOINT_ACC,
+    JOINT_INVALID_RATE,
+    LABELLED,
+    ORGANISERS,
+    Q_MINUS_ACC,
+    Q_PLUS_ACC,
+)
+from cultureval.reports.estimates import estimate
+from cultureval.reports.m2cqa.profiles import profile_notes, statement_estimate
+from cultureval.reports.run_record import Run, TaskRecord
+from cultureval.reports.summary import Row, SummaryTable, cell_of
+
+COLUMNS = {
+    CONTRASTIVE_INSTABILITY: "instability",
+    COMBINED_ACC: "combined",
+    CFHR: "CFHR",
+    Q_PLUS_ACC: "Q+",
+    Q_MINUS_ACC: "Q-",
+    INVALID_RATE: "invalid",
+}
+JOINT_COLUMNS = {JOINT_ACC: "accuracy", JOINT_INVALID_RATE: "invalid"}
+LANGUAGES = {"en": "English", "msa": "MSA"}
+JOINT_GROUP = "m2cqa_aynvqa_joint"
+
+
+def headline(run: Run) -> list[SummaryTable]:
+    """A table for each form that was run."""
+    groups: dict[str, list[TaskRecord]] = {}
+    for record in run.tasks_of("aynvqa"):
+        groups.setdefault(record.group, []).append(record)
+    joint = groups.pop(JOINT_GROUP, [])
+    judged = [record for records in groups.values() for record in records]
+    notes = profile_notes(run, judged, {**ORGANISERS, **LABELLED}, COLUMNS)
+    tables = [
+        SummaryTable(
+            f"AynVQA, {records[0].domain}" + ("" if number else ": contrastive instability (lower is better) first"),
+            ("Language", *COLUMNS.values()),
+            [_statement_row(run, record) for record in records],
+            notes if number == len(groups) - 1 else (),
+        )
+        for number, records in enumerate(groups.values())
+    ]
+    if joint:
+        title = "AynVQA, joint form: the true one of three (chance 0.333), not comparable with the others"
+        rows = [_joint_row(run, one) for one in joint]
+        tables.append(SummaryTable(title, ("Language", *JOINT_COLUMNS.values()), rows))
+    return tables
+
+
+def _statement_row(run: Run, record: TaskRecord) -> Row:
+    cells = [cell_of(statement_estimate(run, record, metric), digits=3) for metric in COLUMNS]
+    return Row(LANGUAGES.get(record.subset, record.subset), cells)
+
+
+def _joint_row(run: Run, record: TaskRecord) -> Row:
+    cells = [cell_of(estimate(run, record, metric), digits=3) for metric in JOINT_COLUMNS]
+    return Row(LANGUAGES.get(record.subset, record.subset), cells)

@@ -1,0 +1,43 @@
+"""What M2CQA's and AynVQA's tables share: scores of items of three statements, and where profiles of reading differ."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from cultureval.metrics.m2cqa.names import INVALID_RATE, N_ITEMS, PROFILE_NAMES
+from cultureval.reports.estimates import Estimate, estimate
+from cultureval.reports.run_record import Run, TaskRecord
+
+GAP = 0.02  # between profiles, from which the summary names them
+MOST = 3  # tasks that a note names
+
+
+def statement_estimate(run: Run, record: TaskRecord, metric: str) -> Estimate | None:
+    """A score, whose count is that of items of three statements."""
+    found, items = estimate(run, record, metric), run.value(record.task, N_ITEMS)
+    return found and found._replace(n=None if items is None else int(items))
+
+
+def profile_notes(
+    run: Run, records: Sequence[TaskRecord], names: Collection[str], columns: Mapping[str, str]
+) -> list[str]:
+    """A line that names the tasks whose headline, or share of invalid outputs, depends on how outputs are read.
+
+    Args:
+        run: A results file.
+        records: Tasks of it.
+        names: The metrics' names in results.
+        columns: Metric -> its column in the table, the headline first.
+    """
+    gaps = {}
+    for record in records:
+        for metric in (next(iter(columns)), INVALID_RATE):
+            value = run.value(record.task, metric)
+            suffixed = {profile: f"{metric}_{profile}" for profile in PROFILE_NAMES if f"{metric}_{profile}" in names}
+            others = {profile: run.value(record.task, name) for profile, name in suffixed.items()}
+            known = {profile: other for profile, other in others.items() if other is not None}
+            if value is not None and known:
+                profile = max(known, key=lambda one: abs(known[one] - value))
+                if abs(known[profile] - value) > GAP:
+                    task = record.task.partition("|")[0]
+                    gaps.setdefault(task, f"{task} {columns[metric]} {value:.3f}, {profile} {known[profile]:.3f}")
+    shown = [*gaps.values()][:MOST] + ([f"{len(gaps) - MOST} more (--full)"] if len(gaps) > MOST else [])
+    return [f"Profiles of reading differ, a matter of format: {'; '.join(shown)}."] if gaps else []

@@ -1,0 +1,191 @@
+"""AynVQA's submissions: the organisers' CSV, read and scored as they do, and written from finished runs.
+
+Verified: the format (id, statement_index, prediction), the metrics, that a missing prediction counts as wrong, that the
+last of two rows for one statement counts, that other ids and indices are passed over (ImageEval2026-tasks, task1).
+Ours: standard errors; that an undefined rate is n/a, where the organisers' scorer prints 0.
+"""
+
+import csv
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cultureval.metrics.m2cqa.names import CFHR, COMBINED_ACC, CONTRASTIVE_INSTABILITY, Q_MINUS_ACC, Q_PLUS_ACC
+from cultureval.metrics.m2cqa.statement_verdicts import organisers_verdict
+from cultureval.reports.csv_files import write_csv
+from cultureval.reports.saved_results import SavedTask, find_saved_tasks
+from cultureval.reports.terminal_tables import terminal_table
+from cultureval.runtime.data.row_files import read_rows
+from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.errors import CulturevalError
+
+COLUMNS = ("id", "statement_index", "prediction")
+METRICS = (CONTRASTIVE_INSTABILITY, COMBINED_ACC, CFHR, Q_PLUS_ACC, Q_MINUS_ACC)
+GROUP, JOINT = "m2cqa_aynvqa", "m2cqa_aynvqa_joint"
+WORDS = {"true": "true", "false": "false"}  # an unreadable verdict is an empty cell, which counts as wrong
+Row = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Gold:
+    """The gold file: for each item its statements and which of them is true.
+
+    Attributes:
+        path: The file.
+        statements: Item -> its statements.
+        true: Item -> the place of the true one.
+    """
+
+    path: Path
+    statements: dict[str, list[str]]
+    true: dict[str, int]
+
+
+def score_aynvqa(gold: Path, pred: Sequence[Path], output_dir: Path) -> str:
+    """Scores submissions, and runs, whose submission files it writes.
+
+    Args:
+        gold: A split with labels (task1b/test_en.jsonl).
+        pred: CSV files of submissions; or output folders and results files of runs of the groups m2cqa_aynvqa.
+        output_dir: Folder of aynvqa.csv with the scores, and of the submission files of runs.
+
+    Returns:
+        The scores as text, with what is missing or passed over.
+
+    Raises:
+        CulturevalError: A file cannot be read or is in another format, or a run holds none of the gold file's items.
+    """
+    answers = read_gold(gold)
+    files = [path for path in pred if path.suffix.lower() == ".csv"]
+    runs = [path for path in pred if path not in files]
+    files += write_submissions(runs, answers, output_dir) if runs else []
+    rows, notes = [], []
+    for file in files:
+        predictions, problems = read_submission(file, answers)
+        report = submission_report(answers, predictions)
+        rows.append({"submission": file.name} | {name: report[name] for name in (*METRICS, "n_items")})
+        rows[-1] |= {f"{name}_stderr": report[f"{name}_stderr"] for name in METRICS}
+        notes += [f"{file.name}: {problem}" for problem in problems]
+    output_dir.mkdir(parents=True, exist_ok=True)
+    write_csv(output_dir / "aynvqa.csv", rows)
+    cells = [[row["submission"], *(_cell(row, name) for name in METRICS), str(row["n_items"])] for row in rows]
+    header = ("Submission", *METRICS, "items")
+    table = terminal_table(header, cells, "lr", "AynVQA: contrastive instability ranks; lower is better, as of CFHR:")
+    written = [f"Submission of a run: {file.resolve()}" for file in files if file not in pred]
+    return "\n".join([table, *notes, *written])
+
+
+def read_gold(path: Path) -> Gold:
+    """The gold file.
+
+    Raises:
+        CulturevalError: It cannot be read, or an item has other labels than one true of three.
+    """
+    statements: dict[str, list[str]] = {}
+    true: dict[str, int] = {}
+    for number, row in enumerate(read_rows(path), 1):
+        labels = row.get("labels")
+        if "id" not in row or not isinstance(labels, list) or len(labels) != 3 or sum(map(bool, labels)) != 1:
+            raise CulturevalError(
+                f"{path}, line {number}: no `id`, or no `labels` with one true of three. Give a split with labels, "
+                "such as task1b/test_en.jsonl."
+            )
+        item = str(row["id"]).strip()
+        statements[item], true[item] = [str(text) for text in row.get("statements") or []], labels.index(True)
+    return Gold(path, statements, true)
+
+
+def read_submission(path: Path, gold: Gold) -> tuple[dict[tuple[str, int], str], list[str]]:
+    """The predictions of a submission by item and statement, and sentences on what is missing or passed over.
+
+    Raises:
+        CulturevalError: It cannot be read or lacks a column.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file)
+            rows = list(reader)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise CulturevalError(f"The submission {path} cannot be read: {error}") from error
+    if missing := [name for name in COLUMNS if name not in (reader.fieldnames or ())]:
+        found = ", ".join(reader.fieldnames or ()) or "none"
+        raise CulturevalError(f"The submission {path} lacks the columns {', '.join(missing)}; it has {found}.")
+    predictions: dict[tuple[str, int], str] = {}
+    counts = dict.fromkeys(("of no statement (0, 1, 2) of a gold item", "repeated, of which the last counts"), 0)
+    elsewhere, repeated = counts
+    for row in rows:
+        item, index = (row["id"] or "").strip(), (row["statement_index"] or "").strip()
+        if item not in gold.true or index not in ("0", "1", "2"):
+            counts[elsewhere] += 1
+            continue
+        counts[repeated] += (item, int(index)) in predictions
+        predictions[item, int(index)] = row["prediction"] or ""
+    problems = [f"{count} of {len(rows)} rows are {what}." for what, count in counts.items() if count]
+    if missing_count := 3 * len(gold.true) - len(predictions):
+        problems.append(f"{missing_count} of {3 * len(gold.true)} predictions are missing, and count as wrong.")
+    unread = sum(organisers_verdict(text) is None for text in predictions.values())
+    return predictions, problems + ([f"{unread} predictions hold no verdict, and count as wrong."] if unread else [])
+
+
+def submission_report(gold: Gold, predictions: Mapping[tuple[str, int], str]) -> dict[str, Any]:
+    """`counterfactual_report` of a submission.
+
+    Args:
+        gold: The labels.
+        predictions: By item and statement; those without one are wrong.
+    """
+    from cultureval.metrics.m2cqa.counterfactual import counterfactual_report
+
+    right = []
+    for item, true in gold.true.items():
+        verdicts = [organisers_verdict(predictions.get((item, place), "")) for place in range(3)]
+        right.append([verdicts[true] is True, *(verdicts[place] is False for place in range(3) if place != true)])
+    return counterfactual_report([row[0] for row in right], [row[1:] for row in right])
+
+
+def write_submissions(runs: Sequence[Path], gold: Gold, output_dir: Path) -> list[Path]:
+    """Submission files of runs: one a task whose statements are those of the gold file.
+
+    Raises:
+        CulturevalError: There is no such task.
+    """
+    files = []
+    for task in find_saved_tasks(runs):
+        group = task.task.partition(":")[0]
+        if group.startswith(GROUP) and group != JOINT and (rows := _rows(task, gold)):
+            name = re.sub(r"[^\w.-]+", "_", f"{task.model}_{task.task.partition('|')[0]}")
+            output_dir.mkdir(parents=True, exist_ok=True)
+            files.append(output_dir / f"{name}.csv")
+            write_csv(files[-1], rows, COLUMNS)
+    if not files:
+        raise CulturevalError(
+            f"{', '.join(map(str, runs))}: no run of {GROUP} on the statements of {gold.path}. Is it the same split "
+            "and language? The joint form has no verdicts on single statements."
+        )
+    return files
+
+
+def _rows(task: SavedTask, gold: Gold) -> list[Row]:
+    """The rows of a task's submission; [] where a statement is not the gold file's."""
+    from cultureval.metrics.m2cqa.names import HEADLINE_VERDICTS
+
+    verdict = HEADLINE_VERDICTS.get(task.task.partition(":")[0], "verdict")
+    rows = []
+    for row in task.table().to_pylist():
+        specific = specific_of(row["doc"])
+        item, index = specific["item_id"], specific["statement_index"]
+        if gold.statements.get(item, [])[index : index + 1] != [specific["statement"]]:
+            return []
+        word = WORDS.get(row["metric"][verdict], "")
+        rows.append({"id": item, "statement_index": str(index), "prediction": word})
+    return rows
+
+
+def _cell(row: Mapping[str, Any], name: str) -> str:
+    value, error = row[name], row[f"{name}_stderr"]
+    return "n/a" if value is None else f"{value:.4f}" + ("" if error is None else f" ± {error:.4f}")
+
+
+SUBMISSIONS = {"aynvqa": score_aynvqa}

@@ -1,0 +1,78 @@
+"""AynVQA (ImageEval 2026, Task 1b): the part of M2CQA that anyone can get, in English and MSA, in five forms.
+
+Paper: overview of ImageEval 2026, arXiv 2608.30475; the organisers' repository ImageEval2026/ImageEval2026-tasks.
+Verified: the layout of the data, the sizes of the splits, the organisers' prompt, their reading of verdicts, the five
+metrics and their order. The test split's 1,000 items are drawn from M2CQA, train and dev from OASIS.
+Ours: the joint form, greedy decoding; that an undefined rate is null where the organisers' scorer has 0.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from cultureval.metrics.m2cqa.names import JOINT, LABELLED, ORGANISERS
+from cultureval.prompts.m2cqa.rows import joint_row, labelled_rows
+from cultureval.prompts.preparation import PreparedRow
+from cultureval.runtime.data.row_files import files_matching, files_of_split
+from cultureval.runtime.lighteval_patches.row_order import rows_before_shuffle
+from cultureval.runtime.settings import current_settings
+from cultureval.tasks.m2cqa.benchmarks import PROMPTS, aynvqa_sources, check_items, read_statements
+from cultureval.tasks.m2cqa.options import ITEMS, SPLIT
+from cultureval.tasks.suite import Benchmark, MetricSet, Source, Subset, Task
+
+LANGUAGES = {"en": "standard", "msa": "MSA"}
+CAVEAT = "AynVQA: contrastive instability is the share of items not wholly right among those with a right verdict."
+
+
+def find_split(folder: Path, task: Task) -> tuple[list[Path], list[Path]]:
+    """The files of the chosen split: by the configuration task1b_<language> (once task1c_), else by name."""
+    split, language = SPLIT.read(current_settings()), task.subset
+    configs = [f"task1{part}_{language}" for part in "bc"]
+    globs = [f"task1{part}/{split}_{language}.*" for part in "bc"] + [f"{name}/{split}*" for name in configs]
+    return files_of_split(folder, configs, (split,)) or files_matching(folder, globs), []
+
+
+def notes(prepared: Sequence[PreparedRow]) -> list[str]:
+    """The split, and its number of items beside the published one."""
+    split, found = SPLIT.read(current_settings()), len({row["item_id"] for row in prepared})
+    return [f"AynVQA, split {split}: {found:,} items; the published split has {ITEMS[split]:,}."]
+
+
+def _sources(language: str, joint: bool = False) -> tuple[Source, ...]:
+    prepare = partial(joint_row if joint else labelled_rows, language=language)
+    changes: dict[str, Any] = {"find": find_split, "read": read_statements, "notes": notes, "caveat": CAVEAT}
+    changes |= {"check": None if joint else check_items, "reorder": None if joint else rows_before_shuffle}
+    return tuple(replace(source, prepare=prepare, **changes) for source in aynvqa_sources(language))
+
+
+def _benchmark(group: str, domain: str, metrics: MetricSet, templates: dict[str, str], language: str) -> Benchmark:
+    return Benchmark(
+        name="AynVQA",
+        domain=domain,
+        group=group,
+        sources=_sources(language, joint=metrics.names == tuple(JOINT)),
+        subsets=(Subset(language, register=LANGUAGES[language]),),
+        metric_set=metrics,
+        template=templates[language],
+        language="en" if language == "en" else "ar",
+        images=True,
+    )
+
+
+def _benchmarks() -> tuple[Benchmark, ...]:
+    """The organisers' form first, then M2CQA's three prompts on the same rows, then the joint form."""
+    statements = "true/false statements"
+    ours = dict.fromkeys(LANGUAGES, "m2cqa/templates/aynvqa/one_word")
+    joint = dict.fromkeys(LANGUAGES, "m2cqa/templates/aynvqa/joint")
+    forms = [("m2cqa_aynvqa", "One word", MetricSet("aynvqa_one_word", statements, tuple(ORGANISERS)), ours)]
+    for prompt, domain in PROMPTS.items():
+        metrics = MetricSet(f"aynvqa_{prompt}", statements, tuple(LABELLED))
+        templates = {name: f"m2cqa/templates/{'en' if name == 'en' else 'ar'}/{prompt}" for name in LANGUAGES}
+        forms.append((f"m2cqa_aynvqa_{prompt}", domain, metrics, templates))
+    forms.append(("m2cqa_aynvqa_joint", "Joint", MetricSet("aynvqa_joint", "one of three", tuple(JOINT)), joint))
+    return tuple(_benchmark(*form, language) for form in forms for language in LANGUAGES)
+
+
+BENCHMARKS = _benchmarks()

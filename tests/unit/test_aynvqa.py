@@ -1,0 +1,222 @@
+"""AynVQA: its data and splits, the joint form, the organisers' metrics, submissions read and written."""
+
+import csv
+import json
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+from lighteval.metrics import apply_metric
+from lighteval.models.model_output import ModelResponse
+from summary_runs import run_of
+from typer.testing import CliRunner
+
+from cultureval.metrics.m2cqa.counterfactual import counterfactual_report
+from cultureval.metrics.m2cqa.joint_choice import chosen_statement
+from cultureval.metrics.m2cqa.lighteval import statement_metrics
+from cultureval.metrics.m2cqa.names import LABELLED, ORGANISERS, ORGANISERS_PARTS
+from cultureval.metrics.m2cqa.statement_items import WORDS
+from cultureval.metrics.m2cqa.statement_verdicts import organisers_verdict
+from cultureval.prompts.m2cqa.docs import joint_prompt, one_word_prompt
+from cultureval.reports.m2cqa import aynvqa
+from cultureval.runtime.data_options import DataOptions, samples_root
+from cultureval.runtime.errors import CulturevalError, MissingColumn, SourceUnavailable
+from cultureval.scripts.main import app
+from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.reading import prepare_subset
+
+FOLDER = samples_root() / "QCRI/ImageEval-ArabicNLP26"
+GOLD = FOLDER / "task1b/test_en.jsonl"
+PROMPT = """You are checking a statement against an image for visual hallucination. Look only at what the image actually shows.
+
+Statement: "{s}"
+
+If the image clearly supports the statement, answer True. If the statement describes something that is not in the image or is contradicted by it (a hallucination), answer False. Answer with only one word: True or False."""  # noqa: E501
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
+
+
+def gold_rows(path=GOLD):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def prepared(task, root=None):
+    subset = prepare_subset(all_tasks()[task], DataOptions(root=root or samples_root()))
+    lines = (subset.folder / "test.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines], subset.report
+
+
+def test_the_organisers_prompt_and_the_order_of_the_statements():
+    rows, report = prepared("m2cqa_aynvqa:en")
+    gold = {row["id"]: row for row in gold_rows()}
+    assert len(rows) == 12 and report["notes"][0].startswith("AynVQA, split test: 4 items")
+    for row in rows:
+        doc = one_word_prompt(row, "m2cqa_aynvqa:en|0")
+        place, item = doc.specific["statement_index"], gold[doc.specific["item_id"]]
+        assert doc.query == PROMPT.format(s=item["statements"][place])
+        assert doc.get_golds() == ["True" if item["labels"][place] else "False"]
+    (msa,) = {one_word_prompt(row).query.partition('"')[0] for row in prepared("m2cqa_aynvqa:msa")[0]}
+    assert msa == PROMPT.partition('"')[0]  # one English prompt for both languages
+
+
+def test_the_joint_form_shows_three_statements_in_the_sources_order():
+    gold = {row["id"]: row for row in gold_rows(FOLDER / "task1b/test_msa.jsonl")}
+    for row in prepared("m2cqa_aynvqa_joint:msa")[0]:
+        doc, item = joint_prompt(row), gold[row["item_id"]]
+        places = [doc.query.index(f"\n{number}. {text}\n") for number, text in enumerate(item["statements"], 1)]
+        assert places == sorted(places) and doc.gold_index == item["labels"].index(True)
+
+
+@pytest.mark.parametrize(
+    ("output", "place"),
+    [("2", 1), ("Statement 3.", 2), ("الجواب: ١", 0), ("**2**", 1), ("3. The lamp is of brass.", 2), ("２", 1)]
+    + [("1 or 2", None), ("4", None), ("12", None), ("", None), ("the second", None), ("2.5", None), ("2 and 2", 1)],
+)
+def test_a_choice_is_one_number_of_three(output, place):
+    assert chosen_statement(output) == place
+
+
+def test_splits_and_earlier_names_of_the_data(tmp_path, monkeypatch):
+    dev = {row["id"] for row in gold_rows(FOLDER / "task1b/dev_en.jsonl")}
+    monkeypatch.setenv("CULTUREVAL_AYNVQA_SPLIT", "dev")
+    assert {row["item_id"] for row in prepared("m2cqa_aynvqa_tf:en")[0]} == dev
+    monkeypatch.setenv("CULTUREVAL_AYNVQA_SPLIT", "train")
+    with pytest.raises(SourceUnavailable):
+        prepared("m2cqa_aynvqa:en")
+    monkeypatch.setenv("CULTUREVAL_AYNVQA_SPLIT", "devtest")
+    with pytest.raises(CulturevalError, match="CULTUREVAL_AYNVQA_SPLIT.*test, dev, train"):
+        prepared("m2cqa_aynvqa:en")
+    monkeypatch.delenv("CULTUREVAL_AYNVQA_SPLIT")
+    for name in ("AynVQA", "AynVQA-ArabicNLP26"):
+        folder = tmp_path / name / "QCRI" / name
+        (folder / "task1c").mkdir(parents=True)
+        shutil.copytree(FOLDER / "images", folder / "images")
+        (folder / "task1c/test_en.jsonl").write_text(GOLD.read_text(encoding="utf-8"), encoding="utf-8")
+        rows, report = prepared("m2cqa_aynvqa:en", tmp_path / name)
+        assert (len(rows), report["source"]) == (12, f"QCRI/{name}")
+    blind = "\n".join(json.dumps({name: row[name] for name in ("id", "image", "statements")}) for row in gold_rows())
+    (folder / "task1c/test_en.jsonl").write_text(blind, encoding="utf-8")
+    with pytest.raises(MissingColumn, match="labels"):
+        prepared("m2cqa_aynvqa:en", tmp_path / name)
+
+
+def test_instability_by_hand_and_where_it_is_undefined():
+    """Four items: wholly right, right on Q+ alone, on one Q- alone, on nothing: one of the first three is whole."""
+    report = counterfactual_report([1, 1, 0, 0], [[1, 1], [0, 0], [1, 0], [0, 0]])
+    assert report["contrastive_instability"] == pytest.approx(2 / 3)
+    assert report["cfhr"] == 0.5 and report["combined_acc"] == 0.25
+    nothing = counterfactual_report([0, 0], [[0, 0], [0, 0]])
+    assert nothing["contrastive_instability"] is None and nothing["contrastive_instability_stderr"] is None
+    assert counterfactual_report([1], [[1, 1]])["contrastive_instability"] == 0
+
+
+def test_the_headline_of_the_organisers_prompt_is_their_reading():
+    (metric,) = statement_metrics("one_word", ORGANISERS_PARTS)
+    assert metric.metric_name[:2] == ["contrastive_instability", "combined_acc"] == list(ORGANISERS)[:2]
+    assert "contrastive_instability_strict" in metric.metric_name and "cfhr_organisers" in LABELLED
+    assert not metric.higher_is_better["contrastive_instability_lenient"] and metric.higher_is_better["q_plus_acc"]
+    rows, _ = prepared("m2cqa_aynvqa:en")
+    replies = {True: "Yes, there is one", False: "No"}  # read by the organisers alone
+    docs = [one_word_prompt(row, "m2cqa_aynvqa:en|0") for row in rows]
+    details = apply_metric([ModelResponse(text=[replies[doc.gold_index == 0]]) for doc in docs], docs, [metric])
+    values = {}
+    for key, aggregate in metric.get_corpus_aggregations().items():
+        values |= aggregate([row[key] for row in details])
+    assert (values["contrastive_instability"], values["combined_acc"], values["invalid_rate"]) == (0, 1, 0)
+    assert values["invalid_rate_strict"] == values["invalid_rate_lenient"] == 1
+
+
+def test_the_joint_form_is_in_no_table_with_cfhr():
+    run = run_of(["aynvqa"], lambda task, metric: {"n_items": 4.0, "joint_acc": 0.9}.get(metric, 0.5))
+    tables = aynvqa.headline(run)
+    assert [table.columns[1] for table in tables] == ["instability"] * 4 + ["accuracy"]
+    assert all("CFHR" in table.columns for table in tables[:4]) and "CFHR" not in tables[4].columns
+    assert [row.label for row in tables[4].rows] == ["English", "MSA"]
+
+
+def score(*arguments):
+    done = CliRunner().invoke(app, ["score", "aynvqa", *map(str, arguments)], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def as_the_organisers_count(gold, predictions):
+    """Their five numbers, item by item, without arrays; verdicts by the profile `organisers`."""
+    plus = minus = whole = partly = fooled = 0
+    for row in gold:
+        verdicts = [organisers_verdict(predictions.get((row["id"], place), "")) for place in range(3)]
+        right = [verdict is label for verdict, label in zip(verdicts, row["labels"], strict=True)]
+        plus += right[row["labels"].index(True)]
+        minus += sum(right) - right[row["labels"].index(True)]
+        whole += all(right)
+        partly += any(right)
+        fooled += right[row["labels"].index(True)] and not all(right)
+    count = len(gold)
+    return [1 - whole / partly, whole / count, fooled / plus, plus / count, minus / (2 * count)]
+
+
+def test_a_submission_is_scored_as_the_organisers_do_and_its_gaps_are_told(tmp_path):
+    draw = random.Random(1)
+    words = ["true", "False", "yes", "no", "صح", "خطأ", "غير صحيح", "الخطأ", "maybe", ""]
+    gold = [{"id": f"i{n}", "labels": draw.sample([True, False, False], 3), "statements": []} for n in range(300)]
+    predictions = {(row["id"], place): draw.choice(words) for row in gold for place in range(3)}
+    del predictions["i7", 1], predictions["i9", 0]
+    lines = [("i3", 2, "true"), *((item, place, text) for (item, place), text in predictions.items())]
+    lines += [("nobody", 0, "true"), ("i1", "x", "true"), ("i1", 3, "true")]
+    for name, rows in {"pred.csv": lines, "other.csv": lines[:30]}.items():
+        with (tmp_path / name).open("w", newline="", encoding="utf-8-sig") as file:
+            csv.writer(file).writerows([("id", "statement_index", "prediction"), *rows])
+    (tmp_path / "gold.jsonl").write_text("\n".join(map(json.dumps, gold)), encoding="utf-8")
+    files = ["--pred", tmp_path / "pred.csv", "--pred", tmp_path / "other.csv"]
+    printed = score("--gold", tmp_path / "gold.jsonl", *files, "--output-dir", tmp_path / "out")
+    with (tmp_path / "out/aynvqa.csv").open(encoding="utf-8") as file:
+        row, short = csv.DictReader(file)
+    names = ["contrastive_instability", "combined_acc", "cfhr", "q_plus_acc", "q_minus_acc"]
+    assert [float(row[name]) for name in names] == pytest.approx(as_the_organisers_count(gold, predictions))
+    for told in ("3 of 902 rows are of no statement", "1 of 902 rows are repeated", "2 of 900 predictions are missing"):
+        assert f"pred.csv: {told}" in printed
+    assert "other.csv: 871 of 900 predictions are missing" in printed and float(short["q_plus_acc"]) < 0.1
+
+
+def test_what_is_no_submission_or_no_gold_file_is_told(tmp_path):
+    file = tmp_path / "pred.csv"
+    file.write_text("id,prediction\na,1\n", encoding="utf-8")
+    with pytest.raises(CulturevalError, match="lacks the columns statement_index; it has id, prediction"):
+        score("--gold", GOLD, "--pred", file, "--output-dir", tmp_path / "out")
+    blind = tmp_path / "blind.jsonl"
+    blind.write_text('{"id": "a", "statements": ["x", "y", "z"]}', encoding="utf-8")
+    with pytest.raises(CulturevalError, match="Give a split with labels"):
+        score("--gold", blind, "--pred", file, "--output-dir", tmp_path / "out")
+
+
+def test_a_run_becomes_a_submission(tmp_path):
+    """Details as LightEval writes them; English statements are no submission for the MSA gold file."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    said = {True: "Yes.", False: "no"}
+    rows = []
+    for place, row in enumerate(prepared("m2cqa_aynvqa:en")[0]):
+        doc = one_word_prompt(row, "m2cqa_aynvqa:en|0")
+        reply = "I like it" if place == 0 else said[doc.gold_index == 0]
+        verdict = {"verdict": "invalid", "verdict_organisers": WORDS[organisers_verdict(reply)]}
+        kept = {"query": doc.query, "specific": doc.specific}
+        rows.append({"doc": kept, "metric": verdict, "model_response": {"text": [reply]}})
+    folder = tmp_path / "run/details/org/m/2026-01-01T00-00-00"
+    folder.mkdir(parents=True)
+    file = folder / "details_m2cqa_aynvqa:en|0_2026-01-01T00-00-00.parquet"
+    pyarrow.parquet.write_table(pa.Table.from_pylist(rows), file)
+    printed = score("--gold", GOLD, "--pred", tmp_path / "run", "--output-dir", tmp_path / "out")
+    written = Path(printed.split("Submission of a run: ")[1].split("\n")[0])
+    with written.open(encoding="utf-8") as stream:
+        content = list(csv.DictReader(stream))
+    assert sorted({line["prediction"] for line in content}) == ["", "false", "true"] and len(content) == 12
+    assert "1 predictions hold no verdict" in printed
+    again = score("--gold", GOLD, "--pred", written, "--output-dir", tmp_path / "again")
+    assert again.split("AynVQA")[1].split("\n")[2] == printed.split("AynVQA")[1].split("\n")[2]
+    with pytest.raises(CulturevalError, match="Is it the same split and language"):
+        score("--gold", FOLDER / "task1b/test_msa.jsonl", "--pred", tmp_path / "run", "--output-dir", tmp_path / "o")
