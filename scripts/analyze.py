@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from cultureval.runtime.errors import CulturevalError
+from cultureval.scripts.figure_options import ALL_FORMATS, Figures
 
 
 def analyze_alqasida(
@@ -18,12 +19,15 @@ def analyze_alqasida(
     output_dir: Annotated[Path, typer.Option(help="Output folder of tables (CSV) and plots.")] = Path(
         "results/analysis"
     ),
+    figures: Figures = ALL_FORMATS,
 ) -> None:
     """Correlations, analysis of variance, trees, plots, human scores. Example: cultureval analyze alqasida results"""
     if not results and not human:
         raise CulturevalError("Give output folders of `cultureval eval`, or files of human judgements with --human.")
     from cultureval.reports.alqasida.analysis import write_analysis
+    from cultureval.reports.drawing import figure_formats
 
+    formats = figure_formats(figures)
     saved, judged = ([path.expanduser() for path in paths or ()] for paths in (results, human))
-    print(write_analysis(saved, judged, output_dir))
+    print(write_analysis(saved, judged, output_dir, formats))
     print(f"Tables and plots: {output_dir.resolve()}")

@@ -6,11 +6,12 @@ from typing import Annotated, Literal
 import typer
 
 from cultureval.runtime.printing import print_note
+from cultureval.scripts.figure_options import ALL_FORMATS, Figures
 
 
 def compare_m2cqa(
     results: Annotated[list[Path], typer.Argument(metavar="RESULTS...", help="Output folders or results files.")],
-    output_dir: Annotated[Path, typer.Option(help="Output folder of tables and plots.")] = Path("results/compare"),
+    output_dir: Annotated[Path, typer.Option(help="Output folder of tables and figures.")] = Path("results/compare"),
     profile: Annotated[
         Literal["strict", "tolerant", "lenient", "organisers"],
         typer.Option(help="How verdicts are parsed; the paper's is strict."),
@@ -22,17 +23,21 @@ def compare_m2cqa(
     ] = None,
     q_plus_border: Annotated[float, typer.Option(help="Q+ accuracy from which it counts as high.")] = 0.8,
     cfhr_border: Annotated[float, typer.Option(help="CFHR from which it counts as high.")] = 0.3,
+    figures: Figures = ALL_FORMATS,
     force: Annotated[
         bool, typer.Option(help="Compare runs with different signatures, on the items that both have.")
     ] = False,
 ) -> None:
     """Compares prompts and models of M2CQA. Example: cultureval compare m2cqa out-a out-b"""
+    from cultureval.reports.drawing import figure_formats
     from cultureval.reports.m2cqa.comparison import write_comparison
     from cultureval.reports.m2cqa.comparison_rows import Borders
 
     borders = Borders(q_plus_border, cfhr_border)
-    found = write_comparison(results, output_dir, profile, resamples, seed, size or [], borders, force)
+    formats = figure_formats(figures)
+    found = write_comparison(results, output_dir, profile, resamples, seed, size or [], borders, force, formats)
     print(found.text)
     for note in found.notes:
         print_note(note)
-    print(f"Tables and plots: {output_dir.resolve()} ({', '.join(file.name for file in found.figures)})")
+    drawn = f" ({', '.join(file.name for file in found.figures)})" if found.figures else ""
+    print(f"Tables and plots: {output_dir.resolve()}{drawn}")

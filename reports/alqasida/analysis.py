@@ -17,18 +17,23 @@ from cultureval.reports.alqasida.feature_tables import (
 )
 from cultureval.reports.alqasida.figures import draw_figures
 from cultureval.reports.alqasida.human_judgements import write_human_judgements
+from cultureval.reports.alqasida.plots import draw_tree
 from cultureval.reports.alqasida.samples import ANALYSED, KINDS, Sample, samples_of
 from cultureval.reports.csv_files import write_csv
+from cultureval.reports.drawing import FORMATS
 from cultureval.reports.terminal_tables import terminal_table
 
 
-def write_analysis(results: Sequence[Path], human: Sequence[Path], folder: Path) -> str:
+def write_analysis(
+    results: Sequence[Path], human: Sequence[Path], folder: Path, formats: Sequence[str] = FORMATS
+) -> str:
     """Write the tables and figures of saved runs and of human judgements.
 
     Args:
         results: Output folders, results files or details files; [] for human judgements only.
         human: Files of human judgements in upstream's format.
         folder: Output folder; created if missing.
+        formats: Of the figures; () draws none.
 
     Returns:
         The strongest features and the human judgements as tables for printing.
@@ -36,13 +41,15 @@ def write_analysis(results: Sequence[Path], human: Sequence[Path], folder: Path)
     Raises:
         CulturevalError: Results have no details of AL-QASIDA's tasks, or a file cannot be read.
     """
-    tables = write_samples(*samples_of(results), folder) if results else []
+    tables = write_samples(*samples_of(results), folder, formats) if results else []
     if human:
         tables.append(write_human_judgements(human, folder))
     return "\n\n".join(tables)
 
 
-def write_samples(samples: Sequence[Sample], tasks: Sequence[Sample], folder: Path) -> list[str]:
+def write_samples(
+    samples: Sequence[Sample], tasks: Sequence[Sample], folder: Path, formats: Sequence[str] = FORMATS
+) -> list[str]:
     """Write every table and figure of saved runs; returns a table of the features that explain ADI2 for each kind."""
     write_csv(folder / "samples.csv", samples)
     write_csv(folder / "means.csv", mean_rows(samples))
@@ -54,12 +61,15 @@ def write_samples(samples: Sequence[Sample], tasks: Sequence[Sample], folder: Pa
         correlations, variances = correlation_rows(of_kind), variance_rows(of_kind)
         write_csv(folder / f"{kind}_spearman.csv", correlations)
         write_csv(folder / f"{kind}_anova.csv", variances)
-        write_csv(folder / f"{kind}_tree_depth_{TREE_DEPTH}.csv", tree_rows(of_kind))
+        trees = tree_rows(of_kind)
+        write_csv(folder / f"{kind}_tree_depth_{TREE_DEPTH}.csv", trees)
+        if nodes := [row for row in trees if row["score"] == ADI2]:
+            draw_tree(nodes, f"{KINDS[kind].capitalize()}: what ADI2 depends on", folder / f"{kind}_tree", formats)
         tables.append(_feature_table(f"{KINDS[kind]} ({len(of_kind)} samples)", correlations, variances))
     translations = [task for task in tasks if task["kind"] == "mt"]
     if translations:
         write_csv(folder / "translation.csv", translation_rows(translations))
-    draw_figures(samples, translations, folder)
+    draw_figures(samples, translations, folder, formats)
     return tables
 
 

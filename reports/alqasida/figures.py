@@ -2,11 +2,14 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from cultureval.metrics.alqasida.names import ADI2, ALDI, PROMPT_ALDI
+from cultureval.metrics.alqasida.names import ADI2, ALDI, PROMPT_ALDI, ZERO
 from cultureval.reports.alqasida import plots
+from cultureval.reports.alqasida.headline import DIRECTIONS
+from cultureval.reports.alqasida.plots import Point
 from cultureval.reports.alqasida.samples import (
     ANALYSED,
     KINDS,
@@ -16,31 +19,106 @@ from cultureval.reports.alqasida.samples import (
     mean_and_error,
     series_name,
 )
+from cultureval.reports.drawing import Styles, series_styles
+from cultureval.reports.estimates import Estimate, mean_of
+
+SPBLEU = "spbleu"
 
 
-def draw_figures(samples: Sequence[Sample], translations: Sequence[Sample], folder: Path) -> None:
-    """Draw bars by dialect and genre, distributions of dialectness, input against output dialectness, and radars."""
-    for kind, name in KINDS.items():
-        of_kind = [sample for sample in samples if sample["kind"] == kind and sample["target"] not in ("eng", "msa")]
-        if not of_kind:
-            continue
-        for feature in ("dialect", "genre"):
-            means, errors = _means_by_group(of_kind, feature)
-            plots.draw_bars(means, errors, f"{name}: ADI2 by {feature}", "ADI2", folder / f"{kind}_by_{feature}.png")
-        levels = {model: [s[ALDI] for s in members] for model, members in by_series(of_kind).items()}
-        title = f"{name}: dialectness of the outputs"
-        plots.draw_distribution(levels, title, "ALDi of the output", folder / f"{kind}_dialectness.png")
+def draw_figures(
+    samples: Sequence[Sample], translations: Sequence[Sample], folder: Path, formats: Sequence[str]
+) -> list[Path]:
+    """Draw means by dialect and genre, distributions of dialectness, input against output, radars, spBLEU.
+
+    Args:
+        samples: From `samples_of`.
+        translations: Its tasks of the kind `mt`.
+        folder: Output folder.
+        formats: Of `drawing.FORMATS`; () draws nothing.
+
+    Returns:
+        The files.
+    """
+    if not formats:
+        return []
+    styles = series_styles(sorted({series_name(sample) for sample in samples}))
+    files = [file for kind in KINDS for file in _of_kind(kind, samples, styles, folder, formats)]
     asked = [sample for sample in samples if sample["kind"] == "mono" and not math.isnan(sample[PROMPT_ALDI])]
     if asked:
         points = {
             model: ([s[PROMPT_ALDI] for s in members], [s[ALDI] for s in members])
             for model, members in by_series(asked).items()
         }
-        plots.draw_scatter(points, "Dialectness given and written", folder / "mono_prompt_and_output_dialectness.png")
+        stem = folder / "mono_prompt_and_output_dialectness"
+        labels = ("ALDi of the prompt", "ALDi of the output")
+        files += plots.draw_density(points, "Dialectness given and written", labels, stem, formats)
+    if directions := translation_means(translations):
+        title = "Translation: spBLEU by corpus and direction, mean of the dialects"
+        files += plots.draw_means(directions, styles, title, "spBLEU", folder / "translation_spbleu", formats)
     for dialect in sorted({sample["dialect"] for sample in samples}):
         axes = competencies(samples, translations, dialect)
         if len(axes) > 2:
-            plots.draw_radar(axes, f"Competencies: {dialect}", folder / f"radar_{dialect}.png")
+            files += plots.draw_radar(axes, styles, f"Competencies: {dialect}", folder / f"radar_{dialect}", formats)
+    return files
+
+
+def _of_kind(
+    kind: str, samples: Sequence[Sample], styles: Styles, folder: Path, formats: Sequence[str]
+) -> Iterator[Path]:
+    """ADI2 by dialect and by genre, and the distribution of ALDi; translations into dialects only."""
+    members = [sample for sample in samples if sample["kind"] == kind and sample["target"] not in ("eng", "msa")]
+    if not members:
+        return
+    name = KINDS[kind].capitalize()
+    for feature in ("dialect", "genre"):
+        points: dict[str, dict[str, Point]] = defaultdict(dict)
+        for (group, series), rows in sorted(grouped(members, (feature, series_name)).items()):
+            points[group][series] = Point(*mean_and_error(rows, ADI2))
+        yield from plots.draw_means(
+            points, styles, f"{name}: ADI2 by {feature}", "ADI2", folder / f"{kind}_by_{feature}", formats
+        )
+    known = [sample for sample in members if not math.isnan(sample[ALDI])]
+    levels = {model: [s[ALDI] for s in rows] for model, rows in by_series(known).items()}
+    if levels:
+        stem = folder / f"{kind}_dialectness"
+        yield from plots.draw_distribution(
+            levels, styles, f"{name}: dialectness of the outputs", "ALDi of the output", stem, formats
+        )
+
+
+def translation_means(translations: Sequence[Sample]) -> dict[str, dict[str, Point]]:
+    """Corpus and direction -> series -> spBLEU and that of the untranslated source, means of the dialects.
+
+    The standard error is the mean of the dialects' errors, an upper bound, since their sentences are the same.
+    """
+    groups: dict[tuple[str, str], dict[str, dict[str, Mapping[str, Any]]]] = defaultdict(lambda: defaultdict(dict))
+    for task in translations:
+        if task["metrics"].get(SPBLEU) is not None:
+            groups[_direction(task), task["genre"]][series_name(task)][task["dialect"]] = task["metrics"]
+    order = {direction: place for place, direction in enumerate(DIRECTIONS)}
+    points: dict[str, dict[str, Point]] = {}
+    for (direction, corpus), series in sorted(groups.items(), key=lambda item: (item[0][1], order[item[0][0]])):
+        most = max(map(len, series.values()))
+        points[f"{DIRECTIONS[direction]}, {corpus}"] = {
+            name: _translation_point(list(dialects.values()), len(dialects) == most)
+            for name, dialects in series.items()
+        }
+    return points
+
+
+def _translation_point(dialects: Sequence[Mapping[str, Any]], whole: bool) -> Point:
+    found = mean_of(
+        [Estimate(metrics[SPBLEU], metrics.get(f"{SPBLEU}_stderr")) for metrics in dialects], same_items=True
+    )
+    sources = [metrics.get(SPBLEU + ZERO) for metrics in dialects]
+    baseline = math.nan if None in sources else math.fsum(sources) / len(sources)
+    return Point(found.value, math.nan if found.stderr is None else found.stderr, baseline, whole)
+
+
+def _direction(task: Mapping[str, Any]) -> str:
+    """A key of `DIRECTIONS`."""
+    source, target = (side if side in ("eng", "msa") else "dialect" for side in (task["source"], task["target"]))
+    return f"{source}_to_{target}"
 
 
 def competencies(
@@ -54,27 +132,12 @@ def competencies(
             axes[f"{KINDS[kind]}\nADI2"] = {
                 name: mean_and_error(rows, ADI2)[0] for name, rows in by_series(of_kind).items()
             }
-    directions = {
-        "from dialect\nto English": (dialect, "eng"),
-        "from English\nto dialect": ("eng", dialect),
-        "from dialect\nto MSA": (dialect, "msa"),
-        "from MSA\nto dialect": ("msa", dialect),
-    }
-    for label, pair in directions.items():
+    for direction, label in DIRECTIONS.items():
         values = defaultdict(list)
         for task in translations:
-            if (task["source"], task["target"]) == pair and "spbleu" in task["metrics"]:
-                values[series_name(task)].append(task["metrics"]["spbleu"] / 100)
+            if (task["dialect"], _direction(task)) == (dialect, direction) and SPBLEU in task["metrics"]:
+                values[series_name(task)].append(task["metrics"][SPBLEU] / 100)
         if values:
-            axes[f"{label}\nspBLEU"] = {name: sum(scores) / len(scores) for name, scores in values.items()}
+            words = label.replace(" to ", "\nto ")
+            axes[f"{words}\nspBLEU"] = {name: sum(scores) / len(scores) for name, scores in values.items()}
     return axes
-
-
-def _means_by_group(
-    samples: Sequence[Sample], feature: str
-) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:
-    means: dict[str, dict[str, float]] = defaultdict(dict)
-    errors: dict[str, dict[str, float]] = defaultdict(dict)
-    for (group, series), members in grouped(samples, (feature, series_name)).items():
-        means[group][series], errors[group][series] = mean_and_error(members, ADI2)
-    return means, errors

@@ -1,6 +1,7 @@
 """Submission files in CVLUE's official formats, scored by task, category and field: tables, plots, macro-average."""
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 from cultureval.metrics.cvlue import submissions
 from cultureval.metrics.cvlue.names import CONTEST, HEADLINES, MACRO
 from cultureval.metrics.cvlue.submissions import ScoredItem, macro_average, means
+from cultureval.metrics.standard_errors import clustered_standard_error
 from cultureval.reports.csv_files import write_csv
 from cultureval.reports.cvlue.category_plot import draw_categories
 from cultureval.reports.terminal_tables import terminal_table
@@ -64,7 +66,8 @@ def score_task(name: str, gold: Path, pred: Sequence[Path], output_dir: Path) ->
             # One plot per task; for retrieval, one per direction.
             place = stem if len(HEADLINES[name]) == 1 else stem.with_name(f"{stem.name}-{metric[:2].lower()}")
             draw_categories(rows[1:], metric, f"CVLUE {name.upper()}: {metric}", place)
-    table = terminal_table(list(rows[0]), [[_cell(value) for value in row.values()] for row in rows], "llr")
+    columns = [name for name in rows[0] if not name.endswith("_stderr")]
+    table = terminal_table(columns, [[_cell(row[name]) for name in columns] for row in rows], "llr")
     return f"\ncvlue-{name}\n{table}", means(items)
 
 
@@ -78,7 +81,8 @@ SUBMISSIONS = {"cvlue": score_all} | {f"cvlue-{name}": _scorer(name) for name in
 def breakdown(items: Sequence[ScoredItem]) -> list[Row]:
     """Rows of means: all items first, then the 15 fields and the 92 categories that have items, in Table 4's order.
 
-    A row has `level` (all, field, category), `name`, `items` and a column for each metric.
+    A row has `level` (all, field, category), `name`, `items` and for each metric a column and one of its standard
+    error, `<metric>_stderr`, clustered by image; None where there is one image.
     """
     groups: dict[tuple[str, str], list[ScoredItem]] = {("all", "all"): list(items)}
     order = list(categories().values())
@@ -90,12 +94,21 @@ def breakdown(items: Sequence[ScoredItem]) -> list[Row]:
         groups["field", category.field_label if category else OTHER].append(item)
         groups["category", category.label if category else OTHER].append(item)
     rows = [
-        {"level": level, "name": name, "items": len(members)} | means(members)
+        {"level": level, "name": name, "items": len(members)} | means(members) | _standard_errors(members)
         for (level, name), members in groups.items()
         if members
     ]
     columns = list(rows[0])
     return [{column: row.get(column) for column in columns} for row in rows]
+
+
+def _standard_errors(items: Sequence[ScoredItem]) -> dict[str, float | None]:
+    errors: dict[str, float | None] = {}
+    for name in means(items):
+        scored = [item for item in items if name in item.scores]
+        error = clustered_standard_error([item.scores[name] for item in scored], [item.image for item in scored])
+        errors[f"{name}_stderr"] = None if math.isnan(error) else error
+    return errors
 
 
 def _macro(totals: Mapping[str, Mapping[str, float]], output_dir: Path) -> str:

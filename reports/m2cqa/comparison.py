@@ -21,6 +21,7 @@ from cultureval.metrics.m2cqa.names import (
     Q_PLUS_ACC,
 )
 from cultureval.reports.csv_files import write_csv
+from cultureval.reports.drawing import FORMATS
 from cultureval.reports.m2cqa.cells import mismatches, read_cells
 from cultureval.reports.m2cqa.comparison_rows import (
     CELL_COLUMNS,
@@ -81,6 +82,7 @@ def write_comparison(
     sizes: Sequence[str],
     borders: Borders,
     force: bool,
+    formats: Sequence[str] = FORMATS,
 ) -> Comparison:
     """Write cells.csv, differences.csv, comparison.md and the figures of saved runs.
 
@@ -93,6 +95,7 @@ def write_comparison(
         sizes: MODEL=BILLIONS of parameters, for names without a size.
         borders: Thresholds above which Q+ accuracy and CFHR count as high.
         force: Compare runs with different signatures, on the items that both have.
+        formats: Of the figures; () draws none.
 
     Raises:
         CulturevalError: The results have no runs of M2CQA, or their signatures differ and `force` is not set.
@@ -115,7 +118,8 @@ def write_comparison(
         lead.append("\n".join(f"- {note}" for note in differing))
     markdown = "\n\n".join(["# M2CQA", *lead, *(section.markdown() for section in sections)]) + "\n"
     (output_dir / "comparison.md").write_text(markdown, encoding="utf-8")
-    figures = draw_regimes(rows, borders, output_dir / "regimes") + draw_sizes(rows, output_dir / "cfhr_by_size")
+    figures = draw_regimes(rows, borders, output_dir / "regimes", formats)
+    figures += draw_sizes(rows, output_dir / "cfhr_by_size", formats)
     text = "\n\n".join([*lead, *(section.terminal() for section in sections)])
     return Comparison(text, [*differing, *not_drawn(rows, known_sizes)], figures)
 

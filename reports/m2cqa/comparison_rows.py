@@ -28,7 +28,10 @@ from cultureval.tasks.m2cqa.benchmarks import DIALECTS
 
 Row = dict[str, Any]
 Key = tuple[str, str, str]  # model, prompt, variety
-VALUES = (Q_PLUS_ACC, Q_MINUS_ACC, F1, COMBINED_ACC, CFHR, f"{CFHR}_stderr", INVALID_RATE, CFHR_VALID_ONLY, *COUNTS)
+VALUES = (
+    *(Q_PLUS_ACC, f"{Q_PLUS_ACC}_stderr", Q_MINUS_ACC, F1, COMBINED_ACC, CFHR, f"{CFHR}_stderr"),
+    *(INVALID_RATE, CFHR_VALID_ONLY, *COUNTS),
+)
 CELL_COLUMNS = ("model", "prompt", "variety", *VALUES, "regime", "size_b")
 DIFFERENCE_COLUMNS = (
     "variety",

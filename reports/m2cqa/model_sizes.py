@@ -5,16 +5,19 @@ from collections.abc import Sequence
 
 from cultureval.runtime.errors import CulturevalError
 
-_SIZE = re.compile(r"(?<![A-Za-z0-9.])(\d+(?:\.\d+)?)[bB](?![A-Za-z0-9])")
+_BILLIONS = {"b": 1.0, "m": 1e-3, "t": 1e3}
+_BOUNDED = r"(?<![A-Za-z0-9.])(\d+(?:\.\d+)?)([{}])(?![A-Za-z0-9])"
+# Billions come first: in Qwen2.5-7B-Instruct-1M the other number is the length of the context.
+_SIZES = tuple(re.compile(_BOUNDED.format(letter), re.IGNORECASE) for letter in _BILLIONS)
 
 
 def model_sizes(models: set[str], given: Sequence[str]) -> dict[str, float]:
-    """Billions of parameters by model, as given or from the name (`Qwen3-VL-32B-Instruct`).
+    """Billions of parameters by model, as given or from the name (`Qwen3-VL-32B-Instruct`, `SmolVLM-256M`).
 
     Raises:
         CulturevalError: A given size is not MODEL=NUMBER for one of the models.
     """
-    sizes = {model: float(found[1]) for model in models if (found := _SIZE.search(model))}
+    sizes = {model: _billions(found) for model in models if (found := _size(model))}
     for text in given:
         model, _, number = text.rpartition("=")
         if model not in models or not re.fullmatch(r"\d+(\.\d+)?", number) or float(number) <= 0:
@@ -25,4 +28,14 @@ def model_sizes(models: set[str], given: Sequence[str]) -> dict[str, float]:
 
 def family(model: str) -> str:
     """A model's name without its size, which models of one family share."""
-    return re.sub(r"[-_ ]{2,}", "-", _SIZE.sub("", model)).strip("-_ ") or model
+    found = _size(model)
+    rest = model[: found.start()] + model[found.end() :] if found else model
+    return re.sub(r"[-_ ]{2,}", "-", rest).strip("-_ ") or model
+
+
+def _size(model: str) -> re.Match[str] | None:
+    return next((found for pattern in _SIZES if (found := pattern.search(model))), None)
+
+
+def _billions(found: re.Match[str]) -> float:
+    return float(found[1]) * _BILLIONS[found[2].lower()]

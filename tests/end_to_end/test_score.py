@@ -75,6 +75,7 @@ def test_each_task_by_id_with_categories_and_plots(cultureval, files):
             assert "唢呐 suona horn (" in picture and "Noto Sans CJK SC" in picture and "<b>" not in picture
     every, *_ = totals(files, "vqa")
     assert (every["accuracy_loose"], every["accuracy_exact"]) == (0.5, 0)
+    assert every["accuracy_loose_stderr"] == pytest.approx(0.5 / 11**0.5)  # twelve images, one question each
     assert totals(files, "vg")[0]["iou"] == pytest.approx(0.375 / 2)
     assert totals(files, "vg")[0]["unpredicted"] == 0.5
     every = totals(files, "vd")[0]

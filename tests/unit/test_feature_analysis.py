@@ -94,6 +94,8 @@ def test_tables_and_plots_of_saved_runs(tmp_path):
         str(HUMAN),
         "--output-dir",
         str(tmp_path / "an"),
+        "--figures",
+        "png",
     ]
     run = CliRunner().invoke(app, command, catch_exceptions=False)
     assert run.exit_code == 0, run.output
@@ -123,6 +125,8 @@ def test_tables_and_plots_of_saved_runs(tmp_path):
     plots = {path.name for path in (tmp_path / "an").glob("*.png")}
     assert {"mono_by_dialect.png", "cross_by_genre.png", "mono_dialectness.png", "radar_egy.png"} <= plots
     assert "mono_prompt_and_output_dialectness.png" in plots and "radar_syr.png" not in plots
+    assert {"translation_spbleu.png", "mono_tree.png", "cross_tree.png"} <= plots
+    assert not [*(tmp_path / "an").glob("*.svg"), *(tmp_path / "an").glob("*.pdf")]
 
 
 def test_nothing_to_analyse_is_said(tmp_path):

@@ -30,7 +30,8 @@ WORSE = {name: drawn_verdicts(300, 0.95, 0.4, seed=100 + number) for number, nam
 
 def compare(*arguments):
     """The command's output; what it raises comes through."""
-    done = CliRunner().invoke(app, ["compare", "m2cqa", *map(str, arguments)], catch_exceptions=False, prog_name="c")
+    command = ["compare", "m2cqa", "--figures", "svg", *map(str, arguments)]
+    done = CliRunner().invoke(app, command, catch_exceptions=False, prog_name="c")
     assert done.exit_code == 0, done.output
     return done.output
 
@@ -47,7 +48,7 @@ def judgements(verdicts):
 def test_cells_differences_and_figures_of_two_models(tmp_path):
     write_run(tmp_path / "a", "org/model-2B", CELLS)
     write_run(tmp_path / "b", "org/model-8B", WORSE)
-    output = compare(tmp_path / "a", tmp_path / "b", "--output-dir", tmp_path / "out")
+    output = compare(tmp_path / "a", tmp_path / "b", "--output-dir", tmp_path / "out", "--figures", "pdf,svg,png")
     cells = {(row["model"], row["prompt"], row["variety"]): row for row in rows_of(tmp_path / "out/cells.csv")}
     assert len(cells) == 2 * 3 * 5
     own = counterfactual_report(*judgements(CELLS["tf_msa"]), CELLS["tf_msa"] == "invalid")
@@ -74,6 +75,7 @@ def test_cells_differences_and_figures_of_two_models(tmp_path):
     tables = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
     assert len(tables) == 5 + len(cells) + len(differences) and all(row in printed for row in tables)
     for stem in ("regimes", "cfhr_by_size"):
+        assert (tmp_path / "out" / f"{stem}.pdf").read_bytes()[:4] == b"%PDF"
         ElementTree.parse(tmp_path / "out" / f"{stem}.svg")
         with Image.open(tmp_path / "out" / f"{stem}.png") as picture:
             assert min(picture.size) > 500 and len(picture.convert("RGB").getcolors(10**7)) > 20
@@ -191,8 +193,11 @@ def test_names_of_models_are_text_in_tables_and_figures(tmp_path):
 
 def test_sizes_and_families():
     models = {"Qwen3-VL-32B-Instruct", "gemma-3-4b-it", "x-1.5B", "FanarOryx-v1", "B52", "Qwen3-30B-A3B"}
-    expected = {"Qwen3-VL-32B-Instruct": 32, "gemma-3-4b-it": 4, "x-1.5B": 1.5, "FanarOryx-v1": 9, "Qwen3-30B-A3B": 30}
+    models |= {"SmolVLM-256M-Instruct", "Qwen2.5-14B-Instruct-1M"}
+    expected = {"SmolVLM-256M-Instruct": 0.256, "Qwen2.5-14B-Instruct-1M": 14}
+    expected |= {"Qwen3-VL-32B-Instruct": 32, "gemma-3-4b-it": 4, "x-1.5B": 1.5, "FanarOryx-v1": 9, "Qwen3-30B-A3B": 30}
     assert model_sizes(models, ["FanarOryx-v1=9"]) == expected
+    assert family("SmolVLM-256M-Instruct") == family("SmolVLM-2.2B-Instruct") == "SmolVLM-Instruct"
     assert family("Qwen3-VL-32B-Instruct") == family("Qwen3-VL-2B-Instruct") == "Qwen3-VL-Instruct"
     for wrong in ("AIN=7", "B52=", "B52=0", "B52", "B52=seven"):
         with pytest.raises(CulturevalError, match="MODEL=BILLIONS"):
