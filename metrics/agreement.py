@@ -1,8 +1,4 @@
-"""Agreement of metrics with people, and of people with each other: Kendall's tau-c, Gwet's AC1, raw agreement.
-
-JEEM (arXiv 2503.21910) Table 3 correlates metrics with human scores by tau-c; M2CQA Table 1 states AC1 and the raw
-agreement of its annotators. No installable package has AC1 (irrCAC needs an old scipy), so it is implemented here.
-"""
+"""Agreement of metrics with people: Kendall's tau-c, by which JEEM (arXiv 2503.21910) Table 3 correlates them."""
 
 import math
 from collections.abc import Hashable, Sequence
@@ -114,75 +110,6 @@ def _distinct_values(values: np.ndarray, members: np.ndarray, drawn: np.ndarray)
     has_value = np.zeros((drawn.shape[1], len(unique)), dtype=np.float32)
     has_value[members, numbers] = 1
     return ((drawn > 0).astype(np.float32) @ has_value > 0).sum(axis=1)
-
-
-def gwet_ac1(ratings: Sequence[Sequence[Hashable]], categories: Sequence[Hashable] | int) -> float:
-    """Gwet's AC1: agreement of raters beyond chance (British J. of Mathematical and Statistical Psychology 61, 2008).
-
-    AC1 = (pa - pe) / (1 - pe), with pa the raw agreement, pi_k the mean share of category k, q the number of categories
-    and pe = sum over k of pi_k (1 - pi_k) / (q - 1). Any number of raters; missing ratings as in Gwet's handbook: an
-    item counts in pi_k with at least one rating, in pa with at least two.
-
-    Args:
-        ratings: Shape (N, R): the category that each of R raters gave each of N items; None or nan is not rated.
-        categories: All q categories that raters could choose, used or not; or the number q.
-
-    Returns:
-        The coefficient, at most 1; nan if no item has two ratings.
-
-    Raises:
-        ValueError: Ratings are not a table of at least two raters, fewer than two categories, or a rating that is not
-            one of them.
-    """
-    counts = _rating_counts(ratings, categories)
-    agreement = _raw(counts)
-    rated = counts[counts.sum(axis=1) > 0]
-    if math.isnan(agreement):
-        return math.nan
-    shares = (rated / rated.sum(axis=1, keepdims=True)).mean(axis=0)
-    chance = float((shares * (1 - shares)).sum()) / (counts.shape[1] - 1)
-    return (agreement - chance) / (1 - chance)
-
-
-def raw_agreement(ratings: Sequence[Sequence[Hashable]], categories: Sequence[Hashable] | int) -> float:
-    """The share of agreeing pairs of raters, averaged over items with two or more ratings; used as `gwet_ac1`."""
-    return _raw(_rating_counts(ratings, categories))
-
-
-def _raw(counts: np.ndarray) -> float:
-    sizes = counts.sum(axis=1)
-    several = sizes > 1
-    if not several.any():
-        return math.nan
-    agreeing = (counts * (counts - 1)).sum(axis=1)[several]
-    return float((agreeing / (sizes * (sizes - 1))[several]).mean())
-
-
-def _rating_counts(ratings: Sequence[Sequence[Hashable]], categories: Sequence[Hashable] | int) -> np.ndarray:
-    """How many raters gave each item each category, shape (N, q)."""
-    rows = [list(row) for row in ratings]
-    if not rows or len({len(row) for row in rows}) != 1 or len(rows[0]) < 2:
-        raise ValueError("ratings must be a table of items by at least two raters")
-    used = list(dict.fromkeys(rating for row in rows for rating in row if not _is_missing(rating)))
-    if isinstance(categories, int):  # the names of unused categories do not matter
-        known = [*used, *(object() for _ in range(categories - len(used)))][:categories]
-    else:
-        known = list(dict.fromkeys(categories))
-    if len(known) < 2:
-        raise ValueError(f"there must be at least two categories, not {len(known)}")
-    if strange := [rating for rating in used if rating not in known]:
-        raise ValueError(f"the rating {strange[0]!r} is not one of the {len(known)} categories")
-    numbers = {category: number for number, category in enumerate(known)}
-    counts = np.zeros((len(rows), len(known)))
-    for item, row in enumerate(rows):
-        for rating in row:
-            if not _is_missing(rating):
-                counts[item, numbers[rating]] += 1
-    return counts
-
-
-def _is_missing(rating: Hashable) -> bool:
-    return rating is None or (isinstance(rating, float) and math.isnan(rating))
 
 
 def _numbers(values: Sequence[float], name: str) -> np.ndarray:

@@ -1,16 +1,14 @@
-"""Agreement of metrics and judges with people, and of people with each other: tables from files of human ratings."""
+"""Correlations of metrics and judges with people's scores: tables from files of human ratings."""
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cultureval.judge_prompts.templates import judge_template
-from cultureval.metrics.agreement import Correlation, gwet_ac1, raw_agreement, tau_c_with_interval
-from cultureval.metrics.judges.verdicts import metric_part
+from cultureval.metrics.agreement import Correlation, tau_c_with_interval
 from cultureval.reports.csv_files import write_csv
-from cultureval.reports.human_ratings import MEAN, HumanRatings, Rating
+from cultureval.reports.human_ratings import MEAN, HumanRatings
 from cultureval.reports.rated_texts import RatedText, join_ratings, saved_texts
+from cultureval.reports.rater_tables import compared_raters, rater_table, write_raters
 from cultureval.reports.saved_results import find_saved_tasks
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.errors import CulturevalError
@@ -20,7 +18,6 @@ ALL = "all"
 COLUMNS = ("metric", "criterion", "dialect", "tau_c", "low", "high", "pairs", "items")
 
 Cell = tuple[str, str, str]  # metric, criterion, dialect
-RatingTable = list[list[float | None]]  # one row per text, one column per rater; None: not rated
 
 
 def agreement_report(
@@ -47,10 +44,13 @@ def agreement_report(
     if references:
         lines.append(f"{references} ratings of human references excluded.")
     cells = correlations(texts, rated.headline, draws)
-    lines += [*correlation_tables(cells, rated.headline), "", rater_table(ratings, texts, rated)]
+    raters = compared_raters(ratings, texts, rated, draws)
+    lines += [*correlation_tables(cells, rated.headline), "", rater_table(raters)]
     if output:
         write_correlations(output, cells)
-        lines.append(f"All {len(cells)} correlations: {output}")
+        beside = output.with_name(f"{output.stem}_raters{output.suffix}")
+        write_raters(beside, raters)
+        lines.append(f"All {len(cells)} correlations: {output}; agreement of raters: {beside}")
     return "\n".join(lines)
 
 
@@ -121,66 +121,6 @@ def _shown(cell: Correlation | None) -> str:
         return "n/a"
     interval = "n/a" if math.isnan(cell.low) else f"{100 * cell.low:.1f}, {100 * cell.high:.1f}"
     return f"{100 * cell.value:.1f} [{interval}]"
-
-
-def rater_table(ratings: Sequence[Rating], texts: Sequence[RatedText], rated: HumanRatings) -> str:
-    """AC1 and raw agreement: between annotators of the same texts, and between judges and people."""
-    rows = []
-    for criterion, highest in rated.criteria.items():
-        raters = {"annotators": annotator_ratings(ratings, criterion)}
-        if highest == highest_of_judges(rated, criterion):
-            raters |= judge_ratings(texts, criterion, rated)
-        rows += [[criterion, *cells] for name, table in raters.items() if (cells := _ac1_row(name, table, highest))]
-    if not rows:
-        return "AC1: no text has two ratings on the categories of the scale."
-    title = "Gwet's AC1 and raw agreement; categories are 1 to the highest score, other ratings are excluded:"
-    return terminal_table(["criterion", "raters", "AC1", "raw", "texts", "excluded"], rows, "llr", title)
-
-
-def _ac1_row(raters: str, table: RatingTable, highest: int) -> list[str]:
-    scale = list(range(1, highest + 1))
-    on_scale = [row for row in table if all(cell is None or cell in scale for cell in row)]
-    if not on_scale:
-        return []
-    values = [gwet_ac1(on_scale, scale), raw_agreement(on_scale, scale)]
-    return [raters, *(f"{value:.3f}" for value in values), str(len(on_scale)), str(len(table) - len(on_scale))]
-
-
-def highest_of_judges(rated: HumanRatings, criterion: str) -> int | None:
-    """The highest score of the judges' scale of a criterion, which may differ from people's; None: not judged."""
-    name = rated.of_judges(criterion)
-    templates = map(judge_template, rated.judge_templates)
-    return next((row.top(name) for row in templates if name in row.criteria), None)
-
-
-def annotator_ratings(ratings: Iterable[Rating], criterion: str) -> RatingTable:
-    """The ratings of a criterion, one row per text, one column per annotator; only texts with several ratings.
-
-    If the file names no annotators, the first ratings of the texts form the first column, and so on.
-    """
-    texts: dict[tuple[str, str, str], dict[str, float]] = defaultdict(dict)
-    for rating in ratings:
-        if criterion in rating.scores:
-            scores = texts[rating.group, rating.item, rating.model]
-            scores[rating.annotator or f"#{len(scores)}"] = rating.scores[criterion]
-    rated = [scores for scores in texts.values() if len(scores) > 1]
-    names = sorted({name for scores in rated for name in scores})
-    return [[scores.get(name) for name in names] for scores in rated]
-
-
-def judge_ratings(texts: Sequence[RatedText], criterion: str, rated: HumanRatings) -> dict[str, RatingTable]:
-    """For each judge that scored the criterion: one row per text, the human score and the judge's."""
-    ending = f"_{metric_part(rated.of_judges(criterion))}"
-    names = dict.fromkeys(name for text in texts for name in text.metrics if name.startswith("judge_"))
-    return {
-        f"people and {name.removesuffix(ending)}": [
-            [text.human[criterion], text.metrics[name]]
-            for text in texts
-            if name in text.metrics and criterion in text.human
-        ]
-        for name in names
-        if name.endswith(ending)
-    }
 
 
 def write_correlations(file: Path, cells: Mapping[Cell, Correlation]) -> None:

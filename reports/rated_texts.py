@@ -20,12 +20,14 @@ class RatedText:
         group: The dialect.
         item: The input of all models.
         human: Criterion -> mean over annotators; `MEAN` if all criteria are scored.
+        annotators: Annotator -> criterion -> score; "#1", "#2" in the order of rows where the file names nobody.
         metrics: Metric -> score.
     """
 
     group: str
     item: str
     human: dict[str, float]
+    annotators: dict[str, dict[str, float]] = field(default_factory=dict)
     metrics: dict[str, float] = field(default_factory=dict)
 
 
@@ -111,7 +113,8 @@ def join_ratings(
             left_out["differ from the text in the results"] += 1
         else:
             metrics = members[0].metrics | (found.metrics if found else {})
-            texts.append(RatedText(members[0].group, item, _mean_scores(members), metrics))
+            annotators = {one.annotator or f"#{place}": one.scores for place, one in enumerate(members, 1)}
+            texts.append(RatedText(members[0].group, item, _mean_scores(members), annotators, metrics))
     notes = [f"{count} rated texts excluded: they {reason}." for reason, count in left_out.items()]
     if not texts:
         names = ", ".join(known) or "none"

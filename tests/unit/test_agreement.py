@@ -6,7 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
-from cultureval.metrics.agreement import gwet_ac1, kendall_tau_c, raw_agreement, tau_c_with_interval
+from cultureval.metrics.agreement import kendall_tau_c, tau_c_with_interval
+from cultureval.metrics.rater_agreement import (
+    Coefficient,
+    gwet_ac1,
+    gwet_ac2,
+    krippendorff_alpha,
+    rater_agreement,
+    raw_agreement,
+    weighted_kappa,
+)
 
 SMALL_NUMBERS = st.lists(st.tuples(st.integers(1, 5), st.integers(0, 9)), min_size=2, max_size=30)
 
@@ -70,6 +79,9 @@ def test_ac1_on_krippendorffs_four_observers():
     ratings = list(zip(*observers, strict=True))
     assert gwet_ac1(ratings, [1, 2, 3, 4, 5]) == pytest.approx(0.77544, abs=5e-6)
     assert raw_agreement(ratings, 5) == pytest.approx(0.8181818)
+    # irrCAC 0.4.4 with ordinal weights; Krippendorff's own example of 2011 has alpha 0.815.
+    assert gwet_ac2(ratings, [1, 2, 3, 4, 5]) == pytest.approx(0.89893977, abs=1e-8)
+    assert krippendorff_alpha(ratings, [1, 2, 3, 4, 5]) == pytest.approx(0.815, abs=5e-4)
 
 
 def two_annotators(raw, dominant, count=10_000):
@@ -119,3 +131,60 @@ def test_unusable_ratings_are_refused(ratings, categories):
 def test_ac1_is_at_most_one(ratings):
     value = gwet_ac1(ratings, [1, 2, 3])
     assert math.isnan(value) or -1 <= value <= 1
+
+
+def random_ratings(draw, raters):
+    """Ratings of 1 to `top`, a fifth of them missing, and the scale."""
+    top = int(draw.integers(2, 6))
+    table = draw.integers(1, top + 1, (int(draw.integers(3, 30)), raters)).astype(float)
+    table[draw.random(table.shape) < 0.2] = math.nan
+    return table, [float(score) for score in range(1, top + 1)]
+
+
+def test_alpha_is_that_of_the_package_krippendorff():
+    package = pytest.importorskip("krippendorff")  # of the developers' dependencies
+    draw, compared = np.random.default_rng(0), 0
+    for _ in range(200):
+        table, scale = random_ratings(draw, int(draw.integers(2, 5)))
+        ours = krippendorff_alpha(table.tolist(), scale)
+        if not math.isnan(ours):
+            theirs = package.alpha(table.T, level_of_measurement="ordinal", value_domain=scale)
+            assert ours == pytest.approx(theirs, abs=1e-12)
+            compared += 1
+    assert compared > 150
+
+
+def test_weighted_kappa_is_that_of_scikit_learn():
+    from sklearn.metrics import cohen_kappa_score
+
+    draw, compared = np.random.default_rng(1), 0
+    for _ in range(200):
+        table, scale = random_ratings(draw, 2)
+        both = table[~np.isnan(table).any(axis=1)]
+        ours = weighted_kappa(table.tolist(), scale)
+        if not math.isnan(ours):
+            theirs = cohen_kappa_score(*both.T.astype(int), labels=[*map(int, scale)], weights="quadratic")
+            assert ours == pytest.approx(theirs, abs=1e-12)
+            compared += 1
+    assert compared > 150
+    with pytest.raises(ValueError, match="two raters"):
+        weighted_kappa([[1, 2, 3]], [1, 2, 3])
+
+
+def test_the_intervals_are_those_of_resampled_rows():
+    """Each resample built row by row; rows of one item are drawn together."""
+    draw = np.random.default_rng(2)
+    ratings = [[int(score), min(5, int(score) + int(draw.random() < 0.4))] for score in draw.integers(1, 6, 40)]
+    items, scale = [place // 2 for place in range(40)], [1, 2, 3, 4, 5]
+    found = rater_agreement(ratings, scale, items, draws=200, seed=3)
+    counts = np.random.default_rng(3).multinomial(20, [1 / 20] * 20, size=200)
+    single = {"raw": raw_agreement, "AC1": gwet_ac1, "AC2": gwet_ac2, "alpha": krippendorff_alpha}
+    for name, coefficient in (single | {"kappa": weighted_kappa}).items():
+        drawn = [
+            coefficient([row for row, item in zip(ratings, items, strict=True) for _ in range(times[item])], scale)
+            for times in counts
+        ]
+        expected = Coefficient(coefficient(ratings, scale), *np.percentile(drawn, [2.5, 97.5]).tolist())
+        assert vars(found[name]) == pytest.approx(vars(expected), abs=1e-12)
+    alike = rater_agreement([[4, 4]] * 5 + [[3, 3]], scale)
+    assert alike["AC2"].value == 1 and math.isnan(alike["AC2"].low)  # no resample could differ

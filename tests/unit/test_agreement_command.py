@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import kendalltau
 from typer.testing import CliRunner
 
-from cultureval.metrics.agreement import gwet_ac1
+from cultureval.metrics.rater_agreement import gwet_ac1
 from cultureval.reports.saved_results import find_saved_tasks, write_derived
 from cultureval.runtime.errors import CulturevalError
 from cultureval.scripts.main import app
@@ -127,7 +127,9 @@ def test_later_judgements_count_and_judges_are_compared_with_people(tmp_path):
     for part, criterion in zip(parts, CRITERIA, strict=True):
         same = float(found[f"judge_j_reference_{part}", criterion, "all"]["tau_c"])
         assert same > 0.9 and found["cider", criterion, "all"]["pairs"] == "48"
-    assert ["Fluency", "people and judge_j_reference", "1.000", "1.000", "44", "0"] in table_rows(output)
+    names = ["Fluency", "rounded mean of people and judge_j_reference"]
+    (row,) = [row for row in table_rows(output) if row[:2] == names]
+    assert row[2:7] == ["1.000 [n/a]"] * 5 and row[8:] == ["44", "0"]  # agreement on all tells no interval
 
 
 def test_judgements_of_other_answers_do_not_count(tmp_path):
@@ -150,9 +152,41 @@ def test_annotators_of_the_same_captions_are_compared(tmp_path):
     human = write_ratings(tmp_path / "human.csv", rows + others)
     output = run("jeem", human)
     pairs = [(row["Con"], other["Con"]) for row, other in zip(rows, others, strict=True)]
-    assert ["Consistency", "annotators", f"{gwet_ac1(pairs, 5):.3f}", "0.333", "24", "0"] in table_rows(output)
-    assert ["Relevance", "annotators", "1.000"] in [row[:3] for row in table_rows(output)]
+    (row,) = [row for row in table_rows(output) if row[:2] == ["Consistency", "annotators"]]
+    assert [cell.split()[0] for cell in row[2:4]] == ["0.333", f"{gwet_ac1(pairs, 5):.3f}"] and row[8:] == ["24", "0"]
+    assert ["Relevance", "annotators", "1.000 [n/a]"] in [row[:3] for row in table_rows(output)]
     assert "No metric to compare with" in output
+
+
+def test_judges_are_compared_with_each_annotator_on_all_texts_and_with_each_other(tmp_path):
+    """Ratings 3 and 4 have the rounded mean 4; no text is left out because its mean is no whole number."""
+    save_results(tmp_path)
+    for task in find_saved_tasks([tmp_path]):
+        country = task.task.split(":")[1][:2].upper()
+        people = [SCORES[country, task.model, image][0][2] for image in IMAGES]
+        scores = [{"judge_j_reference_fluency": float(n), "judge_k_reference_fluency": 6.0 - n} for n in people]
+        write_derived(task, "2026-02-02", task.table(), scores)
+    one = [row | {"Annotator": "one"} for row in ratings()]
+    two = [row | {"Annotator": "two", "Flu": min(5, row["Flu"] + place % 2)} for place, row in enumerate(one)]
+    human = write_ratings(tmp_path / "human.csv", one + two)
+    output = run("jeem", human, tmp_path, "--output", tmp_path / "cells.csv")
+    rows = {row[1]: row for row in table_rows(output) if row[0] == "Fluency" and len(row) == 10}
+    judges = [
+        f"{who} and judge_{judge}_reference" for judge in "jk" for who in ("rounded mean of people", "one", "two")
+    ]
+    assert list(rows) == ["annotators", *judges, "judge_j_reference and judge_k_reference"]
+    assert {tuple(row[8:]) for row in rows.values()} == {("48", "0")}
+    pairs = list(zip([row["Flu"] for row in one], [row["Flu"] for row in two], strict=True))
+    for name, second in (("annotators", [b for _, b in pairs]), ("two and judge_j_reference", [b for _, b in pairs])):
+        value = gwet_ac1([(a, b) for (a, _), b in zip(pairs, second, strict=True)], 5)
+        assert rows[name][3].startswith(f"{value:.3f} [")
+    rounded = [(int(np.floor((a + b) / 2 + 0.5)), a) for a, b in pairs]
+    assert rows["rounded mean of people and judge_j_reference"][3].startswith(f"{gwet_ac1(rounded, 5):.3f} [")
+    assert float(rows["one and judge_k_reference"][6].split()[0]) < 0  # the second judge turns the scale round
+    with (tmp_path / "cells_raters.csv").open(encoding="utf-8") as file:
+        kept = [row for row in csv.DictReader(file) if row["criterion"] == "Fluency"]
+    assert {row["coefficient"] for row in kept} == {"raw", "AC1", "AC2", "alpha", "kappa", "tau_c"}
+    assert len(kept) == 6 * len(rows)
 
 
 def test_what_cannot_be_joined_is_left_out_and_said(tmp_path):
@@ -264,5 +298,5 @@ def test_alqasidas_ratings_join_saved_answers(tmp_path):
     assert both[0] == both[1] != ""
     assert float(found["judge_j_dialectal_fidelity_dialectal_fidelity", "Dialectal Accuracy", "all"]["tau_c"]) < -0.9
     raters = [row[:2] for row in table_rows(output)]
-    assert ["Dialectal Accuracy", "people and judge_j_dialectal_fidelity"] in raters
-    assert ["Adherence", "people and judge_j_adherence"] in raters  # both from 1 to 3
+    assert ["Dialectal Accuracy", "rounded mean of people and judge_j_dialectal_fidelity"] in raters
+    assert ["Adherence", "rounded mean of people and judge_j_adherence"] in raters  # both from 1 to 3
