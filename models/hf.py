@@ -32,17 +32,14 @@ from cultureval.models.scoring.packed import ChoiceScorer, ScoringRequest
 from cultureval.models.settings import (
     NOT_IN_ANSWER_KEY,
     HFModelSettings,
-    changed_settings,
-    changed_values,
     read_settings,
-    text_hash,
 )
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import answer_key, open_journal
+from cultureval.runtime.model_facts import changed_settings, changed_values, loaded_facts, text_hash
 from cultureval.runtime.progress import Progress
 from cultureval.runtime.servers.data_urls import image_hash
-from cultureval.runtime.transformers_patches import attention_of
 
 logger = logging.getLogger(__name__)
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -130,17 +127,11 @@ class HFModel(LightevalModel):
     def run_record(self) -> dict[str, Any]:
         """What a run's record says of this model: `model`, the backend as resolved, and `tasks`, counts by task."""
         model, routes = self.loaded.model, self.scorer.routes
-        quantised = getattr(model.config, "quantization_config", None)
         return {
             "model": {
                 "backend": "transformers",
                 "version": self.config.resolved_revision or self.config.fingerprint,
-                "model_class": type(model).__name__,
-                "parameters": model.num_parameters(),
-                "dtype": str(model.dtype).removeprefix("torch."),
-                "quantisation": str(getattr(quantised, "quant_method", quantised or "")),
-                "devices": sorted({str(parameter.device) for parameter in model.parameters()}),
-                "attention": attention_of(model),
+                **loaded_facts(model),
                 "processes": processes.process_count(),
                 "max_length": self.max_length,
                 "batch_size": self.config.batch_size,

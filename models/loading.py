@@ -1,6 +1,5 @@
 """Load a model from its settings: its class, device and the identity that its journal keys contain."""
 
-import hashlib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,13 +32,13 @@ from cultureval.runtime.bitsandbytes_patches import quiet_products
 from cultureval.runtime.data.hub import cached_commit
 from cultureval.runtime.devices import choose_device
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.model_facts import fingerprint
 from cultureval.runtime.model_settings import refuse_unknown
 from cultureval.runtime.transformers_loading import missing_weights
 from cultureval.runtime.transformers_patches import class_names
 
 Loaded = TypeVar("Loaded")
 BITS = {"4bit": {"load_in_4bit": True, "bnb_4bit_compute_dtype": "bfloat16"}, "8bit": {"load_in_8bit": True}}
-FULL_HASH_LIMIT = 64 * 2**20  # larger files are hashed by size, time and first MiB (it includes a safetensors header)
 
 
 @dataclass
@@ -197,23 +196,6 @@ def longest_sequence(config: PreTrainedConfig) -> int:
     text = config.get_text_config(decoder=True)
     names = ("n_positions", "max_position_embeddings", "n_ctx")
     return next((value for name in names if (value := getattr(text, name, None))), 2048)
-
-
-def fingerprint(folder: Path) -> str:
-    """A hash over a folder's files, so that answers are not reused for other weights of the same name.
-
-    Files up to 64 MiB are hashed in full; of larger ones size, modification time and first MiB.
-    """
-    digest = hashlib.sha256()
-    for path in sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith(".")):
-        stat = path.stat()
-        digest.update(f"{path.name}\0{stat.st_size}\0".encode())
-        with path.open("rb") as file:
-            if stat.st_size <= FULL_HASH_LIMIT:
-                digest.update(file.read())
-            else:
-                digest.update(str(stat.st_mtime_ns).encode() + file.read(2**20))
-    return digest.hexdigest()
 
 
 def _identity(settings: HFModelSettings, text_source: str) -> dict[str, Any]:

@@ -41,11 +41,12 @@ from cultureval.models.server.chat import (
     generation_arguments,
     in_parts,
 )
-from cultureval.models.settings import Switch, Tag, changed_settings, changed_values, text_hash
+from cultureval.models.settings import Switch, Tag
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError, ProblemList, wrong_settings
 from cultureval.runtime.journal import answer_key, open_journal
+from cultureval.runtime.model_facts import changed_settings, changed_values, text_hash
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
 from cultureval.runtime.reasoning import THINK_TAGS, split_reasoning
 from cultureval.runtime.servers.answers import Answer

@@ -1,8 +1,6 @@
 """Settings of a model, from a YAML file and from the command line, checked before anything loads."""
 
-import json
-import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -14,7 +12,6 @@ from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError, ProblemList, wrong_settings
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
 from cultureval.runtime.reasoning import THINK_TAGS
-from cultureval.runtime.text_templates import short_hash
 
 # YAML reads a bare on or off as true or false.
 Switch = Annotated[
@@ -157,42 +154,6 @@ def checked(kind: type[Settings], values: Mapping[str, Any], source: str) -> Set
             raise CulturevalError(f"{source} has wrong settings: {wrong_settings(error, values=True)}.") from error
     problems.raise_if_any()
     return settings
-
-
-def changed_settings(settings: ModelConfig, left_out: Collection[str]) -> str:
-    """For a signature: `name=value` of all settings that differ from their defaults, generation parameters included.
-
-    Args:
-        settings: Of one model.
-        left_out: Settings that a score does not depend on, or that the signature shows elsewhere.
-
-    Returns:
-        In alphabetical order, joined by commas; a value that is not a short word is replaced by eight digits of its
-        SHA-256. "default" if nothing is changed.
-    """
-    changed = changed_values(settings, left_out)
-    return ",".join(f"{name}={_short(value)}" for name, value in sorted(changed.items())) or "default"
-
-
-def changed_values(settings: ModelConfig, left_out: Collection[str]) -> dict[str, Any]:
-    """The settings, generation parameters included, that differ from their defaults; `left_out` are not considered."""
-    changed = {
-        name: getattr(settings, name)
-        for name, field in type(settings).model_fields.items()
-        if name not in left_out and getattr(settings, name) != field.get_default(call_default_factory=True)
-    }
-    generation, usual = changed.pop("generation_parameters", None), GenerationParameters()
-    return changed | {name: value for name, value in generation or () if value != getattr(usual, name)}
-
-
-def text_hash(text: str | None) -> str:
-    """Eight hexadecimal digits of a text's SHA-256; "" for none."""
-    return short_hash(text) if text else ""
-
-
-def _short(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
-    return text if re.fullmatch(r"[\w.+-]{1,32}", text) else short_hash(text)
 
 
 def is_local(name: str) -> bool:

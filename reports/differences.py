@@ -33,7 +33,7 @@ OUTCOMES = {
 }
 MOST_NAMES = 3
 ABSENT = "not on this machine"
-NO_RECORD = "it was written by stock LightEval or an older cultureval, so most of its settings are unknown"
+NO_RECORD = "it was written by LightEval without our tasks or by an older cultureval, so most settings are unknown"
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from cultureval.reports.lighteval_files import undefined_as_null
-from cultureval.reports.recording import record_of, section_of
+from cultureval.reports.lighteval_files import complete_results
+from cultureval.reports.recording import record_of
 from cultureval.reports.run_record import Run, RunRecord
 from cultureval.reports.saved_runs import read_run
 from cultureval.reports.summary_text import shown_run
 from cultureval.runtime.checked_model import ModelCheck
-from cultureval.runtime.lighteval_patches.run_results import scores_of
 from cultureval.runtime.saving import Saving
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.tasks.preflight import preflight
@@ -80,6 +79,5 @@ def save_run(pipeline: "Pipeline", record: RunRecord) -> None:
 
     The path of the results file is then `pipeline.evaluation_tracker.results_file`.
     """
-    scores_of(pipeline).update(undefined_as_null(scores_of(pipeline)))
-    pipeline.evaluation_tracker.sections |= section_of(record)
+    complete_results(pipeline, record)
     pipeline.save_and_push_results()

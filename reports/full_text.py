@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping
 from cultureval.reports.run_record import Run
 from cultureval.reports.run_warnings import run_notes
 from cultureval.reports.terminal_tables import terminal_table
-
-OVERALL = "all"  # LightEval's average over all tasks and metrics, which differ in kind
+from cultureval.tasks.catalogue import OVERALL
 
 
 def full_text(run: Run, width: int | None) -> str:

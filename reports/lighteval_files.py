@@ -15,10 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from cultureval.reports.recording import section_of
 from cultureval.reports.run_record import RunRecord
+from cultureval.runtime.lighteval_patches.run_results import scores_of
 from cultureval.runtime.saving import summary_file
+from cultureval.tasks.catalogue import OVERALL, means_of_subsets, mixed_averages
 
 if TYPE_CHECKING:
     import pyarrow
+    from lighteval.pipeline import Pipeline
 
 Scores = Mapping[str, Mapping[str, float | None]]
 
@@ -71,23 +74,22 @@ def write_summary(results_file: Path, text: str) -> Path:
     return file
 
 
-def content_of_one_task(
-    task: str, scores: Mapping[str, float], model_config: Mapping[str, Any], task_config: Mapping[str, Any]
+def content_of_tasks(
+    scores: Mapping[str, Mapping[str, float]], model_config: Mapping[str, Any], configs: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The content of the results file of a run of one task outside LightEval's pipeline.
+    """The content of the results file of a run outside LightEval's pipeline.
 
     Args:
-        task: Task name with `|k`.
-        scores: The task's scores with their standard errors.
+        scores: Task name with `|k` -> its scores with their standard errors.
         model_config: The model's settings; `model_name` is its name.
-        task_config: The task's settings and counts.
+        configs: Task name with `|k` -> its settings and counts.
     """
     model = model_config["model_name"]
     return {
         "config_general": {"lighteval_sha": "?", "model_name": model, "model_config": model_config},
-        "results": {task: scores},
-        "versions": {task: 0},
-        "config_tasks": {task: task_config},
+        "results": scores,
+        "versions": dict.fromkeys(scores, 0),
+        "config_tasks": configs,
         "summary_tasks": {},
         "summary_general": {},
     }
@@ -111,6 +113,24 @@ def write_details(root: Path, model: str, date: str, task: str, rows: "pyarrow.T
     with complete_or_absent(file) as part:
         pyarrow.parquet.write_table(rows, part)
     return file
+
+
+def complete_results(pipeline: "Pipeline", record: RunRecord) -> None:
+    """Completes the results of a run, which are not yet written: undefined values, means, the record.
+
+    Averages over tasks of ours that differ in kind are left out; so is that over all tasks, where all are ours.
+
+    Args:
+        pipeline: After its run; its tracker has `sections`.
+        record: Of the run.
+    """
+    scores = scores_of(pipeline)
+    scores.update(undefined_as_null({**scores, **means_of_subsets(scores)}))
+    ours = len(record.tasks) == len(pipeline.tasks_dict)
+    for name in mixed_averages(scores):
+        if ours or name != OVERALL:
+            del scores[name]
+    pipeline.evaluation_tracker.sections |= section_of(record)
 
 
 def undefined_as_null(scores: Scores) -> dict[str, dict[str, float | None]]:

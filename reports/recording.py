@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cultureval.reports.run_record import (
@@ -25,6 +26,7 @@ from cultureval.runtime.hardware import hardware
 from cultureval.runtime.lighteval_patches.group_averages import NotApplicable
 from cultureval.runtime.lighteval_patches.row_order import LIGHTEVAL_SEED
 from cultureval.runtime.lighteval_patches.run_results import details_of, scores_of
+from cultureval.runtime.lighteval_patches.stock_runs import stock_facts
 from cultureval.runtime.settings import current_settings
 from cultureval.tasks.options import read_data_options
 
@@ -52,7 +54,7 @@ def record_of(
         unscorable: Requested tasks that were left out because they cannot be scored -> why.
     """
     configs = {name: vars(task.config) for name, task in pipeline.tasks_dict.items()}
-    said = getattr(pipeline.model, "run_record", dict)()
+    said = getattr(pipeline.model, "run_record", dict)() or stock_facts(pipeline)
     counts, details = said.get("tasks", {}), details_of(pipeline)
     records = task_records(configs, pipeline.pipeline_parameters.max_samples)
     tasks = {
@@ -121,7 +123,8 @@ def run_record(
 
 def command_line() -> tuple[str, ...]:
     """The command as it was typed, with the program's short name."""
-    return ("cultureval", *sys.argv[1:])
+    program = "lighteval" if "lighteval" in Path(sys.argv[0]).parts[-2:] else "cultureval"
+    return (program, *sys.argv[1:])
 
 
 def versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from cultureval.reports.run_record import SignatureRecord
+from cultureval.runtime.lighteval_patches.stock_runs import stock_facts
 from cultureval.runtime.signatures import combined_hash, installed_versions, signature
 
 if TYPE_CHECKING:
@@ -29,10 +30,11 @@ def signature_of_line(group: str, line: str) -> SignatureRecord:
 def signatures_of(pipeline: "Pipeline") -> tuple[SignatureRecord, ...]:
     """One signature per group of tasks and number of few-shot examples, in the order of their texts."""
     reports: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
-    for name, task in pipeline.tasks_dict.items():
+    ours = {name: task for name, task in pipeline.tasks_dict.items() if hasattr(task.config, "rows_report")}
+    for name, task in ours.items():
         bare, _, shots = name.partition("|")
         reports.setdefault((bare.partition(":")[0], shots, task.version), []).append(task.config.rows_report)
-    backend = getattr(pipeline.model, "signature_fields", dict)()
+    backend = getattr(pipeline.model, "signature_fields", dict)() or stock_facts(pipeline)["signature"]
     limit = pipeline.pipeline_parameters.max_samples
     signed = [
         signature_record(

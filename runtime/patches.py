@@ -26,6 +26,7 @@ MODULES = (
     "cultureval.runtime.lighteval_patches.group_averages",
     "cultureval.runtime.lighteval_patches.run_results",
     "cultureval.runtime.lighteval_patches.recording_tracker",
+    "cultureval.runtime.lighteval_patches.stock_runs",
     "cultureval.runtime.lighteval_patches.timed_pipeline",
     "cultureval.runtime.lighteval_patches.refused_docs",
     "cultureval.runtime.lighteval_patches.uncached_scoring",

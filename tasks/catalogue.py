@@ -9,6 +9,8 @@ from cultureval.runtime.lighteval_patches.group_averages import Total
 from cultureval.tasks.registration import registered, unknown_suite_hint
 from cultureval.tasks.suite import Suite, Task
 
+OVERALL = "all"  # LightEval's average over all tasks and metrics, which differ in kind
+
 
 def all_tasks() -> dict[str, Task]:
     """Every task by its name, suite by suite, in the order of the papers' tables."""
@@ -84,7 +86,7 @@ def means_of_subsets(results: Mapping[str, Mapping[str, float]]) -> dict[str, di
 def mixed_averages(results: Mapping[str, Any]) -> list[str]:
     """The averages of LightEval's over tasks that differ in kind: `all`, and groups with declared means instead."""
     mixed = {f"{task.group}:_average" for task in all_tasks().values() if task.mean}
-    return [name for name in results if name == "all" or name.partition("|")[0] in mixed]
+    return [name for name in results if name == OVERALL or name.partition("|")[0] in mixed]
 
 
 def _mean(metric: str, cells: Sequence[Mapping[str, float]]) -> float:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.saving import Saving
-from cultureval.tasks.catalogue import means_of_subsets, mixed_averages
 
 if TYPE_CHECKING:
     from lighteval.pipeline import Pipeline
@@ -30,7 +29,6 @@ def run_pipeline(
         CulturevalError: A source cannot be read, or the model cannot be loaded.
     """
     from cultureval.runtime.lighteval_patches.recording_tracker import recording_tracker
-    from cultureval.runtime.lighteval_patches.run_results import scores_of
     from cultureval.runtime.lighteval_patches.start_up import prepare_lighteval
     from cultureval.runtime.lighteval_patches.timed_pipeline import timed_pipeline
     from cultureval.tasks.own_tasks import OWN_TASKS
@@ -49,11 +47,6 @@ def run_pipeline(
         model_config=CustomModelConfig(model_name=model, model_definition_file_path=str(model_file)),
     )
     pipeline.evaluate()
-    if pipeline.is_main_process():
-        scores = scores_of(pipeline)
-        scores.update(means_of_subsets(scores))
-        for name in mixed_averages(scores):
-            del scores[name]
     return pipeline
 
 

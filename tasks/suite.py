@@ -245,7 +245,8 @@ class Suite:
         ratings: Its human ratings (`reports.human_ratings.HumanRatings`), for `cultureval agreement <name>`.
         submissions: Scorers of submission files in an official format, by the name in `cultureval score NAME`: the
             suite's, or one that begins with it and `-`. Each takes the gold file, the list of submission files and the
-            output folder, writes tables and plots there, and returns the text to print.
+            output folder, writes tables and plots there, and returns `reports.submissions.ScoredSubmissions`: the text
+            to print, and the scores, which go into results files.
         picture: The function that draws a saved sample for `cultureval show`: takes a row of the details and the file
             to write, and returns what its colours mean, or None for a sample without a picture.
         headline: The function that makes the tables of the summary (`reports.summary.Headline`); None: a row a group.
@@ -263,7 +264,7 @@ class Suite:
     comparison: str | Callable[..., Any] | None = None
     analysis: str | Callable[..., Any] | None = None
     ratings: Any = None
-    submissions: str | Mapping[str, Callable[[Path, Sequence[Path], Path], str]] | None = None
+    submissions: str | Mapping[str, Callable[[Path, Sequence[Path], Path], Any]] | None = None
     picture: str | Callable[[Mapping[str, Any], Path], str | None] | None = None
     headline: str | Callable[..., Any] | None = None
     page: str = ""
@@ -288,7 +289,7 @@ class Suite:
         """Its tasks, in the order of its table."""
         return [task for benchmark in self.part("benchmarks") for task in benchmark.tasks(self.name)]
 
-    def scorers(self) -> Mapping[str, Callable[[Path, Sequence[Path], Path], str]]:
+    def scorers(self) -> Mapping[str, Callable[[Path, Sequence[Path], Path], Any]]:
         """Its scorers of submission files (`submissions`).
 
         Raises:

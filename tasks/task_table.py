@@ -12,6 +12,7 @@ from lighteval.tasks.requests import Doc
 from cultureval.metrics.judges.optional_judges import judge_metrics
 from cultureval.runtime.errors import CulturevalError, described
 from cultureval.runtime.lighteval_patches.copied_configs import RunAwareConfig
+from cultureval.runtime.lighteval_patches.stock_runs import record_stock_runs
 from cultureval.tasks.catalogue import all_suites, all_tasks
 from cultureval.tasks.kinds import Kind
 from cultureval.tasks.options import read_data_options, warn_of_unknown_variables
@@ -70,7 +71,8 @@ class SourcedTaskConfig(RunAwareConfig, LightevalTaskConfig):
 
 
 def tasks_table() -> list[LightevalTaskConfig]:
-    """As `build_tasks_table`, made once for the suites that are registered now."""
+    """As `build_tasks_table`, made once for the suites that are registered now; LightEval reads it for a run."""
+    record_stock_runs("cultureval.reports.stock_runs:complete_stock_run")
     return _table_of(registered())
 
 

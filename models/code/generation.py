@@ -5,15 +5,19 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cultureval.models.code.decoders import make_decoder, prompt_mode
 from cultureval.models.code.settings import Backend, DecoderSettings
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.evalplus_patches import codegen_reads
 from cultureval.runtime.interruption import kept_when_interrupted
+from cultureval.runtime.model_facts import fingerprint, loaded_facts
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
 from cultureval.runtime.signatures import installed_versions
+
+if TYPE_CHECKING:
+    from evalplus.provider.base import DecoderBase
 
 MODEL_SETTINGS = {"model", "model_name", "base_url", "api_key_env", "dtype", "trust_remote_code"}
 # Fields that may change when a run is resumed: answers do not depend on them, or more are added.
@@ -68,7 +72,7 @@ def generate_solutions(
     description = describe(settings, problems, n_samples)
     prepare_resume(samples, description, resume)
     decoder = make_decoder(settings)
-    description["prompt"] = prompt_mode(decoder, settings)
+    description |= {"prompt": prompt_mode(decoder, settings), "loaded": _loaded(decoder)}
     description_file(samples).write_text(json.dumps(description, ensure_ascii=False, indent=1), encoding="utf-8")
     kept_when_interrupted(samples, lambda: f"{_count_lines(samples)} solutions", resume)
     with codegen_reads(settings.dataset, problems.file, sanitize):
@@ -207,6 +211,14 @@ def check_settings(settings: DecoderSettings) -> None:
         settings.servers()  # raises for a URL with a password, before it is written anywhere
 
 
+def _loaded(decoder: "DecoderBase") -> dict[str, Any]:
+    """What the model was resolved to, where it is one of transformers in this process."""
+    from transformers import PreTrainedModel
+
+    model = getattr(decoder, "model", None)
+    return loaded_facts(model) if isinstance(model, PreTrainedModel) else {}
+
+
 def _count_lines(file: Path) -> int:
     return file.read_bytes().count(b"\n") if file.is_file() else 0
 
@@ -216,6 +228,4 @@ def _model_hash(settings: DecoderSettings) -> str | None:
     folder = Path(settings.model)
     if settings.backend == "openai" or not folder.is_dir():
         return None
-    from cultureval.models.loading import fingerprint
-
     return fingerprint(folder)

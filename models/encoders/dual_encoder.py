@@ -16,7 +16,6 @@ import torch
 import transformers
 from transformers import AutoConfig, AutoModel, AutoProcessor
 
-from cultureval.models.loading import fingerprint
 from cultureval.models.settings import is_local
 from cultureval.runtime.data.hub import cached_commit
 from cultureval.runtime.data.image_store import IMAGES, upright
@@ -24,6 +23,7 @@ from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.devices import choose_device
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import Journal, answer_key
+from cultureval.runtime.model_facts import fingerprint
 from cultureval.runtime.onednn_products import onednn_products
 from cultureval.runtime.progress import progressing
 from cultureval.runtime.transformers_loading import missing_weights

@@ -13,9 +13,10 @@ from lighteval.tasks.requests import Doc
 from PIL import Image
 
 from cultureval.models.generation.hints import answer_prefix, may_reason, with_chat_query, with_plain_query
-from cultureval.models.settings import HFModelSettings, text_hash
+from cultureval.models.settings import HFModelSettings
 from cultureval.runtime.data.image_store import upright
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.model_facts import text_hash
 
 IMAGE_MARK = "<image>"
 PROBE = "Whatever?"

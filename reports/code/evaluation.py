@@ -9,7 +9,7 @@ from typing import Any
 
 from cultureval.metrics.code.judging import Solution, SolutionVerdict, check_canonical_solutions, judge_solutions
 from cultureval.metrics.code.report import failing_canonicals, score_verdicts
-from cultureval.reports.code.result_files import evalplus_results, lighteval_results, verdict_lines
+from cultureval.reports.code.result_files import evalplus_results, generating_model, lighteval_results, verdict_lines
 from cultureval.reports.code.samples import Sample, Sanitize, check_complete, read_samples
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.signatures import installed_versions, signature
@@ -173,7 +173,8 @@ def write_files(
     theirs, ours = folder / f"{stem}eval_results.json", folder / f"{stem}verdicts.jsonl"
     theirs.write_text(json.dumps(evalplus_results(problem_set, found, verdicts)), encoding="utf-8")
     ours.write_text("".join(verdict_lines(verdicts)), encoding="utf-8")
-    results = lighteval_results(output_dir, problem_set, found, verdicts, report, started)
+    model = generating_model(generation_of(samples))
+    results = lighteval_results(output_dir, problem_set, found, verdicts, report, model, started)
     return {"evalplus_results": str(theirs), "verdicts": str(ours), "results": str(results)}
 
 

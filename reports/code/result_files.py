@@ -2,19 +2,27 @@
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
 from cultureval.metrics.code.report import LEVELS, sample_scores
 from cultureval.reports.code.samples import Sample
-from cultureval.reports.lighteval_files import content_of_one_task, date_of_now, write_details, write_results
+from cultureval.reports.lighteval_files import content_of_tasks, date_of_now, write_details, write_results
 from cultureval.reports.recording import run_record
 from cultureval.reports.run_record import ModelRecord, RunRecord
 from cultureval.reports.signing import signature_of_line
 from cultureval.reports.task_records import task_records
+from cultureval.runtime.errors import wrong_settings
+
+BACKENDS = {"hf": "transformers", "openai": "server"}
+# Of what `code generate` saves: fields of the record, the problems' data, and what is no setting of the model.
+NOT_SETTINGS = ("model", "model_hash", "backend", "batch_size", "loaded", "base_url", "api_key_env", "dataset")
+NOT_SETTINGS += ("problems", "data_hash", "data_revision")
 
 if TYPE_CHECKING:
     from lighteval.models.model_output import ModelResponse
@@ -76,6 +84,7 @@ def lighteval_results(
     samples: list[Sample],
     verdicts: "list[SolutionVerdict]",
     report: dict[str, Any],
+    model_record: ModelRecord,
     started: float,
 ) -> Path:
     """Writes LightEval's results and details files, as a run of the task would, and returns the results file."""
@@ -96,16 +105,42 @@ def lighteval_results(
     write_details(output_dir, model, date, name, pyarrow.Table.from_pylist(rows))
     # LightEval's encoder knows functions, metrics and enumerations in the task's configuration.
     settings = json.loads(json.dumps(asdict(config), cls=EnhancedJSONEncoder))
-    content = content_of_one_task(name, _task_scores(report, len(samples)), {"model_name": model}, settings)
-    return write_results(output_dir, model, date, content, _record(name, config, report, len(samples), started))
+    content = content_of_tasks({name: _task_scores(report, len(samples))}, {"model_name": model}, {name: settings})
+    record = _record(name, config, report, len(samples), model_record, started)
+    return write_results(output_dir, model, date, content, record)
 
 
-def _record(name: str, config: Any, report: dict[str, Any], samples: int, started: float) -> RunRecord:
+def generating_model(made: Mapping[str, Any]) -> ModelRecord:
+    """The record of the model that wrote the solutions.
+
+    Args:
+        made: What `cultureval code generate` saved beside them; {} for other solutions.
+    """
+    if not made:
+        return ModelRecord(backend="code files")
+    loaded = made.get("loaded") or {}
+    settings = {name: value for name, value in made.items() if name not in (*NOT_SETTINGS, *loaded)}
+    try:
+        return ModelRecord(
+            **{"dtype": made.get("dtype", ""), "attention": ""} | loaded,
+            backend=BACKENDS.get(str(made.get("backend")), str(made.get("backend"))),
+            version=made.get("model_hash"),
+            batch_size=made.get("batch_size"),
+            chat_template=str(made.get("prompt", "")).startswith("chat"),
+            settings=settings,
+        )
+    except ValidationError as error:  # a file that somebody edited
+        return ModelRecord(backend="code files", settings={"unreadable": wrong_settings(error, values=True)})
+
+
+def _record(
+    name: str, config: Any, report: dict[str, Any], samples: int, model: ModelRecord, started: float
+) -> RunRecord:
     """The record of the run: its rows are the solutions, its items the problems."""
     counted = {"rows": samples, "items": report["tasks"]}
     tasks = {task: one.model_copy(update=counted) for task, one in task_records({name: vars(config)}, None).items()}
     signature = signature_of_line(f"{name.partition(':')[0].partition('|')[0]}|0", report["signature"])
-    return run_record(started, tasks, [signature], ModelRecord(backend="code files"))
+    return run_record(started, tasks, [signature], model)
 
 
 def _doc_and_response(task: str, prompt: str, sample: Sample) -> "tuple[Doc, ModelResponse]":

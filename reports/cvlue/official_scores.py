@@ -2,7 +2,8 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from cultureval.metrics.cvlue.submissions import ScoredItem, macro_average, mean
 from cultureval.metrics.standard_errors import clustered_standard_error
 from cultureval.reports.csv_files import write_csv
 from cultureval.reports.cvlue.category_plot import draw_categories
+from cultureval.reports.submissions import ScoredSubmissions, ScoredTask
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.cvlue.categories import OTHER, categories, category_of
@@ -27,13 +29,16 @@ PRED_FILES = {
 Row = dict[str, Any]
 
 
-def score_all(gold: Path, pred: Sequence[Path], output_dir: Path) -> str:
+def score_all(gold: Path, pred: Sequence[Path], output_dir: Path) -> ScoredSubmissions:
     """Scores the four tasks of folders with the released layout, and their macro-average; see `score_task`."""
-    texts, totals = zip(*(score_task(name, gold, pred, output_dir) for name in GOLD_FILES), strict=True)
-    return "\n".join([*texts, _macro(dict(zip(GOLD_FILES, totals, strict=True)), output_dir)])
+    found = {name: score_task(name, gold, pred, output_dir) for name in GOLD_FILES}
+    tasks = {task: scored for one in found.values() for _, of_one in one.submissions for task, scored in of_one.items()}
+    totals = {name: _without_errors(tasks[f"cvlue_{name}"].scores) for name in found}
+    text = "\n".join([*(one.text for one in found.values()), _macro(totals, output_dir)])
+    return ScoredSubmissions(text, [(pred, tasks)])
 
 
-def score_task(name: str, gold: Path, pred: Sequence[Path], output_dir: Path) -> tuple[str, dict[str, float]]:
+def score_task(name: str, gold: Path, pred: Sequence[Path], output_dir: Path) -> ScoredSubmissions:
     """Scores one task and writes its tables (JSON, CSV) and plots.
 
     Args:
@@ -43,7 +48,7 @@ def score_task(name: str, gold: Path, pred: Sequence[Path], output_dir: Path) ->
         output_dir: Output folder of tables and plots.
 
     Returns:
-        (text, means): the table as text, and the means by metric.
+        The table as text, and the scores of the task `cvlue_<name>`.
 
     Raises:
         CulturevalError: A file is missing, not in the official format, or does not match the gold file.
@@ -68,14 +73,23 @@ def score_task(name: str, gold: Path, pred: Sequence[Path], output_dir: Path) ->
             draw_categories(rows[1:], metric, f"CVLUE {name.upper()}: {metric}", place)
     columns = [name for name in rows[0] if not name.endswith("_stderr")]
     table = terminal_table(columns, [[_cell(row[name]) for name in columns] for row in rows], "llr")
-    return f"\ncvlue-{name}\n{table}", means(items)
+    images = len({item.image for item in items})
+    asked = images if name == "itr" else len(items)  # as in runs, where a row of retrieval is an image
+    scored = ScoredTask(_scores(rows[0]), asked, images)
+    return ScoredSubmissions(f"\ncvlue-{name}\n{table}", [(pred, {f"cvlue_{name}": scored})])
 
 
-def _scorer(name: str) -> Callable[[Path, Sequence[Path], Path], str]:
-    return lambda gold, pred, output_dir: score_task(name, gold, pred, output_dir)[0]
+SUBMISSIONS = {"cvlue": score_all} | {f"cvlue-{name}": partial(score_task, name) for name in GOLD_FILES}
 
 
-SUBMISSIONS = {"cvlue": score_all} | {f"cvlue-{name}": _scorer(name) for name in GOLD_FILES}
+def _scores(row: Row) -> dict[str, float]:
+    """The means and standard errors of a row of `breakdown`; nan where undefined."""
+    values = {name: value for name, value in row.items() if name not in ("level", "name", "items")}
+    return {name: math.nan if value is None else value for name, value in values.items()}
+
+
+def _without_errors(scores: Mapping[str, float]) -> dict[str, float]:
+    return {name: value for name, value in scores.items() if not name.endswith("_stderr")}
 
 
 def breakdown(items: Sequence[ScoredItem]) -> list[Row]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from cultureval.metrics.cvlue.full_gallery import Direction, pairs_at_the_top, rank_both_ways, recalls, reranked
 from cultureval.metrics.cvlue.names import KS
 from cultureval.reports.lighteval_files import (
-    content_of_one_task,
+    content_of_tasks,
     date_of_now,
     write_details,
     write_results,
@@ -158,7 +158,7 @@ def results_content(
         "rerank": reranking and reranking.model,
     }
     task_config = {"name": name, "rows_report": gallery.report, "truncated_texts": encoder.truncated}
-    return content_of_one_task(f"{name}|0", scores, model_config, task_config)
+    return content_of_tasks({f"{name}|0": scores}, model_config, {f"{name}|0": task_config})
 
 
 def retrieval_record(

@@ -6,16 +6,18 @@ Ours: standard errors; that an undefined rate is n/a, where the organisers' scor
 """
 
 import csv
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cultureval.metrics.m2cqa.names import CFHR, COMBINED_ACC, CONTRASTIVE_INSTABILITY, Q_MINUS_ACC, Q_PLUS_ACC
+from cultureval.metrics.m2cqa.names import CFHR, COMBINED_ACC, CONTRASTIVE_INSTABILITY, N_ITEMS, Q_MINUS_ACC, Q_PLUS_ACC
 from cultureval.metrics.m2cqa.statement_verdicts import organisers_verdict
 from cultureval.reports.csv_files import write_csv
 from cultureval.reports.saved_results import SavedTask, find_saved_tasks
+from cultureval.reports.submissions import ScoredSubmissions, ScoredTask
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.data.row_files import read_rows
 from cultureval.runtime.doc_specific import specific_of
@@ -43,7 +45,7 @@ class Gold:
     true: dict[str, int]
 
 
-def score_aynvqa(gold: Path, pred: Sequence[Path], output_dir: Path) -> str:
+def score_aynvqa(gold: Path, pred: Sequence[Path], output_dir: Path) -> ScoredSubmissions:
     """Scores submissions, and runs, whose submission files it writes.
 
     Args:
@@ -52,7 +54,7 @@ def score_aynvqa(gold: Path, pred: Sequence[Path], output_dir: Path) -> str:
         output_dir: Folder of aynvqa.csv with the scores, and of the submission files of runs.
 
     Returns:
-        The scores as text, with what is missing or passed over.
+        The scores, and as text also what is missing or passed over.
 
     Raises:
         CulturevalError: A file cannot be read or is in another format, or a run holds none of the gold file's items.
@@ -61,20 +63,34 @@ def score_aynvqa(gold: Path, pred: Sequence[Path], output_dir: Path) -> str:
     files = [path for path in pred if path.suffix.lower() == ".csv"]
     runs = [path for path in pred if path not in files]
     files += write_submissions(runs, answers, output_dir) if runs else []
-    rows, notes = [], []
+    rows, notes, submissions = [], [], []
     for file in files:
         predictions, problems = read_submission(file, answers)
         report = submission_report(answers, predictions)
         rows.append({"submission": file.name} | {name: report[name] for name in (*METRICS, "n_items")})
         rows[-1] |= {f"{name}_stderr": report[f"{name}_stderr"] for name in METRICS}
         notes += [f"{file.name}: {problem}" for problem in problems]
+        submissions.append(([file], {task_of(answers): _scored(report, 3 * len(answers.true))}))
     output_dir.mkdir(parents=True, exist_ok=True)
     write_csv(output_dir / "aynvqa.csv", rows)
     cells = [[row["submission"], *(_cell(row, name) for name in METRICS), str(row["n_items"])] for row in rows]
     header = ("Submission", *METRICS, "items")
     table = terminal_table(header, cells, "lr", "AynVQA: contrastive instability ranks; lower is better, as of CFHR:")
     written = [f"Submission of a run: {file.resolve()}" for file in files if file not in pred]
-    return "\n".join([table, *notes, *written])
+    return ScoredSubmissions("\n".join([table, *notes, *written]), submissions)
+
+
+def task_of(gold: Gold) -> str:
+    """The task of the organisers' form in the language of the gold file's statements, or of its name."""
+    arabic = any(re.search(r"[\u0621-\u064a]", text) for texts in gold.statements.values() for text in texts)
+    return f"{GROUP}:{'msa' if arabic or gold.path.stem.endswith('_msa') else 'en'}"
+
+
+def _scored(report: Mapping[str, Any], rows: int) -> ScoredTask:
+    """The organisers' metrics of a submission and their standard errors; nan where undefined."""
+    names = [name for metric in (*METRICS, N_ITEMS) for name in (metric, f"{metric}_stderr")]
+    scores = {name: math.nan if report[name] is None else float(report[name]) for name in names}
+    return ScoredTask(scores, rows, int(report[N_ITEMS]))
 
 
 def read_gold(path: Path) -> Gold:

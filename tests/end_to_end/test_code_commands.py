@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from result_files import details_of, results_of
 
+from cultureval import reports
 from cultureval.runtime.data_options import samples_root
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
 from cultureval.tasks.qimma.code_data import CODE_DATASETS, REPO, load_problems
@@ -66,6 +67,14 @@ def test_a_model_generates_and_its_solutions_are_judged(cultureval, tiny_chat_lm
     assert report["pass_at_k"] == {"base": {"pass@1": 0.0}, "plus": {"pass@1": 0.0}}
     assert report["model"] == str(tiny_chat_lm) and not report["not_judged"]
     assert "|backend:hf|prompt:chat, response prefix|temperature:0.0|" in report["signature"]
+    (run,) = reports.load(tmp_path / "results")
+    model, made = run.record.model, json.loads(samples.with_suffix(".generation.json").read_text())
+    assert (model.backend, model.model_class, model.dtype) == ("transformers", "LlamaForCausalLM", "float32")
+    assert (model.version, model.attention, model.devices) == (made["model_hash"], "eager", ("cpu",))
+    assert model.chat_template and model.settings["max_new_tokens"] == 16 and model.settings["temperature"] == 0
+    assert model.settings["versions"]["evalplus"] and "HumanEval+" in cultureval("show", "results").stdout
+    seen = cultureval("doctor", "results", CULTUREVAL_DATA="samples")
+    assert seen.stdout.startswith("Nothing differs between") and seen.returncode == 0, seen.stdout
 
 
 def test_the_canonical_solutions_pass_and_every_reader_sees_it(cultureval, tmp_path):

@@ -9,6 +9,9 @@ import pytest
 from result_files import details_of, results_of
 from stock_lighteval import stock_lighteval
 
+from cultureval import reports
+from cultureval.reports.differences import compare_with_here
+from cultureval.reports.summary_text import summary_data
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
 
 # Our tasks with stock LightEval's metrics beside ours, under names of their own.
@@ -76,3 +79,26 @@ def test_stock_command_lines_of_the_documentation(bench):
     assert "qimma_aratrust" in two.stdout
     report = results_of(bench / "b")["config_tasks"]["qimma_aratrust|0"]["rows_report"]
     assert (report["form"], report["source"]) == ("curated", "qimma/MCQ_AraTrust")
+
+
+def test_their_results_files_are_complete(bench, monkeypatch):
+    """What `show`, `doctor` and notebooks read, also in files of LightEval's own commands (the runs above)."""
+    (one,), (two,) = reports.load(bench / "a"), reports.load(bench / "b")
+    model, tasks = one.record.model, one.record.tasks
+    assert (model.backend, model.model_class, model.dtype) == ("TransformersModel", "LlamaForCausalLM", "float32")
+    assert (model.devices, model.attention, model.chat_template) == (("cpu",), "sdpa", False)
+    assert model.routes == {"text": "plain"}
+    assert model.parameters > 0 and len(model.version) == 64 and model.settings["batch_size"] == 8
+    assert model.version == two.record.model.version and two.record.model.routes["text"] == "packed"
+    assert len(tasks) == 40 and all(task.rows and task.rows_hash and task.tokens_in for task in tasks.values())
+    (signature,) = one.record.signatures
+    assert signature.group == "qimma_arabicmmlu|0"
+    assert "|backend:TransformersModel|dtype:float32|chat:off|settings:" in signature.text
+    assert one.record.command[:2] == ("lighteval", "accelerate") and two.record.command[:2] == ("lighteval", "custom")
+    assert one.record.seeds == two.record.seeds and one.record.machine.cpu and one.record.timing.total > 0
+    assert "all" not in one.scores and "Infinity" not in one.file.read_text() and "NaN" not in one.file.read_text()
+    (row,) = [row for row in summary_data(one)["suites"]["qimma"][0]["rows"] if row[1] == "ArabicMMLU"]
+    assert row[2]["stderr"] == pytest.approx(100 * one.stderr("qimma_arabicmmlu:_average|0", "acc_norm"))
+    monkeypatch.setenv("CULTUREVAL_DATA", "samples")
+    monkeypatch.setenv("CULTUREVAL_CACHE", str(bench / "cache"))
+    assert compare_with_here(bench / "a") == (f"Nothing differs between {one.file} and this machine.", True)

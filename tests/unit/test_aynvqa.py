@@ -12,6 +12,7 @@ from lighteval.models.model_output import ModelResponse
 from summary_runs import run_of
 from typer.testing import CliRunner
 
+from cultureval import reports
 from cultureval.metrics.m2cqa.counterfactual import counterfactual_report
 from cultureval.metrics.m2cqa.joint_choice import chosen_statement
 from cultureval.metrics.m2cqa.lighteval import statement_metrics
@@ -20,6 +21,7 @@ from cultureval.metrics.m2cqa.statement_items import WORDS
 from cultureval.metrics.m2cqa.statement_verdicts import organisers_verdict
 from cultureval.prompts.m2cqa.docs import joint_prompt, one_word_prompt
 from cultureval.reports.m2cqa import aynvqa
+from cultureval.reports.summary_text import summary_data
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError, MissingColumn, SourceUnavailable
 from cultureval.scripts.main import app
@@ -180,6 +182,10 @@ def test_a_submission_is_scored_as_the_organisers_do_and_its_gaps_are_told(tmp_p
     for told in ("3 of 902 rows are of no statement", "1 of 902 rows are repeated", "2 of 900 predictions are missing"):
         assert f"pred.csv: {told}" in printed
     assert "other.csv: 871 of 900 predictions are missing" in printed and float(short["q_plus_acc"]) < 0.1
+    run = {run.model: run for run in reports.load(tmp_path / "out")}["pred"]
+    assert run.value("m2cqa_aynvqa:en|0", "cfhr") == pytest.approx(float(row["cfhr"]))
+    (table,) = summary_data(run)["suites"]["aynvqa"]
+    assert [cell["n"] for cell in table["rows"][0][1:6]] == [300] * 5
 
 
 def test_what_is_no_submission_or_no_gold_file_is_told(tmp_path):

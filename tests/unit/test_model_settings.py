@@ -15,9 +15,9 @@ from transformers import AutoConfig, AutoModelForMaskedLM, AutoModelForSeq2SeqLM
 from cultureval.models import loading
 from cultureval.models.generation.generation import cut
 from cultureval.models.generation.rendering import scaled
-from cultureval.models.loading import fingerprint
-from cultureval.models.settings import NOT_IN_ANSWER_KEY, HFModelSettings, changed_settings, read_settings
+from cultureval.models.settings import NOT_IN_ANSWER_KEY, HFModelSettings, read_settings
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.model_facts import changed_settings, fingerprint
 
 VARIABLE = "CULTUREVAL_MODEL_SETTINGS"
 WEIGHTS = "model.safetensors"

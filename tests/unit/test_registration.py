@@ -207,16 +207,24 @@ SUITE = replace(SUITE, before_run=refuse)
 """
 
 COMMANDS = """
+from cultureval.reports.submissions import ScoredSubmissions, ScoredTask
+
+
 def compare(results: list[str]) -> None:
     \"\"\"Two runs of Persian.\"\"\"
     print("compared", *results)
 
 
 def score(gold, pred, output_dir):
-    return f"scored {gold} {len(pred)} {output_dir}"
+    tasks = {"persian_culture:fars": ScoredTask({"acc": 0.5, "acc_stderr": 0.25}, rows=5, items=4)}
+    return ScoredSubmissions(f"scored {gold} {len(pred)} {output_dir}", [(pred, tasks)])
 
 
-FORMATS = {"persian-essays": score}
+def only_text(gold, pred, output_dir):
+    return "scored"
+
+
+FORMATS = {"persian-essays": score, "persian-texts": only_text}
 """
 
 
@@ -235,8 +243,14 @@ def test_a_suite_brings_its_commands_along(folder):
     assert "Two runs of Persian." in listed
     assert run(folder, "compare", "persian", "a", "b", **variables).stdout == "compared a b\n"
     assert "persian" in run(folder, "analyze", "--help", **variables).stdout
-    scored = run(folder, "score", "persian-essays", "--gold", "g", "--pred", "p", "--output-dir", "o", **variables)
-    assert scored.stdout.splitlines()[0] == "scored g 1 o"
+    (folder / "g").touch()
+    files = ("--gold", "g", "--pred", "g", "--output-dir", "o")
+    scored = run(folder, "score", "persian-essays", *files, "--model-name", "../me", **variables)
+    assert scored.stdout.splitlines()[0] == "scored g 1 o", scored.stderr
+    shown = run(folder, "show", "o", **variables).stdout
+    assert shown.startswith("me, 20") and "persian_culture|0  acc     0.5000 ±0.2500  1      5" in shown
+    refused = run(folder, "score", "persian-texts", *files, **variables)
+    assert refused.returncode == 2 and "returned 'scored', not ScoredSubmissions" in refused.stderr
     near = run(folder, "compare", "persain", **variables).stderr
     assert "'persain'. Did you mean persian? There are m2cqa, persian." in near
     rated = run(folder, "agreement", "persian", "human.csv", **variables).stderr

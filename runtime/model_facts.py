@@ -1,0 +1,85 @@
+"""What is known of a model as it was loaded, for signatures and records of runs: weights, class, changed settings."""
+
+import hashlib
+import json
+import re
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cultureval.runtime.text_templates import short_hash
+from cultureval.runtime.transformers_patches import attention_of
+
+if TYPE_CHECKING:
+    from lighteval.models.abstract_model import ModelConfig
+    from transformers import PreTrainedModel
+
+FULL_HASH_LIMIT = 64 * 2**20  # larger files are hashed by size, time and first MiB (it includes a safetensors header)
+
+
+def loaded_facts(model: "PreTrainedModel") -> dict[str, Any]:
+    """What a model of transformers was resolved to: fields of the record of a model (docs/results.md)."""
+    quantised = getattr(model.config, "quantization_config", None)
+    return {
+        "model_class": type(model).__name__,
+        "parameters": model.num_parameters(),
+        "dtype": str(model.dtype).removeprefix("torch."),
+        "quantisation": str(getattr(quantised, "quant_method", quantised or "")),
+        "devices": sorted({str(parameter.device) for parameter in model.parameters()}),
+        "attention": attention_of(model),
+    }
+
+
+def fingerprint(folder: Path) -> str:
+    """A hash over a folder's files, so that answers are not reused for other weights of the same name.
+
+    Files up to 64 MiB are hashed in full; of larger ones size, modification time and first MiB.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith(".")):
+        stat = path.stat()
+        digest.update(f"{path.name}\0{stat.st_size}\0".encode())
+        with path.open("rb") as file:
+            if stat.st_size <= FULL_HASH_LIMIT:
+                digest.update(file.read())
+            else:
+                digest.update(str(stat.st_mtime_ns).encode() + file.read(2**20))
+    return digest.hexdigest()
+
+
+def changed_settings(settings: "ModelConfig", left_out: Collection[str]) -> str:
+    """For a signature: `name=value` of all settings that differ from their defaults, generation parameters included.
+
+    Args:
+        settings: Of one model.
+        left_out: Settings that a score does not depend on, or that the signature shows elsewhere.
+
+    Returns:
+        In alphabetical order, joined by commas; a value that is not a short word is replaced by eight digits of its
+        SHA-256. "default" if nothing is changed.
+    """
+    changed = changed_values(settings, left_out)
+    return ",".join(f"{name}={_short(value)}" for name, value in sorted(changed.items())) or "default"
+
+
+def changed_values(settings: "ModelConfig", left_out: Collection[str]) -> dict[str, Any]:
+    """The settings, generation parameters included, that differ from their defaults; `left_out` are not considered."""
+    from lighteval.models.model_input import GenerationParameters
+
+    changed = {
+        name: getattr(settings, name)
+        for name, field in type(settings).model_fields.items()
+        if name not in left_out and getattr(settings, name) != field.get_default(call_default_factory=True)
+    }
+    generation, usual = changed.pop("generation_parameters", None), GenerationParameters()
+    return changed | {name: value for name, value in generation or () if value != getattr(usual, name)}
+
+
+def text_hash(text: str | None) -> str:
+    """Eight hexadecimal digits of a text's SHA-256; "" for none."""
+    return short_hash(text) if text else ""
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+    return text if re.fullmatch(r"[\w.+-]{1,32}", text) else short_hash(text)
