@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts.custom_suites import CustomSuites, SourcesFile, with_custom_suites
+from cultureval.scripts.custom_suites import SourcesFile, with_sources
 from cultureval.tasks.catalogue import require_suites
-from cultureval.tasks.options import read_data_options, warn_of_unknown_variables
+from cultureval.tasks.options import read_data_options
 
 if TYPE_CHECKING:
     from cultureval.tasks.checking import DataReport, ListedRow, SubsetCounts
@@ -30,15 +30,13 @@ def check(
     rows: Annotated[Path | None, typer.Option(help="Write all listed rows into this file, as JSON lines.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     sources: SourcesFile = None,
-    custom_suites: CustomSuites = None,
 ) -> None:
     """Reads every row of the suites' data and lists what is broken, duplicate or read by no task.
 
     Exit status 1: a row is broken. Example: cultureval check qimma --data DIR
     """
-    settings = with_custom_suites(current_settings(), custom_suites, sources)
+    settings = with_sources(current_settings(), sources)
     with use_settings(settings.with_(data_root=data, form=form)):
-        warn_of_unknown_variables()
         require_suites(suite)
         from cultureval.tasks.checking import check_data
 

@@ -1,18 +1,21 @@
-"""The options `--custom-suites` and `--sources` of several commands."""
+"""The options `--custom-suites`, of every command for which suites matter, and `--sources`.
 
+Suites bring commands, options and tasks along, so that the values of `--custom-suites` are read from the whole command
+line and are in the current settings before a command is looked up (`main.Commands`).
+"""
+
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from cultureval.runtime.settings import Settings
 
-CustomSuites = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="MODULE_OR_PATH", help="A suite that is not installed: a module, .py file or folder. Repeatable."
-    ),
-]
+FLAG = "--custom-suites"
+HELP = "A suite that is not installed: a module, .py file or folder. Repeatable."
 SourcesFile = Annotated[
     Path | None,
     typer.Option(
@@ -21,6 +24,41 @@ SourcesFile = Annotated[
 ]
 
 
-def with_custom_suites(settings: Settings, given: list[str] | None, sources: Path | None = None) -> Settings:
-    """The settings with the values of `--custom-suites` (each may name several, by commas) and of `--sources`."""
-    return settings.with_(custom_suites=",".join(given) if given else None, sources=str(sources) if sources else None)
+class WithCustomSuites(TyperCommand):
+    """A command with the option `--custom-suites`."""
+
+    def get_params(self, ctx: typer.Context) -> list[Any]:
+        """The command's own parameters, `--custom-suites`, and `--help`."""
+        return with_option(super().get_params(ctx))
+
+
+def with_option(parameters: Sequence[Any]) -> list[Any]:
+    """Parameters of a command, of which `--help` is the last, with `--custom-suites` before it."""
+    return [*parameters[:-1], _option(), *parameters[-1:]]
+
+
+def custom_suites_of(args: Sequence[str]) -> list[str]:
+    """The values of `--custom-suites` in a command line that is not parsed yet."""
+    following = [value for flag, value in zip(args, args[1:], strict=False) if flag == FLAG]
+    return following + [arg.partition("=")[2] for arg in args if arg.startswith(f"{FLAG}=")]
+
+
+def with_sources(settings: Settings, sources: Path | None) -> Settings:
+    """The settings with the value of `--sources`."""
+    return settings.with_(sources=str(sources) if sources else None)
+
+
+@cache
+def _option() -> Any:
+    """The option as typer makes it; its value is not passed to the command, since it is in the settings."""
+
+    def command(
+        custom_suites: Annotated[list[str] | None, typer.Option(FLAG, metavar="MODULE_OR_PATH", help=HELP)] = None,
+    ) -> None:
+        """Never called."""
+
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.command()(command)
+    (option,) = typer.main.get_command(app).params
+    option.expose_value = False
+    return option

@@ -11,7 +11,7 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.saving import Saving
 from cultureval.runtime.settings import Settings, current_settings, use_settings
-from cultureval.scripts.custom_suites import CustomSuites, SourcesFile, with_custom_suites
+from cultureval.scripts.custom_suites import SourcesFile, with_sources
 from cultureval.scripts.saving_options import (
     PublicRun,
     PushToHub,
@@ -22,7 +22,6 @@ from cultureval.scripts.saving_options import (
     Wandb,
 )
 from cultureval.scripts.showing import AsJson, Full, print_run
-from cultureval.tasks.options import warn_of_unknown_variables
 
 
 def evaluate(
@@ -55,7 +54,6 @@ def evaluate(
         typer.Option("--skip-unscorable", help="Run what can be scored, and name the tasks whose scorer is missing."),
     ] = False,
     sources: SourcesFile = None,
-    custom_suites: CustomSuites = None,
     full: Full = False,
     as_json: AsJson = False,
     resume: Annotated[
@@ -75,7 +73,7 @@ def evaluate(
 ) -> None:
     """Evaluates a model and writes LightEval's results and details. Example: cultureval eval MODEL qimma"""
     of_model = {"device": device, "dtype": dtype, "batch_size": batch_size, "chat_template": chat_template}
-    settings = with_custom_suites(current_settings(), custom_suites, sources)
+    settings = with_sources(current_settings(), sources)
     settings = settings.with_(data_root=data, bad_rows=bad_rows, form=form, resume=resume)
     if problem := go_offline_if_unreachable():
         print_note(f"the hub does not answer ({problem}); models and data come from folders and the cache.")
@@ -86,7 +84,6 @@ def evaluate(
     from cultureval.reports.evaluation import evaluate_tasks
 
     with use_settings(with_model_settings(settings, of_model)):
-        warn_of_unknown_variables()
         check = partial(check_model, model)
         run = evaluate_tasks(model, check, tasks, limit, output_dir, saving, skip_unscorable)
     print_run(run.run, run.path, full, as_json)

@@ -6,9 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts.custom_suites import CustomSuites, SourcesFile, with_custom_suites
+from cultureval.scripts.custom_suites import SourcesFile, with_sources
 from cultureval.tasks.catalogue import all_suites, all_tasks, require_suites
-from cultureval.tasks.options import warn_of_unknown_variables
 from cultureval.tasks.registration import unknown_name_hint
 
 MOST_NAMES = 8  # of metrics in a cell
@@ -19,11 +18,9 @@ def list_tasks(
     suite: Annotated[str | None, typer.Option(help="Only the tasks of this suite.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print a JSON list of objects and nothing else.")] = False,
     sources: SourcesFile = None,
-    custom_suites: CustomSuites = None,
 ) -> None:
     """Lists the tasks: name, type, metrics, source, rows. Example: cultureval tasks --suite qimma --json"""
-    with use_settings(with_custom_suites(current_settings(), custom_suites, sources)):
-        warn_of_unknown_variables()
+    with use_settings(with_sources(current_settings(), sources)):
         records = _records(suite)
         pages = {name: one.page for name, one in all_suites().items() if one.page and suite in (None, name)}
     if json:

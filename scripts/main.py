@@ -3,6 +3,7 @@
 import errno
 import os
 import sys
+from contextlib import nullcontext, suppress
 from typing import Annotated, Any
 
 import typer
@@ -14,6 +15,7 @@ from cultureval.runtime.errors import CulturevalError, escaped
 from cultureval.runtime.interruption import exit_code, interruption_message, orderly_end
 from cultureval.runtime.printing import steady_streams
 from cultureval.runtime.progress import is_terminal, plain_libraries
+from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.scripts import (
     check,
     doctor,
@@ -29,16 +31,28 @@ from cultureval.scripts import (
 from cultureval.scripts.bench import classifiers, scoring, start_up
 from cultureval.scripts.bench import retrieval as bench_retrieval
 from cultureval.scripts.code.commands import code
+from cultureval.scripts.custom_suites import WithCustomSuites, custom_suites_of
 from cultureval.scripts.suite_options import WithSuiteOptions
 from cultureval.tasks.options import warn_of_unknown_variables
 
-WITH_CUSTOM_SUITES = {"eval", "tasks", "check", "mirror", "lighteval"}  # they warn of unknown variables themselves
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG}
+LIGHTEVAL = "lighteval"
 CONTROLS = "\n\t"  # those that a message may hold
 
 
 class Commands(TyperGroup):
-    """All commands; one that is interrupted says what is kept."""
+    """All commands, with the suites that `--custom-suites` names; one that is interrupted says what is kept."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:
+        """As typer does; then those suites are in the settings, and unknown variables have been told."""
+        if args[:1] == [LIGHTEVAL]:  # whose options are its own, and whose table of tasks warns
+            return super().parse_args(ctx, args)
+        if named := custom_suites_of(args):
+            ctx.with_resource(use_settings(current_settings().with_(custom_suites=",".join(named))))
+        helps = bool({*args} & {*ctx.help_option_names})
+        with suppress(CulturevalError) if helps else nullcontext():  # help must not end in the error of a suite
+            warn_of_unknown_variables()
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: typer.Context) -> Any:
         """As typer does, which would only say "Aborted"."""
@@ -66,14 +80,14 @@ benchmarks = typer.Typer(
 )
 
 app.command("eval", cls=WithSuiteOptions)(evaluate.evaluate)
-app.command("tasks")(list_tasks.list_tasks)
-app.command("check")(check.check)
-app.command("doctor")(doctor.doctor)
+app.command("tasks", cls=WithCustomSuites)(list_tasks.list_tasks)
+app.command("check", cls=WithCustomSuites)(check.check)
+app.command("doctor", cls=WithCustomSuites)(doctor.doctor)
 app.command("new-benchmark")(new_benchmark.new_benchmark)
-app.command("mirror")(mirror.mirror)
+app.command("mirror", cls=WithCustomSuites)(mirror.mirror)
 app.command("retrieval")(retrieval.retrieval)
-app.command("show")(show.show)
-app.command("judge")(judge.judge)
+app.command("show", cls=WithCustomSuites)(show.show)
+app.command("judge", cls=WithCustomSuites)(judge.judge)
 benchmarks.command("scoring")(scoring.bench_scoring)
 benchmarks.command("retrieval")(bench_retrieval.bench_retrieval)
 benchmarks.command("start-up")(start_up.bench_start_up)
@@ -102,7 +116,7 @@ def options(
 
 
 @app.command(
-    "lighteval",
+    LIGHTEVAL,
     add_help_option=False,
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
     help="LightEval's own command line, started offline and fast. Example: cultureval lighteval --help",
@@ -127,8 +141,6 @@ def main() -> None:
 
 def _run() -> None:
     try:
-        if not {*sys.argv[1:2]} & WITH_CUSTOM_SUITES:
-            warn_of_unknown_variables()
         app()
     except CulturevalError as error:
         print(f"cultureval: {escaped(str(error), keep=CONTROLS)}", file=sys.stderr)

@@ -7,15 +7,13 @@ import typer
 
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts.custom_suites import CustomSuites, SourcesFile, with_custom_suites
-from cultureval.tasks.options import warn_of_unknown_variables
+from cultureval.scripts.custom_suites import SourcesFile, with_sources
 
 
 def mirror(
     output_dir: Annotated[Path, typer.Option(help="Folder to fill; use it later as --data DIR.")],
     suite: Annotated[list[str] | None, typer.Argument(help="Suites; default: all.")] = None,
     sources: SourcesFile = None,
-    custom_suites: CustomSuites = None,
 ) -> None:
     """Copies the suites' data and scoring models, resumes, verifies counts.
 
@@ -23,8 +21,7 @@ def mirror(
     """
     from cultureval.tasks.mirroring import mirror_suites
 
-    with use_settings(with_custom_suites(current_settings(), custom_suites, sources)):
-        warn_of_unknown_variables()
+    with use_settings(with_sources(current_settings(), sources)):
         lines, complete = mirror_suites(suite, output_dir)
     print("\n".join(lines))
     if not complete:

@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from cultureval.runtime.errors import CulturevalError, did_you_mean
 from cultureval.scripts.agreement import agreement_with
+from cultureval.scripts.custom_suites import WithCustomSuites, with_option
 from cultureval.scripts.score import score_with
 from cultureval.tasks.catalogue import all_suites
 from cultureval.tasks.registration import unknown_suite_hint
@@ -25,6 +26,10 @@ class SuiteCommands(TyperGroup):
     """
 
     field: ClassVar[str]
+
+    def get_params(self, ctx: typer.Context) -> list[Any]:
+        """The group's own parameters, `--custom-suites`, and `--help`."""
+        return with_option(super().get_params(ctx))
 
     def list_commands(self, ctx: typer.Context) -> list[str]:
         """The names of the commands."""
@@ -58,7 +63,7 @@ class SuiteCommands(TyperGroup):
         command = typer.Typer(add_completion=False, rich_markup_mode=None)
         try:
             function, text = self.function(suite, cmd_name)
-            command.command(cmd_name, help=text)(function)
+            command.command(cmd_name, cls=WithCustomSuites, help=text)(function)
         except CulturevalError as error:
             command.command(cmd_name, help="Cannot be loaded.", context_settings={"ignore_unknown_options": True})(
                 _refusal(error)

@@ -1,55 +1,51 @@
 """Options of suites on a command: each `Option` of a registered suite is an option of its name (`--box-format`)."""
 
 import inspect
-from collections.abc import Sequence
 from functools import cache
 from typing import Annotated, Any, Literal
 
 import typer
-from typer.core import TyperCommand
 
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.settings import Option, current_settings, use_settings
-from cultureval.scripts.custom_suites import with_custom_suites
+from cultureval.scripts.custom_suites import WithCustomSuites
 from cultureval.tasks.registration import registered
 
-CUSTOM_SUITES = "--custom-suites"
 PREFIX = "suite_option_"  # of the parameters' names, so that none is that of the command's own
 
 SuiteOptions = tuple[tuple[Option[Any], str], ...]  # options and the suites that they are of
 
 
-class WithSuiteOptions(TyperCommand):
-    """A command with the options of all suites, also of those that `--custom-suites` of the same line names.
+class WithSuiteOptions(WithCustomSuites):
+    """A command with the options of all suites, also of those that `--custom-suites` names.
 
     Their values are in the current settings when the command's function is called.
     """
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:
-        """As typer does; suites that are not installed are found first, since they bring options along."""
+        """As typer does, with the options of the suites that are registered now."""
         helps = bool({*args} & {*ctx.help_option_names})
-        ctx.meta[__name__] = self._options(_custom_suites(args), may_fail=helps or ctx.resilient_parsing)
+        ctx.meta[__name__] = self._options(may_fail=helps or ctx.resilient_parsing)
         return super().parse_args(ctx, args)
 
     def get_params(self, ctx: typer.Context) -> list[Any]:
         """The command's own parameters, those of suites, and `--help`."""
         own = super().get_params(ctx)
         taken = {flag for parameter in own for flag in parameter.opts}
-        options = ctx.meta.get(__name__) or self._options((), may_fail=True)
+        options = ctx.meta.get(__name__) or self._options(may_fail=True)
         return [*own[:-1], *(one for one in _parameters(options) if not {*one.opts} & taken), *own[-1:]]
 
     def invoke(self, ctx: typer.Context) -> Any:
         """As typer does, under settings with the values of suites' options."""
         given = {name.removeprefix(PREFIX): ctx.params.pop(name) for name in [*ctx.params] if name.startswith(PREFIX)}
         self._warn_of_hidden(ctx)
-        settings = with_custom_suites(current_settings(), ctx.params.get("custom_suites"))
-        with use_settings(settings.with_(given)):
+        with use_settings(current_settings().with_(given)):
             return super().invoke(ctx)
 
-    def _options(self, custom: Sequence[str], may_fail: bool) -> SuiteOptions:
+    def _options(self, may_fail: bool) -> SuiteOptions:
         try:
-            suites = registered(with_custom_suites(current_settings(), list(custom))).suites.items()
+            suites = registered().suites.items()
             options = [(option, name) for name, suite in suites for option in suite.part("options")]
             return tuple({option: name for option, name in reversed(options)}.items())[::-1]  # suites may share one
         except CulturevalError:
@@ -63,12 +59,6 @@ class WithSuiteOptions(TyperCommand):
             if PREFIX + option.name not in shown:
                 why = f"{option.flag} is another option of {ctx.command_path}"
                 print_note(f"{why}; that of the suite is set by {option.variable}.")
-
-
-def _custom_suites(args: Sequence[str]) -> list[str]:
-    """The values of `--custom-suites` in a command line that is not parsed yet."""
-    following = [value for flag, value in zip(args, args[1:], strict=False) if flag == CUSTOM_SUITES]
-    return following + [arg.partition("=")[2] for arg in args if arg.startswith(f"{CUSTOM_SUITES}=")]
 
 
 @cache

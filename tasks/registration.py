@@ -89,11 +89,9 @@ def unknown_name_hint() -> str:
 
 
 def unknown_suite_hint() -> str:
-    """As `unknown_name_hint`, for commands without `--custom-suites`."""
-    return (
-        " A suite that is not installed is named by the variable CULTUREVAL_CUSTOM_SUITES (`--custom-suites` of "
-        f"`cultureval eval`, `tasks`, `check` and `mirror`).{unknown_name_hint()}"
-    )
+    """As `unknown_name_hint`, where a suite is missing: how one that is not installed is named."""
+    how = "A suite that is not installed is named by --custom-suites, or CULTUREVAL_CUSTOM_SUITES"
+    return f" {how}.{unknown_name_hint()}"
 
 
 def mirror_arguments(suite: str) -> str:

@@ -119,7 +119,7 @@ def signature_of(samples: Path, problem_set: ProblemSet, found: list[Sample], sa
         data=f"{problem_set.source}@{problem_set.revision[:8]}",
         data_hash=problem_set.fingerprint[:8],
         refined_prompts=made.get("refined_prompts", problem_set.refined),
-        scorer="EvalPlus rules, outputs compared outside" if sandboxed else "EvalPlus rules, NO SANDBOX",
+        scorer="EvalPlus rules, outputs compared outside the sandbox" if sandboxed else "EvalPlus rules, NO SANDBOX",
         **fields,
         **installed_versions(PACKAGES),
     )

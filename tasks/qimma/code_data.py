@@ -82,6 +82,11 @@ class ProblemSet:
         return evalplus_problems(self.dataset.name, self.rows)
 
 
+def problems_of(task: str, data: str) -> ProblemSet:
+    """The problems of a task (`qimma_code:mbpp_plus`), of a data root; see `load_problems`."""
+    return load_problems(next(name for name, known in CODE_DATASETS.items() if known.task == task), data)
+
+
 def load_problems(
     dataset: str,
     data: str | None = None,

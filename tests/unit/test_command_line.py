@@ -50,6 +50,23 @@ def test_each_option_has_help_one_name_for_its_meaning_and_one_meaning_for_its_n
     assert len(folders) > 8 and all(names == ["--output-dir"] for names in folders)
 
 
+def test_every_command_for_which_suites_matter_takes_those_that_are_not_installed():
+    """The others are about QIMMA's code or CVLUE's galleries, about times, or make a suite; LightEval's has its own."""
+    without = {"new-benchmark", "retrieval", "lighteval", "code", "bench"}
+    app_command = typer.main.get_command(app)
+    for path in commands(app_command):
+        command = app_command
+        for name in path:
+            command = command.get_command(typer.Context(command), name)
+        found = [one for one in command.get_params(typer.Context(command)) if "--custom-suites" in one.opts]
+        assert len(found) == (bool(path) and path[0] not in without), path
+    suites = [("compare", "m2cqa"), ("analyze", "alqasida"), ("agreement", "jeem"), ("score", "cvlue-vqa")]
+    for path in suites:
+        command = app_command.get_command(typer.Context(app_command), path[0])
+        command = command.get_command(typer.Context(command), path[1])
+        assert any("--custom-suites" in one.opts for one in command.get_params(typer.Context(command))), path
+
+
 @pytest.mark.parametrize("path", commands(typer.main.get_command(app)), ids=" ".join)
 def test_help_has_two_names_and_an_example(path):
     short, long = (CliRunner().invoke(app, [*path, option], prog_name="cultureval") for option in ("-h", "--help"))

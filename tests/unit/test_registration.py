@@ -237,23 +237,23 @@ def test_a_suite_brings_its_commands_along(folder):
             f"submissions='{MODULE}.commands:FORMATS', ratings=5)\n"
         )
     (package / "commands.py").write_text(COMMANDS, encoding="utf-8")
-    variables = {"CULTUREVAL_CUSTOM_SUITES": str(package)}
-    listed = run(folder, "compare", "--help", **variables).stdout
+    custom, variables = ("--custom-suites", str(package)), {"CULTUREVAL_CUSTOM_SUITES": str(package)}
+    listed = run(folder, "compare", *custom, "--help").stdout
     assert "m2cqa" in listed
     assert "Two runs of Persian." in listed
-    assert run(folder, "compare", "persian", "a", "b", **variables).stdout == "compared a b\n"
+    assert run(folder, "compare", "persian", "a", "b", *custom).stdout == "compared a b\n"
     assert "persian" in run(folder, "analyze", "--help", **variables).stdout
     (folder / "g").touch()
     files = ("--gold", "g", "--pred", "g", "--output-dir", "o")
-    scored = run(folder, "score", "persian-essays", *files, "--model-name", "../me", **variables)
+    scored = run(folder, "score", "persian-essays", *files, "--model-name", "../me", *custom)
     assert scored.stdout.splitlines()[0] == "scored g 1 o", scored.stderr
-    shown = run(folder, "show", "o", **variables).stdout
+    shown = run(folder, "show", "o", f"--custom-suites={package}").stdout
     assert shown.startswith("me, 20") and "persian_culture|0  acc     0.5000 ±0.2500  1      5" in shown
     refused = run(folder, "score", "persian-texts", *files, **variables)
     assert refused.returncode == 2 and "returned 'scored', not ScoredSubmissions" in refused.stderr
     near = run(folder, "compare", "persain", **variables).stderr
     assert "'persain'. Did you mean persian? There are m2cqa, persian." in near
-    rated = run(folder, "agreement", "persian", "human.csv", **variables).stderr
+    rated = run(folder, "agreement", *custom, "persian", "human.csv").stderr
     assert "The suite 'persian' has no `ratings` of the type reports.human_ratings.HumanRatings." in rated
     lost = run(folder, "analyze", "persian", "a", "--b", **variables)
     assert (lost.returncode, lost.stderr) == (
@@ -266,7 +266,7 @@ def test_a_suite_brings_its_commands_along(folder):
 @pytest.mark.parametrize(
     "command", [("compare", "persian", "a"), ("analyze", "persian"), ("mirror", "persian", "--output-dir", "d")]
 )
-def test_commands_without_the_option_say_how_a_suite_is_named(folder, command):
+def test_commands_say_how_a_suite_is_named_that_is_not_installed(folder, command):
     done = run(folder, *command)
     assert done.returncode == 2
     assert "CULTUREVAL_CUSTOM_SUITES" in done.stderr and "--custom-suites" in done.stderr
