@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cultureval.reports.run_record import Run, TaskRecord
+from cultureval.runtime.lighteval_patches.group_averages import square_of_unknown
 
 
 class Estimate(NamedTuple):
@@ -80,8 +81,20 @@ def _squared_error(estimate: Estimate, known: Sequence[Estimate]) -> float:
     """The squared standard error of an estimate, where it is unknown from those of `known`."""
     if estimate.stderr is not None:
         return estimate.stderr**2
-    if estimate.n is None or any(other.n is None for other in known):
-        return math.fsum(other.stderr**2 for other in known) / len(known)
-    items = sum(other.n for other in known)
-    variance = math.fsum(other.n * (other.n * other.stderr**2) for other in known) / items
-    return variance / estimate.n
+    return square_of_unknown(estimate.n, [(other.stderr, other.n) for other in known])
+
+
+def as_written(run: Run, name: str, metric: str, mean: Estimate, scale: float = 1.0) -> Estimate:
+    """A mean over tasks with the value and error of the results file, where the file has it.
+
+    The file's error is made while the items are known: tasks that share some are not independent.
+
+    Args:
+        run: A results file.
+        name: Of the mean in it: `qimma_aradice:_average|0`.
+        metric: A metric.
+        mean: The mean over the same tasks.
+        scale: Factor of the file's value and error.
+    """
+    value, stderr = run.value(name, metric), run.stderr(name, metric)
+    return mean if value is None or stderr is None else Estimate(scale * value, scale * stderr, mean.n)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from cultureval.runtime.errors import CulturevalError, did_you_mean
-from cultureval.runtime.lighteval_patches.group_averages import Total
+from cultureval.runtime.lighteval_patches.group_averages import StandardError, Total, square_of_unknown
 from cultureval.tasks.registration import registered, unknown_suite_hint
 from cultureval.tasks.suite import Suite, Task
 
@@ -61,7 +61,7 @@ def means_of_subsets(results: Mapping[str, Mapping[str, float]]) -> dict[str, di
     """The unweighted means that tables declare besides those of groups (M2CQA's Dialect), where all parts were run.
 
     Metrics are averaged, counts are added; one that is undefined (nan) in a part is undefined here. The standard error
-    is the mean of the parts' known errors, an upper bound: the parts may hold the same items.
+    is the mean of the parts' errors, an upper bound: the parts may hold the same items.
 
     Args:
         results: Metrics by LightEval's names of tasks (`m2cqa:tf_ajp|0`).
@@ -90,8 +90,18 @@ def mixed_averages(results: Mapping[str, Any]) -> list[str]:
 
 
 def _mean(metric: str, cells: Sequence[Mapping[str, float]]) -> float:
-    values = [float(cell[metric]) for cell in cells]
-    if metric.endswith("_stderr"):
-        values = [value for value in values if not math.isnan(value)]
-    is_count = isinstance(cells[0][metric.removesuffix("_stderr")], Total)
-    return sum(values) / (1 if is_count else len(values)) if values else math.nan
+    values, scored = [cell[metric] for cell in cells], [cell[metric.removesuffix("_stderr")] for cell in cells]
+    if isinstance(scored[0], Total):
+        return (
+            sum(float(value) for value in values if not math.isnan(value))
+            if metric.endswith("_stderr")
+            else sum(values)
+        )
+    if not metric.endswith("_stderr"):
+        return math.fsum(values) / len(values)
+    parts = [value.parts[0] if isinstance(value, StandardError) else (float(value), None) for value in values]
+    known = [part for part in parts if not math.isnan(part[0])]
+    if not known or any(map(math.isnan, scored)):
+        return math.nan
+    unknown = [math.sqrt(square_of_unknown(items, known)) for error, items in parts if math.isnan(error)]
+    return math.fsum([*(error for error, _ in known), *unknown]) / len(parts)

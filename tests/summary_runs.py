@@ -1,5 +1,6 @@
 """Runs made of the catalogue, for tests of summaries: every task of a suite with given or invented scores."""
 
+import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -32,7 +33,9 @@ def run_of(names: Iterable[str], score: Score = invented_score, model: str = "my
         scores[f"{task.task}|0"] = values | {f"{metric}_stderr": 0.01 for metric in values}
     for group in {task.group for task in tasks if ":" in task.task}:
         members = [scores[f"{task.task}|0"] for task in tasks if task.group == group]
-        scores[f"{group}:_average|0"] = {name: _mean([member[name] for member in members]) for name in members[0]}
+        average = {name: _mean([member[name] for member in members]) for name in members[0]}
+        errors = {name: 0.01 / math.sqrt(len(members)) for name in average if name.endswith("_stderr")}
+        scores[f"{group}:_average|0"] = average | errors
     records = {f"{task.task}|0": _record(task, record) for task in tasks}
     return Run(Path("results/results_1.json"), model, "2026-01-01T00-00-00", scores, RunRecord(tasks=records))
 

@@ -160,7 +160,7 @@ class CorpusScore(CorpusLevelComputation):
             score, error = gain_and_error("spbleu", *sides)
         else:
             score, error = corpus_score_and_error(self.name.removesuffix(ZERO), *sides)
-        return {self.name: score, f"{self.name}_stderr": StandardError(error)}
+        return {self.name: score, f"{self.name}_stderr": StandardError(error, len(items))}
 
 
 def _prompt_of(doc: Doc, response: ModelResponse) -> str:

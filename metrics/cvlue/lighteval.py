@@ -205,7 +205,7 @@ class WeightedMean(CorpusLevelComputation):
         mean, count = hits.sum() / queries.sum(), len(items)
         residuals = hits - mean * queries
         error = np.sqrt(count / (count - 1) * np.square(residuals).sum()) / queries.sum() if count > 1 else np.nan
-        return {self.name: float(mean), f"{self.name}_stderr": StandardError(error)}
+        return {self.name: float(mean), f"{self.name}_stderr": StandardError(error, count)}
 
 
 class CountOfItems(CorpusLevelComputation):

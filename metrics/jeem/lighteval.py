@@ -82,7 +82,7 @@ class CorpusBleu(CorpusLevelComputation):
         counts = np.zeros((len(numbers), items[0].statistics.size))
         np.add.at(counts, members, [item.statistics for item in items])
         value = 100 * float(bleu_of(counts.sum(axis=0))[self.order - 1])
-        return {self.name: value, f"{self.name}_stderr": StandardError(self._error(counts))}
+        return {self.name: value, f"{self.name}_stderr": StandardError(self._error(counts), len(items))}
 
     def _error(self, counts: np.ndarray) -> float:
         clusters = len(counts)

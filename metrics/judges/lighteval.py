@@ -214,7 +214,7 @@ class ScoredMean(CorpusLevelComputation):
         clusters = [getattr(item, "cluster", "") or index for index, item in enumerate(scored)]
         flagged = [getattr(item, "flagged", False) for item in scored]
         values = score_summary(self.name, scored, clusters, flagged, len(items), self.highest)
-        return values | {f"{self.name}_stderr": StandardError(values[f"{self.name}_stderr"])}
+        return values | {f"{self.name}_stderr": StandardError(values[f"{self.name}_stderr"], len(scored))}
 
 
 class NoMean(ScoredMean):

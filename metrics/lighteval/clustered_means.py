@@ -47,7 +47,7 @@ class ClusteredMean(CorpusLevelComputation):
         parts = errors_of_clusters(items, clusters)
         # Items of one name in several tasks of a group (a request in each dialect) are one cluster of its average.
         named = {cluster: part for cluster, part in parts.items() if isinstance(cluster, str)}
-        error = StandardError(math.hypot(*parts.values()) if parts else math.nan, clusters=named)
+        error = StandardError(math.hypot(*parts.values()) if parts else math.nan, len(items), named)
         return {self.name: float(np.mean(items)), f"{self.name}_stderr": error}
 
 

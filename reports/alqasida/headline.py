@@ -4,12 +4,12 @@ Paper: arXiv 2412.04193, Figures 3 to 6, 9 and 10, whose numbers its repository 
 standard errors, and the average over all sets, which the paper does not print.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from cultureval.metrics.alqasida.names import GAIN, ZERO
-from cultureval.reports.estimates import Estimate, estimate, mean_of, percentage
+from cultureval.reports.estimates import Estimate, as_written, estimate, mean_of, percentage
 from cultureval.reports.judge_columns import criterion_estimate, judges_of
 from cultureval.reports.published import published_model, published_scores
 from cultureval.reports.run_record import Run, TaskRecord
@@ -72,13 +72,14 @@ def _requests(run: Run, suite: str, tasks: Mapping[str, TaskRecord], published: 
     for dialect in sorted({_place(task)[1] for task in present}):
         members = [[task for task in sets if _place(task)[1] == dialect] for sets in kinds.values()]
         rows.append(Row(dialect, [cell for sets in members for cell in _mean_cells(sets, scores, published)]))
-    cells = [cell for sets in kinds.values() for cell in _average_cells(sets, scores, published)]
+    shots = next(iter(tasks.values())).shots
+    cells = [cell for sets in kinds.values() for cell in _average_cells(run, shots, sets, scores, published)]
     rows.append(Row("Average", cells))
     for genre in dict.fromkeys(task.benchmark for task in present):
         members = [[task for task in sets if task.benchmark == genre] for sets in kinds.values()]
         rows.append(Row(genre, [cell for sets in members for cell in _mean_cells(sets, scores, published)]))
     columns = [column for kind in kinds for column in (KINDS[kind], "sets")]
-    title = f"AL-QASIDA, requests: ADI2 in percent, {next(iter(tasks.values())).shots}-shot"
+    title = f"AL-QASIDA, requests: ADI2 in percent, {shots}-shot"
     note = "[ ] cross-lingual leaves replies without a line of five words out."
     notes = [note] if published and "cross" in kinds and published_model(run.model, RELEASED_PROFILE) else []
     notes += _other_prompts([record for record in tasks.values() if record.task.partition("|")[0] in scores])
@@ -104,16 +105,27 @@ def _place(task: Task) -> tuple[str, str]:
     return corpus, languages
 
 
-def _mean_cells(sets: Sequence[Task], scores: Estimates, published: Published) -> tuple[Cell | None, str]:
-    """The mean over the sets that were run, and how many of them; nothing where there are none."""
+def _mean_cells(
+    sets: Sequence[Task],
+    scores: Estimates,
+    published: Published,
+    written: Callable[[Estimate], Estimate] | None = None,
+) -> tuple[Cell | None, str]:
+    """The mean over the sets that were run, and how many of them; nothing where there are none.
+
+    `written` is for the mean over all of them, which the results file has.
+    """
     present = [task for task in sets if task.task in scores]
     if not present:
         return None, f"0/{len(sets)}" if sets else ""
     mean = mean_of([scores[task.task] for task in present], _share_items(present))
+    mean = written(mean) if written and len(present) == len(sets) else mean
     return cell_of(mean, _published_mean(present, published), digits=1), f"{len(present)}/{len(sets)}"
 
 
-def _average_cells(sets: Sequence[Task], scores: Estimates, published: Published) -> list[Cell | str | None]:
+def _average_cells(
+    run: Run, shots: int, sets: Sequence[Task], scores: Estimates, published: Published
+) -> list[Cell | str | None]:
     """The mean over all sets of a kind; without it where one is missing."""
     if any(task.task not in scores for task in sets):
         return ["no average", f"{sum(task.task in scores for task in sets)}/{len(sets)}"]
@@ -126,7 +138,9 @@ def _average_cells(sets: Sequence[Task], scores: Estimates, published: Published
         Estimate(weight * mean.value, None if mean.stderr is None else weight * mean.stderr, mean.n)
         for weight, mean in zip(weights, means, strict=True)
     ]
-    return [cell_of(mean_of(weighted), _published_mean(sets, published), digits=1), f"{len(sets)}/{len(sets)}"]
+    name = f"{sets[0].group}:_average|{shots}"
+    mean = as_written(run, name, "adi2", mean_of(weighted), 100)
+    return [cell_of(mean, _published_mean(sets, published), digits=1), f"{len(sets)}/{len(sets)}"]
 
 
 def _share_items(sets: Sequence[Task]) -> bool:
@@ -157,8 +171,10 @@ def _translations(run: Run, suite: str, tasks: Mapping[str, TaskRecord], publish
             continue
         for corpus in corpora:
             members = [task for task in asked if task.benchmark == corpus]
-            cell, count = _mean_cells(members, scores, published)
-            cells += [cell, _mean_cells(members, gains, {})[0]]
+            name = f"{members[0].mean}|{next(iter(tasks.values())).shots}" if members else ""
+            mean = partial(as_written, run, name)
+            cell, count = _mean_cells(members, scores, published, partial(mean, "spbleu"))
+            cells += [cell, _mean_cells(members, gains, {}, partial(mean, GAIN))[0]]
             coverage.setdefault(corpus, []).append(count)
         rows.append(Row(label, cells))
     dialects = ", ".join(f"{corpus} {_range(counts)}" for corpus, counts in coverage.items())

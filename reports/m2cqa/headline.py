@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cultureval.metrics.m2cqa.names import STATEMENTS
-from cultureval.reports.estimates import Estimate, mean_of
+from cultureval.reports.estimates import Estimate, as_written, mean_of
 from cultureval.reports.m2cqa.profiles import profile_notes, statement_estimate
 from cultureval.reports.published import published_rows_of
 from cultureval.reports.run_record import Run, TaskRecord
@@ -63,9 +63,13 @@ def _rows(run: Run, records: dict[str, TaskRecord]) -> Sequence[Row]:
     rows = [_row(VARIETIES[variety], found, published.get(variety, {})) for variety, found in cells.items()]
     if all(variety in cells for variety in DIALECT):
         parts = {metric: [cells[variety][metric] for variety in DIALECT] for metric in COLUMNS}
+        dialect = records[DIALECT[0]]
+        mean = f"{all_tasks()[dialect.task.partition('|')[0]].mean}|{dialect.shots}"
         # The items are the same in both dialects. Where one has no CFHR, neither has their mean.
         means = {
-            metric: None if None in found else mean_of([one for one in found if one], same_items=True)
+            metric: None
+            if None in found
+            else as_written(run, mean, metric, mean_of([one for one in found if one], same_items=True))
             for metric, found in parts.items()
         }
         rows.append(_row("Dialect", means, published.get("dialect", {})))

@@ -9,7 +9,7 @@ Inferred: MedArabiQ is the mean of its five subsets (accuracy of three, BERTScor
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cultureval.reports.estimates import Estimate, mean_of, percentage
+from cultureval.reports.estimates import Estimate, as_written, mean_of, percentage
 from cultureval.reports.published import published_scores
 from cultureval.reports.run_record import Run, TaskRecord
 from cultureval.reports.summary import Row, SummaryTable, cell_of
@@ -86,7 +86,8 @@ def headline(run: Run) -> list[SummaryTable]:
 def _table(run: Run, tasks: Sequence[TaskRecord], shots: int) -> SummaryTable:
     found = {task.task.partition("|")[0]: percentage(run, task, task.metrics[0]) for task in tasks}
     subsets = {name: estimate for name, estimate in found.items() if estimate is not None}
-    benchmarks = benchmark_scores(subsets)
+    written = _written(run, tasks, subsets)
+    benchmarks = benchmark_scores(subsets) | written
     domains, published = domain_scores(benchmarks), published_scores(PUBLISHED, run.model)
     rows, shown = [], ""
     for name, members in benchmark_tasks().items():
@@ -97,7 +98,7 @@ def _table(run: Run, tasks: Sequence[TaskRecord], shots: int) -> SummaryTable:
         first = domain != shown
         cells = (
             name,
-            cell_of(mean_of(present) if present else None, published.get(name)),
+            cell_of(written.get(name) or (mean_of(present) if present else None), published.get(name)),
             cell_of(_uncounted(domains.get(domain)), published.get(domain)) if first else None,
             f"{len(present)}/{len(members)}",
         )
@@ -105,6 +106,22 @@ def _table(run: Run, tasks: Sequence[TaskRecord], shots: int) -> SummaryTable:
         shown = domain
     rows.append(_average_row(benchmarks, published.get(AVERAGE)))
     return SummaryTable(f"QIMMA, percent, {shots}-shot", COLUMNS, rows, _forms(tasks))
+
+
+def _written(run: Run, tasks: Sequence[TaskRecord], subsets: Mapping[str, Estimate]) -> dict[str, Estimate]:
+    """The benchmarks whose subsets are one whole group of the results file, which has their mean."""
+    groups: dict[str, list[TaskRecord]] = {}
+    for task in tasks:
+        groups.setdefault(task.group, []).append(task)
+    found = {}
+    for name, members in benchmark_tasks().items():
+        names = [task.task for task in members]
+        records = groups.get(members[0].group, [])
+        if len(names) > 1 and {record.task.partition("|")[0] for record in records} == {*names} <= subsets.keys():
+            mean = mean_of([subsets[one] for one in names])
+            average = f"{members[0].group}:_average|{records[0].shots}"
+            found[name] = as_written(run, average, records[0].metrics[0], mean, 100)
+    return found
 
 
 def _average_row(benchmarks: Mapping[str, Estimate], published: float | None) -> Row:

@@ -6,7 +6,7 @@ addition and division accordingly.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from cultureval.runtime.patches import Patch, expect
 
@@ -17,29 +17,34 @@ class StandardError(float):
     LightEval averages every value of a group's subsets as sum / count. For independent subsets, sqrt(sum of squares) /
     count is the standard error of that average; the mean of the subsets' errors is not. Subsets that share clusters of
     items (a request in each dialect) are not independent: what a cluster adds to the errors of several subsets is added
-    before it is squared. A subset without an error (a
-    single item) is taken to vary as the others on average: the sum over the known errors is scaled up by sqrt(subsets /
-    subsets with an error).
+    before it is squared. A subset without an error (a single item) is given that of `square_of_unknown`.
+
+    Attributes:
+        parts: The error (nan: none) and the number of items (None: unknown) of each subset in a sum.
+        clusters: What each cluster that other subsets may share adds to the error.
     """
 
-    known: int
+    parts: tuple[tuple[float, int | None], ...]
     clusters: Mapping[str, float]
 
     def __new__(
-        cls, error: float | str, known: int | None = None, clusters: Mapping[str, float] | None = None
+        cls,
+        error: float | str,
+        items: int | None = None,
+        clusters: Mapping[str, float] | None = None,
+        parts: tuple[tuple[float, int | None], ...] = (),
     ) -> "StandardError":
-        """An error, with what its clusters that other subsets may share add to it; or the sum of `known` errors."""
+        """The error of a subset of so many items; with `parts`, of a sum over subsets."""
         value = super().__new__(cls, error)
-        value.known = int(not math.isnan(value)) if known is None else known
+        value.parts = parts or ((float(value), items),)
         value.clusters = clusters or {}
         return value
 
     def __add__(self, other: float) -> "StandardError":
         if type(other) is int and other == 0:  # the start value of sum(), not a subset's error
             return self
-        parts = [one if isinstance(one, StandardError) else StandardError(one) for one in (self, other)]
-        one, two = parts
-        squares = [float(part) ** 2 for part in parts if part.known]
+        one, two = (each if isinstance(each, StandardError) else StandardError(each) for each in (self, other))
+        squares = [float(part) ** 2 for part in (one, two) if not math.isnan(part)]
         together = math.fsum(
             2 * share * two.clusters[name] for name, share in one.clusters.items() if name in two.clusters
         )
@@ -47,15 +52,36 @@ class StandardError(float):
             name: one.clusters.get(name, 0.0) + two.clusters.get(name, 0.0) for name in {**one.clusters, **two.clusters}
         }
         error = math.sqrt(max(0.0, math.fsum([*squares, together]))) if squares else math.nan
-        return StandardError(error, one.known + two.known, clusters)
+        return StandardError(error, clusters=clusters, parts=one.parts + two.parts)
 
     __radd__ = __add__
 
     def __truediv__(self, count: float) -> "StandardError":
-        return StandardError(float(self) / math.sqrt(self.known * count) if self.known else math.nan)
+        known = [(error, items) for error, items in self.parts if not math.isnan(error)]
+        unknown = [square_of_unknown(items, known) for error, items in self.parts if math.isnan(error)]
+        return StandardError(math.sqrt(math.fsum([float(self) ** 2, *unknown])) / count if known else math.nan)
 
     def __reduce__(self) -> tuple:
-        return StandardError, (float(self), self.known, self.clusters)
+        return StandardError, (float(self), None, self.clusters, self.parts)
+
+
+def square_of_unknown(items: int | None, known: Sequence[tuple[float, int | None]]) -> float:
+    """The squared standard error that a part of a mean without one (a single item) is given.
+
+    It is the other parts' variance of an item, pooled by their numbers of items, over its own number; where a number is
+    unknown, the mean of their squared errors.
+
+    Args:
+        items: Its number of items; None: unknown.
+        known: Error and number of items of the parts that have one; nan without any.
+    """
+    if not known:
+        return math.nan
+    numbers = [number for _, number in known if number]
+    if not items or len(numbers) < len(known):
+        return math.fsum(error**2 for error, _ in known) / len(known)
+    squares = (number * number * error**2 for (error, _), number in zip(known, numbers, strict=True))
+    return math.fsum(squares) / sum(numbers) / items
 
 
 class Rate(float):

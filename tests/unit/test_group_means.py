@@ -2,15 +2,19 @@
 
 import copy
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from lighteval.logging.info_loggers import MetricsLogger
 from lighteval.tasks.requests import Doc
+from summary_runs import run_of
 
 from cultureval.metrics.alqasida.lighteval import fidelity_metrics
-from cultureval.metrics.lighteval.clustered_means import ClusteredScore, MeanOfScored, MeanWhereItApplies
+from cultureval.metrics.lighteval.clustered_means import ClusteredMean, ClusteredScore, MeanOfScored, MeanWhereItApplies
+from cultureval.reports.estimates import estimate, mean_of
+from cultureval.reports.qimma.headline import headline
 from cultureval.runtime.lighteval_patches.group_averages import (
     NotApplicable,
     NotApplicableStandardError,
@@ -22,13 +26,13 @@ from cultureval.tasks.catalogue import all_tasks, means_of_subsets, mixed_averag
 NAN = math.nan
 
 
-def averages_of(scores, corpus):
-    """LightEval's results of tasks with these sample scores of the metric `adi2`."""
+def averages_of(scores, corpus, metric="adi2"):
+    """LightEval's results of tasks with these sample scores of a metric."""
     logger = MetricsLogger()
     for name, values in scores.items():
         for value in values:
-            logger.log(name, {"adi2": value})
-    logger.aggregate(dict.fromkeys(scores, SimpleNamespace(aggregation=lambda: {"adi2": corpus.compute_corpus})))
+            logger.log(name, {metric: value})
+    logger.aggregate(dict.fromkeys(scores, SimpleNamespace(aggregation=lambda: {metric: corpus.compute_corpus})))
     return logger.metric_aggregated
 
 
@@ -85,6 +89,33 @@ def test_a_task_without_a_usable_line_costs_no_other_tasks_average(monkeypatch):
     assert math.isnan(found["g:egy|0"]["adi2_released"])
     assert found["g:_average|0"]["adi2_released"] == pytest.approx(0.2)
     assert found["g:_average|0"]["adi2_released_stderr"] == pytest.approx(0.1)
+
+
+def test_an_average_has_one_error_in_the_file_and_in_the_table():
+    """One subset holds a single row, which has no error: it varies as the others' rows do."""
+    random = np.random.default_rng(1)
+    names = [name for name in all_tasks() if name.startswith("qimma_aradice")]
+    scores = {
+        f"{name}|0": list(random.integers(0, 2, 10 * place + 1).astype(float)) for place, name in enumerate(names)
+    }
+    found = averages_of(scores, ClusteredMean("acc_norm"), "acc_norm")
+    found = {
+        name: {metric: None if value != value else value for metric, value in one.items()}
+        for name, one in found.items()
+    }
+    run = replace(run_of(names), scores=found)
+    records = {name: task.model_copy(update={"rows": len(scores[name])}) for name, task in run.record.tasks.items()}
+    run = replace(run, record=run.record.model_copy(update={"tasks": records}))
+    (table,) = headline(run)
+    cell = table.rows[0].cells[1]
+    single, *others = scores.values()
+    squares = [np.var(values, ddof=1) / len(values) for values in others]
+    pooled = sum(len(values) * np.var(values, ddof=1) for values in others) / sum(map(len, others))
+    assert len(single) == 1 and table.rows[0].cells[0] == "AraDiCE-Culture"
+    assert cell.stderr == 100 * found["qimma_aradice:_average|0"]["acc_norm_stderr"]
+    assert cell.stderr == pytest.approx(100 * math.sqrt(sum(squares) + pooled) / len(names))
+    by_estimates = mean_of([estimate(run, record, "acc_norm", 100) for record in records.values()])
+    assert cell.value == pytest.approx(by_estimates.value) and cell.stderr == pytest.approx(by_estimates.stderr)
 
 
 def test_tables_with_means_of_their_own_have_no_average_of_the_group():
