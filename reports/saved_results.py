@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cultureval.reports.lighteval_files import write_details
+from cultureval.reports.run_record import Run
 from cultureval.runtime.data.image_store import stored_image
 from cultureval.runtime.errors import CulturevalError
 
@@ -185,6 +186,25 @@ def place_of_last(parts: Sequence[str], name: str) -> int:
 def has_details(file: Path) -> bool:
     """Whether a results file has details beside it."""
     return bool(_details_of_results(file.absolute()))
+
+
+def details_of_run(run: Run, task: str) -> list[dict[str, Any]]:
+    """The rows of the details of a task of a run; [] where they were not saved.
+
+    Args:
+        run: A results file.
+        task: Its name with `|k`.
+
+    Raises:
+        CulturevalError: They cannot be read.
+    """
+    if "results" not in run.file.absolute().parts[:-1]:
+        return []
+    for file in _details_of_results(run.file.absolute()):
+        saved = _saved_task(file)
+        if saved and saved.task == task and not _is_derived(file):
+            return saved.table().to_pylist()
+    return []
 
 
 def _details_of_results(file: Path) -> list[Path]:

@@ -14,6 +14,7 @@ from cultureval.metrics.cvlue.submissions import macro_average
 from cultureval.reports.estimates import Estimate, percentage
 from cultureval.reports.published import published_scores
 from cultureval.reports.run_record import Run, TaskRecord
+from cultureval.reports.saved_results import details_of_run
 from cultureval.reports.summary import Cell, Row, SummaryTable, cell_of
 
 SUITE = "cvlue"
@@ -78,7 +79,7 @@ def _table(run: Run, tasks: Mapping[str, TaskRecord], prefix: str, shown: Shown,
             papers = {metric: published.get(f"{record.group}:{metric}") for metric in found}
             cells = [cell_of(score, papers[metric], DIGITS) for metric, score in found.items()]
             rows.append(Row(label, (kind, *cells, *[None] * (len(KS) - len(cells)))))
-            notes += _gallery_note(run, record)
+            notes += _gallery_note(run, record) + (_box_note(run, record) if part == "vg" else [])
     if rows and prefix == "cvlue":
         rows.append(_macro_row(numbers))
     if any(isinstance(cell, Cell) and cell.published is not None for row in rows for cell in row.cells):
@@ -99,3 +100,11 @@ def _gallery_note(run: Run, record: TaskRecord) -> list[str]:
     if images is None:
         return []
     return [f"TR, IR: retrieval in galleries of {images:.3g} images; the paper's is the whole test split."]
+
+
+def _box_note(run: Run, record: TaskRecord) -> list[str]:
+    """Whether the boxes were read in another format than the model writes, where the run's details are there."""
+    from cultureval.reports.cvlue.box_formats import misread_boxes
+
+    problem = misread_boxes(details_of_run(run, record.task))
+    return [f"VG: {problem}"] if problem else []
