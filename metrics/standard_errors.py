@@ -57,3 +57,40 @@ def errors_of_clusters(values: Sequence[float], clusters: Sequence[Hashable]) ->
     residual_sums = np.bincount(members, weights=scores - scores.mean())
     factor = np.sqrt(len(numbers) / (len(numbers) - 1)) / scores.size
     return dict(zip(numbers, (factor * residual_sums).tolist(), strict=True))
+
+
+def clustered_interval(
+    values: Sequence[float], clusters: Sequence[Hashable], level: float = 0.95
+) -> tuple[float, float]:
+    """Confidence interval of a mean, from its cluster-robust standard error.
+
+    Scores between 0 and 1 have Wilson's interval (JASA 22, 1927) with the effective number of items p(1 - p) / se^2, as
+    Korn and Graubard use it for clustered samples (Survey Methodology 24, 1998); where all scores are 0 or all are 1,
+    it is the number of clusters, so that the interval is not empty. Other scores have Student's with G - 1 degrees of
+    freedom.
+
+    Args:
+        values: n finite scores.
+        clusters: The cluster of each score.
+        level: Coverage, 0 to 1.
+
+    Returns:
+        (low, high); nan for fewer than two clusters.
+
+    Raises:
+        ValueError: As in `clustered_standard_error`.
+    """
+    from scipy import stats
+
+    error, count = clustered_standard_error(values, clusters), len(set(clusters))
+    if math.isnan(error):
+        return error, error
+    mean = float(np.mean(values))
+    if not 0 <= min(values) <= max(values) <= 1:
+        half = float(stats.t.ppf((1 + level) / 2, count - 1)) * error
+        return mean - half, mean + half
+    items = mean * (1 - mean) / error**2 if error else float(count)
+    z = float(stats.norm.ppf((1 + level) / 2))
+    middle = (mean + z**2 / (2 * items)) / (1 + z**2 / items)
+    half = z / (1 + z**2 / items) * math.sqrt(max(mean * (1 - mean), 0) / items + z**2 / (4 * items**2))
+    return max(0.0, middle - half), min(1.0, middle + half)

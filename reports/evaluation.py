@@ -10,8 +10,11 @@ from cultureval.reports.run_record import Run, RunRecord
 from cultureval.reports.saved_runs import read_run
 from cultureval.reports.summary_text import shown_run
 from cultureval.runtime.checked_model import ModelCheck
+from cultureval.runtime.errors import described
+from cultureval.runtime.printing import print_note
 from cultureval.runtime.saving import Saving
 from cultureval.runtime.settings import current_settings, use_settings
+from cultureval.tasks.catalogue import all_suites
 from cultureval.tasks.preflight import preflight
 from cultureval.tasks.reading import rows_at_hand
 from cultureval.tasks.running import quiet_libraries, run_pipeline
@@ -26,7 +29,7 @@ class SavedRun(NamedTuple):
     Attributes:
         run: What its results file holds.
         path: The file with all scores and the summary as text, beside the results file.
-        problems: A sentence for each thing, after saving, that failed: uploads.
+        problems: A clause for each thing, after saving, that failed: uploads, further files.
     """
 
     run: Run
@@ -65,13 +68,27 @@ def evaluate_tasks(
         with rows_at_hand(plan.subsets):
             pipeline = run_pipeline(model, plan.model.file, plan.tasks, limit, output_dir, saving)
         save_run(pipeline, record_of(pipeline, plan.missing, started, plan.unscorable))
-    tracker = pipeline.evaluation_tracker
-    run = read_run(tracker.results_file)
+        tracker = pipeline.evaluation_tracker
+        run = read_run(tracker.results_file)
+        problems = [*tracker.failed_uploads, *write_files_of_suites(run)]
     try:
-        return SavedRun(run, tracker.save_summary(shown_run(run, None, full=True)), tracker.failed_uploads)
+        return SavedRun(run, tracker.save_summary(shown_run(run, None, full=True)), problems)
     except OSError as error:
         problem = f"the summary cannot be written ({error.strerror or error})"
-        return SavedRun(run, tracker.results_file, [*tracker.failed_uploads, problem])
+        return SavedRun(run, tracker.results_file, [*problems, problem])
+
+
+def write_files_of_suites(run: Run) -> list[str]:
+    """Writes what each suite of a run writes besides results and details, and says where; returns what failed."""
+    problems = []
+    for name in dict.fromkeys(task.suite for task in run.record.tasks.values()):
+        suite = all_suites().get(name)
+        try:
+            for sentence in suite.part("run_files")(run) if suite and suite.run_files else ():
+                print_note(sentence)
+        except Exception as error:  # of another package's function; the run's results are saved
+            problems.append(f"the further files of {name} cannot be written ({described(error)})")
+    return problems
 
 
 def save_run(pipeline: "Pipeline", record: RunRecord) -> None:

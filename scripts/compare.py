@@ -1,4 +1,4 @@
-"""`cultureval compare m2cqa`: compares prompts and models of finished runs: tables, tests and figures."""
+"""`cultureval compare m2cqa` and `compare cvlue`: compare prompts and models of finished runs: tables, tests, plots."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -41,3 +41,18 @@ def compare_m2cqa(
         print_note(note)
     drawn = f" ({', '.join(file.name for file in found.figures)})" if found.figures else ""
     print(f"Tables and plots: {output_dir.resolve()}{drawn}")
+
+
+def compare_cvlue(
+    results: Annotated[list[Path], typer.Argument(metavar="RESULTS...", help="Output folders or results files.")],
+    output_dir: Annotated[Path, typer.Option(help="Output folder of tables.")] = Path("results/compare"),
+    force: Annotated[bool, typer.Option(help="Compare runs of different data, on the items that both have.")] = False,
+) -> None:
+    """Compares models on CVLUE, beside the paper's Table 10. Example: cultureval compare cvlue out-a out-b"""
+    from cultureval.reports.cvlue.comparison import compare_runs_of_cvlue
+
+    text, notes = compare_runs_of_cvlue(results, output_dir, force)
+    print(text)
+    for note in notes:
+        print_note(note)
+    print(f"Tables: {output_dir.resolve()} (scores.csv, differences.csv)")

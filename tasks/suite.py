@@ -15,7 +15,15 @@ from cultureval.runtime.dotted_names import load_attribute
 from cultureval.runtime.errors import CulturevalError, shorten
 from cultureval.tasks.kinds import Kind
 
-FUNCTIONS = ("of_model", "before_run", "comparison", "analysis", "headline", "picture")  # fields of a suite
+FUNCTIONS = (
+    "of_model",
+    "before_run",
+    "comparison",
+    "analysis",
+    "headline",
+    "picture",
+    "run_files",
+)  # fields of a suite
 
 
 @dataclass(frozen=True)
@@ -250,6 +258,8 @@ class Suite:
         picture: The function that draws a saved sample for `cultureval show`: takes a row of the details and the file
             to write, and returns what its colours mean, or None for a sample without a picture.
         headline: The function that makes the tables of the summary (`reports.summary.Headline`); None: a row a group.
+        run_files: The function that writes more files of a finished run (a `reports.run_record.Run`) into its output
+            folder, after results and details are saved; it returns sentences to print.
         page: Where its documentation is, a path below the repository or an address; `cultureval tasks` prints it.
         order: Suites are listed by this number, then by name; ours come first.
     """
@@ -267,6 +277,7 @@ class Suite:
     submissions: str | Mapping[str, Callable[[Path, Sequence[Path], Path], Any]] | None = None
     picture: str | Callable[[Mapping[str, Any], Path], str | None] | None = None
     headline: str | Callable[..., Any] | None = None
+    run_files: str | Callable[..., Sequence[str]] | None = None
     page: str = ""
     order: int = 1000
 

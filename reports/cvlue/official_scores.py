@@ -10,7 +10,7 @@ from typing import Any
 from cultureval.metrics.cvlue import submissions
 from cultureval.metrics.cvlue.names import CONTEST, HEADLINES, MACRO
 from cultureval.metrics.cvlue.submissions import ScoredItem, macro_average, means
-from cultureval.metrics.standard_errors import clustered_standard_error
+from cultureval.metrics.standard_errors import clustered_interval, clustered_standard_error
 from cultureval.reports.csv_files import write_csv
 from cultureval.reports.cvlue.category_plot import draw_categories
 from cultureval.reports.submissions import ScoredSubmissions, ScoredTask
@@ -27,6 +27,7 @@ PRED_FILES = {
     "vd": ("VD/submit_VD.json",),
 }
 Row = dict[str, Any]
+BOUNDS = ("_low", "_high")  # suffixes of the columns with the bounds of a metric's 95% interval
 
 
 def score_all(gold: Path, pred: Sequence[Path], output_dir: Path) -> ScoredSubmissions:
@@ -34,7 +35,7 @@ def score_all(gold: Path, pred: Sequence[Path], output_dir: Path) -> ScoredSubmi
     found = {name: score_task(name, gold, pred, output_dir) for name in GOLD_FILES}
     tasks = {task: scored for one in found.values() for _, of_one in one.submissions for task, scored in of_one.items()}
     totals = {name: _without_errors(tasks[f"cvlue_{name}"].scores) for name in found}
-    text = "\n".join([*(one.text for one in found.values()), _macro(totals, output_dir)])
+    text = "\n".join([*(one.text for one in found.values()), macro_text(totals, output_dir)])
     return ScoredSubmissions(text, [(pred, tasks)])
 
 
@@ -55,28 +56,55 @@ def score_task(name: str, gold: Path, pred: Sequence[Path], output_dir: Path) ->
     """
     (answers,) = (submissions.read_json(path) for path in _files([gold], GOLD_FILES[name]))
     replies = [submissions.read_json(path) for path in _files(pred, PRED_FILES[name])]
-    if name == "itr":
-        items = submissions.itr_items(answers, replies)
-    elif len(replies) == 1:
-        scorers = {"vqa": submissions.vqa_items, "vg": submissions.vg_items, "vd": submissions.vd_items}
-        items = scorers[name](answers, replies[0])
-    else:
+    if name != "itr" and len(replies) != 1:
         raise CulturevalError(f"cvlue-{name} takes one prediction file, not {len(replies)}.")
+    items = items_of(name, answers, replies)
+    text, every = write_tables(name, items, output_dir)
+    images = len({item.image for item in items})
+    asked = images if name == "itr" else len(items)  # as in runs, where a row of retrieval is an image
+    return ScoredSubmissions(text, [(pred, {f"cvlue_{name}": ScoredTask(_scores(every), asked, images)})])
+
+
+def items_of(name: str, gold: Any, replies: Sequence[Any]) -> list[ScoredItem]:
+    """The scored items of a task.
+
+    Args:
+        name: "itr", "vqa", "vg" or "vd".
+        gold: Content of its gold file.
+        replies: Contents of its submission files: one, or for "itr" up to two.
+
+    Raises:
+        CulturevalError: A content is not in the official format, or does not match the gold.
+    """
+    if name == "itr":
+        return submissions.itr_items(gold, replies)
+    scorers = {"vqa": submissions.vqa_items, "vg": submissions.vg_items, "vd": submissions.vd_items}
+    return scorers[name](gold, replies[0])
+
+
+def write_tables(name: str, items: Sequence[ScoredItem], output_dir: Path) -> tuple[str, Row]:
+    """Writes a task's scores by field and category as JSON, CSV and plots; returns the table as text and its first row.
+
+    Args:
+        name: "itr", "vqa", "vg" or "vd".
+        items: Its scored items.
+        output_dir: Output folder; created if missing.
+    """
+    output_dir.mkdir(parents=True, exist_ok=True)
     rows = breakdown(items)
     stem = output_dir / f"cvlue-{name}"
     write_csv(stem.with_suffix(".csv"), rows, encoding="utf-8-sig")
     stem.with_suffix(".json").write_text(json.dumps(rows, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-    for metric in HEADLINES[name]:
+    headlines = HEADLINES[name]
+    for metric in headlines:
         if rows[0].get(metric) is not None:
             # One plot per task; for retrieval, one per direction.
-            place = stem if len(HEADLINES[name]) == 1 else stem.with_name(f"{stem.name}-{metric[:2].lower()}")
+            place = stem if len(headlines) == 1 else stem.with_name(f"{stem.name}-{metric[:2].lower()}")
             draw_categories(rows[1:], metric, f"CVLUE {name.upper()}: {metric}", place)
-    columns = [name for name in rows[0] if not name.endswith("_stderr")]
-    table = terminal_table(columns, [[_cell(row[name]) for name in columns] for row in rows], "llr")
-    images = len({item.image for item in items})
-    asked = images if name == "itr" else len(items)  # as in runs, where a row of retrieval is an image
-    scored = ScoredTask(_scores(rows[0]), asked, images)
-    return ScoredSubmissions(f"\ncvlue-{name}\n{table}", [(pred, {f"cvlue_{name}": scored})])
+    beside = {f"{metric}{end}" for metric in headlines for end in BOUNDS}
+    shown = [column for column in rows[0] if not column.endswith(("_stderr", *BOUNDS)) or column in beside]
+    table = terminal_table(shown, [[_cell(row[column]) for column in shown] for row in rows], "llr")
+    return f"\ncvlue-{name}\n{table}", rows[0]
 
 
 SUBMISSIONS = {"cvlue": score_all} | {f"cvlue-{name}": partial(score_task, name) for name in GOLD_FILES}
@@ -84,7 +112,8 @@ SUBMISSIONS = {"cvlue": score_all} | {f"cvlue-{name}": partial(score_task, name)
 
 def _scores(row: Row) -> dict[str, float]:
     """The means and standard errors of a row of `breakdown`; nan where undefined."""
-    values = {name: value for name, value in row.items() if name not in ("level", "name", "items")}
+    beside = ("level", "name", "items")
+    values = {name: value for name, value in row.items() if name not in beside and not name.endswith(BOUNDS)}
     return {name: math.nan if value is None else value for name, value in values.items()}
 
 
@@ -95,8 +124,9 @@ def _without_errors(scores: Mapping[str, float]) -> dict[str, float]:
 def breakdown(items: Sequence[ScoredItem]) -> list[Row]:
     """Rows of means: all items first, then the 15 fields and the 92 categories that have items, in Table 4's order.
 
-    A row has `level` (all, field, category), `name`, `items` and for each metric a column and one of its standard
-    error, `<metric>_stderr`, clustered by image; None where there is one image.
+    A row has `level` (all, field, category), `name`, `items` and for each metric a column, one of its standard error,
+    `<metric>_stderr`, and the bounds of its 95% interval, `<metric>_low` and `<metric>_high`, clustered by image; None
+    where there is one image.
     """
     groups: dict[tuple[str, str], list[ScoredItem]] = {("all", "all"): list(items)}
     order = list(categories().values())
@@ -108,7 +138,7 @@ def breakdown(items: Sequence[ScoredItem]) -> list[Row]:
         groups["field", category.field_label if category else OTHER].append(item)
         groups["category", category.label if category else OTHER].append(item)
     rows = [
-        {"level": level, "name": name, "items": len(members)} | means(members) | _standard_errors(members)
+        {"level": level, "name": name, "items": len(members)} | _with_errors(members)
         for (level, name), members in groups.items()
         if members
     ]
@@ -116,16 +146,18 @@ def breakdown(items: Sequence[ScoredItem]) -> list[Row]:
     return [{column: row.get(column) for column in columns} for row in rows]
 
 
-def _standard_errors(items: Sequence[ScoredItem]) -> dict[str, float | None]:
-    errors: dict[str, float | None] = {}
-    for name in means(items):
+def _with_errors(items: Sequence[ScoredItem]) -> Row:
+    row: Row = {}
+    for name, mean in means(items).items():
         scored = [item for item in items if name in item.scores]
-        error = clustered_standard_error([item.scores[name] for item in scored], [item.image for item in scored])
-        errors[f"{name}_stderr"] = None if math.isnan(error) else error
-    return errors
+        values, images = [item.scores[name] for item in scored], [item.image for item in scored]
+        beside = (clustered_standard_error(values, images), *clustered_interval(values, images))
+        columns = zip(("_stderr", *BOUNDS), beside, strict=True)
+        row |= {name: mean} | {f"{name}{end}": None if math.isnan(value) else value for end, value in columns}
+    return row
 
 
-def _macro(totals: Mapping[str, Mapping[str, float]], output_dir: Path) -> str:
+def macro_text(totals: Mapping[str, Mapping[str, float]], output_dir: Path) -> str:
     """Writes the contest's macro-average of eleven numbers, by both versions of the scorers, and returns its text."""
     numbers = {
         "macro_average": macro_average(totals, MACRO),

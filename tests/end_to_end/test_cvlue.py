@@ -10,8 +10,10 @@ from PIL import Image
 from PIL.ExifTags import Base
 from result_files import details_of, results_of
 
+from cultureval.metrics.cvlue.names import MACRO
 from cultureval.metrics.cvlue.ranking import gold_ranks
 from cultureval.reports.saved_sample import describe, find_item
+from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.errors import CulturevalError
 from cultureval.samples.tiny_models.language_models import build_tiny_vision_lm
 from cultureval.tasks.catalogue import all_tasks
@@ -44,8 +46,31 @@ def test_the_whole_suite_runs_offline(cultureval, tiny_llava, tmp_path):
     assert "choices by mean log-probability" in describe(find_item(tmp_path / "out", "cvlue_vd", "#2")[1])
     with pytest.raises(CulturevalError, match="has no item '9'"):
         find_item(tmp_path / "out", "cvlue_vg", "9")
+    check_files(cultureval, tmp_path, results["results"])
+    compared = cultureval("compare", "cvlue", "out")
+    assert compared.returncode == 0, compared.stderr
+    assert "another test split, which was not released" in compared.stdout and "mPLUG-Owl2" in compared.stdout
     check_dialogues(details["cvlue_vd|0"], results["results"]["cvlue_vd|0"])
     check_galleries(details["cvlue_itr|0"], results["results"]["cvlue_itr|0"])
+
+
+def check_files(cultureval, folder, results):
+    """The submission files of a run give its own scores, by our scorer of such files."""
+    (written,) = (folder / "out/cvlue").rglob("submissions")
+    scored = cultureval("score", "cvlue", "--gold", samples_root() / "cvlue", "--pred", written)
+    assert scored.returncode == 0, scored.stderr
+    for name, metrics in MACRO.items():
+        again, ours = (
+            json.loads((place / f"cvlue-{name}.json").read_text(encoding="utf-8"))
+            for place in (folder / "results/score", written.parent)
+        )
+        assert again == ours and {row["level"] for row in ours} == {"all", "field", "category"}
+        assert (written.parent / f"cvlue-{name}{'-tr' if name == 'itr' else ''}.svg").is_file()
+        for metric in metrics:
+            assert ours[0][metric] == pytest.approx(results[f"cvlue_{name}|0"][metric]), metric
+            assert ours[0][f"{metric}_low"] <= ours[0][metric] <= ours[0][f"{metric}_high"]
+    macro = json.loads((written.parent / "cvlue.json").read_text(encoding="utf-8"))
+    assert macro == json.loads((folder / "results/score/cvlue.json").read_text(encoding="utf-8"))
 
 
 def check_dialogues(rows, scores):

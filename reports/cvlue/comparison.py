@@ -1,0 +1,252 @@
+"""Compare models on CVLUE: the eleven numbers of each run, paired differences, and the paper's Table 10.
+
+The paper's test split was not released, so its numbers stand apart and no difference to them is computed.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cultureval.metrics.cvlue.names import KS, MACRO, RECALLS
+from cultureval.metrics.standard_errors import clustered_standard_error
+from cultureval.reports.csv_files import write_csv
+from cultureval.reports.cvlue.headline import PUBLISHED
+from cultureval.reports.published import published_rows
+from cultureval.reports.saved_results import SavedTask, find_saved_tasks
+from cultureval.reports.terminal_tables import terminal_table
+from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.errors import CulturevalError
+
+Row = dict[str, Any]
+NUMBERS = {f"cvlue_{task}": metrics for task, metrics in MACRO.items()} | {
+    "cvlue_en_vqa": ("vqa_accuracy",),
+    "cvlue_en_vg": ("iou",),
+    "cvlue_en_vd": tuple(f"R@{k}" for k in KS),
+    "cvlue_en_itr": RECALLS,
+}
+MUST_AGREE = ("source", "revision", "limit")
+OTHER_SPLIT = "The paper's Table 10, of another test split, which was not released (percent)"
+SCORE_COLUMNS = ("model", "date", "task", "metric", "score", "stderr", "items", "split")
+DIFFERENCE_COLUMNS = ("task", "metric", "first", "second", "difference", "low", "high", "p", "p_holm", "items")
+
+
+@dataclass(frozen=True)
+class ScoredTask:
+    """A task of a run.
+
+    Attributes:
+        model: Its label, the run's date added where a model has several.
+        date: Of the run.
+        task: `cvlue_vg`.
+        scores: The run's scores and standard errors, 0 to 1.
+        items: Item -> (its cluster, its rows' weight, its scores by metric).
+        made: What the scores depend on besides the model, by name.
+    """
+
+    model: str
+    date: str
+    task: str
+    scores: Mapping[str, float | None]
+    items: Mapping[str, tuple[str, float, Mapping[str, float]]]
+    made: Mapping[str, Any]
+
+
+def compare_runs_of_cvlue(results: Sequence[Path], output_dir: Path, force: bool) -> tuple[str, list[str]]:
+    """Writes scores.csv and differences.csv of saved runs.
+
+    Args:
+        results: Output folders or results files.
+        output_dir: Output folder; created if missing.
+        force: Compare runs of different data, on the items that both have.
+
+    Returns:
+        (text, notes): the tables as text; what differs between the runs.
+
+    Raises:
+        CulturevalError: No run of CVLUE, or runs of different data without `force`.
+    """
+    tasks = read_tasks(results)
+    notes = list(mismatches(tasks))
+    serious = [note for note, must_agree in notes if must_agree]
+    if serious and not force:
+        raise CulturevalError(f"{serious[0]} Scores of different data are not comparable; --force overrides this.")
+    differences = difference_rows(tasks)
+    write_csv(output_dir / "scores.csv", [*score_rows(tasks), *paper_rows()], SCORE_COLUMNS)
+    write_csv(output_dir / "differences.csv", differences, DIFFERENCE_COLUMNS)
+    parts = [_scores_table(tasks), _paper_table(), _differences_table(differences)]
+    return "\n\n".join(part for part in parts if part), [note for note, _ in notes]
+
+
+def read_tasks(paths: Sequence[Path]) -> list[ScoredTask]:
+    """The tasks of CVLUE and its English counterparts in saved runs; of each model and folder the newest.
+
+    Raises:
+        CulturevalError: There are none.
+    """
+    saved = [task for task in find_saved_tasks(paths) if task.task.partition("|")[0] in NUMBERS]
+    if not saved:
+        raise CulturevalError(
+            f"{', '.join(map(str, paths))}: no run of CVLUE with details; run `cultureval eval MODEL cvlue`."
+        )
+    roots = {}
+    for task in saved:
+        roots.setdefault(task.model, dict.fromkeys([task.root]))[task.root] = None
+    return [_read(task, f" ({task.root.name})" if len(roots[task.model]) > 1 else "") for task in saved]
+
+
+def mismatches(tasks: Sequence[ScoredTask]) -> Iterator[tuple[str, bool]]:
+    """Sentences on what two runs of a task have not in common, each with whether the data differ."""
+    for first, second in _pairs(tasks):
+        for name, value in first.made.items():
+            if value != (other := second.made[name]):
+                what = f"{first.task}: {name} is {value!r} for {first.model} but {other!r} for {second.model}."
+                yield what, name in MUST_AGREE
+
+
+def difference_rows(tasks: Sequence[ScoredTask]) -> list[Row]:
+    """The paired differences of every two runs of a task, on the items that both have.
+
+    The interval and the p-value are Student's, from the standard error of the items' differences, clustered by image;
+    `p_holm` is adjusted by Holm's method over all rows.
+    """
+    rows = [_difference(first, second, metric) for first, second in _pairs(tasks) for metric in NUMBERS[first.task]]
+    known = sorted((row for row in rows if row["p"] is not None), key=lambda row: row["p"])
+    before = 0.0
+    for place, row in enumerate(known):
+        row["p_holm"] = before = max(before, min(1.0, (len(known) - place) * row["p"]))
+    return rows
+
+
+def score_rows(tasks: Sequence[ScoredTask]) -> list[Row]:
+    """A row for each number of each run, 0 to 1."""
+    return [
+        {
+            **{"model": task.model, "date": task.date, "task": task.task, "metric": metric, "split": "of the run"},
+            **{"score": task.scores.get(metric), "stderr": task.scores.get(f"{metric}_stderr")},
+            "items": len(task.items),
+        }
+        for task in tasks
+        for metric in NUMBERS[task.task]
+    ]
+
+
+def paper_rows() -> list[Row]:
+    """The paper's numbers, 0 to 1, marked as of another split."""
+    rows = []
+    for published in published_rows(PUBLISHED):
+        for column, cell in published.items():
+            task, _, metric = column.partition(":")
+            if metric and cell:
+                about = {"model": published["model"], "task": task, "metric": metric, "score": float(cell) / 100}
+                rows.append(dict.fromkeys(SCORE_COLUMNS) | about | {"split": "the paper's, not released"})
+    return rows
+
+
+def _read(saved: SavedTask, beside: str) -> ScoredTask:
+    task, content = saved.task.partition("|")[0], saved.results()
+    items = {}
+    for row in saved.table().to_pylist():
+        specific = specific_of(row["doc"])
+        # A row of a gallery is an image, and its share of hits in the other direction that of its captions.
+        weight = float(len(row["doc"]["gold_index"])) if task.endswith("_itr") else 1.0
+        items[str(specific["id"])] = (str(specific.get("cluster") or specific["image_path"]), weight, row["metric"])
+    report = (content.get("config_tasks") or {}).get(saved.task, {}).get("rows_report") or {}
+    limit = (content.get("config_general") or {}).get("max_samples")
+    made = {"source": report.get("source"), "revision": report.get("revision"), "limit": limit}
+    made |= {"prompt": report.get("prompt")}
+    scores = (content.get("results") or {}).get(saved.task, {})
+    return ScoredTask(f"{saved.model}{beside}", saved.date, task, scores, items, made)
+
+
+def _pairs(tasks: Sequence[ScoredTask]) -> Iterator[tuple[ScoredTask, ScoredTask]]:
+    return ((first, second) for first, second in combinations(tasks, 2) if first.task == second.task)
+
+
+def _difference(first: ScoredTask, second: ScoredTask, metric: str) -> Row:
+    from scipy import stats
+
+    values, clusters, weights = [], [], []
+    for item, (cluster, weight, scores) in first.items.items():
+        if item in second.items:
+            delta = float(scores[metric]) - float(second.items[item][2][metric])
+            if not math.isnan(delta):
+                values.append(delta)
+                clusters.append(cluster)
+                weights.append(weight if metric.startswith("IR@") else 1.0)
+    row: Row = dict.fromkeys(DIFFERENCE_COLUMNS)
+    row |= {"task": first.task, "metric": metric, "first": first.model, "second": second.model, "items": len(values)}
+    if not values:
+        return row
+    share = np.array(weights) / np.mean(weights)
+    difference = float(np.mean(values * share))
+    # The error of a ratio of sums: residuals around the difference, by the items' weights.
+    error = clustered_standard_error(list((np.array(values) - difference) * share), clusters)
+    row["difference"] = difference
+    if not any(values):
+        return row | {"low": 0.0, "high": 0.0}
+    if math.isnan(error):
+        return row
+    freedom = len(set(clusters)) - 1
+    half = float(stats.t.ppf(0.975, freedom)) * error
+    p_value = float(2 * stats.t.sf(abs(difference) / error, freedom)) if error else None
+    return row | {"low": difference - half, "high": difference + half, "p": p_value}
+
+
+def _scores_table(tasks: Sequence[ScoredTask]) -> str:
+    models = list(dict.fromkeys(task.model for task in tasks))
+    of = {(task.model, task.task): task.scores for task in tasks}
+    rows = []
+    for name, metrics in NUMBERS.items():
+        if any(task.task == name for task in tasks):
+            rows += [
+                [name, metric, *(_cell(of.get((model, name), {}), metric) for model in models)] for metric in metrics
+            ]
+    macros = [_macro({task: of.get((model, task), {}) for task in NUMBERS}) for model in models]
+    rows.append(["macro-average", "11 numbers", *macros])
+    return terminal_table(("Task", "metric", *models), rows, "ll" + "r" * len(models), "Runs, percent")
+
+
+def _macro(scores: Mapping[str, Mapping[str, float | None]]) -> str:
+    values = [scores[f"cvlue_{task}"].get(metric) for task, metrics in MACRO.items() for metric in metrics]
+    known = [value for value in values if value is not None]
+    return f"{100 * sum(known) / len(known):.1f}" if len(known) == len(values) else f"{len(known)}/{len(values)}"
+
+
+def _cell(scores: Mapping[str, float | None], metric: str) -> str:
+    value, error = scores.get(metric), scores.get(f"{metric}_stderr")
+    if value is None:
+        return "-"
+    return f"{100 * value:.1f}" + (f" ±{100 * error:.1f}" if error is not None else "")
+
+
+def _paper_table() -> str:
+    rows = published_rows(PUBLISHED)
+    columns = [column for column in rows[0] if ":" in column]
+    table = [[*column.split(":"), *(row[column] or "-" for row in rows)] for column in columns]
+    return terminal_table(
+        ("Task", "metric", *(row["model"] for row in rows)), table, "ll" + "r" * len(rows), OTHER_SPLIT
+    )
+
+
+def _differences_table(rows: Sequence[Row]) -> str:
+    if not rows:
+        return ""
+    table = [[row["task"], row["metric"], row["first"], row["second"], *_told(row), str(row["items"])] for row in rows]
+    header = ("Task", "metric", "first", "second", "difference", "95% interval", "p", "p (Holm)", "items")
+    title = "First minus second on the items of both, points of percent; paired, clustered by image"
+    return terminal_table(header, table, "llllrlrrr", title)
+
+
+def _told(row: Row) -> list[str]:
+    if row["difference"] is None:
+        return ["no shared items", "", "", ""]
+    if row["low"] == row["high"] == 0:
+        return ["0.0", "identical on every item", "", ""]
+    interval = "-" if row["low"] is None else f"[{100 * row['low']:+.1f}, {100 * row['high']:+.1f}]"
+    p_values = ["-" if row[name] is None else f"{row[name]:.3f}" for name in ("p", "p_holm")]
+    return [f"{100 * row['difference']:+.1f}", interval, *p_values]

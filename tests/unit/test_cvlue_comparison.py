@@ -1,0 +1,64 @@
+"""CVLUE's comparison of runs: paired differences and intervals by hand."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from cultureval.metrics.standard_errors import clustered_interval
+from cultureval.reports.cvlue.comparison import ScoredTask, difference_rows, mismatches, paper_rows
+
+MADE = {"source": "cvlue", "revision": "local", "limit": None, "prompt": "a"}
+
+
+def run_of(model, hits, **made):
+    items = {str(number): (f"image {number}", 1.0, {"accuracy_loose": hit}) for number, hit in enumerate(hits)}
+    return ScoredTask(model, "2026-01-01", "cvlue_vqa", {}, items, MADE | made)
+
+
+def test_differences_are_paired_and_adjusted_for_their_number():
+    numbers = np.random.default_rng(0)
+    one, other = (numbers.integers(0, 2, 40).astype(float) for _ in range(2))
+    rows = difference_rows([run_of("a", one), run_of("b", other[:30]), run_of("c", one)])
+    first, same, last = rows
+    wanted = stats.ttest_rel(one[:30], other[:30])
+    assert (first["items"], first["difference"], first["p"]) == (
+        30,
+        *map(
+            pytest.approx,
+            (
+                np.mean(one[:30] - other[:30]),
+                wanted.pvalue,
+            ),
+        ),
+    )
+    assert (first["low"], first["high"]) == pytest.approx(tuple(wanted.confidence_interval()))
+    assert (same["first"], same["second"], same["difference"], same["low"], same["p"]) == ("a", "c", 0, 0, None)
+    assert first["p_holm"] == pytest.approx(min(1, 2 * min(first["p"], last["p"])))
+
+
+def test_runs_of_different_data_are_told_apart_from_those_of_different_prompts():
+    one, prompt, data = run_of("a", [1.0]), run_of("b", [1.0], prompt="b"), run_of("c", [1.0], limit=3)
+    assert [must for _, must in mismatches([one, prompt])] == [False]
+    assert [must for _, must in mismatches([one, data])] == [True]
+
+
+def test_the_papers_numbers_are_marked():
+    rows = paper_rows()
+    assert len(rows) == 72 and {row["split"] for row in rows} == {"the paper's, not released"}
+
+
+def test_intervals_of_clustered_means():
+    """Wilson's for independent items (its published formula), never empty, Student's beyond 0 to 1."""
+    hits = [1.0] * 7 + [0.0] * 3
+    low, high = clustered_interval(hits, range(10))
+    p, n, z = 0.7, 9, stats.norm.ppf(0.975)  # p(1 - p) / se^2 is n - 1, since se^2 divides by n - 1
+    middle, half = (p + z * z / 2 / n), z * np.sqrt(p * (1 - p) / n + z * z / 4 / n / n)
+    assert (low, high) == pytest.approx(((middle - half) / (1 + z * z / n), (middle + half) / (1 + z * z / n)))
+    assert clustered_interval([1.0] * 5, range(5)) == pytest.approx((5 / (5 + z * z), 1))
+    wide = clustered_interval(hits * 2, [*range(10), *range(10)])
+    assert wide == pytest.approx((low, high)), "a second question on the same image adds nothing"
+    ranks = [1.0, 5.0, 9.0, 30.0]
+    assert clustered_interval(ranks, range(4)) == pytest.approx(
+        stats.t.interval(0.95, 3, np.mean(ranks), stats.sem(ranks))
+    )
+    assert np.isnan(clustered_interval([1.0], ["a"])).all()
