@@ -1,7 +1,7 @@
 """`cultureval retrieval`: image-text retrieval by dual encoders, over the full gallery, in LightEval's files."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -21,13 +21,17 @@ def retrieval(
     dtype: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "float32",
     batch_size: Annotated[int, typer.Option(min=1, help="Items per batch.")] = 32,
     revision: Annotated[str, typer.Option(help="Revision of the model on the hub.")] = "main",
+    captions: Annotated[
+        Literal["text", "index"],
+        typer.Option(help="Identical captions are one query (text, as in the released scorer), or each is (index)."),
+    ] = "text",
     rerank: Annotated[str | None, typer.Option(help="A VLM (as for `eval`) that reranks the first items.")] = None,
     top_k: Annotated[int, typer.Option(min=1, help="Number of items to rerank.")] = 10,
 ) -> None:
     """Recall of images and captions by a dual encoder. Example: cultureval retrieval MODEL --data samples"""
     go_offline_if_unreachable()
     with use_settings(current_settings().with_(data_root=data)):
-        galleries = {name: read_gallery(name) for name in tasks or TASKS[:1]}
+        galleries = {name: read_gallery(name, captions == "index") for name in tasks or TASKS[:1]}
     require_output_folder(output_dir)
     from cultureval.models.choice import load_model
     from cultureval.models.encoders.dual_encoder import DualEncoder, EncoderSettings

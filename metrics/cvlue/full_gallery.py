@@ -6,7 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from cultureval.metrics.cvlue.names import KS
-from cultureval.metrics.cvlue.retrieval import best_ranks, reranked_ranks, top_items
+from cultureval.metrics.cvlue.one_product import rank_two_ways
+from cultureval.metrics.cvlue.retrieval import check_correct, checked_embeddings, reranked_ranks
 from cultureval.metrics.standard_errors import clustered_standard_error
 
 
@@ -27,7 +28,7 @@ class Direction(NamedTuple):
 def rank_both_ways(
     images: np.ndarray, texts: np.ndarray, of_images: list[list[int]], of_texts: list[list[int]], kept: int
 ) -> dict[str, Direction]:
-    """Ranks by dot product.
+    """Ranks by dot product, both ways from one product; half-precision embeddings are multiplied in single precision.
 
     Args:
         images: [I, D] embeddings of the images.
@@ -38,10 +39,17 @@ def rank_both_ways(
 
     Returns:
         "TR" and "IR".
+
+    Raises:
+        ValueError: Shapes that do not match, embeddings that are not finite, or a query without a correct item.
     """
+    images, texts = checked_embeddings(images, texts)
+    check_correct(of_images, len(images), len(texts))
+    check_correct(of_texts, len(texts), len(images))
+    of_queries = rank_two_ways(images, texts, of_images, of_texts, kept)
     return {
-        "TR": Direction(best_ranks(images, texts, of_images), top_items(images, texts, kept), of_images),
-        "IR": Direction(best_ranks(texts, images, of_texts), top_items(texts, images, kept), of_texts),
+        name: Direction(ranks, top, correct)
+        for name, (ranks, top), correct in zip(("TR", "IR"), of_queries, (of_images, of_texts), strict=True)
     }
 
 

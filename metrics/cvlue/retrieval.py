@@ -51,9 +51,9 @@ def best_ranks(
         ValueError: Shapes that do not match, embeddings that are not finite, or a query without a correct item or
             with one that is not in the gallery.
     """
-    queries, gallery = _embeddings(queries, gallery)
+    queries, gallery = checked_embeddings(queries, gallery)
     places = [np.atleast_1d(np.asarray(items, dtype=np.int64)) for items in correct]
-    _check_correct(places, len(queries), len(gallery))
+    check_correct(places, len(queries), len(gallery))
     block = max(1, block_bytes // (gallery.shape[0] * queries.dtype.itemsize))
     transposed = gallery.T
     ranks = np.empty(len(queries), dtype=np.int64)
@@ -80,7 +80,7 @@ def top_items(queries: ArrayLike, gallery: ArrayLike, k: int, block_bytes: int =
     Raises:
         ValueError: Shapes that do not match, embeddings that are not finite, or k below 1.
     """
-    queries, gallery = _embeddings(queries, gallery)
+    queries, gallery = checked_embeddings(queries, gallery)
     if k < 1:
         raise ValueError(f"k must be at least 1, not {k}")
     k = min(k, len(gallery))
@@ -119,21 +119,25 @@ def reranked_ranks(
     return new_ranks, reordered
 
 
-def correct_items(captions: Sequence[Sequence[str]]) -> tuple[list[str], list[list[int]], list[list[int]]]:
-    """The distinct captions of a set of images, and which captions and images belong together.
+def correct_items(
+    captions: Sequence[Sequence[str]], by_index: bool = False
+) -> tuple[list[str], list[list[int]], list[list[int]]]:
+    """The captions of a set of images, and which captions and images belong together.
 
     Args:
         captions: The captions of each image.
+        by_index: Whether identical captions stay apart, each correct for its own image alone, as in the training code
+            of CVLUE's baselines; otherwise they are one, correct for all of its images, as in CVLUE's released scorer.
 
     Returns:
-        (texts, of_images, of_texts): the distinct captions in order of appearance; for each image the indices of its
-        captions; for each caption the indices of its images.
-
-    Raises:
-        ValueError: There is no image, or none has a caption.
+        (texts, of_images, of_texts): the captions in order of appearance; for each image the indices of its captions;
+        for each caption the indices of its images.
     """
-    if not any(captions):
-        raise ValueError("there is no caption of an image")
+    if by_index:
+        ends = np.cumsum([len(own) for own in captions]).tolist()
+        of_each = [list(range(end - len(own), end)) for own, end in zip(captions, ends, strict=True)]
+        owners = [[image] for image, own in enumerate(captions) for _ in own]
+        return [text for own in captions for text in own], of_each, owners
     numbers: dict[str, int] = {}
     of_images = [list(dict.fromkeys(numbers.setdefault(text, len(numbers)) for text in own)) for own in captions]
     of_texts: list[list[int]] = [[] for _ in numbers]
@@ -170,22 +174,37 @@ def _best_rank(scores: np.ndarray, items: np.ndarray) -> int:
     return 1 + int(np.count_nonzero(scores > best)) + int(np.count_nonzero(scores[:position] == best))
 
 
-def _embeddings(queries: ArrayLike, gallery: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+def checked_embeddings(queries: ArrayLike, gallery: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """Embeddings as arrays of single or double precision: products of half precision would be summed in it.
+
+    Raises:
+        ValueError: They are no tables [items, dimensions] of finite numbers, or of different dimensions.
+    """
     tables = {"queries": np.asarray(queries), "the gallery": np.asarray(gallery)}
     for name, table in tables.items():
         if table.ndim != 2 or not table.size:
             raise ValueError(f"{name} must be a non-empty array [items, dimensions], not of shape {table.shape}")
         if not np.isfinite(table).all():
             raise ValueError(f"{name} has an embedding that is not finite")
-    one, other = tables.values()
+    one, other = (table.astype(np.result_type(table, np.float32), copy=False) for table in tables.values())
     if one.shape[1] != other.shape[1]:
         raise ValueError(f"queries have {one.shape[1]} dimensions, the gallery {other.shape[1]}")
     return one, other
 
 
-def _check_correct(correct: Sequence[np.ndarray], queries: int, gallery: int) -> None:
+def check_correct(correct: Sequence[Sequence[int] | np.ndarray], queries: int, gallery: int) -> None:
+    """Checks the correct items of queries.
+
+    Args:
+        correct: For each query the gallery indices of its correct items.
+        queries: Number of queries.
+        gallery: Number of items.
+
+    Raises:
+        ValueError: They are of another number of queries, or a query has none or one outside the gallery.
+    """
     if len(correct) != queries:
         raise ValueError(f"there are {queries} queries but correct items of {len(correct)}")
     for number, items in enumerate(correct):
-        if not items.size or items.min() < 0 or items.max() >= gallery:
-            raise ValueError(f"query {number} has no correct item in the gallery of {gallery}: {items[:5].tolist()}")
+        if not len(items) or min(items) < 0 or max(items) >= gallery:
+            raise ValueError(f"query {number} has no correct item in the gallery of {gallery}: {list(items[:5])}")

@@ -182,6 +182,7 @@ def retrieval_signature(name: str, gallery: Gallery, encoder: Encoder, reranking
     return signature_record(
         f"{name}|0",
         task=f"{name}/full gallery",
+        captions="by index" if gallery.by_index else None,
         rows=len(gallery.images),
         rows_hash=gallery.report["fingerprint"],
         model=f"{encoder.identity['name']}@{str(encoder.identity['version'])[:8]}",
@@ -195,7 +196,8 @@ def retrieval_summary(
     name: str, gallery: Gallery, encoder: Encoder, scores: Mapping[str, float], reranking: Reranking | None
 ) -> str:
     """The table, notes, and the signature."""
-    title = f"\n{name}: {len(gallery.images)} images, {len(gallery.texts)} distinct captions"
+    kind = "captions" if gallery.by_index else "distinct captions"
+    title = f"\n{name}: {len(gallery.images)} images, {len(gallery.texts)} {kind}"
     rows = [
         [metric, f"{value:.4f} ± {scores[f'{metric}_stderr']:.4f}"]
         for metric, value in scores.items()

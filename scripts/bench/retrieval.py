@@ -2,11 +2,13 @@
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cultureval.scripts.bench.peak_memory import peak_memory
+
+KEPT = 10  # first items
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,28 +20,23 @@ def bench_retrieval(
     dimensions: Annotated[int, typer.Option(min=1, help="Dimensions of the embeddings.")] = 512,
 ) -> None:
     """Recall in both directions on random embeddings. Example: cultureval bench retrieval --captions 6000"""
-    from cultureval.metrics.cvlue.retrieval import recall
+    from cultureval.metrics.cvlue.full_gallery import rank_both_ways, recalls
 
     image_vectors, caption_vectors = random_embeddings(captions, images, dimensions)
     of_captions = [[caption % images] for caption in range(captions)]
     of_images = [list(range(image, captions, images)) for image in range(images)]
-    directions = {
-        "IR": (caption_vectors, image_vectors, of_captions),
-        "TR": (image_vectors, caption_vectors, of_images),
-    }
     print(f"{captions} captions, {images} images, {dimensions} dimensions, float32, both directions")
-    seconds: dict[str, float] = {}
     peaks: list[float] = []
-    for name, (queries, gallery, correct) in directions.items():
-        with peak_memory("cpu", peaks):
-            seconds[name], found = timed(lambda q=queries, g=gallery, c=correct: recall(q, g, c))
-        print(f"{name}: {', '.join(f'R@{k} {value:.4f}' for k, value in found.items())}, {seconds[name]:.1f} s")
+    arguments = (image_vectors, caption_vectors, of_images, of_captions, KEPT)
+    with peak_memory("cpu", peaks):
+        seconds, found = timed(lambda: rank_both_ways(*arguments))
+    values = {name: value for name, value in recalls(found).items() if not name.endswith("_stderr")}
+    print(f"{', '.join(f'{name} {value:.4f}' for name, value in values.items())}, {seconds:.1f} s")
     product, _ = timed(lambda: dense_product(caption_vectors, image_vectors))
-    total = sum(seconds.values())
-    print(f"one dense matrix product: {product:.1f} s; both directions together take {total / product:.2f} times that")
+    print(f"one dense matrix product: {product:.1f} s; ranks and first items take {seconds / product:.2f} times that")
     vectors = (image_vectors.nbytes + caption_vectors.nbytes) / 2**20
     table = captions * images * 4 / 2**20
-    print(f"peak memory of recall: {max(peaks):.0f} MiB in addition to {vectors:.0f} MiB of embeddings")
+    print(f"peak memory of ranking: {max(peaks):.0f} MiB in addition to {vectors:.0f} MiB of embeddings")
     print(f"the full score matrix would take {table:.0f} MiB")
 
 
@@ -68,7 +65,7 @@ def dense_product(queries: "np.ndarray", gallery: "np.ndarray", block: int = 204
         np.matmul(part, gallery.T, out=scores[: len(part)])
 
 
-def timed(work: Callable[[], object]) -> tuple[float, object]:
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
     """Seconds of a call, and its result."""
     start = time.perf_counter()
     result = work()

@@ -15,15 +15,16 @@ TASKS = ("cvlue_itr", "cvlue_en_itr")
 
 @dataclass
 class Gallery:
-    """All images and distinct captions of a task.
+    """All images and captions of a task.
 
     Attributes:
         images: Paths of the stored images.
         names: The images' released paths.
-        texts: The distinct captions.
+        texts: The captions: the distinct ones, or with `by_index` all.
         of_images: For each image the positions of its captions.
         of_texts: For each caption the positions of its images.
         report: Where the rows come from (`prepare_subset`).
+        by_index: Whether identical captions are queries of their own (`correct_items`).
     """
 
     images: list[str]
@@ -32,10 +33,15 @@ class Gallery:
     of_images: list[list[int]]
     of_texts: list[list[int]]
     report: dict[str, Any]
+    by_index: bool = False
 
 
-def read_gallery(name: str) -> Gallery:
+def read_gallery(name: str, by_index: bool = False) -> Gallery:
     """The images and captions of a task, checked by its source's own conversion.
+
+    Args:
+        name: The task.
+        by_index: Whether identical captions are queries of their own (`correct_items`).
 
     Raises:
         CulturevalError: There is no such retrieval task, or its data are missing or broken.
@@ -51,9 +57,9 @@ def read_gallery(name: str) -> Gallery:
     subset = prepare_subset(all_tasks()[name], read_data_options())
     with (subset.folder / "test.jsonl").open(encoding="utf-8") as lines:
         rows = [_own_captions(json.loads(line)) for line in lines]
-    texts, of_images, of_texts = correct_items([captions for _, _, captions in rows])
+    texts, of_images, of_texts = correct_items([captions for _, _, captions in rows], by_index)
     images = [str(stored_image(image)) for image, _, _ in rows]
-    return Gallery(images, [path for _, path, _ in rows], texts, of_images, of_texts, subset.report)
+    return Gallery(images, [path for _, path, _ in rows], texts, of_images, of_texts, subset.report, by_index)
 
 
 def match_docs(gallery: Gallery, pairs: Sequence[tuple[int, int]]) -> "list[Doc]":

@@ -3,6 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cultureval.metrics.cvlue.full_gallery import rank_both_ways
+from cultureval.metrics.cvlue.one_product import rank_two_ways
 from cultureval.metrics.cvlue.retrieval import best_ranks, correct_items, list_ranks, recall, reranked_ranks, top_items
 
 
@@ -37,6 +39,30 @@ def test_any_block_size_gives_the_same_ranks(queries, gallery, block_bytes, seed
     assert best_ranks(asked, items, correct, block_bytes).tolist() == dense_ranks(asked, items, correct)
 
 
+@given(st.integers(1, 9), st.integers(1, 60), st.integers(1, 4), st.integers(1, 4000), st.integers(0, 10**6))
+def test_one_product_gives_what_two_of_each_direction_give(images, texts, kept, tile_bytes, seed):
+    """Whole numbers, so that ties are everywhere."""
+    numbers = np.random.default_rng(seed)
+    one, other = (numbers.integers(-1, 2, (size, 3)).astype(np.float32) for size in (images, texts))
+    of_one = [sorted(set(numbers.integers(0, texts, 2).tolist())) for _ in range(images)]
+    of_other = [sorted(set(numbers.integers(0, images, 2).tolist())) for _ in range(texts)]
+    found = rank_two_ways(one, other, of_one, of_other, kept, tile_bytes)
+    for (ranks, top), (asked, items, correct) in zip(
+        found, ((one, other, of_one), (other, one, of_other)), strict=True
+    ):
+        assert ranks.tolist() == dense_ranks(asked, items, correct)
+        assert np.array_equal(top, np.argsort(-(asked @ items.T), axis=1, kind="stable")[:, :kept])
+
+
+def test_half_precision_is_summed_in_single():
+    """2,049 ones: in half precision the sum stays at 2,048, so that all items would be tied."""
+    items = np.ones((2, 2049), dtype=np.float16)
+    items[0, -1] = 0
+    directions = rank_both_ways(items[1:], items, [[1]], [[0], [0]], 1)
+    assert directions["TR"].ranks.tolist() == [1] and directions["TR"].top.tolist() == [[1]]
+    assert best_ranks(items[1:], items, [[1]]).tolist() == [1]
+
+
 def test_lists_and_single_positions_are_taken_too():
     assert recall([[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]], [1, [1]], ks=[1, 2]) == {1: 0.5, 2: 1.0}
 
@@ -44,6 +70,8 @@ def test_lists_and_single_positions_are_taken_too():
 def test_correctness_is_a_matter_of_strings():
     texts, of_images, of_texts = correct_items([["a", "b", "a"], ["b", "c"]])
     assert (texts, of_images, of_texts) == (["a", "b", "c"], [[0, 1], [1, 2]], [[0], [0, 1], [1]])
+    texts, of_images, of_texts = correct_items([["a", "b", "a"], ["b", "c"]], by_index=True)
+    assert (texts, of_images, of_texts) == (["a", "b", "a", "b", "c"], [[0, 1, 2], [3, 4]], [[0], [0], [0], [1], [1]])
     assert list_ranks({"q": ["x", "b", "a"], "r": ["x"]}, {"q": ["a", "b"], "r": ["a"]}) == {"q": 2, "r": None}
 
 
