@@ -31,11 +31,13 @@ class Answers(NamedTuple):
 
     Attributes:
         gold: The gold records that were answered.
-        files: Content of each submission file, in the order of `PRED_FILES`.
+        scored: Content of each submission file, in the order of `PRED_FILES`, with the answered records alone.
+        files: The same as it is submitted: questions and expressions without an answer have an empty one.
         unanswered: Gold records without an answer.
     """
 
     gold: list[Record]
+    scored: list[Any]
     files: list[Any]
     unanswered: int
 
@@ -63,7 +65,7 @@ def write_run_files(run: Run) -> list[str]:
             file = folder / "submissions" / path
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-        items = items_of(name, found.gold, found.files)
+        items = items_of(name, found.gold, found.scored)
         write_tables(name, items, folder)
         totals[name] = means(items)
         if found.unanswered:
@@ -94,14 +96,14 @@ def answers_of(name: str, rows: Sequence[Mapping[str, Any]], gold: Sequence[Reco
     answered = [record for number, record in known.items() if number in by_id]
     unanswered = len(known) - len(answered)
     if name == "itr":
-        kept = [record for record in answered if record["image"] in by_id]
-        return Answers(kept, list(gallery_rankings(rows, kept)), unanswered)
+        ranked = list(gallery_rankings(rows, answered))
+        return Answers(answered, ranked, ranked, unanswered)
     if name == "vd":
-        ranked = [_ranking(record, by_id[_id_of(name, record)]) for record in answered]
-        return Answers(answered, [ranked], unanswered)
+        rounds = [_ranking(record, by_id[_id_of(name, record)]) for record in answered]
+        return Answers(answered, [rounds], [rounds], unanswered)
     full = [_answered(name, record, by_id.get(number)) for number, record in known.items()]
     mine = [record for number, record in zip(known, full, strict=True) if number in by_id]
-    return Answers(answered, [full if unanswered else mine], unanswered)
+    return Answers(answered, [mine], [full], unanswered)
 
 
 def gallery_rankings(

@@ -157,6 +157,9 @@ def test_odd_images_are_scored_or_named_and_skipped(cultureval, tmp_path):
     results = results_of(tmp_path / "out")
     scored = [row["doc"]["specific"]["image_path"] for row in details_of(tmp_path / "out")["cvlue_vqa|0"]]
     assert len(scored) == len(set(scored)) == 8
+    (written,) = (tmp_path / "out/cvlue").rglob("submit_VQA.json")
+    assert [bool(row["answer"]) for row in json.loads(written.read_text(encoding="utf-8"))][8:] == [False] * 4
+    assert "4 gold records have no answer in this run and are empty in the submission file" in run.stderr
     report = results["config_tasks"]["cvlue_vqa|0"]["rows_report"]
     why = {row["value"].strip("'").rpartition("/")[2]: row["reason"] for row in report["skipped_rows"]}
     assert set(why) == {"strip.png", "script.eps", "cut.png", "page.png"}
