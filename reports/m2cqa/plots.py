@@ -40,7 +40,7 @@ REGIMES = {
     "frequent hallucination": (-0.02, 1.08, "left"),
 }
 LIMITS = (-0.04, 1.04)  # room for marks of 0 and 1
-ERRORS = {"one standard error on either side": {"color": "0.5", "linestyle": "-"}}
+ERRORS = {"one standard error on either side": {"color": "0.4", "linestyle": "-"}}
 
 
 @figure_style()
@@ -90,7 +90,9 @@ def draw_sizes(rows: Sequence[Row], stem: Path, formats: Sequence[str]) -> list[
     def panel(axes: "Axes", members: Sequence[Row]) -> None:
         for name, style in styles.items():
             points = sorted((row for row in members if family(row["model"]) == name), key=lambda row: row["size_b"])
-            axes.plot([row["size_b"] for row in points], [row[CFHR] for row in points], color=style["color"])
+            axes.plot(
+                [row["size_b"] for row in points], [row[CFHR] for row in points], color=style["color"], linewidth=1
+            )
             for row in points:
                 _draw_point(axes, row["size_b"], row[CFHR], {"yerr": row[f"{CFHR}_stderr"]}, style)
         axes.set(ylim=LIMITS, xscale="log", xlim=(min(sizes) / 1.4, max(sizes) * 1.4))
@@ -139,4 +141,4 @@ def _spread_out(sizes: Sequence[float]) -> list[float]:
 
 
 def _draw_point(axes: "Axes", x: float, y: float, spread: Mapping[str, float | None], style: Mapping[str, Any]) -> None:
-    axes.errorbar(x, y, **spread, linestyle="", ecolor="0.5", elinewidth=0.7, markersize=5.5, alpha=0.9, **style)
+    axes.errorbar(x, y, **spread, linestyle="", ecolor="0.4", elinewidth=0.7, markersize=4.2, alpha=0.9, **style)

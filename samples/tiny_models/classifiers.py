@@ -39,7 +39,7 @@ def build_tiny_instruments(folder: Path) -> dict[str, str]:
     }
 
 
-def build_tiny_nadi(folder: Path, seed: int = 0, labels: Sequence[str] = COUNTRY_NAMES, **sizes: int) -> Path:
+def build_tiny_nadi(folder: Path, seed: int = 0, labels: Sequence[str] = COUNTRY_NAMES, **sizes: float) -> Path:
     """A country classifier with NADI's 18 labels in their order, and random weights.
 
     Args:
@@ -52,7 +52,7 @@ def build_tiny_nadi(folder: Path, seed: int = 0, labels: Sequence[str] = COUNTRY
     return _build_classifier(folder, seed, id2label=dict(enumerate(labels)), label2id=numbers, **sizes)
 
 
-def build_tiny_aldi(folder: Path, seed: int = 1, **sizes: int) -> Path:
+def build_tiny_aldi(folder: Path, seed: int = 1, **sizes: float) -> Path:
     """A regressor with one output, as ALDi's, and random weights; arguments as in `build_tiny_nadi`."""
     return _build_classifier(folder, seed, num_labels=1, problem_type="regression", **sizes)
 

@@ -203,13 +203,40 @@ def test_the_softmax_is_that_of_the_plain_model(models):
     assert abs(models.country_probabilities(texts) - np.array(plain)).max() < 1e-5
 
 
-@given(st.lists(st.integers(1, 512), max_size=600))
-def test_batches_hold_every_text_once_within_their_bounds(lengths):
-    batches = list(batches_by_length(lengths))
+def test_texts_of_the_same_tokens_are_read_once_and_half_precision_is_in_the_signature(models, monkeypatch):
+    """`released` differs from `paper` by two spaces only, and a reply of one line is its only line."""
+    read = []
+    classifier = models._classifier("NADI")
+    forward = type(classifier.model).forward
+
+    def counted(model, input_ids, **others):
+        read.append(input_ids.shape)
+        return forward(model, input_ids=input_ids, **others)
+
+    monkeypatch.setattr(type(classifier.model), "forward", counted)
+    replies = [f"{ARABIC}  {ARABIC}", ARABIC, f"{ARABIC} ", f"{ARABIC}\n{ARABIC}"]
+    scores = score_completions([""] * 4, replies, "egy", PROFILES, models)
+    assert sum(rows for rows, _ in read) == 2 * 2  # two distinct texts, by both classifiers
+    assert scores["adi2"][0] == scores["adi2"][3] and scores["adi2_clean"][3] == pytest.approx(scores["adi2"][1])
+    exact = models.country_probabilities(replies)
+    assert dialect_models.classifier_dtype("cuda:1") == dialect_models.classifier_dtype("mps") == "float16"
+    monkeypatch.setattr(dialect_models, "classifier_dtype", lambda device: "float16")
+    dialect_models.load_classifier.cache_clear()
+    try:
+        assert models.country_probabilities(replies) == pytest.approx(exact, abs=5e-3)
+        assert models_signature().endswith(",dtype=float16)")
+    finally:
+        dialect_models.load_classifier.cache_clear()
+
+
+@given(st.lists(st.integers(1, 512), max_size=600), st.sampled_from([512, 16_384]))
+def test_batches_hold_every_text_once_within_their_bounds(lengths, tokens):
+    batches = list(batches_by_length(lengths, tokens))
     assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
     for batch in batches:
         longest = max(lengths[index] for index in batch)
-        assert len(batch) == 1 or longest * len(batch) <= dialect_models.TOKENS_PER_BATCH
+        assert len(batch) == 1 or longest * len(batch) <= tokens
+        assert min(lengths[index] for index in batch) >= 0.9 * longest
         assert len(batch) <= dialect_models.TEXTS_PER_BATCH
 
 
