@@ -96,6 +96,7 @@ def patches_by_library() -> dict[str, list[Patch]]:
 
 def check_sandbox() -> list[Finding]:
     """Whether generated code can be judged: bubblewrap, and its permission to create namespaces."""
+    from cultureval.runtime.sandbox.jail import SandboxLimits, control_group, shown_packages
     from cultureval.runtime.sandbox.sandbox import Sandbox
 
     try:
@@ -103,7 +104,10 @@ def check_sandbox() -> list[Finding]:
             probe.start()
     except CulturevalError as error:
         return [Finding("missing", f"sandbox (bubblewrap): {error}", "the qimma_code tasks cannot be run")]
-    return [Finding("ok", "sandbox: bubblewrap runs generated code")]
+    grouped = control_group(SandboxLimits())
+    bound = "a control group (systemd)" if grouped else "the system-call filter, without a control group"
+    text = f"sandbox: bubblewrap runs generated code, which sees {', '.join(shown_packages())}"
+    return [Finding("ok", f"{text}; its kernel memory is bounded by {bound}")]
 
 
 def check_gpu() -> list[Finding]:

@@ -288,6 +288,13 @@ class Settings:
         "`1` judges `qimma_code` without a sandbox, and the results say so",
         parse=lambda text: text in ("1", "true", "yes"),  # any other text keeps the sandbox
     )
+    code_packages = Option[tuple[str, ...]](
+        "code_packages",
+        "CULTUREVAL_CODE_PACKAGES",
+        ("numpy", "sympy", "mpmath"),
+        "installed packages that generated code may import, beside the standard library; default `numpy,sympy,mpmath`",
+        parse=_names,
+    )
 
     @classmethod
     def options(cls) -> list[Option[Any]]:

@@ -1,18 +1,24 @@
-"""Outputs and times of the canonical solutions: computed once in the sandbox, cached by content."""
+"""Outputs and times of the canonical solutions: computed once in a sandbox of their own, cached by content."""
 
+import gzip
 import hashlib
+import io
 import json
 import os
 import pickle
+import struct
 import sys
-import zlib
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
 
 from cultureval.metrics.code.rules import Dataset, asks_for_any_value, compares_sets
 from cultureval.runtime.data.user_cache import user_cache, write_atomically
 from cultureval.runtime.sandbox import codec
+from cultureval.runtime.sandbox.jail import SandboxLimits, shown_packages
 from cultureval.runtime.sandbox.sandbox import Sandbox
 
 SUITES = ("base", "plus")
@@ -20,68 +26,82 @@ SUITES = ("base", "plus")
 # wall time: IDLE_FACTOR while it waits, WALL_FACTOR while it computes.
 IDLE_FACTOR = 3.0
 WALL_FACTOR = 10.0
-_VERSION = 1
+# EvalPlus's limits: four times the canonical solution's time per call, at least a second.
+_LEAST_SECONDS = 1.0
+_TIME_FACTOR = 4.0
+_VERSION = 2
 _SECONDS = 300
+_FRAME = struct.Struct("<dQ")
 
 
 @dataclass(frozen=True)
 class SuiteTruth:
-    """Results of the canonical solution on one suite of inputs.
+    """What is known of the canonical solution on one suite of inputs, without its outputs.
 
     Args:
         seconds: Wall time of each call.
         defect: Why the last inputs have no output, or "".
-        outputs: The encoded results, one per input up to the defect.
+        sizes: Bytes of each encoded output, one per input up to the defect.
     """
 
     seconds: list[float]
     defect: str
-    outputs: list[bytes]
+    sizes: list[int]
+
+    def limits(self, calls: int) -> list[float]:
+        """EvalPlus's time limit of each call; one minute for those that the canonical solution did not come to."""
+        limits = [max(_LEAST_SECONDS, _TIME_FACTOR * seconds) for seconds in self.seconds]
+        return limits + [60.0] * (calls - len(limits))
 
 
 class GroundTruth:
-    """The ground truth of one problem, on disk; its outputs are read on demand, since some are large."""
+    """The ground truth of one problem, on disk; its outputs are read on demand, since some are large.
 
-    def __init__(self, problem: Mapping[str, Any], dataset: Dataset, sandbox: Sandbox) -> None:
-        self.path = user_cache() / "code_ground_truth" / f"{content_key(problem, dataset, sandbox)}.bin"
-        if not self._is_complete():
-            self._store({suite: _compute(problem, dataset, suite, sandbox) for suite in SUITES})
+    Attributes:
+        path: The file.
+        suites: By suite, what is known without the outputs.
+    """
 
-    def _is_complete(self) -> bool:
-        try:
-            with self.path.open("rb") as file:
-                header = json.loads(file.readline())
-                return header["bytes"] == os.fstat(file.fileno()).st_size - file.tell()
-        except (OSError, ValueError, KeyError, TypeError):
-            return False
-
-    def _store(self, suites: dict[str, SuiteTruth]) -> None:
-        body = zlib.compress(b"".join(output for suite in SUITES for output in suites[suite].outputs), 1)
-        header: dict[str, Any] = {"bytes": len(body)}
-        for name, suite in suites.items():
-            sizes = [len(output) for output in suite.outputs]
-            header[name] = {"seconds": suite.seconds, "defect": suite.defect, "sizes": sizes}
-        write_atomically(self.path, json.dumps(header).encode() + b"\n" + body)
-
-    def seconds(self) -> float:
-        """Return the total time of the canonical solution."""
-        with self.path.open("rb") as file:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with path.open("rb") as file:
             header = json.loads(file.readline())
-        return sum(sum(header[suite]["seconds"]) for suite in SUITES)
+            if header.pop("bytes") != os.fstat(file.fileno()).st_size - file.tell():
+                raise ValueError("the file is not complete")
+        self.suites = {name: SuiteTruth(**header[name]) for name in SUITES}
 
-    def load(self) -> dict[str, SuiteTruth]:
-        """Read the outputs of both suites."""
+    @contextmanager
+    def outputs(self) -> Iterator[Iterator[bytes]]:
+        """A context with the encoded outputs of all suites, one after the other."""
         with self.path.open("rb") as file:
-            header = json.loads(file.readline())
-            body = zlib.decompress(file.read())
-        suites, position = {}, 0
-        for suite in SUITES:
-            part, outputs = header[suite], []
-            for size in part["sizes"]:
-                outputs.append(body[position : position + size])
-                position += size
-            suites[suite] = SuiteTruth(part["seconds"], part["defect"], outputs)
-        return suites
+            file.readline()
+            with gzip.GzipFile(fileobj=file) as body:
+                yield (body.read(size) for suite in SUITES for size in self.suites[suite].sizes)
+
+
+def known_truth(problem: Mapping[str, Any], dataset: Dataset) -> GroundTruth | None:
+    """The ground truth of a problem if an earlier run has computed it."""
+    try:
+        return GroundTruth(_path(problem, dataset))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def compute_truth(problem: Mapping[str, Any], dataset: Dataset, sandbox: Sandbox) -> GroundTruth:
+    """Run the canonical solution of a problem in a sandbox in which no other code runs, and keep its outputs.
+
+    Raises:
+        SandboxBroken: The sandbox failed.
+        SandboxUnavailable: It cannot be started.
+    """
+    body, header = io.BytesIO(), {}
+    with gzip.GzipFile(fileobj=body, mode="wb", compresslevel=1, mtime=0) as file:
+        for name in SUITES:
+            header[name] = _compute(problem, dataset, name, sandbox, file)
+    path = _path(problem, dataset)
+    content = body.getvalue()
+    write_atomically(path, json.dumps({"bytes": len(content), **header}).encode() + b"\n" + content)
+    return GroundTruth(path)
 
 
 def canonical_code(problem: Mapping[str, Any]) -> str:
@@ -89,18 +109,18 @@ def canonical_code(problem: Mapping[str, Any]) -> str:
     return problem["prompt"] + problem["canonical_solution"]
 
 
-def content_key(problem: Mapping[str, Any], dataset: Dataset, sandbox: Sandbox) -> str:
+def content_key(problem: Mapping[str, Any], dataset: Dataset) -> str:
     """Return a hash of everything that the ground truth of a problem depends on."""
     inputs = [problem["base_input"], problem["plus_input"]]
     parts = [_VERSION, *sys.version_info[:2], dataset, canonical_code(problem), problem["entry_point"], inputs]
-    parts += [float(problem["atol"]), repr(sandbox.limits)]
+    parts += [float(problem["atol"]), repr(SandboxLimits()), list(shown_packages())]
     return hashlib.sha256(codec.encode(parts)).hexdigest()
 
 
 def call_payload(
     problem: Mapping[str, Any], dataset: Dataset, suite: str, code: str, seconds: list[float] | None
 ) -> bytes:
-    """The payload of the sandbox job `call`: code and inputs, never expected outputs."""
+    """What a job of the sandbox is given: code, inputs and the times that calls may take, never expected outputs."""
     return pickle.dumps(
         {
             "code": code,
@@ -114,22 +134,41 @@ def call_payload(
     )
 
 
-def _compute(problem: Mapping[str, Any], dataset: Dataset, suite: str, sandbox: Sandbox) -> SuiteTruth:
+def frames(outputs: IO[bytes]) -> Iterator[tuple[float, bytes]]:
+    """What a job has sent, untrusted: pairs of a call's seconds and content; an incomplete last one is dropped."""
+    size_left = os.fstat(outputs.fileno()).st_size - outputs.tell()
+    while len(header := outputs.read(_FRAME.size)) == _FRAME.size:
+        seconds, size = _FRAME.unpack(header)
+        size_left -= _FRAME.size
+        if size > size_left:
+            return
+        size_left -= size
+        yield seconds, outputs.read(size)
+
+
+def _path(problem: Mapping[str, Any], dataset: Dataset) -> Path:
+    return user_cache() / "code_ground_truth" / f"{content_key(problem, dataset)}.bin"
+
+
+def _compute(
+    problem: Mapping[str, Any], dataset: Dataset, suite: str, sandbox: Sandbox, body: gzip.GzipFile
+) -> dict[str, Any]:
+    """Writes the encoded outputs of one suite; returns the header's part on it."""
     payload = call_payload(problem, dataset, suite, canonical_code(problem), None)
-    count = len(problem[f"{suite}_input"])
+    any_value, nothing = asks_for_any_value(dataset, problem["entry_point"]), codec.encode(None)
     seconds: list[float] = []
-    outputs: list[bytes] = []
+    sizes: list[int] = []
     defect = ""
-    with sandbox.job("call", payload, 2 * _SECONDS, _SECONDS) as job:
-        for spent, content in job:
+    with tempfile.TemporaryFile() as file:
+        end = sandbox.run(payload, 2 * _SECONDS, _SECONDS, file)
+        file.seek(0)
+        for spent, content in frames(file):
             if content[:1] == b"E":
-                defect = f"it raises {content[1:].decode('utf-8', 'replace')} at input {len(outputs)}"
+                defect = f"it raises {content[1:].decode('utf-8', 'replace')} at input {len(sizes)}"
             elif content[:1] != b"L":
+                output = codec.encode(content != nothing) if any_value else content
                 seconds.append(spent)
-                outputs.append(content)
-    if not defect and len(outputs) < count:
-        assert job.end is not None
-        defect = f"{job.end.describe()} at input {len(outputs)}"
-    if asks_for_any_value(dataset, problem["entry_point"]):
-        outputs = [codec.encode(codec.decode(output) is not None) for output in outputs]
-    return SuiteTruth(seconds, defect, outputs)
+                sizes.append(body.write(output))
+    if not defect and len(sizes) < len(problem[f"{suite}_input"]):
+        defect = f"{end.describe()} at input {len(sizes)}"
+    return {"seconds": seconds, "defect": defect, "sizes": sizes}

@@ -1,45 +1,43 @@
-"""Judging of generated code: solutions run in a sandbox, and trusted code outside compares their outputs.
+"""Judging of generated code: solutions run in a sandbox, and other processes compare their outputs.
 
-The process of a solution gets only its code and the inputs; its outputs leave the sandbox as plain data and are
-compared here with those of the canonical solution, by EvalPlus's rules (`rules`). EvalPlus's own verdict is computed
-too, in a sandbox of the same kind, and reported next to ours.
+A solution runs once on each suite of inputs, in a process that gets only its code and the inputs. When it has ended,
+its outputs, plain data in files, are compared with those of the canonical solution, by EvalPlus's rules (`rules`), in a
+process with limits that runs no generated code (`comparing`). EvalPlus's own verdict on the same outputs is reported
+next to ours.
 """
 
 import contextlib
-import functools
 import json
 import math
-import pickle
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
+from cultureval.metrics.code.comparing import Comparer, ComparerBroken, SuiteResult, TooMuchToCompare
 from cultureval.metrics.code.ground_truth import (
     SUITES,
     WALL_FACTOR,
     GroundTruth,
-    SuiteTruth,
     call_payload,
     canonical_code,
+    compute_truth,
     content_key,
+    known_truth,
 )
-from cultureval.metrics.code.rules import Dataset, OutputRule
+from cultureval.metrics.code.outcomes import evalplus_status, failure
+from cultureval.metrics.code.rules import Dataset
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.progress import progressing
-from cultureval.runtime.sandbox.sandbox import Sandbox, SandboxBroken, SandboxPair, SandboxPool, SandboxUnavailable
+from cultureval.runtime.sandbox.sandbox import JobEnd, Sandbox, SandboxBroken, SandboxPool, SandboxUnavailable
 
 Outcome = Literal["pass", "fail", "not_judged"]
 PASS, FAIL, NOT_JUDGED = "pass", "fail", "not_judged"
 
-# EvalPlus's limits: four times the canonical solution's time per call, at least a second; one minute per suite.
-_LEAST_SECONDS = 1.0
-_TIME_FACTOR = 4.0
-_SUITE_SECONDS = 60.0
+_SUITE_SECONDS = 60.0  # EvalPlus's limit
 _SPARE_SECONDS = 2.0
 _MOST_WAITING_SECONDS = 120.0
-_LONGEST_ANSWER = 1 << 20
-_PROBE = {"prompt": "", "entry_point": "probe", "base_input": [[1]]}
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,8 @@ class SolutionVerdict:
         base: Outcome on the base inputs; `not_judged` if the sandbox itself failed.
         plus: Outcome on EvalPlus's added inputs alone; in EvalPlus a solution is correct if both pass.
         reason: Why it did not pass, or "".
-        evalplus_base: EvalPlus's own status: `pass`, `fail`, `timeout`; `not_judged` if it could not be run.
+        evalplus_base: EvalPlus's status for the same outputs: `pass`, `fail`, `timeout`; `not_judged` where that would
+            need the object itself.
         evalplus_plus: The same on the added inputs.
         evalplus_base_details: EvalPlus's list of correct and wrong outputs, up to the first wrong one.
         evalplus_plus_details: The same on the added inputs.
@@ -125,20 +124,19 @@ def judge_solutions(
         raise CulturevalError(f"solutions name tasks that are not among the {len(problems)} problems: {unknown[:5]}")
     if not solutions:
         return []
+    truths = _ground_truths(
+        problems, {solution.task_id for solution in solutions}, dataset, workers, sandboxed, progress
+    )
+    seconds = {task: _seconds(truth) for task, truth in truths.items()}
+    # The longest first, so that workers finish at about the same time.
+    order = sorted(range(len(solutions)), key=lambda index: -seconds[solutions[index].task_id])
     verdicts: dict[int, SolutionVerdict] = {}
-    with SandboxPool(workers, safe=sandboxed) as pool:
-        truths = _ground_truths(problems, {solution.task_id for solution in solutions}, dataset, pool, progress)
-        seconds = {task: truth.seconds() if truth else 0.0 for task, truth in truths.items()}
-        # The longest first, so that workers finish at about the same time.
-        order = sorted(range(len(solutions)), key=lambda index: -seconds[solutions[index].task_id])
+    with SandboxPool(workers, safe=sandboxed) as pool, _Comparers() as comparers:
 
-        def judge(pair: SandboxPair, index: int) -> tuple[int, SolutionVerdict]:
-            task, sample = solutions[index].task_id, solutions[index].sample_index
-            truth = truths[task]
-            if truth is None:
-                reason = "the sandbox failed on the canonical solution"
-                return index, SolutionVerdict(task, sample, NOT_JUDGED, NOT_JUDGED, reason, sandboxed=sandboxed)
-            return index, _Judge(problems[task], dataset, truth.load(), pair).verdict(solutions[index])
+        def judge(sandbox: Sandbox, index: int) -> tuple[int, SolutionVerdict]:
+            task = solutions[index].task_id
+            judge = _Judge(problems[task], dataset, truths[task], sandbox, comparers.of(sandbox))
+            return index, judge.verdict(solutions[index])
 
         for index, verdict in progressing(pool.run(judge, order), len(order), "judging", "task", silent=not progress):
             verdicts[index] = verdict
@@ -168,7 +166,7 @@ def check_canonical_solutions(
         A verdict for each task. Judged ones are cached by content in the user cache.
     """
     folder = user_cache() / "code_canonical"
-    paths = {task: folder / f"{content_key(problem, dataset, Sandbox())}.json" for task, problem in problems.items()}
+    paths = {task: folder / f"{content_key(problem, dataset)}.json" for task, problem in problems.items()}
     found: dict[str, SolutionVerdict] = {}
     for task, path in paths.items():
         with contextlib.suppress(OSError, ValueError, TypeError):
@@ -188,148 +186,138 @@ def check_canonical_solutions(
 
 
 def _ground_truths(
-    problems: Mapping[str, Mapping[str, Any]], tasks: set[str], dataset: Dataset, pool: SandboxPool, progress: bool
+    problems: Mapping[str, Mapping[str, Any]],
+    tasks: set[str],
+    dataset: Dataset,
+    workers: int | None,
+    sandboxed: bool,
+    progress: bool,
 ) -> dict[str, GroundTruth | None]:
-    def find(pair: SandboxPair, task: str) -> tuple[str, GroundTruth | None]:
+    """The ground truth of each task; None where the sandbox failed. Its sandboxes end before solutions run."""
+    truths = {task: known_truth(problems[task], dataset) for task in sorted(tasks)}
+    missing = [task for task, truth in truths.items() if truth is None]
+    if not missing:
+        return truths
+
+    def find(sandbox: Sandbox, task: str) -> tuple[str, GroundTruth | None]:
         for _ in range(2):
             with contextlib.suppress(SandboxBroken, SandboxUnavailable):
-                return task, GroundTruth(problems[task], dataset, pair.informed)
+                return task, compute_truth(problems[task], dataset, sandbox)
         return task, None
 
-    return dict(progressing(pool.run(find, sorted(tasks)), len(tasks), "ground truth", "task", silent=not progress))
+    with SandboxPool(workers, safe=sandboxed) as pool:
+        found = progressing(pool.run(find, missing), len(missing), "ground truth", "task", silent=not progress)
+        return truths | dict(found)
 
 
-class _SandboxKilled(Exception):
-    """The solution ended its sandbox twice, and the sandbox itself works."""
+def _seconds(truth: GroundTruth | None) -> float:
+    return sum(sum(suite.seconds) for suite in truth.suites.values()) if truth else 0.0
+
+
+class _BrokenBySolution(CulturevalError):
+    """A process of ours fails twice with one solution, and works with another."""
+
+
+class _Comparers:
+    """One comparing process for each sandbox, that is, for each thread; a context that ends them."""
+
+    def __init__(self) -> None:
+        self._comparers: dict[int, Comparer] = {}
+
+    def of(self, sandbox: Sandbox) -> Comparer:
+        return self._comparers.setdefault(id(sandbox), Comparer())
+
+    def __enter__(self) -> "_Comparers":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for comparer in self._comparers.values():
+            comparer.close()
 
 
 class _Judge:
-    """Judges solutions of one problem in a pair of sandboxes."""
+    """Judges solutions of one problem."""
 
     def __init__(
-        self, problem: Mapping[str, Any], dataset: Dataset, truth: Mapping[str, SuiteTruth], pair: SandboxPair
+        self,
+        problem: Mapping[str, Any],
+        dataset: Dataset,
+        truth: GroundTruth | None,
+        sandbox: Sandbox,
+        comparer: Comparer,
     ) -> None:
         self.problem = problem
         self.dataset = dataset
         self.truth = truth
-        self.sandbox = pair.blind
-        self.informed = pair.informed
+        self.sandbox = sandbox
+        self.comparer = comparer
 
     def verdict(self, solution: Solution) -> SolutionVerdict:
-        outcomes, reasons = {}, []
-        for suite in SUITES:
-            outcomes[suite], reason = self._suite(solution.code, suite)
-            reasons += [f"{suite}: {reason}"] if reason else []
-        verdict = SolutionVerdict(
-            solution.task_id,
-            solution.sample_index,
-            outcomes["base"],
-            outcomes["plus"],
-            "; ".join(reasons),
-            sandboxed=self.sandbox.safe,
-        )
-        statuses = self._evalplus(solution.code)
-        values = {f"evalplus_{suite}": status for suite, (status, _) in statuses.items()}
-        values |= {f"evalplus_{suite}_details": details for suite, (_, details) in statuses.items()}
-        return replace(verdict, **values)
-
-    def _suite(self, code: str, suite: str) -> tuple[Outcome, str]:
+        """The verdict on one solution, whatever happens: an error of ours concerns this solution alone."""
         try:
-            reason = self._twice(lambda: self._run_suite(code, suite))
-        except _SandboxKilled:
-            return FAIL, "it ended its sandbox twice"
-        except (SandboxBroken, SandboxUnavailable) as error:
-            return NOT_JUDGED, str(error)
-        return (FAIL, reason) if reason else (PASS, "")
+            return self._judged(solution)
+        except CulturevalError as error:
+            reason = str(error)
+        except Exception as error:
+            reason = f"an error of cultureval: {type(error).__name__}: {error}"
+        return self._verdict(solution, NOT_JUDGED, NOT_JUDGED, reason)
 
-    def _twice(self, step: Callable[[], Any]) -> Any:
+    def _verdict(self, solution: Solution, base: Outcome, plus: Outcome, reason: str) -> SolutionVerdict:
+        safe = self.sandbox.safe
+        return SolutionVerdict(solution.task_id, solution.sample_index, base, plus, reason, sandboxed=safe)
+
+    def _judged(self, solution: Solution) -> SolutionVerdict:
+        truth = self.truth
+        if truth is None:
+            raise SandboxBroken("the sandbox failed on the canonical solution")
+        with tempfile.TemporaryFile() as base, tempfile.TemporaryFile() as plus:
+            files = {"base": base, "plus": plus}
+            try:
+                ends = {suite: self._run(solution.code, suite, truth, files[suite]) for suite in SUITES}
+                results = self._compare(truth, files)
+            except (TooMuchToCompare, _BrokenBySolution) as error:
+                return self._verdict(solution, FAIL, FAIL, str(error))
+        reasons, values = {}, {}
+        for suite in SUITES:
+            known = self.problem, suite, truth.suites[suite], results[suite], ends[suite]
+            reasons[suite] = failure(*known)
+            status, details = evalplus_status(self.dataset, *known)
+            values |= {f"evalplus_{suite}": status, f"evalplus_{suite}_details": details}
+        base_outcome, plus_outcome = (FAIL if reasons[suite] else PASS for suite in SUITES)
+        reason = "; ".join(f"{suite}: {text}" for suite, text in reasons.items() if text)
+        return replace(self._verdict(solution, base_outcome, plus_outcome, reason), **values)
+
+    def _run(self, code: str, suite: str, truth: GroundTruth, outputs: IO[bytes]) -> JobEnd:
+        """Run a solution on a suite, a second time if its sandbox fails.
+
+        Raises:
+            _BrokenBySolution: The sandbox fails again, and only with this solution.
+        """
         for _ in range(2):
-            with contextlib.suppress(SandboxBroken, SandboxUnavailable):
-                return step()
-        self._run("def probe(x): return x", _PROBE, "base", [1.0])
-        raise _SandboxKilled
+            with contextlib.suppress(SandboxBroken):
+                outputs.seek(0)
+                outputs.truncate()
+                return self._run_once(code, suite, truth, outputs)
+        with tempfile.TemporaryFile() as nothing:
+            self._run_once("", suite, truth, nothing)
+        raise _BrokenBySolution("it ended its sandbox twice")
 
-    def _run_suite(self, code: str, suite: str) -> str:
-        """Return why the code fails on a suite, or ""."""
-        truth = self.truth[suite]
-        inputs = self.problem[f"{suite}_input"]
-        limits = [max(_LEAST_SECONDS, _TIME_FACTOR * seconds) for seconds in truth.seconds]
-        limits += [_SUITE_SECONDS] * (len(inputs) - len(limits))
-        rule = OutputRule(self.dataset, self.problem["entry_point"], self.problem["atol"])
-        return self._run(code, self.problem, suite, limits, functools.partial(self._wrong, rule, suite))
-
-    def _wrong(self, rule: OutputRule, suite: str, index: int, output: bytes) -> str:
-        truth = self.truth[suite]
-        if index >= len(truth.outputs):
-            return f"no ground truth: of the canonical solution, {truth.defect}"
-        agrees = rule.agrees(self.problem[f"{suite}_input"][index], output, truth.outputs[index])
-        return "" if agrees else f"wrong output at input {index}"
-
-    def _run(
-        self,
-        code: str,
-        problem: Mapping[str, Any],
-        suite: str,
-        limits: list[float],
-        wrong: Callable[[int, bytes], str] = lambda index, output: "",
-    ) -> str:
-        inputs = problem[f"{suite}_input"]
-        payload = call_payload(problem, self.dataset, suite, code, limits)
+    def _run_once(self, code: str, suite: str, truth: GroundTruth, outputs: IO[bytes]) -> JobEnd:
+        limits = truth.suites[suite].limits(len(self.problem[f"{suite}_input"]))
+        payload = call_payload(self.problem, self.dataset, suite, code, limits)
         seconds = min(_SUITE_SECONDS, sum(limits)) + _SPARE_SECONDS
-        seen, reason, loaded = 0, "", False
         wall_seconds = min(WALL_FACTOR * seconds, seconds + _MOST_WAITING_SECONDS)
-        with self.sandbox.job("call", payload, wall_seconds, math.ceil(seconds)) as job:
-            for _, content in job:
-                if not loaded:
-                    loaded = content[:1] == b"L"
-                    reason = "" if loaded else f"it raises {_name(content)} when loaded"
-                elif content[:1] == b"E":
-                    reason = f"it raises {_name(content)} at input {seen}"
-                else:
-                    reason, seen = wrong(seen, content), seen + 1
-                if reason or (loaded and seen == len(inputs)):
-                    break
-        if reason or (loaded and seen == len(inputs)):
-            return reason
-        assert job.end is not None
-        return f"{job.end.describe()} after {seen} of {len(inputs)} inputs" if loaded else job.end.describe()
+        return self.sandbox.run(payload, wall_seconds, math.ceil(seconds), outputs)
 
-    def _evalplus(self, code: str) -> dict[str, tuple[str, list[bool]]]:
-        """EvalPlus's own verdict, which needs the complete ground truth."""
-        complete = [suite for suite in SUITES if not self.truth[suite].defect]
-        suites = {
-            suite: {
-                "inputs": self.problem[f"{suite}_input"],
-                "expected": self.truth[suite].outputs,
-                "seconds": self.truth[suite].seconds,
-            }
-            for suite in complete
-        }
-        payload = {"dataset": self.dataset, "code": code, "entry_point": self.problem["entry_point"], "suites": suites}
-        data = pickle.dumps(payload | {"atol": self.problem["atol"]})
-        seconds = len(SUITES) * (_SUITE_SECONDS + 10)
-        statuses: dict[str, tuple[str, list[bool]]] = {suite: (NOT_JUDGED, []) for suite in SUITES}
-        with contextlib.suppress(SandboxBroken, SandboxUnavailable):
-            with self.informed.job("evalplus", data, seconds, math.ceil(seconds)) as job:
-                for _, content in job:
-                    return statuses | _evalplus_statuses(content, complete)
-        return statuses
+    def _compare(self, truth: GroundTruth, files: Mapping[str, IO[bytes]]) -> dict[str, SuiteResult]:
+        """Compare a solution's outputs, a second time if the comparing process fails.
 
-
-def _name(content: bytes) -> str:
-    """Read the type of an exception frame; it is untrusted, so only an identifier is accepted."""
-    name = content[1:81].decode("utf-8", "replace")
-    return name if content[:1] == b"E" and name.isidentifier() else "something"
-
-
-def _evalplus_statuses(content: bytes, suites: Sequence[str]) -> dict[str, tuple[str, list[bool]]]:
-    """Read EvalPlus's answer, which a solution can forge: malformed answers are ignored."""
-    if len(content) > _LONGEST_ANSWER:
-        return {}
-    with contextlib.suppress(ValueError, TypeError, AttributeError, RecursionError):
-        found = {}
-        for suite, (status, details) in json.loads(content).items():
-            if suite in suites and status in (PASS, FAIL, "timeout"):
-                found[suite] = (status, [bool(detail) for detail in details])
-        return found
-    return {}
+        Raises:
+            _BrokenBySolution: It fails again, and only with these outputs.
+        """
+        for _ in range(2):
+            with contextlib.suppress(ComparerBroken):
+                return self.comparer.compare(self.problem, self.dataset, truth, files)
+        with tempfile.TemporaryFile() as nothing:
+            self.comparer.compare(self.problem, self.dataset, truth, dict.fromkeys(SUITES, nothing))
+        raise _BrokenBySolution("its outputs ended the comparing process twice")

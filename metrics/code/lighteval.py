@@ -8,7 +8,7 @@ import numpy as np
 from lighteval.metrics.utils.metric_utils import SampleLevelMetric
 from lighteval.tasks.requests import Doc
 
-from cultureval.metrics.code.report import sample_scores
+from cultureval.metrics.code.report import sample_scores, scorer_name
 from cultureval.metrics.code.solution_code import program_of
 from cultureval.metrics.lighteval.batched import batched_metric
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean, MeanOfScored
@@ -44,7 +44,7 @@ def code_metrics() -> list[SampleLevelMetric]:
 
 def judge_name() -> str:
     """The name of the judge, for signatures."""
-    return "EvalPlus rules, outputs compared outside the sandbox" if _sandboxed() else "EvalPlus rules, NO SANDBOX"
+    return scorer_name(_sandboxed())
 
 
 def check_sandbox() -> None:

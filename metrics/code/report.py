@@ -6,11 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 from cultureval.metrics.code.pass_at_k import Outcome, offered_k, pass_at_k, plus_outcome
 from cultureval.metrics.qimma.names import CODE
+from cultureval.runtime.sandbox.jail import packages_and_versions
 
 if TYPE_CHECKING:
     from cultureval.metrics.code.judging import SolutionVerdict
 
 LEVELS = ("base", "plus")
+
+
+def scorer_name(sandboxed: bool) -> str:
+    """What judges, for signatures: with the packages that solutions can import, since a pass can depend on them."""
+    if not sandboxed:
+        return "EvalPlus rules, NO SANDBOX"
+    return f"EvalPlus rules, outputs compared outside the sandbox, which has {packages_and_versions()}"
 
 
 def outcomes_by_task(verdicts: "Iterable[SolutionVerdict]", level: str) -> dict[str, list[Outcome]]:

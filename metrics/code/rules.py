@@ -2,7 +2,8 @@
 
 The oracles and the lists of tasks with a special rule are EvalPlus's own (`evalplus.eval`). Two differences: the
 oracles get the inputs from before the call, even if the solution changed its arguments; and HumanEval/32 can pass
-(EvalPlus 0.3.1 forgets to record results in that branch, so that every solution of this problem fails).
+(EvalPlus 0.3.1 forgets to record results in that branch, so that every solution of this problem fails). The rules run
+only in a process with limits (`comparing`), since hostile outputs can make them slow.
 """
 
 from typing import Any, Literal
@@ -12,6 +13,8 @@ from cultureval.runtime.sandbox import codec
 
 Dataset = Literal["humaneval", "mbpp"]
 
+# Larger outputs are right only if they are equal byte by byte; the largest of a canonical solution has SIZE.
+MAX_DECODED_BYTES = 16 << 20
 _FLOAT_ATOL = 1e-6
 _RTOL = 1e-7
 _NANS = (b"\0\0\0\0\0\0\xf8\x7f", b"\0\0\0\0\0\0\xf8\xff")
@@ -32,6 +35,16 @@ def asks_for_any_value(dataset: Dataset, entry_point: str) -> bool:
     return dataset == "mbpp" and entry_point in MBPP_OUTPUT_NOT_NONE_TASKS
 
 
+def asks_for_a_zero(dataset: Dataset, entry_point: str) -> bool:
+    """Whether this problem asks for a zero of a polynomial, which EvalPlus 0.3.1 fails whatever it is."""
+    return dataset == "humaneval" and entry_point == "find_zero"
+
+
+def needs_arguments(dataset: Dataset, entry_point: str) -> bool:
+    """Whether the rule of this problem looks at the arguments of the call."""
+    return asks_for_a_zero(dataset, entry_point) or (dataset == "mbpp" and entry_point in _MBPP_ORACLES)
+
+
 class OutputRule:
     """The rule for the outputs of one suite of inputs, to be checked in order.
 
@@ -47,18 +60,17 @@ class OutputRule:
         self.dataset = dataset
         self.entry_point = entry_point
         self.atol = atol
-        self._budget = codec.Budget()
+        self.budget = codec.Budget()
         self._set_rule = compares_sets(dataset, entry_point)
         self._any_value = asks_for_any_value(dataset, entry_point)
-        self._zero_rule = dataset == "humaneval" and entry_point == "find_zero"
-        oracle = dataset == "mbpp" and entry_point in _MBPP_ORACLES
-        self._special = oracle or self._set_rule or self._any_value or self._zero_rule
+        self._zero_rule = asks_for_a_zero(dataset, entry_point)
+        self._special = self._set_rule or self._any_value or needs_arguments(dataset, entry_point)
 
     def agrees(self, arguments: list[Any], output: bytes, expected: bytes) -> bool:
         """Whether an output is correct.
 
         Args:
-            arguments: The call's arguments, as they were before it.
+            arguments: The call's arguments, as they were before it; [] where no rule needs them.
             output: The solution's output, encoded; untrusted.
             expected: The canonical solution's output, encoded.
         """
@@ -71,8 +83,10 @@ class OutputRule:
             if self.atol == 0 and _all_floats(expected):
                 self.atol = _FLOAT_ATOL
             return True
+        if len(output) > MAX_DECODED_BYTES:
+            return False
         try:
-            return self._values_agree(arguments, codec.decode(output, self._budget), codec.decode(expected))
+            return self._values_agree(arguments, codec.decode(output, self.budget), codec.decode(expected))
         except Exception:  # as in EvalPlus: outputs that cannot be compared are wrong
             return False
 
@@ -82,6 +96,10 @@ class OutputRule:
 
         if self._zero_rule:
             return bool(abs(polynomial(*arguments, output)) <= self.atol)
+        if isinstance(output, numpy.ndarray) and output.size != 1 and not (self._set_rule or self._any_value):
+            return (
+                False  # EvalPlus asks whether such an array is true, which numpy refuses; looked at before values are
+            )
         exact = bool(self._exact(arguments, output, expected))
         if self.atol == 0 and is_floats(expected):
             self.atol = _FLOAT_ATOL

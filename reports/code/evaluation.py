@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cultureval.metrics.code.judging import Solution, SolutionVerdict, check_canonical_solutions, judge_solutions
-from cultureval.metrics.code.report import failing_canonicals, score_verdicts
+from cultureval.metrics.code.report import failing_canonicals, score_verdicts, scorer_name
 from cultureval.reports.code.result_files import evalplus_results, generating_model, lighteval_results, verdict_lines
 from cultureval.reports.code.samples import Sample, Sanitize, check_complete, read_samples
 from cultureval.runtime.errors import CulturevalError
@@ -119,7 +119,7 @@ def signature_of(samples: Path, problem_set: ProblemSet, found: list[Sample], sa
         data=f"{problem_set.source}@{problem_set.revision[:8]}",
         data_hash=problem_set.fingerprint[:8],
         refined_prompts=made.get("refined_prompts", problem_set.refined),
-        scorer="EvalPlus rules, outputs compared outside the sandbox" if sandboxed else "EvalPlus rules, NO SANDBOX",
+        scorer=scorer_name(sandboxed),
         **fields,
         **installed_versions(PACKAGES),
     )

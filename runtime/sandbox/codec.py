@@ -2,9 +2,10 @@
 
 A value of exact builtin types is written as `P` and the plain-data part of marshal's version 2, which C code writes
 fast and which gives equal bytes for equal data. Any other value is written as `T` and a tree in the same format, in
-which scalars are literal and every tuple is `(tag, content)`. The trusted side reads both with `decode`, a
-strict reader of its own: it builds plain data only, never runs code, and bounds size and depth. Neither pickle nor
-`marshal.loads` ever sees bytes from a sandbox.
+which scalars are literal and every tuple is `(tag, content)`. The trusted side reads both with `decode`, a strict
+reader of its own: it builds plain data only, never runs code, and checks sizes, counts and depth before it builds
+anything. Neither pickle nor `marshal.loads` ever sees bytes from a sandbox. What is small can still be slow to
+compare, so that all reading is done in a process with limits (`metrics/code/comparing.py`).
 """
 
 import collections
@@ -12,16 +13,21 @@ import decimal
 import fractions
 import itertools
 import marshal
+import math
+import numbers
 import re
 import struct
+import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
 MAX_DEPTH = 200
-MAX_ITEMS = 15_000_000
+MAX_ITEMS = 6_000_000
 MAX_LAZY_ITEMS = 1_000_000
-MAX_INTEGER_DIGITS = 100_000  # of 15 bits; larger integers are compared only as bytes
+MAX_INTEGER_DIGITS = 10_000  # of 15 bits; larger integers are compared only as bytes
+MAX_FRACTION_BITS = 4096  # of numerator and denominator
 SAME_HASH_LIMIT = 1000
+DEQUE_ITEMS = 10  # an empty one takes as much memory as that many other items
 
 _SCALARS = frozenset({int, float, complex, str, bytes, bool, type(None)})
 _CONTAINERS = frozenset({list, tuple, set, frozenset, dict})
@@ -45,10 +51,16 @@ class BadEncoding(ValueError):
 
 
 class Budget:
-    """How many items may still be read; several values can share one budget."""
+    """How many items may still be read; several values can share one budget.
+
+    Attributes:
+        left: Number of items.
+        opaque: Name of the type of the last object without a plain-data form that was read, or "".
+    """
 
     def __init__(self, items: int = MAX_ITEMS) -> None:
         self.left = items
+        self.opaque = ""
 
 
 class Opaque:
@@ -84,6 +96,10 @@ class ListSubclass(list):
     """A list of a subclass, by its plain items."""
 
 
+class SetSubclass(set):
+    """A set of a subclass, by its plain items."""
+
+
 class TupleSubclass(tuple):
     """A tuple of a subclass (a named tuple, say), by its plain items."""
 
@@ -98,8 +114,16 @@ _SUBCLASSES = {
     "str": (str, StrSubclass),
     "list": (list, ListSubclass),
     "tuple": (tuple, TupleSubclass),
+    "set": (set, SetSubclass),
+    "frozenset": (frozenset, SetSubclass),
     "dict": (dict, DictSubclass),
 }
+# Not subclasses, but equal to the plain value that they hold, and read as an instance of its subclass.
+_WRAPPERS = (
+    ((collections.UserDict, collections.ChainMap, types.MappingProxyType), "subdict", dict),
+    ((collections.UserList,), "sublist", list),
+    ((collections.UserString,), "str", str),
+)
 
 
 def encode(value: Any, consume_iterators: bool = False) -> bytes:
@@ -159,7 +183,13 @@ def _tree(value: Any, consume: bool, depth: int) -> Any:
     if hasattr(kind, "__next__") or kind in _LAZY:
         items = itertools.islice(value, MAX_LAZY_ITEMS) if consume else ()
         return ("lazy", [_tree(item, consume, depth + 1) for item in items])
-    return _numpy_tree(value) or _subclass_tree(value, consume, depth) or ("opaque", kind.__name__[:80])
+    return (
+        _numpy_tree(value)
+        or _subclass_tree(value, consume, depth)
+        or _wrapped_tree(value, consume, depth)
+        or _number_tree(value)
+        or ("opaque", kind.__name__[:80])
+    )
 
 
 def _tree_items(value: Any, kind: type, consume: bool, depth: int) -> list[Any]:
@@ -191,6 +221,25 @@ def _subclass_tree(value: Any, consume: bool, depth: int) -> tuple[str, Any] | N
     return None
 
 
+def _wrapped_tree(value: Any, consume: bool, depth: int) -> tuple[str, Any] | None:
+    for kinds, tag, plain in _WRAPPERS:
+        if isinstance(value, kinds):
+            held = plain(value)
+            return (tag, held if plain is str else _tree_items(held, plain, consume, depth))
+    return None
+
+
+def _number_tree(value: Any) -> tuple[str, Any] | None:
+    """A number of another library, such as sympy, by what it says that it is."""
+    if isinstance(value, numbers.Integral):
+        return ("int", int(value))
+    if isinstance(value, numbers.Rational):
+        return ("Fraction", [int(value.numerator), int(value.denominator)])
+    if isinstance(value, numbers.Real):
+        return ("float", float(value))
+    return None
+
+
 def decode(data: bytes, budget: Budget | None = None) -> Any:
     """Read what `encode` wrote.
 
@@ -211,7 +260,7 @@ def decode(data: bytes, budget: Budget | None = None) -> Any:
     value = reader.value(0)
     if reader.position != len(data):
         raise BadEncoding("bytes follow the value")
-    return value if form == b"P" else _Builder().build(value)
+    return value if form == b"P" else _Builder(reader.budget).build(value)
 
 
 class _Reader:
@@ -328,6 +377,9 @@ _READERS: dict[bytes, Callable[[_Reader, int], Any]] = {
 class _Builder:
     """Turns the tree of form `T` into values."""
 
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+
     def build(self, node: Any) -> Any:
         if type(node) in _SCALARS:
             return node
@@ -346,6 +398,17 @@ class _Builder:
         if type(content) is not list:
             raise BadEncoding("not a list of nodes")
         return [self.build(node) for node in content]
+
+    def deque(self, content: Any) -> collections.deque[Any]:
+        self.budget.left -= DEQUE_ITEMS
+        if self.budget.left < 0:
+            raise BadEncoding("too many items")
+        return collections.deque(self.items(content))
+
+    def opaque(self, content: Any) -> Opaque:
+        name = _exact(str, content)[:80]
+        self.budget.opaque = name if name.isidentifier() else "object"
+        return Opaque(self.budget.opaque)
 
     def pairs(self, content: Any) -> dict[Any, Any]:
         items = self.items(content)
@@ -371,6 +434,13 @@ def _range(content: Any) -> range:
     return numbers
 
 
+def _fraction(content: Any) -> fractions.Fraction:
+    parts = [_exact(int, part) for part in content]
+    if any(part.bit_length() > MAX_FRACTION_BITS for part in parts):
+        raise BadEncoding("a number of too many digits")
+    return fractions.Fraction(*parts)
+
+
 def _numpy(content: Any, scalar: bool) -> Any:
     import numpy
 
@@ -378,7 +448,11 @@ def _numpy(content: Any, scalar: bool) -> Any:
     if not re.fullmatch(r"[<>|=][biufcSU]\d{1,5}", _exact(str, name)) or not all(type(size) is int for size in shape):
         raise BadEncoding("not an array of plain numbers or text")
     dtype = numpy.dtype(name)
-    array = numpy.frombuffer(_exact(bytes, data), dtype=dtype).reshape(shape).copy()
+    if any(size < 0 for size in shape) or math.prod(shape) * dtype.itemsize != len(_exact(bytes, data)):
+        raise BadEncoding("the array's shape is not that of its data")
+    if scalar and shape:
+        raise BadEncoding("a scalar has no shape")
+    array = numpy.frombuffer(data, dtype=dtype).reshape(shape) if data else numpy.zeros(shape, dtype)
     return array[()] if scalar else array
 
 
@@ -395,13 +469,13 @@ _MAKERS: dict[str, Callable[[_Builder, Any], Any]] = {
     "tuple": _from_items(tuple),
     "set": _from_items(lambda items: set(hashable(items))),
     "frozenset": _from_items(lambda items: frozenset(hashable(items))),
-    "deque": _from_items(collections.deque),
+    "deque": lambda builder, content: builder.deque(content),
     "dict": _from_pairs(dict),
     "Counter": _from_pairs(collections.Counter),
     "OrderedDict": _from_pairs(collections.OrderedDict),
     "defaultdict": _from_pairs(lambda pairs: collections.defaultdict(None, pairs)),
     "range": lambda builder, content: _range(content),
-    "Fraction": lambda builder, content: fractions.Fraction(*(_exact(int, part) for part in content)),
+    "Fraction": lambda builder, content: _fraction(content),
     "Decimal": lambda builder, content: decimal.Decimal(_short_text(content)),
     "bytearray": lambda builder, content: bytearray(_exact(bytes, content)),
     "keys": _from_items(lambda items: dict.fromkeys(hashable(items)).keys()),
@@ -413,6 +487,8 @@ _MAKERS: dict[str, Callable[[_Builder, Any], Any]] = {
     "str": lambda builder, content: StrSubclass(_exact(str, content)),
     "sublist": _from_items(ListSubclass),
     "subtuple": _from_items(TupleSubclass),
+    "subset": _from_items(lambda items: SetSubclass(hashable(items))),
+    "subfrozenset": _from_items(lambda items: SetSubclass(hashable(items))),
     "subdict": _from_pairs(DictSubclass),
-    "opaque": lambda builder, content: Opaque(_exact(str, content)[:80]),
+    "opaque": lambda builder, content: builder.opaque(content),
 }

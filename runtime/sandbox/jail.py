@@ -1,9 +1,11 @@
 """The jail: the bubblewrap command line that a sandbox's worker program is started with.
 
-The jail holds the system's programs and libraries, the interpreter, its packages and the worker's two files, all
-read-only, and two small private tmpfs. It has no network, no home, no project, no data, no /proc of processes.
+The jail holds the system's programs and libraries, the interpreter, a few packages and the worker's two files, all
+read-only. It has no network, no home, no project, no data, no /proc, and of devices only five that hold nothing.
 """
 
+import contextlib
+import importlib.metadata
 import os
 import shutil
 import sys
@@ -13,14 +15,17 @@ from pathlib import Path
 
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.sandbox.control_group import control_group_command
 from cultureval.runtime.settings import Settings, current_settings
 
 _ROOT = "/sandbox"
+_PACKAGES = f"{_ROOT}/packages"
 _CODE = f"{_ROOT}/code/cultureval/runtime/sandbox"
 _WORKER_FILES = ("codec.py", "worker.py")
 _SYSTEM_LINKS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime")
-_PROC_FILES = ("/proc/meminfo",)  # EvalPlus asks for the memory's size
+_DEVICES = ("null", "zero", "full", "random", "urandom")
+_WORKER_MIB, _WORKER_TASKS = 256, 8  # of bubblewrap and the worker, beside a job
 _NOBODY = "65534"
 # Beginnings of names. Hugging Face's libraries keep gated data and tokens where HF_HUB_CACHE and the like point.
 _CACHE_VARIABLES = ("HF_", "HUGGINGFACE_", "XDG_CACHE_HOME")
@@ -41,22 +46,22 @@ class SandboxLimits:
     """What one job may use.
 
     Args:
-        memory_mib: Address space of one process; EvalPlus's own default.
-        total_memory_mib: Resident memory of all processes of a job together.
-        processes: Processes and threads.
-        open_files: File descriptors of one process.
+        memory_mib: Address space of the process; EvalPlus's own default.
+        threads: Threads of the process.
+        open_files: File descriptors; with those of a connected pair of sockets, 208 KiB each, 26 MiB of the kernel's.
         file_mib: Size of one file.
         scratch_mib: Size of /tmp and of /dev/shm, each.
+        scratch_files: Files in each of the two, 1 to 5 KiB of the kernel's memory.
         stack_mib: Stack of the main thread.
         output_mib: Bytes of return values that leave the sandbox for one job.
     """
 
     memory_mib: int = 4096
-    total_memory_mib: int = 6144
-    processes: int = 64
-    open_files: int = 256
+    threads: int = 64
+    open_files: int = 128
     file_mib: int = 64
     scratch_mib: int = 64
+    scratch_files: int = 1024
     stack_mib: int = 512
     output_mib: int = 256
 
@@ -65,62 +70,64 @@ class SandboxLimits:
         mib = 1 << 20
         return {
             "RLIMIT_AS": self.memory_mib * mib,
-            "RLIMIT_NPROC": self.processes,
+            "RLIMIT_NPROC": self.threads,
             "RLIMIT_NOFILE": self.open_files,
             "RLIMIT_FSIZE": self.file_mib * mib,
             "RLIMIT_STACK": self.stack_mib * mib,
             "RLIMIT_CPU": cpu_seconds,
             "RLIMIT_CORE": 0,
             "RLIMIT_MSGQUEUE": 0,
+            "RLIMIT_SIGPENDING": 256,
         }
 
 
-def jail_command(limits: SandboxLimits, filter_descriptor: int) -> list[str]:
+def scratch_options(limits: SandboxLimits) -> dict[str, str]:
+    """By folder, the mount options of the tmpfs that each job finds there, empty."""
+    options = f"size={limits.scratch_mib}m,nr_inodes={limits.scratch_files},mode=1777"
+    return {folder: options for folder in ("/tmp", "/dev/shm")}
+
+
+def control_group(limits: SandboxLimits) -> tuple[str, ...]:
+    """The command that puts a jail into a control group; empty where there are none, and the filter bounds a job."""
+    memory = limits.memory_mib + 2 * limits.scratch_mib + _WORKER_MIB
+    return control_group_command(memory, limits.threads + _WORKER_TASKS)
+
+
+def jail_command(limits: SandboxLimits) -> list[str]:
     """Return the command that starts a worker inside a jail.
 
-    Started by root, bubblewrap first lays out the file tree and becomes nobody: the kernel does not count root's
-    processes against their limit.
+    Started by root, bubblewrap first lays out the file tree and becomes nobody: the kernel does not limit root's
+    threads. The worker keeps one right in its own user namespace, to mount the jobs' folders, which no job has.
 
     Args:
-        limits: Sizes of the tmpfs, and the memory that EvalPlus may give its children.
-        filter_descriptor: The compiled seccomp filter; the caller passes it on to the process.
+        limits: What a jail may use, where control groups can be used.
 
     Raises:
         SandboxUnavailable: If bubblewrap is missing.
     """
     program = _program("bwrap", "bubblewrap")
     files = _read_only_files()
+    group = list(control_group(limits))
     inner = [program, "--unshare-user", "--unshare-all", "--disable-userns", "--uid", "1000", "--gid", "1000"]
-    inner += ["--hostname", "sandbox", "--cap-drop", "ALL", "--die-with-parent", "--new-session", "--as-pid-1"]
-    inner += ["--clearenv", "--seccomp", str(filter_descriptor)]
-    for name, value in _environment(limits).items():
+    inner += ["--hostname", "sandbox", "--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN", "--die-with-parent"]
+    inner += ["--new-session", "--as-pid-1", "--clearenv"]
+    for name, value in _environment().items():
         inner += ["--setenv", name, value]
     if os.geteuid() != 0:
-        return inner + _mounts(files) + _scratch(limits) + ["--", *_interpreter()]
-    outer = [
-        program,
-        *_mounts(files),
-        "--dev-bind",
-        "/dev",
-        "/dev",
-        "--proc",
-        "/proc",
-        "--dir",
-        "/tmp",
-        "--die-with-parent",
-        "--",
-    ]
+        return group + inner + _mounts(files) + _empty_folders() + ["--", *_interpreter()]
+    outer = [program, *_mounts(files), "--dev-bind", "/dev", "/dev", "--proc", "/proc", "--dir", "/tmp"]
+    outer += ["--die-with-parent", "--"]
     outer += [_program("setpriv", "util-linux"), "--reuid", _NOBODY, "--regid", _NOBODY, "--clear-groups", "--"]
     again = [(target, target) for _, target in files]
-    return outer + inner + _mounts(again) + _scratch(limits) + ["--", *_interpreter()]
+    return group + outer + inner + _mounts(again) + _empty_folders() + ["--", *_interpreter()]
 
 
-def bare_command(limits: SandboxLimits) -> tuple[list[str], dict[str, str]]:
+def bare_command() -> tuple[list[str], dict[str, str]]:
     """Return the command and the environment that start a worker without any jail (`--unsafe-no-sandbox`)."""
-    folders = [str(Path(__file__).parents[3]), *_package_folders()]
     start = "import cultureval.runtime.sandbox.worker as worker; worker.main()"
-    code = f"import sys; sys.path += {folders[1:]!r}; {start}"
-    return [sys.executable, "-X", "utf8", "-c", code], _environment(limits) | {"PATH": os.environ.get("PATH", "")}
+    return [sys.executable, "-X", "utf8", "-c", f"import sys; sys.path[:] = {sys.path!r}; {start}"], _environment() | {
+        "PATH": os.environ.get("PATH", "")
+    }
 
 
 def _program(name: str, package: str) -> str:
@@ -133,9 +140,42 @@ def _program(name: str, package: str) -> str:
     return path
 
 
-def _package_folders() -> list[str]:
-    folders = (Path(entry).resolve() for entry in sys.path if Path(entry).name in ("site-packages", "dist-packages"))
-    return [str(folder) for folder in dict.fromkeys(folders) if folder.is_dir()]
+def shown_packages() -> tuple[str, ...]:
+    """Names of the distributions that generated code may import, beside the standard library.
+
+    Raises:
+        SandboxUnavailable: One is not installed.
+    """
+    names = current_settings().code_packages
+    if missing := [name for name in names if not _installed(name)]:
+        raise SandboxUnavailable(
+            f"generated code is to see the packages {', '.join(names)} ({Settings.code_packages.variable}), but "
+            f"{', '.join(missing)} is not installed: pip install {' '.join(missing)}"
+        )
+    return names
+
+
+def packages_and_versions() -> str:
+    """What generated code may import, for signatures, such as `numpy 2.4.6, sympy 1.14.0`."""
+    names = current_settings().code_packages
+    return ", ".join(f"{name} {_installed(name) or 'not installed'}" for name in names) or "none"
+
+
+def _installed(name: str) -> str:
+    """The installed version of a distribution, or ""."""
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError, ValueError):
+        return importlib.metadata.version(name)
+    return ""
+
+
+def _package_files() -> list[Path]:
+    """The files and folders at the top of the shown packages, in the folder of packages."""
+    found = []
+    for name in shown_packages():
+        distribution = importlib.metadata.distribution(name)
+        tops = {file.parts[0] for file in distribution.files or ()} - {"..", "__pycache__"}
+        found += [Path(str(distribution.locate_file(top))).resolve() for top in sorted(tops)]
+    return [path for path in found if path.exists()]
 
 
 def _base_prefix() -> str:
@@ -146,11 +186,10 @@ def _interpreter() -> list[str]:
     base = _base_prefix()
     name = f"bin/python{sys.version_info.major}.{sys.version_info.minor}"
     prefix = base if base.startswith("/usr") else f"{_ROOT}/python"
-    packages = [f"{_ROOT}/packages{position}" for position in range(len(_package_folders()))]
-    return [f"{prefix}/{name}", *_OPTIONS, f"{_ROOT}/code", *packages]
+    return [f"{prefix}/{name}", *_OPTIONS, f"{_ROOT}/code", _PACKAGES]
 
 
-def _environment(limits: SandboxLimits) -> dict[str, str]:
+def _environment() -> dict[str, str]:
     return {
         "PATH": "/usr/bin:/bin",
         "HOME": "/tmp",
@@ -160,7 +199,6 @@ def _environment(limits: SandboxLimits) -> dict[str, str]:
         "PYTHONHASHSEED": "0",
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
-        "EVALPLUS_MAX_MEMORY_BYTES": str(limits.memory_mib << 20),
     }
 
 
@@ -171,14 +209,14 @@ def _read_only_files() -> list[tuple[str, str]]:
     pairs += [(path, path) for path in _SYSTEM_FILES if Path(path).exists()]
     if not _base_prefix().startswith("/usr"):
         pairs.append((_base_prefix(), f"{_ROOT}/python"))
-    pairs += [(folder, f"{_ROOT}/packages{position}") for position, folder in enumerate(_package_folders())]
+    pairs += [(str(path), f"{_PACKAGES}/{path.name}") for path in _package_files()]
     here = Path(__file__).resolve().parent
     return pairs + [(str(here / name), f"{_CODE}/{name}") for name in _WORKER_FILES]
 
 
 def _mounts(files: Sequence[tuple[str, str]]) -> list[str]:
     arguments = []
-    for folder in ("/etc", _ROOT, *(str(folder) for folder in [*reversed(Path(_CODE).parents)][2:]), _CODE):
+    for folder in ("/etc", _ROOT, _PACKAGES, *(str(folder) for folder in [*reversed(Path(_CODE).parents)][2:]), _CODE):
         arguments += ["--perms", "0755", "--dir", folder]
     for source, target in files:
         arguments += ["--ro-bind", source, target]
@@ -211,28 +249,23 @@ def _hidden_paths() -> set[Path]:
     caches = [value for name, value in os.environ.items() if name.startswith(_CACHE_VARIABLES)]
     paths = {Path(__file__).resolve().parents[2], Path.home(), user_cache()}
     paths |= {Path(os.path.expanduser(name)) for name in (data, *caches) if name}
+    paths |= _folders_of_packages()
     if token := os.environ.get("HF_TOKEN_PATH"):
         paths.add(Path(os.path.expanduser(token)).with_name("stored_tokens"))  # huggingface_hub's file of all tokens
     return {path.resolve() for path in paths}
 
 
-def _scratch(limits: SandboxLimits) -> list[str]:
-    size = str(limits.scratch_mib << 20)
-    arguments = [
-        "--dev",
-        "/dev",
-        "--size",
-        size,
-        "--perms",
-        "1777",
-        "--tmpfs",
-        "/dev/shm",
-        "--perms",
-        "0755",
-        "--dir",
-        "/proc",
-    ]
-    for path in _PROC_FILES:
-        arguments += ["--ro-bind", path, path]
-    arguments += ["--size", size, "--perms", "1777", "--tmpfs", "/tmp", "--chdir", "/tmp"]
+def _folders_of_packages() -> set[Path]:
+    """Packages of the interpreter and of the system: code must not pass or fail by what happens to be there."""
+    places = [Path(prefix, "lib").glob("python*") for prefix in (_base_prefix(), "/usr", "/usr/local")]
+    names = ("site-packages", "dist-packages")
+    return {folder / name for place in places for folder in place for name in names if (folder / name).is_dir()}
+
+
+def _empty_folders() -> list[str]:
+    """A /dev of a few devices, and the places where each job mounts its own /tmp and /dev/shm."""
+    arguments = ["--perms", "0755", "--tmpfs", "/dev"]
+    for name in _DEVICES:
+        arguments += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
+    arguments += ["--dir", "/dev/shm", "--dir", "/tmp", "--chdir", "/tmp"]
     return arguments + ["--remount-ro", "/dev", "--remount-ro", "/"]

@@ -1,8 +1,8 @@
 """The pool of bubblewrap jails that run generated code, each with a preloaded interpreter for one job at a time.
 
 A job is one solution and one set of inputs. It runs in a process of its own, forked inside the jail from a worker
-that has numpy loaded and holds nothing else; every process that it leaves is killed and reaped before the next job. A
-job sends back bytes, which are not interpreted here.
+that has numpy loaded and holds nothing else. What a job sends back goes into a file, in bounded size and uninterpreted,
+and nothing goes to the job but its code and inputs: it cannot see what becomes of its outputs, which are read later.
 """
 
 import contextlib
@@ -22,27 +22,23 @@ from dataclasses import dataclass
 from typing import IO, Any, Literal, Self, TypeVar
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.sandbox.jail import SandboxLimits, SandboxUnavailable, bare_command, jail_command
+from cultureval.runtime.sandbox.jail import (
+    SandboxLimits,
+    SandboxUnavailable,
+    bare_command,
+    jail_command,
+    scratch_options,
+)
 from cultureval.runtime.sandbox.system_call_filter import export_filter
 
-__all__ = [
-    "Job",
-    "JobEnd",
-    "Sandbox",
-    "SandboxBroken",
-    "SandboxLimits",
-    "SandboxPair",
-    "SandboxPool",
-    "SandboxUnavailable",
-]
+__all__ = ["JobEnd", "Sandbox", "SandboxBroken", "SandboxLimits", "SandboxPool", "SandboxUnavailable"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_FRAME = struct.Struct("<dQ")
 _START_SECONDS = 120.0
 _REPORT_SECONDS = 20.0
-_POLL_SECONDS = 0.1
+_PREPARED = b"!"
 
 
 class SandboxBroken(CulturevalError):
@@ -54,28 +50,43 @@ class JobEnd:
     """How a job ended.
 
     Args:
-        outcome: `done`: it finished; `stopped`: the reader stopped it; `wall`, `memory`, `output`: it exceeded a limit.
+        outcome: `done`: its process ended; `wall`, `output`: it exceeded a limit; `halted`: it stopped itself.
         signal: The signal that ended the job's process, or 0.
         exit: Its exit status otherwise.
     """
 
-    outcome: Literal["done", "stopped", "wall", "memory", "output"]
+    outcome: Literal["done", "wall", "output", "halted"]
     signal: int = 0
     exit: int = 0
 
     def describe(self) -> str:
         """What ended the job, in a few words, for the reason of a verdict."""
+        if self.outcome == "wall":
+            return "limit of the wall time of all calls"
         if self.outcome != "done":
-            return self.outcome if self.outcome == "stopped" else f"{self.outcome} limit"
-        if self.signal in (signal.SIGPROF, signal.SIGALRM, signal.SIGXCPU):
-            return "time limit"
-        if self.signal:
-            return f"ended by {signal.Signals(self.signal).name}"
-        return f"exited with status {self.exit}"
+            return "limit of the outputs' size" if self.outcome == "output" else "stopped itself by a signal"
+        if self.signal in _LIMIT_SIGNALS:
+            return _LIMIT_SIGNALS[self.signal]
+        return f"ended by {signal_name(self.signal)}" if self.signal else f"exited with status {self.exit}"
+
+
+_LIMIT_SIGNALS = {
+    signal.SIGPROF: "CPU-time limit",
+    signal.SIGALRM: "wall-time limit",
+    signal.SIGXCPU: "limit of the CPU time of all calls",
+}
+
+
+def signal_name(number: int) -> str:
+    """The name of any signal of Linux, also of those without one in Python, such as `SIGRTMIN+6`."""
+    with contextlib.suppress(ValueError):
+        return signal.Signals(number).name
+    first = signal.SIGRTMIN
+    return f"SIGRTMIN+{number - first}" if first < number < signal.SIGRTMAX else f"signal {number}"
 
 
 class Sandbox:
-    """One jail, started at first use and restarted whenever a job has damaged it; used by one thread at a time."""
+    """One jail, started at first use; used by one thread at a time."""
 
     def __init__(self, limits: SandboxLimits | None = None, safe: bool = True) -> None:
         self.limits = limits or SandboxLimits()
@@ -98,7 +109,7 @@ class Sandbox:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control, self._errors = ours, tempfile.TemporaryFile()
         with theirs:
-            self._process = self._launch(theirs)
+            self._launch(ours, theirs)
         ours.settimeout(_START_SECONDS)
         with contextlib.suppress(OSError):
             if ours.recv(1 << 10) and not self._ended:
@@ -114,15 +125,20 @@ class Sandbox:
             "kernel.apparmor_restrict_unprivileged_userns 0; in a container, one that allows them)"
         )
 
-    def _launch(self, control: socket.socket) -> subprocess.Popen[bytes]:
+    def _launch(self, ours: socket.socket, control: socket.socket) -> None:
         settings: dict[str, Any] = {"stdin": control, "stdout": subprocess.DEVNULL, "stderr": self._errors}
         settings["start_new_session"] = True  # Ctrl-C must not reach the jail
         if not self.safe:
-            command, environment = bare_command(self.limits)
-            return subprocess.Popen(command, env=environment, cwd=tempfile.gettempdir(), **settings)
+            command, environment = bare_command()
+            self._process = subprocess.Popen(command, env=environment, cwd=tempfile.gettempdir(), **settings)
+            ours.send(b"{}")
+            return
         descriptor = export_filter()
         try:
-            return subprocess.Popen(jail_command(self.limits, descriptor), pass_fds=(descriptor,), **settings)
+            self._process = subprocess.Popen(jail_command(self.limits), **settings)
+            request = json.dumps({"scratch": scratch_options(self.limits)}).encode()
+            with contextlib.suppress(OSError):  # it may have ended already, with a message
+                socket.send_fds(ours, [request], [descriptor])
         finally:
             os.close(descriptor)
 
@@ -148,163 +164,70 @@ class Sandbox:
             with contextlib.suppress(OSError):
                 control.shutdown(socket.SHUT_RDWR)
 
-    @contextlib.contextmanager
-    def job(self, kind: str, payload: bytes, wall_seconds: float, cpu_seconds: int) -> "Iterator[Job]":
-        """Start a job; leaving the context ends it and cleans the jail.
+    def run(self, payload: bytes, wall_seconds: float, cpu_seconds: int, outputs: IO[bytes]) -> JobEnd:
+        """Run one job to its end.
 
         Args:
-            kind: A key of `worker.KINDS`.
-            payload: The function's argument, pickled.
-            wall_seconds: Time after which all processes of the job are killed.
-            cpu_seconds: CPU time of each of its processes.
+            payload: The argument of `worker.call_entry_point`, pickled.
+            wall_seconds: Time after which the job is killed.
+            cpu_seconds: CPU time of its process.
+            outputs: An empty file, for the frames that the job sends; untrusted, of at most `limits.output_mib`.
 
         Raises:
             SandboxBroken: If the jail itself failed.
             SandboxUnavailable: If no jail can be started.
         """
         self.start()
-        assert self._control is not None and self._process is not None
-        ours, theirs = socket.socketpair()
-        request = {"kind": kind, "wall": wall_seconds, "limits": self.limits.resource_limits(cpu_seconds)}
-        job = Job(ours, self, time.monotonic() + wall_seconds + _REPORT_SECONDS)
-        try:
-            with theirs:
-                socket.send_fds(self._control, [json.dumps(request).encode()], [theirs.fileno()])
-            job.send(payload)
-            yield job
-            job.end = self._finish(job)
-        except OSError as error:
-            raise SandboxBroken(f"the sandbox failed ({error})") from error
-        finally:
-            ours.close()
-            if job.end is None:
-                self.close()
-
-    def _finish(self, job: "Job") -> JobEnd:
-        if job.over_limit is not None and job.over_limit != "output":
-            self.close()
-            return JobEnd(job.over_limit)
         assert self._control is not None
-        job.connection.close()
-        stopped = not job.exhausted
-        if stopped:
-            self._control.send(b'{"stop": true}')
-        self._control.settimeout(max(_REPORT_SECONDS, job.deadline - time.monotonic()))
-        message = self._control.recv(1 << 10)
-        if not message:
-            raise SandboxBroken("the sandbox's worker ended")
-        report = json.loads(message)
-        if not report["clean"]:
+        ours, theirs = socket.socketpair()
+        request = {"wall": wall_seconds, "limits": self.limits.resource_limits(cpu_seconds)}
+        try:
+            with ours:
+                with theirs:
+                    socket.send_fds(self._control, [json.dumps(request).encode()], [theirs.fileno()])
+                complete = self._receive(ours, payload, wall_seconds + _REPORT_SECONDS, outputs)
+            if not complete:
+                self._control.send(b'{"stop": true}')
+            self._control.settimeout(wall_seconds + _REPORT_SECONDS)
+            message = self._control.recv(1 << 10)
+            if not message:
+                raise OSError("its worker ended")
+        except OSError as error:
             self.close()
-        if job.over_limit:
-            return JobEnd(job.over_limit)
-        outcome = "wall" if report["wall"] else "stopped" if stopped else "done"
-        return JobEnd(outcome, report["signal"], report["exit"])
+            raise SandboxBroken(f"the sandbox failed ({error})") from error
+        report = json.loads(message)
+        return JobEnd(report["end"] if complete else "output", report["signal"], report["exit"])
 
-    def resident_mib(self) -> int:
-        """Return the resident memory of all processes of the jail, shared pages counted in each."""
-        pages, waiting = 0, [self._process.pid] if self._process else []
-        while waiting:
-            pid = waiting.pop()
-            with contextlib.suppress(OSError, ValueError, IndexError):
-                with open(f"/proc/{pid}/statm") as file:
-                    pages += int(file.read().split()[1])
-                for thread in os.listdir(f"/proc/{pid}/task"):
-                    with open(f"/proc/{pid}/task/{thread}/children") as file:
-                        waiting += map(int, file.read().split())
-        return pages * os.sysconf("SC_PAGE_SIZE") >> 20
-
-
-class Job:
-    """A running job: iterating gives its frames, `(seconds, content)`; `end` is set when its context is left."""
-
-    def __init__(self, connection: socket.socket, sandbox: Sandbox, deadline: float) -> None:
-        self.connection = connection
-        self.sandbox = sandbox
-        self.deadline = deadline
-        self.end: JobEnd | None = None
-        self.exhausted = False
-        self.over_limit: Literal["wall", "memory", "output"] | None = None
-        self._left = sandbox.limits.output_mib << 20
-        self._next_glance = 0.0
-        self._buffer = bytearray()
-
-    def send(self, payload: bytes) -> None:
-        """Send the job its payload; a job that dies first is no error here."""
-        self.connection.settimeout(max(1.0, self.deadline - time.monotonic()))
+    def _receive(self, connection: socket.socket, payload: bytes, seconds: float, outputs: IO[bytes]) -> bool:
+        """Send the job its payload and receive all that it sends, in bounded size; whether that was all."""
+        connection.settimeout(seconds)
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            self.connection.sendall(struct.pack("<Q", len(payload)))
-            self.connection.sendall(payload)
-        self.connection.settimeout(_POLL_SECONDS)
-        self._next_glance = time.monotonic() + _POLL_SECONDS
-
-    def __iter__(self) -> Iterator[tuple[float, bytes]]:
-        """Yield complete frames until the job ends or passes a limit; an incomplete last frame is dropped."""
-        while (header := self._take(_FRAME.size)) is not None:
-            seconds, size = _FRAME.unpack(header)
-            self._left -= size + _FRAME.size
-            if self._left < 0:
-                self.over_limit = "output"
-                return
-            content = self._take(size)
-            if content is None:
-                return
-            yield seconds, content
-
-    def _take(self, size: int) -> bytes | None:
-        buffer = self._buffer
-        while len(buffer) < size:
-            part = self._receive(max(1 << 16, min(size - len(buffer), 1 << 20)))
-            if not part:
-                return None
-            buffer += part
-        taken = bytes(memoryview(buffer)[:size])
-        del buffer[:size]
-        return taken
-
-    def _receive(self, size: int) -> bytes:
+            connection.sendall(struct.pack("<Q", len(payload)))
+            connection.sendall(payload)
+        deadline, left = time.monotonic() + seconds, self.limits.output_mib << 20
+        prepared = False
         while True:
-            # Poll by the clock, not when no data come: a trickle of bytes must not delay the check of limits.
-            if time.monotonic() > self._next_glance:
-                if not self._within_limits():
-                    return b""
-                self._next_glance = time.monotonic() + _POLL_SECONDS
+            connection.settimeout(max(0.001, deadline - time.monotonic()))
             try:
-                part = self.connection.recv(size)
-                self.exhausted = not part
-                return part
-            except TimeoutError:
-                continue
+                part = connection.recv(1 << 18)
             except ConnectionResetError:
-                self.exhausted = True
-                return b""
-
-    def _within_limits(self) -> bool:
-        if time.monotonic() > self.deadline:
-            raise SandboxBroken("the sandbox's worker does not end a job that has exceeded its time")
-        if self.sandbox.resident_mib() > self.sandbox.limits.total_memory_mib:
-            self.over_limit = "memory"
-        return self.over_limit is None
-
-
-@dataclass(frozen=True)
-class SandboxPair:
-    """The two sandboxes of one worker: expected outputs given to one must never reach the solution in the other.
-
-    Args:
-        blind: Never sees an expected output; the solutions that are scored run here.
-        informed: May be given expected outputs; nothing that is scored runs here.
-    """
-
-    blind: Sandbox
-    informed: Sandbox
+                part = b""
+            if prepared and not part:
+                return True
+            if not prepared and part[:1] != _PREPARED:
+                raise OSError("a job could not be prepared")
+            part, prepared = part if prepared else part[1:], True
+            left -= len(part)
+            if left < 0:
+                return False
+            outputs.write(part)
 
 
 class SandboxPool:
-    """Several pairs of sandboxes, each driven by its own thread; leaving the context ends all processes.
+    """Several sandboxes, each driven by its own thread; leaving the context ends all processes.
 
     Args:
-        workers: Number of pairs; by default one for each CPU that this process may use.
+        workers: Number of sandboxes; by default one for each CPU that this process may use.
         limits: Resources that one job may use.
         safe: False runs the same workers without any jail, with a warning.
 
@@ -318,25 +241,28 @@ class SandboxPool:
         self.workers = workers or len(os.sched_getaffinity(0))
         self.limits = limits or SandboxLimits()
         self.safe = safe
-        self._pairs: list[SandboxPair] = []
+        self._sandboxes: list[Sandbox] = []
         self._threads: list[threading.Thread] = []
-        self._tasks: queue.SimpleQueue[Callable[[SandboxPair], None] | None] = queue.SimpleQueue()
+        self._tasks: queue.SimpleQueue[Callable[[Sandbox], None] | None] = queue.SimpleQueue()
         self._stopping = False
 
     def __enter__(self) -> Self:
-        """Start one thread per pair, and the first sandbox to see whether this machine can."""
+        """Start one thread per sandbox, and the first sandbox to see whether this machine can."""
         if not self.safe:
             warnings.warn(
                 "UNSAFE: generated code runs without a sandbox, with your rights, on this machine", stacklevel=2
             )
-        with contextlib.closing(Sandbox(self.limits, self.safe)) as probe:
-            probe.start()
-        for _ in range(self.workers):
-            pair = SandboxPair(Sandbox(self.limits, self.safe), Sandbox(self.limits, self.safe))
-            thread = threading.Thread(target=self._drive, args=(pair,), daemon=True)
-            self._pairs.append(pair)
+        started: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
+        for number in range(self.workers):
+            sandbox = Sandbox(self.limits, self.safe)
+            thread = threading.Thread(target=self._drive, args=(sandbox, started if number == 0 else None), daemon=True)
+            self._sandboxes.append(sandbox)
             self._threads.append(thread)
             thread.start()
+        problem = started.get()
+        if problem is not None:
+            self.__exit__()
+            raise problem
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -344,35 +270,40 @@ class SandboxPool:
         self._stopping = True
         for _ in self._threads:
             self._tasks.put(None)
-        for pair in self._pairs:
-            pair.blind.interrupt()
-            pair.informed.interrupt()
+        for sandbox in self._sandboxes:
+            sandbox.interrupt()
         for thread in self._threads:
             thread.join()
 
-    def _drive(self, pair: SandboxPair) -> None:
+    def _drive(self, sandbox: Sandbox, started: "queue.SimpleQueue[BaseException | None] | None") -> None:
         # The thread that starts a jail must outlive it: bubblewrap dies with its parent thread.
-        with contextlib.closing(pair.blind), contextlib.closing(pair.informed):
+        with contextlib.closing(sandbox):
+            if started is not None:
+                try:
+                    sandbox.start()
+                    started.put(None)
+                except BaseException as error:
+                    started.put(error)
             while not self._stopping and (task := self._tasks.get()) is not None:
-                task(pair)
+                task(sandbox)
 
-    def run(self, function: Callable[[SandboxPair, Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """Apply a function to items, each with exclusive use of a pair of sandboxes; yield results as they come.
+    def run(self, function: Callable[[Sandbox, Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """Apply a function to items, each with exclusive use of a sandbox; yield results as they come.
 
         Raises:
             Exception: The first one that the function raises; remaining items are not started.
         """
         done: queue.SimpleQueue[tuple[Result | None, BaseException | None]] = queue.SimpleQueue()
 
-        def attempt(item: Item, pair: SandboxPair) -> None:
+        def attempt(item: Item, sandbox: Sandbox) -> None:
             try:
-                done.put((function(pair, item), None))
+                done.put((function(sandbox, item), None))
             except BaseException as error:
                 done.put((None, error))
 
         count = 0
         for item in items:
-            self._tasks.put(lambda pair, item=item: attempt(item, pair))
+            self._tasks.put(lambda sandbox, item=item: attempt(item, sandbox))
             count += 1
         for _ in range(count):
             result, error = done.get()

@@ -2,18 +2,20 @@
 
 It is the first process of its PID namespace: no process inside can kill it, and it is not dumpable, so none can trace
 it or read its memory. It runs no untrusted code itself and never reads a job's data: the job's socket goes to the
-forked process alone. After each job it kills and reaps every other process; if files are left it ends, and the pool
-starts another jail. Only the standard library, numpy and EvalPlus are imported here.
+forked process alone. That process gives itself a mount namespace with a new, empty /tmp and /dev/shm, which end with
+it, gives up all rights, installs the system-call filter, and only then runs the code. It can start no other process.
+Only the standard library and numpy are imported here.
 
-Control messages (JSON, one per packet on standard input): `{"kind", "wall", "limits"}` with the job's socket
-attached, or `{"stop": true}`; answers: `{"ready": true}` once, then per job `{"exit", "signal", "wall", "clean"}`.
+Control messages (JSON, one per packet on standard input): first `{"scratch"}` with the filter's descriptor attached,
+then `{"wall", "limits"}` with the job's socket attached, or `{"stop": true}`; answers: `{"ready": true}` once, then per
+job `{"exit", "signal", "end"}`.
 """
 
+import contextlib
 import ctypes
 import errno
 import gc
 import json
-import marshal
 import os
 import pickle
 import resource
@@ -23,7 +25,6 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Callable
 from typing import Any
 
 from cultureval.runtime.sandbox import codec
@@ -31,84 +32,138 @@ from cultureval.runtime.sandbox import codec
 FRAME = struct.Struct("<dQ")
 FLUSH_BYTES = 1 << 16
 FLUSH_SECONDS = 0.02
-SCRATCH = ("/tmp", "/dev/shm")
-PR_SET_DUMPABLE = 4
+LOOK_SECONDS = 0.5
+LIBC = ctypes.CDLL(None, use_errno=True)
+CLONE_NEWNS = 0x20000
+MS_NOSUID, MS_NODEV = 2, 4
+CAPABILITY_VERSION_3 = 0x20080522
+PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 4, 22, 38, 47, 4
+SECCOMP_MODE_FILTER = 2
 # Share of a CPU below which a process counts as waiting, even on a busy machine.
 IDLE_SHARE = 0.02
 
 
 def main() -> None:
     """Serve jobs until the other end of standard input is closed."""
-    jailed = os.getpid() == 1
     control = socket.socket(fileno=os.dup(0))
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 1)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    LIBC.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    message, descriptors, _, _ = socket.recv_fds(control, 1 << 16, 1)
+    confine = None
+    if descriptors:
+        with os.fdopen(descriptors[0], "rb") as file:
+            confine = _Confinement(json.loads(message)["scratch"], file.read())
     _preload()
     control.send(b'{"ready": true}')
     while True:
         message, descriptors, _, _ = socket.recv_fds(control, 1 << 16, 1)
         if not message:
             return
-        if not descriptors:  # a late request to stop a job that has ended
-            continue
-        report = _serve(json.loads(message), descriptors[0], control, jailed)
-        control.send(json.dumps(report).encode())
-        if not report["clean"]:
-            return
+        if descriptors:  # else it is a late request to stop a job that has ended
+            report = _serve(json.loads(message), descriptors[0], control, confine)
+            control.send(json.dumps(report).encode())
 
 
 def _preload() -> None:
     """Import once what jobs need, so that no fork has to."""
+    import bisect  # noqa: F401
     import collections  # noqa: F401
+    import functools  # noqa: F401
+    import heapq  # noqa: F401
     import math  # noqa: F401
+    import operator  # noqa: F401
+    import re  # noqa: F401
     import typing  # noqa: F401
 
-    import evalplus.eval  # noqa: F401
     import numpy  # noqa: F401
 
     gc.collect()
     gc.freeze()
 
 
-def _serve(job: dict[str, Any], descriptor: int, control: socket.socket, jailed: bool) -> dict[str, Any]:
+class _Confinement:
+    """What a job's process does to itself in a jail; without one (`--unsafe-no-sandbox`) there is none.
+
+    Args:
+        scratch: By folder, the options of the tmpfs that is mounted there.
+        program: The compiled system-call filter.
+    """
+
+    def __init__(self, scratch: dict[str, str], program: bytes) -> None:
+        self.scratch = scratch
+        self.program = program
+
+    def new_scratch(self) -> None:
+        """Mount new empty folders in a mount namespace of the process's own, and give up the right to do so."""
+        _checked(LIBC.unshare(CLONE_NEWNS))
+        for folder, options in self.scratch.items():
+            arguments = (b"tmpfs", folder.encode(), b"tmpfs", MS_NOSUID | MS_NODEV, options.encode())
+            _checked(LIBC.mount(*arguments))
+        os.chdir("/tmp")
+        _checked(LIBC.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))
+        _checked(LIBC.capset((ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0), (ctypes.c_uint32 * 6)()))
+
+    def filter_system_calls(self) -> None:
+        """Install the filter, which no later code can remove."""
+        code = ctypes.create_string_buffer(self.program, len(self.program))
+        header = struct.pack("HP", len(self.program) // 8, ctypes.addressof(code))
+        _checked(LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+        _checked(LIBC.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, header, 0, 0))
+
+
+def _checked(result: int) -> None:
+    if result != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def _serve(
+    job: dict[str, Any], descriptor: int, control: socket.socket, confine: _Confinement | None
+) -> dict[str, Any]:
     pid = os.fork()
     if pid == 0:
         control.close()
         os.dup2(0, 2)
-        _run_and_leave(job, descriptor)
+        _run_and_leave(job, descriptor, confine)
     os.close(descriptor)
-    in_time = _wait(pid, control, time.monotonic() + job["wall"])
-    status = _clear(pid, jailed)
-    code = os.waitstatus_to_exitcode(status)
-    clean = not jailed or not any(os.listdir(folder) for folder in SCRATCH)
-    return {"exit": max(code, 0), "signal": max(-code, 0), "wall": not in_time, "clean": clean}
+    end = _wait(pid, control, time.monotonic() + job["wall"])
+    code = os.waitstatus_to_exitcode(_clear(pid, confine is not None))
+    return {"exit": max(code, 0), "signal": max(-code, 0), "end": end}
 
 
-def _wait(pid: int, control: socket.socket, deadline: float) -> bool:
-    """Wait until the job's process ends or a stop is requested; returns False when the deadline passed first."""
+def _wait(pid: int, control: socket.socket, deadline: float) -> str:
+    """Wait for the end of the job's process: `done`, `stopped` on request, `halted` by a signal, or `wall`."""
     handle = os.pidfd_open(pid)
     try:
-        while True:
-            ready, _, _ = select.select([handle, control], [], [], max(0.0, deadline - time.monotonic()))
-            if not ready:
-                return False
-            if control in ready and not control.recv(1 << 16, socket.MSG_PEEK):
-                sys.exit(0)
+        while (left := deadline - time.monotonic()) > 0:
+            ready, _, _ = select.select([handle, control], [], [], min(left, LOOK_SECONDS))
+            if handle in ready:
+                return "done"
             if control in ready:
-                control.recv(1 << 16)
-            return True
+                if not control.recv(1 << 16):
+                    sys.exit(0)
+                return "stopped"
+            with contextlib.suppress(ChildProcessError):  # it has ended in this moment
+                if os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT):
+                    return "halted"
+        return "wall"
     finally:
         os.close(handle)
 
 
 def _clear(pid: int, jailed: bool) -> int:
-    """Kill and reap the job and every process that it left; returns the job's wait status."""
+    """Kill and reap the job and, without a jail, the processes that it started; returns the job's wait status."""
     status = 0
     while True:
-        _kill_all(pid, jailed)
+        try:
+            os.kill(-1 if jailed else pid, signal.SIGKILL)
+            if not jailed:
+                os.killpg(pid, signal.SIGKILL)
+        except OSError as error:
+            if error.errno not in (errno.ESRCH, errno.EPERM):
+                raise
         try:
             reaped, result = os.waitpid(-1, 0)
         except ChildProcessError:
@@ -117,26 +172,19 @@ def _clear(pid: int, jailed: bool) -> int:
             status = result
 
 
-def _kill_all(pid: int, jailed: bool) -> None:
-    try:
-        if jailed:
-            os.kill(-1, signal.SIGKILL)
-        else:
-            os.kill(pid, signal.SIGKILL)
-            os.killpg(pid, signal.SIGKILL)
-    except OSError as error:
-        if error.errno not in (errno.ESRCH, errno.EPERM):
-            raise
-
-
-def _run_and_leave(job: dict[str, Any], descriptor: int) -> None:
-    """Run a job in the forked process; never returns."""
+def _run_and_leave(job: dict[str, Any], descriptor: int, confine: _Confinement | None) -> None:
+    """Run a job in the forked process; never returns. Status 99 means that its preparation failed."""
     try:
         os.setsid()
         data = socket.socket(fileno=descriptor)
+        if confine:
+            confine.new_scratch()
         payload = pickle.loads(_receive(data))  # noqa: S301  # written by the trusted side
         _limit(job["limits"])
-        KINDS[job["kind"]](payload, data)
+        if confine:
+            confine.filter_system_calls()
+        data.send(b"!")
+        call_entry_point(payload, data)
         os._exit(0)
     finally:
         os._exit(99)
@@ -155,8 +203,7 @@ def _limit(limits: dict[str, int]) -> None:
         number = getattr(resource, name)
         _, hard = resource.getrlimit(number)
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        # EvalPlus raises the stack's limit for its children; the others hold for good.
-        resource.setrlimit(number, (value, hard if name == "RLIMIT_STACK" else value))
+        resource.setrlimit(number, (value, value))
 
 
 class _Frames:
@@ -180,7 +227,7 @@ class _Frames:
 
 
 class _CallClock:
-    """Ends the process, by a signal, when a call takes too long.
+    """Ends the process, by a signal, when a call takes too long: SIGPROF for its CPU time, SIGALRM for its wall time.
 
     Args:
         idle_factor: A call that only waits ends after this many times its CPU-time limit.
@@ -225,9 +272,10 @@ def call_entry_point(payload: dict[str, Any], data: socket.socket) -> None:
     try:
         sys.stdin, sys.stdout, sys.stderr = open(os.devnull), open(os.devnull, "w"), open(os.devnull, "w")
         names: dict[str, Any] = {}
-        exec(payload["code"], names)  # noqa: S102  # this is what the jail is for
+        exec(payload["code"].removeprefix("\ufeff"), names)  # noqa: S102  # this is what the jail is for
         function = names[payload["entry_point"]]
         frames.add(0.0, b"L")
+        frames.flush()  # else a process that ends in its first call looks as if it had not been loaded
         encode = codec.encode
         for arguments, limit in zip(payload["inputs"], seconds, strict=True):
             clock.start(limit)
@@ -240,45 +288,6 @@ def call_entry_point(payload: dict[str, Any], data: socket.socket) -> None:
     except BaseException as error:
         frames.add(0.0, b"E" + type(error).__name__[:80].encode("utf-8", "replace"))
     frames.flush()
-
-
-def judge_with_evalplus(payload: dict[str, Any], data: socket.socket) -> None:
-    """Let EvalPlus's own machinery judge a solution, as `evalplus.evaluate` does, and send its verdicts as one frame.
-
-    Args:
-        payload: `dataset`, `code`, `entry_point`, `atol` and `suites`: by name `inputs`, `expected` (encoded),
-            `seconds` (of the canonical solution).
-        data: Where the frame goes: JSON, by suite `[status, details]`.
-    """
-    from evalplus.eval import untrusted_check
-
-    verdicts = {}
-    for name, suite in payload["suites"].items():
-        status, details = untrusted_check(
-            payload["dataset"],
-            payload["code"],
-            suite["inputs"],
-            payload["entry_point"],
-            [_expected(content) for content in suite["expected"]],
-            payload["atol"],
-            suite["seconds"],
-            fast_check=True,
-        )
-        verdicts[name] = [status, [bool(detail) for detail in details]]
-    frames = _Frames(data)
-    frames.add(0.0, json.dumps(verdicts).encode())
-    frames.flush()
-
-
-def _expected(content: bytes) -> Any:
-    """Read an expected output: of the canonical solution, so the fast reader may be used."""
-    return marshal.loads(content[1:]) if content[:1] == b"P" else codec.decode(content)
-
-
-KINDS: dict[str, Callable[[dict[str, Any], socket.socket], None]] = {
-    "call": call_entry_point,
-    "evalplus": judge_with_evalplus,
-}
 
 
 if __name__ == "__main__":

@@ -13,17 +13,18 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from attacks.problems import IN_MBPP, PROBLEMS, cases
-from cultureval.runtime.sandbox.jail import SandboxLimits, jail_command
-from cultureval.runtime.sandbox.system_call_filter import export_filter
+from cultureval.runtime.sandbox.jail import SandboxLimits, jail_command, scratch_options
+from cultureval.runtime.settings import current_settings, use_settings
 
 HERE = Path(__file__).parent
+PACKAGES = ("numpy", "evalplus", "psutil")
 
 
 def plain(case):
     """Statuses of the suites and a list of what was touched."""
-    limits = SandboxLimits(scratch_mib=400)
-    descriptor = export_filter()
-    command = jail_command(limits, descriptor)
+    limits = SandboxLimits()
+    with use_settings(current_settings().with_(code_packages=PACKAGES)):
+        command = jail_command(limits)
     program = (HERE / "beside_plain.py").read_text(encoding="utf-8")
     start = command.index("-c", command.index("--as-pid-1"))
     command[start + 1] = f"import sys; sys.path += sys.argv[1:]\n{program}"
@@ -35,16 +36,13 @@ def plain(case):
         "code": case["code"],
         "any_value": problem["entry_point"] == "check_str",
         "limits": limits.resource_limits(100) | {"RLIMIT_FSIZE": 400 << 20},
+        "scratch": {folder: "size=400m,mode=1777" for folder in scratch_options(limits)},
     }
     try:
-        done = subprocess.run(
-            command, input=json.dumps(job), capture_output=True, text=True, timeout=120, pass_fds=(descriptor,)
-        )
+        done = subprocess.run(command, input=json.dumps(job), capture_output=True, text=True, timeout=120)
         return json.loads(done.stdout.splitlines()[-1])
     except (subprocess.TimeoutExpired, ValueError, IndexError):
         return {"statuses": ["evaluator ended"], "touched": ["the run itself"]}
-    finally:
-        os.close(descriptor)
 
 
 def ours(folder):

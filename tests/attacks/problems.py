@@ -20,6 +20,28 @@ def problem(entry_point, signature, canonical, base, plus, atol=0):
     }
 
 
+# What a hostile solution writes to the socket on which its outputs leave.
+FRAMES = """
+import marshal, os, socket, stat, struct
+def sockets():
+    found = []
+    for descriptor in range(3, 64):
+        try:
+            if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+                found.append(socket.socket(fileno=os.dup(descriptor)))
+        except OSError:
+            pass
+    return found
+def raw(data):
+    for connection in sockets():
+        connection.sendall(data)
+def send(*contents):
+    raw(b"".join(struct.pack("<dQ", 0.0, len(content)) + content for content in contents))
+def tree_node(tag, content):
+    return (tag, content)
+def tree(tag, content):
+    return b"T" + marshal.dumps((tag, content), 2)
+"""
 HUMANEVAL = [
     problem("add", "a, b", "a + b", [[1, 2]], [[30, 12]]),
     problem("mean", "values", "sum(values) / len(values)", [[[0.1, 0.2, 0.7]]], [[[1.0, 2.5]]], 1e-6),
@@ -29,6 +51,9 @@ HUMANEVAL = [
     problem("bounds", "values", "(min(values), max(values))", [[[3, 1, 2]]], [[[5]]]),
     problem("sign", "value", "1 if value > 0 else 0", [[3]], [[-3]]),
     problem("limits", "", "[float('inf'), 0.0, 10**30]", [[]], [[]]),
+    problem("unique", "values", "set(values)", [[[1, 1]]], [[["a", "b"]]]),
+    problem("fifty", "", "[0.5] * 50", [[]], [[]]),
+    problem("nested", "", "[[0] * 50]", [[]], [[]]),
     problem("find_zero", "xs", "-xs[0] / xs[1]", [[[1, 2]]], [[[-6.0, 4.0]]], 1e-4),
 ]
 MBPP = [
@@ -43,9 +68,11 @@ IN_MBPP = {name for name, p in PROBLEMS.items() if p["entry_point"] in {q["entry
 
 
 def cases(kind):
-    """The cases of hostile.yaml or honest.yaml."""
-    found = yaml.safe_load((HERE / f"{kind}.yaml").read_text(encoding="utf-8"))
+    """The cases of the files of hostile or honest solutions."""
+    files = sorted(HERE.glob(f"{kind}*.yaml"))
+    found = [case for file in files for case in yaml.safe_load(file.read_text(encoding="utf-8"))]
     found = [{"problem": "add", "group": "honest", "expect": "pass"} | case for case in found]
+    found = [case | {"code": FRAMES + case["code"]} if case.get("frames") else case for case in found]
     return [case | {"problem": f"brief {case['problem']}"} if case["group"] == "exhaust" else case for case in found]
 
 

@@ -67,6 +67,7 @@ def test_a_model_generates_and_its_solutions_are_judged(cultureval, tiny_chat_lm
     assert report["pass_at_k"] == {"base": {"pass@1": 0.0}, "plus": {"pass@1": 0.0}}
     assert report["model"] == str(tiny_chat_lm) and not report["not_judged"]
     assert "|backend:hf|prompt:chat, response prefix|temperature:0.0|" in report["signature"]
+    assert ", which has numpy " in report["signature"] and ", sympy " in report["signature"]
     (run,) = reports.load(tmp_path / "results")
     model, made = run.record.model, json.loads(samples.with_suffix(".generation.json").read_text())
     assert (model.backend, model.model_class, model.dtype) == ("transformers", "LlamaForCausalLM", "float32")
@@ -114,10 +115,11 @@ def test_wrong_forged_and_several_solutions(cultureval, tmp_path):
     assert run.returncode == 0, run.stderr
     report = json.loads(run.stdout)
     assert report["pass_at_k"]["plus"] == {"pass@1": pytest.approx(5 / 6), "pass@2": 1.0}
-    assert [(entry["task_id"], entry["sample"]) for entry in report["differs_from_evalplus"]] == [(names[0], 1)]
+    assert not report["differs_from_evalplus"]
     verdicts = [json.loads(line) for line in (tmp_path / "two_verdicts.jsonl").read_text().splitlines()]
     forged = next(verdict for verdict in verdicts if (verdict["task_id"], verdict["sample_index"]) == (names[0], 1))
-    assert (forged["base"], forged["evalplus_base"]) == ("fail", "pass")
+    assert (forged["base"], forged["evalplus_base"]) == ("fail", "not_judged")  # it would ask the object itself
+    assert "an object of type Equal" in forged["reason"]
     written = json.loads((tmp_path / "two_eval_results.json").read_text())
     assert [entry["plus_status"] for entry in written["eval"][names[0]]] == ["pass", "fail"]
     assert set(written) == {"date", "hash", "eval"}
@@ -154,7 +156,7 @@ def test_lighteval_scores_the_same_tasks(cultureval, tiny_lm, tmp_path):
     assert row["metric"] == {"plus_pass@1": 0.0, "base_pass@1": 0.0, "not_judged": 0.0}
     assert row["model_response"]["input"].startswith('"""\n')
     assert "canonical_solution" not in str(row)
-    assert "|scorer:EvalPlus rules, outputs compared outside the sandbox|" in run.stdout
+    assert "|scorer:EvalPlus rules, outputs compared outside the sandbox, which has numpy " in run.stdout
 
 
 @pytest.fixture

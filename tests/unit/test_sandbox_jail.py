@@ -5,29 +5,35 @@ from pathlib import Path
 
 import pytest
 
-from cultureval.runtime.sandbox.jail import SandboxLimits, jail_command
+from cultureval.runtime.sandbox import control_group
+from cultureval.runtime.sandbox.jail import SandboxLimits, SandboxUnavailable, jail_command
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.scripts.code.options import data_in_settings
 
 
 @pytest.fixture
 def bound(tmp_path, monkeypatch):
-    """A folder that the jail binds twice, as packages and as the interpreter's, with data in it and links to both."""
-    packages = tmp_path / "site-packages"
-    (packages / "data/org").mkdir(parents=True)
-    (packages / "link").symlink_to("data")
-    (packages / "token").touch()
-    (tmp_path / "outside").symlink_to("site-packages/data")
-    (tmp_path / "alias").symlink_to("site-packages")
+    """A folder that the jail binds twice, as a package and as the interpreter's, with data in it and links to both."""
+    package = tmp_path / "site-packages/shown"
+    (package / "data/org").mkdir(parents=True)
+    (package / "link").symlink_to("data")
+    (package / "token").touch()
+    installed = tmp_path / "site-packages/shown-1.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Name: shown\nVersion: 1\n")
+    (installed / "RECORD").write_text("shown/__init__.py,,\nshown-1.dist-info/METADATA,,\n../bin/shown,,\n")
+    (tmp_path / "outside").symlink_to("site-packages/shown/data")
+    (tmp_path / "alias").symlink_to("site-packages/shown")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path, str(packages)])
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path / "site-packages")])
     monkeypatch.setattr(sys, "base_prefix", str(tmp_path / "alias"))
-    return packages
+    monkeypatch.setenv("CULTUREVAL_CODE_PACKAGES", "numpy, shown")
+    return package
 
 
 def masked(bound: Path, option: str, *source: str) -> list[set[str]]:
     """For each name by which the jail binds the folder, the paths in it that the option is given for."""
-    command = jail_command(SandboxLimits(), 3)
+    command = jail_command(SandboxLimits())
     start = [option, *source]
     ends = {command[i + len(start)] for i in range(len(command) - len(start)) if command[i : i + len(start)] == start}
     triples = zip(command, command[1:], command[2:], strict=False)
@@ -44,7 +50,8 @@ def hidden(bound: Path) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "root", ["site-packages/data", "site-packages/link", "outside", "alias/link", "alias/../alias/data"]
+    "root",
+    ["site-packages/shown/data", "site-packages/shown/link", "outside", "alias/link", "alias/../shown/data"],
 )
 @pytest.mark.parametrize("way", ["variable", "command"])
 @pytest.mark.parametrize("absolute", [True, False])
@@ -72,3 +79,32 @@ def test_a_token_is_hidden_and_the_file_of_all_tokens_beside_it(bound, monkeypat
     monkeypatch.setenv("HF_TOKEN_PATH", "alias/token")
     for paths in masked(bound, "--ro-bind", "/dev/null"):
         assert paths == {"token", "stored_tokens"}
+
+
+def test_only_the_named_packages_are_shown_and_must_be_installed(bound, monkeypatch):
+    command = jail_command(SandboxLimits())
+    shown = {word.removeprefix("/sandbox/packages/") for word in command if word.startswith("/sandbox/packages/")}
+    assert {"numpy", "numpy.libs", "shown", "shown-1.dist-info"} <= {word.partition("/")[0] for word in shown}
+    assert not {word for word in shown if word.startswith(("sympy", "torch", "evalplus"))}
+    monkeypatch.setenv("CULTUREVAL_CODE_PACKAGES", "numpy,unheard")
+    with pytest.raises(SandboxUnavailable, match=r"CULTUREVAL_CODE_PACKAGES.*unheard is not installed"):
+        jail_command(SandboxLimits())
+
+
+def test_a_jail_runs_in_a_control_group_where_systemd_gives_one(tmp_path, monkeypatch):
+    """A stand-in for systemd-run, since few machines of tests have such groups: its command line, and its refusal."""
+    program = tmp_path / "systemd-run"
+    program.write_text("#!/bin/sh\nexit ${REFUSED:-0}\n")
+    program.chmod(0o755)
+    (tmp_path / "controllers").write_text("cpu memory pids\n")
+    monkeypatch.setattr(control_group, "_CONTROLLERS", tmp_path / "controllers")
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    find = control_group.control_group_command.__wrapped__
+    command = find(4480, 72)
+    assert command[0] == str(program) and command[-1] == "--" and "--scope" in command
+    assert {"MemoryMax=4480M", "TasksMax=72", "MemorySwapMax=0"} <= set(command)
+    monkeypatch.setenv("REFUSED", "1")
+    assert find(4480, 72) == ()
+    (tmp_path / "controllers").write_text("cpu pids\n")
+    monkeypatch.delenv("REFUSED")
+    assert find(4480, 72) == ()

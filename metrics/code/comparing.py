@@ -1,0 +1,285 @@
+"""Comparison of solutions' outputs with the expected ones, in a process with limits, since the outputs are hostile.
+
+`Comparer` starts a small server, this module as a program, which never runs generated code. For each solution the
+server forks a process that gives itself limits of memory and time, reads the outputs of both suites and the ground
+truth, applies EvalPlus's rules, and tells what it found in a few numbers and names. The outputs come as files that the
+solution's sandbox has finished, so that nothing here can have an effect on the solution.
+"""
+
+import itertools
+import json
+import os
+import pickle
+import resource
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from cultureval.metrics.code.ground_truth import SUITES, GroundTruth, SuiteTruth, frames
+from cultureval.metrics.code.rules import Dataset, OutputRule, needs_arguments
+from cultureval.runtime.errors import CulturevalError
+
+MEMORY_MIB = 224  # more than the server's own
+CPU_SECONDS = 20
+WALL_SECONDS = 120.0
+_ANSWER_BYTES = 1 << 20
+_SIZE = struct.Struct("<Q")
+
+
+class ComparerBroken(CulturevalError):
+    """The comparing process failed, which says nothing about the solution."""
+
+
+class TooMuchToCompare(CulturevalError):
+    """The outputs of a solution take more than a comparison may; the message names the limit."""
+
+
+@dataclass(frozen=True)
+class SuiteResult:
+    """What the outputs of one suite show.
+
+    Args:
+        loaded: Whether the solution's code was executed to its end.
+        right: Number of calls with a right output, up to the first that has none.
+        wrong: Whether the next output is there, and wrong.
+        error: Name of the exception that the next call, or loading, raised; or "".
+        type_name: Name of the type of an object in the wrong output that is not plain data, or "".
+        slow: Index of the first right output that came after EvalPlus's limit of wall time, or -1.
+    """
+
+    loaded: bool
+    right: int
+    wrong: bool
+    error: str
+    type_name: str
+    slow: int
+
+
+class Comparer:
+    """A server that compares, started at first use; used by one thread at a time."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._connection: socket.socket | None = None
+
+    def _start(self) -> socket.socket:
+        if self._connection is None:
+            self._connection, theirs = socket.socketpair()
+            with theirs:
+                command = [sys.executable, "-P", "-m", "cultureval.metrics.code.comparing"]
+                environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+                self._process = subprocess.Popen(
+                    command, stdin=theirs, stdout=subprocess.DEVNULL, env=environment, start_new_session=True
+                )
+        return self._connection
+
+    def close(self) -> None:
+        """End the server."""
+        if self._connection is not None and self._process is not None:
+            self._connection.close()
+            try:
+                self._process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        self._process = self._connection = None
+
+    def compare(
+        self, problem: Mapping[str, Any], dataset: Dataset, truth: GroundTruth, outputs: Mapping[str, IO[bytes]]
+    ) -> dict[str, SuiteResult]:
+        """Compare what a solution returned with the ground truth.
+
+        Args:
+            problem: The problem.
+            dataset: Its data set.
+            truth: Its ground truth.
+            outputs: By suite, the file of the solution's job; untrusted.
+
+        Raises:
+            TooMuchToCompare: The outputs take more memory or time than a comparison may.
+            ComparerBroken: The server failed.
+        """
+        request: dict[str, Any] = {"truth": str(truth.path), "dataset": dataset, "atol": problem["atol"]}
+        request |= {"entry_point": problem["entry_point"]}
+        request["calls"] = {suite: len(problem[f"{suite}_input"]) for suite in SUITES}
+        if needs_arguments(dataset, problem["entry_point"]):
+            request["arguments"] = {suite: problem[f"{suite}_input"] for suite in SUITES}
+        body = pickle.dumps(request)
+        for file in outputs.values():
+            file.seek(0)
+        try:
+            connection = self._start()
+            connection.settimeout(WALL_SECONDS + 60)
+            descriptors = [outputs[suite].fileno() for suite in SUITES]
+            socket.send_fds(connection, [_SIZE.pack(len(body))], descriptors)
+            connection.sendall(body)
+            answer = json.loads(_read_message(connection))
+        except (OSError, ValueError) as error:
+            self.close()
+            raise ComparerBroken(f"the comparing process failed ({error})") from error
+        if "problem" in answer:
+            raise TooMuchToCompare(answer["problem"])
+        if "failure" in answer:
+            raise ComparerBroken(f"the comparing process failed ({answer['failure']})")
+        return {suite: SuiteResult(**answer[suite]) for suite in SUITES}
+
+
+def _read_message(connection: socket.socket) -> bytes:
+    size = _SIZE.unpack(_read(connection, _SIZE.size))[0]
+    return _read(connection, size)
+
+
+def _read(connection: socket.socket, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        part = connection.recv(min(1 << 20, size - len(data)))
+        if not part:
+            raise OSError("it ended")
+        data += part
+    return bytes(data)
+
+
+def main() -> None:
+    """Serve requests until the other end of standard input is closed."""
+    import numpy  # noqa: F401
+    from evalplus import eval as rules_of_evalplus  # noqa: F401
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    connection = socket.socket(fileno=os.dup(0))
+    while True:
+        header, descriptors, _, _ = socket.recv_fds(connection, _SIZE.size, len(SUITES))
+        if not header:
+            return
+        header += _read(connection, _SIZE.size - len(header))
+        request = pickle.loads(_read(connection, _SIZE.unpack(header)[0]))  # noqa: S301  # written by the judge
+        answer = _in_a_process(request, descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        connection.sendall(_SIZE.pack(len(answer)) + answer)
+
+
+def _in_a_process(request: dict[str, Any], descriptors: list[int]) -> bytes:
+    """The answer of a forked process, or why there is none, as JSON."""
+    receiver, sender = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.close(receiver)
+            _limit()
+            answer = _answer(request, descriptors)
+            with os.fdopen(sender, "wb") as file:
+                file.write(answer)
+            os._exit(0)
+        except MemoryError:
+            os._exit(3)
+        finally:
+            os._exit(1)
+    os.close(sender)
+    answer = _received(receiver, time.monotonic() + WALL_SECONDS)
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+    _, status = os.waitpid(pid, 0)
+    return answer or json.dumps(_why_not(os.waitstatus_to_exitcode(status), answer is None)).encode()
+
+
+def _received(receiver: int, deadline: float) -> bytes | None:
+    """What a process wrote until it closed the pipe; None if it did not in time."""
+    answer = b""
+    with os.fdopen(receiver, "rb", buffering=0) as file:
+        while select.select([file], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            part = file.read(1 << 16)
+            if not part:
+                return answer
+            answer += part
+            if len(answer) > _ANSWER_BYTES:
+                break
+    return None
+
+
+def _why_not(code: int, late: bool) -> dict[str, str]:
+    if code == -signal.SIGXCPU:
+        return {"problem": f"its outputs cannot be compared in {CPU_SECONDS} s of CPU time"}
+    if code in (3, -signal.SIGSEGV):
+        return {"problem": f"its outputs cannot be compared in {MEMORY_MIB} MiB"}
+    if late:
+        return {"problem": f"its outputs cannot be compared in {WALL_SECONDS:.0f} s"}
+    return {"failure": f"it ended with {code}"}
+
+
+def _limit() -> None:
+    with open("/proc/self/statm", encoding="ascii") as file:
+        pages = int(file.read().split()[0])
+    space = pages * resource.getpagesize() + (MEMORY_MIB << 20)
+    resource.setrlimit(resource.RLIMIT_AS, (space, space))
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 5))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+
+def _answer(request: dict[str, Any], descriptors: list[int]) -> bytes:
+    truth = GroundTruth(Path(request["truth"]))
+    arguments = request.get("arguments", {})
+    results = {}
+    with truth.outputs() as expected:
+        for suite, descriptor in zip(SUITES, descriptors, strict=True):
+            rule = OutputRule(request["dataset"], request["entry_point"], request["atol"])
+            calls = arguments.get(suite, [[]] * request["calls"][suite])
+            own = itertools.islice(expected, len(truth.suites[suite].sizes))
+            with os.fdopen(os.dup(descriptor), "rb") as file:
+                results[suite] = asdict(compare_suite(rule, calls, truth.suites[suite], own, file))
+            for _ in own:  # those that were not looked at
+                pass
+    return json.dumps(results).encode()
+
+
+def compare_suite(
+    rule: OutputRule, calls: list[list[Any]], truth: SuiteTruth, expected: Iterator[bytes], outputs: IO[bytes]
+) -> SuiteResult:
+    """Compare the outputs of one suite, up to the first that is wrong or missing.
+
+    Args:
+        rule: The rule of the problem, new for each suite.
+        calls: The arguments of each call; [] for each where the rule needs none.
+        truth: The canonical solution's times.
+        expected: Its outputs, encoded.
+        outputs: The file of the solution's job; untrusted.
+    """
+    found = frames(outputs)
+    _, first = next(found, (0.0, b""))
+    if first != b"L":
+        return SuiteResult(False, 0, False, _type_name(first), "", -1)
+    right, slow, limits = 0, -1, truth.limits(len(calls))
+    for seconds, content in found:
+        if right == len(calls):
+            break
+        if content[:1] == b"E":
+            return SuiteResult(True, right, False, _type_name(content), "", slow)
+        rule.budget.opaque = ""
+        answer = next(expected, None)
+        if answer is None or not rule.agrees(calls[right], content, answer):
+            return SuiteResult(True, right, True, "", rule.budget.opaque, slow)
+        if slow < 0 and seconds > limits[right]:
+            slow = right
+        right += 1
+    return SuiteResult(True, right, False, "", "", slow)
+
+
+def _type_name(content: bytes) -> str:
+    """The type in an exception's frame; it is untrusted, so only an identifier is accepted."""
+    if content[:1] != b"E":
+        return ""
+    name = content[1:81].decode("utf-8", "replace")
+    return name if name.isidentifier() else "something"
+
+
+if __name__ == "__main__":
+    main()
