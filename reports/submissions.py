@@ -40,10 +40,12 @@ class ScoredSubmissions:
         text: What is printed.
         submissions: For each submission the files that hold it, and the scores of each task by its name in `cultureval
             tasks`.
+        problems: What could not be scored, a sentence each; told after the scores, as errors.
     """
 
     text: str
     submissions: Sequence[tuple[Sequence[Path], Mapping[str, ScoredTask]]]
+    problems: Sequence[str] = ()
 
 
 def save_submissions(

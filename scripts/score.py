@@ -42,5 +42,7 @@ def score_with(name: str, scorer: "Callable[[Path, Sequence[Path], Path], Scored
         path = output_dir / f"{name}.txt"
         path.write_text(f"{text}\n", encoding="utf-8")
         print_result(text, path)
+        if scored.problems:
+            raise CulturevalError("\n".join(["Not scored:", *(f"  {problem}" for problem in scored.problems)]))
 
     return score

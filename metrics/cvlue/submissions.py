@@ -2,7 +2,7 @@
 
 Both official formats are read: the 2024 contest's and the current one; they differ in visual dialogue only (the gold as
 a plain list or under `data`; the ranking as `answer_sort` of the record or of its dialogue's last round). The official
-scorers pair gold and prediction by position; here they are joined by id: missing, extra and repeated ids are errors.
+scorers pair gold and prediction by position; here they are joined by id. All problems of a file are told together.
 """
 
 import json
@@ -15,7 +15,7 @@ from cultureval.metrics.cvlue.grounding import iou
 from cultureval.metrics.cvlue.names import KS, MACRO
 from cultureval.metrics.cvlue.retrieval import list_ranks
 from cultureval.metrics.cvlue.vqa import cvlue_correct
-from cultureval.runtime.errors import CulturevalError, shorten
+from cultureval.runtime.errors import CulturevalError, ProblemList, did_you_mean, shorten
 
 Record = Mapping[str, Any]
 Key = Callable[[Record], Any]
@@ -62,14 +62,17 @@ def vqa_items(gold: Any, pred: Any) -> list[ScoredItem]:
     Raises:
         CulturevalError: Ids that are missing, extra or duplicated, or an answer that is not text.
     """
+    problems = ProblemList()
     items = []
-    for right, mine in _joined(_records(gold, "gold"), _records(pred, "pred"), _field("question_id"), "question_id"):
-        answer = mine.get("answer")
-        if answer is not None and not isinstance(answer, str):
-            raise _bad("pred", "answer", answer, f"is not text (question_id {right['question_id']})")
-        expected = _text(right, "answer")
-        scores = {f"accuracy_{mode}": float(cvlue_correct(answer, expected, mode)) for mode in _MODES}
-        items.append(ScoredItem(_text(right, "image"), scores))
+    for right, mine in _joined(gold, pred, _field("question_id"), "question_id", "answer", problems):
+        with problems.collecting():
+            answer = mine.get("answer")
+            if answer is not None and not isinstance(answer, str):
+                raise _bad("pred", "answer", answer, f"is not text (question_id {right['question_id']})")
+            expected = _text(right, "answer")
+            scores = {f"accuracy_{mode}": float(cvlue_correct(answer, expected, mode)) for mode in _MODES}
+            items.append(ScoredItem(_text(right, "image"), scores))
+    _raise(problems)
     return items
 
 
@@ -83,14 +86,57 @@ def vg_items(gold: Any, pred: Any) -> list[ScoredItem]:
     Raises:
         CulturevalError: Ids that are missing, extra or duplicated, or a box that is not four numbers.
     """
+    problems = ProblemList()
     items = []
-    for right, mine in _joined(_records(gold, "gold"), _records(pred, "pred"), _field("ref_id"), "ref_id"):
-        try:
-            scores = box_scores(mine.get("bbox"), right.get("bbox"))
-        except (ValueError, TypeError) as error:
-            raise CulturevalError(f"ref_id {right['ref_id']!r}: {error}.") from error
-        items.append(ScoredItem(_text(right, "image"), scores | {"unpredicted": float(not mine.get("bbox"))}))
+    for right, mine in _joined(gold, pred, _field("ref_id"), "ref_id", "bbox", problems):
+        with problems.collecting():
+            try:
+                scores = box_scores(mine.get("bbox"), right.get("bbox"))
+            except (ValueError, TypeError) as error:
+                raise CulturevalError(f"ref_id {right['ref_id']!r}: {error}.") from error
+            items.append(ScoredItem(_text(right, "image"), scores | {"unpredicted": float(not mine.get("bbox"))}))
+    _raise(problems)
     return items
+
+
+def box_warnings(gold: Any, pred: Any) -> list[str]:
+    """Sentences on submitted boxes that overlap far more with the gold ones when they are read in another way.
+
+    Args:
+        gold: As in `vg_items`; records without `width` and `height` are left out.
+        pred: As in `vg_items`; it was scored without a problem.
+    """
+    boxes = {_field("ref_id")(record): record.get("bbox") for record in pred}
+    sums = dict.fromkeys(_READINGS, 0.0)
+    for record in gold:
+        box, width, height = boxes[record["ref_id"]], record.get("width"), record.get("height")
+        if box and width and height:
+            for name, read in _READINGS.items():
+                sums[name] += iou(read([float(number) for number in box], width, height), record["bbox"])
+    submitted, best = next(iter(sums)), max(sums, key=lambda name: sums[name])
+    mine, other = sums[submitted] / len(gold), sums[best] / len(gold)
+    if other < mine + _BETTER:
+        return []
+    found = f"read so, their mean IoU is {other:.2f} instead of {mine:.2f}"
+    return [f"The boxes look like {best}: {found}. The official format is {submitted}."]
+
+
+def _scaled(box: Sequence[float], width: float, height: float, whole: float) -> list[float]:
+    return [box[0] * width / whole, box[1] * height / whole, box[2] * width / whole, box[3] * height / whole]
+
+
+def _from_corners(box: Sequence[float]) -> list[float]:
+    return [box[0], box[1], box[2] - box[0], box[3] - box[1]]
+
+
+_READINGS: Mapping[str, Callable[[list[float], float, float], list[float]]] = {
+    "x, y, width, height in pixels": lambda box, width, height: box,
+    "x1, y1, x2, y2 in pixels": lambda box, width, height: _from_corners(box),
+    "x, y, width, height as shares of the sides": lambda box, width, height: _scaled(box, width, height, 1),
+    "x1, y1, x2, y2 as shares of the sides": lambda box, width, height: _from_corners(_scaled(box, width, height, 1)),
+    "x1, y1, x2, y2 in thousandths": lambda box, width, height: _from_corners(_scaled(box, width, height, 1000)),
+}
+_BETTER = 0.15  # of mean IoU
 
 
 def box_scores(pred: Sequence[float] | None, gold: Sequence[float]) -> dict[str, float]:
@@ -119,24 +165,33 @@ def vd_items(gold: Any, pred: Any) -> list[ScoredItem]:
     # The contest's records have no dialog_id: there the question identifies a round.
     numbered = all("dialog_id" in record for record in (*records, *flat))
     key, name = _round_key("dialog_id" if numbered else "question")
+    problems = ProblemList()
     items = []
-    for right, mine in _joined(records, flat, key, name):
-        order, options, where = mine.get("answer_sort"), right.get("answer_options"), f"{name} {key(right)}"
-        if mine.get("question", right.get("question")) != right.get("question"):
-            raise CulturevalError(f"{where}: the prediction answers another question, {mine['question']!r}.")
-        if not isinstance(order, list) or not isinstance(options, list):
-            raise CulturevalError(f"{where}: answer_sort and answer_options must be lists.")
-        if len(set(map(repr, order))) < len(order) or set(map(repr, order)) != set(map(repr, options)):
-            raise CulturevalError(
-                f"{where}: answer_sort must have each of the {len(options)} answer_options once, "
-                f"ids as integers; it has {len(order)} entries."
-            )
-        if right.get("answer") not in order:
-            raise _bad("gold", "answer", right.get("answer"), f"is not among the options of {where}")
-        rank = order.index(right["answer"]) + 1
-        scores = {f"R@{k}": float(rank <= k) for k in KS} | {"MRR": 1 / rank, "mean_rank": float(rank)}
-        items.append(ScoredItem(_text(right, "image"), scores))
+    for right, mine in _joined(records, flat, key, name, "answer_sort", problems):
+        with problems.collecting():
+            rank = _rank_of_answer(right, mine, f"{name} {key(right)}")
+            scores = {f"R@{k}": float(rank <= k) for k in KS} | {"MRR": 1 / rank, "mean_rank": float(rank)}
+            items.append(ScoredItem(_text(right, "image"), scores))
+    _raise(problems)
     return items
+
+
+def _rank_of_answer(right: Record, mine: Record, where: str) -> int:
+    order, options = mine.get("answer_sort"), right.get("answer_options")
+    if mine.get("question", right.get("question")) != right.get("question"):
+        raise CulturevalError(f"{where}: the prediction answers another question, {mine['question']!r}.")
+    if not isinstance(order, list) or not isinstance(options, list):
+        raise CulturevalError(f"{where}: answer_sort and answer_options must be lists.")
+    if len(set(map(repr, order))) < len(order) or set(map(repr, order)) != set(map(repr, options)):
+        repeated = len(order) - len(set(map(repr, order)))
+        unknown = len(set(map(repr, order)) - set(map(repr, options)))
+        raise CulturevalError(
+            f"{where}: answer_sort must have each of the {len(options)} answer_options once, ids as integers; it has "
+            f"{len(order)} entries, {repeated} of them repeated and {unknown} unknown."
+        )
+    if right.get("answer") not in order:
+        raise _bad("gold", "answer", right.get("answer"), f"is not among the options of {where}")
+    return order.index(right["answer"]) + 1
 
 
 def itr_items(gold: Any, pred: Sequence[Any]) -> list[ScoredItem]:
@@ -164,17 +219,44 @@ def itr_items(gold: Any, pred: Sequence[Any]) -> list[ScoredItem]:
         for text in dict.fromkeys(own):
             images.setdefault(text, []).append(image)
     by_direction: dict[str, dict[str, list[str]]] = {}
+    problems = ProblemList()
     for rankings in pred:
-        direction, ranked = _direction(rankings, captions, images)
-        if direction in by_direction:
-            raise CulturevalError(f"Two of the prediction files rank for {direction}; give one for TR and one for IR.")
-        by_direction[direction] = ranked
+        with problems.collecting():
+            direction, ranked = _direction(rankings, captions, images)
+            if direction in by_direction:
+                twice = f"Two of the prediction files rank for {direction}"
+                raise CulturevalError(f"{twice}; give one for TR and one for IR.")
+            by_direction[direction] = ranked
+    _raise(problems)
     items = []
     for direction, ranked in by_direction.items():
         for query, rank in list_ranks(ranked, captions if direction == "TR" else images).items():
             scores = {f"{direction}@{k}": float(rank is not None and rank <= k) for k in KS}
             items.append(ScoredItem(query if direction == "TR" else images[query][0], scores))
     return items
+
+
+def ranking_warnings(gold: Any, pred: Sequence[Any]) -> list[str]:
+    """Sentences on ranked lists with repeated or unknown entries, which cost ranks, or with fewer than ten.
+
+    Args:
+        gold: As in `itr_items`.
+        pred: As in `itr_items`; it was scored without a problem.
+    """
+    images = {record["image"] for record in gold}
+    captions = {text for record in gold for text in record["caption"]}
+    sentences = []
+    for rankings in pred:
+        way, known = ("TR", captions) if images & rankings.keys() else ("IR", images)
+        repeated = sum(len(ranked) > len(set(map(str, ranked))) for ranked in rankings.values())
+        unknown = sum(any(item not in known for item in ranked) for ranked in rankings.values())
+        short = sum(len(ranked) < min(max(KS), len(known)) for ranked in rankings.values())
+        found = {"with repeated entries": repeated, "with entries that the gold file does not have": unknown}
+        found |= {f"of fewer than {max(KS)} entries": short}
+        sentences += [
+            f"{way}: {count} of {len(rankings)} ranked lists {what}." for what, count in found.items() if count
+        ]
+    return sentences
 
 
 def means(items: Sequence[ScoredItem]) -> dict[str, float]:
@@ -210,6 +292,7 @@ def macro_average(scores: Mapping[str, Mapping[str, float]], numbers: Mapping[st
 
 
 _MODES = ("loose", "strict", "exact")
+_MOST_PROBLEMS = 10  # of a file that are told
 
 
 def _records(content: Any, which: str) -> list[Record]:
@@ -221,7 +304,8 @@ def _records(content: Any, which: str) -> list[Record]:
 def _field(name: str) -> Key:
     def read(record: Record) -> Any:
         if not isinstance(record.get(name), int | str):
-            raise CulturevalError(f"A record has no {name}: {shorten(dict(record))}.")
+            near = did_you_mean(name, map(str, record))
+            raise CulturevalError(f"A record has no {name}: {shorten(dict(record))}.{near}")
         return record[name]
 
     return read
@@ -240,25 +324,54 @@ def _last_round(record: Record) -> Record:
     return {**record, **rounds[-1]}
 
 
-def _joined(gold: Sequence[Record], pred: Sequence[Record], key: Key, name: str) -> list[tuple[Record, Record]]:
-    """Pairs of gold and prediction, in the gold's order."""
-    tables: list[dict[Any, Record]] = []
-    for which, records in (("gold", gold), ("pred", pred)):
-        table: dict[Any, Record] = {}
-        for record in records:
+def _joined(
+    gold: Any, pred: Any, key: Key, name: str, answer: str, problems: ProblemList
+) -> list[tuple[Record, Record]]:
+    """Pairs of gold and prediction, in the gold's order; what does not fit is added to the problems.
+
+    Args:
+        gold: The gold records.
+        pred: The predictions.
+        key: The id of a record.
+        name: What that id is called.
+        answer: The field of a prediction that holds the answer.
+        problems: Of this file.
+    """
+    records = _records(pred, "pred")
+    tables = [_by_key(content, which, key, name, problems) for which, content in (("gold", gold), ("pred", records))]
+    with problems.collecting():
+        _require_same(tables[0], tables[1], name)
+    if lacking := [record for record in records if answer not in record]:
+        near = did_you_mean(answer, map(str, lacking[0]))
+        problems.add(CulturevalError(f"{len(lacking)} of {len(records)} predictions have no {answer!r}.{near}"))
+    pairs = [(record, tables[1][number]) for number, record in tables[0].items() if number in tables[1]]
+    for right, mine in pairs:
+        if mine.get("image", right.get("image")) != right.get("image"):
+            problems.add(
+                CulturevalError(
+                    f"{name} {key(right)!r} is of image {right.get('image')!r} in the gold file "
+                    f"but of {mine.get('image')!r} in the prediction."
+                )
+            )
+    return [(right, mine) for right, mine in pairs if answer in mine]
+
+
+def _by_key(content: Any, which: str, key: Key, name: str, problems: ProblemList) -> dict[Any, Record]:
+    table: dict[Any, Record] = {}
+    for record in _records(content, which):
+        with problems.collecting():
             if key(record) in table:
                 raise CulturevalError(f"{name} {key(record)!r} is duplicated in the {which} file.")
             table[key(record)] = record
-        tables.append(table)
-    _require_same(tables[0], tables[1], name)
-    pairs = [(record, tables[1][number]) for number, record in tables[0].items()]
-    for right, mine in pairs:
-        if mine.get("image", right.get("image")) != right.get("image"):
-            raise CulturevalError(
-                f"{name} {key(right)!r} is of image {right.get('image')!r} in the gold file "
-                f"but of {mine.get('image')!r} in the prediction."
-            )
-    return pairs
+    return table
+
+
+def _raise(problems: ProblemList) -> None:
+    """Raises all problems of a file, the first ones in full."""
+    if (more := len(problems.found) - _MOST_PROBLEMS) > 0:
+        del problems.found[_MOST_PROBLEMS:]
+        problems.add(CulturevalError(f"And {more} more such problems."))
+    problems.raise_if_any()
 
 
 def _require_same(gold: Mapping[Any, Any], pred: Mapping[Any, Any], name: str) -> None:

@@ -15,7 +15,7 @@ from cultureval.reports.csv_files import write_csv
 from cultureval.reports.cvlue.category_plot import draw_categories
 from cultureval.reports.submissions import ScoredSubmissions, ScoredTask
 from cultureval.reports.terminal_tables import terminal_table
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, ProblemList, Problems, shown_names
 from cultureval.tasks.cvlue.categories import OTHER, categories, category_of
 
 # File names in a folder of gold files or submissions, as in the released example.
@@ -31,12 +31,27 @@ BOUNDS = ("_low", "_high")  # suffixes of the columns with the bounds of a metri
 
 
 def score_all(gold: Path, pred: Sequence[Path], output_dir: Path) -> ScoredSubmissions:
-    """Scores the four tasks of folders with the released layout, and their macro-average; see `score_task`."""
-    found = {name: score_task(name, gold, pred, output_dir) for name in GOLD_FILES}
+    """Scores the tasks of folders with the released layout that are there, and their macro-average; see `score_task`.
+
+    Raises:
+        CulturevalError: Nothing could be scored; all problems of all tasks.
+    """
+    found: dict[str, ScoredSubmissions] = {}
+    problems, absent = ProblemList(), []
+    for name in GOLD_FILES:
+        if not any((path / file).is_file() for path in pred for file in PRED_FILES[name]):
+            absent.append(f"cvlue-{name} is not submitted: there is no {' or '.join(PRED_FILES[name])}.")
+            continue
+        with problems.collecting():
+            found[name] = score_task(name, gold, pred, output_dir)
+    if not found:
+        for sentence in absent:
+            problems.add(CulturevalError(sentence))
+        problems.raise_if_any()
     tasks = {task: scored for one in found.values() for _, of_one in one.submissions for task, scored in of_one.items()}
     totals = {name: _without_errors(tasks[f"cvlue_{name}"].scores) for name in found}
-    text = "\n".join([*(one.text for one in found.values()), macro_text(totals, output_dir)])
-    return ScoredSubmissions(text, [(pred, tasks)])
+    text = "\n".join([*(one.text for one in found.values()), *absent, macro_text(totals, output_dir)])
+    return ScoredSubmissions(text, [(pred, tasks)], [str(error) for error in problems.found])
 
 
 def score_task(name: str, gold: Path, pred: Sequence[Path], output_dir: Path) -> ScoredSubmissions:
@@ -58,8 +73,16 @@ def score_task(name: str, gold: Path, pred: Sequence[Path], output_dir: Path) ->
     replies = [submissions.read_json(path) for path in _files(pred, PRED_FILES[name])]
     if name != "itr" and len(replies) != 1:
         raise CulturevalError(f"cvlue-{name} takes one prediction file, not {len(replies)}.")
-    items = items_of(name, answers, replies)
+    try:
+        items = items_of(name, answers, replies)
+    except CulturevalError as error:
+        several = error.problems if isinstance(error, Problems) else (str(error),)
+        problems = ProblemList()
+        for problem in several:
+            problems.add(CulturevalError(f"cvlue-{name}: {problem}"))
+        problems.raise_if_any()
     text, every = write_tables(name, items, output_dir)
+    text = "\n".join([text, *warnings_of(name, answers, replies)])
     images = len({item.image for item in items})
     asked = images if name == "itr" else len(items)  # as in runs, where a row of retrieval is an image
     return ScoredSubmissions(text, [(pred, {f"cvlue_{name}": ScoredTask(_scores(every), asked, images)})])
@@ -80,6 +103,16 @@ def items_of(name: str, gold: Any, replies: Sequence[Any]) -> list[ScoredItem]:
         return submissions.itr_items(gold, replies)
     scorers = {"vqa": submissions.vqa_items, "vg": submissions.vg_items, "vd": submissions.vd_items}
     return scorers[name](gold, replies[0])
+
+
+def warnings_of(name: str, gold: Any, replies: Sequence[Any]) -> list[str]:
+    """Sentences on a scored submission that looks like something else than it should; arguments as `items_of`."""
+    if name == "itr":
+        found = submissions.ranking_warnings(gold, replies)
+        if len(replies) < len(PRED_FILES[name]):
+            found.append(f"Only one of the two directions was submitted ({' and '.join(PRED_FILES[name])}).")
+        return found
+    return submissions.box_warnings(gold, replies[0]) if name == "vg" else []
 
 
 def write_tables(name: str, items: Sequence[ScoredItem], output_dir: Path) -> tuple[str, Row]:
@@ -158,7 +191,18 @@ def _with_errors(items: Sequence[ScoredItem]) -> Row:
 
 
 def macro_text(totals: Mapping[str, Mapping[str, float]], output_dir: Path) -> str:
-    """Writes the contest's macro-average of eleven numbers, by both versions of the scorers, and returns its text."""
+    """Writes the contest's macro-average of eleven numbers, by both versions of the scorers, and returns its text.
+
+    Args:
+        totals: By task ("itr", ...) the means by metric.
+        output_dir: Output folder.
+
+    Returns:
+        Also where some of the numbers are missing, and then without an average.
+    """
+    wanted = [(task, name) for task, names in MACRO.items() for name in names]
+    if missing := [f"{task} {name}" for task, name in wanted if name not in totals.get(task, {})]:
+        return f"\nNo macro-average: {len(missing)} of {len(wanted)} numbers are missing ({shown_names(missing)})."
     numbers = {
         "macro_average": macro_average(totals, MACRO),
         "macro_average_contest_2024": macro_average(totals, CONTEST),
