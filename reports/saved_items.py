@@ -70,11 +70,11 @@ def _widest(cells: Sequence[str], header: str) -> int:
 
 
 def _score(scores: dict[str, Any], metric: str) -> str:
-    numbers = [value for value in scores.values() if not isinstance(value, Mapping)]  # a mapping is a judge's verdict
-    value = scores.get(metric, numbers[0] if numbers else None)
-    if value is None or value != value:
-        return "n/a"
-    return score_text(value)
+    """The item's score by a metric, or where the item is of another kind (a caption that asks for images) its first."""
+    # A mapping is a judge's verdict; None is a metric that the item does not have.
+    numbers = {name: value for name, value in scores.items() if not isinstance(value, Mapping) and value is not None}
+    value = numbers.get(metric, next(iter(numbers.values()), None))
+    return "n/a" if value is None or value != value else score_text(value)
 
 
 def _cut(text: str, width: int, isolate: bool = False) -> str:

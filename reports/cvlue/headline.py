@@ -20,6 +20,7 @@ from cultureval.reports.summary import Cell, Row, SummaryTable, cell_of
 SUITE = "cvlue"
 PUBLISHED = Path(__file__).with_name("published.csv")
 DIGITS = 1  # as in the paper
+DUAL_ENCODER = "dual encoder"  # the backend in records of `cultureval retrieval`
 RECALLS = {direction: tuple(f"{direction}@{k}" for k in KS) for direction in ("TR", "IR", "R")}
 # Row -> (the group's name after `cvlue_` or `cvlue_en_`, what is shown, its metrics), as the paper's table.
 ROWS: Mapping[str, tuple[str, str, Sequence[str]]] = {
@@ -74,7 +75,7 @@ def _table(run: Run, tasks: Mapping[str, TaskRecord], prefix: str, shown: Shown,
     numbers: dict[str, Estimate] = {}
     for label, (part, kind, metrics) in shown.items():
         if record := tasks.get(f"{prefix}_{part}"):
-            found = {metric: percentage(run, record, metric) for metric in metrics}
+            found = {metric: _score(run, record, metric) for metric in metrics}
             numbers |= {f"{part}:{metric}": score for metric, score in found.items() if score is not None}
             papers = {metric: published.get(f"{record.group}:{metric}") for metric in found}
             cells = [cell_of(score, papers[metric], DIGITS) for metric, score in found.items()]
@@ -94,10 +95,19 @@ def _macro_row(numbers: Mapping[str, Estimate]) -> Row:
     return Row("Macro", (coverage, cell_of(macro, digits=DIGITS) if macro else "no average", None, None))
 
 
+def _score(run: Run, record: TaskRecord, metric: str) -> Estimate | None:
+    """In percent; of a dual encoder with the number of the direction's queries, of which its rows are both."""
+    found = percentage(run, record, metric)
+    if found is None or metric not in RECALLS["TR"] + RECALLS["IR"] or run.record.model.backend != DUAL_ENCODER:
+        return found
+    queries = run.value(record.task, "gallery_images" if metric in RECALLS["TR"] else "gallery_captions")
+    return found._replace(n=None if queries is None else int(queries))
+
+
 def _gallery_note(run: Run, record: TaskRecord) -> list[str]:
     """In how many images captions were searched."""
     images = run.value(record.task, "gallery_images")
-    if images is None:
+    if images is None or run.record.model.backend == DUAL_ENCODER:
         return []
     return [f"TR, IR: retrieval in galleries of {images:.3g} images; the paper's is the whole test split."]
 

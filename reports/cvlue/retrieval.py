@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from cultureval.metrics.cvlue.full_gallery import Direction, pairs_at_the_top, rank_both_ways, recalls, reranked
-from cultureval.metrics.cvlue.names import KS
+from cultureval.metrics.cvlue.names import KS, RECALLS
 from cultureval.reports.lighteval_files import (
     content_of_tasks,
     date_of_now,
@@ -143,7 +143,7 @@ def details_rows(name: str, gallery: Gallery, directions: Mapping[str, Direction
                 "specific": {"id": query, "direction": direction},
             }
             rank = int(found.ranks[place])
-            metric = {f"{direction}@{k}": float(rank <= k) for k in KS} | {"rank": rank}
+            metric = dict.fromkeys(RECALLS) | {f"{direction}@{k}": float(rank <= k) for k in KS} | {"rank": rank}
             rows.append({"doc": doc, "metric": metric, "model_response": {"text": [items[shown[0]]]}})
     return pyarrow.Table.from_pylist(rows)
 
