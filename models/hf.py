@@ -26,8 +26,9 @@ from cultureval.models import processes
 from cultureval.models.answer_log import AnswerLog
 from cultureval.models.generation.generation import Sampling, generate, pad_left
 from cultureval.models.generation.rendering import Renderer, all_images, open_images
-from cultureval.models.jobs import GenerationJob, ImagesRefused, ScoringJob, reason_to_skip
+from cultureval.models.jobs import GenerationJob, ScoringJob
 from cultureval.models.loading import BITS, LoadedModel, load
+from cultureval.models.refused_images import ImagesRefused, reason_to_skip
 from cultureval.models.scoring.packed import ChoiceScorer, ScoringRequest
 from cultureval.models.settings import (
     NOT_IN_ANSWER_KEY,

@@ -11,31 +11,14 @@ from cultureval.models.generation.generation import Generation
 from cultureval.models.generation.hints import stop_strings
 from cultureval.models.generation.rendering import Renderer, all_images
 from cultureval.models.loading import LoadedModel
+from cultureval.models.refused_images import ImagesRefused, reason_to_skip
 from cultureval.models.scoring.packed import ChoiceScore, ScoringRequest
 from cultureval.models.settings import HFModelSettings
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import Journal
-from cultureval.runtime.lighteval_patches.refused_docs import RefusedResponse, image_of, name_of
+from cultureval.runtime.lighteval_patches.refused_docs import RefusedResponse
 from cultureval.runtime.servers.data_urls import image_hash
-from cultureval.runtime.settings import current_settings
-
-
-class ImagesRefused(CulturevalError):
-    """A processor refuses the images of some docs, or they take more tokens than the model reads.
-
-    Args:
-        docs: The docs that were given to it together.
-        reason: A clause ("the processor refuses it: ...").
-    """
-
-    def __init__(self, docs: Sequence[Doc], reason: str) -> None:
-        self.reason = reason
-        names = "; ".join(f"{name_of(doc)}: {image_of(doc)}" for doc in docs)
-        super().__init__(
-            f"{names}: {reason}. Mend or replace the image, or pass --bad-rows skip (CULTUREVAL_BAD_ROWS=skip) to "
-            "leave such rows out and list them."
-        )
 
 
 class JobModel(Protocol):
@@ -259,10 +242,3 @@ class GenerationJob:
             output_tokens=[answer.tokens for answer in self.answers],
             truncated_tokens_count=self.truncated,
         )
-
-
-def reason_to_skip(error: ImagesRefused) -> str:
-    """Why a doc is skipped, where the settings say that broken rows are; raises the error where they do not."""
-    if current_settings().bad_rows != "skip":
-        raise error
-    return error.reason

@@ -14,7 +14,7 @@ CULTUREVAL_MODEL_SETTINGS (a JSON object) overrides the file.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal
 
@@ -32,6 +32,7 @@ from cultureval.models.generation.generation import cut
 from cultureval.models.generation.hints import stop_strings, with_plain_query
 from cultureval.models.generation.rendering import Placement, Renderer, all_images
 from cultureval.models.processes import process_count
+from cultureval.models.refused_images import ImagesRefused
 from cultureval.models.server import scoring as server_scoring
 from cultureval.models.server.chat import (
     ImagePart,
@@ -46,14 +47,17 @@ from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError, ProblemList, wrong_settings
 from cultureval.runtime.journal import answer_key, open_journal
+from cultureval.runtime.lighteval_patches.refused_docs import RefusedResponse
 from cultureval.runtime.model_facts import changed_settings, changed_values, text_hash
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
 from cultureval.runtime.reasoning import THINK_TAGS, split_reasoning
 from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.data_urls import ImageFormat
+from cultureval.runtime.servers.errors import ServerError
 from cultureval.runtime.servers.journalled_answers import Question, answer_all
 from cultureval.runtime.servers.openai_client import OpenAIClient
 from cultureval.runtime.servers.settings import ServerSettings
+from cultureval.runtime.settings import current_settings
 
 logger = logging.getLogger(__name__)
 
@@ -269,23 +273,46 @@ class OpenAIModel(LightevalModel):
             ServerError: A prompt was rejected or timed out; all answers so far are in the journal.
             CulturevalError: Several samples are requested at temperature 0.
         """
-        questions: dict[str, Question] = {}
-        keys_of_docs = []
-        for doc in docs:
-            asked = self._generations(doc)
-            keys_of_docs.append(list(asked))
-            questions |= asked
-        answers = answer_all(self._servers, questions, self._journal, "generating")
-        self._log(docs, keys_of_docs, answers, "generation")
+        asked = [self._generations(doc) for doc in docs]
+        answers, refused = self._ask(docs, asked, "generating")
+        self._log(docs, asked, answers, "generation")
         return [
-            self._generated(doc, [answers[key] for key in keys]) for doc, keys in zip(docs, keys_of_docs, strict=True)
+            refused.get(place) or self._generated(doc, [answers[key] for key in keys])
+            for place, (doc, keys) in enumerate(zip(docs, asked, strict=True))
         ]
 
+    def _ask(
+        self,
+        docs: Sequence[Doc],
+        asked: Sequence[Mapping[str, Question]],
+        description: str,
+        first: Question | None = None,
+    ) -> tuple[dict[str, Answer], dict[int, ModelResponse]]:
+        """The answers to the questions of docs, and by place what stands for docs whose images the server refuses."""
+        reasons: dict[str, str] = {}
+
+        def skip(key: str, error: CulturevalError) -> bool:
+            refused = isinstance(error, ImagesRefused) and current_settings().bad_rows == "skip"
+            if refused:
+                reasons[key] = error.reason
+            return refused
+
+        questions = {
+            key: _naming(doc, question) for doc, own in zip(docs, asked, strict=True) for key, question in own.items()
+        }
+        answers = answer_all(self._servers, questions, self._journal, description, first, on_failure=skip)
+        found = {}
+        for place, own in enumerate(asked):
+            if why := [reasons[key] for key in own if key in reasons]:
+                found[place] = RefusedResponse(reason=why[0])
+        return answers, found
+
     def _log(
-        self, docs: Sequence[Doc], keys: Sequence[Sequence[str]], answers: Mapping[str, Answer], route: str
+        self, docs: Sequence[Doc], keys: Sequence[Iterable[str]], answers: Mapping[str, Answer], route: str
     ) -> None:
         """Notes where the answers to docs came from, and what the servers count and say of themselves."""
-        for doc, own in zip(docs, keys, strict=True):
+        for doc, of_doc in zip(docs, keys, strict=True):
+            own = [key for key in of_doc if key in answers]
             if own and not self.log.look_up(doc.task_name, self._journal, own):
                 self.log.answered(doc.task_name, route)
         for answer in answers.values():
@@ -411,17 +438,28 @@ class OpenAIModel(LightevalModel):
     def _score(self, prompts: list[server_scoring.Prompt]) -> list[ModelResponse]:
         thinking = self._renderer.knows_thinking
         scorer = server_scoring.Scorer(self.config, self._identity, self.add_special_tokens, thinking)
-        questions: dict[str, Question] = {}
-        keys_of_prompts = []
-        for prompt in prompts:
-            asked = scorer.questions(prompt)
-            keys_of_prompts.append(list(asked))
-            questions |= asked
+        asked = [scorer.questions(prompt) for prompt in prompts]
+        docs = [prompt.doc for prompt in prompts]
+        questions = {key: question for own in asked for key, question in own.items()}
         missing = [question for key, question in questions.items() if key not in self._journal]
         probe = server_scoring.parity_probe(missing, self.config.parity_tolerance)
-        answers = answer_all(self._servers, questions, self._journal, "scoring", first=probe)
-        self._log([prompt.doc for prompt in prompts], keys_of_prompts, answers, "server")
+        answers, refused = self._ask(docs, asked, "scoring", probe)
+        self._log(docs, asked, answers, "server")
         return [
-            server_scoring.response(prompt, [answers[key] for key in keys])
-            for prompt, keys in zip(prompts, keys_of_prompts, strict=True)
+            refused.get(place) or server_scoring.response(prompt, [answers[key] for key in keys])
+            for place, (prompt, keys) in enumerate(zip(prompts, asked, strict=True))
         ]
+
+
+def _naming(doc: Doc, question: Question) -> Question:
+    """A question whose error names the doc, where the server refuses what it holds and that includes images."""
+
+    async def ask(client: OpenAIClient) -> Answer:
+        try:
+            return await question(client)
+        except ServerError as error:
+            if error.refuses_content and all_images(doc):
+                raise ImagesRefused([doc], f"the server refuses it: {error.cause.rstrip('.')}") from error
+            raise
+
+    return ask

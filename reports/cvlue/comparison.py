@@ -29,8 +29,10 @@ NUMBERS = {f"cvlue_{task}": metrics for task, metrics in MACRO.items()} | {
     "cvlue_en_vd": tuple(f"R@{k}" for k in KS),
     "cvlue_en_itr": RECALLS,
 }
-MUST_AGREE = ("source", "revision", "limit")
-OTHER_SPLIT = "The paper's Table 10, of another test split, which was not released (percent)"
+MUST_AGREE = ("source", "revision", "limit", "gallery")
+OTHER_SPLIT = (
+    "The paper's Table 10, percent, of another test split, which was not released (English: hidden test splits)"
+)
 SCORE_COLUMNS = ("model", "date", "task", "metric", "score", "stderr", "items", "split")
 DIFFERENCE_COLUMNS = ("task", "metric", "first", "second", "difference", "low", "high", "p", "p_holm", "items")
 
@@ -149,16 +151,18 @@ def paper_rows() -> list[Row]:
 
 def _read(saved: SavedTask, beside: str) -> ScoredTask:
     task, content = saved.task.partition("|")[0], saved.results()
-    items = {}
-    for row in saved.table().to_pylist():
+    items, rows = {}, saved.table().to_pylist()
+    for row in rows:
         specific = specific_of(row["doc"])
         # A row of a gallery is an image, and its share of hits in the other direction that of its captions.
-        weight = float(len(row["doc"]["gold_index"])) if task.endswith("_itr") else 1.0
-        items[str(specific["id"])] = (str(specific.get("cluster") or specific["image_path"]), weight, row["metric"])
+        weight = float(len(row["doc"]["gold_index"])) if "gallery" in specific else 1.0
+        cluster = specific.get("cluster") or specific.get("image_path") or specific["id"]
+        items[str(specific["id"])] = (str(cluster), weight, row["metric"])
     report = (content.get("config_tasks") or {}).get(saved.task, {}).get("rows_report") or {}
     limit = (content.get("config_general") or {}).get("max_samples")
     made = {"source": report.get("source"), "revision": report.get("revision"), "limit": limit}
-    made |= {"prompt": report.get("prompt")}
+    galleries = {"gallery" in specific_of(row["doc"]) for row in rows} if task.endswith("_itr") else set()
+    made |= {"prompt": report.get("prompt"), "gallery": "20 images" if True in galleries else "all images"}
     scores = (content.get("results") or {}).get(saved.task, {})
     return ScoredTask(f"{saved.model}{beside}", saved.date, task, scores, items, made)
 
@@ -172,12 +176,11 @@ def _difference(first: ScoredTask, second: ScoredTask, metric: str) -> Row:
 
     values, clusters, weights = [], [], []
     for item, (cluster, weight, scores) in first.items.items():
-        if item in second.items:
-            delta = float(scores[metric]) - float(second.items[item][2][metric])
-            if not math.isnan(delta):
-                values.append(delta)
-                clusters.append(cluster)
-                weights.append(weight if metric.startswith("IR@") else 1.0)
+        pair = (scores.get(metric), second.items[item][2].get(metric)) if item in second.items else (None, None)
+        if None not in pair and not math.isnan(delta := float(pair[0]) - float(pair[1])):
+            values.append(delta)
+            clusters.append(cluster)
+            weights.append(weight if metric.startswith("IR@") else 1.0)
     row: Row = dict.fromkeys(DIFFERENCE_COLUMNS)
     row |= {"task": first.task, "metric": metric, "first": first.model, "second": second.model, "items": len(values)}
     if not values:

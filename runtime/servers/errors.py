@@ -10,6 +10,7 @@ from cultureval.runtime.errors import CulturevalError
 
 _RETRIED_STATUS = {408, 409, 429}
 _REFUSING_STATUS = {401, 402, 404}
+_REFUSED_CONTENT = {400, 413, 415, 422}
 # Error codes of content filters: OpenAI and Azure, OpenAI for images, Alibaba.
 _FILTER_CODES = {"content_filter", "content_policy_violation", "moderation_blocked", "data_inspection_failed"}
 
@@ -20,11 +21,13 @@ class ServerError(CulturevalError):
     Attributes:
         cause: What the server said or did, in one line.
         refuses_all: Whether it would also refuse any other request (wrong key, no credit, unknown model or address).
+        refuses_content: Whether it refused what this request holds (400, 413, 415, 422).
     """
 
-    def __init__(self, message: str, cause: str = "", refuses_all: bool = False) -> None:
+    def __init__(self, message: str, cause: str = "", refuses_all: bool = False, refuses_content: bool = False) -> None:
         self.cause = cause or message
         self.refuses_all = refuses_all
+        self.refuses_content = refuses_content
         super().__init__(message)
 
 
@@ -56,6 +59,12 @@ def refuses_all(error: Exception) -> bool:
     return isinstance(error, openai.APIStatusError) and (
         error.status_code in _REFUSING_STATUS or error.code == "insufficient_quota"
     )
+
+
+def refuses_content(error: Exception) -> bool:
+    """Whether the server refused what the request holds, such as an image that it cannot read: 400, 413, 415, 422."""
+    known = isinstance(error, openai.APIStatusError) and error.status_code in _REFUSED_CONTENT
+    return known and not refuses_all(error) and not is_content_filter(error)
 
 
 def worth_retrying(error: BaseException) -> bool:

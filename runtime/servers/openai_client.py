@@ -26,6 +26,7 @@ from cultureval.runtime.servers.errors import (
     error_text,
     is_content_filter,
     refuses_all,
+    refuses_content,
     retry_after,
     worth_retrying,
 )
@@ -175,7 +176,9 @@ class OpenAIClient:
                 return await retrying(self._try_once, call, choices, deadline)
             except (openai.OpenAIError, IncompleteAnswer, TimeoutError) as error:
                 kind = ContentFilter if is_content_filter(error) else ServerError
-                raise kind(self._explain(error), self._cause(error), refuses_all(error)) from None
+                raise kind(
+                    self._explain(error), self._cause(error), refuses_all(error), refuses_content(error)
+                ) from None
 
     async def _try_once(self, call: Callable[[openai.AsyncOpenAI], Awaitable[T]], choices: int, deadline: float) -> T:
         server = await self._free_server(deadline)

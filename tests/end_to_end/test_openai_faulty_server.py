@@ -295,6 +295,21 @@ def test_images_stand_in_front_of_the_text_and_arrive_as_they_were(load, tmp_pat
     assert url.startswith("data:image/jpeg") and smaller.size == (4, 10)
 
 
+def test_an_image_that_the_server_refuses_is_named_or_skipped(load, monkeypatch):
+    drawing = Image.linear_gradient("L").resize((20, 50))
+    docs = docs_of(["what?", "a strip?", "who?"], images=[drawing])
+    with FaultyServer(lambda prompt, count: "bad_request" if "strip" in prompt else None) as server:
+        with pytest.raises(
+            CulturevalError, match="t, item 1: its image: the server refuses it: .*bad.*--bad-rows skip"
+        ):
+            load(server).greedy_until(docs)
+        monkeypatch.setenv("CULTUREVAL_BAD_ROWS", "skip")
+        first, strip, last = load(server).greedy_until(docs)
+        assert first.text and last.text and "bad" in strip.reason and not strip.text
+        with pytest.raises(CulturevalError, match="did not answer a request"):  # no image is to blame
+            load(server).greedy_until(docs_of(["strip"]))
+
+
 def test_answers_with_and_without_images_can_be_saved_together(load):
     drawing = Image.linear_gradient("L").resize((20, 50))
     docs = docs_of(["what?", "why?", "who?"], num_samples=1)
