@@ -34,7 +34,12 @@ def rank_two_ways(
     Returns:
         For each direction (ranks, top): [queries] rank of the best-ranked correct item, from 1, and [queries, kept]
         indices of the first items, best first. Ties keep the order of the items.
+
+    Raises:
+        ValueError: A set is empty.
     """
+    if not len(first) or not len(second):
+        raise ValueError("there is nothing to rank: a set is empty")
     rows = max(1, tile_bytes // (len(first) * first.dtype.itemsize))
     forward, backward = _Ranking(first, second, of_first, kept), _Ranking(second, first, of_second, kept)
     scores = np.empty((min(rows, len(second)), len(first)), dtype=np.result_type(first, second))

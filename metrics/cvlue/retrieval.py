@@ -132,7 +132,12 @@ def correct_items(
     Returns:
         (texts, of_images, of_texts): the captions in order of appearance; for each image the indices of its captions;
         for each caption the indices of its images.
+
+    Raises:
+        ValueError: There is no image, or none has a caption.
     """
+    if not any(captions):
+        raise ValueError("there is no caption of an image")
     if by_index:
         ends = np.cumsum([len(own) for own in captions]).tolist()
         of_each = [list(range(end - len(own), end)) for own, end in zip(captions, ends, strict=True)]
