@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from cultureval.runtime.errors import CulturevalError
 from cultureval.scripts.showing import AsJson, Full, terminal_width
 
 
@@ -20,12 +21,18 @@ def show(
     full: Full = False,
     as_json: AsJson = False,
     limit: Annotated[int, typer.Option(min=1, help="At most this many items of a task.")] = 20,
+    fooled: Annotated[
+        bool, typer.Option("--fooled", help="The items that were right on Q+ and fooled on Q- (M2CQA, AynVQA).")
+    ] = False,
     output: Annotated[
-        Path | None, typer.Option(help="Picture of an item, .svg or .png; default: in the output folder.")
+        Path | None,
+        typer.Option(help="Picture of an item, .svg or .png; default: in the output folder. --fooled: an HTML page."),
     ] = None,
 ) -> None:
     """Shows the summary of runs, or a task's items, or one item. Example: cultureval show results cvlue_vg 2649"""
-    if task is None:
+    if fooled:
+        _show_fooled(results, task, limit, output, as_json)
+    elif task is None:
         _show_runs(results, full, as_json)
     elif item is None:
         _show_items(results, task, limit, as_json)
@@ -56,6 +63,25 @@ def _show_items(results: Path, task: str, limit: int, as_json: bool) -> None:
         print(json.dumps({"task": task, "rows": len(rows), "items": items}, ensure_ascii=False, indent=2))
     else:
         print(items_table(rows, task, run_of_details(file), terminal_width(), limit))
+
+
+def _show_fooled(results: Path, task: str | None, limit: int, output: Path | None, as_json: bool) -> None:
+    from cultureval.reports.fooled import find_fooled, fooled_text, write_gallery
+
+    if task is None:
+        raise CulturevalError("--fooled is of one task: cultureval show RESULTS m2cqa:tf_en --fooled")
+    items, run = find_fooled(results, task)
+    if output:
+        write_gallery(items, f"{task}, {run}: {len(items)} items fooled the model", output)
+    if as_json:
+        print(json.dumps({"task": task, "run": run, "fooled": items}, ensure_ascii=False, indent=2))
+        return
+    print(f"{task}, {run}: {len(items)} items were right on Q+ and fooled on Q-")
+    print(fooled_text(items[:limit], terminal_width() is not None))
+    if len(items) > limit:
+        print(f"{len(items) - limit} more items: --limit N, or all of them in a page: --output FILE.html")
+    if output:
+        print(f"Page of all: {output.resolve()}")
 
 
 def _show_item(results: Path, task: str, item: str, output: Path | None, as_json: bool) -> None:

@@ -19,10 +19,11 @@ def drawn_verdicts(items, q_plus, rejected, seed, invalid=0.0):
     return verdicts
 
 
-def write_run(root, model, cells, date="2026-01-01T00-00-00", ids=None, report=None, **general):
+def write_run(root, model, cells, date="2026-01-01T00-00-00", ids=None, report=None, fields=None, **general):
     """Write details and results of one run.
 
-    cells: {"tf_en": verdicts [N, 3]}; report: what differs from the usual rows_report; general: of config_general.
+    cells: {"tf_en": verdicts [N, 3]}; report: what differs from the usual rows_report; fields: number of an item ->
+    further fields of its statements; general: of config_general.
     """
     configs = {}
     for name, verdicts in cells.items():
@@ -31,6 +32,7 @@ def write_run(root, model, cells, date="2026-01-01T00-00-00", ids=None, report=N
             item = ids[number] if ids else f"item-{number:05}"
             for role, verdict in zip(ROLES, row, strict=True):
                 specific = {"item_id": item, "role": role, "rows_of_task": 3 * len(verdicts)}
+                specific |= fields(number) if fields else {}
                 doc = {"query": "?", "specific": specific}
                 rows.append(
                     {"doc": doc, "metric": dict.fromkeys(PROFILES, str(verdict)), "model_response": {"text": ["x"]}}

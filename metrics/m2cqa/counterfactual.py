@@ -27,6 +27,7 @@ from cultureval.metrics.m2cqa.names import (
     Q_PLUS_ACC,
 )
 from cultureval.metrics.m2cqa.statement_verdicts import parse_verdict
+from cultureval.metrics.proportions import wilson_error
 
 __all__ = [
     "cfhr_bounds",
@@ -65,7 +66,8 @@ def counterfactual_report(
         statements correct), `cfhr` = (q_plus_acc - combined_acc) / q_plus_acc, `invalid_rate` (of outputs),
         `cfhr_valid_only` (CFHR of the items whose outputs were all readable), `n_items`, `n_q_plus` (items with
         correct Q+), `contrastive_instability` = 1 - (items with all statements correct) / (items with any), and
-        `<name>_stderr` of each: the standard deviation over the resamples in which it is defined.
+        `<name>_stderr` of each: the standard deviation over the resamples in which it is defined; of a rate of 0 or 1,
+        `wilson_error`.
         Rates are in [0, 1]. Undefined values are None: CFHR without a correct Q+, the instability without a correct
         statement, standard errors with fewer than two
         items.
@@ -85,11 +87,16 @@ def counterfactual_report(
     values = _metrics(counted.sum(axis=0, dtype=np.float64), right.size, rejected.shape[1])
     report = {name: _number(value) for name, value in values.items()}
     draws = _metrics(resample_counts(right.size, iterations, seed) @ counted, right.size, rejected.shape[1])
-    errors = {f"{name}_stderr": _spread(draw) if right.size > 1 else None for name, draw in draws.items()}
-    sizes = {N_ITEMS: right.size, N_Q_PLUS: int(right.sum())}
-    errors |= {f"{N_ITEMS}_stderr": 0.0 if right.size > 1 else None, f"{N_Q_PLUS}_stderr": errors.pop("hits_stderr")}
-    del report["hits"]
-    return report | sizes | errors
+    of = {CFHR: right.sum(), CFHR_VALID_ONLY: (right & readable).sum(), CONTRASTIVE_INSTABILITY: partly.sum()}
+    errors = {
+        f"{name}_stderr": _error(report[name], draw, int(of.get(name, right.size))) if right.size > 1 else None
+        for name, draw in draws.items()
+    }
+    hits_error = errors[f"{Q_PLUS_ACC}_stderr"]
+    sizes: dict[str, float | int | None] = {N_ITEMS: right.size, N_Q_PLUS: int(right.sum())}
+    sizes |= {f"{N_ITEMS}_stderr": 0.0 if right.size > 1 else None}
+    sizes |= {f"{N_Q_PLUS}_stderr": None if hits_error is None else hits_error * right.size}
+    return report | errors | sizes
 
 
 def paired_cfhr_difference(
@@ -202,7 +209,7 @@ def cfhr_bounds(q_plus_acc: float, q_minus_acc: float) -> tuple[float, float]:
 
 
 def _metrics(sums: NDArray[np.floating], items: int, false_statements: int) -> dict[str, NDArray[np.float64]]:
-    """Metrics of sums over items [..., 7] in the order of `counterfactual_report`; `hits` is a count."""
+    """Metrics of sums over items [..., 7] in the order of `counterfactual_report`."""
     hits, rejections, fooled, unreadable, readable_hits, readable_fooled, partly = np.moveaxis(np.float64(sums), -1, 0)
     q_plus_acc, q_minus_acc = hits / items, rejections / (items * false_statements)
     return {
@@ -214,7 +221,6 @@ def _metrics(sums: NDArray[np.floating], items: int, false_statements: int) -> d
         CONTRASTIVE_INSTABILITY: _ratio(partly - (hits - fooled), partly),
         INVALID_RATE: unreadable / (items * (1 + false_statements)),
         CFHR_VALID_ONLY: _ratio(readable_fooled, readable_hits),
-        "hits": hits,
     }
 
 
@@ -226,6 +232,12 @@ def _ratio(part: ArrayLike, total: ArrayLike) -> NDArray[np.float64]:
 def _spread(draws: NDArray[np.float64]) -> float | None:
     known = draws[~np.isnan(draws)]
     return float(np.std(known, ddof=1)) if known.size > 1 else None
+
+
+def _error(value: float | int | None, draws: NDArray[np.float64], total: int) -> float | None:
+    """The spread of the resamples; at 0 and 1, where they do not vary, Wilson's error instead of 0."""
+    spread = _spread(draws)
+    return wilson_error(round(value * total), total) if spread is not None and value in (0, 1) else spread
 
 
 def _number(value: NDArray[np.float64]) -> float | None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from cultureval.prompts.jeem.rows import CANNOT_TELL, COUNTRIES
+from cultureval.prompts.jeem.rows import COUNTRIES
 from cultureval.prompts.jeem.specific import CaptionSpecific, QuestionSpecific
 from cultureval.runtime.data.image_store import stored_image
 from cultureval.runtime.doc_specific import JudgeRequest, fields_of
@@ -33,12 +33,11 @@ def caption_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc
 
 
 def question_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
-    """Doc of a question; the judge's reference is the annotators' answer, also where it is "cannot tell"."""
-    reference = row["answer"] if row["answerable"] else CANNOT_TELL
+    """Doc of a question; the judge's reference is the model's: where people could not tell, that in their dialect."""
     slots: dict[str, str | None] = {
         "country": COUNTRIES[row["country"]].name,
         "question": row["question"],
-        "reference": reference,
+        "reference": row["references"][0],
     }
     judge: JudgeRequest = {"templates": list(VQA_TEMPLATES), "slots": slots}
     return _doc(row, task_name, QuestionSpecific(**fields_of(row, QuestionSpecific), judge=judge))

@@ -31,7 +31,6 @@ from cultureval.prompts.preparation import Preparation, PreparedRow, Row
 from cultureval.prompts.templates import render
 from cultureval.runtime.errors import BadRow, MissingColumn
 
-CANNOT_TELL = "Cannot tell from the picture"
 NUMBERED = re.compile(r"(question|answer|q|a)_?(\d+)", re.IGNORECASE)
 _ARABIC_LETTER = re.compile("[\u0620-\u064a\u066e-\u06d3]")
 _CANNOT_TELL = re.compile(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from cultureval.metrics.m2cqa.statement_items import Statement
 
+FIELDS = ("country", "category")
 DATA = ("source", "revision", "rows hash", "limit")
 PROMPTING = ("prompt", "task version", "image placement", "system prompt")
 
@@ -29,6 +30,7 @@ class Cell:
         variety: Key of `VARIETIES`.
         ids: Items, sorted.
         verdicts: [N, 3] "true", "false" or "invalid", Q+ first, in the order of `ids`.
+        fields: "country" and "category", where the data have them -> [N] the items' values, "" where unknown.
         signature: Everything that the scores depend on besides the model, by the names in `DATA` and `PROMPTING`.
     """
 
@@ -37,6 +39,7 @@ class Cell:
     variety: str
     ids: tuple[str, ...]
     verdicts: "np.ndarray"
+    fields: dict[str, list[str]] = field(default_factory=dict)
     signature: dict[str, Any] = field(default_factory=dict)
 
     def on(self, ids: Sequence[str]) -> tuple["np.ndarray", "np.ndarray"]:
@@ -119,6 +122,7 @@ def _read_cell(task: SavedTask, model: str, profile: str) -> Cell:
         raise CulturevalError(f"{task.file}: {task.task!r} is not a task of M2CQA.")
     try:
         statements, rows_of_task = _statements(task, profile)
+        fields = _fields(task)
     except (KeyError, ValueError, TypeError) as error:
         raise CulturevalError(f"{task.file} has no verdicts of M2CQA ({error}). Run the task again.") from error
     try:
@@ -126,7 +130,9 @@ def _read_cell(task: SavedTask, model: str, profile: str) -> Cell:
     except CulturevalError as error:
         raise CulturevalError(f"{task.file}: {error}") from error
     order = sorted(range(len(ids)), key=ids.__getitem__)
-    return Cell(model, prompt, variety, tuple(ids[place] for place in order), verdicts[order], _signature(task))
+    sorted_ids = tuple(ids[place] for place in order)
+    values = {name: [of_item.get(item, "") for item in sorted_ids] for name, of_item in fields.items()}
+    return Cell(model, prompt, variety, sorted_ids, verdicts[order], values, _signature(task))
 
 
 def _statements(task: SavedTask, profile: str) -> tuple[list["Statement"], int]:
@@ -141,6 +147,15 @@ def _statements(task: SavedTask, profile: str) -> tuple[list["Statement"], int]:
     columns = [pyarrow.compute.struct_field(table[name], path).to_pylist() for name, path in places]
     statements = [Statement(item, role, word) for item, role, _, word in zip(*columns, strict=True)]
     return statements, max(columns[2], default=0)
+
+
+def _fields(task: SavedTask) -> dict[str, dict[str, str]]:
+    """Country and category of the items, where the details hold them."""
+    specific = task.table()["doc"].combine_chunks().field("specific")
+    known = [name for name in FIELDS if specific.type.get_field_index(name) >= 0]
+    items = specific.field("item_id").to_pylist()
+    found = {name: dict(zip(items, specific.field(name).to_pylist(), strict=True)) for name in known}
+    return {name: values for name, values in found.items() if any(values.values())}
 
 
 def _signature(task: SavedTask) -> dict[str, Any]:

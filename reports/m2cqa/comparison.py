@@ -24,10 +24,14 @@ from cultureval.reports.csv_files import write_csv
 from cultureval.reports.drawing import FORMATS
 from cultureval.reports.m2cqa.cells import mismatches, read_cells
 from cultureval.reports.m2cqa.comparison_rows import (
+    BREAKDOWN_COLUMNS,
     CELL_COLUMNS,
     DIFFERENCE_COLUMNS,
+    HIGH,
+    LOW,
     Borders,
     Row,
+    breakdown_rows,
     cell_rows,
     difference_rows,
 )
@@ -37,9 +41,10 @@ from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.m2cqa.benchmarks import PROMPTS, VARIETIES
 
-CELL_HEADER = ("Variety", "Model", "Q+", "Q-", "F1", "Combined", "CFHR", "±", "Invalid", "Right Q+", "Regime")
+CELL_HEADER = ("Variety", "Model", "Q+", "Q-", "F1", "Combined", "CFHR", "95%", "Invalid", "Right Q+", "Regime")
 CELL_ALIGN = "llrrrrrrrrl"
-DIFFERENCE_ALIGN = "llllrll"
+DIFFERENCE_ALIGN = "llllrlll"
+MOST_COLUMNS = 6  # of models and prompts in the tables by country and category
 RULES = {"l": "---", "r": "--:"}  # of Markdown
 
 
@@ -84,7 +89,7 @@ def write_comparison(
     force: bool,
     formats: Sequence[str] = FORMATS,
 ) -> Comparison:
-    """Write cells.csv, differences.csv, comparison.md and the figures of saved runs.
+    """Write cells.csv, differences.csv, breakdown.csv (by country and category), comparison.md and the figures.
 
     Args:
         results: Output folders or results files.
@@ -111,7 +116,10 @@ def write_comparison(
     rows, differences = cell_rows(cells, borders, known_sizes), difference_rows(cells, iterations, seed)
     write_csv(output_dir / "cells.csv", rows, CELL_COLUMNS)
     write_csv(output_dir / "differences.csv", differences, DIFFERENCE_COLUMNS)
-    sections = [*cell_sections(rows), *difference_sections(differences)]
+    breakdown = breakdown_rows(cells)
+    if breakdown:
+        write_csv(output_dir / "breakdown.csv", breakdown, BREAKDOWN_COLUMNS)
+    sections = [*cell_sections(rows), *difference_sections(differences), *breakdown_sections(breakdown)]
     lead = [f"Verdicts parsed with the {profile} profile. Read CFHR together with Q+: few correct Q+ also keep it low."]
     if differing:
         lead.append("**Compared despite different signatures, on the items that both have:**")
@@ -121,12 +129,13 @@ def write_comparison(
     figures = draw_regimes(rows, borders, output_dir / "regimes", formats)
     figures += draw_sizes(rows, output_dir / "cfhr_by_size", formats)
     text = "\n\n".join([*lead, *(section.terminal() for section in sections)])
-    return Comparison(text, [*differing, *not_drawn(rows, known_sizes)], figures)
+    notes = [*differing, *not_drawn(rows, known_sizes), *too_few_resamples(differences, iterations)]
+    return Comparison(text, notes, figures)
 
 
 def cell_sections(rows: Sequence[Row]) -> list[Section]:
     """A table of cells like Table 2 for each prompt with cells."""
-    names = (Q_PLUS_ACC, Q_MINUS_ACC, F1, COMBINED_ACC, CFHR, f"{CFHR}_stderr", INVALID_RATE)
+    names = (Q_PLUS_ACC, Q_MINUS_ACC, F1, COMBINED_ACC, CFHR)
     order = [*VARIETIES, "dialect"]
     sections = []
     for prompt, name in PROMPTS.items():
@@ -136,6 +145,7 @@ def cell_sections(rows: Sequence[Row]) -> list[Section]:
         table = [
             [
                 *(row["variety"], plain_name(row["model"]), *(_rounded(row[name]) for name in names)),
+                *(_interval(row[LOW], row[HIGH]), _rounded(row[INVALID_RATE])),
                 *(f"{row[N_Q_PLUS]:g} of {row[N_ITEMS]:g}", row["regime"]),
             ]
             for row in sorted(of_prompt, key=lambda row: order.index(row["variety"]))
@@ -147,7 +157,7 @@ def cell_sections(rows: Sequence[Row]) -> list[Section]:
 
 def difference_sections(differences: Sequence[Row]) -> list[Section]:
     """Tables of differences like Table 7: between prompts, and between models, if any."""
-    lead = "CFHR of the first minus the second; 95% interval of a paired bootstrap."
+    lead = "CFHR of the first minus the second; 95% interval of a paired bootstrap; p, and p by Holm for this table."
     sections = []
     for title, held in (("Differences of prompts", "Model"), ("Differences of models", "Prompt")):
         table = [
@@ -156,9 +166,37 @@ def difference_sections(differences: Sequence[Row]) -> list[Section]:
             if (row["held"] in PROMPTS) == (held == "Prompt")
         ]
         if table:
-            header = ("Variety", held, "First", "Second", "Δ", "CI", "p")
+            header = ("Variety", held, "First", "Second", "Δ", "CI", "p", "p (Holm)")
             sections.append(Section(title, lead, header, table, DIFFERENCE_ALIGN))
     return sections
+
+
+def breakdown_sections(breakdown: Sequence[Row]) -> list[Section]:
+    """Tables of CFHR by country and by category, all varieties of a model and prompt together."""
+    cells = list(dict.fromkeys((row["model"], row["prompt"]) for row in breakdown))
+    if len(cells) > MOST_COLUMNS:
+        return []
+    sections = []
+    for field in dict.fromkeys(row["field"] for row in breakdown):
+        groups: dict[str, dict[tuple[str, str], list[Row]]] = {}
+        for row in breakdown:
+            if row["field"] == field:
+                groups.setdefault(row["value"], {}).setdefault((row["model"], row["prompt"]), []).append(row)
+        table = [
+            [plain_name(value), *(_pooled(found.get(cell, [])) for cell in cells)]
+            for value, found in sorted(groups.items())
+        ]
+        lead = "Fooled of the items with a correct Q+, varieties together; breakdown.csv has each with its interval."
+        header = (field.capitalize(), *(f"{plain_name(model)} {prompt}" for model, prompt in cells))
+        sections.append(Section(f"CFHR by {field}", lead, header, table, "l" + "r" * len(cells)))
+    return sections
+
+
+def _pooled(rows: Sequence[Row]) -> str:
+    """CFHR of some cells together, with its counts."""
+    hits = sum(row[N_Q_PLUS] for row in rows)
+    fooled = sum(round((row[CFHR] or 0) * row[N_Q_PLUS]) for row in rows)
+    return f"{fooled / hits:.3f} ({fooled}/{hits})" if hits else "n/a"
 
 
 def p_text(p_value: float | None) -> str:
@@ -180,14 +218,28 @@ def not_drawn(rows: Sequence[Row], sizes: Mapping[str, float]) -> list[str]:
     return notes
 
 
+def too_few_resamples(differences: Sequence[Row], iterations: int) -> list[str]:
+    """A sentence where Holm's p-values cannot be below 0.05, since p-values are at least 1 / (resamples + 1)."""
+    most = max((sum((row["held"] in PROMPTS) == one for row in differences) for one in (True, False)), default=0)
+    if most / (iterations + 1) < 0.05:
+        return []
+    return [f"with {most} differences no p-value by Holm can be below 0.05: --resamples {20 * most} or more."]
+
+
 def plain_name(text: str) -> str:
     """A name without characters that break a table row or are markup."""
     return re.sub(r"[|<>`*\[\]\\\s]", " ", text).strip()
 
 
 def _difference_cells(row: Row) -> list[str]:
-    interval = "n/a" if row["delta"] is None else f"[{row['ci_low']:.3f}, {row['ci_high']:.3f}]"
-    return [_rounded(row["delta"]), interval, p_text(row["p_value"])]
+    if row["identical"]:
+        return [_rounded(row["delta"]), "identical", "", ""]
+    interval = _interval(row["ci_low"], row["ci_high"])
+    return [_rounded(row["delta"]), interval, p_text(row["p_value"]), p_text(row["p_holm"])]
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    return "n/a" if low is None or high is None else f"[{low:.3f}, {high:.3f}]"
 
 
 def _rounded(value: float | None) -> str:

@@ -19,12 +19,15 @@ from cultureval.metrics.m2cqa.names import (
     COUNTS,
     F1,
     INVALID_RATE,
+    N_ITEMS,
+    N_Q_PLUS,
     Q_MINUS_ACC,
     Q_PLUS_ACC,
 )
-from cultureval.metrics.m2cqa.statement_items import cell_report
+from cultureval.metrics.m2cqa.statement_items import cell_report, right_judgements
+from cultureval.metrics.proportions import holm, newcombe_interval, wilson_interval
 from cultureval.reports.m2cqa.cells import Cell
-from cultureval.tasks.m2cqa.benchmarks import DIALECTS
+from cultureval.tasks.m2cqa.benchmarks import DIALECTS, PROMPTS
 
 Row = dict[str, Any]
 Key = tuple[str, str, str]  # model, prompt, variety
@@ -32,7 +35,8 @@ VALUES = (
     *(Q_PLUS_ACC, f"{Q_PLUS_ACC}_stderr", Q_MINUS_ACC, F1, COMBINED_ACC, CFHR, f"{CFHR}_stderr"),
     *(INVALID_RATE, CFHR_VALID_ONLY, *COUNTS),
 )
-CELL_COLUMNS = ("model", "prompt", "variety", *VALUES, "regime", "size_b")
+LOW, HIGH = f"{CFHR}_low", f"{CFHR}_high"
+CELL_COLUMNS = ("model", "prompt", "variety", *VALUES, LOW, HIGH, "regime", "size_b")
 DIFFERENCE_COLUMNS = (
     "variety",
     "held",
@@ -42,9 +46,12 @@ DIFFERENCE_COLUMNS = (
     "ci_low",
     "ci_high",
     "p_value",
+    "p_holm",
+    "identical",
     "n_items",
     "skipped",
 )
+BREAKDOWN_COLUMNS = ("model", "prompt", "variety", "field", "value", N_ITEMS, N_Q_PLUS, CFHR, LOW, HIGH)
 
 
 @dataclass(frozen=True)
@@ -75,34 +82,69 @@ class Sampled:
 def cell_rows(cells: Sequence[Cell], borders: Borders, sizes: Mapping[str, float]) -> list[Row]:
     """The metrics of every cell, and of the paper's Dialect rows: the unweighted means of ajp and arz.
 
-    A Dialect row's standard error is the mean too, an upper bound, since both dialects have the same items.
+    The interval of CFHR is Wilson's, given the items with a correct Q+. A Dialect row's standard error and interval are
+    means too, upper bounds, since both dialects have the same items.
     """
     rows = {}
     for cell in cells:
-        rows[cell.model, cell.prompt, cell.variety] = cell_report(cell.verdicts)
+        report = cell_report(cell.verdicts)
+        rows[cell.model, cell.prompt, cell.variety] = report | _interval(report[CFHR], report[N_Q_PLUS])
     for model, prompt in dict.fromkeys((cell.model, cell.prompt) for cell in cells):
         pair = [rows.get((model, prompt, variety)) for variety in DIALECTS]
         if all(pair):
-            rows[model, prompt, "dialect"] = {name: _mean(pair[0][name], pair[1][name]) for name in VALUES}
+            rows[model, prompt, "dialect"] = {
+                name: _mean(pair[0][name], pair[1][name]) for name in (*VALUES, LOW, HIGH)
+            }
     return [
         {"model": model, "prompt": prompt, "variety": variety}
-        | {name: values[name] for name in VALUES}
+        | {name: values[name] for name in (*VALUES, LOW, HIGH)}
         | {"regime": borders.regime(values[Q_PLUS_ACC], values[CFHR]), "size_b": sizes.get(model)}
         for (model, prompt, variety), values in rows.items()
     ]
+
+
+def breakdown_rows(cells: Sequence[Cell]) -> list[Row]:
+    """CFHR of every cell by country and by category, where the data have them, with Wilson's intervals."""
+    rows = []
+    for cell in cells:
+        right, rejected = right_judgements(cell.verdicts)
+        fooled = right & ~rejected.all(axis=1)
+        for name, values in cell.fields.items():
+            for value in sorted(set(values)):
+                here = np.array(values) == value
+                hits, items = int(right[here].sum()), int(here.sum())
+                rate = float(fooled[here].sum() / hits) if hits else None
+                row: Row = {"model": cell.model, "prompt": cell.prompt, "variety": cell.variety, "field": name}
+                row |= {"value": value or "unknown", N_ITEMS: items, N_Q_PLUS: hits, CFHR: rate}
+                rows.append(row | _interval(rate, hits))
+    return rows
+
+
+def _interval(rate: float | None, hits: float | None) -> dict[str, float | None]:
+    if rate is None or not hits:
+        return {LOW: None, HIGH: None}
+    low, high = wilson_interval(round(rate * hits), int(hits))
+    return {LOW: low, HIGH: high}
 
 
 def difference_rows(cells: Sequence[Cell], iterations: int, seed: int) -> list[Row]:
     """CFHR of every pair of prompts of a model, and of every pair of models under a prompt, variety by variety.
 
     The difference is first minus second; each resample draws the items once for both (paper, appendix A.5). `skipped`
-    counts the resamples without a correct Q+ in either.
+    counts the resamples without a correct Q+ in either. `p_holm` is adjusted for all differences of models, or of
+    prompts. Cells with the same verdicts are `identical` and have no test. Where no resample varies (both CFHR are 0 or
+    1), the interval is Newcombe's.
     """
     sampled = {(cell.model, cell.prompt, cell.variety): _sample(cell, cell.ids, iterations, seed) for cell in cells}
     of_cell = {(cell.model, cell.prompt, cell.variety): cell for cell in cells}
     rows = [_difference(*pair, sampled, of_cell, iterations, seed) for pair in _pairs(sampled)]
     dialects = _dialects(sampled)
-    return rows + [_difference(*pair, dialects, {}, iterations, seed) for pair in _pairs(dialects)]
+    rows += [_difference(*pair, dialects, {}, iterations, seed) for pair in _pairs(dialects)]
+    for of_models in (True, False):
+        family = [row for row in rows if (row["held"] in PROMPTS) == of_models and row["p_value"] is not None]
+        for row, adjusted in zip(family, holm([row["p_value"] for row in family]), strict=True):
+            row["p_holm"] = adjusted
+    return rows
 
 
 def _pairs(keys: Mapping[Key, Sampled]) -> Iterator[tuple[Key, Key]]:
@@ -138,12 +180,26 @@ def _difference(
     if a.ids == b.ids:
         draws = a.draws - b.draws
         values = percentile_difference(a.point - b.point, draws) | {"skipped": int(np.isnan(draws).sum())}
+        if np.nanmax(draws, initial=-2) - np.nanmin(draws, initial=2) == 0:
+            values |= _without_variation([cells[key].on(a.ids) for key in (first, second) if key in cells])
     else:
         values = dict.fromkeys(("delta", "ci_low", "ci_high", "p_value", "skipped"))
     same_model = first[0] == second[0]
     names = {"held": first[0] if same_model else first[1], "variety": first[2]}
     names |= {"first": first[1 if same_model else 0], "second": second[1 if same_model else 0]}
+    names |= {"p_holm": None, "identical": False}
     return names | values | {"n_items": len(a.ids) if a.ids == b.ids else 0}
+
+
+def _without_variation(pair: Sequence[tuple[np.ndarray, np.ndarray]]) -> Row:
+    """What replaces interval and p-value of a difference that no resample changes; of means, nothing is known."""
+    if not pair:
+        return {"ci_low": None, "ci_high": None, "p_value": None}
+    if all(np.array_equal(one, other) for one, other in zip(*pair, strict=True)):
+        return {"ci_low": None, "ci_high": None, "p_value": None, "identical": True}
+    counts = [(int((right & ~rejected.all(axis=1)).sum()), int(right.sum())) for right, rejected in pair]
+    low, high = newcombe_interval(*counts)
+    return {"ci_low": low, "ci_high": high}
 
 
 def _mean(first: float | None, second: float | None) -> float | None:

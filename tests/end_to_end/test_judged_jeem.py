@@ -70,6 +70,6 @@ def agreement_of(results):
     arguments = ["agreement", "jeem", str(human), str(results), "--output", str(results / "tau.csv")]
     shown = CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert "2 rated texts of 2 ratings." in shown.output
-    assert re.search(r"^Fluency +people and judge_script_reference ", shown.output, re.MULTILINE)
+    assert re.search(r"^Fluency +rounded mean of people and judge_script_reference ", shown.output, re.MULTILINE)
     cells = csv.DictReader((results / "tau.csv").read_text(encoding="utf-8").splitlines())
     return {cell["metric"] for cell in cells if cell["metric"].endswith("_mean")}

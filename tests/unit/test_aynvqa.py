@@ -199,23 +199,59 @@ def test_what_is_no_submission_or_no_gold_file_is_told(tmp_path):
         score("--gold", blind, "--pred", file, "--output-dir", tmp_path / "out")
 
 
-def test_a_run_becomes_a_submission(tmp_path):
-    """Details as LightEval writes them; English statements are no submission for the MSA gold file."""
+def save_run(root, reply_to):
+    """Details as LightEval writes them, with the replies of `reply_to` to each statement's place and Doc."""
     import pyarrow as pa
     import pyarrow.parquet
 
-    said = {True: "Yes.", False: "no"}
     rows = []
     for place, row in enumerate(prepared("m2cqa_aynvqa:en")[0]):
         doc = one_word_prompt(row, "m2cqa_aynvqa:en|0")
-        reply = "I like it" if place == 0 else said[doc.gold_index == 0]
+        reply = reply_to(place, doc)
         verdict = {"verdict": "invalid", "verdict_organisers": WORDS[organisers_verdict(reply)]}
-        kept = {"query": doc.query, "specific": doc.specific}
+        kept = {name: getattr(doc, name) for name in ("query", "choices", "gold_index", "specific")}
         rows.append({"doc": kept, "metric": verdict, "model_response": {"text": [reply]}})
-    folder = tmp_path / "run/details/org/m/2026-01-01T00-00-00"
+    folder = root / "details/org/m/2026-01-01T00-00-00"
     folder.mkdir(parents=True)
     file = folder / "details_m2cqa_aynvqa:en|0_2026-01-01T00-00-00.parquet"
     pyarrow.parquet.write_table(pa.Table.from_pylist(rows), file)
+
+
+def test_show_lists_the_items_that_fooled_a_model(tmp_path):
+    """Every Q+ is accepted but one; in one item a false statement is too, in another one has no readable verdict."""
+    gold = gold_rows()
+    accepted, unread = (gold[place]["statements"][gold[place]["labels"].index(False)] for place in (1, 2))
+    refused = gold[3]["statements"][gold[3]["labels"].index(True)]
+
+    def reply_to(place, doc):
+        text = doc.specific["statement"]
+        if text in (accepted, unread):
+            return "Yes <b>it\x1b is</b>" if text == accepted else "I see a picture"
+        return "True" if doc.gold_index == 0 and text != refused else "False"
+
+    save_run(tmp_path, reply_to)
+    show = ["show", str(tmp_path), "m2cqa_aynvqa:en", "--fooled"]
+    done = CliRunner().invoke(app, [*show, "--output", str(tmp_path / "page.html")], catch_exceptions=False)
+    assert "2 items were right on Q+ and fooled on Q-" in done.output and "\x1b" not in done.output
+    assert f"not true  {accepted}  [accepted: Yes" in done.output
+    assert f"not true  {unread}  [no readable verdict: I see a picture]" in done.output
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert page.count("<article>") == page.count("data:image/png;base64,iVBOR") == 2 and "&lt;b&gt;it" in page
+    told = json.loads(CliRunner().invoke(app, [*show, "--json"]).output)["fooled"]
+    assert {item["item"] for item in told} == {gold[1]["id"], gold[2]["id"]}
+    assert {item["country"] for item in told} == {gold[1]["country"], gold[2]["country"]}
+    for wrong, message in (
+        (show[:2], "--fooled is of one task"),
+        ([*show[:2], "qimma_gat"], "no details of qimma_gat"),
+    ):
+        with pytest.raises(CulturevalError, match=message):
+            CliRunner().invoke(app, [*wrong, "--fooled"], catch_exceptions=False)
+
+
+def test_a_run_becomes_a_submission(tmp_path):
+    """English statements are no submission for the MSA gold file."""
+    said = {True: "Yes.", False: "no"}
+    save_run(tmp_path / "run", lambda place, doc: "I like it" if place == 0 else said[doc.gold_index == 0])
     printed = score("--gold", GOLD, "--pred", tmp_path / "run", "--output-dir", tmp_path / "out")
     written = Path(printed.split("Submission of a run: ")[1].split("\n")[0])
     with written.open(encoding="utf-8") as stream:

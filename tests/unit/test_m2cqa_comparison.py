@@ -122,6 +122,60 @@ def test_runs_that_rest_on_other_things_are_not_compared_silently(tmp_path, repo
     assert "Compared despite different signatures" in text and named in text
 
 
+def test_identical_cells_and_cells_that_no_resample_changes(tmp_path):
+    """No item fools any model; the second accepts ten true statements, the others all twenty."""
+    first = np.array([["true", "false", "false"]] * 20)
+    second = np.array([["true" if number < 10 else "false", "false", "false"] for number in range(20)])
+    for name, verdicts in {"a": first, "b": second, "c": first}.items():
+        write_run(tmp_path, name, {"tf_en": verdicts})
+    output = compare(tmp_path, "--output-dir", tmp_path / "out")
+    rows = {(row["first"], row["second"]): row for row in rows_of(tmp_path / "out/differences.csv")}
+    assert [rows[pair]["identical"] for pair in (("a", "b"), ("a", "c"))] == ["False", "True"]
+    assert rows["a", "c"]["ci_low"] == rows["a", "c"]["p_value"] == rows["a", "c"]["p_holm"] == ""
+    # Newcombe's interval of 0 of 20 against 0 of 10, from Wilson's.
+    interval = [float(rows["a", "b"][name]) for name in ("delta", "ci_low", "ci_high", "p_value")]
+    assert interval == pytest.approx([0, -0.2775, 0.1611, 1], abs=1e-4)
+    assert re.search(r"a +c +0\.000 +identical", output)
+    cells = {row["model"]: row for row in rows_of(tmp_path / "out/cells.csv")}
+    assert [float(cells["a"][name]) for name in ("cfhr_low", "cfhr_high")] == pytest.approx([0, 0.1611], abs=1e-4)
+    assert re.search(r"0\.000 +\[0\.000, 0\.161\]", output)
+
+
+def test_p_values_are_adjusted_for_the_differences_of_their_table(tmp_path):
+    write_run(tmp_path / "a", "a", CELLS)
+    write_run(tmp_path / "b", "b", WORSE)
+    output = compare(tmp_path / "a", tmp_path / "b", "--output-dir", tmp_path / "out")
+    rows = rows_of(tmp_path / "out/differences.csv")
+    for held, count in ((("tf", "answer_reason", "reason_first"), 15), (("a", "b"), 30)):
+        family = sorted((float(row["p_value"]), float(row["p_holm"])) for row in rows if row["held"] in held)
+        assert len(family) == count
+        raw = [p for p, _ in family]
+        expected = [min(1, max((count - j) * raw[j] for j in range(place + 1))) for place in range(count)]
+        assert [adjusted for _, adjusted in family] == pytest.approx(expected)
+    assert "p (Holm)" in output
+    few = compare(tmp_path / "a", tmp_path / "b", "--output-dir", tmp_path / "few", "--resamples", "100")
+    assert "with 30 differences no p-value by Holm can be below 0.05: --resamples 600 or more" in few
+
+
+def test_cfhr_by_country_and_category(tmp_path):
+    def fields(number):
+        return {"country": ("Egypt", "Jordan", "")[number % 3], "category": "Food" if number < 150 else "Sports"}
+
+    write_run(tmp_path, "m", {"tf_en": CELLS["tf_en"], "tf_msa": CELLS["tf_msa"]}, fields=fields)
+    output = compare(tmp_path, "--output-dir", tmp_path / "out")
+    rows = rows_of(tmp_path / "out/breakdown.csv")
+    assert len(rows) == 2 * (3 + 2)
+    (row,) = [row for row in rows if (row["variety"], row["value"]) == ("msa", "Jordan")]
+    expected = counterfactual_report(*judgements(CELLS["tf_msa"][1::3]))
+    assert (int(row["n_items"]), int(row["n_q_plus"])) == (100, expected["n_q_plus"])
+    assert float(row["cfhr"]) == pytest.approx(expected["cfhr"])
+    assert float(row["cfhr_low"]) < float(row["cfhr"]) < float(row["cfhr_high"])
+    pooled = [counterfactual_report(*judgements(CELLS[cell][0::3])) for cell in ("tf_en", "tf_msa")]
+    hits = sum(one["n_q_plus"] for one in pooled)
+    fooled = sum(round(one["cfhr"] * one["n_q_plus"]) for one in pooled)
+    assert f"{fooled / hits:.3f} ({fooled}/{hits})" in output and re.search(r"^unknown ", output, re.MULTILINE)
+
+
 def test_forced_comparison_takes_the_items_that_both_have(tmp_path):
     ids = [f"item-{number:05}" for number in range(300)]
     write_run(tmp_path, "a", {"tf_en": CELLS["tf_en"]}, ids=ids)

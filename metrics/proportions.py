@@ -1,0 +1,56 @@
+"""Intervals of proportions that hold at 0 and 1 too, and p-values of several tests together."""
+
+import math
+from collections.abc import Sequence
+
+NORMAL_95 = 1.959963984540054  # the standard normal's 97.5th percentile
+
+
+def wilson_interval(successes: int, total: int) -> tuple[float, float]:
+    """The 95% interval of a proportion by Wilson (J. of the American Statistical Association 22, 1927), by scipy.
+
+    Args:
+        successes: From 0 to `total`.
+        total: Independent trials, at least 1.
+    """
+    from scipy.stats import binomtest
+
+    interval = binomtest(successes, total).proportion_ci(method="wilson")
+    return float(interval.low), float(interval.high)
+
+
+def wilson_error(successes: int, total: int) -> float:
+    """A standard error of a proportion that is not 0 at 0 and 1: half of Wilson's interval over 1.96."""
+    low, high = wilson_interval(successes, total)
+    return (high - low) / (2 * NORMAL_95)
+
+
+def newcombe_interval(first: tuple[int, int], second: tuple[int, int]) -> tuple[float, float]:
+    """The 95% interval of the difference of two proportions from Wilson's intervals (Newcombe 1998, method 10).
+
+    For independent samples; on the same items it is too wide rather than too narrow, where the verdicts agree.
+
+    Args:
+        first: Successes and total of the first proportion.
+        second: Those of the second, which is subtracted.
+    """
+    (low_a, high_a), (low_b, high_b) = (wilson_interval(*counts) for counts in (first, second))
+    a, b = first[0] / first[1], second[0] / second[1]
+    return a - b - math.hypot(a - low_a, high_b - b), a - b + math.hypot(high_a - a, b - low_b)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """P-values adjusted for their number, so that their family is tested at one level (Holm 1979).
+
+    Args:
+        p_values: Of all tests of the family.
+
+    Returns:
+        In the same order: for the k-th smallest of m, the largest of (m - j + 1) p_j over j up to k; at most 1.
+    """
+    order = sorted(range(len(p_values)), key=p_values.__getitem__)
+    adjusted, largest = [1.0] * len(p_values), 0.0
+    for rank, place in enumerate(order):
+        largest = max(largest, (len(p_values) - rank) * p_values[place])
+        adjusted[place] = min(1.0, largest)
+    return adjusted

@@ -1,0 +1,84 @@
+"""Items that fooled a model, as text and as a page: what `cultureval show --fooled` prints and writes.
+
+A suite's `fooled` makes the data: for each item its id (`item`), `image` (a file), `country` and `category` (or ""),
+`true` (what the model rightly accepted), and `fooled_by`: a list of `statement`, `verdict` ("true", or "invalid" where
+the output could not be read) and `reply`.
+"""
+
+import base64
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from cultureval.reports.saved_sample import find_details, rows_of, run_of_details, shown_text
+from cultureval.runtime.errors import CulturevalError
+from cultureval.tasks.catalogue import all_suites, all_tasks
+
+Item = Mapping[str, Any]
+SAID = {"true": "accepted", "invalid": "no readable verdict"}
+PAGE = """<!doctype html><meta charset="utf-8"><title>{title}</title>
+<style>body{{font:16px sans-serif;margin:2em}}article{{display:flex;gap:1em;margin:1em 0;border-top:1px solid #ccc;
+padding-top:1em}}img{{max-width:20em;max-height:20em}}.wrong{{color:#b00020}}p{{margin:.3em 0}}</style>
+<h1>{title}</h1>
+{items}
+"""
+
+
+def find_fooled(results: Path, task: str) -> tuple[list[Item], str]:
+    """The items of the newest details of a task that fooled the model, and the run's name and date.
+
+    Raises:
+        CulturevalError: There are no such details, or the task's suite does not say what fools.
+    """
+    file = find_details(results, task)
+    known = all_tasks().get(task.partition("|")[0])
+    listed = all_suites()[known.suite].part("fooled") if known else None
+    if listed is None:
+        able = ", ".join(name for name, suite in all_suites().items() if suite.fooled)
+        raise CulturevalError(f"{task}: nothing is known of what fools a model there; --fooled is for {able}.")
+    return listed(rows_of(file), task), run_of_details(file)
+
+
+def fooled_text(items: Sequence[Item], isolate: bool = False) -> str:
+    """The items as text, with control characters as escapes.
+
+    Args:
+        items: From `fooled_items`.
+        isolate: Whether right-to-left text is isolated for a terminal.
+    """
+    lines = []
+    for item in items:
+        place = ", ".join(filter(None, (item["country"], item["category"])))
+        lines += [f"{item['item']}{f' ({place})' if place else ''}: {item['image']}", f"  true      {item['true']}"]
+        lines += [
+            f"  not true  {one['statement']}  [{SAID[one['verdict']]}: {' '.join(one['reply'].split())[:200]}]"
+            for one in item["fooled_by"]
+        ]
+    return "\n".join(shown_text(line, isolate) for line in lines)
+
+
+def write_gallery(items: Sequence[Item], title: str, path: Path) -> None:
+    """The items as one HTML page that holds their images.
+
+    Args:
+        items: From `fooled_items`.
+        title: Its heading.
+        path: The file to write.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(PAGE.format(title=escape(title), items="\n".join(map(_article, items))), encoding="utf-8")
+
+
+def _article(item: Item) -> str:
+    file = Path(item["image"])
+    kind = {".png": "png", ".webp": "webp", ".gif": "gif"}.get(file.suffix.lower(), "jpeg")
+    content = base64.b64encode(file.read_bytes()).decode() if file.is_file() else ""
+    place = ", ".join(filter(None, (item["item"], item["country"], item["category"])))
+    lines = [f"<p>{escape(place)}</p>", f'<p dir="auto">&#10003; {escape(item["true"])}</p>']
+    lines += [
+        f'<p dir="auto" class="wrong">&#10007; {escape(one["statement"])} '
+        f"<small>({SAID[one['verdict']]}: {escape(one['reply'][:500])})</small></p>"
+        for one in item["fooled_by"]
+    ]
+    return f'<article><img src="data:image/{kind};base64,{content}" alt=""><div>{"".join(lines)}</div></article>'
