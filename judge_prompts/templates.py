@@ -120,6 +120,11 @@ class JudgeTemplate:
         names = {name: re.escape(name).replace("\\ ", " ") for name in self.criteria}
         return r"\n".join(f"{names[name]}: [1-{self.top(name)}]/{self.top(name)}" for name in self.criteria)
 
+    @property
+    def reply_properties(self) -> dict[str, Any]:
+        """The scores as properties of a JSON object, for servers that hold replies to a schema; {} for other forms."""
+        return {name: {"type": "integer", "enum": [*range(1, self.top(name) + 1)]} for name in self.criteria}
+
     def top(self, criterion: str) -> int:
         """The highest score of a criterion."""
         return self.highest.get(criterion, int(HIGHEST))

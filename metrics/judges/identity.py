@@ -8,7 +8,7 @@ from cultureval.judge_prompts.templates import JudgeTemplate
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.runtime.errors import CulturevalError, all_of
 from cultureval.runtime.servers.errors import ServerError
-from cultureval.runtime.servers.identity import PROBE_TOKENS, ServerIdentity, identify
+from cultureval.runtime.servers.identity import PROBE_TOKENS, ServerIdentity, identify, schema_format
 
 # Fields of a request that force the form of a reply, which the short question does not have.
 _FORMS = {"structured_outputs", "response_format", "regex", "json_schema", "grammar"}
@@ -16,6 +16,8 @@ _FORMS = {"structured_outputs", "response_format", "regex", "json_schema", "gram
 
 def judge_identity(settings: JudgeSettings) -> ServerIdentity:
     """Ask a judge's servers who they are: one list of models and one answer of at most 16 tokens each.
+
+    Where replies shall be held to a form, other servers than vLLM and SGLang also get a question with a JSON schema.
 
     Raises:
         CulturevalError: None of the servers answers, or they serve different models.
@@ -25,7 +27,8 @@ def judge_identity(settings: JudgeSettings) -> ServerIdentity:
     request |= {"temperature": settings.temperature} if settings.temperature is not None else {}
     request |= {"extra_body": extra} if extra else {}
     try:
-        return identify(settings.servers(), request, settings.identify == "all")
+        try_schema = settings.hold_to_form and not any(map(_is_form, settings.extra_body))
+        return identify(settings.servers(), request, settings.identify == "all", try_schema)
     except ServerError as error:
         urls = " / ".join(settings.base_url)
         raise CulturevalError(
@@ -66,12 +69,15 @@ def form_fields(settings: JudgeSettings, template: JudgeTemplate, identity: Serv
     Args:
         settings: The judge.
         template: The judge template.
-        identity: What the servers say; their software is `owner`.
+        identity: What the servers say: their software is `owner`, and by trial some hold replies to a schema.
     """
-    pattern, owner = template.reply_pattern, identity.owner if identity else None
-    if not settings.hold_to_form or pattern is None or any(map(_is_form, settings.extra_body)):
+    pattern, scores = template.reply_pattern, template.reply_properties
+    if identity is None or not settings.hold_to_form or any(map(_is_form, settings.extra_body)):
         return {}
-    return {"vllm": {"structured_outputs": {"regex": pattern}}, "sglang": {"regex": pattern}}.get(owner or "", {})
+    if identity.holds_schema and scores:
+        return {"response_format": schema_format("scores", scores)}
+    expressions = {"vllm": {"structured_outputs": {"regex": pattern}}, "sglang": {"regex": pattern}}
+    return expressions.get(identity.owner or "", {}) if pattern else {}
 
 
 def _is_form(name: str) -> bool:

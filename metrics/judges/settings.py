@@ -60,8 +60,10 @@ class JudgeSettings(BaseModel):
         identify: What tells the model apart from another one under the same id, besides name and revision. "all": what
             the servers list of it, their fingerprint and their answer to a short question. "model": only what they
             list, for services whose fingerprints and answers change from call to call.
-        hold_to_form: Whether a server that can hold a reply to a form (vLLM, SGLang, told by `/v1/models`) is asked to.
-            Not if `extra_body` asks for a form. False for a model that shall reason in the reply itself.
+        hold_to_form: Whether a server that can hold a reply to a form is asked to: vLLM and SGLang (told by
+            `/v1/models`) to the requested lines, others to a JSON object, if they give the only reply that a schema
+            admits when they are tried. Not if `extra_body` asks for a form. False for a model that shall reason in
+            the reply itself.
         extra_body: Further fields of each request.
     """
 

@@ -7,17 +7,39 @@ on another node or port is the same model.
 
 import asyncio
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.servers.answers import completion_of
+from cultureval.runtime.servers.errors import ServerError
 from cultureval.runtime.servers.openai_client import OpenAIClient
 from cultureval.runtime.servers.settings import ServerSettings
 
 PROBE = "Continue this sentence in your own words: Early this morning, at the old market,"
 PROBE_TOKENS = 16
+# Asked with a schema that admits one reply, which the question does not suggest: who gives it holds replies to schemas.
+SCHEMA_QUESTION = "Greet me in one word."
+SCHEMA_REPLY = {"tally": "k7"}
+SCHEMA_TOKENS = 32
+_REGULAR_EXPRESSIONS = ("vllm", "sglang")  # owners that hold replies to these, and need not be asked
+
+
+def schema_format(name: str, properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The `response_format` by which OpenAI's servers, and others like them, hold a reply to a JSON object.
+
+    Args:
+        name: Of the schema.
+        properties: Key -> the schema of its value; all of them are required.
+    """
+    schema = {"type": "object", "properties": dict(properties), "required": [*properties]}
+    schema |= {"additionalProperties": False}
+    return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}}
+
+
+_NOT_COMPARED = ("owner", "holds_schema")
 
 
 @dataclass(frozen=True)
@@ -31,6 +53,7 @@ class ServerIdentity:
         fingerprint: `system_fingerprint` of an answer.
         probe: First eight hexadecimal digits of the SHA-256 of the answer to `PROBE`; None: no part of the identity.
         owner: `owned_by`: the serving software, such as "vllm", or a company. Not compared.
+        holds_schema: Whether the servers hold a reply to a JSON schema, by trial. Not compared.
     """
 
     id: str
@@ -39,6 +62,7 @@ class ServerIdentity:
     fingerprint: str | None = None
     probe: str | None = None
     owner: str | None = None
+    holds_schema: bool = False
 
     @property
     def described(self) -> bool:
@@ -48,7 +72,7 @@ class ServerIdentity:
     @property
     def known(self) -> dict[str, str | int]:
         """What identifies the model, by name."""
-        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "owner"}
+        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in _NOT_COMPARED}
         return {name: value for name, value in values.items() if value is not None}
 
     def __str__(self) -> str:
@@ -56,24 +80,30 @@ class ServerIdentity:
         return ";".join(f"{name}={value}" for name, value in self.known.items())
 
 
-def identify(settings: ServerSettings, request: Mapping[str, Any], by_answer: bool = True) -> ServerIdentity:
+def identify(
+    settings: ServerSettings, request: Mapping[str, Any], by_answer: bool = True, try_schema: bool = False
+) -> ServerIdentity:
     """Ask the servers who they are; those that do not answer are left out, as long as one does.
 
     Args:
         settings: The servers of one model.
         request: Fields of the short question besides its message: the model, temperature, limit.
         by_answer: Whether the answer and its fingerprint are part of the identity.
+        try_schema: Whether to find out, by a second short question, if replies are held to a schema; vLLM and SGLang
+            are not asked.
 
     Raises:
         ServerError: No server answers.
         CulturevalError: Two servers say different things.
     """
-    return asyncio.run(_identify(settings, request, by_answer))
+    return asyncio.run(_identify(settings, request, by_answer, try_schema))
 
 
-async def _identify(settings: ServerSettings, request: Mapping[str, Any], by_answer: bool) -> ServerIdentity:
+async def _identify(
+    settings: ServerSettings, request: Mapping[str, Any], by_answer: bool, try_schema: bool
+) -> ServerIdentity:
     single = [replace(settings, base_urls=(url,)) for url in settings.base_urls]
-    asked = (_of_server(one, request, by_answer) for one in single)
+    asked = (_of_server(one, request, by_answer, try_schema) for one in single)
     found = await asyncio.gather(*asked, return_exceptions=True)
     errors = [one for one in found if isinstance(one, BaseException)]
     answered = {url: one for url, one in zip(settings.base_urls, found, strict=True) if isinstance(one, ServerIdentity)}
@@ -86,14 +116,18 @@ async def _identify(settings: ServerSettings, request: Mapping[str, Any], by_ans
                 f"{url} and {other_url} do not serve the same model, or do not answer alike: {first} and {other}. "
                 "List servers of one checkpoint under one base_url only."
             )
-    return first
+    return replace(first, holds_schema=all(one.holds_schema for one in answered.values()))
 
 
-async def _of_server(settings: ServerSettings, request: Mapping[str, Any], by_answer: bool) -> ServerIdentity:
+async def _of_server(
+    settings: ServerSettings, request: Mapping[str, Any], by_answer: bool, try_schema: bool
+) -> ServerIdentity:
     messages = [{"role": "user", "content": PROBE}]
     async with OpenAIClient(settings) as client:
         entry = await client.model_entry(request["model"])
         response = await client.send(lambda one: one.chat.completions.create(messages=messages, **request))
+        ask = try_schema and entry.get("owned_by") not in _REGULAR_EXPRESSIONS
+        holds_schema = ask and await _holds_schema(client, request)
     answer = completion_of(response.choices[0])
     text = f"{answer['reasoning'] or ''}\n{answer['text']}"
     root, length, owner = (entry.get(name) for name in ("root", "max_model_len", "owned_by"))
@@ -105,4 +139,18 @@ async def _of_server(settings: ServerSettings, request: Mapping[str, Any], by_an
         fingerprint=fingerprint if by_answer and isinstance(fingerprint, str) else None,
         probe=hashlib.sha256(text.encode("utf-8")).hexdigest()[:8] if by_answer else None,
         owner=owner if isinstance(owner, str) else None,
+        holds_schema=holds_schema,
     )
+
+
+async def _holds_schema(client: OpenAIClient, request: Mapping[str, Any]) -> bool:
+    """Whether a server gives the one reply that a schema admits; not if it refuses, or passes over, the schema."""
+    limit = next(name for name in ("max_tokens", "max_completion_tokens") if name in request)
+    values = {key: {"type": "string", "enum": [value]} for key, value in SCHEMA_REPLY.items()}
+    asked = dict(request) | {limit: SCHEMA_TOKENS, "messages": [{"role": "user", "content": SCHEMA_QUESTION}]}
+    asked["extra_body"] = {**asked.get("extra_body", {}), "response_format": schema_format("greeting", values)}
+    try:
+        answer = await client.chat(**asked)
+        return json.loads(answer["completions"][0]["text"]) == SCHEMA_REPLY
+    except (ServerError, ValueError):
+        return False

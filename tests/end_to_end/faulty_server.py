@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from cultureval.runtime.servers.identity import PROBE
+from cultureval.runtime.servers.identity import PROBE, SCHEMA_QUESTION, SCHEMA_REPLY
 
 MODEL = "org/tiny"
 
@@ -122,9 +122,12 @@ class _Handler(BaseHTTPRequestHandler):
         state = self.server_state
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         prompt = flatten(body["messages"]) if "messages" in body else str(body["prompt"])
-        if prompt == PROBE and not state.down:
+        if prompt in (PROBE, SCHEMA_QUESTION) and not state.down:
             state.probes += 1
-            message = {"role": "assistant", "content": state.probe_answer}
+            held = prompt == SCHEMA_QUESTION and "schema" in state.features
+            if prompt == SCHEMA_QUESTION and "no_schema" in state.features:
+                return self._json(400, {"error": {"message": "response_format is not supported"}})
+            message = {"role": "assistant", "content": json.dumps(SCHEMA_REPLY) if held else state.probe_answer}
             choice = {"index": 0, "message": message, "finish_reason": "length"}
             return self._json(200, {"id": "x", "object": "chat.completion", "model": MODEL, "choices": [choice]})
         with state.lock:

@@ -157,6 +157,32 @@ def test_a_server_that_can_holds_replies_to_the_form(tmp_path):
         assert told == held and (held or not {"structured_outputs", "regex"} & set(request))
 
 
+@pytest.mark.parametrize("feature", ["schema", "no_schema", "neither"])
+def test_other_servers_are_tried_with_a_schema_and_believed_only_if_they_hold_to_it(tmp_path, feature):
+    """One that answers the schema's only reply; one that refuses the field; one that passes over it."""
+    scores = '{"Consistency": 4, "Relevance": 3, "Fluency": 5, "Dialect Authenticity": 1}'
+    with FaultyServer(reply=lambda *_: scores, features=[feature]) as server:
+        settings = settings_of(server)
+        identity = judge_identity(settings)
+        (verdict,) = judge_items(settings, TEMPLATE, ITEMS[:1], Journal(tmp_path), identity=identity).verdicts
+        (request,) = server.requests
+        line = judge_signature(settings, judge_template(TEMPLATE), identity)
+        never = settings.with_(hold_to_form=False)
+        before = server.probes
+        assert not judge_identity(never).holds_schema and server.probes == before + 1  # no second question
+        judge_items(never, TEMPLATE, ITEMS[:1], Journal(tmp_path), identity=identity)
+        assert "response_format" not in server.requests[-1]
+        assert len(server.requests) == (2 if feature == "schema" else 1)  # a reply in another form is another reply
+    assert verdict.scores == dict(zip(CRITERIA, (4, 3, 5, 1), strict=True))
+    assert identity.holds_schema == ("held_to_form:response_format" in line) == (feature == "schema")
+    if feature == "schema":
+        schema = request["response_format"]["json_schema"]["schema"]
+        assert schema["required"] == list(CRITERIA) and not schema["additionalProperties"]
+        assert schema["properties"]["Fluency"] == {"type": "integer", "enum": [1, 2, 3, 4, 5]}
+    else:
+        assert "response_format" not in request
+
+
 def test_an_own_form_is_left_alone():
     own = {"structured_outputs": {"json": {}}}
     with always(4, entry={"owned_by": "vllm"}) as server:
