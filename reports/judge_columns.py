@@ -29,6 +29,44 @@ def judged_in_part(run: Run, records: Sequence[TaskRecord], judge: str) -> str:
     return f", INCOMPLETE: {missing:g} of {items:g} verdicts were not asked for" if missing else ""
 
 
+def bounded_mean(run: Run, records: Sequence[TaskRecord], judge: str, name: str) -> str | None:
+    """A judge's mean of a criterion with its bounds, for a judge that was not asked about all items; None without any.
+
+    Of several tasks, the unweighted means. The bounds are the means with the lowest and the highest score for each item
+    without a score: the mean of all items is between them, whatever the judge would say.
+
+    Args:
+        run: A results file.
+        records: Tasks of it.
+        judge: The judge's name.
+        name: Template and criterion as in the metric's name: `image_reference_fluency`.
+    """
+    metric = f"judge_{judge}_{name}"
+    bounds = []
+    for record in records:
+        scores = run.scores.get(record.task, {})
+        values = [value for one, value in scores.items() if one.startswith(f"{metric}_missing_as_")]
+        known = [value for value in values if value is not None]
+        if known:
+            bounds.append((min(known), max(known)))
+    if not bounds:
+        return None
+    means = [value for record in records if (value := run.value(record.task, metric)) is not None]
+    low, high = (sum(ends) / len(bounds) for ends in zip(*bounds, strict=True))
+    return f"{sum(means) / len(means):.2f} [{low:.2f}, {high:.2f}]" if means else f"n/a [{low:.2f}, {high:.2f}]"
+
+
+def judged_share(run: Run, records: Sequence[TaskRecord], judge: str, template: str) -> str:
+    """How many of the items of some tasks have a score of a judge: `12 of 50`."""
+    ends = ("n_parsed", "n_items")
+    counts = [[run.value(one.task, f"judge_{judge}_{template}_{end}") or 0 for one in records] for end in ends]
+    scored, items = map(sum, counts)
+    return f"{scored:g} of {items:g}"
+
+
+BOUNDS_NOTE = "No scores to compare: in [ ] the bounds of the mean, with the lowest or highest for all other items."
+
+
 def templates_of(suite: str) -> list[str]:
     """The parts of metrics' names that are a suite's judge templates: those of its folder, or those its kinds name."""
     from cultureval.judge_prompts.templates import judge_template, own_templates

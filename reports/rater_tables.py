@@ -133,7 +133,7 @@ def judge_tables(texts: Sequence[RatedText], criterion: str, rated: HumanRatings
     """Each judge's ratings beside the rounded mean of people (halves up) and beside each annotator's, on all texts."""
     names = list(dict.fromkeys(name for text in texts for name in text.annotators))
     tables = []
-    for judge, metric in judges_of(texts, criterion, rated).items():
+    for judge, metric in judge_scores(texts, criterion, rated).items():
         scored = [text for text in texts if metric in text.metrics and criterion in text.human]
         means: Ratings = [
             (text.item, [float(math.floor(text.human[criterion] + 0.5)), text.metrics[metric]]) for text in scored
@@ -154,7 +154,7 @@ def _beside(texts: Sequence[RatedText], annotator: str, criterion: str, metric: 
 
 def judge_pairs(texts: Sequence[RatedText], criterion: str, rated: HumanRatings) -> list[tuple[str, Ratings]]:
     """The ratings of each two judges (a judge under two templates counts as two), on all texts that both scored."""
-    judges = judges_of(texts, criterion, rated)
+    judges = judge_scores(texts, criterion, rated)
     return [
         (
             f"{first} and {second}",
@@ -164,7 +164,7 @@ def judge_pairs(texts: Sequence[RatedText], criterion: str, rated: HumanRatings)
     ]
 
 
-def judges_of(texts: Sequence[RatedText], criterion: str, rated: HumanRatings) -> dict[str, str]:
+def judge_scores(texts: Sequence[RatedText], criterion: str, rated: HumanRatings) -> dict[str, str]:
     """Judge and template -> the metric that is its score of a criterion, for those that scored one of the texts."""
     ending = f"_{metric_part(rated.of_judges(criterion))}"
     names = dict.fromkeys(name for text in texts for name in text.metrics if name.startswith("judge_"))

@@ -10,7 +10,13 @@ from pathlib import Path
 
 from cultureval.metrics.alqasida.names import GAIN, ZERO
 from cultureval.reports.estimates import Estimate, as_written, estimate, mean_of, percentage
-from cultureval.reports.judge_columns import criterion_estimate, judges_of
+from cultureval.reports.judge_columns import (
+    BOUNDS_NOTE,
+    bounded_mean,
+    criterion_estimate,
+    judged_in_part,
+    judges_of,
+)
 from cultureval.reports.published import published_model, published_scores
 from cultureval.reports.run_record import Run, TaskRecord
 from cultureval.reports.summary import Cell, Row, SummaryTable, cell_of
@@ -205,16 +211,21 @@ def _gain(run: Run, record: TaskRecord) -> Estimate | None:
 
 def _judge_table(run: Run, judge: str, records: Sequence[TaskRecord]) -> SummaryTable:
     """A judge's means over the sets of each kind, on the scales of the paper's people, who rated two dialects."""
-    rows = []
+    rows, part = [], judged_in_part(run, records, judge)
     for kind, label in {**KINDS, "mt": "translation"}.items():
-        cells: list[Cell | None] = []
+        cells: list[Cell | str | None] = []
         for name in CRITERIA:
+            if part:
+                of_kind = [one for one in records if one.group.endswith(f"_{kind}")]
+                cells.append(bounded_mean(run, of_kind, judge, name))
+                continue
             found = [_criterion(run, one, judge, name) for one in records if one.group.endswith(f"_{kind}")]
             known = [score for score in found if score]
             cells.append(cell_of(mean_of(known)) if known else None)
         if any(cells):
             rows.append(Row(label, cells))
-    return SummaryTable(f"AL-QASIDA, judge {judge}, 1 to 5", ("Task", *CRITERIA.values()), rows)
+    title = f"AL-QASIDA, judge {judge}, 1 to 5{part}"
+    return SummaryTable(title, ("Task", *CRITERIA.values()), rows, [BOUNDS_NOTE] if part else ())
 
 
 def _criterion(run: Run, record: TaskRecord, judge: str, name: str) -> Estimate | None:

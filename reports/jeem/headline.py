@@ -8,7 +8,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cultureval.reports.estimates import estimate
-from cultureval.reports.judge_columns import criterion_estimate, judged_in_part, judges_of
+from cultureval.reports.judge_columns import (
+    BOUNDS_NOTE,
+    bounded_mean,
+    criterion_estimate,
+    judged_in_part,
+    judged_share,
+    judges_of,
+)
 from cultureval.reports.published import published_rows_of
 from cultureval.reports.run_record import Run, TaskRecord
 from cultureval.reports.summary import Row, SummaryTable, cell_of
@@ -83,6 +90,11 @@ def _metric_table(
 
 
 def _judge_table(run: Run, judge: str, captions: Sequence[TaskRecord], answers: Sequence[TaskRecord]) -> SummaryTable:
+    part = judged_in_part(run, [*captions, *answers], judge)
+    title = f"JEEM, captions and answers by judge {judge}, 1 to 5{part}"
+    if part:
+        rows = _partial_rows(run, judge, captions, answers)
+        return SummaryTable(title, ("Variety", *CRITERIA.values(), "judged"), rows, [BOUNDS_NOTE])
     rows = []
     for template, label in SETTINGS.items():
         records, file, prefix = (captions, CAPTIONS, f"{template}_") if template != "vqa" else (answers, ANSWERS, "")
@@ -93,6 +105,16 @@ def _judge_table(run: Run, judge: str, captions: Sequence[TaskRecord], answers: 
             cells = [cell_of(found[name], paper.get(prefix + name)) if found[name] else None for name in CRITERIA]
             if any(cells):
                 rows.append(Row(f"{_variety(record)}, {label}", cells))
-    title = f"JEEM, captions and answers by judge {judge}, 1 to 5"
-    part = judged_in_part(run, [*captions, *answers], judge)
-    return SummaryTable(title + part, ("Variety", *CRITERIA.values()), rows)
+    return SummaryTable(title, ("Variety", *CRITERIA.values()), rows)
+
+
+def _partial_rows(run: Run, judge: str, captions: Sequence[TaskRecord], answers: Sequence[TaskRecord]) -> list[Row]:
+    """The rows of a judge that stopped: bounds beside each mean, how much is judged, and no paper's numbers."""
+    rows = []
+    for template, label in SETTINGS.items():
+        for record in answers if template == "vqa" else captions:
+            cells = [bounded_mean(run, [record], judge, f"{template}_{name}") for name in CRITERIA]
+            if any(cells):
+                share = judged_share(run, [record], judge, template)
+                rows.append(Row(f"{_variety(record)}, {label}", [*cells, share]))
+    return rows

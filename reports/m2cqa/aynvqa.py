@@ -1,4 +1,4 @@
-"""AynVQA's tables of a run: the organisers' numbers in their order, a table a form; the joint form is apart.
+"""AynVQA's tables of a run: the organisers' numbers in their order, a row a form; the joint form is apart.
 
 Overview of ImageEval 2026, arXiv 2608.30475: contrastive instability ranks. Ours: the standard errors.
 """
@@ -34,22 +34,15 @@ JOINT_GROUP = "m2cqa_aynvqa_joint"
 
 
 def headline(run: Run) -> list[SummaryTable]:
-    """A table for each form that was run."""
-    groups: dict[str, list[TaskRecord]] = {}
-    for record in run.tasks_of("aynvqa"):
-        groups.setdefault(record.group, []).append(record)
-    joint = groups.pop(JOINT_GROUP, [])
-    judged = [record for records in groups.values() for record in records]
-    notes = profile_notes(run, judged, {**ORGANISERS, **LABELLED}, COLUMNS)
-    tables = [
-        SummaryTable(
-            f"AynVQA, {records[0].domain}" + ("" if number else ": contrastive instability (lower is better) first"),
-            ("Language", *COLUMNS.values()),
-            [_statement_row(run, record) for record in records],
-            notes if number == len(groups) - 1 else (),
-        )
-        for number, records in enumerate(groups.values())
-    ]
+    """A table with a row for each form and language, and one of the joint form."""
+    records = list(run.tasks_of("aynvqa"))
+    joint = [record for record in records if record.group == JOINT_GROUP]
+    judged = [record for record in records if record.group != JOINT_GROUP]
+    tables = []
+    if judged:
+        notes = profile_notes(run, judged, {**ORGANISERS, **LABELLED}, COLUMNS)
+        title = "AynVQA: contrastive instability (lower is better) first"
+        tables.append(SummaryTable(title, ("Form", *COLUMNS.values()), [_row(run, one) for one in judged], notes))
     if joint:
         title = "AynVQA, joint form: the true one of three (chance 0.333), not comparable with the others"
         rows = [_joint_row(run, one) for one in joint]
@@ -57,9 +50,9 @@ def headline(run: Run) -> list[SummaryTable]:
     return tables
 
 
-def _statement_row(run: Run, record: TaskRecord) -> Row:
+def _row(run: Run, record: TaskRecord) -> Row:
     cells = [cell_of(statement_estimate(run, record, metric), digits=3) for metric in COLUMNS]
-    return Row(LANGUAGES.get(record.subset, record.subset), cells)
+    return Row(f"{record.domain}, {LANGUAGES.get(record.subset, record.subset)}", cells)
 
 
 def _joint_row(run: Run, record: TaskRecord) -> Row:

@@ -196,7 +196,8 @@ def _rows(task: SavedTask, gold: Gold) -> list[Row]:
             return []
         word = WORDS.get(row["metric"][verdict], "")
         rows.append({"id": item, "statement_index": str(index), "prediction": word})
-    return rows
+    order = list(gold.true)
+    return sorted(rows, key=lambda row: (order.index(row["id"]), row["statement_index"]))
 
 
 def _cell(row: Mapping[str, Any], name: str) -> str:

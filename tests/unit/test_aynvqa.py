@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from cultureval import reports
 from cultureval.metrics.m2cqa.counterfactual import counterfactual_report
 from cultureval.metrics.m2cqa.joint_choice import chosen_statement
-from cultureval.metrics.m2cqa.lighteval import statement_metrics
+from cultureval.metrics.m2cqa.lighteval import joint_metrics, statement_metrics
 from cultureval.metrics.m2cqa.names import LABELLED, ORGANISERS, ORGANISERS_PARTS
 from cultureval.metrics.m2cqa.statement_items import WORDS
 from cultureval.metrics.m2cqa.statement_verdicts import organisers_verdict
@@ -132,12 +132,27 @@ def test_the_headline_of_the_organisers_prompt_is_their_reading():
     assert values["invalid_rate_strict"] == values["invalid_rate_lenient"] == 1
 
 
+def test_the_joint_forms_scores_and_their_errors():
+    rows, _ = prepared("m2cqa_aynvqa_joint:en")
+    docs = [joint_prompt(row, "m2cqa_aynvqa_joint:en|0") for row in rows]
+    replies = {"right": [str(doc.gold_index + 1) for doc in docs], "unread": ["all of them"] * 4}
+    for kind, expected in {"right": (1, 0), "unread": (0, 1)}.items():
+        metrics, values = joint_metrics(), {}
+        details = apply_metric([ModelResponse(text=[reply]) for reply in replies[kind]], docs, metrics)
+        for metric in metrics:
+            name = metric.metric_name
+            values |= metric.get_corpus_aggregations()[name]([row[name] for row in details])
+        assert (values["joint_acc"], values["joint_invalid_rate"]) == expected
+        assert values["joint_acc_stderr"] == pytest.approx(0.4899 / 3.92, abs=1e-4)  # Wilson's of 0 or all of 4
+
+
 def test_the_joint_form_is_in_no_table_with_cfhr():
     run = run_of(["aynvqa"], lambda task, metric: {"n_items": 4.0, "joint_acc": 0.9}.get(metric, 0.5))
     tables = aynvqa.headline(run)
-    assert [table.columns[1] for table in tables] == ["instability"] * 4 + ["accuracy"]
-    assert all("CFHR" in table.columns for table in tables[:4]) and "CFHR" not in tables[4].columns
-    assert [row.label for row in tables[4].rows] == ["English", "MSA"]
+    assert [table.columns[1] for table in tables] == ["instability", "accuracy"]
+    assert "CFHR" in tables[0].columns and "CFHR" not in tables[1].columns
+    assert [row.label for row in tables[0].rows][:3] == ["One word, English", "One word, MSA", "True or False, English"]
+    assert len(tables[0].rows) == 8 and [row.label for row in tables[1].rows] == ["English", "MSA"]
 
 
 def score(*arguments):

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from summary_runs import run_of
 
+from cultureval.reports.alqasida.headline import headline as alqasida_headline
 from cultureval.reports.jeem.headline import headline
 from cultureval.reports.run_warnings import run_notes, run_warnings
 
@@ -57,13 +58,30 @@ def test_what_was_not_run_and_not_judged():
 def test_a_judge_that_stopped_and_texts_that_try_to_influence_it():
     run = run_of(["jeem_vqa:eg"], lambda task, metric: 0.5)
     counts = {"n_items": 9.0, "n_parsed": 4.0, "n_unscored": 5.0, "n_not_asked": 5.0, "n_flagged": 1.0}
-    counts |= {"fluency": 3.0}
+    counts |= {"fluency": 3.0, "fluency_missing_as_1": 1.89, "fluency_missing_as_5": 4.11}
     run.scores["jeem_vqa:eg|0"].update({f"judge_a_vqa_{name}": value for name, value in counts.items()})
     unjudged, stopped, flagged = run_warnings(run)
     assert "not comparable: jeem_vqa 5 verdicts of 9 were not asked for" in stopped and "cultureval judge" in stopped
     assert "influence the judge: jeem_vqa:eg|0 judge_a_vqa 1." in flagged and "_unflagged" in flagged
     table = next(one for one in headline(run) if "by judge a" in one.title)
     assert table.title.endswith(", INCOMPLETE: 5 of 9 verdicts were not asked for")
+    ((label, cells),) = [(row.label, row.cells) for row in table.rows]
+    assert label == "EG, answers" and list(cells) == [None, None, "3.00 [1.89, 4.11]", None, "4 of 9"]
+    assert table.notes[0].startswith("No scores to compare")
+
+
+def test_a_judge_that_stopped_in_a_later_task_has_bounds_there_too():
+    """A judge of AL-QASIDA was not asked about the second set: the mean of both is between the means of the bounds."""
+    tasks = ["alqasida_mono:habibi_egy", "alqasida_mono:habibi_mar"]
+    run = run_of(tasks, lambda task, metric: 0.5)
+    for task, counts in zip(tasks, ((4.0, 0.0), (0.0, 4.0)), strict=True):
+        parsed, missing = counts
+        values = {"n_items": 4.0, "n_parsed": parsed, "n_not_asked": missing, "fluency": 4.0 if parsed else None}
+        values |= {"fluency_missing_as_1": 4.0 if parsed else 1.0, "fluency_missing_as_5": 4.0 if parsed else 5.0}
+        run.scores[f"{task}|0"].update({f"judge_a_fluency_{name}": value for name, value in values.items()})
+        run.scores[f"{task}|0"]["judge_a_fluency_fluency"] = values["fluency"]
+    (table,) = [one for one in alqasida_headline(run) if "judge a" in one.title]
+    assert ", INCOMPLETE: 4 of 8 verdicts" in table.title and "4.00 [2.50, 4.50]" in table.rows[0].cells
 
 
 def test_many_groups_are_counted_and_notes_are_told_once():
