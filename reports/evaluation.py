@@ -11,7 +11,7 @@ from cultureval.reports.saved_runs import read_run
 from cultureval.reports.summary_text import shown_run
 from cultureval.runtime.checked_model import ModelCheck
 from cultureval.runtime.errors import described
-from cultureval.runtime.printing import print_note
+from cultureval.runtime.printing import for_files, print_note
 from cultureval.runtime.saving import Saving
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.tasks.catalogue import all_suites
@@ -64,15 +64,17 @@ def evaluate_tasks(
     quiet_libraries()
     saving = saving or Saving()
     plan = preflight(names, check_model, output_dir, skip_unscorable, [saving.check])
-    with use_settings(current_settings().with_(suite=plan.options)):
+    with use_settings(current_settings().with_(suite=plan.options, judges=plan.judges)):
         with rows_at_hand(plan.subsets):
             pipeline = run_pipeline(model, plan.model.file, plan.tasks, limit, output_dir, saving)
-        save_run(pipeline, record_of(pipeline, plan.missing, started, plan.unscorable))
+        save_run(pipeline, record_of(pipeline, plan.missing, started, plan.unscorable, plan.unjudged))
         tracker = pipeline.evaluation_tracker
         run = read_run(tracker.results_file)
         problems = [*tracker.failed_uploads, *write_files_of_suites(run)]
     try:
-        return SavedRun(run, tracker.save_summary(shown_run(run, None, full=True)), problems)
+        with for_files():
+            text = shown_run(run, None, full=True)
+        return SavedRun(run, tracker.save_summary(text), problems)
     except OSError as error:
         problem = f"the summary cannot be written ({error.strerror or error})"
         return SavedRun(run, tracker.results_file, [*problems, problem])

@@ -83,3 +83,5 @@ def _score_rows(run: Run) -> Iterator[tuple[str, str, str, str]]:
                 "" if error is None else f"{error:.4f}",
             )
             shown = ""
+        for metric in run.record.tasks[task].left_out if task in run.record.tasks else ():
+            yield "", metric, "left out", ""

@@ -10,6 +10,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cultureval.judge_prompts.templates import judge_template
+from cultureval.metrics.judges.items import metric_prefix
+from cultureval.metrics.judges.verdicts import metric_part
 from cultureval.reports.run_record import (
     SECTION,
     MachineRecord,
@@ -43,7 +46,11 @@ def section_of(record: RunRecord) -> dict[str, Any]:
 
 
 def record_of(
-    pipeline: "Pipeline", missing: Iterable[str], started: float, unscorable: Mapping[str, str] | None = None
+    pipeline: "Pipeline",
+    missing: Iterable[str],
+    started: float,
+    unscorable: Mapping[str, str] | None = None,
+    unjudged: Mapping[str, str] | None = None,
 ) -> RunRecord:
     """The record of a run of LightEval's pipeline, after its metrics were computed.
 
@@ -52,6 +59,7 @@ def record_of(
         missing: Requested tasks without data.
         started: When the command began, in seconds since 1970.
         unscorable: Requested tasks that were left out because they cannot be scored -> why.
+        unjudged: Judges whose scores were left out because they cannot be asked -> why.
     """
     configs = {name: vars(task.config) for name, task in pipeline.tasks_dict.items()}
     said = getattr(pipeline.model, "run_record", dict)() or stock_facts(pipeline)
@@ -61,6 +69,8 @@ def record_of(
         name: _counted(one, details.get(name, ()), scores_of(pipeline).get(name, {}), counts.get(name, {}))
         for name, one in records.items()
     }
+    for name, task in tasks.items():
+        tasks[name] = task.model_copy(update={"left_out": _metrics_of(unjudged or (), task)})
     tokens = said.get("tokens") or {
         name: sum(getattr(task, name) or 0 for task in tasks.values()) for name in ("tokens_in", "tokens_out")
     }
@@ -75,7 +85,16 @@ def record_of(
         seeds={"rows": LIGHTEVAL_SEED, "generation": getattr(generation, "seed", None)},
         timing={**getattr(pipeline, "seconds", {}), **tokens},
         unscorable=unscorable,
-    )
+    ).model_copy(update={"unjudged": dict(unjudged or {})})
+
+
+def _metrics_of(judges: Iterable[str], task: TaskRecord) -> tuple[str, ...]:
+    """The metrics that judges would have in a task."""
+    from cultureval.tasks.task_table import kind_of
+
+    rows = [judge_template(name) for name in kind_of(task.task).judge_templates]
+    parts = [(row, metric_part(criterion)) for row in rows for criterion in row.criteria]
+    return tuple(f"{metric_prefix(judge, row)}_{part}" for judge in judges for row, part in parts)
 
 
 def run_record(

@@ -44,6 +44,7 @@ class TaskRecord(Record):
         few_shot_rows: Few-shot examples that its data have; None where unknown.
         scored: Metric -> rows that it has a value for; a metric that scores all rows is left out.
         not_applicable: Metrics that have no meaning in this task of the group (dialectal fidelity of English text).
+        left_out: Judges' metrics that it has not, since the judge could not be asked (`RunRecord.unjudged`).
         truncated: Answers that ended at the token limit.
         unparsable: Answers that the metric could not read, where a metric counts them.
         reused: Answers that were taken from an earlier run; `reused_since` is the date of the oldest of them.
@@ -83,6 +84,7 @@ class TaskRecord(Record):
     few_shot_rows: int | None = None
     scored: dict[str, int] = {}
     not_applicable: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
     truncated: int = 0
     unparsable: int = 0
     reused: int = 0
@@ -199,6 +201,7 @@ class RunRecord(Record):
         tasks: By name with `|k`.
         missing: Requested tasks without data.
         unscorable: Requested tasks that were left out, since they cannot be scored, with the reason.
+        unjudged: Judges whose scores were left out, since they could not be asked, with the reason.
         signatures: One per group of tasks.
         versions: Python, and the installed packages that answers and scores depend on.
         options: Options of reading data as resolved (data root, form, broken rows, those of suites), and whether
@@ -215,6 +218,7 @@ class RunRecord(Record):
     tasks: dict[str, TaskRecord] = {}
     missing: tuple[str, ...] = ()
     unscorable: dict[str, str] = {}
+    unjudged: dict[str, str] = {}
     signatures: tuple[SignatureRecord, ...] = ()
     versions: dict[str, str] = {}
     options: dict[str, Any] = {}

@@ -16,9 +16,25 @@ def run_warnings(run: Run) -> list[str]:
         run: A results file.
     """
     tasks = list(run.record.tasks.values())
-    checks = (_incomplete, _unscorable, _limited, _skipped, _unselected, _other_counts, _other_sums, _few_shot)
-    checks += (_unscored, _unjudged, _judged_in_part, _flagged)
-    checks += (_unparsable, _truncated, _reused, _reused_verdicts)
+    checks = (
+        _incomplete,
+        _unscorable,
+        _without_judges,
+        _limited,
+        _skipped,
+        _unselected,
+        _other_counts,
+        _other_sums,
+        _few_shot,
+        _unscored,
+        _unjudged,
+        _judged_in_part,
+        _flagged,
+        _unparsable,
+        _truncated,
+        _reused,
+        _reused_verdicts,
+    )
     return [sentence for check in checks for sentence in check(run, tasks)]
 
 
@@ -49,6 +65,15 @@ def _unscorable(run: Run, tasks: list[TaskRecord]) -> Checks:
         tasks_of.setdefault(reason, []).append(task)
     for reason, names in tasks_of.items():
         yield f"Left out, since they cannot be scored: {_named(_groups(names))}. {reason}"
+
+
+def _without_judges(run: Run, tasks: list[TaskRecord]) -> Checks:
+    for judge, reason in run.record.unjudged.items():
+        found = [task.task for task in tasks if any(name.startswith(f"judge_{judge}_") for name in task.left_out)]
+        yield (
+            f"The scores of the judge {judge} are left out: {_named(_groups(found))}. {reason} "
+            "`cultureval judge RESULTS` judges the saved answers later."
+        )
 
 
 def _limited(run: Run, tasks: list[TaskRecord]) -> Checks:

@@ -96,10 +96,18 @@ def _tables_of(run: Run, name: str, suite: "Suite | None") -> list[SummaryTable]
     """A suite's tables. An error in its `headline` costs a finished run nothing: the groups' table says so."""
     try:
         headline = suite.part("headline") if suite else None
-        return list(headline(run)) if headline else [group_table(run, name)]
+        tables = list(headline(run)) if headline else [group_table(run, name)]
+        return [*tables[:-1], *(replace(table, notes=(*table.notes, *_unjudged(run, name))) for table in tables[-1:])]
     except Exception as error:  # of another package's function, on a run that may be of another version
         problem = f"The suite's own tables cannot be made: {described(error)}."
         return [replace(group_table(run, name), notes=(problem,))]
+
+
+def _unjudged(run: Run, suite: str) -> list[str]:
+    """A line for each judge that scored nothing of a suite, since it could not be asked."""
+    names = {name for task in run.tasks_of(suite) for name in task.left_out}
+    counts = {judge: sum(name.startswith(f"judge_{judge}_") for name in names) for judge in run.record.unjudged}
+    return [f"Judge {judge}: n/a, its {count} metrics are left out." for judge, count in counts.items() if count]
 
 
 def group_table(run: Run, suite: str) -> SummaryTable:

@@ -19,6 +19,7 @@ from cultureval.reports.saved_results import place_of_last
 from cultureval.reports.summary import MOST_LINES, Cell, SummaryTable, suite_tables
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.errors import escaped
+from cultureval.runtime.printing import as_printed
 
 STANDARD_ERRORS, COUNTS = "standard errors", "n"
 DETAILS = ((STANDARD_ERRORS, COUNTS), (STANDARD_ERRORS,), (COUNTS,), ())  # shown beside the values, the most first
@@ -57,11 +58,11 @@ def summary_text(run: Run, width: int, full: bool = False) -> str:
         published |= any(cell.published is not None for table in tables for cell in _cells(table))
     if published:
         lines += _wrapped("[ ] is the paper's number for a model of this name.", width)
-    lines += _wrapped(f"Results: {_shortest(run.file)}", width)
+    lines += _whole("Results:", _shortest(run.file), width)
     if not full:
         notes = run_notes(run)
         also = f", {len(notes)} note{'s' * (len(notes) > 1)} on the data" if notes else ""
-        lines += _wrapped(f"All scores, signatures{also}: cultureval show {_folder(run)} --full", width)
+        lines += _whole(f"All scores, signatures{also}:", f"cultureval show {_folder(run)} --full", width)
     return "\n".join(lines)
 
 
@@ -173,7 +174,7 @@ def _parts(cell: Cell, details: Sequence[str]) -> tuple[str, str, str]:
     error = STANDARD_ERRORS in details and cell.stderr is not None
     digits = cell.digits if cell.published_digits is None else cell.published_digits
     published = "" if cell.published is None else f"[{cell.published:.{digits}f}]"
-    return value, f"±{cell.stderr:.{cell.digits}f}" if error else "", published
+    return value, as_printed(f"±{cell.stderr:.{cell.digits}f}") if error else "", published
 
 
 def _counts(counts: Sequence[int | None]) -> str:
@@ -184,6 +185,14 @@ def _counts(counts: Sequence[int | None]) -> str:
 
 def _wrapped(text: str, width: int) -> list[str]:
     return terminal_table((), [[text]], width=max(width, 1), cut_words=True).splitlines()
+
+
+def _whole(words: str, rest: str, width: int) -> list[str]:
+    """Words and a path or command, which has a line of its own rather than parts on two."""
+    from rich.cells import cell_len
+
+    line = f"{words} {rest}"
+    return [line] if cell_len(line) <= width else [*_wrapped(words, width), *_wrapped(rest, width)]
 
 
 def _listed(sentence: str, width: int) -> list[str]:

@@ -4,6 +4,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from itertools import chain, repeat
 
+from cultureval.runtime.printing import as_printed
+
 GAP = 2  # cells between columns
 LEAST = 8  # cells that other columns keep before names in the first one are cut
 ALIGNMENTS = {"l": "left", "r": "right"}
@@ -20,7 +22,8 @@ def terminal_table(
 ) -> str:
     """A table as text, laid out by rich.
 
-    Wide (Chinese) letters count as two cells and combining (Arabic) vowel signs as none. Cells are plain text: rich's
+    Letters that standard output lacks are replaced before columns are aligned (`runtime.printing.as_printed`). Wide
+    (Chinese) letters count as two cells and combining (Arabic) vowel signs as none. Cells are plain text: rich's
     markup in them is ignored. If the table is wider than `width`, cells continue on further lines; words (numbers,
     names of tasks) are cut where they do not fit, those of the first column last. With a `width` and without
     `cut_words` they are never cut, and a table whose longest words do not fit stays wider.
@@ -45,7 +48,7 @@ def terminal_table(
     if width is None:
         cut_words = True
         width = Console().width if sys.stdout.isatty() else sys.maxsize
-    cells = [header, *rows] if header else list(rows)
+    cells = [[as_printed(cell) for cell in row] for row in ([header, *rows] if header else rows)]
     widths = _column_widths(cells, width - indent, cut_words)
     table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, show_header=False)
     for column_width, letter in zip(widths, chain(align, repeat(align[-1])), strict=False):

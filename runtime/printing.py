@@ -8,11 +8,13 @@ import select
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TextIO
 
 PLAIN = {"±": "+/-", "…": "...", "–": "-", "—": "-", "−": "-", "×": "x", "→": "->", "≥": ">=", "≤": "<=", "·": "-"}
 PLAIN_LETTERS = "cultureval_plain_letters"  # name of the codec error handler
+_FOR_FILES: ContextVar[bool] = ContextVar("for_files", default=False)
 
 
 class SteadyFile(io.FileIO):
@@ -53,7 +55,7 @@ def print_result(text: str, path: str | Path) -> None:
     sys.stdout.flush()
     raw = _steady_file(sys.stdout)
     if raw is not None and raw.lost and raw.lost.errno != errno.EPIPE:
-        print(f"cultureval: the result could not be printed ({raw.lost.strerror}).", file=sys.stderr)
+        print_note(f"the result could not be printed ({raw.lost.strerror}).")
     if raw is not None:
         raw.reported = True
     if not sys.stdout.isatty() or (raw is not None and raw.lost):
@@ -61,8 +63,33 @@ def print_result(text: str, path: str | Path) -> None:
 
 
 def print_note(text: str) -> None:
-    """Prints a sentence for the user on standard error, beside a command's result."""
-    print(f"cultureval: {text}", file=sys.stderr)
+    """Prints a sentence for the user on standard error, beside a command's result; folded where that is a terminal."""
+    line = f"cultureval: {text}"
+    print(_folded(line) if sys.stderr.isatty() else line, file=sys.stderr)
+
+
+@contextmanager
+def for_files() -> Iterator[None]:
+    """A context in which tables are made for files, which are in UTF-8 whatever the terminal is."""
+    token = _FOR_FILES.set(True)
+    try:
+        yield
+    finally:
+        _FOR_FILES.reset(token)
+
+
+def as_printed(text: str) -> str:
+    """The text as standard output shows it: with other letters where its encoding lacks some (an ASCII locale).
+
+    What is aligned is translated before, since a sign may become several (± becomes +/-).
+    """
+    encoding = "utf-8" if _FOR_FILES.get() else getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        codecs.register_error(PLAIN_LETTERS, _plain_letters)
+        return text.encode(encoding, PLAIN_LETTERS).decode(encoding)
+    return text
 
 
 @contextmanager
@@ -117,7 +144,7 @@ def _require_printed() -> None:
     raw = _steady_file(sys.stdout)
     if raw is None or raw.lost is None or raw.reported or raw.lost.errno == errno.EPIPE:
         return
-    print(f"cultureval: the output could not be written: {raw.lost.strerror}.", file=sys.stderr)
+    print_note(f"the output could not be written: {raw.lost.strerror}.")
     raise SystemExit(1)
 
 

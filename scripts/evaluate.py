@@ -51,7 +51,10 @@ def evaluate(
     ] = None,
     skip_unscorable: Annotated[
         bool,
-        typer.Option("--skip-unscorable", help="Run what can be scored, and name the tasks whose scorer is missing."),
+        typer.Option(
+            "--skip-unscorable",
+            help="Run what can be scored; name what lacks its scorer or judge.",
+        ),
     ] = False,
     sources: SourcesFile = None,
     full: Full = False,

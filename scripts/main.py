@@ -13,7 +13,7 @@ import cultureval
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError, escaped
 from cultureval.runtime.interruption import exit_code, interruption_message, orderly_end
-from cultureval.runtime.printing import steady_streams
+from cultureval.runtime.printing import print_note, steady_streams
 from cultureval.runtime.progress import is_terminal, plain_libraries
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.scripts import (
@@ -60,7 +60,8 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
             ahead = "\n" if is_terminal() else ""  # behind a bar
-            print(f"{ahead}cultureval: {interruption_message(error)}", file=sys.stderr)
+            print(ahead, end="", file=sys.stderr)
+            print_note(interruption_message(error))
             raise SystemExit(exit_code(error)) from error
 
 
@@ -143,13 +144,13 @@ def _run() -> None:
     try:
         app()
     except CulturevalError as error:
-        print(f"cultureval: {escaped(str(error), keep=CONTROLS)}", file=sys.stderr)
+        print_note(escaped(str(error), keep=CONTROLS))
         sys.exit(2)
     except Exception as error:
         message = _file_problem(error)
         if message is None:
             raise
-        print(f"cultureval: {message}", file=sys.stderr)
+        print_note(message)
         sys.exit(2)
 
 

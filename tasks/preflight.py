@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from cultureval.metrics.judges.optional_judges import check_judges
+from cultureval.metrics.judges.optional_judges import check_judges, usable_judges
 from cultureval.runtime.checked_model import CheckedModel, ModelCheck
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.data_options import DataOptions
@@ -34,6 +34,8 @@ class Plan:
         tasks: The tasks as LightEval spells them, with `|k`.
         missing: Requested tasks of which the data root has no data.
         unscorable: Requested tasks that are left out because they cannot be scored: why, by name.
+        judges: The entries of CULTUREVAL_JUDGE that are used; None: all of them.
+        unjudged: Judges whose scores are left out because they cannot be asked: why, by name.
         subsets: The prepared rows, by the name of the task without `|k`.
         options: Options of suites that follow from the model's type.
     """
@@ -44,6 +46,8 @@ class Plan:
     unscorable: dict[str, str] = field(default_factory=dict)
     subsets: dict[str, PreparedSubset] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
+    judges: tuple[str, ...] | None = None
+    unjudged: dict[str, str] = field(default_factory=dict)
 
 
 def preflight(
@@ -84,6 +88,10 @@ def preflight(
             warn_before_run(selected)
         subsets, missing = _read_data(selected, explicit, read_data_options(), problems) if options else ({}, [])
     present = [name for name in kinds if name not in missing]
+    judged = skip_unscorable and any(kinds[name].judge_templates for name in present)
+    judges, unjudged = usable_judges() if judged else (None, {})
+    for name, reason in unjudged.items():
+        print_note(f"The scores of the judge {name} are left out. {reason}")
     unscorable = _unscorable({name: kinds[name] for name in present}, model, problems, skip_unscorable)
     tasks = [name for name in present if name not in unscorable]
     if unscorable and not tasks:
@@ -92,7 +100,7 @@ def preflight(
             problems.add(CulturevalError(reason))
     problems.raise_if_any()
     assert model is not None  # or its check has raised
-    return Plan(model, tasks, missing, unscorable, subsets, of_model)
+    return Plan(model, tasks, missing, unscorable, subsets, of_model, judges=judges, unjudged=unjudged)
 
 
 def _settings_checks() -> list[Callable[[], object]]:
@@ -175,6 +183,8 @@ def _unscorable(
     """The tasks that cannot be scored, with the reason; without `skip` the reasons are problems."""
     reasons: dict[str, str] = {}
     for check, concerned in _scorer_checks(kinds, model):
+        if skip and check is check_judges:
+            continue  # these tasks have other metrics
         try:
             check()
         except CulturevalError as error:

@@ -8,6 +8,7 @@ shown if the template shows images. `cultureval judge` reads the same from saved
 import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from lighteval.metrics.metrics_corpus import CorpusLevelComputation
@@ -31,7 +32,7 @@ from cultureval.metrics.judges.judge import (
     not_judged,
     takes,
 )
-from cultureval.metrics.judges.settings import JudgeSettings
+from cultureval.metrics.judges.settings import JudgeSettings, find_judges
 from cultureval.metrics.judges.verdicts import count_verdicts, metric_part, reuse_line, score_summary, unscored_lines
 from cultureval.metrics.lighteval.batched import batched_metric
 from cultureval.metrics.lighteval.clustered_means import ClusteredScore
@@ -46,6 +47,7 @@ from cultureval.runtime.lighteval_patches.group_averages import (
 )
 from cultureval.runtime.servers.identity import ServerIdentity
 from cultureval.runtime.servers.openai_client import health_check
+from cultureval.runtime.settings import current_settings
 
 logger = logging.getLogger(__name__)
 
@@ -111,6 +113,21 @@ def check_judges() -> None:
         CulturevalError: Names those that cannot be asked.
     """
     all_of([partial(_check_judge, judge) for judge in configured_judges()])
+
+
+def usable_judges() -> tuple[tuple[str, ...], dict[str, str]]:
+    """The entries of CULTUREVAL_JUDGE whose judges can all be asked; and why not, by the name of each other judge."""
+    usable, reasons = [], {}
+    for entry in current_settings().judges:
+        names = [Path(entry).stem]
+        try:
+            judges = find_judges([entry])
+            names = [judge.name for judge in judges]
+            all_of([partial(_check_judge, judge) for judge in judges])
+            usable.append(entry)
+        except CulturevalError as error:
+            reasons |= dict.fromkeys(names, str(error))
+    return tuple(usable), reasons
 
 
 def _check_judge(judge: JudgeSettings) -> None:

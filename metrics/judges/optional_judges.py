@@ -41,3 +41,12 @@ def check_judges() -> None:
         from cultureval.metrics.judges import lighteval as lighteval_metrics
 
         lighteval_metrics.check_judges()
+
+
+def usable_judges() -> tuple[tuple[str, ...], dict[str, str]]:
+    """As `lighteval_metrics.usable_judges`: which judges can be asked, and why the others cannot."""
+    if not judges_wanted():
+        return (), {}
+    from cultureval.metrics.judges import lighteval as lighteval_metrics
+
+    return lighteval_metrics.usable_judges()

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from cultureval.runtime.data.hub import go_offline_if_unreachable
+from cultureval.runtime.printing import print_note
 from cultureval.runtime.settings import Settings, current_settings, use_settings
 
 Dataset = Annotated[Literal["humaneval", "mbpp"], typer.Option(help="humaneval (HumanEval+) or mbpp (MBPP+).")]
@@ -47,4 +48,4 @@ def data_in_settings(data: str | None) -> Iterator[str]:
 def prepare_hub(data: str) -> None:
     """Go offline if the hub does not answer; not checked if the data are a folder."""
     if not data and (problem := go_offline_if_unreachable()):
-        print(f"cultureval: the hub does not answer ({problem}).", file=sys.stderr)
+        print_note(f"the hub does not answer ({problem}).")

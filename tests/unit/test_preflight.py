@@ -273,5 +273,9 @@ def test_judges_must_answer_and_have_their_models(plan_of, tmp_path):
         files = tuple(str(tmp_path / f"{name}.yaml") for name in judges)
         with pytest.raises(CulturevalError) as error:
             plan_of("jeem_caption:eg", model=tmp_path / "nothing.yaml", judges=files)
+        (tmp_path / "model.yaml").write_text(f"{{model: {MODEL}, base_url: '{server.url}'}}")
+        plan = plan_of("jeem_caption:eg", model=tmp_path / "model.yaml", judges=files, skip=True, model_settings={})
     text = str(error.value)
+    assert plan.tasks == ["jeem_caption:eg|0"] and not plan.unscorable
+    assert plan.judges == files[:1] and "does not serve 'org/other'" in plan.unjudged["b"] and len(plan.unjudged) == 1
     assert "The judge b at" in text and "does not serve 'org/other'" in text and "The judge a" not in text

@@ -1,5 +1,6 @@
 """Printing cannot fail a command: closed pipes, full disks and ASCII locales; output that is nowhere else is missed."""
 
+import os
 import subprocess
 import sys
 
@@ -45,3 +46,45 @@ def test_output_that_is_nowhere_else_is_missed_unless_its_reader_stopped(redirec
     done = run(LISTING, redirection)
     assert done.returncode == code and "Traceback" not in done.stderr
     assert ("cultureval: the output could not be written: No space left" in done.stderr) == bool(code)
+
+
+ALIGNED = """
+from cultureval.reports.summary import Cell, Row, SummaryTable
+from cultureval.reports.summary_text import table_lines
+from cultureval.runtime.printing import for_files, steady_streams
+rows = [Row("سؤال", (Cell(1.25, 0.5), Cell(2.0, 0.1))), Row("y", (Cell(10.0), Cell(3.0, 12.2)))]
+with steady_streams():
+    table = SummaryTable("t", ("Row", "a", "b"), rows)
+    print("\\n".join(table_lines(table, 80)))
+    with for_files():
+        assert "±0.50" in table_lines(table, 80)[2]
+"""
+
+
+def test_columns_are_aligned_in_an_ascii_locale():
+    _, header, first, second = run(ALIGNED, "", "ascii").stdout.splitlines()
+    assert "\\u0633\\u0624\\u0627\\u0644" in first and "1.25 +/-0.50" in first
+    assert header.index("b") == first.index("2.00 +/-0.10") == second.index("3.00 +/-12.20")
+
+
+NOTE = """
+import os
+from cultureval.runtime.printing import print_note
+from cultureval.scripts import main
+print_note("a sentence of some length " * 5)
+os.environ["CULTUREVAL_CACHE"] = "/tmp"
+import sys; sys.argv = ["cultureval", "tasks", "--suite", "no_such_suite_of_any_length_at_all"]
+main.main()
+"""
+
+
+def test_notes_and_errors_are_folded_between_words_on_a_terminal():
+    master, slave = os.openpty()
+    variables = {"PATH": "/usr/bin:/bin", "COLUMNS": "40", "TERM": "xterm"}
+    done = subprocess.run([sys.executable, "-c", NOTE], env=variables, stdout=subprocess.PIPE, stderr=slave, timeout=60)
+    os.close(slave)
+    lines = os.read(master, 9999).decode().splitlines()
+    os.close(master)
+    assert done.returncode == 2 and len(lines) > 6 and max(map(len, lines)) <= 40
+    assert " ".join(lines).startswith("cultureval: a sentence of some length a sentence of")
+    assert any(line.startswith("cultureval: There is no suite") for line in lines)

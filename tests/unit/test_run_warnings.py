@@ -7,7 +7,9 @@ from summary_runs import run_of
 
 from cultureval.reports.alqasida.headline import headline as alqasida_headline
 from cultureval.reports.jeem.headline import headline
+from cultureval.reports.run_record import RunRecord
 from cultureval.reports.run_warnings import run_notes, run_warnings
+from cultureval.reports.summary_text import shown_run
 
 TASK = "qimma_palmx:islamic"
 
@@ -98,3 +100,19 @@ def test_a_group_whose_rows_do_not_add_up_to_the_published_sum():
     assert run_warnings(right) == []
     assert run_warnings(run_of([TASK], rows=1488, expected_rows=None, expected_group_rows=2976)) == [], "a part of it"
     assert "qimma_palmx has 2,974 of 2,976" in run_warnings(wrong)[0]
+
+
+def test_metrics_of_a_judge_that_could_not_be_asked_are_named_as_left_out():
+    """In the warnings, below the table, among all scores, and in what the file holds."""
+    run = run_of(["jeem_caption:eg", "jeem_caption:msa"])
+    metrics = [f"judge_far_reference_{name}" for name in ("fluency", "dialect_authenticity")]
+    for name, task in run.record.tasks.items():
+        run.record.tasks[name] = task.model_copy(update={"left_out": tuple(metrics[: 1 + name.endswith("eg|0")])})
+    run = replace(run, record=run.record.model_copy(update={"unjudged": {"far": "The judge far cannot be asked."}}))
+    (warning,) = [line for line in run_warnings(run) if "far" in line]
+    assert warning.startswith("The scores of the judge far are left out: jeem_caption. The judge far cannot be asked.")
+    shown = shown_run(run, 120, full=True).splitlines()
+    assert "  Judge far: n/a, its 2 metrics are left out." in shown
+    assert [line.split()[1:] for line in shown if "judge_far_reference_fluency" in line] == [["left", "out"]] * 2
+    written = RunRecord.model_validate_json(run.record.model_dump_json(by_alias=True))
+    assert written.unjudged == run.record.unjudged and written.tasks["jeem_caption:eg|0"].left_out == tuple(metrics)
