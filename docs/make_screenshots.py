@@ -39,7 +39,8 @@ def terminal_as_svg(text: str, width: int, title: str) -> str:
     """A terminal that shows a text; it loads no fonts from the web."""
     console = Console(record=True, width=width, file=io.StringIO(), color_system=None)
     console.print(Text(text))
-    return re.sub(r"@font-face \{.*?\}\s*", "", console.export_svg(title=title), flags=re.DOTALL)
+    drawn = console.export_svg(title=title).replace("font-family: arial;", "font-family: arial, sans-serif;")
+    return re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.DOTALL)
 
 
 if __name__ == "__main__":
