@@ -188,12 +188,13 @@ def has_details(file: Path) -> bool:
     return bool(_details_of_results(file.absolute()))
 
 
-def details_of_run(run: Run, task: str) -> list[dict[str, Any]]:
+def details_of_run(run: Run, task: str, most: int | None = None) -> list[dict[str, Any]]:
     """The rows of the details of a task of a run; [] where they were not saved.
 
     Args:
         run: A results file.
         task: Its name with `|k`.
+        most: At most this many rows, the first ones; None: all.
 
     Raises:
         CulturevalError: They cannot be read.
@@ -203,7 +204,7 @@ def details_of_run(run: Run, task: str) -> list[dict[str, Any]]:
     for file in _details_of_results(run.file.absolute()):
         saved = _saved_task(file)
         if saved and saved.task == task and not _is_derived(file):
-            return saved.table().to_pylist()
+            return saved.table().slice(0, most).to_pylist()
     return []
 
 

@@ -9,8 +9,8 @@ How families of models write boxes is one table, `FAMILIES`.
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 Convention = Literal["official", "continuous"]
 Size = tuple[int, int]
@@ -155,6 +155,24 @@ def parse_boxes(text: str, format: str, size: Size, resized: Size | None = None)
     else:
         across, down = (side / family.scale if family.scale else 1.0 for side in size)
     return [_from_corners(box, across, down) for box in boxes]
+
+
+def predicted_boxes(reply: str, specific: Mapping[str, Any]) -> list[Box]:
+    """The boxes of a reply to a visual grounding doc, in pixels of the original image.
+
+    Args:
+        reply: The reply.
+        specific: The doc's `size`, `box_format` and `box_pixels` (`prompts.cvlue.specific.BoxSpecific`).
+
+    Raises:
+        ValueError: The format is unknown, or its processor refuses the image.
+    """
+    width, height = specific["size"]
+    family, seen = specific["box_format"], (width, height)
+    if FAMILIES[box_format(family)].scale == RESIZED and parse_boxes(reply, family, seen, seen):
+        least, most = map(int, specific["box_pixels"].split("-"))
+        seen = qwen_resized((width, height), min_pixels=least, max_pixels=most)
+    return parse_boxes(reply, family, (width, height), seen)
 
 
 def box_format(name: str) -> str:

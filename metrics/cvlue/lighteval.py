@@ -11,7 +11,7 @@ from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc, SamplingMethod
 
 from cultureval.metrics.cvlue import names
-from cultureval.metrics.cvlue.grounding import FAMILIES, RESIZED, box_format, iou, parse_boxes, qwen_resized
+from cultureval.metrics.cvlue.grounding import iou, predicted_boxes
 from cultureval.metrics.cvlue.names import CANDIDATE_SCORES, KS, RANKING, VQA_MODES
 from cultureval.metrics.cvlue.ranking import gold_ranks, gold_ties, ndcg
 from cultureval.metrics.cvlue.vqa import cvlue_correct, soft_accuracy
@@ -261,16 +261,6 @@ def _dense_dialogue_scores(doc: Doc, response: ModelResponse) -> Scores:
 
 def _soft_scores(doc: Doc, response: ModelResponse) -> Scores:
     return {"vqa_accuracy": soft_accuracy(_reply(response), doc.choices)}
-
-
-def predicted_boxes(reply: str, specific: "BoxSpecific") -> list[list[float]]:
-    """The boxes of a reply to a visual grounding doc, in pixels of the original image."""
-    width, height = specific["size"]
-    family, seen = specific["box_format"], None
-    if FAMILIES[box_format(family)].scale == RESIZED:
-        least, most = map(int, specific["box_pixels"].split("-"))
-        seen = qwen_resized((width, height), min_pixels=least, max_pixels=most)
-    return parse_boxes(reply, family, (width, height), seen)
 
 
 def _box_scores(doc: Doc, response: ModelResponse) -> Scores:

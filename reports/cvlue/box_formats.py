@@ -6,8 +6,7 @@ Only a hint for the next run: scores are never computed in the format that happe
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from cultureval.metrics.cvlue.grounding import FAMILIES, Box, iou
-from cultureval.metrics.cvlue.lighteval import predicted_boxes
+from cultureval.metrics.cvlue.grounding import FAMILIES, Box, iou, predicted_boxes
 from cultureval.reports.saved_results import saved_reply
 from cultureval.runtime.doc_specific import specific_of
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from cultureval.metrics.cvlue.lighteval import predicted_boxes
+from cultureval.metrics.cvlue.grounding import predicted_boxes
 from cultureval.reports.saved_results import saved_reply
 from cultureval.reports.saved_sample import Row, printable
 from cultureval.runtime.data.image_store import stored_image, upright

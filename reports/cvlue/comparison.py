@@ -95,9 +95,9 @@ def read_tasks(paths: Sequence[Path]) -> list[ScoredTask]:
         raise CulturevalError(
             f"{', '.join(map(str, paths))}: no run of CVLUE with details; run `cultureval eval MODEL cvlue`."
         )
-    roots = {}
+    roots: dict[str, dict[Path, None]] = {}
     for task in saved:
-        roots.setdefault(task.model, dict.fromkeys([task.root]))[task.root] = None
+        roots.setdefault(task.model, {})[task.root] = None
     return [_read(task, f" ({task.root.name})" if len(roots[task.model]) > 1 else "") for task in saved]
 
 

@@ -114,7 +114,7 @@ def _gallery_note(run: Run, record: TaskRecord) -> list[str]:
 
 def _box_note(run: Run, record: TaskRecord) -> list[str]:
     """Whether the boxes were read in another format than the model writes, where the run's details are there."""
-    from cultureval.reports.cvlue.box_formats import misread_boxes
+    from cultureval.reports.cvlue.box_formats import MOST_ROWS, misread_boxes
 
-    problem = misread_boxes(details_of_run(run, record.task))
+    problem = misread_boxes(details_of_run(run, record.task, MOST_ROWS))
     return [f"VG: {problem}"] if problem else []

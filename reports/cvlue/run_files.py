@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cultureval.metrics.cvlue.lighteval import predicted_boxes
+from cultureval.metrics.cvlue.grounding import predicted_boxes
 from cultureval.metrics.cvlue.submissions import means, read_json
 from cultureval.reports.cvlue.official_scores import GOLD_FILES, PRED_FILES, items_of, macro_text, write_tables
 from cultureval.reports.run_record import Run
@@ -54,11 +54,15 @@ def write_run_files(run: Run) -> list[str]:
     Raises:
         CulturevalError: The gold files cannot be read again, or do not fit the run.
     """
-    folder, lines, totals = _folder(run), [], {}
+    folder = _folder(run)
+    if folder is None:
+        return []
+    lines: list[str] = []
+    totals: dict[str, dict[str, float]] = {}
     for name in GOLD_FILES:
         records = [record for record in run.tasks_of("cvlue") if record.group == f"cvlue_{name}"]
-        rows = details_of_run(run, records[0].task) if records and folder else []
-        if not rows or folder is None:
+        rows = details_of_run(run, records[0].task) if records else []
+        if not rows:
             continue
         found = answers_of(name, rows, _gold_of(name))
         for path, content in zip(PRED_FILES[name], found.files, strict=True):

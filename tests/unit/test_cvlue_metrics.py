@@ -6,11 +6,11 @@ import pytest
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 
+from cultureval.metrics.cvlue.grounding import predicted_boxes
 from cultureval.metrics.cvlue.lighteval import (
     dialogue_metrics,
     gallery_metrics,
     grounding_metrics,
-    predicted_boxes,
 )
 from cultureval.runtime.errors import CulturevalError
 
