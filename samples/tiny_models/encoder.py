@@ -43,8 +43,8 @@ def build_tiny_encoder(folder: Path, corpus: Sequence[str] = CORPUS, seed: int =
     return Path(folder)
 
 
-def wordpiece_of(corpus: Sequence[str] = CORPUS) -> "PreTrainedTokenizerFast":
-    """A BERT-like WordPiece tokenizer of at most 500 pieces, which cuts at 512: the corpus's letters, then its words.
+def wordpiece_of(corpus: Sequence[str] = CORPUS, most: int = 500) -> "PreTrainedTokenizerFast":
+    """A BERT-like WordPiece tokenizer, which cuts at 512: the corpus's letters, then its words, `most` pieces in all.
 
     The tokenizers package's own trainer gives other pieces at every run.
     """
@@ -55,7 +55,7 @@ def wordpiece_of(corpus: Sequence[str] = CORPUS) -> "PreTrainedTokenizerFast":
     counts = Counter(word for text in corpus for word, _ in cut.pre_tokenize_str(text))
     letters = sorted({letter for word in counts for letter in word})
     words = sorted(counts, key=lambda word: (-counts[word], word))
-    pieces = list(dict.fromkeys([*SPECIAL, *letters, *(f"##{letter}" for letter in letters), *words]))[:500]
+    pieces = list(dict.fromkeys([*SPECIAL, *letters, *(f"##{letter}" for letter in letters), *words]))[:most]
     vocabulary = {piece: number for number, piece in enumerate(pieces)}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = cut

@@ -90,4 +90,4 @@ def test_figures_of_start_up_and_classifiers(cultureval):
     assert figures["ours_to_stock"] == pytest.approx(ratio)
     done = cultureval("bench", "classifiers", "--texts", "20", "--repeats", "1", "--size", "tiny")
     assert done.returncode == 0 and "one at a time / batched:" in done.stdout, done.stderr
-    assert "30% of several lines" in done.stdout and "all profiles / the paper's:" in done.stdout
+    assert "65% of several lines" in done.stdout and "all profiles / the paper's:" in done.stdout
