@@ -35,6 +35,7 @@ from cultureval.models.settings import (
     HFModelSettings,
     read_settings,
 )
+from cultureval.models.tokens import Encoder, encoder_of
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import answer_key, open_journal
@@ -91,8 +92,12 @@ class HFModel(LightevalModel):
     @property
     def add_special_tokens(self) -> bool:
         """Whether BOS is added to a prompt: not if the chat template already adds it, unless the settings say "on"."""
-        switch = self.config.add_special_tokens
-        return not self.renderer.writes_bos if switch == "auto" else switch == "on"
+        return self.encoder().add_special_tokens
+
+    def encoder(self, doc: Doc | None = None) -> Encoder:
+        """The encoder of a doc's prompt and choices; without a doc, that of docs that ask for nothing special."""
+        parity = specific_of(doc).get("parity") if doc else None
+        return encoder_of(self.tokenizer, self.config, self.renderer.writes_bos, parity)
 
     @property
     def max_length(self) -> int:
@@ -153,7 +158,8 @@ class HFModel(LightevalModel):
 
         Returns:
             For each doc `logprobs` (sum over a choice's tokens), `argmax_logits_eq_gold`, `input_tokens` (the
-            prompt's) and `output_tokens` (each choice's, without padding, so their lengths are the token counts).
+            prompt's; a list for each choice where they are encoded together) and `output_tokens` (each choice's,
+            without padding, so their lengths are the token counts).
             Where `doc.specific["end_logprob"]` is true, `logits` holds for each choice [log-probability that the text
             ends after it]; this costs one more token per choice.
 
@@ -343,7 +349,7 @@ class HFModel(LightevalModel):
                 return_tensors="pt",
                 padding=True,
                 padding_side="left",
-                add_special_tokens=self.add_special_tokens,
+                add_special_tokens=self.encoder(docs[0]).add_special_tokens,
             )
         except (ValueError, StopIteration) as error:  # such as an image 200 times as wide as high
             raise ImagesRefused(docs, f"the model's processor refuses it: {str(error).rstrip('.')}") from error
@@ -358,14 +364,14 @@ class HFModel(LightevalModel):
         }
         return {name: value for name, value in cast.items() if name in taken}
 
-    def key(self, kind: str, images: Sequence[str], prompt: str, **parts: Any) -> str:
-        """The journal key of an answer: model, settings, prompt, images and all else that it depends on."""
-        settings = self.config.answer_key_settings()
+    def key(self, kind: str, encoder: Encoder, images: Sequence[str], prompt: str, **parts: Any) -> str:
+        """The journal key of an answer: model, settings, tokens, prompt, images and all else that it depends on."""
+        settings = self.config.answer_key_settings() | {"pairwise_tokenization": encoder.apart}
         return answer_key(
             kind=kind,
             model=self.loaded.identity,
             settings=settings,
-            special_tokens=self.add_special_tokens,
+            special_tokens=encoder.add_special_tokens,
             prompt=prompt,
             images=images,
             **parts,

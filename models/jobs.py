@@ -14,6 +14,7 @@ from cultureval.models.loading import LoadedModel
 from cultureval.models.refused_images import ImagesRefused, reason_to_skip
 from cultureval.models.scoring.packed import ChoiceScore, ScoringRequest
 from cultureval.models.settings import HFModelSettings
+from cultureval.models.tokens import Encoder
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import Journal
@@ -33,19 +34,14 @@ class JobModel(Protocol):
     def max_length(self) -> int:
         """Longest sequence in tokens."""
 
-    def key(self, kind: str, images: Sequence[str], prompt: str, **parts: Any) -> str:
+    def encoder(self, doc: Doc | None = None) -> Encoder:
+        """The encoder of a doc's prompt and choices."""
+
+    def key(self, kind: str, encoder: Encoder, images: Sequence[str], prompt: str, **parts: Any) -> str:
         """The key of an answer in the journal."""
 
     def with_images(self, prompts: list[str], docs: Sequence[Doc], limit: int) -> dict[str, Any]:
         """The processor's outputs for prompts with images."""
-
-    def tok_encode(self, text: str) -> list[int]:
-        """The tokens of a prompt."""
-
-    def tok_encode_pair(
-        self, context: str, continuations: list[str], pairwise: bool
-    ) -> tuple[list[list[int]], list[list[int]]]:
-        """The tokens of a prompt and its choices, as LightEval splits them."""
 
 
 class ScoringJob:
@@ -69,8 +65,9 @@ class ScoringJob:
         self.choices = [doc.query] if rolling else list(doc.choices)
         if not self.choices:
             raise CulturevalError(f"{doc.task_name} needs choices to score, but doc {doc.id!r} has none.")
-        kind = "rolling" if rolling else "loglikelihood"
-        self.key = lm.key(kind, self.image_keys, self.prompt, choices=self.choices, ending=self.ending)
+        kind, self.encoder = "rolling" if rolling else "loglikelihood", lm.encoder(doc)
+        self.apart = self.encoder.apart or bool(self.image_keys) or rolling
+        self.key = lm.key(kind, self.encoder, self.image_keys, self.prompt, choices=self.choices, ending=self.ending)
         self.record: dict[str, Any] = lm.journal.get(self.key) or {}
         self.done = bool(self.record)
         self.contexts: list[list[int]] = []
@@ -117,8 +114,7 @@ class ScoringJob:
     def _encode(self, image_prompt: Sequence[int] | None = None) -> None:
         """Tokenize as LightEval does, truncated on the left to the model's longest sequence."""
         lm = self.lm
-        pairwise = lm.config.pairwise_tokenization or bool(self.image_keys) or self.rolling
-        self.contexts, self.continuations = lm.tok_encode_pair(self.prompt, self.choices, pairwise=pairwise)
+        self.contexts, self.continuations = self.encoder.tok_encode_pair(self.prompt, self.choices, pairwise=self.apart)
         if image_prompt is not None:
             self.contexts = [list(image_prompt)] * len(self.choices)
         for index, (context, choice) in enumerate(zip(self.contexts, self.continuations, strict=True)):
@@ -152,20 +148,26 @@ class ScoringJob:
             "logprobs": [score.logprob for score in self._scores],
             "greedy": [score.is_greedy for score in self._scores],
             "end_logprobs": [score.end_logprob for score in self._scores] if self.ending else None,
-            "prompt_tokens": list(self.contexts[0]),
+            "prompt_tokens": self._prompt_tokens(),
             "choice_tokens": [list(choice) for choice in self.continuations],
         }
         self.done = True
         return True
 
+    def _prompt_tokens(self) -> list[Any]:
+        """The prompt's tokens; a list for each choice where a choice has taken some along."""
+        differ = not self.apart and any(context != self.contexts[0] for context in self.contexts)
+        return [list(context) for context in self.contexts] if differ else list(self.contexts[0])
+
     def response(self) -> ModelResponse:
         """The answer as LightEval's response."""
         if self.refused:
             return RefusedResponse(reason=self.refused)
-        ends = self.record["end_logprobs"]
+        ends, prompt = self.record["end_logprobs"], self.record["prompt_tokens"]
+        each = not self.apart and not isinstance(prompt[0], list)  # of details, a column holds one type
         return ModelResponse(
             input=self.prompt,
-            input_tokens=self.record["prompt_tokens"],
+            input_tokens=[prompt] * len(self.choices) if each else prompt,
             output_tokens=self.record["choice_tokens"],
             logprobs=self.record["logprobs"],
             argmax_logits_eq_gold=self.record["greedy"],
@@ -191,8 +193,10 @@ class GenerationJob:
         self.stops = [*task_stops, *filter(None, parameters.stop_tokens or [])]
         self.max_new_tokens = parameters.max_new_tokens or doc.generation_size
         self.group = (self.images, -(self.max_new_tokens or 0), doc.num_samples)
+        self.encoder = lm.encoder(doc)
         self.key = lm.key(
             "generation",
+            self.encoder,
             self.image_keys,
             self.prompt,
             stops=self.stops,
@@ -206,7 +210,7 @@ class GenerationJob:
 
     def _encode(self) -> list[int]:
         """Prompt tokens, truncated on the left if not even one more token would fit."""
-        tokens = self.lm.tok_encode(self.prompt)
+        tokens = self.encoder.tok_encode(self.prompt)
         longest = self.lm.max_length
         if len(tokens) >= longest:
             kept = longest - min(self.max_new_tokens or 1, max(longest // 2, 1))

@@ -43,6 +43,7 @@ from cultureval.models.server.chat import (
     in_parts,
 )
 from cultureval.models.settings import Switch, Tag
+from cultureval.models.tokens import Encoder, encoder_of
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError, ProblemList, wrong_settings
@@ -92,9 +93,10 @@ class ServerModelConfig(ModelConfig):
         image_max_side: Larger images are scaled down to this many pixels.
         image_placement: Position of images that the prompt does not place with `<image>` marks.
         tokenizer: Folder or hub id of the tokenizer for log-likelihoods; default: `model`.
-        add_special_tokens: For log-likelihoods: "auto" adds BOS to a prompt unless the chat template already does.
-        pairwise_tokenization: Prompt and choice are tokenized separately, as `lighteval accelerate` does whatever its
-            setting.
+        add_special_tokens: For log-likelihoods: "auto" adds BOS to a prompt unless the chat template already does, or
+            as the task says (QIMMA's `--parity`).
+        pairwise_tokenization: True tokenizes prompt and choice separately, as `lighteval accelerate` does whatever its
+            setting; False together; None: separately, or as the task says.
         max_length: Longer prompts are truncated on the left, for log-likelihoods; None: the server decides.
         parity_tolerance: Largest difference of a token's log-probability between repeated requests, in nats.
     """
@@ -120,7 +122,7 @@ class ServerModelConfig(ModelConfig):
     image_placement: Placement = "first"
     tokenizer: str | None = None
     add_special_tokens: Switch = "auto"
-    pairwise_tokenization: bool = True
+    pairwise_tokenization: bool | None = None
     max_length: int | None = Field(None, ge=2)
     parity_tolerance: float = Field(0.2, gt=0)
 
@@ -213,8 +215,12 @@ class OpenAIModel(LightevalModel):
     @property
     def add_special_tokens(self) -> bool:
         """Whether BOS is added to a prompt: not if the chat template already adds it, unless the settings say "on"."""
-        switch = self.config.add_special_tokens
-        return not self._renderer.writes_bos if switch == "auto" else switch == "on"
+        return self._encoder().add_special_tokens
+
+    def _encoder(self, doc: Doc | None = None) -> Encoder:
+        """The encoder of a doc's prompt and choices."""
+        parity = specific_of(doc).get("parity") if doc else None
+        return encoder_of(self.tokenizer, self.config, self._renderer.writes_bos, parity)
 
     @property
     def max_length(self) -> int | None:
@@ -400,7 +406,9 @@ class OpenAIModel(LightevalModel):
             raise CulturevalError(f"{doc.task_name} needs choices to score, but doc {doc.id!r} has none.")
         messages = self._messages(doc) if all_images(doc) else None
         text = self._chat_text(doc) if messages else self._renderer.text(doc, scoring=True)
-        contexts, choices = self.tok_encode_pair(text, doc.choices, pairwise=self.config.pairwise_tokenization)
+        encoder = self._encoder(doc)
+        apart = encoder.apart or messages is not None  # the server encodes a chat with images
+        contexts, choices = encoder.tok_encode_pair(text, doc.choices, pairwise=apart)
         contexts = [context or [self._first_token] for context in contexts]
         longest = max(map(len, contexts))
         if self.max_length is not None and messages is None:

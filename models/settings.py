@@ -52,10 +52,11 @@ class HFModelSettings(ModelConfig, extra="forbid"):
         token_budget: Tokens per scoring batch beyond the shared prefix; None: 384 on a CPU and 2048 on an accelerator
             (4096 for the choices of one prompt).
         chat_template: "auto" uses the tokenizer's if it has one.
-        add_special_tokens: "auto" adds BOS to a prompt unless the chat template already does; "on" always does, like
-            LightEval (BOS may then be duplicated).
+        add_special_tokens: "auto" adds BOS to a prompt unless the chat template already does, or as the task says
+            (QIMMA's `--parity`); "on" always does, like LightEval (BOS may then be duplicated).
         pairwise_tokenization: True tokenizes prompt and choice separately, as LightEval's transformers backend always
-            does; False tokenizes them together and splits, the default of LightEval's vLLM backend.
+            does; False tokenizes them together and splits, the default of LightEval's vLLM backend; None: separately,
+            or as the task says.
         generation_parameters: LightEval's; `max_new_tokens` and `stop_tokens` take precedence over the task's.
         reasoning_tags: Pairs of tags around reasoning.
         image_placement: Position of images that the prompt does not place with `<image>` marks.
@@ -79,7 +80,7 @@ class HFModelSettings(ModelConfig, extra="forbid"):
     token_budget: PositiveInt | None = None
     chat_template: Switch = "auto"
     add_special_tokens: Switch = "auto"
-    pairwise_tokenization: bool = True
+    pairwise_tokenization: bool | None = None
     reasoning_tags: list[tuple[Tag, Tag]] = Field(default_factory=lambda: list(THINK_TAGS))
     image_placement: Literal["first", "last"] = "first"
     image_max_pixels: PositiveInt | None = None

@@ -10,6 +10,7 @@ from cultureval.reports.run_record import Run, RunRecord, TaskRecord
 from cultureval.reports.saved_runs import load
 from cultureval.reports.signing import scorer_of
 from cultureval.reports.terminal_tables import terminal_table
+from cultureval.runtime.doc_specific import PAPER
 from cultureval.runtime.errors import CulturevalError, escaped, shorten, shown_names
 from cultureval.runtime.hardware import hardware
 from cultureval.runtime.lighteval_patches.start_up import prepare_lighteval
@@ -77,7 +78,7 @@ def differences_from_here(run: Run) -> list[Difference]:
     record = run.record
     found = _of_values("versions", record.versions, versions(record.versions))
     found += _of_values("machine", record.machine.model_dump(mode="json"), hardware())
-    return [*found, *_devices(record), *_instruments(record), *_data(record)]
+    return [*found, *_devices(record), *_instruments(record), *_data(record), *_parity(record)]
 
 
 def differences_table(found: list[Difference], columns: tuple[str, str]) -> str:
@@ -200,6 +201,17 @@ def _data(record: RunRecord) -> Iterator[Difference]:
             here = f"cannot be read: {error}"
         if here != task.rows_hash:
             yield Difference(f"tasks.rows_hash ({task.task})", task.rows_hash, here)
+
+
+def _parity(record: RunRecord) -> Iterator[Difference]:
+    """The tasks of a run from before `--parity`, all sound, which the same command would now ask otherwise."""
+    from cultureval.tasks.reading import parity_of
+
+    options = read_data_options()
+    here = {task.task: parity_of(all_tasks()[task.task.partition("|")[0]], options) for task in _known(record)}
+    changed = [name for name, parity in here.items() if parity == PAPER and not record.tasks[name].parity]
+    if changed:
+        yield Difference(f"tasks.parity ({shown_names(changed, MOST_NAMES)})", None, PAPER)
 
 
 def _known(record: RunRecord) -> list[TaskRecord]:

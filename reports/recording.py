@@ -22,7 +22,7 @@ from cultureval.reports.run_record import (
     TaskRecord,
     TimingRecord,
 )
-from cultureval.reports.signing import signatures_of
+from cultureval.reports.signing import parity_in_run, signatures_of
 from cultureval.reports.task_records import task_records
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.hardware import hardware
@@ -64,7 +64,10 @@ def record_of(
     configs = {name: vars(task.config) for name, task in pipeline.tasks_dict.items()}
     said = getattr(pipeline.model, "run_record", dict)() or stock_facts(pipeline)
     counts, details = said.get("tasks", {}), details_of(pipeline)
-    records = task_records(configs, pipeline.pipeline_parameters.max_samples)
+    records = {
+        name: one.model_copy(update={"parity": parity_in_run(pipeline, one.parity)})
+        for name, one in task_records(configs, pipeline.pipeline_parameters.max_samples).items()
+    }
     tasks = {
         name: _counted(one, details.get(name, ()), scores_of(pipeline).get(name, {}), counts.get(name, {}))
         for name, one in records.items()
@@ -201,7 +204,7 @@ def _counted(
             "truncated": sum("length" in of_row for of_row in reasons),
             "unparsable": sum(unreadable(row.metric) for row in rows) if unreadable else 0,
             **_reused_verdicts(row.metric for row in rows),
-            "tokens_in": sum(_tokens(row.model_response.input_tokens) for row in rows),
+            "tokens_in": sum(_prompt_tokens(row.model_response.input_tokens) for row in rows),
             "tokens_out": sum(_tokens(row.model_response.output_tokens) for row in rows),
             **answers,
         }
@@ -233,6 +236,12 @@ def _items(rows: Sequence[Any], rows_per_item: int) -> int:
 def _tokens(tokens: Any) -> int:
     """Number of tokens in a response's nested lists of them."""
     return sum(map(_tokens, tokens)) if isinstance(tokens, list | tuple) else int(tokens is not None)
+
+
+def _prompt_tokens(tokens: Any) -> int:
+    """Number of tokens of a prompt, which may be given once for each of its choices."""
+    for_each = isinstance(tokens, list | tuple) and any(isinstance(one, list | tuple) for one in tokens)
+    return max(map(_tokens, tokens)) if for_each else _tokens(tokens)
 
 
 def _scored(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:

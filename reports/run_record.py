@@ -39,7 +39,9 @@ class TaskRecord(Record):
         form: "curated" or "original".
         source: Data set, folder or hub id; `revision` is its commit or "".
         rows_hash: Fingerprint of the prepared rows.
-        prompt_hash: Hash of the prompts' template and labels, or what the prompts are ("curated", "published").
+        prompt_hash: Hash of the prompts' template and labels, or what the prompts are ("curated", "published"); with
+            `+paper` where `parity` asks for the paper's tokens.
+        parity: How prompts became tokens, "paper" or "sound"; "" where the task has no choice.
         skipped_rows: Broken rows that were left out; `skipped_few_shot_rows` are such examples.
         few_shot_rows: Few-shot examples that its data have; None where unknown.
         scored: Metric -> rows that it has a value for; a metric that scores all rows is left out.
@@ -50,7 +52,8 @@ class TaskRecord(Record):
         reused: Answers that were taken from an earlier run; `reused_since` is the date of the oldest of them.
         verdicts_reused: Judges' verdicts that were taken from an earlier run; `verdicts_reused_since` is the date of
             the oldest of them.
-        tokens_in: Tokens of its prompts, reused answers included; `tokens_out` of its answers (or choices).
+        tokens_in: Tokens of its prompts, each counted once, reused answers included; `tokens_out` of its answers (or
+            choices).
         routes: Route of answering -> rows: `packed`, `cached`, `plain` or `single_pass` for scored choices,
             `generation`, `server`; reused answers, and repeated prompts, are in none.
         notes: Sentences on the data.
@@ -79,6 +82,7 @@ class TaskRecord(Record):
     revision: str = ""
     rows_hash: str = ""
     prompt_hash: str = ""
+    parity: str = ""
     skipped_rows: int = 0
     skipped_few_shot_rows: int = 0
     few_shot_rows: int | None = None
@@ -126,7 +130,7 @@ class ModelRecord(Record):
         processes: How many shared the run.
         max_length: Longest sequence in tokens.
         batch_size: Prompts per generation batch.
-        adds_bos: Whether BOS is added before prompts.
+        adds_bos: Whether BOS is added before prompts, but for tasks whose `parity` is "paper".
         chat_template: Whether prompts are rendered by one; `chat_template_hash` is its hash.
         system_prompt_hash: Hash of the system prompt; "" for none.
         routes: Of scoring choices after prompts of `text` and with `images`: `packed`, `cached` or `plain`.

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from cultureval.reports.run_record import SignatureRecord
+from cultureval.runtime.doc_specific import PAPER
 from cultureval.runtime.lighteval_patches.stock_runs import stock_facts
 from cultureval.runtime.signatures import combined_hash, installed_versions, signature
 
@@ -30,11 +31,14 @@ def signature_of_line(group: str, line: str) -> SignatureRecord:
 def signatures_of(pipeline: "Pipeline") -> tuple[SignatureRecord, ...]:
     """One signature per group of tasks and number of few-shot examples, in the order of their texts."""
     reports: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
+    generated: dict[str, bool] = {}
     ours = {name: task for name, task in pipeline.tasks_dict.items() if hasattr(task.config, "rows_report")}
     for name, task in ours.items():
         bare, _, shots = name.partition("|")
         reports.setdefault((bare.partition(":")[0], shots, task.version), []).append(task.config.rows_report)
+        generated[bare.partition(":")[0]] = (task.config.generation_size or 0) > 0
     backend = getattr(pipeline.model, "signature_fields", dict)() or stock_facts(pipeline)["signature"]
+    renders_chats = backend.get("backend") == "server" and backend.get("chat") == "on"
     limit = pipeline.pipeline_parameters.max_samples
     signed = [
         signature_record(
@@ -48,6 +52,7 @@ def signatures_of(pipeline: "Pipeline") -> tuple[SignatureRecord, ...]:
             form=",".join(sorted({report["form"] for report in members})),
             rows_hash=combined_hash(report["fingerprint"] for report in members),
             prompt=",".join(sorted({report["prompt"] for report in members})),
+            parity=_parity(pipeline, members, renders_chats and generated[group]),
             scorer=scorer_of(group),
             judges=judge_signatures(group),
             **backend,
@@ -56,6 +61,19 @@ def signatures_of(pipeline: "Pipeline") -> tuple[SignatureRecord, ...]:
         for (group, shots, version), members in reports.items()
     ]
     return tuple(sorted(signed, key=lambda one: one.text))
+
+
+def _parity(pipeline: "Pipeline", reports: list[dict[str, Any]], bos_of_server: bool) -> str | None:
+    """How the prompts of a group became tokens; None where its tasks have no choice."""
+    found = ",".join(sorted({parity for report in reports if (parity := report.get("parity"))}))
+    found = parity_in_run(pipeline, found)
+    return f"{found} but for the server's BOS" if bos_of_server and found == PAPER else found or None
+
+
+def parity_in_run(pipeline: "Pipeline", parity: str) -> str:
+    """How prompts became tokens where a task asks for `parity`: LightEval's own backends know only one way each."""
+    stock = stock_facts(pipeline)["signature"].get("backend")
+    return parity if not parity or not stock else PAPER if "VLLM" in stock else f"that of {stock}"
 
 
 def scorer_of(group: str) -> str | None:

@@ -49,6 +49,7 @@ def _task_record(name: str, config: Mapping[str, Any], limit: int | None) -> Tas
         revision=report.get("revision") or "",
         rows_hash=report.get("fingerprint", ""),
         prompt_hash=report.get("prompt", ""),
+        parity=report.get("parity", ""),
         skipped_rows=len(report.get("skipped_rows", ())),
         skipped_few_shot_rows=len(report.get("skipped_few_shot_rows", ())),
         few_shot_rows=report.get("few_shot_rows"),

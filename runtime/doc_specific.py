@@ -5,9 +5,12 @@ LightEval's details keep it and saved runs give it back.
 """
 
 from collections.abc import Mapping
-from typing import Any, Protocol, Required, TypeVar
+from typing import Any, Literal, Protocol, Required, TypeVar, get_args
 
 from typing_extensions import TypedDict
+
+Parity = Literal["paper", "sound"]
+PAPER, SOUND = PARITIES = get_args(Parity)
 
 
 class GenerationHints(TypedDict, total=False):
@@ -21,6 +24,7 @@ class GenerationHints(TypedDict, total=False):
         prefixed_stops: The stop strings of a prefilled answer.
         thinking: False where the chat template should turn reasoning off.
         end_logprob: Whether the end-of-text token is also scored after each choice.
+        parity: "paper" where prompt and choices become the tokens of `lighteval vllm` (`models/tokens.py`).
     """
 
     stop_in_chat: bool
@@ -30,6 +34,7 @@ class GenerationHints(TypedDict, total=False):
     prefixed_stops: list[str]
     thinking: bool
     end_logprob: bool
+    parity: Parity
 
 
 class JudgeRequest(TypedDict):

@@ -32,6 +32,7 @@ from cultureval.runtime.data.row_files import (
 )
 from cultureval.runtime.data.user_cache import user_cache, write_atomically
 from cultureval.runtime.data_options import DataOptions, samples_root
+from cultureval.runtime.doc_specific import PAPER, PARITIES
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn, SourceUnavailable, did_you_mean, shorten
 from cultureval.tasks.options import with_defaults
 from cultureval.tasks.registration import Registered, mirror_arguments, registered
@@ -148,6 +149,7 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
         "revision": found.revision,
         "fingerprint": fingerprint,
         "prompt": _prompts(task, found.source, rows, options),
+        "parity": parity_of(task, options),
         "rows": len(rows),
         "expected_rows": task.expected(found.source.form),
         "expected_group_rows": task.group_rows.get(found.source.form),
@@ -166,9 +168,10 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
 
 def _prompts(task: Task, source: Source, rows: Sequence[PreparedRow], options: DataOptions) -> str:
     """What the prompts are, for signatures."""
+    tokens = f"+{PAPER}" if parity_of(task, options) == PAPER else ""
     if source.prompts:
-        return source.prompts(rows)
-    return "curated" if source.form == "curated" else template_hash(prompt_template(task, options))
+        return source.prompts(rows) + tokens
+    return ("curated" if source.form == "curated" else template_hash(prompt_template(task, options))) + tokens
 
 
 def require_examples(name: str, shots: int, report: Mapping[str, Any]) -> None:
@@ -255,6 +258,19 @@ def _files_by_pattern(task: Task, source: Source, folder: Path) -> tuple[list[Pa
 def prompt_template(task: Task, options: DataOptions) -> str:
     """The template of a task's original rows; its name may hold options (`qimma/templates/arabculture_{location}`)."""
     return task.template.format(**with_defaults(options).suite)
+
+
+def parity_of(task: Task, options: DataOptions) -> str:
+    """How a task's prompts become tokens (`MetricSet.parity`): "paper" or "sound"; "" where the task has no choice.
+
+    Raises:
+        CulturevalError: It is the value of an option that no suite has, or that is neither.
+    """
+    values = {f"{{{name}}}": value for name, value in with_defaults(options).suite.items()}
+    parity = values.get(task.parity, task.parity)
+    if parity not in ("", *PARITIES):
+        raise CulturevalError(f"{task.task}: its `parity`, {task.parity!r}, is {parity!r}, neither paper nor sound.")
+    return parity
 
 
 def _files_of_all_configs(folder: Path, splits: tuple[str, ...]) -> list[Path]:

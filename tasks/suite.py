@@ -113,6 +113,7 @@ class Task:
         register: "MSA", "dialectal" or, where that distinction does not apply, "standard".
         images: Whether its prompts hold images, so that only vision-language models can run it.
         mean: See `Subset`.
+        parity: See `MetricSet`.
     """
 
     task: str
@@ -133,6 +134,7 @@ class Task:
     register: str = "MSA"
     images: bool = False
     mean: str | None = None
+    parity: str = ""
 
     def expected(self, form: str) -> int | None:
         """Rows of the published subset in that form, where known."""
@@ -181,11 +183,20 @@ class Subset:
 
 @dataclass(frozen=True)
 class MetricSet:
-    """How a group of tasks is scored: a key of the suite's table of kinds, the task type, the metrics' names."""
+    """How a group of tasks is asked and scored.
+
+    Attributes:
+        key: Of the suite's table of kinds.
+        task_type: Such as "MCQ".
+        names: Names of the metrics, the headline first.
+        parity: How prompts become tokens: "paper", as `lighteval vllm` makes them, or "sound"; `{name}` is replaced by
+            the value of that option of a suite. Without it they are sound, and the results say nothing of it.
+    """
 
     key: str
     task_type: str
     names: tuple[str, ...]
+    parity: str = ""
 
 
 @dataclass(frozen=True)
@@ -228,6 +239,7 @@ class Benchmark:
             register=subset.register,
             images=self.images,
             mean=subset.mean,
+            parity=self.metric_set.parity,
         )
 
 

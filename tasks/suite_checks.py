@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from cultureval.runtime.doc_specific import PARITIES
 from cultureval.runtime.errors import CulturevalError, shorten
 from cultureval.runtime.settings import Option
 from cultureval.tasks.suite import FUNCTIONS, Benchmark, MetricSet, Source, Subset, Suite
@@ -68,6 +69,8 @@ def _benchmarks(benchmarks: Any) -> Iterator[str]:
         metrics = benchmark.metric_set
         if not isinstance(metrics, MetricSet) or not metrics.names or not _is_list(metrics.names, str):
             yield f"{at}: `metric_set` is {shorten(metrics)}, not a MetricSet with a tuple of metric names"
+        elif metrics.parity not in ("", *PARITIES) and not re.fullmatch(r"\{\w+\}", str(metrics.parity)):
+            yield f"{at}: `parity` is {shorten(metrics.parity)}, not paper, sound, or the name of an option in braces"
         if not _is_list(benchmark.subsets, Subset) or not benchmark.subsets:
             yield f"{at}: `subsets` is {shorten(benchmark.subsets)}, not a list of Subset"
             continue

@@ -3,13 +3,14 @@
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, wraps
 from typing import Any
 
 from lighteval.tasks.lighteval_task import LightevalTaskConfig
 from lighteval.tasks.requests import Doc
 
 from cultureval.metrics.judges.optional_judges import judge_metrics
+from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError, described
 from cultureval.runtime.lighteval_patches.copied_configs import RunAwareConfig
 from cultureval.runtime.lighteval_patches.stock_runs import record_stock_runs
@@ -59,7 +60,20 @@ class SourcedTaskConfig(RunAwareConfig, LightevalTaskConfig):
     def prompt_function(self) -> Callable[..., Doc]:
         """From a prepared row to a Doc; LightEval reads it when it has set the number of few-shot examples."""
         kind = kind_of(self.source_task) if self.source_task else None
-        return kind.few_shot_prompt if kind and kind.few_shot_prompt and self.num_fewshots else self._prompt
+        few_shot = kind.few_shot_prompt if kind and self.num_fewshots else None
+        return self._with_parity(few_shot or self._prompt)
+
+    def _with_parity(self, prompt: Callable[..., Doc]) -> Callable[..., Doc]:
+        """The prompt function, whose Docs say how they become tokens where the task has a choice."""
+
+        @wraps(prompt)
+        def with_parity(row: dict[str, Any], task_name: str | None = None) -> Doc:
+            doc = prompt(row, task_name)
+            if parity := self.rows_report.get("parity"):
+                doc.specific = {**specific_of(doc), "parity": parity}
+            return doc
+
+        return with_parity
 
     @prompt_function.setter
     def prompt_function(self, function: Callable[..., Doc]) -> None:

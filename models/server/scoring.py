@@ -17,6 +17,7 @@ from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 
 from cultureval.models.server.chat import as_data_url, chat_messages
+from cultureval.runtime.doc_specific import PAPER, specific_of
 from cultureval.runtime.journal import answer_key
 from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.errors import ServerError
@@ -94,13 +95,14 @@ class Scorer:
         return {self._key(prompt, group): self._question(prompt, group) for group in groups}
 
     def _key(self, prompt: Prompt, group: Sequence[int]) -> str:
-        config = self._config
+        config, parity = self._config, specific_of(prompt.doc).get("parity")
         return answer_key(
             kind="log-likelihood",
             identity=self._identity,
             prompt=prompt.messages or prompt.contexts[group[0]],
             images=[config.image_format, config.image_max_side, self._chat_body] if prompt.messages else None,
             choices=[prompt.choices[index] for index in group],
+            **({"parity": parity} if parity == PAPER else {}),
         )
 
     def _question(self, prompt: Prompt, group: Sequence[int]) -> Question:

@@ -13,6 +13,7 @@ from cultureval.reports.estimates import Estimate, as_written, mean_of, percenta
 from cultureval.reports.published import published_scores
 from cultureval.reports.run_record import Run, TaskRecord
 from cultureval.reports.summary import Row, SummaryTable, cell_of
+from cultureval.runtime.doc_specific import PAPER, SOUND
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.suite import Task
 
@@ -20,6 +21,10 @@ SUITE, CODE = "qimma", "qimma_code"
 AVERAGE = "Average"
 PUBLISHED = Path(__file__).with_name("published.csv")
 COLUMNS = ("Domain", "benchmark", "score", "domain", "subsets")
+PARITY = {
+    PAPER: "prompt and label tokenised together, as by `lighteval vllm`",
+    SOUND: "prompt and label tokenised apart, one BOS; the paper's numbers are of `--parity paper`",
+}
 
 
 def benchmark_tasks() -> dict[str, list[Task]]:
@@ -105,7 +110,7 @@ def _table(run: Run, tasks: Sequence[TaskRecord], shots: int) -> SummaryTable:
         rows.append(Row(domain if first else "", cells))
         shown = domain
     rows.append(_average_row(benchmarks, published.get(AVERAGE)))
-    return SummaryTable(f"QIMMA, percent, {shots}-shot", COLUMNS, rows, _forms(tasks))
+    return SummaryTable(f"QIMMA, percent, {shots}-shot", COLUMNS, rows, [*_forms(tasks), *_parity(tasks)])
 
 
 def _written(run: Run, tasks: Sequence[TaskRecord], subsets: Mapping[str, Estimate]) -> dict[str, Estimate]:
@@ -134,6 +139,12 @@ def _average_row(benchmarks: Mapping[str, Estimate], published: float | None) ->
 def _uncounted(estimate: Estimate | None) -> Estimate | None:
     """Without its count: a mean of benchmarks is not one of items."""
     return estimate and estimate._replace(n=None)
+
+
+def _parity(tasks: Sequence[TaskRecord]) -> list[str]:
+    """How prompts became tokens, where the run says it."""
+    found = {task.parity for task in tasks}
+    return [f"Parity: {name} ({PARITY[name]})." for name in PARITY if name in found]
 
 
 def _forms(tasks: Sequence[TaskRecord]) -> list[str]:

@@ -24,9 +24,10 @@ from cultureval.tasks.suite import Benchmark, MetricSet, Source, Subset
 
 MCQ = "qimma/templates/mcq"
 PROMPTS_ARE_OURS = "Prompts of original sources are ours, not QIMMA's wording."
-MULTIPLE_CHOICE = MetricSet("multiple_choice", "MCQ", tuple(choice_names.MULTIPLE_CHOICE))
-MULTI_SELECT = MetricSet("multi_select", "multi-select", tuple(choice_names.MULTI_SELECT))
-BERTSCORE = MetricSet("bertscore", "QA", tuple(names.BERTSCORE))
+PARITY = "{parity}"  # of what was run with LightEval; FannOrFlop and code were run with their authors' programs
+MULTIPLE_CHOICE = MetricSet("multiple_choice", "MCQ", tuple(choice_names.MULTIPLE_CHOICE), PARITY)
+MULTI_SELECT = MetricSet("multi_select", "multi-select", tuple(choice_names.MULTI_SELECT), PARITY)
+BERTSCORE = MetricSet("bertscore", "QA", tuple(names.BERTSCORE), PARITY)
 FANNORFLOP = MetricSet("fannorflop", "QA", tuple(names.FANNORFLOP))
 
 LEVELS = {

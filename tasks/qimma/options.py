@@ -1,5 +1,6 @@
-"""QIMMA's own options of reading data."""
+"""QIMMA's own options."""
 
+from cultureval.runtime.doc_specific import PAPER, PARITIES
 from cultureval.runtime.settings import Option
 
 LOCATION = Option(
@@ -16,4 +17,12 @@ SHUFFLE = Option(
     "`off` keeps AraDiCE-Culture's right option in the first place",
     values=("on", "off"),
 )
-OPTIONS = (LOCATION, SHUFFLE)
+PARITY = Option(
+    "parity",
+    "CULTUREVAL_PARITY",
+    PAPER,
+    "`paper` (default) tokenises prompt and label together, with BOS, as `lighteval vllm` does; `sound` tokenises them "
+    "apart, with one BOS",
+    values=PARITIES,
+)
+OPTIONS = (LOCATION, SHUFFLE, PARITY)

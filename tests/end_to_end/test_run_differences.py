@@ -27,7 +27,7 @@ RUNS = {
     "attention": ({"attn_implementation": "eager"}, {}, {"model.attention"}, {"settings"}),
     "max_length": ({"max_length": 1000}, {}, {"model.max_length"}, {"settings"}),
     "bos": ({"add_special_tokens": "off"}, {}, {"model.adds_bos"}, {"settings"}),
-    "tokenization": ({"pairwise_tokenization": False}, {}, {"model.settings.pairwise_tokenization"}, {"settings"}),
+    "tokenization": ({"pairwise_tokenization": True}, {}, {"model.settings.pairwise_tokenization"}, {"settings"}),
     "reasoning_tags": ({"reasoning_tags": [["<a>", "</a>"]]}, {}, {"model.settings.reasoning_tags"}, {"settings"}),
     "length": ({"generation_parameters": {"max_new_tokens": 5}}, {}, {"model.settings.max_new_tokens"}, {"settings"}),
     "temperature": (
@@ -37,6 +37,12 @@ RUNS = {
         {"settings"},
     ),
     "seed": ({"generation_parameters": SHORT | {"seed": 7}}, {}, {"seeds.generation"}, {"settings"}),
+    "parity": (
+        {},
+        {"suite": {"parity": "sound"}},
+        {"options.parity", "tasks.parity", "tasks.prompt_hash"},
+        {"parity", "prompt"},
+    ),
     "form": ({}, {"form": "original"}, {"options.form", "tasks.form"}, {"form", "data", "prompt", "rows_hash"}),
     "bad_rows": ({}, {"bad_rows": "skip"}, {"options.bad_rows"}, set()),
     "resume": ({}, {"resume": False}, {"options.resume"}, set()),
@@ -70,7 +76,7 @@ def runs(tmp_path_factory):
 
     def run(name, model=None, given=None):
         places = {"changed": data, **scorers}
-        given = {key: places.get(value, value) for key, value in (given or {}).items()}
+        given = {key: places.get(str(value), value) for key, value in (given or {}).items()}
         settings = {"data_root": samples_root(), "bertscore_model": scorers["bert"], "cache": root / "cache"}
         of_model = {"device": "cpu", "dtype": "float32", "generation_parameters": SHORT} | (model or {})
         limit, tasks = (1 if name == "limit" else None), [CHOICES + "|2" if name == "shots" else CHOICES, ANSWERS]
@@ -133,3 +139,17 @@ def test_a_run_is_compared_with_this_machine_s_data_and_scorers(runs, monkeypatc
     assert not same
     assert f"tasks.rows_hash ({ANSWERS}|0)" in text and f"instruments.{ANSWERS}|0" in text
     assert f"({CHOICES}|0)" not in text
+
+
+def test_a_run_of_before_parity_would_now_have_other_tokens(runs, tmp_path):
+    (file,) = (runs / "base").rglob("results_*.json")
+    content = json.loads(file.read_text(encoding="utf-8"))
+    for task in content["cultureval"]["tasks"].values():
+        assert task.pop("parity") == "paper"
+    old = tmp_path / "results_old.json"
+    old.write_text(json.dumps(content), encoding="utf-8")
+    settings = Settings({}).with_(bertscore_model=str(runs.parent / "bert"), cache=runs.parent / "cache")
+    for parity, same in (("paper", False), ("sound", True)):
+        with use_settings(settings.with_({"parity": parity})):
+            text, found = compare_with_here(old)
+        assert found == same and (f"tasks.parity ({CHOICES}|0, {ANSWERS}|0)" in text) != same

@@ -7,6 +7,7 @@ make_vllm_environment.sh when it is not there.
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -20,13 +21,16 @@ import torch
 import yaml
 from lighteval.models.custom.custom_model import CustomModelConfig
 from lighteval.tasks.requests import Doc
+from parity_rows import TABLE, docs_of, prepared_rows, texts_that_merge
 from PIL import Image
 from safetensors.torch import load_file, save_file
+from stock_vllm import BOS_CHAT, StockVLLM, merging_tokenizer
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, AutoProcessor
 
 from cultureval.metrics.judges.judge import JudgeItem, JudgeSettings, judge_items
 from cultureval.models.openai_api import OpenAIModel
 from cultureval.runtime.journal import Journal
+from cultureval.runtime.settings import Settings, use_settings
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm
 
 REPOSITORY = Path(__file__).parents[2]
@@ -180,6 +184,35 @@ def doc_with_the_likeliest_token(model, reference):
         if model.tok_encode(text, add_special_tokens=False) == [likeliest]:
             return doc(query, ["A", text])
     raise AssertionError("no such question")
+
+
+@pytest.mark.skipif(not TABLE.is_file(), reason="real ArabicMMLU rows are not part of the repository")
+@pytest.mark.parametrize("chat", [False, True])
+def test_the_papers_tokens_of_real_rows_are_scored_as_lighteval_vllm_scores_them(
+    servers, text_folder, load, tmp_path, chat
+):
+    """Tokens are made here: the server's model scores those of another tokenizer, which merges prompts and labels."""
+    with use_settings(Settings({}).with_(cache=tmp_path / "cache")):
+        rows = sorted(prepared_rows(tmp_path / "root"), key=lambda row: len(row["prompt"]))[:200:20]
+    folder = shutil.copytree(text_folder, tmp_path / "merging")
+    (folder / "chat_template.jinja").unlink()
+    tokenizer = merging_tokenizer(texts_that_merge(rows), chat_template=BOS_CHAT if chat else None)
+    assert len(tokenizer) <= AutoConfig.from_pretrained(folder).vocab_size
+    tokenizer.save_pretrained(folder)
+    model, stock = load(servers["text"], tokenizer=str(folder)), StockVLLM(folder)
+    paper, sound = docs_of(rows, parity="paper"), docs_of(rows, parity="sound")
+    answers = zip(model.loglikelihood(paper), stock.scores(paper), model.loglikelihood(sound), strict=True)
+    for own, other, apart in answers:
+        assert (own.input_tokens, own.output_tokens) == (other.input_tokens, other.output_tokens)
+        assert own.logprobs == pytest.approx(other.logprobs, abs=1e-3)
+        assert own.argmax_logits_eq_gold == other.argmax_logits_eq_gold
+        assert (
+            len(set(map(tuple, own.input_tokens))) > 1 and own.input_tokens[0].count(tokenizer.bos_token_id) == 1 + chat
+        )
+        pairs = zip(apart.input_tokens, apart.output_tokens, strict=True)
+        assert apart.logprobs == pytest.approx([scores(stock.plain, *pair)[0] for pair in pairs], abs=1e-3)
+        assert apart.logprobs != pytest.approx(own.logprobs, abs=1e-2)
+        assert apart.input_tokens[0].count(tokenizer.bos_token_id) == 1
 
 
 def test_chats_are_answered_as_transformers_generates(servers, text_folder, load):

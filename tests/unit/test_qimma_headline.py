@@ -45,6 +45,15 @@ def test_a_part_has_coverage_and_no_average():
     assert table.notes == ["Data: curated for AraTrust; original for the others."]
 
 
+def test_the_summary_says_how_prompts_became_tokens():
+    run = run_of(["qimma_aratrust", "qimma_fannorflop"], lambda task, metric: 0.5)
+    for parity, words in (("paper", "together, as by `lighteval vllm`"), ("sound", "apart, one BOS")):
+        asked = run.record.tasks["qimma_aratrust|0"].model_copy(update={"parity": parity})
+        run.record.tasks["qimma_aratrust|0"] = asked
+        note = headline(run)[0].notes[-1]
+        assert note.startswith(f"Parity: {parity} (prompt and label tokenised {words}") and len(note) < 118
+
+
 def test_a_subset_without_an_error_bar_does_not_take_it_from_the_mean():
     known = [Estimate(50, 2.0, 100), Estimate(60, 1.0, 300)]
     assert mean_of(known) == (55, pytest.approx(math.sqrt(5) / 2), 400)

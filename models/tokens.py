@@ -1,0 +1,54 @@
+"""From a prompt and its choices to tokens, by LightEval's own functions: soundly, or as `lighteval vllm` does.
+
+A Doc whose `specific["parity"]` is "paper" gets the tokens of `lighteval vllm` (LightEval 0.13, `tok_encode_pair` with
+its vLLM backend's defaults): prompt and choice are encoded together, and those after the length of the prompt's own
+encoding are the choice's, so that a choice may take a piece of the prompt along (Llama 2's tokenizer makes one token of
+some ends of prompts and labels), consist of its last token only, or have none and score 0; BOS is added also where the
+chat template has written one. All other Docs get sound tokens: prompt and choice are encoded apart, with one BOS.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from lighteval.models.abstract_model import LightevalModel
+
+from cultureval.runtime.doc_specific import PAPER
+
+
+class TokenSettings(Protocol):
+    """The settings of a model on which its tokens depend; see `HFModelSettings`."""
+
+    add_special_tokens: str
+    pairwise_tokenization: bool | None
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """LightEval's encoding of prompts (`tok_encode`) and of prompts with choices (`tok_encode_pair`).
+
+    Attributes:
+        tokenizer: The model's.
+        add_special_tokens: Whether a prompt gets the tokenizer's special tokens, such as BOS.
+        apart: Whether choices are encoded apart from their prompt.
+    """
+
+    tokenizer: Any
+    add_special_tokens: bool
+    apart: bool
+
+    tok_encode = LightevalModel.tok_encode
+    tok_encode_pair = LightevalModel.tok_encode_pair
+
+
+def encoder_of(tokenizer: Any, settings: TokenSettings, writes_bos: bool, parity: str | None = None) -> Encoder:
+    """The encoder of a Doc.
+
+    Args:
+        tokenizer: The model's.
+        settings: What they say takes precedence over `parity`.
+        writes_bos: Whether the chat template writes BOS.
+        parity: `specific["parity"]` of the Doc.
+    """
+    paper, switch, apart = parity == PAPER, settings.add_special_tokens, settings.pairwise_tokenization
+    special = paper or not writes_bos if switch == "auto" else switch == "on"
+    return Encoder(tokenizer, special, not paper if apart is None else apart)
