@@ -1,7 +1,8 @@
 """Rows of a local folder of data files of any format, without conversion of types.
 
-Which files belong to a config and a split is decided by the `datasets` library (README front matter, folder and file
-names). Reading them is ours, because its CSV reader guesses types: the option "07" would become 7 and "NA" a null.
+Which files belong to a config and a split is decided as the `datasets` library decides it: by the front matter of the
+README (`declared_files`), else by the names of folders and files, for which that library is loaded. Reading them is
+ours, because its CSV reader guesses types: the option "07" would become 7 and "NA" a null.
 """
 
 import csv
@@ -15,6 +16,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
+from cultureval.runtime.data.declared_files import declared_files, declares_configs, format_of
 from cultureval.runtime.errors import CulturevalError, SourceUnavailable
 
 Row = dict[str, Any]
@@ -28,7 +30,6 @@ class PlacedRow(NamedTuple):
     row: Row
 
 
-SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
 MOST_LINES = 10  # broken lines of a file that its error names
 
 
@@ -78,12 +79,6 @@ def iter_rows(path: Path) -> Iterator[Row]:
         raise CulturevalError(f"{path} cannot be read as parquet: {error}") from error
 
 
-def format_of(path: Path) -> str:
-    """The suffix that tells a file's format, in lower case and without a final `.gz`."""
-    name = path.name.lower().removesuffix(".gz")
-    return next((suffix for suffix in SUFFIXES if name.endswith(suffix)), "")
-
-
 def files_of_split(folder: Path, configs: Sequence[str], splits: Sequence[str]) -> list[Path]:
     """The data files of the first of `splits` that the first known one of `configs` has; [] if there are none.
 
@@ -91,6 +86,8 @@ def files_of_split(folder: Path, configs: Sequence[str], splits: Sequence[str]) 
         SourceUnavailable: The folder's README declares files for that config, and some are not there.
         CulturevalError: They are outside the folder.
     """
+    if "default" not in configs and not declares_configs(folder):
+        return []  # its only config would be "default"
     known = config_names(folder)
     config = next((name for name in configs if name in known), None)
     if config is None:
@@ -108,8 +105,11 @@ def split_names(folder: Path, config: str) -> list[str]:
 @lru_cache(maxsize=1024)
 def _data_files(folder: Path, config: str) -> dict[str, list[str]]:
     """Paths by split; kept, since every subset of a source asks several times and `datasets` reads all anew."""
+    if (declared := declared_files(folder)) is not None:
+        return declared[config]
     import datasets
 
+    datasets.disable_progress_bars()
     try:
         return dict(datasets.load_dataset_builder(str(folder), name=config).config.data_files or {})
     except FileNotFoundError as error:
@@ -123,6 +123,8 @@ def _data_files(folder: Path, config: str) -> dict[str, list[str]]:
 @lru_cache(maxsize=1024)
 def config_names(folder: Path) -> tuple[str, ...]:
     """Names of the configs that a local folder declares, or that its files imply; () if it holds no data files."""
+    if (declared := declared_files(folder)) is not None:
+        return tuple(declared)
     import datasets
 
     try:

@@ -1,5 +1,6 @@
 import gzip
 import json
+from pathlib import Path
 
 import pytest
 
@@ -113,3 +114,33 @@ def test_configs_are_those_of_the_readme_also_where_a_file_of_the_first_is_missi
     configs = "".join(f"- {{config_name: {name}, data_files: {name}.jsonl}}\n" for name in "ab")
     (tmp_path / "README.md").write_text(f"---\nconfigs:\n{configs}---\n", encoding="utf-8")
     assert config_names(tmp_path) == ("a", "b")
+
+
+DECLARED = {
+    "a path": "[{split: test, path: b/test.jsonl}]",
+    "several paths": "[{split: test, path: [b/test.jsonl, a.jsonl]}, {split: dev, path: a.jsonl}]",
+    "a pattern": "[{split: train, path: b/*.jsonl}]",
+    "a pattern of all files": '[{split: train, path: "*"}]',
+    "a string": "a.jsonl",
+    "folders": '[{split: test, path: "*/test.jsonl"}]',
+    "hidden files": "[{split: test, path: .hidden/test.jsonl}]",
+    "several formats": "[{split: test, path: a.jsonl}, {split: train, path: c.jsonl.gz}]",
+}
+
+
+@pytest.mark.parametrize("declared", DECLARED)
+def test_declared_files_are_those_that_datasets_finds(tmp_path, declared):
+    import datasets
+
+    for name in ("a.jsonl", "b/test.jsonl", "b/test-2.jsonl", "b/.test.jsonl", ".hidden/test.jsonl"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text('{"a": 1}\n', encoding="utf-8")
+    (tmp_path / "c.jsonl.gz").write_bytes(gzip.compress(b'{"a": 1}\n'))
+    configs = f"- config_name: one\n  data_files: {DECLARED[declared]}\n- {{config_name: two, data_files: [{{split: train, path: a.jsonl}}]}}\n"
+    (tmp_path / "README.md").write_text(f"---\nlicense: mit\nconfigs:\n{configs}---\nText\n", encoding="utf-8")
+    assert config_names(tmp_path) == tuple(datasets.get_dataset_config_names(str(tmp_path)))
+    for config in ("one", "two"):
+        found = datasets.load_dataset_builder(str(tmp_path), name=config).config.data_files
+        assert {split: files_of_split(tmp_path, [config], [split]) for split in found} == {
+            split: [Path(file) for file in files] for split, files in found.items()
+        }
