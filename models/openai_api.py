@@ -16,21 +16,18 @@ CULTUREVAL_MODEL_SETTINGS (a JSON object) overrides the file.
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from lighteval.models.abstract_model import LightevalModel, ModelConfig
-from lighteval.models.model_input import GenerationParameters
+from lighteval.models.abstract_model import LightevalModel
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.prompt_manager import PromptManager
 from lighteval.tasks.requests import Doc
 from lighteval.utils.cache_management import SampleCache
-from pydantic import Field, ValidationError, field_validator
-from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from cultureval.models.answer_log import AnswerLog
 from cultureval.models.generation.generation import cut
 from cultureval.models.generation.hints import stop_strings, with_plain_query
-from cultureval.models.generation.rendering import Placement, Renderer, all_images
+from cultureval.models.generation.rendering import Renderer, all_images
 from cultureval.models.processes import process_count
 from cultureval.models.refused_images import ImagesRefused
 from cultureval.models.server import scoring as server_scoring
@@ -42,23 +39,22 @@ from cultureval.models.server.chat import (
     generation_arguments,
     in_parts,
 )
-from cultureval.models.settings import Switch, Tag
+from cultureval.models.server.settings import load_tokenizer, read_config
 from cultureval.models.tokens import Encoder, encoder_of
-from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.doc_specific import specific_of
-from cultureval.runtime.errors import CulturevalError, ProblemList, wrong_settings
+from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import answer_key, open_journal
 from cultureval.runtime.lighteval_patches.refused_docs import RefusedResponse
 from cultureval.runtime.model_facts import changed_settings, changed_values, text_hash
-from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
-from cultureval.runtime.reasoning import THINK_TAGS, split_reasoning
+from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.servers.answers import Answer
-from cultureval.runtime.servers.data_urls import ImageFormat
 from cultureval.runtime.servers.errors import ServerError
 from cultureval.runtime.servers.journalled_answers import Question, answer_all
 from cultureval.runtime.servers.openai_client import OpenAIClient
-from cultureval.runtime.servers.settings import ServerSettings
 from cultureval.runtime.settings import current_settings
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 logger = logging.getLogger(__name__)
 
@@ -66,119 +62,6 @@ logger = logging.getLogger(__name__)
 LEFT_OUT_OF_SIGNATURES = {"model", "model_name", "revision", "base_url", "api_key_env", "cache_dir", "concurrency", "n"}
 LEFT_OUT_OF_SIGNATURES |= {"timeout_s", "max_retries", "give_up_s", "backoff_s", "max_tokens_name", "parity_tolerance"}
 LEFT_OUT_OF_SIGNATURES |= {"chat_template"}
-
-
-class ServerModelConfig(ModelConfig):
-    """Settings of a model on a server; LightEval writes them to the results.
-
-    Attributes:
-        model: Id under which the servers serve the model.
-        model_name: The same as a relative path, which names the results folder.
-        revision: Your name for the weights served under the id. Answers are reused only for the same model
-            and revision: change it when you serve other weights under the same id.
-        base_url: One or more servers.
-        api_key_env: Name of the environment variable that holds the key.
-        concurrency: Requests in flight at once.
-        timeout_s: Limit of one request.
-        max_retries: Retries of a request after a temporary failure.
-        give_up_s: Limit of one request with all its retries and waits.
-        backoff_s: First wait before a retry.
-        chat_template: Whether prompts are chat messages; auto: yes, unless `tokenizer` is given and has no template.
-        seed: Of sampling; overrides that of `generation_parameters`. Sample i of a Doc gets seed + i.
-        n: Samples per request.
-        max_tokens_name: The server's name for the limit of generated tokens (the longer one for OpenAI's newer models).
-        reasoning_tags: Pairs of tags around reasoning, if the server leaves it in the text.
-        extra_body: Further fields of each request, such as {"chat_template_kwargs": {"enable_thinking": false}}.
-        image_format: as_given sends an image file's bytes unchanged, and PNG if there is no file.
-        image_max_side: Larger images are scaled down to this many pixels.
-        image_placement: Position of images that the prompt does not place with `<image>` marks.
-        tokenizer: Folder or hub id of the tokenizer for log-likelihoods; default: `model`.
-        add_special_tokens: For log-likelihoods: "auto" adds BOS to a prompt unless the chat template already does, or
-            as the task says (QIMMA's `--parity`).
-        pairwise_tokenization: True tokenizes prompt and choice separately, as `lighteval accelerate` does whatever its
-            setting; False together; None: separately, or as the task says.
-        max_length: Longer prompts are truncated on the left, for log-likelihoods; None: the server decides.
-        parity_tolerance: Largest difference of a token's log-probability between repeated requests, in nats.
-    """
-
-    model: str
-    model_name: str
-    revision: str | None = None
-    base_url: list[str]
-    api_key_env: str | None = None
-    concurrency: int = Field(16, ge=1)
-    timeout_s: float = Field(600.0, gt=0)
-    max_retries: int = Field(8, ge=0)
-    give_up_s: float = Field(3600.0, gt=0)
-    backoff_s: float = Field(0.5, gt=0)
-    chat_template: Switch = "auto"
-    seed: int | None = Field(None, ge=0)
-    n: int = Field(1, ge=1)
-    max_tokens_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    reasoning_tags: list[tuple[Tag, Tag]] = list(THINK_TAGS)
-    extra_body: dict[str, Any] = {}
-    image_format: ImageFormat = "as_given"
-    image_max_side: int | None = Field(None, ge=1)
-    image_placement: Placement = "first"
-    tokenizer: str | None = None
-    add_special_tokens: Switch = "auto"
-    pairwise_tokenization: bool | None = None
-    max_length: int | None = Field(None, ge=2)
-    parity_tolerance: float = Field(0.2, gt=0)
-
-    @field_validator("base_url", mode="before")
-    @classmethod
-    def _one_or_more(cls, value: Any) -> Any:
-        return [value] if isinstance(value, str) else value
-
-    def servers(self) -> ServerSettings:
-        """The settings of the client."""
-        shared = ("api_key_env", "concurrency", "timeout_s", "max_retries", "give_up_s", "backoff_s")
-        return ServerSettings(tuple(self.base_url), **{name: getattr(self, name) for name in shared})
-
-
-def read_config(model: str) -> ServerModelConfig:
-    """Read the settings of a model on a server.
-
-    Args:
-        model: A YAML file, or the model's id with the other settings in CULTUREVAL_MODEL_SETTINGS.
-
-    Raises:
-        CulturevalError: A setting is unknown, missing or has a wrong value.
-    """
-    settings, problems = read_model_settings(model), ProblemList()
-    known = set(ServerModelConfig.model_fields) - {"model_name", "cache_dir"}
-    generation = settings.get("generation_parameters")
-    with problems.collecting():
-        refuse_unknown(settings, known, "A model on a server")
-    if isinstance(generation, Mapping):
-        with problems.collecting():
-            refuse_unknown(generation, GenerationParameters.model_fields, "generation_parameters")
-    folder = "/".join(part for part in str(settings.get("model", "")).split("/") if part not in {"", ".", ".."})
-    values = {name: value for name, value in settings.items() if name in known}
-    with problems.collecting():
-        try:
-            config = ServerModelConfig(**values, model_name=folder, cache_dir=str(user_cache() / "lighteval"))
-        except ValidationError as error:
-            raise CulturevalError(f"Wrong model settings: {wrong_settings(error)}.") from None
-    problems.raise_if_any()
-    return config
-
-
-def load_tokenizer(config: ServerModelConfig) -> PreTrainedTokenizerBase:
-    """The tokenizer of a model on a server, which log-likelihoods need.
-
-    Raises:
-        CulturevalError: It cannot be loaded.
-    """
-    name = config.tokenizer or config.model
-    try:
-        return AutoTokenizer.from_pretrained(name)
-    except (OSError, ValueError) as error:
-        raise CulturevalError(
-            f"Log-likelihoods need the model's tokenizer, but {name!r} cannot be loaded: set `tokenizer` to the "
-            f"model's folder or hub id. ({error})"
-        ) from error
 
 
 class OpenAIModel(LightevalModel):
@@ -204,7 +87,7 @@ class OpenAIModel(LightevalModel):
         self._cache = SampleCache(self.config)
 
     @cached_property
-    def tokenizer(self) -> PreTrainedTokenizerBase:
+    def tokenizer(self) -> "PreTrainedTokenizerBase":
         """The model's tokenizer, loaded on first use (log-likelihoods only).
 
         Raises:

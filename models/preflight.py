@@ -154,7 +154,7 @@ def _broken(path: Path) -> str | None:
 
 def _check_server(model: str, likelihoods: bool) -> str | None:
     """Returns why tasks with log-likelihoods cannot be run, as a sentence."""
-    from cultureval.models.openai_api import load_tokenizer, read_config
+    from cultureval.models.server.settings import load_tokenizer, read_config
     from cultureval.runtime.servers.openai_client import health_check
 
     config = read_config(model)

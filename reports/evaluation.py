@@ -61,9 +61,9 @@ def evaluate_tasks(
         CulturevalError: All that keeps the run from starting (`tasks.preflight`), or an error of the run.
     """
     started = time.time()
-    quiet_libraries()
     saving = saving or Saving()
     plan = preflight(names, check_model, output_dir, skip_unscorable, [saving.check])
+    quiet_libraries()
     with use_settings(current_settings().with_(suite=plan.options, judges=plan.judges)):
         with rows_at_hand(plan.subsets):
             pipeline = run_pipeline(model, plan.model.file, plan.tasks, limit, output_dir, saving)

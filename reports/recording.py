@@ -188,7 +188,7 @@ def _counted(
         scores: Of the task, as its metrics made them.
         answers: What the model says of its answers: fields of the record.
     """
-    from cultureval.tasks.task_table import kind_of
+    from cultureval.tasks.catalogue import kind_of
 
     kind = kind_of(record.task)
     scored = _scored(row.metric for row in rows)

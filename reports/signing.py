@@ -78,8 +78,7 @@ def parity_in_run(pipeline: "Pipeline", parity: str) -> str:
 
 def scorer_of(group: str) -> str | None:
     """The scoring models or programs of a group; None if it needs none."""
-    from cultureval.tasks.catalogue import groups
-    from cultureval.tasks.task_table import kind_of
+    from cultureval.tasks.catalogue import groups, kind_of
 
     instrument = kind_of(groups()[group][0]).instrument
     return instrument.name() if instrument else None
@@ -88,8 +87,7 @@ def scorer_of(group: str) -> str | None:
 def judge_signatures(group: str) -> str | None:
     """The signature of the judges of a group; None without a fitting judge."""
     from cultureval.metrics.judges.optional_judges import signatures_of_judges
-    from cultureval.tasks.catalogue import groups
-    from cultureval.tasks.task_table import kind_of
+    from cultureval.tasks.catalogue import groups, kind_of
 
     templates = dict.fromkeys(name for task in groups()[group] for name in kind_of(task).judge_templates)
     return signatures_of_judges(*templates) if templates else None

@@ -1,6 +1,8 @@
 """Loading of objects named by strings such as "package.module:attribute"."""
 
 import sys
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -27,6 +29,21 @@ def load_attribute(name: str) -> Any:
         if isinstance(error, AttributeError) and _is_without(module, attribute):
             raise CulturevalError(f"{name}: the module {module} has no {attribute!r}.") from error
         raise CulturevalError(f"{name}: importing {module} failed with {described(error)}") from error
+
+
+def later(name: str, *arguments: Any, **named: Any) -> Callable[..., Any]:
+    """A function whose module is loaded when it is called.
+
+    Args:
+        name: "package.module:function".
+        *arguments: Its first arguments.
+        **named: Further ones by name.
+    """
+    return partial(_call, name, *arguments, **named)
+
+
+def _call(name: str, *arguments: Any, **named: Any) -> Any:
+    return load_attribute(name)(*arguments, **named)
 
 
 def _is_without(module: str, attribute: str) -> bool:

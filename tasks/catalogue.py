@@ -6,6 +6,7 @@ from typing import Any
 
 from cultureval.runtime.errors import CulturevalError, did_you_mean
 from cultureval.runtime.lighteval_patches.group_averages import StandardError, Total, square_of_unknown
+from cultureval.tasks.kinds import Kind
 from cultureval.tasks.registration import registered, unknown_suite_hint
 from cultureval.tasks.suite import Suite, Task
 
@@ -105,3 +106,9 @@ def _mean(metric: str, cells: Sequence[Mapping[str, float]]) -> float:
         return math.nan
     unknown = [math.sqrt(square_of_unknown(items, known)) for error, items in parts if math.isnan(error)]
     return math.fsum([*(error for error, _ in known), *unknown]) / len(parts)
+
+
+def kind_of(name: str) -> Kind:
+    """The kind of a task, whose name may end in `|k` for few-shot examples."""
+    task = all_tasks()[name.partition("|")[0]]
+    return all_suites()[task.suite].kind(task.metric_set)

@@ -127,7 +127,7 @@ def _select(names: list[str], problems: ProblemList) -> tuple[list[str], set[str
 
 def _kinds(names: Iterable[str], problems: ProblemList) -> dict[str, Kind]:
     """How each task is asked and scored; tasks of a suite without such a table are left out, and told."""
-    from cultureval.tasks.task_table import kind_of
+    from cultureval.tasks.catalogue import kind_of
 
     kinds: dict[str, Kind] = {}
     for name in names:

@@ -52,7 +52,7 @@ def run_pipeline(
 
 def complete_items(limit: int | None, tasks: list[str]) -> int | None:
     """The limit, raised to complete items where an item has several rows (M2CQA: three statements)."""
-    from cultureval.tasks.task_table import kind_of
+    from cultureval.tasks.catalogue import kind_of
 
     size = math.lcm(*(kind_of(name).rows_per_item for name in tasks))
     if limit is None or limit % size == 0:

@@ -14,8 +14,7 @@ from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError, described
 from cultureval.runtime.lighteval_patches.copied_configs import RunAwareConfig
 from cultureval.runtime.lighteval_patches.stock_runs import record_stock_runs
-from cultureval.tasks.catalogue import all_suites, all_tasks
-from cultureval.tasks.kinds import Kind
+from cultureval.tasks.catalogue import all_suites, all_tasks, kind_of
 from cultureval.tasks.options import read_data_options, warn_of_unknown_variables
 from cultureval.tasks.reading import PreparedSubset, at_hand, prepare_subset, require_examples
 from cultureval.tasks.registration import Registered, registered
@@ -120,12 +119,6 @@ def _configurations(suite: Suite) -> list[LightevalTaskConfig]:
         raise
     except BaseException as error:  # functions of other packages may raise anything
         raise CulturevalError(f"The suite {suite.name!r}: its kinds cannot be used: {described(error)}.") from error
-
-
-def kind_of(name: str) -> Kind:
-    """The kind of a task, whose name may end in `|k` for few-shot examples."""
-    task = all_tasks()[name.partition("|")[0]]
-    return all_suites()[task.suite].kind(task.metric_set)
 
 
 def _configuration(task: Task, suite: Suite) -> SourcedTaskConfig:

@@ -17,7 +17,7 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 
 from cultureval.metrics.alqasida.countries import COUNTRIES
 from cultureval.metrics.alqasida.dialect import score_completions
-from cultureval.metrics.alqasida.dialect_models import check_models, configured_models, models_signature, one_line
+from cultureval.metrics.alqasida.dialect_models import configured_models, models_signature, one_line
 from cultureval.metrics.alqasida.names import (
     ADI2,
     CORPUS,
@@ -30,14 +30,11 @@ from cultureval.metrics.alqasida.names import (
     PROMPT_ALDI,
     SCORES,
     ZERO,
-    profiles_of,
     with_profiles,
 )
 from cultureval.metrics.alqasida.options import chosen_profiles
 from cultureval.metrics.alqasida.translation import (
-    check_flores200,
     corpus_score_and_error,
-    flores200_signature,
     gain_and_error,
     sentence_score,
 )
@@ -46,7 +43,6 @@ from cultureval.metrics.lighteval.batched import batched_metric
 from cultureval.metrics.lighteval.clustered_means import MeanOfScored, MeanWhereItApplies
 from cultureval.metrics.lighteval.shared_pass import Columns, SharedPass, SharedScore, reply_of
 from cultureval.runtime.doc_specific import specific_of
-from cultureval.runtime.errors import all_of
 from cultureval.runtime.lighteval_patches.group_averages import StandardError
 
 if TYPE_CHECKING:
@@ -81,29 +77,6 @@ def translation_metrics() -> list[Metric]:
         corpus_level_fn={name: CorpusScore(name) for name in CORPUS_SCORES},
     )
     return [corpus, *_pass_metrics(FIDELITY_OF_TRANSLATIONS, everywhere=False)]
-
-
-def check_translation_instruments() -> None:
-    """Load and try the SentencePiece model of spBLEU and the classifiers.
-
-    Raises:
-        CulturevalError: One of them cannot be used.
-    """
-    all_of([check_flores200, check_models])
-
-
-def translation_signature() -> str:
-    """The models that score translations, for score signatures."""
-    return f"{flores200_signature()},{models_signature()}"
-
-
-def request_signature(metrics: Metrics = FIDELITY) -> str:
-    """The models that score replies to requests, and the profiles, for score signatures.
-
-    Args:
-        metrics: `FIDELITY` or `MONOLINGUAL`.
-    """
-    return f"{models_signature()},profiles={'+'.join(profiles_of(metrics, chosen_profiles()))}"
 
 
 class FidelityScore(SharedScore):

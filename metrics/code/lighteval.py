@@ -1,6 +1,5 @@
 """LightEval metrics of code tasks: pass@1 on EvalPlus's base and extra tests, judged in the sandbox."""
 
-import contextlib
 import logging
 from typing import TYPE_CHECKING
 
@@ -8,7 +7,8 @@ import numpy as np
 from lighteval.metrics.utils.metric_utils import SampleLevelMetric
 from lighteval.tasks.requests import Doc
 
-from cultureval.metrics.code.report import sample_scores, scorer_name
+from cultureval.metrics.code.instrument import is_sandboxed, judge_name
+from cultureval.metrics.code.report import sample_scores
 from cultureval.metrics.code.solution_code import program_of
 from cultureval.metrics.lighteval.batched import batched_metric
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean, MeanOfScored
@@ -16,7 +16,6 @@ from cultureval.metrics.lighteval.shared_pass import Columns, SharedScore, pass_
 from cultureval.metrics.qimma.names import CODE
 from cultureval.runtime.data.content_store import stored_problem
 from cultureval.runtime.doc_specific import specific_of
-from cultureval.runtime.settings import Settings, current_settings
 
 if TYPE_CHECKING:
     from cultureval.prompts.qimma.specific import CodeSpecific
@@ -42,30 +41,6 @@ def code_metrics() -> list[SampleLevelMetric]:
     ]
 
 
-def judge_name() -> str:
-    """The name of the judge, for signatures."""
-    return scorer_name(_sandboxed())
-
-
-def check_sandbox() -> None:
-    """Check, before a run, that solutions can be judged.
-
-    Raises:
-        SandboxUnavailable: bubblewrap is missing or may not create namespaces; the message says what to install.
-    """
-    if _sandboxed():
-        from cultureval.runtime.sandbox.sandbox import Sandbox
-
-        with contextlib.closing(Sandbox()) as probe:
-            probe.start()
-    else:
-        logger.warning("%s is set: generated code runs WITHOUT A SANDBOX.", Settings.unsafe_no_sandbox.variable)
-
-
-def _sandboxed() -> bool:
-    return not current_settings().unsafe_no_sandbox
-
-
 def _judge(docs: list[Doc], replies: list[str]) -> Columns:
     """Judge one task's replies: 1, 0 or nan for each metric."""
     from cultureval.metrics.code.evalplus_problems import evalplus_problems
@@ -80,12 +55,12 @@ def _judge(docs: list[Doc], replies: list[str]) -> Columns:
     for row, reply in zip(stored, replies, strict=True):
         number = counts[row["task_id"]] = counts.get(row["task_id"], -1) + 1
         solutions.append(Solution(row["task_id"], number, program_of(reply, row["prompt"], row["entry_point"])))
-    for verdict in check_canonical_solutions(problems, dataset, sandboxed=_sandboxed()).values():
+    for verdict in check_canonical_solutions(problems, dataset, sandboxed=is_sandboxed()).values():
         if not verdict.base == verdict.plus == "pass":
             logger.warning("%s: its canonical solution does not pass: %s.", verdict.task_id, verdict.reason)
     verdicts = {
         (verdict.task_id, verdict.sample_index): verdict
-        for verdict in judge_solutions(problems, solutions, dataset, sandboxed=_sandboxed())
+        for verdict in judge_solutions(problems, solutions, dataset, sandboxed=is_sandboxed())
     }
     for verdict in verdicts.values():
         if verdict.differs:

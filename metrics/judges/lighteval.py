@@ -8,7 +8,6 @@ shown if the template shows images. `cultureval judge` reads the same from saved
 import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from lighteval.metrics.metrics_corpus import CorpusLevelComputation
@@ -19,8 +18,8 @@ from lighteval.tasks.requests import Doc
 
 from cultureval.judge_prompts.replies import HIGHEST
 from cultureval.judge_prompts.templates import JudgeTemplate, judge_template, templates_beside
+from cultureval.metrics.judges.checks import identity_in_run, known_identity
 from cultureval.metrics.judges.costs import Budget
-from cultureval.metrics.judges.identity import anonymity, judge_identity
 from cultureval.metrics.judges.items import item_of, metric_prefix, record_of
 from cultureval.metrics.judges.judge import (
     JudgeItem,
@@ -32,13 +31,13 @@ from cultureval.metrics.judges.judge import (
     not_judged,
     takes,
 )
-from cultureval.metrics.judges.settings import JudgeSettings, find_judges
+from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.metrics.judges.verdicts import count_verdicts, metric_part, reuse_line, score_summary, unscored_lines
 from cultureval.metrics.lighteval.batched import batched_metric
 from cultureval.metrics.lighteval.clustered_means import ClusteredScore
 from cultureval.metrics.lighteval.shared_pass import SharedPass, final_text
 from cultureval.runtime.doc_specific import specific_of
-from cultureval.runtime.errors import CulturevalError, all_of
+from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.lighteval_patches.group_averages import (
     NotApplicable,
     NotApplicableStandardError,
@@ -46,8 +45,6 @@ from cultureval.runtime.lighteval_patches.group_averages import (
     Total,
 )
 from cultureval.runtime.servers.identity import ServerIdentity
-from cultureval.runtime.servers.openai_client import health_check
-from cultureval.runtime.settings import current_settings
 
 logger = logging.getLogger(__name__)
 
@@ -102,42 +99,8 @@ def judged_pairs(
 def signatures_of_judges(*templates: str) -> str | None:
     """Everything that the judges' scores depend on, for the signature of a task group; None without a judge."""
     pairs = judged_pairs(configured_judges(), [judge_template(name) for name in templates])
-    lines = [judge_signature(judge, row, _IDENTITIES.get(_key(judge))).replace("|", ",") for judge, row in pairs]
+    lines = [judge_signature(judge, row, known_identity(judge)).replace("|", ",") for judge, row in pairs]
     return " + ".join(f"judge({line})" for line in lines) or None
-
-
-def check_judges() -> None:
-    """Check the configured judges: settings, keys, and whether the servers answer, as whom, and have the models.
-
-    Raises:
-        CulturevalError: Names those that cannot be asked.
-    """
-    all_of([partial(_check_judge, judge) for judge in configured_judges()])
-
-
-def usable_judges() -> tuple[tuple[str, ...], dict[str, str]]:
-    """The entries of CULTUREVAL_JUDGE whose judges can all be asked; and why not, by the name of each other judge."""
-    usable, reasons = [], {}
-    for entry in current_settings().judges:
-        names = [Path(entry).stem]
-        try:
-            judges = find_judges([entry])
-            names = [judge.name for judge in judges]
-            all_of([partial(_check_judge, judge) for judge in judges])
-            usable.append(entry)
-        except CulturevalError as error:
-            reasons |= dict.fromkeys(names, str(error))
-    return tuple(usable), reasons
-
-
-def _check_judge(judge: JudgeSettings) -> None:
-    for url, why in health_check(judge.servers(), judge.model).items():
-        raise CulturevalError(
-            f"The judge {judge.name} at {url} cannot be asked ({why}). Without CULTUREVAL_JUDGE the run "
-            "needs no judge, and `cultureval judge` can judge the answers later."
-        )
-    _IDENTITIES.pop(_key(judge), None)
-    _identity(judge)
 
 
 Judgements = dict[tuple[str, str], Judgement]
@@ -156,7 +119,7 @@ def _judge(
     identities: dict[str, ServerIdentity] = {}
     for judge in judges:
         try:
-            identities[judge.name] = _identity(judge)
+            identities[judge.name] = identity_in_run(judge)
         except CulturevalError as error:  # the answers are there, and shall be saved
             found |= {
                 (judge.name, row.name): not_judged(questions[row.name], str(error))
@@ -191,7 +154,7 @@ class VerdictRecord(SampleLevelComputation):
 
     def __str__(self) -> str:
         """The definition of this metric in LightEval's results."""
-        return judge_signature(self.judge, self.template, _IDENTITIES.get(_key(self.judge)))
+        return judge_signature(self.judge, self.template, known_identity(self.judge))
 
 
 class CriterionScore(VerdictRecord):
@@ -270,22 +233,8 @@ def _items(template: JudgeTemplate, docs: list[Doc], responses: list[ModelRespon
 
 
 _BUDGETS: dict[str, Budget] = {}
-_IDENTITIES: dict[str, ServerIdentity] = {}
 
 
 def _budget(judge: JudgeSettings) -> Budget:
     """One budget for all tasks of a run."""
-    return _BUDGETS.setdefault(_key(judge), Budget(judge))
-
-
-def _identity(judge: JudgeSettings) -> ServerIdentity:
-    """Who a judge is, asked once in a run; says so where its servers tell nothing."""
-    if _key(judge) not in _IDENTITIES:
-        _IDENTITIES[_key(judge)] = judge_identity(judge)
-        if told := anonymity(judge, _IDENTITIES[_key(judge)]):
-            logger.warning("%s", told)
-    return _IDENTITIES[_key(judge)]
-
-
-def _key(judge: JudgeSettings) -> str:
-    return judge.model_dump_json()
+    return _BUDGETS.setdefault(judge.model_dump_json(), Budget(judge))

@@ -38,15 +38,15 @@ def check_judges() -> None:
         CulturevalError: One of them cannot.
     """
     if judges_wanted():
-        from cultureval.metrics.judges import lighteval as lighteval_metrics
+        from cultureval.metrics.judges import checks
 
-        lighteval_metrics.check_judges()
+        checks.check_judges()
 
 
 def usable_judges() -> tuple[tuple[str, ...], dict[str, str]]:
-    """As `lighteval_metrics.usable_judges`: which judges can be asked, and why the others cannot."""
+    """As `checks.usable_judges`: which judges can be asked, and why the others cannot."""
     if not judges_wanted():
         return (), {}
-    from cultureval.metrics.judges import lighteval as lighteval_metrics
+    from cultureval.metrics.judges import checks
 
-    return lighteval_metrics.usable_judges()
+    return checks.usable_judges()

@@ -8,6 +8,7 @@ ours, because its CSV reader guesses types: the option "07" would become 7 and "
 import csv
 import gzip
 import json
+import logging
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -107,11 +108,8 @@ def _data_files(folder: Path, config: str) -> dict[str, list[str]]:
     """Paths by split; kept, since every subset of a source asks several times and `datasets` reads all anew."""
     if (declared := declared_files(folder)) is not None:
         return declared[config]
-    import datasets
-
-    datasets.disable_progress_bars()
     try:
-        return dict(datasets.load_dataset_builder(str(folder), name=config).config.data_files or {})
+        return dict(_datasets().load_dataset_builder(str(folder), name=config).config.data_files or {})
     except FileNotFoundError as error:
         named = re.search(r"'([^']*)'", str(error))
         raise SourceUnavailable(
@@ -125,12 +123,19 @@ def config_names(folder: Path) -> tuple[str, ...]:
     """Names of the configs that a local folder declares, or that its files imply; () if it holds no data files."""
     if (declared := declared_files(folder)) is not None:
         return tuple(declared)
-    import datasets
-
     try:
-        return tuple(datasets.get_dataset_config_names(str(folder)))
+        return tuple(_datasets().get_dataset_config_names(str(folder)))
     except FileNotFoundError:  # also where a declared file is missing
         return _declared_configs(folder)
+
+
+def _datasets() -> Any:
+    """The library, whose messages about a hundred small files would hide a run's progress."""
+    import datasets
+
+    datasets.disable_progress_bars()
+    logging.getLogger("huggingface_hub.repocard").setLevel(logging.ERROR)
+    return datasets
 
 
 def _declared_configs(folder: Path) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ Guarantees:
 - A deferred object can be called, subclassed, used in `isinstance`, `issubclass` and annotations, pickled and copied;
   each behaves as the real object does. At first use it also replaces itself in the importing module.
 - A call made while the importing module is still loading (a decorator, a default object) is recorded and made at the
-  first use of its result.
+  first use of its result; so is an attribute that is read meanwhile (`torch.Tensor` in an annotation).
 - What changes is *when* a missing or broken package is reported: at first use rather than at start-up.
 """
 
@@ -54,8 +54,10 @@ class Deferred:
         return self._object
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and is_loading(self._importer):
-            raise AttributeError(name)  # `typing` inspects annotations; that must not load the object
+        if is_loading(self._importer):
+            if name.startswith("__"):
+                raise AttributeError(name)  # `typing` inspects annotations; that must not load the object
+            return Deferred(self._source, lambda: getattr(self.real(), name), self._importer)
         return getattr(self.real(), name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -87,7 +89,8 @@ class Deferred:
         return _itself, (self.real(),)
 
     def __repr__(self) -> str:
-        return repr(self.real())
+        # While its importer is loading, a dataclass there writes its signature, with the annotations, as its docstring.
+        return f"<an object of {self._source}>" if is_loading(self._importer) else repr(self.real())
 
 
 def _itself(value: Any) -> Any:

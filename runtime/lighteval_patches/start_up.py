@@ -72,8 +72,11 @@ DEFERRED: dict[str, set[str]] = {
     },
     "lighteval.metrics.utils.stderr": {"scipy.stats"},
     "lighteval.models.model_loader": BACKENDS,
+    "lighteval.models.abstract_model": {"torch", "transformers.tokenization_utils_base"},
+    "lighteval.models.model_output": {"torch"},
     "lighteval.pipeline": {"accelerate"},
     "lighteval.tasks.lighteval_task": {"inspect_ai.dataset"},
+    "lighteval.utils.utils": {"numpy", "pytablewriter"},
 }
 
 

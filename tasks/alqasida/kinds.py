@@ -3,26 +3,29 @@
 from dataclasses import replace
 from functools import partial
 
-from cultureval.metrics.alqasida import lighteval as metrics
-from cultureval.metrics.alqasida import names
+from cultureval.metrics.alqasida import instruments, names
 from cultureval.metrics.alqasida.dialect_models import check_models, model_names
 from cultureval.metrics.alqasida.translation import flores200_source
 from cultureval.prompts.alqasida import docs
+from cultureval.runtime.dotted_names import later
 from cultureval.tasks.kinds import Instrument, Kind
 
-CLASSIFIERS = Instrument(name=metrics.request_signature, check=check_models, sources=model_names)
-MONOLINGUAL_CLASSIFIERS = replace(CLASSIFIERS, name=partial(metrics.request_signature, names.MONOLINGUAL))
+METRICS = "cultureval.metrics.alqasida.lighteval"
+CLASSIFIERS = Instrument(name=instruments.request_signature, check=check_models, sources=model_names)
+MONOLINGUAL_CLASSIFIERS = replace(CLASSIFIERS, name=partial(instruments.request_signature, names.MONOLINGUAL))
 TRANSLATION = Instrument(
-    name=metrics.translation_signature,
-    check=metrics.check_translation_instruments,
+    name=instruments.translation_signature,
+    check=instruments.check_translation_instruments,
     sources=lambda: (*model_names(), *flores200_source()),
 )
 CROSS_LINGUAL = Kind(
-    *(docs.request_prompt, metrics.fidelity_metrics, 128, (), CLASSIFIERS),
+    *(docs.request_prompt, later(f"{METRICS}:fidelity_metrics"), 128, (), CLASSIFIERS),
     few_shot_prompt=docs.request_prompt_few_shot,
 )
 KINDS: dict[str, Kind] = {
     "alqasida_cross": CROSS_LINGUAL,
-    "alqasida_mono": replace(CROSS_LINGUAL, metrics=metrics.monolingual_metrics, instrument=MONOLINGUAL_CLASSIFIERS),
-    "alqasida_mt": Kind(docs.translation_prompt, metrics.translation_metrics, 128, (), TRANSLATION),
+    "alqasida_mono": replace(
+        CROSS_LINGUAL, metrics=later(f"{METRICS}:monolingual_metrics"), instrument=MONOLINGUAL_CLASSIFIERS
+    ),
+    "alqasida_mt": Kind(docs.translation_prompt, later(f"{METRICS}:translation_metrics"), 128, (), TRANSLATION),
 }

@@ -1,8 +1,8 @@
 """How JEEM's tasks are asked and scored; the lengths of generations are ours."""
 
-from cultureval.metrics.jeem.lighteval import caption_metrics
 from cultureval.metrics.semantic import caption_bertscore_model, check_caption_bertscore
 from cultureval.prompts.jeem import docs
+from cultureval.runtime.dotted_names import later
 from cultureval.runtime.model_identity import versioned_name
 from cultureval.tasks.kinds import Instrument, Kind
 
@@ -17,12 +17,9 @@ BERTSCORE = Instrument(
     check=check_caption_bertscore,
     sources=lambda: caption_bertscore_model()[:1],
 )
+METRICS = later("cultureval.metrics.jeem.lighteval:caption_metrics")
 KINDS: dict[str, Kind] = {
-    "jeem_caption": Kind(
-        *(docs.caption_prompt, caption_metrics, 512, (), BERTSCORE), judge_templates=docs.CAPTION_TEMPLATES
-    ),
-    "jeem_caption_msa": Kind(
-        *(docs.caption_prompt, caption_metrics, 512, (), BERTSCORE), judge_templates=docs.MSA_TEMPLATES
-    ),
-    "jeem_vqa": Kind(*(docs.question_prompt, caption_metrics, 256, (), BERTSCORE), judge_templates=docs.VQA_TEMPLATES),
+    "jeem_caption": Kind(*(docs.caption_prompt, METRICS, 512, (), BERTSCORE), judge_templates=docs.CAPTION_TEMPLATES),
+    "jeem_caption_msa": Kind(*(docs.caption_prompt, METRICS, 512, (), BERTSCORE), judge_templates=docs.MSA_TEMPLATES),
+    "jeem_vqa": Kind(*(docs.question_prompt, METRICS, 256, (), BERTSCORE), judge_templates=docs.VQA_TEMPLATES),
 }

@@ -3,7 +3,6 @@
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cultureval.metrics.m2cqa.lighteval import joint_metrics, statement_metrics
 from cultureval.metrics.m2cqa.names import (
     HEADLINE_VERDICTS,
     JOINT_INVALID_RATE,
@@ -12,6 +11,7 @@ from cultureval.metrics.m2cqa.names import (
     STATEMENT_PARTS,
 )
 from cultureval.prompts.m2cqa import docs
+from cultureval.runtime.dotted_names import later
 from cultureval.tasks.kinds import Instrument, Kind
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cultureval.metrics.m2cqa.lighteval import Parts
     from cultureval.metrics.m2cqa.statement_verdicts import Prompt
 
+METRICS = "cultureval.metrics.m2cqa.lighteval"
 # By the key of the headline's verdicts in the details.
 VERDICTS = {
     "verdict": Instrument(name=lambda: "verdicts(strict)", check=lambda: None),
@@ -33,7 +34,7 @@ def _statements(
     name: "Prompt", prompt: "Callable[..., Doc]", size: int, parts: "Parts" = STATEMENT_PARTS, verdict: str = "verdict"
 ) -> Kind:
     return Kind(
-        *(prompt, partial(statement_metrics, name, parts), size),
+        *(prompt, later(f"{METRICS}:statement_metrics", name, parts), size),
         instrument=VERDICTS[verdict],
         rows_per_item=3,
         unreadable=lambda metrics: metrics[verdict] == "invalid",
@@ -56,7 +57,7 @@ KINDS: dict[str, Kind] = {
     "aynvqa_answer_reason": _labelled("answer_reason", 256),
     "aynvqa_reason_first": _labelled("reason_first", 1024),
     "aynvqa_joint": Kind(
-        *(docs.joint_prompt, joint_metrics, 10),
+        *(docs.joint_prompt, later(f"{METRICS}:joint_metrics"), 10),
         instrument=Instrument(name=lambda: "choice(one of three)", check=lambda: None),
         unreadable=lambda metrics: metrics[JOINT_INVALID_RATE] == 1,
     ),

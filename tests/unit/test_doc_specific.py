@@ -12,9 +12,8 @@ from cultureval.prompts.qimma.specific import CodeSpecific, PoemSpecific
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.doc_specific import DocSpecific
 from cultureval.runtime.errors import SourceUnavailable
-from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.catalogue import all_tasks, kind_of
 from cultureval.tasks.reading import prepare_subset
-from cultureval.tasks.task_table import kind_of
 
 TYPES = {
     "multiple_choice": ChoiceSpecific,

@@ -136,7 +136,8 @@ def test_declared_files_are_those_that_datasets_finds(tmp_path, declared):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text('{"a": 1}\n', encoding="utf-8")
     (tmp_path / "c.jsonl.gz").write_bytes(gzip.compress(b'{"a": 1}\n'))
-    configs = f"- config_name: one\n  data_files: {DECLARED[declared]}\n- {{config_name: two, data_files: [{{split: train, path: a.jsonl}}]}}\n"
+    configs = f"- config_name: one\n  data_files: {DECLARED[declared]}\n"
+    configs += "- {config_name: two, data_files: [{split: train, path: a.jsonl}]}\n"
     (tmp_path / "README.md").write_text(f"---\nlicense: mit\nconfigs:\n{configs}---\nText\n", encoding="utf-8")
     assert config_names(tmp_path) == tuple(datasets.get_dataset_config_names(str(tmp_path)))
     for config in ("one", "two"):

@@ -1,0 +1,134 @@
+"""Settings of a model on an OpenAI-compatible server, and its tokenizer; checked before anything else loads."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from lighteval.models.abstract_model import ModelConfig
+from lighteval.models.model_input import GenerationParameters
+from pydantic import Field, ValidationError, field_validator
+
+from cultureval.models.settings import Switch, Tag
+from cultureval.runtime.data.user_cache import user_cache
+from cultureval.runtime.errors import CulturevalError, ProblemList, wrong_settings
+from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
+from cultureval.runtime.reasoning import THINK_TAGS
+from cultureval.runtime.servers.data_urls import ImageFormat
+from cultureval.runtime.servers.settings import ServerSettings
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+
+class ServerModelConfig(ModelConfig):
+    """Settings of a model on a server; LightEval writes them to the results.
+
+    Attributes:
+        model: Id under which the servers serve the model.
+        model_name: The same as a relative path, which names the results folder.
+        revision: Your name for the weights served under the id. Answers are reused only for the same model
+            and revision: change it when you serve other weights under the same id.
+        base_url: One or more servers.
+        api_key_env: Name of the environment variable that holds the key.
+        concurrency: Requests in flight at once.
+        timeout_s: Limit of one request.
+        max_retries: Retries of a request after a temporary failure.
+        give_up_s: Limit of one request with all its retries and waits.
+        backoff_s: First wait before a retry.
+        chat_template: Whether prompts are chat messages; auto: yes, unless `tokenizer` is given and has no template.
+        seed: Of sampling; overrides that of `generation_parameters`. Sample i of a Doc gets seed + i.
+        n: Samples per request.
+        max_tokens_name: The server's name for the limit of generated tokens (the longer one for OpenAI's newer models).
+        reasoning_tags: Pairs of tags around reasoning, if the server leaves it in the text.
+        extra_body: Further fields of each request, such as {"chat_template_kwargs": {"enable_thinking": false}}.
+        image_format: as_given sends an image file's bytes unchanged, and PNG if there is no file.
+        image_max_side: Larger images are scaled down to this many pixels.
+        image_placement: Position of images that the prompt does not place with `<image>` marks.
+        tokenizer: Folder or hub id of the tokenizer for log-likelihoods; default: `model`.
+        add_special_tokens: For log-likelihoods: "auto" adds BOS to a prompt unless the chat template already does, or
+            as the task says (QIMMA's `--parity`).
+        pairwise_tokenization: True tokenizes prompt and choice separately, as `lighteval accelerate` does whatever its
+            setting; False together; None: separately, or as the task says.
+        max_length: Longer prompts are truncated on the left, for log-likelihoods; None: the server decides.
+        parity_tolerance: Largest difference of a token's log-probability between repeated requests, in nats.
+    """
+
+    model: str
+    model_name: str
+    revision: str | None = None
+    base_url: list[str]
+    api_key_env: str | None = None
+    concurrency: int = Field(16, ge=1)
+    timeout_s: float = Field(600.0, gt=0)
+    max_retries: int = Field(8, ge=0)
+    give_up_s: float = Field(3600.0, gt=0)
+    backoff_s: float = Field(0.5, gt=0)
+    chat_template: Switch = "auto"
+    seed: int | None = Field(None, ge=0)
+    n: int = Field(1, ge=1)
+    max_tokens_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    reasoning_tags: list[tuple[Tag, Tag]] = list(THINK_TAGS)
+    extra_body: dict[str, Any] = {}
+    image_format: ImageFormat = "as_given"
+    image_max_side: int | None = Field(None, ge=1)
+    image_placement: Literal["first", "last"] = "first"
+    tokenizer: str | None = None
+    add_special_tokens: Switch = "auto"
+    pairwise_tokenization: bool | None = None
+    max_length: int | None = Field(None, ge=2)
+    parity_tolerance: float = Field(0.2, gt=0)
+
+    @field_validator("base_url", mode="before")
+    @classmethod
+    def _one_or_more(cls, value: Any) -> Any:
+        return [value] if isinstance(value, str) else value
+
+    def servers(self) -> ServerSettings:
+        """The settings of the client."""
+        shared = ("api_key_env", "concurrency", "timeout_s", "max_retries", "give_up_s", "backoff_s")
+        return ServerSettings(tuple(self.base_url), **{name: getattr(self, name) for name in shared})
+
+
+def read_config(model: str) -> ServerModelConfig:
+    """Read the settings of a model on a server.
+
+    Args:
+        model: A YAML file, or the model's id with the other settings in CULTUREVAL_MODEL_SETTINGS.
+
+    Raises:
+        CulturevalError: A setting is unknown, missing or has a wrong value.
+    """
+    settings, problems = read_model_settings(model), ProblemList()
+    known = set(ServerModelConfig.model_fields) - {"model_name", "cache_dir"}
+    generation = settings.get("generation_parameters")
+    with problems.collecting():
+        refuse_unknown(settings, known, "A model on a server")
+    if isinstance(generation, Mapping):
+        with problems.collecting():
+            refuse_unknown(generation, GenerationParameters.model_fields, "generation_parameters")
+    folder = "/".join(part for part in str(settings.get("model", "")).split("/") if part not in {"", ".", ".."})
+    values = {name: value for name, value in settings.items() if name in known}
+    with problems.collecting():
+        try:
+            config = ServerModelConfig(**values, model_name=folder, cache_dir=str(user_cache() / "lighteval"))
+        except ValidationError as error:
+            raise CulturevalError(f"Wrong model settings: {wrong_settings(error)}.") from None
+    problems.raise_if_any()
+    return config
+
+
+def load_tokenizer(config: ServerModelConfig) -> "PreTrainedTokenizerBase":
+    """The tokenizer of a model on a server, which log-likelihoods need.
+
+    Raises:
+        CulturevalError: It cannot be loaded.
+    """
+    from transformers import AutoTokenizer
+
+    name = config.tokenizer or config.model
+    try:
+        return AutoTokenizer.from_pretrained(name)
+    except (OSError, ValueError) as error:
+        raise CulturevalError(
+            f"Log-likelihoods need the model's tokenizer, but {name!r} cannot be loaded: set `tokenizer` to the "
+            f"model's folder or hub id. ({error})"
+        ) from error
