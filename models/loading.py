@@ -6,24 +6,14 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 import transformers
 from huggingface_hub.errors import StrictDataclassError
 from jinja2.exceptions import TemplateError, TemplateSyntaxError
 from safetensors import SafetensorError
-from transformers import (
-    AutoConfig,
-    AutoModelForCausalLM,
-    AutoModelForImageTextToText,
-    AutoTokenizer,
-    BitsAndBytesConfig,
-    PreTrainedConfig,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-    ProcessorMixin,
-)
+from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig
 from transformers.utils import is_torchvision_available
 
 from cultureval.models.processors import load_processor
@@ -36,6 +26,9 @@ from cultureval.runtime.model_facts import fingerprint
 from cultureval.runtime.model_settings import refuse_unknown
 from cultureval.runtime.transformers_loading import missing_weights
 from cultureval.runtime.transformers_patches import class_names
+
+if TYPE_CHECKING:
+    from transformers import BitsAndBytesConfig, PreTrainedModel, PreTrainedTokenizerBase, ProcessorMixin
 
 Loaded = TypeVar("Loaded")
 BITS = {"4bit": {"load_in_4bit": True, "bnb_4bit_compute_dtype": "bfloat16"}, "8bit": {"load_in_8bit": True}}
@@ -53,9 +46,9 @@ class LoadedModel:
         max_length: Longest sequence in tokens.
     """
 
-    model: PreTrainedModel
-    tokenizer: PreTrainedTokenizerBase
-    processor: ProcessorMixin | None
+    model: "PreTrainedModel"
+    tokenizer: "PreTrainedTokenizerBase"
+    processor: "ProcessorMixin | None"
     identity: dict[str, Any]
     max_length: int
 
@@ -87,6 +80,8 @@ def load(settings: HFModelSettings) -> LoadedModel:
     Raises:
         CulturevalError: It cannot be found, read or built; the message says what to do.
     """
+    from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
+
     config = read_config(settings)
     vision = is_vision(config)
     reader = read_tokenizer(settings, config)
@@ -231,7 +226,7 @@ def _model_arguments(settings: HFModelSettings, config: PreTrainedConfig) -> dic
     return arguments
 
 
-def quantisation_of(settings: HFModelSettings, config: PreTrainedConfig) -> BitsAndBytesConfig | None:
+def quantisation_of(settings: HFModelSettings, config: PreTrainedConfig) -> "BitsAndBytesConfig | None":
     """The bitsandbytes quantisation; None without one, or if the checkpoint has its own configuration.
 
     Raises:
@@ -240,6 +235,8 @@ def quantisation_of(settings: HFModelSettings, config: PreTrainedConfig) -> Bits
     values = settings.quantisation or BITS.get(settings.dtype)
     if not values or hasattr(config, "quantization_config"):
         return None
+    from transformers import BitsAndBytesConfig
+
     known = set(inspect.signature(BitsAndBytesConfig.__init__).parameters) - {"self", "kwargs"}
     refuse_unknown(values, known, "quantisation (transformers' BitsAndBytesConfig)")
     if find_spec("bitsandbytes") is None:

@@ -35,6 +35,7 @@ MODULES = (
     "cultureval.runtime.sacrebleu_patches",
     "cultureval.runtime.torch_patches",
     "cultureval.runtime.transformers_patches",
+    "cultureval.runtime.transformers_start_up",
     "cultureval.runtime.accelerate_patches",
     "cultureval.runtime.bitsandbytes_patches",
     "cultureval.runtime.lm_eval_patches",

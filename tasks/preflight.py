@@ -13,6 +13,7 @@ from cultureval.runtime.errors import CulturevalError, ProblemList, SourceUnavai
 from cultureval.runtime.output_folder import require_folder, require_output_folder
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.settings import Settings, current_settings, use_settings
+from cultureval.runtime.transformers_start_up import prepare_transformers
 from cultureval.tasks.before_run import warn_before_run
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.kinds import Kind
@@ -71,6 +72,7 @@ def preflight(
     """
     from cultureval.runtime.lighteval_patches.start_up import prepare_lighteval
 
+    prepare_transformers()
     prepare_lighteval(OWN_TASKS)
     problems, options, model = ProblemList(), None, None
     with problems.collecting():
