@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from cultureval.models.choice import model_file
+from cultureval.models.weight_shapes import require_fitting_shapes, safetensors_header
 from cultureval.runtime.checked_model import CheckedModel
 from cultureval.runtime.data.hub import cached_file, is_offline
 from cultureval.runtime.errors import CulturevalError, ProblemList, all_of
@@ -58,6 +59,8 @@ def _check_transformers(model: str, images: bool) -> tuple[str | None, str]:
             config = loading.read_config(settings)
             checks.append(partial(loading.quantisation_of, settings, config))
             checks.append(partial(loading.read_tokenizer, settings, config))
+            if folder := weights_folder(settings.model_name, settings.revision):
+                checks.append(partial(require_fitting_shapes, settings.model_name, folder, config))
         with problems.collecting():
             all_of(checks)
     problems.raise_if_any()
@@ -83,18 +86,13 @@ def require_weights(name: str, revision: str = "main") -> None:
     Raises:
         CulturevalError: There are none, some are missing, or some end early.
     """
-    from cultureval.models.settings import looks_like_path
+    from cultureval.models.settings import is_local, looks_like_path
 
-    folder = Path(name).expanduser()
-    if not folder.is_dir():
-        if looks_like_path(name):
-            return  # a missing folder, which `require_model` has reported
-        config = cached_file(name, "config.json", revision)
-        if not is_offline():
-            return _require_listed(name, revision)
-        if config is None:
-            return  # reading the configuration has said so
-        folder = config.parent
+    if not is_local(name) and not looks_like_path(name) and not is_offline():
+        return _require_listed(name, revision)
+    folder = weights_folder(name, revision)
+    if folder is None:
+        return  # `require_model`, or reading the configuration, has said so
     files = [path for path in sorted(folder.iterdir()) if path.name.endswith(WEIGHTS)]
     if not files:
         raise CulturevalError(
@@ -105,6 +103,16 @@ def require_weights(name: str, revision: str = "main") -> None:
     if missing or broken:
         reasons = [f"these files of weights are missing: {', '.join(missing)}"] if missing else []
         raise CulturevalError(f"{name}: {'; '.join([*reasons, *broken])}. Copy or download them again.")
+
+
+def weights_folder(name: str, revision: str = "main") -> Path | None:
+    """The folder of a model, or that of the hub's cache; None where it is not on this machine."""
+    from cultureval.models.settings import is_local, looks_like_path
+
+    if is_local(name):
+        return Path(name).expanduser()
+    config = None if looks_like_path(name) else cached_file(name, "config.json", revision)
+    return config.parent if config else None
 
 
 def _require_listed(name: str, revision: str) -> None:
@@ -143,11 +151,8 @@ def _broken(path: Path) -> str | None:
         size = path.stat().st_size
         try:
             (length,) = struct.unpack("<Q", head[:8])
-            file.seek(8)
-            header = json.loads(file.read(length)) if length < size else {}
-            ends = [entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"]
-            whole = 8 + length + max(ends)
-        except (struct.error, ValueError, KeyError, TypeError):
+            whole = 8 + length + max(entry["data_offsets"][1] for entry in safetensors_header(path).values())
+        except (struct.error, ValueError):
             return "is not a safetensors file, or is cut short"
     return None if size >= whole else f"is cut short ({size} of {whole} bytes)"
 

@@ -196,7 +196,8 @@ def _data(record: RunRecord) -> Iterator[Difference]:
                 here = problems_of(bare, str(root)).fingerprint[: len(task.rows_hash)]
             else:
                 form = task.form if task.form in ("curated", "original") else "auto"
-                here = prepare_subset(all_tasks()[bare], replace(then, form=form)).report["fingerprint"]
+                found = prepare_subset(all_tasks()[bare], replace(then, form=form))
+                here = found.report_with(task.shots)["fingerprint"]
         except CulturevalError as error:
             here = f"cannot be read: {error}"
         if here != task.rows_hash:

@@ -13,7 +13,7 @@ from cultureval.tasks.catalogue import require_suites
 from cultureval.tasks.options import read_data_options
 
 if TYPE_CHECKING:
-    from cultureval.tasks.checking import DataReport, ListedRow, SubsetCounts
+    from cultureval.tasks.checking import DataReport, GroupCounts, ListedRow, SubsetCounts
 
 FIRST = 10  # listed rows that are shown without --full
 COLUMNS = ("subset", "source", "scored", "few-shot", "broken", "duplicate", "published", "")
@@ -73,7 +73,15 @@ def _text(report: "DataReport", full: bool) -> str:
     parts += [terminal_table(table[0], table[1:], align="llrrrrrl" if full else "lrrrrrl")] if cells else []
     if more := len(unsound) - len(cells):
         parts.append(f"... and {more} more subsets: --full shows them.")
+    sums = [one for one in report.groups if full or one.differs()]
+    if sums:
+        cells = [(one.group, one.form, *map(str, (one.rows, one.few_shot, one.expected)), _remark(one)) for one in sums]
+        parts.append(terminal_table(("group", "data", "rows", "few-shot", "published", ""), cells, align="llrrrl"))
     return "\n\n".join([*parts, _totals(report)])
+
+
+def _remark(one: "GroupCounts") -> str:
+    return "differs" if one.differs() else "" if one.complete else "some subsets have no data"
 
 
 def _is_unsound(one: "SubsetCounts") -> bool:

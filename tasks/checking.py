@@ -100,10 +100,36 @@ class FileCounts:
 
 
 @dataclass
+class GroupCounts:
+    """The rows of all subsets of a group whose published sum is known; it counts the examples or leaves them out.
+
+    Attributes:
+        group: The group of tasks.
+        form: "curated" or "original".
+        rows: Rows to evaluate, broken ones included.
+        few_shot: Few-shot examples.
+        expected: Rows of the published group.
+        complete: Whether all of its subsets have data in that form.
+    """
+
+    group: str
+    form: str
+    rows: int
+    few_shot: int
+    expected: int
+    complete: bool = True
+
+    def differs(self) -> bool:
+        """Whether all subsets together have another number of rows than published."""
+        return self.complete and self.expected not in (self.rows, self.rows + self.few_shot)
+
+
+@dataclass
 class DataReport:
     """What the data of suites hold."""
 
     subsets: list[SubsetCounts] = field(default_factory=list)
+    groups: list[GroupCounts] = field(default_factory=list)
     files: list[FileCounts] = field(default_factory=list)
     listed: list[ListedRow] = field(default_factory=list)
 
@@ -140,7 +166,25 @@ def check_data(suites: Iterable[str], options: DataOptions) -> DataReport:
     if first_error and all(one.missing for one in report.subsets):
         raise first_error
     report.files = ledger.counts(report.listed)
+    report.groups = _group_sums(report.subsets)
     return report
+
+
+def _group_sums(subsets: list[SubsetCounts]) -> list[GroupCounts]:
+    """The sums of all groups of several subsets whose published sum is known in a form that is there."""
+    members: dict[str, list[SubsetCounts]] = {}
+    for one in subsets:
+        members.setdefault(all_tasks()[one.task].group, []).append(one)
+    sums = []
+    for group, some in members.items():
+        forms = {one.form for one in some if one.form}
+        form = min(forms) if len(forms) == 1 else ""
+        wanted = all_tasks()[some[0].task].group_rows.get(form)
+        if wanted is not None and len(some) > 1:
+            rows = sum(one.scored + one.broken for one in some)
+            complete = all(one.form and not one.missing for one in some)
+            sums.append(GroupCounts(group, form, rows, sum(one.few_shot for one in some), wanted, complete))
+    return sums
 
 
 def _check_subset(

@@ -92,11 +92,17 @@ class PreparedSubset:
 
     Attributes:
         folder: Data set folder with the splits `test` and, where the source has examples, `few_shot`.
-        report: Provenance and counts, as written into the results (see `SourcedTaskConfig`).
+        report: Provenance and counts, as written into the results (see `SourcedTaskConfig`) of a run without examples.
+        fingerprint: Of the evaluated rows and the examples together.
     """
 
     folder: Path
     report: dict[str, Any] = field(default_factory=dict)
+    fingerprint: str = ""
+
+    def report_with(self, shots: int) -> dict[str, Any]:
+        """The report of a run with that many few-shot examples, on whose rows its scores depend as well."""
+        return self.report | {"fingerprint": self.fingerprint} if shots else self.report
 
 
 @contextmanager
@@ -142,7 +148,7 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
         found.source.check(rows)
     if found.source.reorder:
         rows = found.source.reorder(rows)
-    folder, fingerprint = _write(task, rows, few_shot)
+    folder, fingerprint, with_examples = _write(task, rows, few_shot)
     report = {
         "source": found.source.repo,
         "form": found.source.form,
@@ -163,7 +169,7 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
         "remark": found.source.caveat,
     }
     _report(task, report, found)
-    return PreparedSubset(folder, report)
+    return PreparedSubset(folder, report, with_examples)
 
 
 def _prompts(task: Task, source: Source, rows: Sequence[PreparedRow], options: DataOptions) -> str:
@@ -494,13 +500,17 @@ def _not_found(task: Task, looked_at: list[Source], options: DataOptions) -> str
     return f"{text} `{fetch}` fetches it on a connected machine."
 
 
-def _write(task: Task, rows: list[PreparedRow], few_shot: list[PreparedRow]) -> tuple[Path, str]:
-    """Writes the splits below the user cache, each file atomically; the folder's name holds a hash of the content."""
+def _write(task: Task, rows: list[PreparedRow], few_shot: list[PreparedRow]) -> tuple[Path, str, str]:
+    """Writes the splits below the user cache, each file atomically; the folder's name holds a hash of the content.
+
+    Returns:
+        (folder, hash of the rows, hash of rows and examples, the same without examples).
+    """
     splits = {"test": rows} | ({"few_shot": few_shot} if few_shot else {})
     texts = {
         name: "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in split) for name, split in splits.items()
     }
-    fingerprint = hashlib.sha256("\0".join(texts.values()).encode("utf-8")).hexdigest()[:16]
+    fingerprint = _hash("\0".join(texts.values()))
     slug = "".join(character if character.isalnum() else "_" for character in task.task)
     folder = user_cache() / "rows" / f"{slug}-{fingerprint}"
     contents = {f"{name}.jsonl": text for name, text in texts.items()} | {"README.md": _front_matter(list(texts))}
@@ -508,7 +518,11 @@ def _write(task: Task, rows: list[PreparedRow], few_shot: list[PreparedRow]) -> 
         file, content = folder / name, text.encode("utf-8")
         if not file.is_file() or file.read_bytes() != content:  # new, or damaged since an earlier run
             write_atomically(file, content)
-    return folder, fingerprint
+    return folder, _hash(texts["test"]), fingerprint
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
 
 
 def _front_matter(splits: list[str]) -> str:

@@ -44,7 +44,7 @@ class SourcedTaskConfig(RunAwareConfig, LightevalTaskConfig):
         if self.is_run and not self.rows_report:
             subset = at_hand(self.source_task) or self._prepared()
             require_examples(self.name, self.num_fewshots, subset.report)
-            self.rows_report = subset.report
+            self.rows_report = subset.report_with(self.num_fewshots)
             self._place = str(subset.folder)
         return self._place
 

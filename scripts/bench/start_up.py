@@ -1,4 +1,7 @@
-"""`cultureval bench start-up`: seconds until help, task list and a run's model file, compared with stock LightEval."""
+"""`cultureval bench start-up`: seconds until help, task list, a run's list of problems and its model file.
+
+The last is compared with stock LightEval.
+"""
 
 import json
 import os
@@ -17,6 +20,8 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import Settings
 
 OURS = [sys.executable, "-m", "cultureval.scripts.main"]
+PROBLEMS = "cultureval eval (list of problems)"  # of all of QIMMA, whose output folder cannot be written
+ENCODER = "tiny-encoder"
 STOCK = [sys.executable, "-m", "lighteval"]
 # Stock LightEval downloads one file when it starts; it gets "not found" immediately, which it accepts.
 ANSWER_NOT_FOUND = """
@@ -68,26 +73,37 @@ def measure(folder: Path, repeats: int) -> dict[str, float]:
         "lighteval custom (ours)": [*OURS, "lighteval", *run],
         "lighteval custom (stock)": [*STOCK, *run],
     }
+    commands[PROBLEMS] = [*OURS, "eval", str(_build_models(folder)), "qimma", "--output-dir", "model.py/out"]
     seconds: dict[str, list[float]] = {name: [] for name in commands}
     for _ in range(repeats):
         for name, command in commands.items():
-            seconds[name].append(_seconds(command, folder))
+            seconds[name].append(_seconds(command, folder, status=2 if name == PROBLEMS else 0))
     return {name: statistics.median(taken) for name, taken in seconds.items()}
 
 
-def _seconds(command: list[str], folder: Path) -> float:
-    """Seconds until the model file is reached, else until the command ends."""
+def _build_models(folder: Path) -> Path:
+    """A tiny language model, and beside it the encoder that scores with BERTScore."""
+    from cultureval.samples.tiny_models.encoder import build_tiny_encoder
+    from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
+
+    build_tiny_encoder(folder / ENCODER)
+    return build_tiny_causal_lm(folder / "tiny-llama")
+
+
+def _seconds(command: list[str], folder: Path, status: int) -> float:
+    """Seconds until the model file is reached, else until the command ends, with that exit status."""
     reached = folder / "reached"
     reached.unlink(missing_ok=True)
     own = {
         "PYTHONPATH": str(folder),
         "REACHED": str(reached),
         Settings.data_root.variable: "samples",
+        Settings.bertscore_model.variable: str(folder / ENCODER),
         "HF_HUB_OFFLINE": "1",
     }
     start = time.time()
     done = subprocess.run(command, cwd=folder, env=os.environ | own, capture_output=True, text=True)
     end = time.time()
-    if done.returncode:
+    if done.returncode != status:
         raise CulturevalError(f"{' '.join(command[2:])} failed: {done.stderr.strip().splitlines()[-1:]}")
     return (float(reached.read_text()) if reached.exists() else end) - start

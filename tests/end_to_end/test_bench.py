@@ -85,7 +85,7 @@ def test_figures_of_start_up_and_classifiers(cultureval):
     assert done.returncode == 0, done.stderr
     figures = json.loads(done.stdout)
     seconds = figures["seconds"]
-    assert len(seconds) == 5 and all(value > 0 for value in seconds.values())
+    assert len(seconds) == 6 and all(value > 0 for value in seconds.values())
     ratio = seconds["lighteval custom (ours)"] / seconds["lighteval custom (stock)"]
     assert figures["ours_to_stock"] == pytest.approx(ratio)
     done = cultureval("bench", "classifiers", "--texts", "20", "--repeats", "1", "--size", "tiny")

@@ -108,6 +108,10 @@ def test_the_samples_are_sound_and_every_row_is_accounted_for(suite):
     rows_add_up(report)
     assert not report.is_broken(), [one for one in report.subsets if one.problem] + report.listed
     assert sum(one.scored for one in report.files) > 0
+    if suite == "qimma":
+        (palmx,) = [one for one in report.groups if one.group == "qimma_palmx"]
+        assert palmx.complete and palmx.differs() and (palmx.form, palmx.expected) == ("curated", 2976)
+        assert palmx.rows == sum(one.scored for one in report.subsets if one.task.startswith("qimma_palmx:"))
     published = [one for one in report.subsets if one.expected and not one.missing]
     assert all(one.differs() for one in published)  # the samples are a few rows of each
     assert not [row for row in report.listed if row.kind == "unmatched"]

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -111,6 +113,17 @@ def test_what_cannot_be_scored_is_left_out_if_wanted(plan_of, capsys):
         plan_of(names[2])
 
 
+@pytest.mark.parametrize("tensor", ["lm_head.weight", "model.embed_tokens.weight"])
+def test_weights_that_do_not_fit_the_configuration_are_named(model, tmp_path, tensor):
+    def widen(weights):
+        weights[tensor] = weights[tensor].new_zeros(11, 7)
+
+    folder = copied(model, tmp_path / "wide", widen)
+    check_model(str(model), images=False, likelihoods=True)
+    with pytest.raises(CulturevalError, match=rf"model.safetensors does not fit config.json: {tensor} has .*\[11, 7\]"):
+        check_model(str(folder), images=False, likelihoods=True)
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [("./no/model", "There is no model folder"), ("http://localhost:8000/v1", "YAML file with `base_url`")],
@@ -130,6 +143,32 @@ def test_broken_data_of_several_tasks_are_told_together(plan_of, tmp_path):
         plan_of("qimma_aratrust", "qimma_mizanqa", "qimma_palmx", data_root=str(tmp_path / "root"))
     assert [name in str(error.value) for name in ("qimma_aratrust", "qimma_mizanqa")] == [True, True]
     assert len(error.value.problems) == 2  # the group without data is left out
+
+
+HEAVY = "torch datasets transformers pandas scipy sklearn lighteval.tasks.lighteval_task lighteval.pipeline".split()
+COMPILERS = "torch._dynamo torch.distributed.tensor sklearn scipy datasets pandas inspect_ai".split()
+PROBLEMS = """
+import sys
+from cultureval.scripts.main import main
+sys.argv = ["cultureval", "eval", *sys.argv[1:], "--data", "samples", "--output-dir", "file/out"]
+try:
+    main()
+finally:
+    print(*sys.modules)
+"""
+
+
+@pytest.mark.parametrize("server", [True, False])
+def test_the_list_of_problems_needs_no_library_that_only_the_run_needs(model, tmp_path, server):
+    (tmp_path / "file").write_text("")
+    with FaultyServer() as running:
+        (tmp_path / "server.yaml").write_text(f"model: {MODEL}\nbase_url: {running.url}\ntokenizer: {model}\n")
+        asked = ["server.yaml", "m2cqa"] if server else [str(model), "qimma_aratrust"]
+        command = [sys.executable, "-c", PROBLEMS, *asked]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 2 and "--output-dir" in done.stderr, done.stderr
+    loaded = set(done.stdout.split())
+    assert loaded.isdisjoint(HEAVY if server else COMPILERS), sorted(loaded.intersection(HEAVY + COMPILERS))
 
 
 def make_nan(weights):

@@ -276,3 +276,19 @@ def test_options_come_from_the_environment():
         read_data_options(Settings({"CULTUREVAL_FORM": "curate"}))
     with pytest.raises(CulturevalError, match="not a folder"):
         read_data_options(Settings({"CULTUREVAL_DATA": "/no/such/folder"}))
+
+
+def test_few_shot_rows_count_in_the_hash_of_runs_with_examples_alone(tmp_path):
+    files = "[{split: test, path: test.jsonl}, {split: validation, path: validation.jsonl}]"
+    hashes = []
+    for example in ("عمّان", "إربد"):
+        folder = tmp_path / example / "root/asas-ai/AraTrust"
+        write_rows(folder, [GOOD])
+        write_rows(folder, [GOOD | {"Question": f"ما {example}؟"}], "validation.jsonl")
+        front = f"---\nconfigs:\n- {{config_name: default, data_files: {files}}}\n---\n"
+        (folder / "README.md").write_text(front, encoding="utf-8")
+        subset = prepared(tmp_path / example)
+        assert subset.report["few_shot_rows"] == 1
+        hashes.append([subset.report_with(shots)["fingerprint"] for shots in (0, 1)])
+    (plain, shown), (same_plain, other_shown) = hashes
+    assert plain == same_plain and len({plain, shown, other_shown}) == 3
