@@ -131,7 +131,7 @@ def test_always_true_always_false_and_perfect(evaluate, cultureval, tmp_path):
     assert ["en", "tf", "org/right", "org/yes", "-1.000", "[-1.000,", "-0.657]"] in [
         line.split()[:7] for line in compared.stdout.splitlines()
     ]
-    assert {file.suffix for file in (tmp_path / "compared").iterdir()} == {".csv", ".md", ".svg", ".png"}
+    assert {file.suffix for file in (tmp_path / "compared").iterdir()} == {".csv", ".md", ".pdf", ".svg", ".png"}
     limited = cultureval("compare", "m2cqa", "yes", "no", from_scratch=True)
     assert limited.returncode == 2 and "limit (6 / None)" in limited.stderr and "Traceback" not in limited.stderr
 
