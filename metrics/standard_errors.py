@@ -1,7 +1,8 @@
-"""Standard errors of means over items that are not independent of each other."""
+"""Standard errors and intervals of means, and of paired differences, over items that are not independent."""
 
 import math
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -94,3 +95,51 @@ def clustered_interval(
     middle = (mean + z**2 / (2 * items)) / (1 + z**2 / items)
     half = z / (1 + z**2 / items) * math.sqrt(max(mean * (1 - mean), 0) / items + z**2 / (4 * items**2))
     return max(0.0, middle - half), min(1.0, middle + half)
+
+
+@dataclass(frozen=True)
+class MeanDifference:
+    """The mean of paired differences, with its 95% interval and two-sided p-value.
+
+    Attributes:
+        value: The mean.
+        low: Lower bound; None where it is unknown.
+        high: Upper bound.
+        p_value: None where it is unknown, and where no pair differs.
+    """
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    p_value: float | None = None
+
+
+def paired_difference(
+    differences: Sequence[float], clusters: Sequence[Hashable], weights: Sequence[float] | None = None
+) -> MeanDifference:
+    """The weighted mean of paired differences; interval and p-value are Student's with G - 1 degrees of freedom.
+
+    The standard error is cluster-robust, and that of a ratio of sums: of the residuals around the mean, times the
+    weights over their mean. Where no pair differs, the interval is (0, 0).
+
+    Args:
+        differences: For each of n items the first score minus the second, finite.
+        clusters: The cluster of each item, G in all; interval and p-value are unknown for fewer than two.
+        weights: Of each item, positive; None: all count alike.
+
+    Raises:
+        ValueError: As in `clustered_standard_error`.
+    """
+    from scipy import stats
+
+    shares = np.ones(len(differences)) if weights is None else np.array(weights) / np.mean(weights)
+    mean = float(np.mean(np.array(differences) * shares))
+    error = clustered_standard_error(list((np.array(differences) - mean) * shares), clusters)
+    if not any(differences):
+        return MeanDifference(mean, 0.0, 0.0)
+    if math.isnan(error):
+        return MeanDifference(mean)
+    freedom = len(set(clusters)) - 1
+    half = float(stats.t.ppf(0.975, freedom)) * error
+    p_value = float(2 * stats.t.sf(abs(mean) / error, freedom)) if error else None
+    return MeanDifference(mean, mean - half, mean + half, p_value)

@@ -105,6 +105,21 @@ def find_saved_tasks(paths: Sequence[Path]) -> list[SavedTask]:
     return list(newest.values())
 
 
+def names_of_runs(saved: Sequence[SavedTask]) -> dict[tuple[Path, str], str]:
+    """A name for each run, by its output folder and model.
+
+    It is the model's, with its folder if several output folders have that model.
+    """
+    runs = {(task.root, task.model) for task in saved}
+    models = [model for _, model in runs]
+    folders = [(model, root.name) for root, model in runs]
+    names = {}
+    for root, model in runs:
+        place = root.name if folders.count((model, root.name)) == 1 else str(root)
+        names[root, model] = model if models.count(model) == 1 else f"{model} ({place})"
+    return names
+
+
 def derived_from(task: SavedTask) -> list[SavedTask]:
     """The files that were derived from a task's details (its judgements), the oldest first."""
     import pyarrow.parquet

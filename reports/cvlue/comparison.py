@@ -10,14 +10,13 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from cultureval.metrics.cvlue.names import KS, MACRO, RECALLS
-from cultureval.metrics.standard_errors import clustered_standard_error
+from cultureval.metrics.proportions import holm
+from cultureval.metrics.standard_errors import paired_difference
 from cultureval.reports.csv_files import write_csv
 from cultureval.reports.cvlue.headline import PUBLISHED
 from cultureval.reports.published import published_rows
-from cultureval.reports.saved_results import SavedTask, find_saved_tasks
+from cultureval.reports.saved_results import SavedTask, find_saved_tasks, names_of_runs
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
@@ -42,7 +41,7 @@ class ScoredTask:
     """A task of a run.
 
     Attributes:
-        model: Its label, the run's date added where a model has several.
+        model: The name of its run, as of `names_of_runs`.
         date: Of the run.
         task: `cvlue_vg`.
         scores: The run's scores and standard errors, 0 to 1.
@@ -95,10 +94,8 @@ def read_tasks(paths: Sequence[Path]) -> list[ScoredTask]:
         raise CulturevalError(
             f"{', '.join(map(str, paths))}: no run of CVLUE with details; run `cultureval eval MODEL cvlue`."
         )
-    roots: dict[str, dict[Path, None]] = {}
-    for task in saved:
-        roots.setdefault(task.model, {})[task.root] = None
-    return [_read(task, f" ({task.root.name})" if len(roots[task.model]) > 1 else "") for task in saved]
+    names = names_of_runs(saved)
+    return [_read(task, names[task.root, task.model]) for task in saved]
 
 
 def mismatches(tasks: Sequence[ScoredTask]) -> Iterator[tuple[str, bool]]:
@@ -113,14 +110,12 @@ def mismatches(tasks: Sequence[ScoredTask]) -> Iterator[tuple[str, bool]]:
 def difference_rows(tasks: Sequence[ScoredTask]) -> list[Row]:
     """The paired differences of every two runs of a task, on the items that both have.
 
-    The interval and the p-value are Student's, from the standard error of the items' differences, clustered by image;
-    `p_holm` is adjusted by Holm's method over all rows.
+    Interval and p-value are those of `paired_difference`, clustered by image; `p_holm` is adjusted over all rows.
     """
     rows = [_difference(first, second, metric) for first, second in _pairs(tasks) for metric in NUMBERS[first.task]]
-    known = sorted((row for row in rows if row["p"] is not None), key=lambda row: row["p"])
-    before = 0.0
-    for place, row in enumerate(known):
-        row["p_holm"] = before = max(before, min(1.0, (len(known) - place) * row["p"]))
+    tested = [row for row in rows if row["p"] is not None]
+    for row, adjusted in zip(tested, holm([row["p"] for row in tested]), strict=True):
+        row["p_holm"] = adjusted
     return rows
 
 
@@ -149,7 +144,7 @@ def paper_rows() -> list[Row]:
     return rows
 
 
-def _read(saved: SavedTask, beside: str) -> ScoredTask:
+def _read(saved: SavedTask, model: str) -> ScoredTask:
     task, content = saved.task.partition("|")[0], saved.results()
     items, rows = {}, saved.table().to_pylist()
     for row in rows:
@@ -164,7 +159,7 @@ def _read(saved: SavedTask, beside: str) -> ScoredTask:
     galleries = {"gallery" in specific_of(row["doc"]) for row in rows} if task.endswith("_itr") else set()
     made |= {"prompt": report.get("prompt"), "gallery": "20 images" if True in galleries else "all images"}
     scores = (content.get("results") or {}).get(saved.task, {})
-    return ScoredTask(f"{saved.model}{beside}", saved.date, task, scores, items, made)
+    return ScoredTask(model, saved.date, task, scores, items, made)
 
 
 def _pairs(tasks: Sequence[ScoredTask]) -> Iterator[tuple[ScoredTask, ScoredTask]]:
@@ -172,32 +167,19 @@ def _pairs(tasks: Sequence[ScoredTask]) -> Iterator[tuple[ScoredTask, ScoredTask
 
 
 def _difference(first: ScoredTask, second: ScoredTask, metric: str) -> Row:
-    from scipy import stats
-
-    values, clusters, weights = [], [], []
+    deltas, clusters, weights = [], [], []
     for item, (cluster, weight, scores) in first.items.items():
         pair = (scores.get(metric), second.items[item][2].get(metric)) if item in second.items else (None, None)
         if None not in pair and not math.isnan(delta := float(pair[0]) - float(pair[1])):
-            values.append(delta)
+            deltas.append(delta)
             clusters.append(cluster)
             weights.append(weight if metric.startswith("IR@") else 1.0)
     row: Row = dict.fromkeys(DIFFERENCE_COLUMNS)
-    row |= {"task": first.task, "metric": metric, "first": first.model, "second": second.model, "items": len(values)}
-    if not values:
-        return row
-    share = np.array(weights) / np.mean(weights)
-    difference = float(np.mean(values * share))
-    # The error of a ratio of sums: residuals around the difference, by the items' weights.
-    error = clustered_standard_error(list((np.array(values) - difference) * share), clusters)
-    row["difference"] = difference
-    if not any(values):
-        return row | {"low": 0.0, "high": 0.0}
-    if math.isnan(error):
-        return row
-    freedom = len(set(clusters)) - 1
-    half = float(stats.t.ppf(0.975, freedom)) * error
-    p_value = float(2 * stats.t.sf(abs(difference) / error, freedom)) if error else None
-    return row | {"low": difference - half, "high": difference + half, "p": p_value}
+    row |= {"task": first.task, "metric": metric, "first": first.model, "second": second.model, "items": len(deltas)}
+    if deltas:
+        found = paired_difference(deltas, clusters, weights)
+        row |= {"difference": found.value, "low": found.low, "high": found.high, "p": found.p_value}
+    return row
 
 
 def _scores_table(tasks: Sequence[ScoredTask]) -> str:

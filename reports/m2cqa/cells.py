@@ -6,7 +6,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cultureval.reports.saved_results import SavedTask, find_saved_tasks
+from cultureval.reports.saved_results import SavedTask, find_saved_tasks, names_of_runs
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.m2cqa.benchmarks import PROMPTS, VARIETIES
 
@@ -65,7 +65,7 @@ def read_cells(paths: Sequence[Path], profile: str) -> list[Cell]:
         raise CulturevalError(
             f"{', '.join(map(str, paths))}: no run of an m2cqa task. Run `cultureval eval ... m2cqa`."
         )
-    names = _model_names(saved)
+    names = names_of_runs(saved)
     cells = [_read_cell(task, names[task.root, task.model], profile) for task in saved]
     order = list(PROMPTS), list(VARIETIES)
     return sorted(cells, key=lambda cell: (cell.model, order[0].index(cell.prompt), order[1].index(cell.variety)))
@@ -100,18 +100,6 @@ def _value(cell: Cell, name: str) -> str:
 
 def _title(cell: Cell) -> str:
     return f"{cell.model} {cell.prompt}_{cell.variety}"
-
-
-def _model_names(saved: Sequence[SavedTask]) -> dict[tuple[Path, str], str]:
-    """A name for each run: the model's, with its folder if several output folders have that model."""
-    runs = {(task.root, task.model) for task in saved}
-    models = [model for _, model in runs]
-    folders = [(model, root.name) for root, model in runs]
-    names = {}
-    for root, model in runs:
-        place = root.name if folders.count((model, root.name)) == 1 else str(root)
-        names[root, model] = model if models.count(model) == 1 else f"{model} ({place})"
-    return names
 
 
 def _read_cell(task: SavedTask, model: str, profile: str) -> Cell:

@@ -139,9 +139,7 @@ def cell_sections(rows: Sequence[Row]) -> list[Section]:
     order = [*VARIETIES, "dialect"]
     sections = []
     for prompt, name in PROMPTS.items():
-        of_prompt = sorted(
-            (row for row in rows if row["prompt"] == prompt), key=lambda row: order.index(row["variety"])
-        )
+        of_prompt = [row for row in rows if row["prompt"] == prompt]
         table = [
             [
                 *(row["variety"], plain_name(row["model"]), *(_rounded(row[name]) for name in names)),

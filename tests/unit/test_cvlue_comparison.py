@@ -1,11 +1,15 @@
 """CVLUE's comparison of runs: paired differences and intervals by hand."""
 
+from dataclasses import astuple
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy import stats
 
-from cultureval.metrics.standard_errors import clustered_interval
+from cultureval.metrics.standard_errors import MeanDifference, clustered_interval, paired_difference
 from cultureval.reports.cvlue.comparison import ScoredTask, difference_rows, mismatches, paper_rows
+from cultureval.reports.saved_results import SavedTask, names_of_runs
 
 MADE = {"source": "cvlue", "revision": "local", "limit": None, "prompt": "a"}
 
@@ -34,6 +38,24 @@ def test_differences_are_paired_and_adjusted_for_their_number():
     assert (first["low"], first["high"]) == pytest.approx(tuple(wanted.confidence_interval()))
     assert (same["first"], same["second"], same["difference"], same["low"], same["p"]) == ("a", "c", 0, 0, None)
     assert first["p_holm"] == pytest.approx(min(1, 2 * min(first["p"], last["p"])))
+
+
+def test_runs_of_one_model_have_their_folders_names_and_equal_ones_their_paths():
+    """Runs in `a/out` and `b/out` were one column of the table, with the numbers of the second."""
+    places = [("a/out", "m"), ("b/out", "m"), ("c/other", "m"), ("a/out", "n")]
+    saved = [SavedTask(Path("f"), Path(root), model, "2026-01-01", "cvlue_vg|0") for root, model in places]
+    names = [names_of_runs(saved)[task.root, task.model] for task in saved]
+    assert names == ["m (a/out)", "m (b/out)", "m (other)", "n"]
+
+
+def test_a_weighted_difference_is_that_of_the_repeated_items():
+    deltas, weights = [0.5, -0.25, 1.0, 0.0], [1, 3, 2, 2]
+    repeated = [delta for delta, weight in zip(deltas, weights, strict=True) for _ in range(weight)]
+    of_item = [item for item, weight in enumerate(weights) for _ in range(weight)]
+    weighted, of_repeated = paired_difference(deltas, range(4), weights), paired_difference(repeated, of_item)
+    assert astuple(weighted) == pytest.approx(astuple(of_repeated))
+    assert paired_difference([0.5, 0.5], "ab") == MeanDifference(0.5, 0.5, 0.5), "without variation there is no test"
+    assert paired_difference([0.5, 0.25], "aa") == MeanDifference(0.375), "one image has no interval"
 
 
 def test_runs_of_different_data_are_told_apart_from_those_of_different_prompts():
