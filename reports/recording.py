@@ -191,7 +191,7 @@ def _counted(
     from cultureval.tasks.catalogue import kind_of
 
     kind = kind_of(record.task)
-    scored = _scored(row.metric for row in rows)
+    scored = scored_rows(row.metric for row in rows)
     reasons = [specific_of(row.doc).get("finish_reasons") or () for row in rows]
     unreadable = kind.unreadable
     silent = tuple(name for name in record.metrics if isinstance(scores.get(name), NotApplicable))
@@ -244,7 +244,7 @@ def _prompt_tokens(tokens: Any) -> int:
     return max(map(_tokens, tokens)) if for_each else _tokens(tokens)
 
 
-def _scored(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+def scored_rows(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """Metric -> rows that it has a value for; what a corpus metric keeps of a row is one, whatever its type."""
     counts: dict[str, int] = {}
     for row in rows:

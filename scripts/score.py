@@ -1,9 +1,10 @@
-"""`cultureval score NAME`: scores submission files in a benchmark's official format."""
+"""`cultureval score NAME`: scores submission files in a benchmark's official format, or outputs made elsewhere."""
 
+import inspect
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,23 +12,28 @@ from cultureval.runtime.errors import CulturevalError, shorten
 from cultureval.runtime.output_folder import require_output_folder
 from cultureval.runtime.printing import print_result
 
-if TYPE_CHECKING:
-    from cultureval.reports.submissions import ScoredSubmissions
+Gold = Annotated[Path, typer.Option(help="The gold file, or a folder with the released layout.")]
+Pred = Annotated[list[Path], typer.Option(help="A submission file, or a folder. Repeatable.")]
+OutputDir = Annotated[Path, typer.Option(help="Output folder of results, tables (JSON, CSV) and plots.")]
+ModelName = Annotated[
+    str | None, typer.Option(help="Name in the results; default: that of the submission's file or folder.")
+]
+FOLDER = Path("results/score")
 
 
-def score_with(name: str, scorer: "Callable[[Path, Sequence[Path], Path], ScoredSubmissions]") -> Callable[..., None]:
+def takes_gold(scorer: Callable[..., Any]) -> bool:
+    """Whether a scorer compares with a gold file: it takes that, the files, and the output folder."""
+    return len(inspect.signature(scorer).parameters) > 2
+
+
+def score_with(name: str, scorer: Callable[..., Any]) -> Callable[..., None]:
     """The command that saves and prints what a scorer of submission files returns."""
 
-    def score(
-        gold: Annotated[Path, typer.Option(help="The gold file, or a folder with the released layout.")],
-        pred: Annotated[list[Path], typer.Option(help="A submission file, or a folder. Repeatable.")],
-        output_dir: Annotated[
-            Path, typer.Option(help="Output folder of results, tables (JSON, CSV) and plots.")
-        ] = Path("results/score"),
-        model_name: Annotated[
-            str | None, typer.Option(help="Name in the results; default: that of the submission's file or folder.")
-        ] = None,
-    ) -> None:
+    def score(pred: Pred, output_dir: OutputDir = FOLDER) -> None:
+        require_output_folder(output_dir)
+        _finish(name, scorer(pred, output_dir), output_dir)
+
+    def score_against(gold: Gold, pred: Pred, output_dir: OutputDir = FOLDER, model_name: ModelName = None) -> None:
         from cultureval.reports.submissions import ScoredSubmissions, save_submissions
 
         started = time.time()
@@ -38,11 +44,14 @@ def score_with(name: str, scorer: "Callable[[Path, Sequence[Path], Path], Scored
             raise CulturevalError(f"The scorer of {name} returned {shorten(scored)}, not ScoredSubmissions.")
         files = save_submissions(scored, gold, output_dir, started, model_name)
         results = "\n".join(f"Results: {file.resolve()}" for file in files)
-        text = f"{scored.text}\nTables and plots: {output_dir.resolve()}\n{results}"
-        path = output_dir / f"{name}.txt"
-        path.write_text(f"{text}\n", encoding="utf-8")
-        print_result(text, path)
+        _finish(name, f"{scored.text}\nTables and plots: {output_dir.resolve()}\n{results}", output_dir)
         if scored.problems:
             raise CulturevalError("\n".join(["Not scored:", *(f"  {problem}" for problem in scored.problems)]))
 
-    return score
+    return score_against if takes_gold(scorer) else score
+
+
+def _finish(name: str, text: str, output_dir: Path) -> None:
+    path = output_dir / f"{name}.txt"
+    path.write_text(f"{text}\n", encoding="utf-8")
+    print_result(text, path)

@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from cultureval.runtime.errors import CulturevalError, did_you_mean
 from cultureval.scripts.agreement import agreement_with
 from cultureval.scripts.custom_suites import WithCustomSuites, with_option
-from cultureval.scripts.score import score_with
+from cultureval.scripts.score import score_with, takes_gold
 from cultureval.tasks.catalogue import all_suites
 from cultureval.tasks.registration import unknown_suite_hint
 from cultureval.tasks.suite import Suite
@@ -118,8 +118,10 @@ class Submissions(SuiteCommands):
 
     def function(self, suite: Suite, name: str) -> tuple[Callable[..., Any], str | None]:
         """The command bound to the format's scorer."""
-        example = f"cultureval score {name} --gold GOLD --pred PRED"
-        return score_with(name, suite.scorers()[name]), f"Scores submissions in the official format. Example: {example}"
+        scorer = suite.scorers()[name]
+        example = f"cultureval score {name}{' --gold GOLD' if takes_gold(scorer) else ''} --pred PRED"
+        what = "submissions in the official format" if takes_gold(scorer) else "outputs that were made elsewhere"
+        return score_with(name, scorer), f"Scores {what}. Example: {example}"
 
 
 def _group(commands: type[SuiteCommands], text: str) -> typer.Typer:

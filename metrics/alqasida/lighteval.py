@@ -141,7 +141,7 @@ def _prompt_of(doc: Doc, response: ModelResponse) -> str:
     specific: RequestSpecific = specific_of(doc)
     prompt = specific.get("prompt", "")
     plain = isinstance(response.input, str) and doc.query in response.input
-    return doc.query if prompt and doc.fewshot_samples and plain else prompt
+    return doc.query if prompt and plain else prompt
 
 
 def _classify(names: Sequence[str], docs: list[Doc], responses: list[ModelResponse]) -> Columns:

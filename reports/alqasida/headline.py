@@ -5,6 +5,7 @@ standard errors, and the average over all sets, which the paper does not print.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from cultureval.reports.judge_columns import (
 from cultureval.reports.published import published_model, published_scores
 from cultureval.reports.run_record import Run, TaskRecord
 from cultureval.reports.summary import Cell, Row, SummaryTable, cell_of
+from cultureval.tasks.alqasida.benchmarks import direction_of
 from cultureval.tasks.alqasida.published_prompts import NOT_PUBLISHED
 from cultureval.tasks.alqasida.sets import OWN_ITEMS
 from cultureval.tasks.catalogue import all_tasks
@@ -69,7 +71,7 @@ development_headline = partial(headline, suite="alqasida_dev")
 def _requests(run: Run, suite: str, tasks: Mapping[str, TaskRecord], published: Published) -> SummaryTable | None:
     """ADI2 in percent: a row a dialect (mean of its genres), the average of all sets, a row a genre."""
     scores = {name: score for name, record in tasks.items() if (score := percentage(run, record, "adi2"))}
-    kinds = {kind: _sets(suite, kind) for kind in KINDS}
+    kinds = {kind: _sets(suite, kind, tasks) for kind in KINDS}
     kinds = {kind: sets for kind, sets in kinds.items() if any(task.task in scores for task in sets)}
     if not kinds:
         return None
@@ -88,21 +90,31 @@ def _requests(run: Run, suite: str, tasks: Mapping[str, TaskRecord], published: 
     title = f"AL-QASIDA, requests: ADI2 in percent, {shots}-shot"
     note = "[ ] cross-lingual leaves replies without a line of five words out."
     notes = [note] if published and "cross" in kinds and published_model(run.model, RELEASED_PROFILE) else []
-    notes += _other_prompts([record for record in tasks.values() if record.task.partition("|")[0] in scores])
+    notes += _other_prompts([tasks[task.task] for task in present])
     return SummaryTable(title, ("Dialect, genre", *columns), rows, notes)
 
 
 def _other_prompts(records: Sequence[TaskRecord]) -> list[str]:
     """A line on the sets whose prompts are not the paper's."""
-    others = [record.subset for record in records if record.prompt_hash == NOT_PUBLISHED]
+    others = [one.task.partition("_")[2].partition("|")[0] for one in records if one.prompt_hash == NOT_PUBLISHED]
     if not others:
         return []
     shown = f"{', '.join(others[:3])}{f' and {len(others) - 3} more' if len(others) > 3 else ''}"
     return [f"{NOT_PUBLISHED[0].upper()}{NOT_PUBLISHED[1:]}: {shown} ({len(others)} of {len(records)} sets)."]
 
 
-def _sets(suite: str, kind: str) -> list[Task]:
-    return [task for task in all_tasks().values() if task.suite == suite and task.group == f"{suite}_{kind}"]
+def _sets(suite: str, kind: str, records: Mapping[str, TaskRecord]) -> list[Task]:
+    """The paper's sets, then those of outputs of other prompts (`cultureval score alqasida`)."""
+    known = [task for task in all_tasks().values() if task.suite == suite and task.group == f"{suite}_{kind}"]
+    others = {name: one for name, one in records.items() if one.group == f"{suite}_{kind}" and name not in all_tasks()}
+    return known + [_own_set(known[0], name, record) for name, record in others.items()]
+
+
+def _own_set(like: Task, name: str, record: TaskRecord) -> Task:
+    corpus, _, languages = record.subset.partition("_")
+    source, _, target = languages.partition("_to_")
+    mean = f"{record.group}:_{corpus}_{direction_of(source, target)}" if target else None
+    return replace(like, task=name, benchmark=record.benchmark, subset=record.subset, mean=mean)
 
 
 def _place(task: Task) -> tuple[str, str]:
@@ -163,7 +175,7 @@ def _published_mean(sets: Sequence[Task], published: Published) -> float | None:
 def _translations(run: Run, suite: str, tasks: Mapping[str, TaskRecord], published: Published) -> SummaryTable | None:
     """spBLEU, and how far it is above that of the untranslated source: a row a direction, means over dialects."""
     scores = {name: score for name, record in tasks.items() if (score := estimate(run, record, "spbleu"))}
-    sets = _sets(suite, "mt")
+    sets = _sets(suite, "mt", tasks)
     corpora = [one for one in dict.fromkeys(task.benchmark for task in sets) if _present(sets, one, scores)]
     if not corpora:
         return None

@@ -102,7 +102,9 @@ def _translations(corpus: str, name: str, group: str) -> Benchmark:
         group=group,
         sources=_sources(corpus, rows.prepare_translation),
         subsets=tuple(
-            Subset(f"{corpus}_{a}_to_{b}", rows=200, register="dialectal", mean=f"{group}:_{corpus}_{_direction(a, b)}")
+            Subset(
+                f"{corpus}_{a}_to_{b}", rows=200, register="dialectal", mean=f"{group}:_{corpus}_{direction_of(a, b)}"
+            )
             for a, b in directions
         ),
         metric_set=TRANSLATION,
@@ -110,7 +112,7 @@ def _translations(corpus: str, name: str, group: str) -> Benchmark:
     )
 
 
-def _direction(source: str, target: str) -> str:
+def direction_of(source: str, target: str) -> str:
     """Translations are averaged over dialects, not over directions: `dialect_to_eng`."""
     return "_to_".join(code if code in ("eng", "msa") else "dialect" for code in (source, target))
 

@@ -129,7 +129,7 @@ def read_ready(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
         clusters = same_requests(rows, name) if rows and "phrasing" in rows[0] else range(len(rows))
         for number, (row, place) in enumerate(zip(rows, clusters, strict=True)):
             cluster = {"cluster": _cluster(name, place)}
-            yield PlacedRow(file.name, number, row | cluster | _features(row, name, templates))
+            yield PlacedRow(file.name, number, row | cluster | features_of(row, name, templates))
 
 
 # --- sets built from corpora ------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ def _build_requests(files: Sequence[Path], name: SetName) -> Iterator[PlacedRow]
     for place, number in enumerate(kept):
         template = templates[published[place % len(published)] % len(templates)]
         row = {"prompt": template.replace("{}", sentences[number]), "cluster": _cluster(name, place)}
-        yield PlacedRow(files[0].name, number, row | _features(row, name, templates))
+        yield PlacedRow(files[0].name, number, row | features_of(row, name, templates))
 
 
 def _leftover(name: SetName) -> bool:
@@ -282,7 +282,7 @@ def read_language_confusion(files: Sequence[Path], task: Task) -> Iterator[Place
         rows = [row | {"prompt": _in_dialect(row, name)} for row in table]
         for number, (row, place) in enumerate(zip(rows, same_requests(rows, name), strict=True)):
             cluster = {"cluster": _cluster(name, place)}
-            yield PlacedRow(file.name, number, row | cluster | _features(row, name, []))
+            yield PlacedRow(file.name, number, row | cluster | features_of(row, name, []))
 
 
 def _language_confusion(task: Task) -> str:
@@ -347,7 +347,8 @@ def _instruction(number: int) -> int:
     return len(INSTRUCTION_SIZES)
 
 
-def _features(row: Mapping[str, Any], name: SetName, templates: Sequence[str]) -> Row:
+def features_of(row: Mapping[str, Any], name: SetName, templates: Sequence[str]) -> Row:
+    """What the analysis reads of a row: `dialect` and `genre`; of a monolingual prompt also `template`, `location`."""
     prompt = str(row.get("prompt") or "")
     features = {"dialect": name.target, "genre": name.corpus}
     if name.is_translation or "phrasing" in row:

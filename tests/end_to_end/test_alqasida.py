@@ -55,6 +55,38 @@ def test_requests_and_translations_are_asked_and_scored(cultureval, tiny_lm, tmp
     assert scores[TASKS[2]]["spbleu_zero"] >= 0 and scores[TASKS[2]]["chrf_plus_plus_stderr"] > 0
     (line,) = [line for line in run.stdout.splitlines() if "task:alqasida_mt/0-shot" in line]
     assert "|scorer:spBLEU(flores200@" in line and "NADI=tiny-nadi@" in line and "LID=tiny-lid@" in line
+    assert "|prompt:not the published prompts|" in run.stdout and "Not the published prompts: mono:" in run.stdout
+    scored = scores_of_outputs_made_elsewhere(cultureval, tmp_path, details, instruments)
+    for name in (TASKS[0], TASKS[2]):
+        assert scored["results"][name] == pytest.approx(scores[name], nan_ok=True)
+    assert "adi2" in scored["results"]["alqasida_mono:own_egy|0"]
+    records = scored["cultureval"]["tasks"]
+    assert {one["form"] for one in records.values()} == {"given"} and records[TASKS[0]]["expected_rows"] == 100
+
+
+def scores_of_outputs_made_elsewhere(cultureval, tmp_path, details, instruments):
+    """The results file of the run's outputs, and one more, from a CSV file; it is analysed as a run's is."""
+    rows = []
+    for name in (TASKS[0], TASKS[2]):
+        for row in details[name]:
+            doc, (text,) = row["doc"], row["model_response"]["text"]
+            about = {"dialect": doc["specific"]["dialect"], "genre": doc["specific"]["genre"]}
+            about |= {"reference": doc["choices"][0]} if "_mt" in name else {}
+            rows.append({"prompt": doc["query"], "completion": text, "model": "org/elsewhere"} | about)
+    rows.append({"prompt": "قول كلام", "completion": "كلام", "dialect": "egy", "model": "org/elsewhere"})
+    with (tmp_path / "outputs.csv").open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, ["prompt", "completion", "dialect", "genre", "reference", "model"])
+        writer.writeheader()
+        writer.writerows(rows)
+    command = ("score", "alqasida", "--pred", "outputs.csv", "--output-dir", "scored")
+    run = cultureval(*command, **instruments)
+    assert run.returncode == 0, run.stderr
+    lines = run.stdout.splitlines()
+    assert any(line.split()[:1] == ["own"] for line in lines) and "mono:own_egy" in run.stdout
+    assert cultureval("analyze", "alqasida", "scored", "--output-dir", "analysed").returncode == 0
+    with (tmp_path / "analysed" / "samples.csv").open(encoding="utf-8", newline="") as stream:
+        assert {row["model"] for row in csv.DictReader(stream)} == {"org/elsewhere"}
+    return results_of(tmp_path / "scored")
 
 
 def test_further_profiles_are_chosen_and_translations_out_of_dialect_have_no_fidelity(

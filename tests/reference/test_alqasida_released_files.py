@@ -2,6 +2,7 @@
 
 import ast
 import csv
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,8 @@ from cultureval.metrics.alqasida.dialect import (
 )
 from cultureval.metrics.alqasida.translation import bleu, chrf, chrf_plus_plus
 from cultureval.metrics.lighteval.clustered_means import MeanOfScored
+from cultureval.reports.alqasida.given_outputs import read_outputs
+from cultureval.tasks.alqasida.published_prompts import which_prompts
 
 OUTPUTS = Path(__file__).parents[2] / "../shared/data/alqasida/llm_outputs"
 PAIRS = sorted(OUTPUTS.glob("*/*_samples.csv"))
@@ -95,6 +98,20 @@ def test_adi2_of_the_eighteen_probabilities(path):
     for name, ours in SCORES.items():
         assert abs(found[ours] - numbers(rows, name)).max() < 1e-15
     assert [has_too_few_words(generation(row)) for row in rows] == [row["too_few_tokens"] == "True" for row in rows]
+
+
+def test_released_files_are_read_as_outputs_made_elsewhere():
+    """`cultureval score alqasida --pred llm_outputs`: every output; prompts known as the published ones."""
+    found = read_outputs([OUTPUTS])
+    assert sum(len(one.rows) for one in found) == sum(len(rows_of(path)) for path in PAIRS)
+    texts = sorted(text for one in found for text in one.outputs)
+    assert texts == sorted(generation(row) for path in PAIRS for row in rows_of(path))
+    kinds = {"alqasida_mono": 10, "alqasida_cross": 5, "alqasida_mt": 2}
+    assert Counter(one.task.partition(":")[0] for one in found) == kinds
+    assert all(which_prompts(one.rows) == "published" for one in found if "_mt" not in one.task)
+    okapi = [one for one in found if ":okapi" in one.task]
+    assert all(len({row["cluster"] for row in one.rows}) == 34 for one in okapi)
+    assert {one.task.partition("|")[2] for one in okapi} == {"0", "5"}
 
 
 def test_one_row_of_the_five_shot_file_is_left_out():

@@ -128,7 +128,9 @@ def test_sets_with_other_prompts_than_the_papers_are_named():
         record = run.record.tasks[f"{name}|0"].model_copy(update={"prompt_hash": "not the published prompts"})
         run.record.tasks[f"{name}|0"] = record
     (table,) = alqasida.headline(run)
-    assert table.notes == ["Not the published prompts: btec_dza, btec_egy, btec_mar and 2 more (5 of 6 sets)."]
+    assert table.notes == [
+        "Not the published prompts: mono:btec_dza, mono:btec_egy, mono:btec_mar and 2 more (5 of 6 sets)."
+    ]
 
 
 def test_the_development_sets_have_tables_of_their_own():
