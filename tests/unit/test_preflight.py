@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import struct
 import subprocess
 import sys
 from functools import partial
@@ -12,6 +13,7 @@ from faulty_server import MODEL, FaultyServer
 from safetensors.torch import load_file, save_file
 
 from cultureval.metrics.alqasida import dialect_models
+from cultureval.metrics.alqasida.countries import COUNTRIES
 from cultureval.metrics.alqasida.translation import check_flores200
 from cultureval.models.preflight import check_model
 from cultureval.runtime.errors import CulturevalError, Problems
@@ -184,23 +186,82 @@ def test_classifiers_with_weights_that_are_not_numbers_are_refused_by_name(built
             dialect_models.check_model(kind)
 
 
+HEAD = "classifier.weight"
+
+
+def fitted(built, folder, kind):
+    """A classifier of full width with random layers, whose head is fitted to the known sentences."""
+    import torch
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    sizes = {"hidden_size": 256, "num_attention_heads": 4}
+    (build_tiny_nadi if kind == "NADI" else build_tiny_aldi)(folder, **sizes)
+    model, tokenizer = AutoModelForSequenceClassification.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    sentences = [dialect_models.EGYPTIAN, dialect_models.MOROCCAN, dialect_models.STANDARD]
+    with torch.inference_mode():
+        pooled = torch.cat([model.bert(**tokenizer(text, return_tensors="pt")).pooler_output for text in sentences])
+    wanted = torch.zeros(3, model.config.num_labels)
+    if kind == "NADI":
+        wanted[0, COUNTRIES.index("egy")] = wanted[1, COUNTRIES.index("mar")] = 5
+    else:
+        wanted[:2] = 1
+    model.classifier.weight.data = torch.linalg.lstsq(pooled, wanted).solution.T.contiguous()
+    model.classifier.bias.data.zero_()
+    model.save_pretrained(folder)
+    return folder
+
+
+def refused(built, place, kind, *parts):
+    option = dialect_models.OPTIONS[kind]
+    with use_settings(current_settings().with_(**built | {option.name: str(place)})):
+        with pytest.raises(CulturevalError, match=f"The {kind} model .*{option.variable}") as error:
+            dialect_models.check_model(kind)
+    assert all(part in str(error.value) for part in (place.name, *parts)), str(error.value)
+
+
 @pytest.mark.parametrize("kind", ["NADI", "ALDi"])
 def test_full_size_classifiers_must_tell_known_dialects_apart(built, tmp_path, kind):
-    """Of random weights and their negative, with the real labels and size, one set gives wrong answers."""
-    sizes = {"hidden_size": 256, "num_attention_heads": 4}
-    build = build_tiny_nadi if kind == "NADI" else build_tiny_aldi
-    folder = build(tmp_path / "large", **sizes)
-    turned = copied(folder, tmp_path / "turned", lambda weights: weights["classifier.weight"].neg_())
-    outcomes = []
-    for place in (folder, turned):
-        option = dialect_models.OPTIONS[kind]
-        with use_settings(current_settings().with_(**built | {option.name: str(place)})):
-            try:
-                outcomes.append(dialect_models.check_model(kind))
-            except CulturevalError as error:
-                outcomes.append(str(error))
-    assert outcomes.count(None) == 1
-    assert ("does not tell an Egyptian" if kind == "NADI" else "more dialectal") in str(outcomes)
+    """A head turned round, or with exchanged rows, is wrong in no file, and still stopped by the model's name."""
+    folder, option = fitted(built, tmp_path / "sound", kind), dialect_models.OPTIONS[kind]
+    with use_settings(current_settings().with_(**built | {option.name: str(folder)})):
+        dialect_models.check_model(kind)
+    reason = "does not tell an Egyptian" if kind == "NADI" else "more dialectal"
+    changes = {"turned": lambda head: head.neg()}
+    if kind == "NADI":
+        egypt, morocco = COUNTRIES.index("egy"), COUNTRIES.index("mar")
+        order = list(range(18))
+        order[egypt], order[morocco] = morocco, egypt
+        changes |= {"exchanged": lambda head: head[order], "rolled": lambda head: head.roll(1, 0)}
+    for name, change in changes.items():
+        place = copied(folder, tmp_path / name, lambda w, c=change: w.update({HEAD: c(w[HEAD]).contiguous()}))
+        refused(built, place, kind, reason)
+
+
+@pytest.mark.parametrize("kind", ["NADI", "ALDi"])
+def test_damaged_and_exchanged_classifiers_are_stopped_by_name(built, tmp_path, kind):
+    folder, other = (
+        Path(built[dialect_models.OPTIONS[one].name]) for one in (kind, "ALDi" if kind == "NADI" else "NADI")
+    )
+    refused(built, other, kind, "outputs, not")
+    whole = (folder / "model.safetensors").read_bytes()
+    for size in (0, 7, 500, len(whole) // 2, len(whole) - 1):
+        place = tmp_path / f"cut_{size}"
+        shutil.copytree(folder, place)
+        (place / "model.safetensors").write_bytes(whole[:size])
+        refused(built, place, kind)
+    headless = copied(folder, tmp_path / "headless", lambda weights: weights.pop(HEAD))
+    refused(built, headless, kind, "lacks 1 of the weights")
+    for name, added, reason in (
+        ("english", {}, "does not know Arabic words"),
+        ("larger", {"عايز": 10**6}, "makes token 1000000"),
+    ):
+        foreign = tmp_path / name
+        shutil.copytree(folder, foreign)
+        tokenizer = json.loads((foreign / "tokenizer.json").read_text(encoding="utf-8"))
+        words = {word: number for word, number in tokenizer["model"]["vocab"].items() if word.isascii()}
+        tokenizer["model"]["vocab"] = words | added
+        (foreign / "tokenizer.json").write_text(json.dumps(tokenizer), encoding="utf-8")
+        refused(built, foreign, kind, reason)
 
 
 def lid_error(place):
@@ -223,6 +284,12 @@ def test_a_language_model_of_other_labels_or_cut_short_is_refused(built, tmp_pat
     )
     file.write_bytes(swapped)
     assert "it takes a sentence in Arabic for 'eng'" in lid_error(file)
+    nan = struct.pack("<f", float("nan"))
+    middle = len(whole) - 53 - 4000  # of the input vectors, which no known sentence uses; 53 bytes are the output's
+    for number, broken in enumerate((whole[:-4] + nan, whole[:middle] + nan + whole[middle + 4 :])):
+        file = tmp_path / f"nan_{number}.bin"  # a loaded model stays known by its place
+        file.write_bytes(broken)
+        assert "not numbers (NaN or infinite)" in lid_error(file)
 
 
 def test_a_sentencepiece_model_without_arabic_is_refused(tmp_path):
@@ -237,10 +304,12 @@ def test_a_sentencepiece_model_without_arabic_is_refused(tmp_path):
     with use_settings(current_settings().with_(flores200_model=str(file))):
         with pytest.raises(CulturevalError, match="a sentence in Arabic.*CULTUREVAL_FLORES200_MODEL"):
             check_flores200()
-    (tmp_path / "no.model").write_text("no model")
-    with use_settings(current_settings().with_(flores200_model=str(tmp_path / "no.model"))):
-        with pytest.raises(CulturevalError, match=r"no.model cannot be read .*CULTUREVAL_FLORES200_MODEL"):
-            check_flores200()
+    whole = file.read_bytes()
+    for content in (b"no model", b"", whole[:100], whole[: len(whole) // 2], whole[:-1]):
+        (tmp_path / "no.model").write_bytes(content)
+        with use_settings(current_settings().with_(flores200_model=str(tmp_path / "no.model"))):
+            with pytest.raises(CulturevalError, match=r"no.model cannot be read .*CULTUREVAL_FLORES200_MODEL"):
+                check_flores200()
 
 
 def test_bertscore_s_model_with_weights_that_are_not_numbers_is_refused(built, plan_of, tmp_path):
