@@ -9,7 +9,7 @@ from lighteval.tasks.requests import Doc
 
 from cultureval.metrics.code.instrument import is_sandboxed, judge_name
 from cultureval.metrics.code.report import sample_scores
-from cultureval.metrics.code.solution_code import program_of
+from cultureval.metrics.code.solution_code import program_of, programs_in_parallel
 from cultureval.metrics.lighteval.batched import batched_metric
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean, MeanOfScored
 from cultureval.metrics.lighteval.shared_pass import Columns, SharedScore, pass_over_replies
@@ -52,9 +52,10 @@ def _judge(docs: list[Doc], replies: list[str]) -> Columns:
     problems = evalplus_problems(dataset, {row["task_id"]: row for row in stored})
     counts: dict[str, int] = {}
     solutions = []
-    for row, reply in zip(stored, replies, strict=True):
+    texts = [(reply, row["prompt"], row["entry_point"]) for row, reply in zip(stored, replies, strict=True)]
+    for row, program in zip(stored, programs_in_parallel(program_of, texts), strict=True):
         number = counts[row["task_id"]] = counts.get(row["task_id"], -1) + 1
-        solutions.append(Solution(row["task_id"], number, program_of(reply, row["prompt"], row["entry_point"])))
+        solutions.append(Solution(row["task_id"], number, program))
     for verdict in check_canonical_solutions(problems, dataset, sandboxed=is_sandboxed()).values():
         if not verdict.base == verdict.plus == "pass":
             logger.warning("%s: its canonical solution does not pass: %s.", verdict.task_id, verdict.reason)

@@ -1,14 +1,30 @@
 """From a model's reply to the program that is judged: EvalPlus's sanitiser, made safe for any text."""
 
 import ast
+import io
+import os
+import signal
+import tokenize
 import warnings
-from itertools import accumulate, combinations
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import lru_cache
+from itertools import accumulate
+from multiprocessing import get_context
+from typing import Any
 
 from cultureval.runtime.evalplus_patches import sanitize_with
+from cultureval.runtime.progress import progressing
 
 # The sanitiser tries all ranges of lines of a text that is not a program, which is slow for long texts.
 MOST_LINES = 250
 MOST_CHARACTERS = 200_000
+MOST_SECONDS = 10.0  # of CPU time, for one text
+HEAD_LINES = 4  # in which prose is told from a program, without parsing the rest of the text for each line
+# Beginnings of the parser's messages on what is there, rather than on what is missing at the end.
+SURELY_WRONG = ("invalid ", "unterminated string literal", "leading zeros", "unmatched ", "unexpected indent")
+FEW_TEXTS = 24  # are faster without further processes
 
 
 def sanitize_solution(code: str, entry_point: str) -> str:
@@ -16,7 +32,7 @@ def sanitize_solution(code: str, entry_point: str) -> str:
 
     Also from a program, top-level statements that are not an import, class, assignment or function with a return are
     removed. Of a text of more than 250 lines the first 250 are read; a longer program is not changed, nor is a text
-    that the sanitiser cannot read (null bytes, thousands of brackets).
+    that the sanitiser cannot read (null bytes, thousands of brackets) or not in ten seconds.
     """
     if len(code) > MOST_CHARACTERS:
         return code
@@ -25,24 +41,129 @@ def sanitize_solution(code: str, entry_point: str) -> str:
     elif code.count("\n") >= MOST_LINES:
         return code
     try:
-        return sanitize_with(longest_program, code, entry_point)
+        with _cpu_seconds(MOST_SECONDS):
+            return sanitize_with(longest_program, code, entry_point)
     except Exception:  # the text is untrusted and must not end the run
         return code
 
 
+@contextmanager
+def _cpu_seconds(seconds: float) -> Iterator[None]:
+    """A context that raises TimeoutError when it takes longer, in a process's main thread; elsewhere without limit."""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError
+
+    try:
+        earlier = signal.signal(signal.SIGPROF, stop)
+    except ValueError:
+        yield
+        return
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, earlier)
+
+
+def programs_in_parallel(
+    function: Callable[..., str], arguments: Sequence[tuple[Any, ...]], workers: int | None = None
+) -> list[str]:
+    """Apply one of this module's functions to many texts, in several processes and with a bar.
+
+    Args:
+        function: A function of a module, from a text and more to a program.
+        arguments: Its arguments, for each text.
+        workers: Number of processes; default: one per CPU.
+
+    Returns:
+        The programs, in the order of the texts.
+    """
+    workers = min(workers or len(os.sched_getaffinity(0)), len(arguments) // FEW_TEXTS + 1)
+    if workers == 1:
+        return [function(*given) for given in progressing(arguments, len(arguments), "reading replies", "reply")]
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        found = pool.map(function, *zip(*arguments, strict=True), chunksize=4)
+        return list(progressing(found, len(arguments), "reading replies", "reply"))
+
+
+@lru_cache(maxsize=4)  # EvalPlus asks twice for a text without a program
 def longest_program(text: str) -> str:
     """The result of EvalPlus's `code_extract`, found faster: the first run of two or more lines that is Python and has
     the most non-blank lines; the first line if there is none.
 
-    EvalPlus parses all runs; here the longest is parsed first, up to the first that is Python.
+    EvalPlus parses all runs. Here the line of a syntax error tells where no run from the same start can go on, so that
+    prose takes one parse a line.
     """
     lines = text.split("\n")
     filled = [0, *accumulate(bool(line.strip()) for line in lines)]
-    runs = [(filled[start] - filled[end], start, end) for start, end in combinations(range(len(lines) + 1), 2)]
-    for count, start, end in sorted(runs):
-        if end - start > 1 and count and is_program("\n".join(lines[start:end])):
-            return "\n".join(lines[start:end])
-    return lines[0]
+    best, found = 0, lines[0]
+    for start in range(len(lines) - 1):
+        if filled[-1] - filled[start] <= best:
+            break
+        end = _end_of_program(lines, start, start + 2 if not best else start + best + 1)
+        if end and filled[end] - filled[start] > best:
+            best = filled[end] - filled[start]
+            least = end
+            while least > start + 2 and not lines[least - 1].strip():
+                least -= 1
+            runs = ("\n".join(lines[start:last]) for last in range(least, end + 1))
+            found = next(run for run in runs if is_program(run))
+    return found
+
+
+def _end_of_program(lines: list[str], start: int, least: int) -> int | None:
+    """The last place, of at least `least`, at which the lines from `start` on end a program."""
+    end = len(lines)
+    head = "\n".join(lines[start : start + HEAD_LINES])
+    if (wrong := _first_wrong_line(head, only_sure=True)) is not None:
+        end = start + wrong - 1
+    while end >= least:
+        code = "\n".join(lines[start:end])
+        wrong = _first_wrong_line(code)
+        if wrong is None:
+            return end
+        end = min(end - 1, start + wrong - 1)
+    return None
+
+
+def _first_wrong_line(code: str, only_sure: bool = False) -> int | None:
+    """The line, counted from 1, beyond which no beginning of the code is a program either; None for a program.
+
+    Args:
+        code: Lines of a text.
+        only_sure: Give only a line that is wrong whatever follows the code, else None.
+    """
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            ast.parse(code)
+    except SyntaxError as error:
+        if only_sure:
+            ends_before = error.lineno is not None and error.lineno <= code.count("\n") and "\r" not in code
+            return error.lineno if ends_before and error.msg.startswith(SURELY_WRONG) else None
+        if error.lineno is None or "\r" in code:  # which ends a line for the parser, but not for EvalPlus
+            return code.count("\n") + 1
+        if error.msg.endswith("was never closed"):
+            return _first_unclosed_line(code) or error.lineno
+        return error.lineno
+    except (ValueError, RecursionError, MemoryError):
+        return None if only_sure else code.count("\n") + 1
+    return None
+
+
+def _first_unclosed_line(code: str) -> int | None:
+    """The line of the outermost bracket that is never closed; the parser names the innermost."""
+    opened: list[int] = []
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(code).readline):
+            if token.type == tokenize.OP and token.string in "([{":
+                opened.append(token.start[0])
+            elif token.type == tokenize.OP and token.string in ")]}" and opened:
+                opened.pop()
+    except (tokenize.TokenError, SyntaxError):
+        pass
+    return opened[0] if opened else None
 
 
 def program_of(reply: str, prompt: str, entry_point: str) -> str:

@@ -55,7 +55,7 @@ def evaluate_solutions(
         CulturevalError: The solutions cannot be read or are incomplete, or not one of them could be judged.
     """
     started = time.time()
-    found = read_samples(samples, problem_set.rows, sanitize)
+    found = read_samples(samples, problem_set.rows, sanitize, workers)
     missing = check_complete(found, problem_set.rows, partial)
     verdicts, canonical = _judged(found, problem_set, workers, sandboxed)
     report = make_report(samples, problem_set, found, verdicts, canonical, missing, sandboxed)

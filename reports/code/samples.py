@@ -30,7 +30,9 @@ class Sample:
     place: str
 
 
-def read_samples(path: Path, problems: Mapping[str, Mapping[str, Any]], sanitize: Sanitize) -> list[Sample]:
+def read_samples(
+    path: Path, problems: Mapping[str, Mapping[str, Any]], sanitize: Sanitize, workers: int | None = None
+) -> list[Sample]:
     """The solutions of a file or folder, in its order.
 
     Args:
@@ -39,6 +41,7 @@ def read_samples(path: Path, problems: Mapping[str, Mapping[str, Any]], sanitize
         problems: The problems by task id.
         sanitize: When EvalPlus's sanitiser is applied: always, never, or ("auto") to texts that are not yet a program
             with the problem's entry point.
+        workers: Processes that do so; None: one per core.
 
     Raises:
         CulturevalError: A line is not of this form, or names no problem.
@@ -47,7 +50,8 @@ def read_samples(path: Path, problems: Mapping[str, Mapping[str, Any]], sanitize
         raise CulturevalError(f"The samples {str(path)!r} do not exist.")
     found = _folder(path) if path.is_dir() else _lines(path)
     counts: dict[str, int] = {}
-    samples = []
+    read: list[tuple[str, int, str]] = []
+    texts: list[tuple[dict[str, Any], str, str, Sanitize]] = []
     for place, task_id, record in found:
         if task_id not in problems:
             raise CulturevalError(
@@ -55,10 +59,14 @@ def read_samples(path: Path, problems: Mapping[str, Mapping[str, Any]], sanitize
                 f"(the first is {next(iter(problems))}). Do --dataset and --data match the samples?"
             )
         number = counts[task_id] = counts.get(task_id, -1) + 1
-        samples.append(Sample(task_id, number, _program(record, problems[task_id], sanitize), place))
-    if not samples:
+        read.append((task_id, number, place))
+        texts.append((record, problems[task_id]["prompt"], problems[task_id]["entry_point"], sanitize))
+    if not read:
         raise CulturevalError(f"{path} has no solutions.")
-    return samples
+    from cultureval.metrics.code.solution_code import programs_in_parallel
+
+    programs = programs_in_parallel(_program, texts, workers)
+    return [Sample(task, number, code, place) for (task, number, place), code in zip(read, programs, strict=True)]
 
 
 def check_complete(samples: list[Sample], problems: Mapping[str, Any], partial: bool) -> list[str]:
@@ -131,13 +139,12 @@ def _natural(path: Path) -> list[tuple[int, str]]:
     return [(int(part or 0), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", path.name)]
 
 
-def _program(record: Mapping[str, Any], problem: Mapping[str, Any], sanitize: Sanitize) -> str:
+def _program(record: Mapping[str, Any], prompt: str, entry_point: str, sanitize: Sanitize) -> str:
     from cultureval.metrics.code.solution_code import is_program, sanitize_solution
 
     complete = "solution" in record
-    code = record["solution"] if complete else problem["prompt"] + record["completion"]
-    entry_point = problem["entry_point"]
+    code = record["solution"] if complete else prompt + record["completion"]
     if sanitize == "never" or (sanitize == "auto" and is_program(code, entry_point)):
         return code
     # As in EvalPlus's sanitising of completions, a newline separates them from the prompt.
-    return sanitize_solution(code if complete else f"{problem['prompt']}\n{record['completion']}", entry_point)
+    return sanitize_solution(code if complete else f"{prompt}\n{record['completion']}", entry_point)
