@@ -3,7 +3,9 @@
 import dataclasses
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -75,7 +77,8 @@ def generate_solutions(
     description |= {"prompt": prompt_mode(decoder, settings), "loaded": _loaded(decoder)}
     description_file(samples).write_text(json.dumps(description, ensure_ascii=False, indent=1), encoding="utf-8")
     kept_when_interrupted(samples, lambda: f"{_count_lines(samples)} solutions", resume)
-    with codegen_reads(settings.dataset, problems.file, sanitize):
+    ahead = getattr(decoder, "expecting", lambda calls: nullcontext())(_calls(samples, problems, settings, n_samples))
+    with codegen_reads(settings.dataset, problems.file, sanitize), ahead:
         from evalplus.codegen import codegen
 
         codegen(
@@ -86,6 +89,15 @@ def generate_solutions(
             n_samples=n_samples,
         )
     return samples
+
+
+def _calls(samples: Path, problems: Problems, settings: DecoderSettings, n_samples: int) -> Iterator[tuple[str, int]]:
+    """Prompt and number of missing solutions of each call that `evalplus.codegen` will make of its decoder."""
+    lines = samples.read_text(encoding="utf-8").splitlines() if samples.is_file() else []
+    done = Counter(json.loads(line)["task_id"] for line in lines if line.strip())
+    for task, row in problems.rows.items():
+        for missing in range(n_samples - done[task], 0, -settings.batch_size):
+            yield row["prompt"].strip() + "\n", missing
 
 
 def samples_file(settings: DecoderSettings, output_dir: Path) -> Path:

@@ -72,7 +72,7 @@ class DecoderSettings:
         """
         url = self.base_url or openai_base_url()
         timeout_s = 100 if not self.thinking else 3600  # 100 s is EvalPlus's limit per request
-        return ServerSettings((url,), self.api_key_env, concurrency=1, timeout_s=timeout_s, max_retries=7)
+        return ServerSettings((url,), self.api_key_env, timeout_s=timeout_s, max_retries=7)
 
     def local(self) -> dict[str, Any]:
         """The arguments of decoders that load the model themselves."""

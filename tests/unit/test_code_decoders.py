@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import threading
+import time
 import traceback
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -139,6 +140,23 @@ def test_a_server_is_asked_as_evalplus_asks_and_again_when_it_is_busy(server):
     answers[:] = [(200, "<think>لا</think>قل:\n```python\ncode\n```")]
     thinker = make_decoder(dataclasses.replace(wanted, thinking=True))
     assert thinker.codegen(SHORT, do_sample=False, num_samples=1) == ["code\n"]
+
+
+def test_a_server_is_kept_busy_and_the_order_of_the_problems_kept(server):
+    url, asked, answers = server
+    answers += [(200, "```python\ncode\n```")]
+    decoder = make_decoder(settings(model="m", backend="openai", base_url=url))
+    prompts = [f"{SHORT}{number}\n" for number in range(40)]
+    with decoder.expecting((prompt, 1) for prompt in prompts):
+        decoder.codegen(prompts[0], do_sample=False, num_samples=1)
+        deadline = time.monotonic() + 30
+        while len(asked) < 16 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert len(asked) >= 16  # one was called for
+        assert all(decoder.codegen(prompt, do_sample=False, num_samples=1) for prompt in prompts[1:])
+    assert sorted(request["messages"][1]["content"] for request in asked) == sorted(
+        f"{render('qimma/templates/code_instruction')}\n```python\n{prompt.strip()}\n```" for prompt in prompts
+    )
 
 
 def test_a_server_that_refuses_ends_the_run_with_its_words(server):
