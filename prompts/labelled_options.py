@@ -26,7 +26,7 @@ _BEGINNINGS: dict[Style, re.Pattern[str]] = {
         rf"{_SPACE}*(?:(?P<label>{LETTER}|[A-Za-z])\s*|(?P<digits>{_DIGITS}))"
         rf"(?:\.{_SPACE}+|[:\-–—]{_SPACE}+(?!\w\W*$)|\.(?=[^\W\d_]{{2}})|[:\-–—](?=[\u0620-\u064a]{{2}}))"
     ),
-    "attached": re.compile(rf"{_SPACE}*(?P<label>{LETTER}|[A-Za-z])[.:\-–—]"),
+    "attached": re.compile(rf"{_SPACE}*(?P<label>{LETTER}|[A-Za-z])\s*[.:\-–—]"),
 }
 _WITHIN = re.compile(
     rf"(?P<open>\(\s*)?(?:(?P<label>{LETTER}|[A-Za-z])|(?<![\w.])(?P<digits>{_DIGITS}))"
@@ -42,7 +42,8 @@ class Label:
     Attributes:
         ordinal: Its place in the order of labels, from 0; of a number the number less 1.
         text: The rest of the option.
-        style: `أ)` is a bracket, `أ. ` a mark, and `أ:` before something else than a word attached.
+        style: `أ)` is a bracket, `أ. ` a mark, and `أ:` before something else than a word, or before a single letter or
+            digit, attached.
         script: "arabic", "latin" or "digits".
     """
 

@@ -104,7 +104,9 @@ def gold_positions(
     """
     numbers = {position: position for position in range(len(options))} if numbers is None else numbers
     answers = _listed(answer)
-    found: list[int] = []
+    found = _only_texts(answers, options)
+    if found:
+        answers = []
     for one in answers:
         read = _read(one, options, column, labels, numbers, indices, several and len(answers) == 1)
         if len(read) > 1 < len(answers):
@@ -115,6 +117,15 @@ def gold_positions(
     if len(found) > 1 and not several:
         raise BadRow(column, answer, "names several options of a question with one right answer")
     return sorted(found)
+
+
+def _only_texts(answers: Sequence[Any], options: Sequence[str]) -> list[int]:
+    """The positions of a list of options' whole texts of which not all are labels; [] for any other list."""
+    seen, texts = [comparable(option) for option in options], [comparable(str(answer)) for answer in answers]
+    labels = [label_index(text) for text in texts]
+    if len(texts) < 2 or not set(texts) <= set(seen) or all(label in range(len(seen)) for label in labels):
+        return []
+    return [seen.index(text) for text in texts]
 
 
 def _listed(answer: Any) -> list[Any]:
