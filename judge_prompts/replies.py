@@ -3,7 +3,7 @@
 Tolerated: markdown, bullets, Arabic-Indic digits, full-width forms, directional marks, reasoning before the reply, all
 criteria in one line, JSON, and prose around the lines (which is flagged). A reply that lacks a value, gives two
 different values, or gives one outside the scale raises `JudgeReplyError`; it never becomes a score. Nor does a rating
-that is quoted: in quotation marks, behind `>`, between our delimiters, or because it stands in the judged text. The
+that is quoted: in quotation marks, after `>`, between our delimiters, or because it stands in the judged text. The
 JEEM paper prints the form of the replies (Figures 7-11) but not how its authors parsed them: the rules are ours.
 """
 
@@ -83,7 +83,7 @@ class Reading:
 def parse_likert(reply: str, criteria: Sequence[str], highest: Mapping[str, int] | None = None) -> dict[str, float]:
     """Read `Criterion: X/5` for each criterion.
 
-    A line begins with the criterion's name (in any case, after a bullet or a number; "score" or a remark in brackets
+    A line begins with the criterion's name (in any case, after a bullet or a number; "score" or words in brackets
     may follow), then one of `: = - |` or a line break, then a number from 1 to 5, then `/5` or `out of 5` or nothing.
     The next criterion may follow in the same line. Text after it and lines between are ignored. JSON is read as in
     `parse_json_scores`.
@@ -274,10 +274,10 @@ class _Spellings:
     Attributes:
         keys: A name as `_key` makes it -> its criterion.
         name: Any of the names, anywhere.
-        first: The criterion at the start of a line, with the separator behind it.
+        first: The criterion at the start of a line, with the separator after it.
         next: A further criterion in a line, before its value.
         alone: A line that is a criterion and nothing more.
-        remark: A name with a remark in brackets behind it; one with a fraction may be the score itself.
+        bracketed: A name with words in brackets after it; one with a fraction may be the score itself.
     """
 
     keys: Mapping[str, str]
@@ -285,7 +285,7 @@ class _Spellings:
     first: re.Pattern[str]
     next: re.Pattern[str]
     alone: re.Pattern[str]
-    remark: re.Pattern[str]
+    bracketed: re.Pattern[str]
 
 
 @cache
@@ -296,14 +296,14 @@ def _spellings(criteria: tuple[str, ...]) -> _Spellings:
     bare, named = "|".join(spelled), "|".join(f"(?P<c{place}>{one})" for place, one in enumerate(spelled))
     anywhere = rf"(?<!\w)(?:{named})(?:\s*{_SCORE})?"
     start = rf"{_LINE_START}{_LEAD_IN}(?:{_SCORE}\s+(?:for|of)\s+)?"
-    remark = rf"((?<!\w)(?:{bare})[*_ ]*)\((?![^()\n]*[0-9]\s*/)[^()\n]{{0,100}}\)(?=[*_ ]*(?:[:=|–—\-]|$))"
+    bracketed = rf"((?<!\w)(?:{bare})[*_ ]*)\((?![^()\n]*[0-9]\s*/)[^()\n]{{0,100}}\)(?=[*_ ]*(?:[:=|–—\-]|$))"
     return _Spellings(
         keys,
         name=re.compile(bare, re.IGNORECASE),
         first=re.compile(rf"{start}{anywhere}{_SEPARATOR}", re.IGNORECASE),
         next=re.compile(rf"{anywhere}{_SEPARATOR}(?=[0-9X+])", re.IGNORECASE),
         alone=re.compile(rf"{start}{anywhere}[\s:=|–—\-]*", re.IGNORECASE),
-        remark=re.compile(remark, re.IGNORECASE | re.MULTILINE),
+        bracketed=re.compile(bracketed, re.IGNORECASE | re.MULTILINE),
     )
 
 
@@ -322,7 +322,7 @@ class _Scores:
 
     def lines(self, text: str) -> list[str]:
         """The lines without markdown, each name that stands alone joined with the value below it."""
-        lines = _MARKDOWN.sub("", self.spelled.remark.sub(r"\1", text)).split("\n")
+        lines = _MARKDOWN.sub("", self.spelled.bracketed.sub(r"\1", text)).split("\n")
         joined: list[str] = []
         for line in lines:
             value = _BARE_VALUE.match(line)
@@ -344,7 +344,7 @@ class _Scores:
         return begins is not None
 
     def _following(self, line: str, start: int) -> re.Match[str] | None:
-        """The next criterion in a line: behind a comma or the like, or directly behind a value."""
+        """The next criterion in a line: after a comma or the like, or directly after a value."""
         for match in self.spelled.next.finditer(line, start):
             before = line[start : match.start()]
             if re.search(r"[,;|.،؛/•·–—\-]\s*(?:\band\s+|\bو\s*)?$", before) or re.fullmatch(

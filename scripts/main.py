@@ -59,7 +59,7 @@ class Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
-            ahead = "\n" if is_terminal() else ""  # behind a bar
+            ahead = "\n" if is_terminal() else ""  # after a progress bar
             print(ahead, end="", file=sys.stderr)
             print_note(interruption_message(error))
             raise SystemExit(exit_code(error)) from error

@@ -24,8 +24,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from cultureval.metrics.code.ground_truth import SUITES, GroundTruth, SuiteTruth, frames
-from cultureval.metrics.code.rules import Dataset, OutputRule, needs_arguments
+from cultureval.metrics.code.ground_truth import GroundTruth, SuiteTruth, frames
+from cultureval.metrics.code.rules import TEST_SUITES, Dataset, OutputRule, needs_arguments
 from cultureval.runtime.errors import CulturevalError
 
 MEMORY_MIB = 224  # more than the server's own
@@ -110,16 +110,16 @@ class Comparer:
         """
         request: dict[str, Any] = {"truth": str(truth.path), "dataset": dataset, "atol": problem["atol"]}
         request |= {"entry_point": problem["entry_point"]}
-        request["calls"] = {suite: len(problem[f"{suite}_input"]) for suite in SUITES}
+        request["calls"] = {suite: len(problem[f"{suite}_input"]) for suite in TEST_SUITES}
         if needs_arguments(dataset, problem["entry_point"]):
-            request["arguments"] = {suite: problem[f"{suite}_input"] for suite in SUITES}
+            request["arguments"] = {suite: problem[f"{suite}_input"] for suite in TEST_SUITES}
         body = pickle.dumps(request)
         for file in outputs.values():
             file.seek(0)
         try:
             connection = self._start()
             connection.settimeout(WALL_SECONDS + 60)
-            descriptors = [outputs[suite].fileno() for suite in SUITES]
+            descriptors = [outputs[suite].fileno() for suite in TEST_SUITES]
             socket.send_fds(connection, [_SIZE.pack(len(body))], descriptors)
             connection.sendall(body)
             answer = json.loads(_read_message(connection))
@@ -130,7 +130,7 @@ class Comparer:
             raise TooMuchToCompare(answer["problem"])
         if "failure" in answer:
             raise ComparerBroken(f"the comparing process failed ({answer['failure']})")
-        return {suite: SuiteResult(**answer[suite]) for suite in SUITES}
+        return {suite: SuiteResult(**answer[suite]) for suite in TEST_SUITES}
 
 
 def _read_message(connection: socket.socket) -> bytes:
@@ -156,7 +156,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     connection = socket.socket(fileno=os.dup(0))
     while True:
-        header, descriptors, _, _ = socket.recv_fds(connection, _SIZE.size, len(SUITES))
+        header, descriptors, _, _ = socket.recv_fds(connection, _SIZE.size, len(TEST_SUITES))
         if not header:
             return
         header += _read(connection, _SIZE.size - len(header))
@@ -230,7 +230,7 @@ def _answer(request: dict[str, Any], descriptors: list[int]) -> bytes:
     arguments = request.get("arguments", {})
     results = {}
     with truth.outputs() as expected:
-        for suite, descriptor in zip(SUITES, descriptors, strict=True):
+        for suite, descriptor in zip(TEST_SUITES, descriptors, strict=True):
             rule = OutputRule(request["dataset"], request["entry_point"], request["atol"])
             calls = arguments.get(suite, [[]] * request["calls"][suite])
             own = itertools.islice(expected, len(truth.suites[suite].sizes))

@@ -6,7 +6,6 @@ import io
 import json
 import os
 import pickle
-import struct
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -15,13 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from cultureval.metrics.code.rules import Dataset, asks_for_any_value, compares_sets
+from cultureval.metrics.code.rules import TEST_SUITES, Dataset, asks_for_any_value, compares_sets
 from cultureval.runtime.data.user_cache import user_cache, write_atomically
 from cultureval.runtime.sandbox import codec
 from cultureval.runtime.sandbox.jail import SandboxLimits, shown_packages
 from cultureval.runtime.sandbox.sandbox import Sandbox
 
-SUITES = ("base", "plus")
 # Limits are in CPU time, so that solutions do not fail on a busy machine. A call may take this many times its limit in
 # wall time: IDLE_FACTOR while it waits, WALL_FACTOR while it computes.
 IDLE_FACTOR = 3.0
@@ -31,7 +29,6 @@ _LEAST_SECONDS = 1.0
 _TIME_FACTOR = 4.0
 _VERSION = 2
 _SECONDS = 300
-_FRAME = struct.Struct("<dQ")
 
 
 @dataclass(frozen=True)
@@ -68,7 +65,7 @@ class GroundTruth:
             header = json.loads(file.readline())
             if header.pop("bytes") != os.fstat(file.fileno()).st_size - file.tell():
                 raise ValueError("the file is not complete")
-        self.suites = {name: SuiteTruth(**header[name]) for name in SUITES}
+        self.suites = {name: SuiteTruth(**header[name]) for name in TEST_SUITES}
 
     @contextmanager
     def outputs(self) -> Iterator[Iterator[bytes]]:
@@ -76,7 +73,7 @@ class GroundTruth:
         with self.path.open("rb") as file:
             file.readline()
             with gzip.GzipFile(fileobj=file) as body:
-                yield (body.read(size) for suite in SUITES for size in self.suites[suite].sizes)
+                yield (body.read(size) for suite in TEST_SUITES for size in self.suites[suite].sizes)
 
 
 def known_truth(problem: Mapping[str, Any], dataset: Dataset) -> GroundTruth | None:
@@ -96,7 +93,7 @@ def compute_truth(problem: Mapping[str, Any], dataset: Dataset, sandbox: Sandbox
     """
     body, header = io.BytesIO(), {}
     with gzip.GzipFile(fileobj=body, mode="wb", compresslevel=1, mtime=0) as file:
-        for name in SUITES:
+        for name in TEST_SUITES:
             header[name] = _compute(problem, dataset, name, sandbox, file)
     path = _path(problem, dataset)
     content = body.getvalue()
@@ -137,9 +134,9 @@ def call_payload(
 def frames(outputs: IO[bytes]) -> Iterator[tuple[float, bytes]]:
     """What a job has sent, untrusted: pairs of a call's seconds and content; an incomplete last one is dropped."""
     size_left = os.fstat(outputs.fileno()).st_size - outputs.tell()
-    while len(header := outputs.read(_FRAME.size)) == _FRAME.size:
-        seconds, size = _FRAME.unpack(header)
-        size_left -= _FRAME.size
+    while len(header := outputs.read(codec.FRAME.size)) == codec.FRAME.size:
+        seconds, size = codec.FRAME.unpack(header)
+        size_left -= codec.FRAME.size
         if size > size_left:
             return
         size_left -= size

@@ -12,11 +12,10 @@ import math
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import IO, Any, Literal
+from typing import IO, Any
 
 from cultureval.metrics.code.comparing import Comparer, ComparerBroken, SuiteResult, TooMuchToCompare
 from cultureval.metrics.code.ground_truth import (
-    SUITES,
     WALL_FACTOR,
     GroundTruth,
     call_payload,
@@ -26,14 +25,16 @@ from cultureval.metrics.code.ground_truth import (
     known_truth,
 )
 from cultureval.metrics.code.outcomes import evalplus_status, failure
-from cultureval.metrics.code.rules import Dataset
+from cultureval.metrics.code.pass_at_k import Outcome
+from cultureval.metrics.code.rules import TEST_SUITES, Dataset
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.progress import progressing
 from cultureval.runtime.sandbox.sandbox import JobEnd, Sandbox, SandboxBroken, SandboxPool, SandboxUnavailable
 
-Outcome = Literal["pass", "fail", "not_judged"]
-PASS, FAIL, NOT_JUDGED = "pass", "fail", "not_judged"
+PASS: Outcome = "pass"
+FAIL: Outcome = "fail"
+NOT_JUDGED: Outcome = "not_judged"
 
 _SUITE_SECONDS = 60.0  # EvalPlus's limit
 _SPARE_SECONDS = 2.0
@@ -273,17 +274,17 @@ class _Judge:
         with tempfile.TemporaryFile() as base, tempfile.TemporaryFile() as plus:
             files = {"base": base, "plus": plus}
             try:
-                ends = {suite: self._run(solution.code, suite, truth, files[suite]) for suite in SUITES}
+                ends = {suite: self._run(solution.code, suite, truth, files[suite]) for suite in TEST_SUITES}
                 results = self._compare(truth, files)
             except (TooMuchToCompare, _BrokenBySolution) as error:
                 return self._verdict(solution, FAIL, FAIL, str(error))
         reasons, values = {}, {}
-        for suite in SUITES:
+        for suite in TEST_SUITES:
             known = self.problem, suite, truth.suites[suite], results[suite], ends[suite]
             reasons[suite] = failure(*known)
             status, details = evalplus_status(self.dataset, *known)
             values |= {f"evalplus_{suite}": status, f"evalplus_{suite}_details": details}
-        base_outcome, plus_outcome = (FAIL if reasons[suite] else PASS for suite in SUITES)
+        base_outcome, plus_outcome = (FAIL if reasons[suite] else PASS for suite in TEST_SUITES)
         reason = "; ".join(f"{suite}: {text}" for suite, text in reasons.items() if text)
         return replace(self._verdict(solution, base_outcome, plus_outcome, reason), **values)
 
@@ -319,5 +320,5 @@ class _Judge:
             with contextlib.suppress(ComparerBroken):
                 return self.comparer.compare(self.problem, self.dataset, truth, files)
         with tempfile.TemporaryFile() as nothing:
-            self.comparer.compare(self.problem, self.dataset, truth, dict.fromkeys(SUITES, nothing))
+            self.comparer.compare(self.problem, self.dataset, truth, dict.fromkeys(TEST_SUITES, nothing))
         raise _BrokenBySolution("its outputs ended the comparing process twice")

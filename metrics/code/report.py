@@ -5,13 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cultureval.metrics.code.pass_at_k import Outcome, offered_k, pass_at_k, plus_outcome
+from cultureval.metrics.code.rules import TEST_SUITES
 from cultureval.metrics.qimma.names import CODE
 from cultureval.runtime.sandbox.jail import packages_and_versions
 
 if TYPE_CHECKING:
     from cultureval.metrics.code.judging import SolutionVerdict
-
-LEVELS = ("base", "plus")
 
 
 def scorer_name(sandboxed: bool) -> str:
@@ -21,11 +20,11 @@ def scorer_name(sandboxed: bool) -> str:
     return f"EvalPlus rules, outputs compared outside the sandbox, which has {packages_and_versions()}"
 
 
-def outcomes_by_task(verdicts: "Iterable[SolutionVerdict]", level: str) -> dict[str, list[Outcome]]:
+def outcomes_by_task(verdicts: "Iterable[SolutionVerdict]", suite: str) -> dict[str, list[Outcome]]:
     """The outcomes of each task's samples on the base tests, or on base and extra tests (`plus`)."""
     outcomes: dict[str, list[Outcome]] = {}
     for verdict in verdicts:
-        outcome = verdict.base if level == "base" else plus_outcome(verdict.base, verdict.plus)
+        outcome = verdict.base if suite == "base" else plus_outcome(verdict.base, verdict.plus)
         outcomes.setdefault(verdict.task_id, []).append(outcome)
     return outcomes
 
@@ -38,12 +37,12 @@ def score_verdicts(verdicts: "Sequence[SolutionVerdict]") -> dict[str, Any]:
         form; `not_judged` and `differs_from_evalplus`, lists of samples.
     """
     scores: dict[str, dict[str, Any]] = {"pass_at_k": {}, "standard_errors": {}, "bounds": {}}
-    for level in LEVELS:
-        outcomes = outcomes_by_task(verdicts, level)
+    for suite in TEST_SUITES:
+        outcomes = outcomes_by_task(verdicts, suite)
         estimates = {f"pass@{k}": pass_at_k(outcomes, k) for k in offered_k(outcomes)}
-        scores["pass_at_k"][level] = {name: estimate.value for name, estimate in estimates.items()}
-        scores["standard_errors"][level] = {name: estimate.standard_error for name, estimate in estimates.items()}
-        scores["bounds"][level] = {name: [estimate.worst, estimate.best] for name, estimate in estimates.items()}
+        scores["pass_at_k"][suite] = {name: estimate.value for name, estimate in estimates.items()}
+        scores["standard_errors"][suite] = {name: estimate.standard_error for name, estimate in estimates.items()}
+        scores["bounds"][suite] = {name: [estimate.worst, estimate.best] for name, estimate in estimates.items()}
     return scores | {
         "not_judged": [_named(verdict) for verdict in verdicts if "not_judged" in (verdict.base, verdict.plus)],
         "differs_from_evalplus": [_named(verdict) for verdict in verdicts if verdict.differs],

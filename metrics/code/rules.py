@@ -12,6 +12,7 @@ from cultureval.runtime.evalplus_patches import digit_distance, polynomial, surf
 from cultureval.runtime.sandbox import codec
 
 Dataset = Literal["humaneval", "mbpp"]
+TEST_SUITES = ("base", "plus")  # of a problem: its own tests, and those that EvalPlus added
 
 # Larger outputs are right only if they are equal byte by byte; the largest of a canonical solution has SIZE.
 MAX_DECODED_BYTES = 16 << 20

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cultureval.metrics.cvlue.grounding import iou
-from cultureval.metrics.cvlue.names import KS, MACRO
+from cultureval.metrics.cvlue.names import KS, MACRO, VQA_MODES
 from cultureval.metrics.cvlue.retrieval import list_ranks
 from cultureval.metrics.cvlue.vqa import cvlue_correct
 from cultureval.runtime.errors import CulturevalError, ProblemList, did_you_mean, shorten
@@ -70,7 +70,7 @@ def vqa_items(gold: Any, pred: Any) -> list[ScoredItem]:
             if answer is not None and not isinstance(answer, str):
                 raise _bad("pred", "answer", answer, f"is not text (question_id {right['question_id']})")
             expected = _text(right, "answer")
-            scores = {f"accuracy_{mode}": float(cvlue_correct(answer, expected, mode)) for mode in _MODES}
+            scores = {f"accuracy_{mode}": float(cvlue_correct(answer, expected, mode)) for mode in VQA_MODES}
             items.append(ScoredItem(_text(right, "image"), scores))
     _raise(problems)
     return items
@@ -121,8 +121,8 @@ def box_warnings(gold: Any, pred: Any) -> list[str]:
     return [f"The boxes look like {best}: {found}. The official format is {submitted}."]
 
 
-def _scaled(box: Sequence[float], width: float, height: float, whole: float) -> list[float]:
-    return [box[0] * width / whole, box[1] * height / whole, box[2] * width / whole, box[3] * height / whole]
+def _scaled(box: Sequence[float], width: float, height: float, full: float) -> list[float]:
+    return [box[0] * width / full, box[1] * height / full, box[2] * width / full, box[3] * height / full]
 
 
 def _from_corners(box: Sequence[float]) -> list[float]:
@@ -291,7 +291,6 @@ def macro_average(scores: Mapping[str, Mapping[str, float]], numbers: Mapping[st
     return sum(values) / len(values)
 
 
-_MODES = ("loose", "strict", "exact")
 _MOST_PROBLEMS = 10  # of a file that are told
 
 

@@ -51,7 +51,7 @@ _TOLERANT_ARABIC = (
 )
 _TRUE = frozenset(normalise(word) for word in ("true", *_TOLERANT_ARABIC[0]))
 _ANY = "|".join(sorted((normalise(word) for group in _TOLERANT_ARABIC for word in group), key=len, reverse=True))
-# Words by which an output takes its verdict back, behind it in the same sentence.
+# Words by which an output takes its verdict back, after it in the same sentence.
 _DOUBTS = (
     r"\b(?:not (?:entirely |fully |quite |completely )?(?:sure|certain|true|false)|un(?:sure|certain)|maybe|perhaps|"
     r"possibly|part(?:ly|ially)|(?:could|might|may) be|can(?:not| ?t| not) (?:tell|say|determine)|half|somewhat)\b|"
@@ -170,7 +170,7 @@ _ABSTENTION = re.compile(
 
 @cache
 def _alone(language: Language) -> re.Pattern[str]:
-    """A verdict and nothing more, but for brackets and a mark behind it."""
+    """A verdict and nothing more, but for brackets and a mark after it."""
     return re.compile(rf"[<(\[]? ?(?P<verdict>{_words(language, 'tolerant')}) ?[>)\]]? ?[.!،,]?", re.IGNORECASE)
 
 

@@ -106,13 +106,13 @@ def translation_means(translations: Sequence[Sample]) -> dict[str, dict[str, Poi
     return points
 
 
-def _translation_point(dialects: Sequence[Mapping[str, Any]], whole: bool) -> Point:
+def _translation_point(dialects: Sequence[Mapping[str, Any]], complete: bool) -> Point:
     found = mean_of(
         [Estimate(metrics[SPBLEU], metrics.get(f"{SPBLEU}_stderr")) for metrics in dialects], same_items=True
     )
     sources = [metrics.get(SPBLEU + ZERO) for metrics in dialects]
     baseline = math.nan if None in sources else math.fsum(sources) / len(sources)
-    return Point(found.value, math.nan if found.stderr is None else found.stderr, baseline, whole)
+    return Point(found.value, math.nan if found.stderr is None else found.stderr, baseline, complete)
 
 
 def _direction(task: Mapping[str, Any]) -> str:

@@ -33,13 +33,13 @@ class Point(NamedTuple):
         value: The mean.
         stderr: Its standard error; nan where unknown, which is not drawn.
         baseline: A value to compare with, drawn as a line across the row; nan: none.
-        whole: Whether the mean is over everything that others have; drawn hollow if not.
+        complete: Whether the mean is over everything that others have; drawn hollow if not.
     """
 
     value: float
     stderr: float = math.nan
     baseline: float = math.nan
-    whole: bool = True
+    complete: bool = True
 
 
 @figure_style()
@@ -253,7 +253,7 @@ def _marks_of(points: Mapping[str, Mapping[str, Point]]) -> dict[str, dict[str, 
     marks: dict[str, dict[str, Any]] = {"one standard error on either side": {"color": "0.3", "linestyle": "-"}}
     if any(not math.isnan(point.baseline) for point in every):
         marks["untranslated source"] = {"color": "0.3", "marker": "|", "markersize": 9}
-    if not all(point.whole for point in every):
+    if not all(point.complete for point in every):
         marks["mean of fewer dialects than others have"] = {"color": "0.3", "marker": "o", "fillstyle": "none"}
     return marks
 
@@ -265,7 +265,7 @@ def _draw_polygon(axes: "Axes", angles: Sequence[float], heights: Sequence[float
 
 def _draw_point(axes: "Axes", row: int, point: Point, style: Mapping[str, Any]) -> None:
     spread = None if math.isnan(point.stderr) else point.stderr
-    fill = {} if point.whole else {"fillstyle": "none", "markeredgecolor": style["color"], "markeredgewidth": 1}
+    fill = {} if point.complete else {"fillstyle": "none", "markeredgecolor": style["color"], "markeredgewidth": 1}
     axes.errorbar(
         point.value,
         row,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from cultureval.metrics.code.report import LEVELS, sample_scores
+from cultureval.metrics.code.report import TEST_SUITES, sample_scores
 from cultureval.reports.code.samples import Sample
 from cultureval.reports.lighteval_files import content_of_tasks, date_of_now, write_details, write_results
 from cultureval.reports.recording import run_record
@@ -45,9 +45,9 @@ def evalplus_results(
         if "not_judged" in (verdict.base, verdict.plus):
             continue
         entry: dict[str, Any] = {"task_id": sample.task_id, "solution": sample.code}
-        for level in LEVELS:
+        for level in TEST_SUITES:
             entry[f"{level}_status"] = _status(verdict, level)
-        for level in LEVELS:
+        for level in TEST_SUITES:
             entry[f"{level}_fail_tests"] = _failing_test(verdict, level, problems[sample.task_id])
         results.setdefault(sample.task_id, []).append(entry)
     return {"date": datetime.now().strftime("%Y-%m-%d %H:%M"), "hash": problem_set.fingerprint, "eval": results}

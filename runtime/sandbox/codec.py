@@ -27,6 +27,7 @@ MAX_LAZY_ITEMS = 1_000_000
 MAX_INTEGER_DIGITS = 10_000  # of 15 bits; larger integers are compared only as bytes
 MAX_FRACTION_BITS = 4096  # of numerator and denominator
 SAME_HASH_LIMIT = 1000
+FRAME = struct.Struct("<dQ")  # before each value that a job sends: seconds of the call, bytes of the value
 DEQUE_ITEMS = 10  # an empty one takes as much memory as that many other items
 
 _SCALARS = frozenset({int, float, complex, str, bytes, bool, type(None)})

@@ -29,7 +29,6 @@ from typing import Any
 
 from cultureval.runtime.sandbox import codec
 
-FRAME = struct.Struct("<dQ")
 FLUSH_BYTES = 1 << 16
 FLUSH_SECONDS = 0.02
 LOOK_SECONDS = 0.5
@@ -216,7 +215,7 @@ class _Frames:
         self.flushed = time.monotonic()
 
     def add(self, seconds: float, content: bytes) -> None:
-        self.waiting += (FRAME.pack(seconds, len(content)), content)
+        self.waiting += (codec.FRAME.pack(seconds, len(content)), content)
         self.size += len(content)
         if self.size > FLUSH_BYTES or time.monotonic() - self.flushed > FLUSH_SECONDS:
             self.flush()

@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from cultureval.samples.tiny_models.text_parts import CORPUS
+from cultureval.samples.tiny_models.text_parts import CORPUS, WORDPIECE_SPECIAL
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 Family = Literal["chinese_clip", "clip", "siglip", "siglip2", "altclip"]
 SIDE, PATCH, LONGEST = 32, 8, 64
-SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
 def build_tiny_dual_encoder(
@@ -47,7 +46,10 @@ def _letters_tokenizer(corpus: Sequence[str]) -> "PreTrainedTokenizerFast":
 
     letters = sorted({letter for text in corpus for letter in text if not letter.isspace()})
     letters = list(dict.fromkeys([*"abcdefghijklmnopqrstuvwxyz0123456789", *letters]))
-    words = {word: number for number, word in enumerate([*SPECIAL, *letters, *(f"##{letter}" for letter in letters)])}
+    words = {
+        word: number
+        for number, word in enumerate([*WORDPIECE_SPECIAL, *letters, *(f"##{letter}" for letter in letters)])
+    }
     tokenizer = Tokenizer(models.WordPiece(words, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()

@@ -5,12 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cultureval.samples.tiny_models.text_parts import CORPUS
+from cultureval.samples.tiny_models.text_parts import CORPUS, WORDPIECE_SPECIAL
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
-
-SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
 def build_tiny_encoder(folder: Path, corpus: Sequence[str] = CORPUS, seed: int = 0) -> Path:
@@ -55,7 +53,7 @@ def wordpiece_of(corpus: Sequence[str] = CORPUS, most: int = 500) -> "PreTrained
     counts = Counter(word for text in corpus for word, _ in cut.pre_tokenize_str(text))
     letters = sorted({letter for word in counts for letter in word})
     words = sorted(counts, key=lambda word: (-counts[word], word))
-    pieces = list(dict.fromkeys([*SPECIAL, *letters, *(f"##{letter}" for letter in letters), *words]))[:most]
+    pieces = list(dict.fromkeys([*WORDPIECE_SPECIAL, *letters, *(f"##{letter}" for letter in letters), *words]))[:most]
     vocabulary = {piece: number for number, piece in enumerate(pieces)}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = cut

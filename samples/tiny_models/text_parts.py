@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedTokenizerFast
 
 BOS, EOS, PAD, IMAGE = "<s>", "</s>", "<pad>", "<image>"
+WORDPIECE_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 VISION_START, VISION_END = "<|vision_start|>", "<|vision_end|>"
 
 CORPUS = (

@@ -17,9 +17,9 @@ from evalplus.eval import untrusted_check
 from evalplus.gen.util import trusted_exec
 from mutations import mutants
 
-from cultureval.metrics.code.ground_truth import SUITES, canonical_code
+from cultureval.metrics.code.ground_truth import canonical_code
 from cultureval.metrics.code.judging import Solution, judge_solutions
-from cultureval.metrics.code.rules import asks_for_any_value
+from cultureval.metrics.code.rules import TEST_SUITES, asks_for_any_value
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "evalplus_arabic"
 FILES = {"humaneval": "HumanEvalPlus.jsonl.gz", "mbpp": "MBPPPlus.jsonl.gz"}
@@ -41,7 +41,7 @@ _truths = {}
 def plain(dataset, problem, code):
     """What EvalPlus's own executor says, as `evalplus.evaluate` calls it: a status for each suite."""
     statuses = []
-    for suite in SUITES:
+    for suite in TEST_SUITES:
         inputs, name = problem[f"{suite}_input"], problem["entry_point"]
         if (problem["task_id"], suite) not in _truths:
             any_value = asks_for_any_value(dataset, name)
