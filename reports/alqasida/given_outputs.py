@@ -64,6 +64,8 @@ def read_outputs(paths: Sequence[Path]) -> list[GivenSet]:
         released = "generations" in rows[0]
         for number, row in enumerate(_released_rows(file, rows) if released else _own_rows(file, rows)):
             try:
+                if not released:
+                    _check_texts(row, rows[number])
                 _add(found, row, f"{file.name}:{number}", released)
             except BadRow as error:
                 raise CulturevalError(
@@ -87,7 +89,8 @@ def _own_rows(file: Path, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, A
         if name not in columns:
             near = did_you_mean(name, columns)
             raise CulturevalError(f"{file} has no column {name!r}.{near} Columns found: {', '.join(columns)}.")
-    return [{"model": file.stem, "genre": OWN, "shots": 0} | {k: v for k, v in row.items() if v} for row in rows]
+    about = {"model": file.stem, "genre": OWN, "shots": 0}
+    return [about | {name: cell for name, cell in row.items() if cell not in (None, "")} for row in rows]
 
 
 def _released_rows(file: Path, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -118,6 +121,17 @@ def _released_row(row: Mapping[str, Any], translated: bool) -> dict[str, Any]:
     features = {"location": row.get("_3"), "phrasing": row.get("_4")}
     reference = {"reference": row["completion"]} if translated else {}
     return {"prompt": prompt, "completion": output or ""} | reference | {k: v for k, v in features.items() if v}
+
+
+def _check_texts(row: Mapping[str, Any], file_columns: Mapping[str, Any]) -> None:
+    """Checks that what was asked and answered is text: an answer may be empty, but its column may not be missing."""
+    for name in ("prompt", "completion"):
+        if name not in file_columns:
+            raise BadRow(name, None, "is missing in this row")
+        if not isinstance(row.get(name, ""), str):
+            raise BadRow(name, row[name], "is not a text")
+    if not row.get("reference") and _DIRECTION.match(row.get("prompt", "")):
+        raise BadRow("reference", row.get("reference"), "is null or empty, but the prompt asks for a translation")
 
 
 def _add(found: dict[tuple[str, str], GivenSet], row: dict[str, Any], place: str, released: bool) -> None:

@@ -1,6 +1,7 @@
 """Outputs that were made elsewhere: what is read of files with our columns, and of those of the authors' repository."""
 
 import csv
+import json
 
 import pytest
 
@@ -78,6 +79,27 @@ def test_what_is_not_understood_is_named(tmp_path, rows, message):
     file = written(tmp_path / "out.csv", *rows) if rows else tmp_path / "out.csv"
     if not rows:
         file.write_text("prompt,completion,dialect\n", encoding="utf-8")
+    with pytest.raises(CulturevalError, match=message):
+        read_outputs([file])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"prompt": "قول", "completions": "y", "dialect": "egy"}, "row 2: column 'completion' is missing"),
+        (row(completion=["a", "b"]), "row 2: column 'completion' is not a text"),
+        (row(completion=float("nan")), "row 2: column 'completion' is not a text"),
+        (row(completion=0), "row 2: column 'completion' is not a text"),
+        (row(prompt=[{"role": "user", "content": "قول"}]), "row 2: column 'prompt' is not a text"),
+        (
+            row(TRANSLATION.format("English", "Egyptian Arabic", "hi"), reference=""),
+            "row 2: column 'reference' is null",
+        ),
+    ],
+)
+def test_what_is_no_text_is_not_scored_as_one(tmp_path, given, message):
+    file = tmp_path / "out.jsonl"
+    file.write_text("".join(json.dumps(one) + "\n" for one in (row(completion=None), given)), encoding="utf-8")
     with pytest.raises(CulturevalError, match=message):
         read_outputs([file])
 
