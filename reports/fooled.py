@@ -1,21 +1,15 @@
-"""Items that fooled a model, as text and as a page: what `cultureval show --fooled` prints and writes.
-
-A suite's `fooled` makes the data: for each item its id (`item`), `image` (a file), `country` and `category` (or ""),
-`true` (what the model rightly accepted), and `fooled_by`: a list of `statement`, `verdict` ("true", or "invalid" where
-the output could not be read) and `reply`.
-"""
+"""Items that fooled a model, as text and as a page: what `cultureval show --fooled` prints and writes."""
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any
 
 from cultureval.reports.saved_sample import find_details, rows_of, run_of_details, shown_text
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import all_suites, all_tasks
 
-Item = Mapping[str, Any]
 SAID = {"true": "accepted", "invalid": "no readable verdict"}
 PAGE = """<!doctype html><meta charset="utf-8"><title>{title}</title>
 <style>body{{font:16px sans-serif;margin:2em}}article{{display:flex;gap:1em;margin:1em 0;border-top:1px solid #ccc;
@@ -25,7 +19,43 @@ padding-top:1em}}img{{max-width:20em;max-height:20em}}.wrong{{color:#b00020}}p{{
 """
 
 
-def find_fooled(results: Path, task: str) -> tuple[list[Item], str]:
+@dataclass(frozen=True)
+class FooledStatement:
+    """A false statement that the model did not reject.
+
+    Attributes:
+        statement: The statement.
+        verdict: "true", or "invalid" where the output could not be read.
+        reply: The output.
+    """
+
+    statement: str
+    verdict: str
+    reply: str
+
+
+@dataclass(frozen=True)
+class FooledItem:
+    """An item that fooled the model; a suite's `fooled` returns these.
+
+    Attributes:
+        item: Its id in the data.
+        image: Its file.
+        country: "" where unknown.
+        category: "" where unknown.
+        true: The true statement, which the model accepted.
+        fooled_by: The false statements that it did not reject.
+    """
+
+    item: str
+    image: str
+    country: str
+    category: str
+    true: str
+    fooled_by: Sequence[FooledStatement]
+
+
+def find_fooled(results: Path, task: str) -> tuple[list[FooledItem], str]:
     """The items of the newest details of a task that fooled the model, and the run's name and date.
 
     Raises:
@@ -40,29 +70,29 @@ def find_fooled(results: Path, task: str) -> tuple[list[Item], str]:
     return listed(rows_of(file), task), run_of_details(file)
 
 
-def fooled_text(items: Sequence[Item], isolate: bool = False) -> str:
+def fooled_text(items: Sequence[FooledItem], isolate: bool = False) -> str:
     """The items as text, with control characters as escapes.
 
     Args:
-        items: From `fooled_items`.
+        items: From `find_fooled`.
         isolate: Whether right-to-left text is isolated for a terminal.
     """
     lines = []
     for item in items:
-        place = ", ".join(filter(None, (item["country"], item["category"])))
-        lines += [f"{item['item']}{f' ({place})' if place else ''}: {item['image']}", f"  true      {item['true']}"]
+        place = ", ".join(filter(None, (item.country, item.category)))
+        lines += [f"{item.item}{f' ({place})' if place else ''}: {item.image}", f"  true      {item.true}"]
         lines += [
-            f"  not true  {one['statement']}  [{SAID[one['verdict']]}: {' '.join(one['reply'].split())[:200]}]"
-            for one in item["fooled_by"]
+            f"  not true  {one.statement}  [{SAID[one.verdict]}: {' '.join(one.reply.split())[:200]}]"
+            for one in item.fooled_by
         ]
     return "\n".join(shown_text(line, isolate) for line in lines)
 
 
-def write_gallery(items: Sequence[Item], title: str, path: Path) -> None:
+def write_gallery(items: Sequence[FooledItem], title: str, path: Path) -> None:
     """The items as one HTML page that holds their images.
 
     Args:
-        items: From `fooled_items`.
+        items: From `find_fooled`.
         title: Its heading.
         path: The file to write.
     """
@@ -70,15 +100,15 @@ def write_gallery(items: Sequence[Item], title: str, path: Path) -> None:
     path.write_text(PAGE.format(title=escape(title), items="\n".join(map(_article, items))), encoding="utf-8")
 
 
-def _article(item: Item) -> str:
-    file = Path(item["image"])
+def _article(item: FooledItem) -> str:
+    file = Path(item.image)
     kind = {".png": "png", ".webp": "webp", ".gif": "gif"}.get(file.suffix.lower(), "jpeg")
     content = base64.b64encode(file.read_bytes()).decode() if file.is_file() else ""
-    place = ", ".join(filter(None, (item["item"], item["country"], item["category"])))
-    lines = [f"<p>{escape(place)}</p>", f'<p dir="auto">&#10003; {escape(item["true"])}</p>']
+    place = ", ".join(filter(None, (item.item, item.country, item.category)))
+    lines = [f"<p>{escape(place)}</p>", f'<p dir="auto">&#10003; {escape(item.true)}</p>']
     lines += [
-        f'<p dir="auto" class="wrong">&#10007; {escape(one["statement"])} '
-        f"<small>({SAID[one['verdict']]}: {escape(one['reply'][:500])})</small></p>"
-        for one in item["fooled_by"]
+        f'<p dir="auto" class="wrong">&#10007; {escape(one.statement)} '
+        f"<small>({SAID[one.verdict]}: {escape(one.reply[:500])})</small></p>"
+        for one in item.fooled_by
     ]
     return f'<article><img src="data:image/{kind};base64,{content}" alt=""><div>{"".join(lines)}</div></article>'

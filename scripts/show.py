@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -74,7 +75,11 @@ def _show_fooled(results: Path, task: str | None, limit: int, output: Path | Non
     if output:
         write_gallery(items, f"{task}, {run}: {len(items)} items fooled the model", output)
     if as_json:
-        print(json.dumps({"task": task, "run": run, "fooled": items}, ensure_ascii=False, indent=2))
+        print(
+            json.dumps(
+                {"task": task, "run": run, "fooled": [asdict(item) for item in items]}, ensure_ascii=False, indent=2
+            )
+        )
         return
     print(f"{task}, {run}: {len(items)} items were right on Q+ and fooled on Q-")
     print(fooled_text(items[:limit], terminal_width() is not None))

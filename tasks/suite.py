@@ -272,7 +272,7 @@ class Suite:
         picture: The function that draws a saved sample for `cultureval show`: takes a row of the details and the file
             to write, and returns what its colours mean, or None for a sample without a picture.
         fooled: The function that lists the items that fooled a model, for `cultureval show --fooled`: takes the rows
-            of a task's details and the task's name, and returns data as of `reports.fooled`.
+            of a task's details and the task's name, and returns a list of `reports.fooled.FooledItem`.
         headline: The function that makes the tables of the summary (`reports.summary.Headline`); None: a row a group.
         run_files: The function that writes more files of a finished run (a `reports.run_record.Run`) into its output
             folder, after results and details are saved; it returns sentences to print.
@@ -292,7 +292,7 @@ class Suite:
     ratings: Any = None
     submissions: str | Mapping[str, Callable[..., Any]] | None = None
     picture: str | Callable[[Mapping[str, Any], Path], str | None] | None = None
-    fooled: str | Callable[[Sequence[Mapping[str, Any]], str], list[dict[str, Any]]] | None = None
+    fooled: str | Callable[[Sequence[Mapping[str, Any]], str], Sequence[Any]] | None = None
     headline: str | Callable[..., Any] | None = None
     run_files: str | Callable[..., Sequence[str]] | None = None
     page: str = ""

@@ -14,6 +14,10 @@ INVALID_RATE, CFHR_VALID_ONLY = "invalid_rate", "cfhr_valid_only"
 N_ITEMS, N_Q_PLUS = "n_items", "n_q_plus"
 JOINT_ACC, JOINT_INVALID_RATE = "joint_acc", "joint_invalid_rate"
 
+# Groups of AynVQA: the organisers' prompt, and the joint form; those of M2CQA's prompts end in the prompt's name.
+AYNVQA, AYNVQA_JOINT = "m2cqa_aynvqa", "m2cqa_aynvqa_joint"
+STRICT_VERDICT, ORGANISERS_VERDICT = "verdict", "verdict_organisers"  # keys of verdicts in the details
+
 LOWER = (CFHR, INVALID_RATE, CONTRASTIVE_INSTABILITY)  # better if lower, under every profile
 COUNTS = (N_ITEMS, N_Q_PLUS)
 PROFILE_NAMES = ("strict", "tolerant", "lenient", "organisers")
@@ -44,6 +48,9 @@ STATEMENT_PARTS = by_profile(_OF_PAPER, _LAX, "strict")
 LABELLED_PARTS = by_profile(_OF_ORGANISERS, (CONTRASTIVE_INSTABILITY, *_LAX), "strict")
 ORGANISERS_PARTS = by_profile(_OF_ORGANISERS, (CONTRASTIVE_INSTABILITY, *_LAX), "organisers")
 STATEMENTS, LABELLED, ORGANISERS = map(_declared, (STATEMENT_PARTS, LABELLED_PARTS, ORGANISERS_PARTS))
-# Group of AynVQA -> the key of its headline's verdicts in the details, where that is not the strict one.
-HEADLINE_VERDICTS = {"m2cqa_aynvqa": "verdict_organisers"}
 JOINT = declare(JOINT_ACC, JOINT_INVALID_RATE, counts=[JOINT_INVALID_RATE], lower=[JOINT_INVALID_RATE])
+
+
+def headline_verdict(task: str) -> str:
+    """The key, in a row of details, of the verdict that a task's headline counts."""
+    return ORGANISERS_VERDICT if task.partition(":")[0] == AYNVQA else STRICT_VERDICT

@@ -4,6 +4,7 @@ Overview of ImageEval 2026, arXiv 2608.30475: contrastive instability ranks. Our
 """
 
 from cultureval.metrics.m2cqa.names import (
+    AYNVQA_JOINT,
     CFHR,
     COMBINED_ACC,
     CONTRASTIVE_INSTABILITY,
@@ -30,14 +31,13 @@ COLUMNS = {
 }
 JOINT_COLUMNS = {JOINT_ACC: "accuracy", JOINT_INVALID_RATE: "invalid"}
 LANGUAGES = {"en": "English", "msa": "MSA"}
-JOINT_GROUP = "m2cqa_aynvqa_joint"
 
 
 def headline(run: Run) -> list[SummaryTable]:
     """A table with a row for each form and language, and one of the joint form."""
     records = list(run.tasks_of("aynvqa"))
-    joint = [record for record in records if record.group == JOINT_GROUP]
-    judged = [record for record in records if record.group != JOINT_GROUP]
+    joint = [record for record in records if record.group == AYNVQA_JOINT]
+    judged = [record for record in records if record.group != AYNVQA_JOINT]
     tables = []
     if judged:
         notes = profile_notes(run, judged, {**ORGANISERS, **LABELLED}, COLUMNS)

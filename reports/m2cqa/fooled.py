@@ -3,31 +3,26 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cultureval.metrics.m2cqa.names import HEADLINE_VERDICTS
+from cultureval.metrics.m2cqa.names import headline_verdict
 from cultureval.metrics.m2cqa.statement_items import ROLES
+from cultureval.reports.fooled import FooledItem, FooledStatement
 from cultureval.reports.saved_results import saved_reply
 from cultureval.runtime.data.image_store import stored_image
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
 
-Item = dict[str, Any]
 
-
-def fooled_items(rows: Sequence[Mapping[str, Any]], task: str) -> list[Item]:
+def fooled_items(rows: Sequence[Mapping[str, Any]], task: str) -> list[FooledItem]:
     """The items whose true statement was accepted and a false one not rejected, in the order of the details.
 
     Args:
         rows: The rows of a task's details.
         task: Its name.
 
-    Returns:
-        For each `item`, `image` (its file), `country`, `category`, `true` (statement), and `fooled_by`: a list of
-        `statement`, `verdict` ("true" or "invalid") and `reply`.
-
     Raises:
         CulturevalError: The task has no verdicts on single statements.
     """
-    verdict = HEADLINE_VERDICTS.get(task.partition(":")[0], "verdict")
+    verdict = headline_verdict(task)
     items: dict[str, dict[str, Mapping[str, Any]]] = {}
     for row in rows:
         specific = specific_of(row["doc"])
@@ -44,24 +39,23 @@ def fooled_items(rows: Sequence[Mapping[str, Any]], task: str) -> list[Item]:
     return found
 
 
-def _item(item: str, true: Mapping[str, Any], wrong: Sequence[Mapping[str, Any]], verdict: str) -> Item:
+def _item(item: str, true: Mapping[str, Any], wrong: Sequence[Mapping[str, Any]], verdict: str) -> FooledItem:
     specific = specific_of(true["doc"])
-    fooled_by = [
-        {
-            "statement": specific_of(row["doc"])["statement"],
-            "verdict": row["metric"][verdict],
-            "reply": saved_reply(row["model_response"]),
-        }
-        for row in wrong
-    ]
-    described = {name: specific.get(name) or "" for name in ("country", "category")}
-    return {
-        "item": item,
-        "image": _image_file(specific.get("image") or ""),
-        **described,
-        "true": specific["statement"],
-        "fooled_by": fooled_by,
-    }
+    return FooledItem(
+        item=item,
+        image=_image_file(specific.get("image") or ""),
+        country=specific.get("country") or "",
+        category=specific.get("category") or "",
+        true=specific["statement"],
+        fooled_by=[
+            FooledStatement(
+                statement=specific_of(row["doc"])["statement"],
+                verdict=row["metric"][verdict],
+                reply=saved_reply(row["model_response"]),
+            )
+            for row in wrong
+        ],
+    )
 
 
 def _image_file(name: str) -> str:

@@ -13,7 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cultureval.metrics.m2cqa.names import CFHR, COMBINED_ACC, CONTRASTIVE_INSTABILITY, N_ITEMS, Q_MINUS_ACC, Q_PLUS_ACC
+from cultureval.metrics.m2cqa.names import (
+    AYNVQA,
+    AYNVQA_JOINT,
+    CFHR,
+    COMBINED_ACC,
+    CONTRASTIVE_INSTABILITY,
+    N_ITEMS,
+    Q_MINUS_ACC,
+    Q_PLUS_ACC,
+    headline_verdict,
+)
 from cultureval.metrics.m2cqa.statement_verdicts import organisers_verdict
 from cultureval.reports.csv_files import write_csv
 from cultureval.reports.saved_results import SavedTask, find_saved_tasks
@@ -25,8 +35,7 @@ from cultureval.runtime.errors import CulturevalError
 
 COLUMNS = ("id", "statement_index", "prediction")
 METRICS = (CONTRASTIVE_INSTABILITY, COMBINED_ACC, CFHR, Q_PLUS_ACC, Q_MINUS_ACC)
-GROUP, JOINT = "m2cqa_aynvqa", "m2cqa_aynvqa_joint"
-WORDS = {"true": "true", "false": "false"}  # an unreadable verdict is an empty cell, which counts as wrong
+READABLE = ("true", "false")  # other verdicts are an empty cell, which counts as wrong
 Row = dict[str, str]
 
 
@@ -83,7 +92,7 @@ def score_aynvqa(gold: Path, pred: Sequence[Path], output_dir: Path) -> ScoredSu
 def task_of(gold: Gold) -> str:
     """The task of the organisers' form in the language of the gold file's statements, or of its name."""
     arabic = any(re.search(r"[\u0621-\u064a]", text) for texts in gold.statements.values() for text in texts)
-    return f"{GROUP}:{'msa' if arabic or gold.path.stem.endswith('_msa') else 'en'}"
+    return f"{AYNVQA}:{'msa' if arabic or gold.path.stem.endswith('_msa') else 'en'}"
 
 
 def _scored(report: Mapping[str, Any], rows: int) -> ScoredTask:
@@ -170,14 +179,14 @@ def write_submissions(runs: Sequence[Path], gold: Gold, output_dir: Path) -> lis
     files = []
     for task in find_saved_tasks(runs):
         group = task.task.partition(":")[0]
-        if group.startswith(GROUP) and group != JOINT and (rows := _rows(task, gold)):
+        if group.startswith(AYNVQA) and group != AYNVQA_JOINT and (rows := _rows(task, gold)):
             name = re.sub(r"[^\w.-]+", "_", f"{task.model}_{task.task.partition('|')[0]}")
             output_dir.mkdir(parents=True, exist_ok=True)
             files.append(output_dir / f"{name}.csv")
             write_csv(files[-1], rows, COLUMNS)
     if not files:
         raise CulturevalError(
-            f"{', '.join(map(str, runs))}: no run of {GROUP} on the statements of {gold.path}. Is it the same split "
+            f"{', '.join(map(str, runs))}: no run of {AYNVQA} on the statements of {gold.path}. Is it the same split "
             "and language? The joint form has no verdicts on single statements."
         )
     return files
@@ -185,17 +194,16 @@ def write_submissions(runs: Sequence[Path], gold: Gold, output_dir: Path) -> lis
 
 def _rows(task: SavedTask, gold: Gold) -> list[Row]:
     """The rows of a task's submission; [] where a statement is not the gold file's."""
-    from cultureval.metrics.m2cqa.names import HEADLINE_VERDICTS
-
-    verdict = HEADLINE_VERDICTS.get(task.task.partition(":")[0], "verdict")
+    key = headline_verdict(task.task)
     rows = []
     for row in task.table().to_pylist():
         specific = specific_of(row["doc"])
         item, index = specific["item_id"], specific["statement_index"]
         if gold.statements.get(item, [])[index : index + 1] != [specific["statement"]]:
             return []
-        word = WORDS.get(row["metric"][verdict], "")
-        rows.append({"id": item, "statement_index": str(index), "prediction": word})
+        verdict = row["metric"][key]
+        prediction = verdict if verdict in READABLE else ""
+        rows.append({"id": item, "statement_index": str(index), "prediction": prediction})
     order = list(gold.true)
     return sorted(rows, key=lambda row: (order.index(row["id"]), row["statement_index"]))
 

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cultureval.metrics.m2cqa.names import JOINT, LABELLED, ORGANISERS
+from cultureval.metrics.m2cqa.names import AYNVQA, AYNVQA_JOINT, JOINT, LABELLED, ORGANISERS
 from cultureval.prompts.m2cqa.rows import joint_row, labelled_rows
 from cultureval.prompts.preparation import PreparedRow
 from cultureval.runtime.data.row_files import files_matching, files_of_split
@@ -66,12 +66,12 @@ def _benchmarks() -> tuple[Benchmark, ...]:
     statements = "true/false statements"
     ours = dict.fromkeys(LANGUAGES, "m2cqa/templates/aynvqa/one_word")
     joint = dict.fromkeys(LANGUAGES, "m2cqa/templates/aynvqa/joint")
-    forms = [("m2cqa_aynvqa", "One word", MetricSet("aynvqa_one_word", statements, tuple(ORGANISERS)), ours)]
+    forms = [(AYNVQA, "One word", MetricSet("aynvqa_one_word", statements, tuple(ORGANISERS)), ours)]
     for prompt, domain in PROMPTS.items():
         metrics = MetricSet(f"aynvqa_{prompt}", statements, tuple(LABELLED))
         templates = {name: f"m2cqa/templates/{'en' if name == 'en' else 'ar'}/{prompt}" for name in LANGUAGES}
-        forms.append((f"m2cqa_aynvqa_{prompt}", domain, metrics, templates))
-    forms.append(("m2cqa_aynvqa_joint", "Joint", MetricSet("aynvqa_joint", "one of three", tuple(JOINT)), joint))
+        forms.append((f"{AYNVQA}_{prompt}", domain, metrics, templates))
+    forms.append((AYNVQA_JOINT, "Joint", MetricSet("aynvqa_joint", "one of three", tuple(JOINT)), joint))
     return tuple(_benchmark(*form, language) for form in forms for language in LANGUAGES)
 
 

@@ -4,11 +4,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cultureval.metrics.m2cqa.names import (
-    HEADLINE_VERDICTS,
     JOINT_INVALID_RATE,
     LABELLED_PARTS,
     ORGANISERS_PARTS,
+    ORGANISERS_VERDICT,
     STATEMENT_PARTS,
+    STRICT_VERDICT,
 )
 from cultureval.prompts.m2cqa import docs
 from cultureval.runtime.dotted_names import later
@@ -25,13 +26,17 @@ if TYPE_CHECKING:
 METRICS = "cultureval.metrics.m2cqa.lighteval"
 # By the key of the headline's verdicts in the details.
 VERDICTS = {
-    "verdict": Instrument(name=lambda: "verdicts(strict)", check=lambda: None),
-    "verdict_organisers": Instrument(name=lambda: "verdicts(organisers)", check=lambda: None),
+    STRICT_VERDICT: Instrument(name=lambda: "verdicts(strict)", check=lambda: None),
+    ORGANISERS_VERDICT: Instrument(name=lambda: "verdicts(organisers)", check=lambda: None),
 }
 
 
 def _statements(
-    name: "Prompt", prompt: "Callable[..., Doc]", size: int, parts: "Parts" = STATEMENT_PARTS, verdict: str = "verdict"
+    name: "Prompt",
+    prompt: "Callable[..., Doc]",
+    size: int,
+    parts: "Parts" = STATEMENT_PARTS,
+    verdict: str = STRICT_VERDICT,
 ) -> Kind:
     return Kind(
         *(prompt, later(f"{METRICS}:statement_metrics", name, parts), size),
@@ -50,9 +55,7 @@ KINDS: dict[str, Kind] = {
     "m2cqa_answer_reason": _statements("answer_reason", docs.answer_then_reason_prompt, 256),
     "m2cqa_reason_first": _statements("reason_first", docs.reasoning_first_prompt, 1024),
     # The organisers' baseline stops after 10 tokens.
-    "aynvqa_one_word": _statements(
-        "one_word", docs.one_word_prompt, 10, ORGANISERS_PARTS, HEADLINE_VERDICTS["m2cqa_aynvqa"]
-    ),
+    "aynvqa_one_word": _statements("one_word", docs.one_word_prompt, 10, ORGANISERS_PARTS, ORGANISERS_VERDICT),
     "aynvqa_tf": _labelled("tf", 32),
     "aynvqa_answer_reason": _labelled("answer_reason", 256),
     "aynvqa_reason_first": _labelled("reason_first", 1024),
