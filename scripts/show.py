@@ -75,11 +75,8 @@ def _show_fooled(results: Path, task: str | None, limit: int, output: Path | Non
     if output:
         write_gallery(items, f"{task}, {run}: {len(items)} items fooled the model", output)
     if as_json:
-        print(
-            json.dumps(
-                {"task": task, "run": run, "fooled": [asdict(item) for item in items]}, ensure_ascii=False, indent=2
-            )
-        )
+        content = {"task": task, "run": run, "fooled": [asdict(item) for item in items]}
+        print(json.dumps(content, ensure_ascii=False, indent=2))
         return
     print(f"{task}, {run}: {len(items)} items were right on Q+ and fooled on Q-")
     print(fooled_text(items[:limit], terminal_width() is not None))
