@@ -141,17 +141,25 @@ def read_submission(path: Path, gold: Gold) -> tuple[dict[tuple[str, int], str],
     counts = dict.fromkeys(("of no statement (0, 1, 2) of a gold item", "repeated, of which the last counts"), 0)
     elsewhere, repeated = counts
     for row in rows:
-        item, index = (row["id"] or "").strip(), (row["statement_index"] or "").strip()
-        if item not in gold.true or index not in ("0", "1", "2"):
+        item, index = (row["id"] or "").strip(), _index(row["statement_index"] or "")
+        if item not in gold.true or index not in (0, 1, 2):
             counts[elsewhere] += 1
             continue
-        counts[repeated] += (item, int(index)) in predictions
-        predictions[item, int(index)] = row["prediction"] or ""
+        counts[repeated] += (item, index) in predictions
+        predictions[item, index] = row["prediction"] or ""
     problems = [f"{count} of {len(rows)} rows are {what}." for what, count in counts.items() if count]
     if missing_count := 3 * len(gold.true) - len(predictions):
         problems.append(f"{missing_count} of {3 * len(gold.true)} predictions are missing, and count as wrong.")
     unread = sum(organisers_verdict(text) is None for text in predictions.values())
     return predictions, problems + ([f"{unread} predictions hold no verdict, and count as wrong."] if unread else [])
+
+
+def _index(text: str) -> int | None:
+    """A statement's index as the organisers' scorer reads it: any whole number, " 1", "+1" and "01" too."""
+    try:
+        return int(text)
+    except ValueError:
+        return None
 
 
 def submission_report(gold: Gold, predictions: Mapping[tuple[str, int], str]) -> dict[str, Any]:

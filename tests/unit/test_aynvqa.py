@@ -183,6 +183,7 @@ def test_a_submission_is_scored_as_the_organisers_do_and_its_gaps_are_told(tmp_p
     predictions = {(row["id"], place): draw.choice(words) for row in gold for place in range(3)}
     del predictions["i7", 1], predictions["i9", 0]
     lines = [("i3", 2, "true"), *((item, place, text) for (item, place), text in predictions.items())]
+    lines = [(item, draw.choice(["{}", " {}", "0{}", "+{}"]).format(place), text) for item, place, text in lines]
     lines += [("nobody", 0, "true"), ("i1", "x", "true"), ("i1", 3, "true")]
     for name, rows in {"pred.csv": lines, "other.csv": lines[:30]}.items():
         with (tmp_path / name).open("w", newline="", encoding="utf-8-sig") as file:
