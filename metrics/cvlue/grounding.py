@@ -44,7 +44,12 @@ class Family(NamedTuple):
 ORIGINAL, RESIZED = 0, -1  # pixels of the image
 _IN_JSON = ("keys", "sides", "lists")
 
-# Verified in the families' own documentation and evaluation scripts, where they divide by 999, 1000 or 1024.
+# Read in the families' own code: qwen_vl, internvl (evaluation scripts: / 999, / 1000), deepseek_vl2 (demo: / 999),
+# cogvlm (parser: / 1000, several boxes in one pair of brackets with ";"), paligemma (tokens and their demo's parser:
+# / 1024), kosmos2 (transformers). Stated by their makers: qwen2_vl, qwen2.5_vl, qwen3_vl, minicpm_v (in issues), glm_v,
+# gemini (documentation). From users' reports only: qwen3_5. Not checked with the models themselves. Ours: normalised,
+# xyxy, xywh. LLaVA 1.5 was trained on shares of the image padded to a square (users' analyses, LLaVA issue 606), while
+# processors pad, crop or tile: no format is right for its type, so that none follows from it.
 FAMILIES = {
     "qwen_vl": Family(("corners",), 999, model_types=("qwen",)),
     "qwen2_vl": Family(("corners",), 1000, model_types=("qwen2_vl",)),
@@ -58,7 +63,7 @@ FAMILIES = {
     "paligemma": Family(("locations",), 1024, "yxyx", ("paligemma",)),
     "kosmos2": Family(("patches",), 1, model_types=("kosmos-2",)),
     "gemini": Family(_IN_JSON, 1000, "yxyx"),
-    "normalised": Family(("lists",), 1, model_types=("llava", "llava_next")),
+    "normalised": Family(("lists",), 1),
     "xyxy": Family(("lists",), ORIGINAL),
     "xywh": Family(("lists",), ORIGINAL, "xywh"),
 }
@@ -67,7 +72,8 @@ BOX_FORMATS = tuple(FAMILIES)
 # A number, perhaps in quotes; replies are read after `_plain`.
 _NUMBER = r"""\s*["']?(-?\d{1,7}(?:\.\d{1,20})?)["']?\s*"""
 _PAIR = rf"[\[(]{_NUMBER},{_NUMBER}[\])]"
-_FOUR_IN_A_LIST = rf"[\[(]{_NUMBER},{_NUMBER},{_NUMBER},{_NUMBER}[\])]|[\[(]\s*{_PAIR}\s*,\s*{_PAIR}\s*[\])]"
+# CogVLM's list of several boxes is [[a,b,c,d;e,f,g,h]].
+_FOUR_IN_A_LIST = rf"[\[(;]{_NUMBER},{_NUMBER},{_NUMBER},{_NUMBER}(?:[\])]|(?=;))|[\[(]\s*{_PAIR}\s*,\s*{_PAIR}\s*[\])]"
 _SIDES = (("x1", "xmin", "x_min", "left"), ("y1", "ymin", "y_min", "top"))
 _SIDES += (("x2", "xmax", "x_max", "right"), ("y2", "ymax", "y_max", "bottom"))
 # What finds boxes: each match's groups that are not empty are the four numbers.

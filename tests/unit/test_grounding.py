@@ -47,6 +47,7 @@ def test_an_empty_prediction_is_0_and_a_broken_one_an_error():
         ("我看不到", "qwen_vl", (50, 50), []),
         ("<ref>狗</ref><box>[[100, 200, 300, 400]]</box>", "internvl", (500, 1000), [[50, 200, 100, 200]]),
         ("[[004,290,998,610]]", "CogVLM", (1000, 1000), [[4, 290, 994, 320]]),
+        ("[[004,290,998,610;010,020,030,040]]", "CogVLM", (1000, 1000), [[4, 290, 994, 320], [10, 20, 20, 20]]),
         (
             "<|begin_of_box|>[[１００，２００，３００，４００]]<|end_of_box|>",
             "glm_v",
@@ -110,3 +111,4 @@ def test_a_models_type_has_one_format():
     with_code_of_their_own = {"qwen", "internvl_chat", "cogvlm", "cogvlm2", "deepseek_vl_v2", "deepseek_vl2"}
     assert set(types) - set(CONFIG_MAPPING_NAMES) - {"minicpmv", "minicpmo"} == with_code_of_their_own
     assert (format_of_model("qwen2_5_vl"), format_of_model("bert")) == ("qwen2.5_vl", None)
+    assert format_of_model("llava") is None, "its boxes are of a padded image, which no format undoes"
