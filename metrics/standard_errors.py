@@ -120,7 +120,9 @@ def paired_difference(
     """The weighted mean of paired differences; interval and p-value are Student's with G - 1 degrees of freedom.
 
     The standard error is cluster-robust, and that of a ratio of sums: of the residuals around the mean, times the
-    weights over their mean. Where no pair differs, the interval is (0, 0).
+    weights over their mean. Where no pair differs, the interval is (0, 0). Where all differ alike, as at 100%
+    against 0%, Student's would be empty: the interval is then Wilson's of the share of such clusters times the
+    difference, and the p-value that of the sign test over clusters.
 
     Args:
         differences: For each of n items the first score minus the second, finite.
@@ -139,7 +141,10 @@ def paired_difference(
         return MeanDifference(mean, 0.0, 0.0)
     if math.isnan(error):
         return MeanDifference(mean)
-    freedom = len(set(clusters)) - 1
-    half = float(stats.t.ppf(0.975, freedom)) * error
-    p_value = float(2 * stats.t.sf(abs(mean) / error, freedom)) if error else None
+    count = len(set(clusters))
+    if np.ptp(differences) < 1e-12:
+        least = float(stats.binomtest(count, count).proportion_ci(method="wilson").low)
+        return MeanDifference(mean, *sorted((mean * least, mean)), p_value=0.5 ** (count - 1))
+    half = float(stats.t.ppf(0.975, count - 1)) * error
+    p_value = float(2 * stats.t.sf(abs(mean) / error, count - 1)) if error else None
     return MeanDifference(mean, mean - half, mean + half, p_value)

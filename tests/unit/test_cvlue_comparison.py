@@ -54,8 +54,17 @@ def test_a_weighted_difference_is_that_of_the_repeated_items():
     of_item = [item for item, weight in enumerate(weights) for _ in range(weight)]
     weighted, of_repeated = paired_difference(deltas, range(4), weights), paired_difference(repeated, of_item)
     assert astuple(weighted) == pytest.approx(astuple(of_repeated))
-    assert paired_difference([0.5, 0.5], "ab") == MeanDifference(0.5, 0.5, 0.5), "without variation there is no test"
+    assert paired_difference([0.0, 0.0], "ab") == MeanDifference(0.0, 0.0, 0.0), "identical: there is no test"
     assert paired_difference([0.5, 0.25], "aa") == MeanDifference(0.375), "one image has no interval"
+
+
+@pytest.mark.parametrize("all_differ_by", [1.0, -0.1])
+def test_a_difference_that_is_the_same_everywhere_has_an_interval(all_differ_by):
+    """100% against 0% on 20 images had the interval 100% to 100% and no p-value."""
+    found = paired_difference([all_differ_by] * 40, [item // 2 for item in range(40)])
+    least, most = sorted((found.low, found.high), key=abs)
+    assert (least, most) == pytest.approx((all_differ_by * 20 / (20 + 1.959964**2), all_differ_by))
+    assert found.p_value == pytest.approx(stats.binomtest(20, 20).pvalue)
 
 
 def test_runs_of_different_data_are_told_apart_from_those_of_different_prompts():
