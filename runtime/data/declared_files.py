@@ -104,4 +104,4 @@ def _matching(pattern: Any, folder: Path) -> list[str]:
     if "*" not in parts[-1]:
         return [str(place)] if place.is_file() else []
     found = sorted(path for path in place.parent.glob(parts[-1]) if path.name not in IGNORED)
-    return [str(path) for path in found if path.is_file() and not path.name.startswith((".", "__"))]
+    return [str(path) for path in found if path.is_file() and not path.name.startswith(".")]

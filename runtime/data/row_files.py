@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from cultureval.runtime.data.declared_files import declared_files, declares_configs, format_of
-from cultureval.runtime.errors import CulturevalError, SourceUnavailable
+from cultureval.runtime.errors import CulturevalError, SourceUnavailable, described
 
 Row = dict[str, Any]
 
@@ -116,6 +116,8 @@ def _data_files(folder: Path, config: str) -> dict[str, list[str]]:
             f"{folder} declares the data file {named[1] if named else '?'} of {config!r} in its README, and it is not "
             "there: fetch it, or delete its lines in the README."
         ) from error
+    except Exception as error:
+        raise _refused(folder, error) from error
 
 
 @lru_cache(maxsize=1024)
@@ -127,6 +129,15 @@ def config_names(folder: Path) -> tuple[str, ...]:
         return tuple(_datasets().get_dataset_config_names(str(folder)))
     except FileNotFoundError:  # also where a declared file is missing
         return _declared_configs(folder)
+    except Exception as error:  # of many kinds: for a README, or files, that the library does not accept
+        raise _refused(folder, error) from error
+
+
+def _refused(folder: Path, error: Exception) -> CulturevalError:
+    return CulturevalError(
+        f"The datasets library cannot tell the data files of {folder} ({described(error)}). Mend the README's "
+        "`configs`, or move what does not belong there out of the folder."
+    )
 
 
 def _datasets() -> Any:

@@ -116,6 +116,14 @@ def test_configs_are_those_of_the_readme_also_where_a_file_of_the_first_is_missi
     assert config_names(tmp_path) == ("a", "b")
 
 
+@pytest.mark.parametrize("config", ["config_name: 2024", "config_name: yes", "data_files: a.jsonl"])
+def test_a_readme_that_datasets_refuses_is_told_with_its_folder(tmp_path, config):
+    (tmp_path / "a.jsonl").write_text('{"a": 1}\n', encoding="utf-8")
+    (tmp_path / "README.md").write_text(f"---\nconfigs:\n- {{{config}}}\n---\n", encoding="utf-8")
+    with pytest.raises(CulturevalError, match=rf"cannot tell the data files of {tmp_path} .*`configs`"):
+        files_of_split(tmp_path, ["default"], ["test"])
+
+
 DECLARED = {
     "a path": "[{split: test, path: b/test.jsonl}]",
     "several paths": "[{split: test, path: [b/test.jsonl, a.jsonl]}, {split: dev, path: a.jsonl}]",
@@ -132,7 +140,7 @@ DECLARED = {
 def test_declared_files_are_those_that_datasets_finds(tmp_path, declared):
     import datasets
 
-    for name in ("a.jsonl", "b/test.jsonl", "b/test-2.jsonl", "b/.test.jsonl", ".hidden/test.jsonl"):
+    for name in ("a.jsonl", "b/test.jsonl", "b/test-2.jsonl", "b/.test.jsonl", "b/__c.jsonl", ".hidden/test.jsonl"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text('{"a": 1}\n', encoding="utf-8")
     (tmp_path / "c.jsonl.gz").write_bytes(gzip.compress(b'{"a": 1}\n'))
