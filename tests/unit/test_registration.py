@@ -252,7 +252,7 @@ def test_a_suite_brings_its_commands_along(folder):
     refused = run(folder, "score", "persian-texts", *files, **variables)
     assert refused.returncode == 2 and "returned 'scored', not ScoredSubmissions" in refused.stderr
     near = run(folder, "compare", "persain", **variables).stderr
-    assert "'persain'. Did you mean persian? There are cvlue, m2cqa, persian." in near
+    assert "'persain'. Did you mean persian? There are m2cqa, cvlue, persian." in near
     rated = run(folder, "agreement", *custom, "persian", "human.csv").stderr
     assert "The suite 'persian' has no `ratings` of the type reports.human_ratings.HumanRatings." in rated
     lost = run(folder, "analyze", "persian", "a", "--b", **variables)
