@@ -29,7 +29,7 @@ from cultureval.models.generation.generation import cut
 from cultureval.models.generation.hints import stop_strings, with_plain_query
 from cultureval.models.generation.rendering import Renderer, all_images
 from cultureval.models.processes import process_count
-from cultureval.models.refused_images import ImagesRefused
+from cultureval.models.refused_images import ImagesRefused, skips_refused
 from cultureval.models.server import scoring as server_scoring
 from cultureval.models.server.chat import (
     ImagePart,
@@ -51,7 +51,6 @@ from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.errors import ServerError
 from cultureval.runtime.servers.journalled_answers import Question, answer_all
 from cultureval.runtime.servers.openai_client import OpenAIClient
-from cultureval.runtime.settings import current_settings
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -181,10 +180,10 @@ class OpenAIModel(LightevalModel):
         reasons: dict[str, str] = {}
 
         def skip(key: str, error: CulturevalError) -> bool:
-            refused = isinstance(error, ImagesRefused) and current_settings().bad_rows == "skip"
-            if refused:
-                reasons[key] = error.reason
-            return refused
+            if not (isinstance(error, ImagesRefused) and skips_refused()):
+                return False
+            reasons[key] = error.reason
+            return True
 
         questions = {
             key: _naming(doc, question) for doc, own in zip(docs, asked, strict=True) for key, question in own.items()

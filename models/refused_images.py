@@ -26,8 +26,13 @@ class ImagesRefused(CulturevalError):
         )
 
 
+def skips_refused() -> bool:
+    """Whether the settings say that such docs are skipped, as broken rows are."""
+    return current_settings().bad_rows == "skip"
+
+
 def reason_to_skip(error: ImagesRefused) -> str:
-    """Why a doc is skipped, where the settings say that broken rows are; raises the error where they do not."""
-    if current_settings().bad_rows != "skip":
+    """Why a doc is skipped, where the settings say so; raises the error where they do not."""
+    if not skips_refused():
         raise error
     return error.reason

@@ -45,26 +45,26 @@ def evalplus_results(
         if "not_judged" in (verdict.base, verdict.plus):
             continue
         entry: dict[str, Any] = {"task_id": sample.task_id, "solution": sample.code}
-        for level in TEST_SUITES:
-            entry[f"{level}_status"] = _status(verdict, level)
-        for level in TEST_SUITES:
-            entry[f"{level}_fail_tests"] = _failing_test(verdict, level, problems[sample.task_id])
+        for suite in TEST_SUITES:
+            entry[f"{suite}_status"] = _status(verdict, suite)
+        for suite in TEST_SUITES:
+            entry[f"{suite}_fail_tests"] = _failing_test(verdict, suite, problems[sample.task_id])
         results.setdefault(sample.task_id, []).append(entry)
     return {"date": datetime.now().strftime("%Y-%m-%d %H:%M"), "hash": problem_set.fingerprint, "eval": results}
 
 
-def _status(verdict: "SolutionVerdict", level: str) -> str:
+def _status(verdict: "SolutionVerdict", suite: str) -> str:
     """EvalPlus's word for our verdict: `timeout` is its other word for a fail."""
-    ours, theirs = getattr(verdict, level), getattr(verdict, f"evalplus_{level}")
+    ours, theirs = getattr(verdict, suite), getattr(verdict, f"evalplus_{suite}")
     return theirs if ours == "fail" and theirs == "timeout" else ours
 
 
-def _failing_test(verdict: "SolutionVerdict", level: str, problem: dict[str, Any]) -> list[Any]:
+def _failing_test(verdict: "SolutionVerdict", suite: str, problem: dict[str, Any]) -> list[Any]:
     """The arguments of the first test that failed, as EvalPlus lists it, where EvalPlus named one."""
-    details = getattr(verdict, f"evalplus_{level}_details")
-    if getattr(verdict, level) == "pass" or not details:
+    details = getattr(verdict, f"evalplus_{suite}_details")
+    if getattr(verdict, suite) == "pass" or not details:
         return []
-    failing = list(problem[f"{level}_input"])[len(details) - 1 : len(details)]
+    failing = list(problem[f"{suite}_input"])[len(details) - 1 : len(details)]
     if not verdict.task_id.startswith("Mbpp/"):
         return failing
     from evalplus.data.mbpp import mbpp_serialize_inputs
@@ -161,9 +161,9 @@ def _doc_and_response(task: str, prompt: str, sample: Sample) -> "tuple[Doc, Mod
 
 def _task_scores(report: dict[str, Any], samples: int) -> dict[str, float]:
     scores = {}
-    for level in ("plus", "base"):
-        for name, value in report["pass_at_k"][level].items():
-            scores |= {f"{level}_{name}": value, f"{level}_{name}_stderr": report["standard_errors"][level][name]}
+    for suite in ("plus", "base"):
+        for name, value in report["pass_at_k"][suite].items():
+            scores |= {f"{suite}_{name}": value, f"{suite}_{name}_stderr": report["standard_errors"][suite][name]}
     share = len(report["not_judged"]) / samples
     return scores | {"not_judged": share, "not_judged_stderr": math.sqrt(share * (1 - share) / max(samples - 1, 1))}
 
