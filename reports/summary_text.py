@@ -58,11 +58,11 @@ def summary_text(run: Run, width: int, full: bool = False) -> str:
         published |= any(cell.published is not None for table in tables for cell in _cells(table))
     if published:
         lines += _wrapped("[ ] is the paper's number for a model of this name.", width)
-    lines += _whole("Results:", _shortest(run.file), width)
+    lines += _unbroken("Results:", _shortest(run.file), width)
     if not full:
         notes = run_notes(run)
         also = f", {len(notes)} note{'s' * (len(notes) > 1)} on the data" if notes else ""
-        lines += _whole(f"All scores, signatures{also}:", f"cultureval show {_folder(run)} --full", width)
+        lines += _unbroken(f"All scores, signatures{also}:", f"cultureval show {_folder(run)} --full", width)
     return "\n".join(lines)
 
 
@@ -187,7 +187,7 @@ def _wrapped(text: str, width: int) -> list[str]:
     return terminal_table((), [[text]], width=max(width, 1), cut_words=True).splitlines()
 
 
-def _whole(words: str, rest: str, width: int) -> list[str]:
+def _unbroken(words: str, rest: str, width: int) -> list[str]:
     """Words and a path or command, which has a line of its own rather than parts on two."""
     from rich.cells import cell_len
 

@@ -64,7 +64,7 @@ def misread_boxes(rows: Sequence[Mapping[str, Any]]) -> str | None:
     if mine.readable < 1 - MOST_MISREAD:
         problem = f"{1 - mine.readable:.0%} of the replies have no box that can be read"
     elif mine.plausible < 1 - MOST_MISREAD:
-        problem = f"{1 - mine.plausible / mine.readable:.0%} of the boxes are outside the image or a speck in it"
+        problem = f"{1 - mine.plausible / mine.readable:.0%} of the boxes are outside the image or tiny"
     else:
         problem = f"the boxes overlap little with the gold ones (mean IoU {mine.overlap:.2f})"
     if best == used or not better:
@@ -74,7 +74,7 @@ def misread_boxes(rows: Sequence[Mapping[str, Any]]) -> str | None:
 
 
 def _is_plausible(box: Box, size: Sequence[float]) -> bool:
-    """Whether a box lies in the image, but for a margin, and is no speck."""
+    """Whether a box lies in the image, but for a margin, and is not tiny."""
     (x, y, across, down), (width, height) = box, size
     inside = min(x / width, y / height) >= -MARGIN and max((x + across) / width, (y + down) / height) <= 1 + MARGIN
     return inside and across * down >= LEAST_AREA * width * height

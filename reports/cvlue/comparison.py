@@ -223,7 +223,7 @@ def _differences_table(rows: Sequence[Row]) -> str:
         return ""
     table = [[row["task"], row["metric"], row["first"], row["second"], *_told(row), str(row["items"])] for row in rows]
     header = ("Task", "metric", "first", "second", "difference", "95% interval", "p", "p (Holm)", "items")
-    title = "First minus second on the items of both, points of percent; paired, clustered by image"
+    title = "First minus second on the items of both, percentage points; paired, clustered by image"
     return terminal_table(header, table, "llllrlrrr", title)
 
 

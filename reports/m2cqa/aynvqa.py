@@ -1,6 +1,6 @@
 """AynVQA's tables of a run: the organisers' numbers in their order, a row a form; the joint form is apart.
 
-Overview of ImageEval 2026, arXiv 2608.30475: contrastive instability ranks. Ours: the standard errors.
+Overview of ImageEval 2026, arXiv 2608.30475: models are ranked by contrastive instability. Ours: the standard errors.
 """
 
 from cultureval.metrics.m2cqa.names import (

@@ -40,4 +40,4 @@ def profile_notes(
                     task = record.task.partition("|")[0]
                     gaps.setdefault(task, f"{task} {columns[metric]} {value:.3f}, {profile} {known[profile]:.3f}")
     shown = [*gaps.values()][:MOST] + ([f"{len(gaps) - MOST} more (--full)"] if len(gaps) > MOST else [])
-    return [f"Profiles of reading differ, a matter of format: {'; '.join(shown)}."] if gaps else []
+    return [f"Parsing profiles differ, so output formats matter: {'; '.join(shown)}."] if gaps else []

@@ -32,8 +32,8 @@ def thousandths(*shares):
     [
         (thousandths, "internvl", None),
         (thousandths, "qwen_vl", "100% of the replies have no box that can be read; read as "),
-        (thousandths, "xyxy", "outside the image or a speck in it; read as "),
-        (lambda *shares: str([round(share, 3) for share in shares]), "xyxy", "a speck in it; read as normalised"),
+        (thousandths, "xyxy", "outside the image or tiny; read as "),
+        (lambda *shares: str([round(share, 3) for share in shares]), "xyxy", "or tiny; read as normalised"),
         (lambda a, b, c, d: thousandths(b, a, d, c), "internvl", "--box-format gemini"),
         (lambda *shares: "我看不到", "internvl", "no other format fits better"),
     ],
