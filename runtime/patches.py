@@ -6,7 +6,7 @@ has changed so that the patch no longer fits, or no longer needs it. `cultureval
 
 import ast
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from importlib import import_module
@@ -141,3 +141,9 @@ def imports_at_load(module: str) -> set[str]:
                 yield from walk(child)
 
     return set(walk(ast.parse(source_of(module))))
+
+
+def expect_imports(module: str, names: Set[str]) -> None:
+    """Fails unless a module imports all these when it is loaded, which patches defer (`DEFERRED` of those patches)."""
+    gone = names - imports_at_load(module)
+    expect(not gone, f"{module} no longer imports {', '.join(sorted(gone))} when it is loaded: update DEFERRED")

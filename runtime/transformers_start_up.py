@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from cultureval.runtime.lighteval_patches.deferred_imports import defer_imports
-from cultureval.runtime.patches import Patch, expect, imports_at_load, source_of
+from cultureval.runtime.patches import Patch, expect, expect_imports, source_of
 
 COMPILER = "torch._dynamo"
 LOSSES = ("for_object_detection", "deformable_detr", "grounding_dino", "lw_detr", "rf_detr", "rt_detr")
@@ -107,11 +107,6 @@ def _mark_later(public: ModuleType) -> None:
     sys.modules["torch"]._dynamo = _CompilerToCome()
 
 
-def _imports_are_made_at_load(module: str) -> None:
-    gone = DEFERRED[module] - imports_at_load(module)
-    expect(not gone, f"{module} no longer imports {', '.join(sorted(gone))} when it is loaded: update DEFERRED")
-
-
 def _compiler_is_loaded_by_marks() -> None:
     import torch
 
@@ -140,7 +135,7 @@ PATCHES = (
             f"{module} (its imports)",
             "It imports at start-up what most runs never use: those imports are deferred.",
             ("5.19.0",),
-            partial(_imports_are_made_at_load, module),
+            partial(expect_imports, module, DEFERRED[module]),
         )
         for module in DEFERRED
     ),

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.lighteval_patches.deferred_imports import defer_imports
-from cultureval.runtime.patches import Patch, expect, imports_at_load, source_of
+from cultureval.runtime.patches import Patch, expect, expect_imports, source_of
 
 if TYPE_CHECKING:
     from lighteval.tasks.registry import Registry
@@ -328,11 +328,6 @@ def _tables_are_read_from_a_module() -> None:
     expect(found == {"canary": module.TASKS_TABLE[0]}, "Registry now reads a module's TASKS_TABLE in another way")
 
 
-def _imports_are_made_at_load(module: str) -> None:
-    gone = DEFERRED[module] - imports_at_load(module)
-    expect(not gone, f"{module} no longer imports {', '.join(sorted(gone))} when it is loaded: update DEFERRED")
-
-
 def _tiny_benchmarks_are_downloaded() -> None:
     source = source_of("lighteval.tasks.tasks.tiny_benchmarks")
     expect("requests.get(" in source and "tinyBenchmarks.pkl" in source, "tiny_benchmarks no longer downloads its file")
@@ -388,7 +383,7 @@ PATCHES = (
             f"{module} (its imports)",
             "It imports at start-up what most runs never use: those imports are deferred.",
             TESTED_VERSIONS,
-            partial(_imports_are_made_at_load, module),
+            partial(expect_imports, module, DEFERRED[module]),
         )
         for module in DEFERRED
     ),
