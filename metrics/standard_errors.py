@@ -130,10 +130,12 @@ def paired_difference(
         weights: Of each item, positive; None: all count alike.
 
     Raises:
-        ValueError: As in `clustered_standard_error`.
+        ValueError: There is no item, or as in `clustered_standard_error`.
     """
     from scipy import stats
 
+    if not len(differences):
+        raise ValueError("there is no pair to compare")
     shares = np.ones(len(differences)) if weights is None else np.array(weights) / np.mean(weights)
     mean = float(np.mean(np.array(differences) * shares))
     error = clustered_standard_error(list((np.array(differences) - mean) * shares), clusters)

@@ -28,8 +28,8 @@ def bench_classifiers(
     data: Annotated[
         Path | None, typer.Option(help="Your replies instead: rows with `completion` and, if you like, `prompt`.")
     ] = None,
-    size: Annotated[
-        Literal["base", "tiny"], typer.Option(help="Of the classifiers, which have random weights.")
+    bert: Annotated[
+        Literal["base", "tiny"], typer.Option(help="Size of the classifiers, which have random weights.")
     ] = "base",
     repeats: Annotated[int, typer.Option(min=1, help="Interleaved repeats; medians are shown.")] = 3,
     threads: Annotated[int, typer.Option(min=1, help="Threads of torch on the CPU.")] = 1,
@@ -44,13 +44,13 @@ def bench_classifiers(
     torch.set_num_threads(threads)
     pairs = read_replies(data) if data else random_replies(texts, several_lines)
     with tempfile.TemporaryDirectory() as scratch:
-        models = build_models(Path(scratch), size, device, [text for pair in pairs for text in pair])
+        models = build_models(Path(scratch), bert, device, [text for pair in pairs for text in pair])
         seconds, difference = time_classifiers(pairs, models, repeats)
     words = sorted(len(reply.split()) for _, reply in pairs)
     share = sum("\n" in reply.strip() for _, reply in pairs) / len(pairs)
     print(f"{len(pairs)} replies of {words[0]} to {words[-1]} words, {share:.0%} of several lines")
     clock = "processor seconds" if device == "cpu" else "seconds"
-    print(f"Classifiers of BERT's size {size}, {device}, {threads} thread(s); {clock}, medians of {repeats}:")
+    print(f"Classifiers of BERT's size {bert}, {device}, {threads} thread(s); {clock}, medians of {repeats}:")
     for name, values in seconds.items():
         print(f"  {name}: {median(values):.2f}")
     print(f"one at a time / batched: {median_ratio(seconds[SINGLE], seconds[BATCHED]):.2f}")

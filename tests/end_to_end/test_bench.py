@@ -88,6 +88,6 @@ def test_figures_of_start_up_and_classifiers(cultureval):
     assert len(seconds) == 6 and all(value > 0 for value in seconds.values())
     ratio = seconds["lighteval custom (ours)"] / seconds["lighteval custom (stock)"]
     assert figures["ours_to_stock"] == pytest.approx(ratio)
-    done = cultureval("bench", "classifiers", "--texts", "20", "--repeats", "1", "--size", "tiny")
+    done = cultureval("bench", "classifiers", "--texts", "20", "--repeats", "1", "--bert", "tiny")
     assert done.returncode == 0 and "one at a time / batched:" in done.stdout, done.stderr
     assert "65% of several lines" in done.stdout and "all profiles / the paper's:" in done.stdout

@@ -17,6 +17,7 @@ OF_ONE_ITEM = {
     *("ngrams", "longest_common_subsequence", "bleu_statistics", "bleu_of", "rouge_l", "cider_d", "tokenize"),
     *("token_groups", "iou", "box_scores", "pair_with_gold", "batches_by_length", "gold_set_match", "declare"),
     *("profiles_of", "by_profile", "with_profiles", "right_judgements", "percentile_difference", "harmonic_mean"),
+    *("predicted_boxes", "box_warnings", "ranking_warnings", "holm"),
     *("pairs_at_the_top", "reranked", "reranked_ranks"),
 }
 TEXTS = {"country": "egy", "name": "bleu"}

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 import torch
+import transformers
 from lighteval.models.model_input import GenerationParameters
 from PIL import Image
 from safetensors.torch import load_file, save_file
@@ -135,7 +136,7 @@ def asked_of_transformers(monkeypatch):
         asked.update(arguments)
         raise RuntimeError("None of the available devices are supported")
 
-    monkeypatch.setattr(loading.AutoModelForCausalLM, "from_pretrained", no_weights)
+    monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", no_weights)
     return asked
 
 
