@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cultureval.metrics.standard_errors import bootstrap_interval
+
 DRAWS = 1000
 
 
@@ -40,8 +42,8 @@ class Correlation:
 
     Attributes:
         value: Tau-c of all pairs.
-        low: 2.5th percentile over resampled items.
-        high: 97.5th percentile.
+        low: Lower end, over resampled items (`bootstrap_interval`).
+        high: Upper end.
         pairs: Number of pairs.
         items: Number of items that were resampled.
     """
@@ -82,7 +84,7 @@ def tau_c_with_interval(
         drawn = np.random.default_rng(seed).multinomial(len(numbers), [1 / len(numbers)] * len(numbers), size=draws)
         replicates = _tau_c_of_draws(np.asarray(x, float), np.asarray(y, float), members, drawn)
         kept = replicates[np.isfinite(replicates)]
-        low, high = np.percentile(kept, [2.5, 97.5]).tolist() if kept.size else (math.nan, math.nan)
+        low, high = bootstrap_interval(kept, len(numbers)) if kept.size else (math.nan, math.nan)
     return Correlation(value, low, high, len(names), len(numbers))
 
 

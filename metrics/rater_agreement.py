@@ -15,6 +15,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from cultureval.metrics.standard_errors import bootstrap_interval
+
 DRAWS = 1000
 Ratings = Sequence[Sequence[Hashable]]
 Categories = Sequence[Hashable] | int
@@ -89,8 +91,9 @@ class Coefficient:
 
     Attributes:
         value: Of all items.
-        low: 2.5th percentile over resampled items; nan where all resamples have one value (all raters agree on all).
-        high: 97.5th percentile.
+        low: Lower end (`bootstrap_interval` over resampled items); nan where all resamples have one value (all raters
+            agree on all).
+        high: Upper end.
     """
 
     value: float
@@ -217,7 +220,7 @@ def _with_interval(
     known = replicates[np.isfinite(replicates)]
     if math.isnan(value) or not known.size or np.ptp(known) < 1e-12:
         return Coefficient(value, math.nan, math.nan)
-    return Coefficient(value, *np.percentile(known, [2.5, 97.5]).tolist())
+    return Coefficient(value, *bootstrap_interval(known, len(clusters)))
 
 
 @lru_cache(maxsize=4)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import kendalltau
+from scipy.stats import kendalltau, norm, t
 
 from cultureval.metrics.agreement import kendall_tau_c, tau_c_with_interval
 from cultureval.metrics.rater_agreement import (
@@ -16,8 +16,15 @@ from cultureval.metrics.rater_agreement import (
     raw_agreement,
     weighted_kappa,
 )
+from cultureval.metrics.standard_errors import bootstrap_interval
 
 SMALL_NUMBERS = st.lists(st.tuples(st.integers(1, 5), st.integers(0, 9)), min_size=2, max_size=30)
+
+
+def expanded_percentiles(items):
+    """Hesterberg (2015), section 5.3."""
+    tail = 100 * norm.cdf(-((items / (items - 1)) ** 0.5) * t.ppf(0.975, items - 1))
+    return tail, 100 - tail
 
 
 def pairwise_tau_c(x, y):
@@ -63,7 +70,7 @@ def test_interval_is_that_of_scipy_on_resampled_items(seed, grouped):
     for drawn in np.random.default_rng(seed).multinomial(count, [1 / count] * count, size=60):
         rows = [row for row in range(24) for _ in range(drawn[row // 3 if grouped else row])]
         replicates.append(kendalltau(x[rows], y[rows], variant="c").statistic)
-    assert (found.low, found.high) == pytest.approx(tuple(np.nanpercentile(replicates, [2.5, 97.5])))
+    assert (found.low, found.high) == pytest.approx(tuple(np.nanpercentile(replicates, expanded_percentiles(count))))
     assert (found.pairs, found.items) == (24, count)
 
 
@@ -172,6 +179,12 @@ def test_weighted_kappa_is_that_of_scikit_learn():
         weighted_kappa([[1, 2, 3]], [1, 2, 3])
 
 
+def test_percentiles_are_wider_for_few_items_and_95_percent_for_many():
+    values = np.linspace(0, 1, 100_001)
+    assert bootstrap_interval(values, 15) == pytest.approx((0.01321, 0.98679), abs=1e-5)
+    assert bootstrap_interval(values, 1_000_000) == pytest.approx((0.025, 0.975), abs=1e-5)
+
+
 def test_the_intervals_are_those_of_resampled_rows():
     """Each resample built row by row; rows of one item are drawn together."""
     draw = np.random.default_rng(2)
@@ -185,7 +198,7 @@ def test_the_intervals_are_those_of_resampled_rows():
             coefficient([row for row, item in zip(ratings, items, strict=True) for _ in range(times[item])], scale)
             for times in counts
         ]
-        expected = Coefficient(coefficient(ratings, scale), *np.percentile(drawn, [2.5, 97.5]).tolist())
+        expected = Coefficient(coefficient(ratings, scale), *np.percentile(drawn, expanded_percentiles(20)).tolist())
         assert vars(found[name]) == pytest.approx(vars(expected), abs=1e-12)
     alike = rater_agreement([[4, 4]] * 5 + [[3, 3]], scale)
     assert alike["AC2"].value == 1 and math.isnan(alike["AC2"].low)  # no resample could differ
