@@ -305,16 +305,18 @@ def _in_dialect(row: Row, name: SetName) -> str:
 def same_requests(rows: Sequence[Row], name: SetName) -> list[int]:
     """For each row the first row that asks the same: one request is asked with the language at up to three places.
 
-    Two prompts are one request if they share more than half of their words, the words for the language taken out: of
-    the released ones, those of one request share at least 0.9, others at most 0.3.
+    Two prompts are one request if they share four fifths of their words, the words for the language taken out: of
+    the released ones, those of one request share at least 0.9, others at most 0.3; short ones of one pattern (the
+    capital of two countries) share some 0.7.
     """
     firsts: dict[int, frozenset[str]] = {}
     found = []
     for number, row in enumerate(rows):
-        language = str(row.get("phrasing") or "").format(language_requested=LANGUAGES[name.target])
+        phrasing = str(row.get("phrasing") or "{language_requested}")
+        language = phrasing.format(language_requested=LANGUAGES[name.target])
         bare = re.sub(re.escape(language), " ", str(row.get("prompt") or ""), flags=re.IGNORECASE)
         words = frozenset(re.findall(r"\w+", bare.lower()))
-        same = (first for first, others in firsts.items() if 2 * len(words & others) > len(words | others))
+        same = (first for first, others in firsts.items() if 5 * len(words & others) >= 4 * len(words | others))
         found.append(next(same, number))
         firsts.setdefault(found[-1], words)
     return found

@@ -59,6 +59,13 @@ def test_rows_are_told_apart_by_their_prompts_and_references(tmp_path):
     assert (english.rows[0]["source"], english.rows[0]["dialect"]) == ("اهلين", "eng")
 
 
+def test_short_requests_of_one_pattern_are_several(tmp_path):
+    asked = "What is the capital of {}? Reply in Egyptian Arabic."
+    file = written(tmp_path / "out.csv", *(row(asked.format(country)) for country in ("France", "Spain", "Chad")))
+    (one,) = read_outputs([file])
+    assert len({asked["cluster"] for asked in one.rows}) == 3
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
