@@ -1,16 +1,18 @@
 """`cultureval score NAME`: scores submission files in a benchmark's official format, or outputs made elsewhere."""
 
-import inspect
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cultureval.runtime.errors import CulturevalError, shorten
 from cultureval.runtime.output_folder import require_output_folder
 from cultureval.runtime.printing import print_result
+
+if TYPE_CHECKING:
+    from cultureval.reports.submissions import ScoredSubmissions
 
 Gold = Annotated[Path, typer.Option(help="The gold file, or a folder with the released layout.")]
 Pred = Annotated[list[Path], typer.Option(help="A submission file, or a folder. Repeatable.")]
@@ -21,19 +23,22 @@ ModelName = Annotated[
 FOLDER = Path("results/score")
 
 
-def takes_gold(scorer: Callable[..., Any]) -> bool:
-    """Whether a scorer compares with a gold file: it takes that, the files, and the output folder."""
-    return len(inspect.signature(scorer).parameters) > 2
-
-
-def score_with(name: str, scorer: Callable[..., Any]) -> Callable[..., None]:
-    """The command that saves and prints what a scorer of submission files returns."""
+def score_outputs_with(name: str, scorer: Callable[[Sequence[Path], Path], str]) -> Callable[..., None]:
+    """The command that prints what a scorer of outputs returns, which writes the results files itself."""
 
     def score(pred: Pred, output_dir: OutputDir = FOLDER) -> None:
         require_output_folder(output_dir)
         _finish(name, scorer(pred, output_dir), output_dir)
 
-    def score_against(gold: Gold, pred: Pred, output_dir: OutputDir = FOLDER, model_name: ModelName = None) -> None:
+    return score
+
+
+def score_submissions_with(
+    name: str, scorer: "Callable[[Path, Sequence[Path], Path], ScoredSubmissions]"
+) -> Callable[..., None]:
+    """The command that saves and prints what a scorer of submission files returns."""
+
+    def score(gold: Gold, pred: Pred, output_dir: OutputDir = FOLDER, model_name: ModelName = None) -> None:
         from cultureval.reports.submissions import ScoredSubmissions, save_submissions
 
         started = time.time()
@@ -48,7 +53,7 @@ def score_with(name: str, scorer: Callable[..., Any]) -> Callable[..., None]:
         if scored.problems:
             raise CulturevalError("\n".join(["Not scored:", *(f"  {problem}" for problem in scored.problems)]))
 
-    return score_against if takes_gold(scorer) else score
+    return score
 
 
 def _finish(name: str, text: str, output_dir: Path) -> None:

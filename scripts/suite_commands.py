@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from cultureval.runtime.errors import CulturevalError, did_you_mean
 from cultureval.scripts.agreement import agreement_with
 from cultureval.scripts.custom_suites import WithCustomSuites, with_option
-from cultureval.scripts.score import score_with, takes_gold
+from cultureval.scripts.score import score_outputs_with, score_submissions_with
 from cultureval.tasks.catalogue import all_suites
 from cultureval.tasks.registration import unknown_suite_hint
 from cultureval.tasks.suite import Suite
@@ -102,13 +102,13 @@ class Agreements(SuiteCommands):
 
 
 class Submissions(SuiteCommands):
-    """`cultureval score`: a command for every official format of every suite."""
+    """`cultureval score`: a command for every official format of every suite, and for outputs made elsewhere."""
 
     field = "submissions"
 
     def suites(self) -> dict[str, Suite]:
-        """The suite of each format; one whose formats cannot be loaded stands for itself."""
-        found: dict[str, Suite] = {}
+        """The suite of each format and of outputs; one whose formats cannot be loaded stands for itself."""
+        found = {name: suite for name, suite in all_suites().items() if suite.outputs}
         for name, suite in super().suites().items():
             try:
                 found |= dict.fromkeys(suite.scorers(), suite)
@@ -117,11 +117,13 @@ class Submissions(SuiteCommands):
         return found
 
     def function(self, suite: Suite, name: str) -> tuple[Callable[..., Any], str | None]:
-        """The command bound to the format's scorer."""
-        scorer = suite.scorers()[name]
-        example = f"cultureval score {name}{' --gold GOLD' if takes_gold(scorer) else ''} --pred PRED"
-        what = "submissions in the official format" if takes_gold(scorer) else "outputs that were made elsewhere"
-        return score_with(name, scorer), f"Scores {what}. Example: {example}"
+        """The command bound to the scorer of the format, or of outputs."""
+        if suite.outputs and name == suite.name:
+            text = f"Scores outputs that were made elsewhere. Example: cultureval score {name} --pred PRED"
+            return score_outputs_with(name, suite.part("outputs")), text
+        example = f"cultureval score {name} --gold GOLD --pred PRED"
+        command = score_submissions_with(name, suite.scorers()[name])
+        return command, f"Scores submissions in the official format. Example: {example}"
 
 
 def _group(commands: type[SuiteCommands], text: str) -> typer.Typer:

@@ -20,6 +20,7 @@ FUNCTIONS = (
     "before_run",
     "comparison",
     "analysis",
+    "outputs",
     "headline",
     "picture",
     "fooled",
@@ -267,8 +268,9 @@ class Suite:
         submissions: Scorers of submission files in an official format, by the name in `cultureval score NAME`: the
             suite's, or one that begins with it and `-`. Each takes the gold file, the list of submission files and the
             output folder, writes tables and plots there, and returns `reports.submissions.ScoredSubmissions`: the text
-            to print, and the scores, which go into results files. One that takes the last two alone has no option
-            `--gold`; it writes results files itself and returns the text to print.
+            to print, and the scores, which go into results files.
+        outputs: The function that scores outputs that were made elsewhere, for `cultureval score <name>`: takes the
+            list of files and the output folder, writes results files there, and returns the text to print.
         picture: The function that draws a saved sample for `cultureval show`: takes a row of the details and the file
             to write, and returns what its colours mean, or None for a sample without a picture.
         fooled: The function that lists the items that fooled a model, for `cultureval show --fooled`: takes the rows
@@ -290,7 +292,8 @@ class Suite:
     comparison: str | Callable[..., Any] | None = None
     analysis: str | Callable[..., Any] | None = None
     ratings: Any = None
-    submissions: str | Mapping[str, Callable[..., Any]] | None = None
+    submissions: str | Mapping[str, Callable[[Path, Sequence[Path], Path], Any]] | None = None
+    outputs: str | Callable[[Sequence[Path], Path], str] | None = None
     picture: str | Callable[[Mapping[str, Any], Path], str | None] | None = None
     fooled: str | Callable[[Sequence[Mapping[str, Any]], str], Sequence[Any]] | None = None
     headline: str | Callable[..., Any] | None = None
@@ -317,7 +320,7 @@ class Suite:
         """Its tasks, in the order of its table."""
         return [task for benchmark in self.part("benchmarks") for task in benchmark.tasks(self.name)]
 
-    def scorers(self) -> Mapping[str, Callable[..., Any]]:
+    def scorers(self) -> Mapping[str, Callable[[Path, Sequence[Path], Path], Any]]:
         """Its scorers of submission files (`submissions`).
 
         Raises:

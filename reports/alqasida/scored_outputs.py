@@ -177,6 +177,3 @@ def _signature(name: str, tasks: Sequence[TaskRecord]) -> SignatureRecord:
 
 def _group(one: GivenSet) -> str:
     return one.task.partition(":")[0]
-
-
-SUBMISSIONS = {SUITE: score_outputs}

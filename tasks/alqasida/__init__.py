@@ -12,7 +12,7 @@ TEST = Suite(
     options="cultureval.metrics.alqasida.options:OPTIONS",
     analysis="cultureval.scripts.analyze:analyze_alqasida",
     ratings="cultureval.reports.alqasida.ratings:RATINGS",
-    submissions="cultureval.reports.alqasida.scored_outputs:SUBMISSIONS",
+    outputs="cultureval.reports.alqasida.scored_outputs:score_outputs",
     headline="cultureval.reports.alqasida.headline:headline",
     page="docs/alqasida.md",
     order=50,
@@ -26,7 +26,7 @@ DEVELOPMENT = replace(
     analysis=None,
     headline="cultureval.reports.alqasida.headline:development_headline",
     ratings=None,
-    submissions=None,
+    outputs=None,
     order=51,
 )
 SUITE = (TEST, DEVELOPMENT)

@@ -224,6 +224,10 @@ def only_text(gold, pred, output_dir):
     return "scored"
 
 
+def score_outputs(pred, output_dir):
+    return f"{len(pred)} files of outputs"
+
+
 FORMATS = {"persian-essays": score, "persian-texts": only_text}
 """
 
@@ -234,7 +238,7 @@ def test_a_suite_brings_its_commands_along(folder):
         file.write("from dataclasses import replace\n")
         file.write(
             f"SUITE = replace(SUITE, comparison='{MODULE}.commands:compare', analysis='{MODULE}.lost:it', "
-            f"submissions='{MODULE}.commands:FORMATS', ratings=5)\n"
+            f"submissions='{MODULE}.commands:FORMATS', outputs='{MODULE}.commands:score_outputs', ratings=5)\n"
         )
     (package / "commands.py").write_text(COMMANDS, encoding="utf-8")
     custom, variables = ("--custom-suites", str(package)), {"CULTUREVAL_CUSTOM_SUITES": str(package)}
@@ -251,6 +255,8 @@ def test_a_suite_brings_its_commands_along(folder):
     assert shown.startswith("me, 20") and "persian_culture|0  acc     0.5000 ±0.2500  1      5" in shown
     refused = run(folder, "score", "persian-texts", *files, **variables)
     assert refused.returncode == 2 and "returned 'scored', not ScoredSubmissions" in refused.stderr
+    outputs = run(folder, "score", "persian", "--pred", "g", "--output-dir", "o", *custom)
+    assert outputs.stdout == "1 files of outputs\n" == (folder / "o/persian.txt").read_text(encoding="utf-8")
     near = run(folder, "compare", "persain", **variables).stderr
     assert "'persain'. Did you mean persian? There are m2cqa, cvlue, persian." in near
     rated = run(folder, "agreement", *custom, "persian", "human.csv").stderr
