@@ -43,8 +43,8 @@ def usable_judges() -> tuple[tuple[str, ...], dict[str, str]]:
 def _check_judge(judge: JudgeSettings) -> None:
     for url, why in health_check(judge.servers(), judge.model).items():
         raise CulturevalError(
-            f"The judge {judge.name} at {url} cannot be asked ({why}). Without CULTUREVAL_JUDGE the run "
-            "needs no judge, and `cultureval judge` can judge the answers later."
+            f"The judge {judge.name} at {url} cannot be asked ({why}). Start its server or correct its address; "
+            "--skip-unscorable leaves its scores out."
         )
     _IDENTITIES.pop(_key(judge), None)
     identity_in_run(judge)
