@@ -66,9 +66,9 @@ def clustered_interval(
     """Confidence interval of a mean, from its cluster-robust standard error.
 
     Scores between 0 and 1 have Wilson's interval (JASA 22, 1927) with the effective number of items p(1 - p) / se^2, as
-    Korn and Graubard use it for clustered samples (Survey Methodology 24, 1998); where all scores are 0 or all are 1,
-    it is the number of clusters, so that the interval is not empty. Other scores have Student's with G - 1 degrees of
-    freedom.
+    Korn and Graubard use it for clustered samples (Survey Methodology 24, 1998), without their factor for few clusters
+    (in simulations it holds 90 to 96% of the time with 8 to 30); where all scores are 0 or all are 1, it is the number
+    of clusters, so that the interval is not empty. Other scores have Student's with G - 1 degrees of freedom.
 
     Args:
         values: n finite scores.
