@@ -73,7 +73,9 @@ def with_overrides(tasks: Mapping[str, Task], file: Path) -> dict[str, Task]:
 
 def _read(file: Path) -> dict[str, Override]:
     try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
+        _refuse_repeated_keys(yaml.compose(text, Loader=yaml.SafeLoader), file)
+        content = yaml.safe_load(text)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise CulturevalError(f"{file} cannot be read as YAML: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict) or not content:
@@ -91,6 +93,19 @@ def _read(file: Path) -> dict[str, Override]:
         except ValidationError as error:
             raise CulturevalError(f"{file.name}, {name}: {wrong_settings(error, values=True)}.") from error
     return overrides
+
+
+def _refuse_repeated_keys(node: yaml.Node | None, file: Path, levels: int = 3) -> None:
+    """YAML keeps the last of two equal keys without a word; entries, their settings and columns are looked at."""
+    if not isinstance(node, yaml.MappingNode) or not levels:
+        return
+    seen: set[str] = set()
+    for key, value in node.value:
+        name = str(key.value)
+        if name in seen:
+            raise CulturevalError(f"{file.name}, line {key.start_mark.line + 1}: {name!r} stands there twice.")
+        seen.add(name)
+        _refuse_repeated_keys(value, file, levels - 1)
 
 
 def _named(name: str, tasks: Mapping[str, Task], file: Path) -> list[Task]:

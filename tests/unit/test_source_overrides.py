@@ -13,6 +13,7 @@ from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.scripts.main import app
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.reading import prepare_subset
+from cultureval.tasks.source_overrides import with_overrides
 
 ROW = {"text": "ما عاصمة الأردن؟", "A": "عمّان", "B": "إربد", "key": "أ", "note": "x"}
 COLUMNS = {"Question": "text", "Answer": "key"}
@@ -99,6 +100,20 @@ def test_a_mistake_is_named_with_what_is_near(tmp_path, content, words):
     with pytest.raises(CulturevalError) as caught:
         prepared(tmp_path, content)
     assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (f"{TASK}: {{repo: a/b}}\n{TASK}: {{repo: c/d}}\n", f"line 2: '{TASK}' stands there twice"),
+        (f"{TASK}:\n  repo: a/b\n  split: test\n  repo: c/d\n", "line 4: 'repo' stands there twice"),
+    ],
+)
+def test_no_entry_is_lost_to_one_of_its_name(tmp_path, text, words):
+    file = tmp_path / "sources.yaml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(CulturevalError, match=words):
+        with_overrides(all_tasks(), file)
 
 
 def test_the_commands_take_it_and_the_variable_too(tmp_path, monkeypatch):
