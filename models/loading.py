@@ -21,7 +21,7 @@ from cultureval.models.settings import HFModelSettings, is_local
 from cultureval.runtime.bitsandbytes_patches import quiet_products
 from cultureval.runtime.data.hub import cached_commit
 from cultureval.runtime.devices import choose_device
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, described
 from cultureval.runtime.model_facts import fingerprint
 from cultureval.runtime.model_settings import refuse_unknown
 from cultureval.runtime.transformers_loading import missing_weights
@@ -256,9 +256,13 @@ def require_dtype(name: str) -> torch.dtype | str:
     Raises:
         CulturevalError: There is none.
     """
-    dtype = name if name in ("auto", *BITS) else getattr(torch, name, None)
-    if not isinstance(dtype, torch.dtype | str):
-        raise CulturevalError(f"Unknown dtype {name!r}: use float32, bfloat16, float16, auto, 4bit or 8bit.")
+    if name in ("auto", *BITS):
+        return name
+    dtype = getattr(torch, name, None)
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point or dtype.itemsize == 1:
+        raise CulturevalError(
+            f"No model can be loaded with the dtype {name!r}: use float32, bfloat16, float16, auto, 4bit or 8bit."
+        )
     return dtype
 
 
@@ -275,6 +279,11 @@ def _loaded(read: Callable[[], Loaded], name: str, part: str = "", remedy: str =
         what = name if is_local(name) else f"{name}, which is no folder here,"
         reason = " ".join(str(error).split()).rstrip(".")
         raise CulturevalError(f"{part}{what} cannot be loaded: {reason}.{remedy}") from error
+    # How transformers meets unknown names in config.json: of activations, of rotary embeddings, of dtypes.
+    except (KeyError, AttributeError, TypeError) as error:
+        raise CulturevalError(
+            f"{part}{name} cannot be loaded ({described(error)}). Correct its config.json."
+        ) from error
 
 
 def _expanded(name: str) -> str:

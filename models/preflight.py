@@ -18,6 +18,7 @@ from cultureval.runtime.model_settings import read_model_settings
 logger = logging.getLogger(__name__)
 
 WEIGHTS = (".safetensors", ".bin")
+STARTS = tuple(f"{name}{end}" for name in ("model.safetensors", "pytorch_model.bin") for end in ("", ".index.json"))
 LFS_POINTER = b"version https://git-lfs"
 
 
@@ -93,16 +94,28 @@ def require_weights(name: str, revision: str = "main") -> None:
     folder = weights_folder(name, revision)
     if folder is None:
         return  # `require_model`, or reading the configuration, has said so
-    files = [path for path in sorted(folder.iterdir()) if path.name.endswith(WEIGHTS)]
+    files = [path for path in sorted(folder.iterdir()) if path.name.endswith(WEIGHTS) and path.is_file()]
     if not files:
         raise CulturevalError(
             f"{name} has no weights (*.safetensors or *.bin) in {folder}. Give a complete checkpoint."
+        )
+    if not any((folder / start).is_file() for start in STARTS) and not _names_its_weights(folder):
+        raise CulturevalError(
+            f"{name} has weights ({files[0].name}) without one of the files that transformers begins with: "
+            f"{', '.join(STARTS)}. Give a complete checkpoint."
         )
     missing = sorted(_indexed(folder) - {path.name for path in files})
     broken = [f"{path.name} {reason}" for path in files if (reason := _broken(path))]
     if missing or broken:
         reasons = [f"these files of weights are missing: {', '.join(missing)}"] if missing else []
         raise CulturevalError(f"{name}: {'; '.join([*reasons, *broken])}. Copy or download them again.")
+
+
+def _names_its_weights(folder: Path) -> bool:
+    try:
+        return '"transformers_weights"' in (folder / "config.json").read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return True  # reading the configuration says what is wrong
 
 
 def weights_folder(name: str, revision: str = "main") -> Path | None:

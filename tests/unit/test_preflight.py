@@ -334,6 +334,11 @@ def test_bertscore_s_model_with_weights_that_are_not_numbers_is_refused(built, p
             ),
             "missing: b.safetensors",
         ),
+        (
+            lambda folder: (folder / "model.safetensors").rename(folder / "weights.safetensors"),
+            "transformers begins with",
+        ),
+        (lambda folder: _configure(folder, dtype="float31"), "cannot be loaded .*float31.*config.json"),
         (lambda folder: (folder / INDEX).write_text("[]"), "is not an index of weights"),
         (lambda folder: (folder / "chat_template.jinja").write_text("{% for x in %}"), "template of .* in line 1"),
     ],
@@ -344,6 +349,18 @@ def test_a_folder_with_broken_weights(model, tmp_path, change, message):
     change(folder)
     with pytest.raises(CulturevalError, match=message):
         check_model(str(folder), images=False, likelihoods=True)
+
+
+def _configure(folder, **settings):
+    file = folder / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | settings))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float8_e4m3fn", "float31"])
+def test_a_dtype_that_no_model_is_loaded_with_is_refused(model, dtype):
+    with use_settings(current_settings().with_(model_settings={"dtype": dtype})):
+        with pytest.raises(CulturevalError, match=f"{dtype}.*use float32"):
+            check_model(str(model), images=False, likelihoods=True)
 
 
 @pytest.mark.parametrize("name", ["nothing/", "['a']", "a b"])
