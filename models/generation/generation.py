@@ -6,9 +6,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedTokenizerBase, StoppingCriteria
+from transformers import LogitsProcessor, PreTrainedTokenizerBase, StoppingCriteria
 
 from cultureval.models.loading import LoadedModel
+from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.onednn_products import onednn_products
 from cultureval.runtime.reasoning import Tags, split_reasoning
 
@@ -31,6 +32,26 @@ class Generation:
     reasoning: str | None
     tokens: list[int]
     finish_reason: str | None = None
+
+
+class RefuseNaN(LogitsProcessor):
+    """Ends a generation whose logits are not numbers: greedy decoding would take the first token for the answer."""
+
+    def __init__(self, loaded: LoadedModel) -> None:
+        self.loaded = loaded
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        """Returns the scores unchanged.
+
+        Raises:
+            CulturevalError: One is not a number.
+        """
+        if scores.isnan().any():
+            raise CulturevalError(
+                f"{self.loaded.identity['name']} gives logits that are not numbers: its weights contain such values, "
+                f"or the range of {self.loaded.model.dtype} is too small; try dtype: bfloat16 or float32."
+            )
+        return scores
 
 
 class StopOnStrings(StoppingCriteria):
@@ -128,6 +149,9 @@ def generate(
 
     Returns:
         `sampling.count` answers for each prompt.
+
+    Raises:
+        CulturevalError: The model's logits are not numbers.
     """
     width, count = inputs["input_ids"].shape[1], sampling.count
     per_row, opened = ([one for one in of_all for _ in range(count)] for of_all in (stops, opened))
@@ -141,6 +165,7 @@ def generate(
             max_new_tokens=max_new_tokens,
             pad_token_id=loaded.tokenizer.pad_token_id,
             eos_token_id=end_ids or None,
+            logits_processor=[RefuseNaN(loaded)],
             stopping_criteria=[StopOnStrings(loaded.tokenizer, per_row, opened, width, tags)] if any(per_row) else [],
         )
     rows = zip(output[:, width:].tolist(), per_row, opened, strict=True)

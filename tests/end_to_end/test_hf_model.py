@@ -114,6 +114,8 @@ def test_a_log_probability_that_is_not_a_number_stops_the_run():
     torch.nn.init.constant_(model.loaded.model.lm_head.weight, float("nan"))
     with pytest.raises(Exception, match="not a number for doc 0 of t.*dtype: bfloat16"):
         model.loglikelihood(multiple_choice(2))
+    with pytest.raises(CulturevalError, match="llama-plain gives logits that are not numbers.*dtype: bfloat16"):
+        model.greedy_until(open_questions())
 
 
 def one_by_one(folder, prompt_ids, stop=None, count=12):
