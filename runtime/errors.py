@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
 
+CONTROLS = "\n\t"  # control characters that a message may hold
+
+
 class CulturevalError(Exception):
     """Base of every error that a command prints as one sentence, without a traceback."""
 

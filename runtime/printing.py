@@ -4,6 +4,7 @@ import codecs
 import errno
 import io
 import os
+import re
 import select
 import sys
 from collections.abc import Iterator
@@ -12,8 +13,13 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TextIO
 
+from cultureval.runtime.errors import CONTROLS, escaped
+
 PLAIN = {"±": "+/-", "…": "...", "–": "-", "—": "-", "−": "-", "×": "x", "→": "->", "≥": ">=", "≤": "<=", "·": "-"}
 PLAIN_LETTERS = "cultureval_plain_letters"  # name of the codec error handler
+# What progress bars and logs write themselves: colours, the cursor's line and visibility, erased lines.
+OF_BARS = re.compile(r"\x1b\[(?:[0-9;]{0,32}m|[0-9]{0,3}[ABK]|\?25[hl])")
+UNSAFE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _FOR_FILES: ContextVar[bool] = ContextVar("for_files", default=False)
 
 
@@ -42,6 +48,23 @@ class SteadyFile(io.FileIO):
         return memoryview(data).nbytes
 
 
+class TerminalStream(io.TextIOWrapper):
+    """A terminal, on which control characters are shown instead of obeyed, whoever wrote them: a server, a file, a log.
+
+    Those of progress bars and colours are obeyed.
+    """
+
+    def write(self, text: str, /) -> int:
+        """Writes the text, control characters as escapes; returns its length."""
+        if UNSAFE.search(text):
+            kept = OF_BARS.findall(text)
+            parts = [UNSAFE.sub(lambda found: escaped(found[0]), part) for part in OF_BARS.split(text)]
+            super().write("".join(part + sequence for part, sequence in zip(parts, [*kept, ""], strict=True)))
+        else:
+            super().write(text)
+        return len(text)
+
+
 def print_result(text: str, path: str | Path) -> None:
     """Prints the text of a result that is saved already; nothing that happens while printing is an error.
 
@@ -51,7 +74,7 @@ def print_result(text: str, path: str | Path) -> None:
         text: The text; on a terminal its lines are folded to the width.
         path: The file that holds it, or the folder of the results.
     """
-    print(_folded(text) if sys.stdout.isatty() else text)
+    print(_folded(escaped(text, keep=CONTROLS)) if sys.stdout.isatty() else text)
     sys.stdout.flush()
     raw = _steady_file(sys.stdout)
     if raw is not None and raw.lost and raw.lost.errno != errno.EPIPE:
@@ -64,7 +87,7 @@ def print_result(text: str, path: str | Path) -> None:
 
 def print_note(text: str) -> None:
     """Prints a sentence for the user on standard error, beside a command's result; folded where that is a terminal."""
-    line = f"cultureval: {text}"
+    line = f"cultureval: {escaped(text, keep=CONTROLS)}"
     print(_folded(line) if sys.stderr.isatty() else line, file=sys.stderr)
 
 
@@ -128,7 +151,8 @@ def _steady(stream: TextIO | None, descriptor: int) -> TextIO:
     codecs.register_error(PLAIN_LETTERS, _plain_letters)
     raw = SteadyFile(descriptor, "w", closefd=False)
     lines = stream.isatty() or descriptor == 2
-    return io.TextIOWrapper(io.BufferedWriter(raw), stream.encoding, PLAIN_LETTERS, line_buffering=lines)
+    kind = TerminalStream if stream.isatty() else io.TextIOWrapper
+    return kind(io.BufferedWriter(raw), stream.encoding, PLAIN_LETTERS, line_buffering=lines)
 
 
 def _plain_letters(error: UnicodeError) -> tuple[str, int]:

@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 import cultureval
 from cultureval.runtime.data.user_cache import user_cache
-from cultureval.runtime.errors import CulturevalError, escaped
+from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.interruption import exit_code, interruption_message, orderly_end
 from cultureval.runtime.printing import print_note, steady_streams
 from cultureval.runtime.progress import is_terminal, plain_libraries
@@ -37,7 +37,6 @@ from cultureval.tasks.options import warn_of_unknown_variables
 
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG}
 LIGHTEVAL = "lighteval"
-CONTROLS = "\n\t"  # those that a message may hold
 
 
 class Commands(TyperGroup):
@@ -144,7 +143,7 @@ def _run() -> None:
     try:
         app()
     except CulturevalError as error:
-        print_note(escaped(str(error), keep=CONTROLS))
+        print_note(str(error))
         sys.exit(2)
     except Exception as error:
         message = _file_problem(error)

@@ -31,6 +31,9 @@ NAMED = {
     # One output of its canonical solution has 128 million items: over our limit; EvalPlus runs out of memory.
     "Mbpp/255": ("pass", "fail", "pass", "not_judged"),
 }
+# Their calls need more than what a process as large as this one, or EvalPlus's own after Mbpp/255, leaves of EvalPlus's
+# 4 GiB of address space: it fails the correct solution, though not in a small process.
+BEYOND_EVALPLUS = {"Mbpp/255", "Mbpp/392"}
 # Any output at all is right for EvalPlus's oracle of this one.
 UNBREAKABLE = {"Mbpp/164"}
 
@@ -78,13 +81,13 @@ def test_canonical_solutions_get_the_same_verdict_or_one_with_a_named_reason(dat
         found = (verdict.base, verdict.plus, verdict.evalplus_base, verdict.evalplus_plus)
         assert found == expected, verdict
         assert bool(verdict.reason) == (verdict.plus == "fail")
-        if verdict.task_id != "Mbpp/255":  # its outputs fill the memory of whoever holds them
+        if verdict.task_id not in BEYOND_EVALPLUS:
             assert passed(plain(dataset, own[verdict.task_id], solution.code)) == passed(expected[2:]), verdict
 
 
 @pytest.mark.parametrize("dataset", list(FILES))
 def test_one_broken_variant_of_each_fails_under_both(dataset):
-    own = {task: problem for task, problem in problems(dataset).items() if task not in NAMED}
+    own = {task: problem for task, problem in problems(dataset).items() if task not in NAMED.keys() | BEYOND_EVALPLUS}
     left = {task: list(islice(mutants(canonical_code(problem)), 40)) for task, problem in own.items()}
     while left:
         tried = [Solution(task, 0, variants.pop(0)) for task, variants in left.items()]

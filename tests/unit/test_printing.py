@@ -1,6 +1,8 @@
 """Printing cannot fail a command: closed pipes, full disks and ASCII locales; output that is nowhere else is missed."""
 
+import contextlib
 import os
+import pty
 import subprocess
 import sys
 
@@ -68,7 +70,9 @@ def test_columns_are_aligned_in_an_ascii_locale():
 
 
 NOTE = """
+import contextlib
 import os
+import pty
 from cultureval.runtime.printing import print_note
 from cultureval.scripts import main
 print_note("a sentence of some length " * 5)
@@ -88,3 +92,41 @@ def test_notes_and_errors_are_folded_between_words_on_a_terminal():
     assert done.returncode == 2 and len(lines) > 6 and max(map(len, lines)) <= 40
     assert " ".join(lines).startswith("cultureval: a sentence of some length a sentence of")
     assert any(line.startswith("cultureval: There is no suite") for line in lines)
+
+
+HOSTILE = r"""
+import logging, sys, warnings
+from cultureval.runtime.printing import print_note, print_result, steady_streams
+with steady_streams():
+    print("printed \x1b]0;owned\x07 \x9b31m \x1b[2J سؤال\tend")
+    print_note("noted \x1b[31m\r over")
+    print_result("saved \x1b]8;;link\x1b\\", "out")
+    logging.warning("logged \x1b]52;c;AAAA\x07 \x08")
+    warnings.warn("warned \x1b[6n", stacklevel=2)
+    print("\r100%|\u2588\x1b[A", end="", file=sys.stderr)
+    print("\x1b[31mred\x1b[0m")
+"""
+
+
+def test_a_terminal_obeys_no_control_characters_but_those_of_bars_and_colours():
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(sys.executable, [sys.executable, "-c", HOSTILE])
+    shown = b""
+    with contextlib.suppress(OSError):  # how a terminal's end shows
+        while part := os.read(terminal, 1 << 16):
+            shown += part
+    os.close(terminal)
+    os.waitpid(pid, 0)
+    text = shown.decode()
+    for sequence in ("\x1b]", "\x1b[2J", "\x1b[6n", "\x9b", "\x07", "\x08"):
+        assert sequence not in text
+    for kept in (
+        "printed \\x1b]0;owned\\x07 \\x9b31m \\x1b[2J سؤال\t",
+        "noted \\x1b[31m\\r over",
+        "saved \\x1b]8;;link\\x1b\\",
+        "logged \\x1b]52;c;AAAA\\x07 \\x08",
+        "\r100%|\u2588\x1b[A",
+        "\x1b[31mred\x1b[0m",
+    ):
+        assert kept in text
