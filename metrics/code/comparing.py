@@ -17,9 +17,10 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -31,8 +32,12 @@ from cultureval.runtime.errors import CulturevalError
 MEMORY_MIB = 224  # more than the server's own
 CPU_SECONDS = 20
 WALL_SECONDS = 120.0
+LARGE_BYTES = 1 << 20  # of outputs; reading more can take all of MEMORY_MIB
 _ANSWER_BYTES = 1 << 20
 _SIZE = struct.Struct("<Q")
+
+
+_one_large = threading.Lock()  # so that several workers do not take that memory at once
 
 
 class ComparerBroken(CulturevalError):
@@ -82,6 +87,17 @@ class Comparer:
                 )
         return self._connection
 
+    def _ask(self, body: bytes, descriptors: list[int]) -> dict[str, Any]:
+        try:
+            connection = self._start()
+            connection.settimeout(WALL_SECONDS + 60)
+            socket.send_fds(connection, [_SIZE.pack(len(body))], descriptors)
+            connection.sendall(body)
+            return json.loads(_read_message(connection))
+        except (OSError, ValueError) as error:
+            self.close()
+            raise ComparerBroken(f"the comparing process failed ({error})") from error
+
     def close(self) -> None:
         """End the server."""
         if self._connection is not None and self._process is not None:
@@ -114,18 +130,12 @@ class Comparer:
         if needs_arguments(dataset, problem["entry_point"]):
             request["arguments"] = {suite: problem[f"{suite}_input"] for suite in TEST_SUITES}
         body = pickle.dumps(request)
+        size = 0
         for file in outputs.values():
+            size += file.seek(0, os.SEEK_END)
             file.seek(0)
-        try:
-            connection = self._start()
-            connection.settimeout(WALL_SECONDS + 60)
-            descriptors = [outputs[suite].fileno() for suite in TEST_SUITES]
-            socket.send_fds(connection, [_SIZE.pack(len(body))], descriptors)
-            connection.sendall(body)
-            answer = json.loads(_read_message(connection))
-        except (OSError, ValueError) as error:
-            self.close()
-            raise ComparerBroken(f"the comparing process failed ({error})") from error
+        with _one_large if size > LARGE_BYTES else nullcontext():
+            answer = self._ask(body, [outputs[suite].fileno() for suite in TEST_SUITES])
         if "problem" in answer:
             raise TooMuchToCompare(answer["problem"])
         if "failure" in answer:

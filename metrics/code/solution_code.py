@@ -20,6 +20,7 @@ from cultureval.runtime.progress import progressing
 # The sanitiser tries all ranges of lines of a text that is not a program, which is slow for long texts.
 MOST_LINES = 250
 MOST_CHARACTERS = 200_000
+MOST_PARSED = 400_000  # characters
 MOST_SECONDS = 10.0  # of CPU time, for one text
 HEAD_LINES = 4  # in which prose is told from a program, without parsing the rest of the text for each line
 # Beginnings of the parser's messages on what is there, rather than on what is missing at the end.
@@ -180,7 +181,12 @@ def program_of(reply: str, prompt: str, entry_point: str) -> str:
 
 
 def is_program(code: str, entry_point: str | None = None) -> bool:
-    """Whether a text is Python and, if an entry point is given, defines or imports that name at its top level."""
+    """Whether a text is Python and, if an entry point is given, defines or imports that name at its top level.
+
+    Of a text of more than MOST_PARSED characters, which takes the parser a thousand times the memory, it is not known.
+    """
+    if len(code) > MOST_PARSED:
+        return False
     try:
         with warnings.catch_warnings(action="ignore"):  # of invalid escapes in untrusted strings
             body = ast.parse(code).body

@@ -1,5 +1,6 @@
 """From replies to programs."""
 
+import resource
 import time
 
 import pytest
@@ -128,3 +129,11 @@ def test_a_program_defines_its_entry_point(code, defines):
 )
 def test_the_first_fenced_block_is_the_code(text, code):
     assert first_code_block(text) == code
+
+
+def test_a_text_of_millions_of_lines_takes_little_memory():
+    code = "x = 1\n" * 1_000_000  # its syntax tree takes more than two gibibytes
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert sanitize_solution(code, "f") == code
+    assert program_of(code, "def f():\n", "f").endswith(code)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 << 10

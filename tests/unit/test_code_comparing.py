@@ -1,0 +1,49 @@
+"""Large outputs of several workers are compared one after the other, so that their memory does not add up."""
+
+import io
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+
+from cultureval.metrics.code.comparing import LARGE_BYTES, Comparer
+from cultureval.metrics.code.rules import TEST_SUITES
+
+PROBLEM = {"entry_point": "f", "atol": 0, "base_input": [], "plus_input": []}
+NOTHING = {"loaded": True, "right": 0, "wrong": False, "error": "", "type_name": "", "slow": -1}
+
+
+class File(io.BytesIO):
+    def fileno(self):
+        return 0
+
+
+class Watched(Comparer):
+    """Says whether it was asked at the same time as the other."""
+
+    both = threading.Barrier(2)
+
+    def _ask(self, body, descriptors):
+        try:
+            self.both.wait(timeout=0.3)
+            self.met = True
+        except threading.BrokenBarrierError:
+            self.met = False
+        return dict.fromkeys(TEST_SUITES, NOTHING)
+
+
+def met(size):
+    Watched.both.reset()
+    comparers = [Watched(), Watched()]
+
+    def compare(comparer):
+        outputs = {"base": File(bytes(size)), "plus": File()}
+        return comparer.compare(PROBLEM, "humaneval", SimpleNamespace(path="truth"), outputs)
+
+    with ThreadPoolExecutor(2) as pool:
+        assert len(list(pool.map(compare, comparers))) == 2
+    return [comparer.met for comparer in comparers]
+
+
+def test_large_outputs_are_compared_one_at_a_time_and_small_ones_at_once():
+    assert met(100) == [True, True]
+    assert met(LARGE_BYTES + 1) == [False, False]
