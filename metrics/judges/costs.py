@@ -69,7 +69,7 @@ class Budget:
             raise BudgetSpent(self.halted)
         while budget is not None and self.spent + self._reserved + amount > budget:
             if not self._reserved:
-                raise BudgetSpent(f"the budget of {budget:g} is spent ({self.spent:.4g} so far)")
+                raise BudgetSpent(f"the budget of {budget:g} has no room for another call ({self.spent:.4g} spent)")
             await asyncio.sleep(_POLL_S)
         self._reserved += amount
 
