@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any, Literal, Self, TypeVar
 
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, described
 from cultureval.runtime.sandbox.jail import (
     SandboxLimits,
     SandboxUnavailable,
@@ -176,6 +176,7 @@ class Sandbox:
         Raises:
             SandboxBroken: If the jail itself failed.
             SandboxUnavailable: If no jail can be started.
+            CulturevalError: If `outputs` cannot be written.
         """
         self.start()
         assert self._control is not None
@@ -220,7 +221,16 @@ class Sandbox:
             left -= len(part)
             if left < 0:
                 return False
+            self._keep(part, outputs)
+
+    def _keep(self, part: bytes, outputs: IO[bytes]) -> None:
+        """Write what a job sent. A full disk is ours: it is told apart from what ends a sandbox."""
+        try:
             outputs.write(part)
+            outputs.flush()
+        except OSError as error:
+            self.close()
+            raise CulturevalError(f"the outputs cannot be written to the disk ({described(error)})") from error
 
 
 class SandboxPool:

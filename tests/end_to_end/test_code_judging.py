@@ -136,6 +136,21 @@ def test_what_fails_with_one_solution_concerns_that_one_alone(monkeypatch):
     assert "no namespaces" in verdict.reason
 
 
+def test_a_full_disk_is_no_fault_of_the_solution(monkeypatch):
+    run = Sandbox.run
+
+    def on_a_full_disk(sandbox, payload, wall_seconds, cpu_seconds, outputs):
+        with open("/dev/full", "wb", buffering=0) as full:
+            file = full if b"on a full disk" in payload else outputs
+            return run(sandbox, payload, wall_seconds, cpu_seconds, file)
+
+    monkeypatch.setattr(Sandbox, "run", on_a_full_disk)
+    solutions = [Solution("add", 0, f"{RIGHT}  # on a full disk"), Solution("add", 1, RIGHT)]
+    full, other = judge_solutions(PROBLEMS, solutions, "humaneval", workers=1, progress=False)
+    assert (full.base, full.plus, other.base, other.plus) == ("not_judged", "not_judged", "pass", "pass")
+    assert "cannot be written to the disk" in full.reason and "No space left" in full.reason
+
+
 @pytest.mark.parametrize("when", ["when loaded", "in a call"])
 def test_solutions_that_kill_themselves_by_any_signal_get_a_verdict_among_others(when):
     solutions = [Solution("add", 0, RIGHT)]

@@ -172,8 +172,8 @@ def test_its_option_and_its_judge_template_are_used(installed, cultureval, tiny_
         line = ["judge", str(tmp_path / "open"), "--judge", str(tmp_path / "judge.yaml")]
         judged = CliRunner().invoke(app, line, catch_exceptions=False)
     assert judged.exit_code == 0, judged.output
-    (judgements,) = [file for file in (tmp_path / "open").rglob("results_*.json") if "judged" in file.read_text()]
-    scores = json.loads(judgements.read_text(encoding="utf-8"))["results"][f"{NAME}_open|0"]
+    files = [file.read_text(encoding="utf-8") for file in (tmp_path / "open").rglob("results_*.json")]
+    (scores,) = [json.loads(text)["results"][f"{NAME}_open|0"] for text in files if "judge_script_fluency" in text]
     assert 1 <= scores["judge_script_fluency_fluency"] <= 5
     assert scores["judge_script_fluency_n_items"] == scores["judge_script_fluency_n_parsed"] == len(ROWS)
 

@@ -168,8 +168,9 @@ def test_a_subset_of_one_item_keeps_the_group_s_average_and_its_error(tmp_path):
     average = results["results"]["group:_average|0"]
     assert average["gold_set_match"] == 0.625
     assert math.isnan(results["results"]["group:one|0"]["gold_set_match_stderr"])
-    known = results["results"]["group:two|0"]["gold_set_match_stderr"]  # and the first one varies as the second
-    assert average["gold_set_match_stderr"] == pytest.approx(known / math.sqrt(2))
+    known = results["results"]["group:two|0"]["gold_set_match_stderr"]  # of four items
+    # The one item varies as those four do.
+    assert average["gold_set_match_stderr"] == pytest.approx(known * math.sqrt(1 + 4) / 2)
 
 
 def test_a_score_keeps_its_cluster_when_copied():
