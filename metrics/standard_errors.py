@@ -107,9 +107,14 @@ def bootstrap_interval(replicates: np.ndarray, clusters: int) -> tuple[float, fl
     Args:
         replicates: Finite values, at least one.
         clusters: G, at least 2.
+
+    Raises:
+        ValueError: There is no replicate, or a single cluster.
     """
     from scipy import stats
 
+    if not len(replicates) or clusters < 2:
+        raise ValueError("an interval needs replicates of at least two clusters")
     tail = float(stats.norm.cdf(-math.sqrt(clusters / (clusters - 1)) * stats.t.ppf(0.975, clusters - 1)))
     low, high = np.quantile(replicates, [tail, 1 - tail])
     return float(low), float(high)

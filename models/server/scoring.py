@@ -266,9 +266,10 @@ def parity_probe(questions: Sequence[Question], tolerance: float) -> Question:
     probed = [*questions[: _PROBED_QUESTIONS - 1], questions[-1]] if len(questions) >= _PROBED_QUESTIONS else questions
 
     async def ask(client: OpenAIClient) -> Answer:
-        forward = [await question(client) for question in probed]
-        backward = [await question(client) for question in reversed(probed)][::-1]
-        together = await asyncio.gather(*(question(client) for question in probed))
+        answered = {question: answer for question in probed if (answer := await _unless_refused(question, client))}
+        forward = list(answered.values())
+        backward = [await question(client) for question in reversed(answered)][::-1]
+        together = await asyncio.gather(*(question(client) for question in answered))
         difference = max(_difference(forward, backward), _difference(forward, together))
         logger.info("repeated log-probabilities differ by at most %.2g per token", difference)
         if difference > tolerance:
@@ -280,6 +281,16 @@ def parity_probe(questions: Sequence[Question], tolerance: float) -> Question:
         return {"largest_difference": difference}
 
     return ask
+
+
+async def _unless_refused(question: Question, client: OpenAIClient) -> Answer | None:
+    """Its answer; None where the server refuses what it holds, which the run itself names with its doc."""
+    try:
+        return await question(client)
+    except ServerError as error:
+        if not error.refuses_content:
+            raise
+        return None
 
 
 def _difference(some: Sequence[Answer], others: Sequence[Answer]) -> float:

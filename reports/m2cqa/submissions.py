@@ -153,7 +153,9 @@ def read_submission(path: Path, gold: Gold) -> tuple[dict[tuple[str, int], str],
     if missing_count := 3 * len(gold.true) - len(predictions):
         problems.append(f"{missing_count} of {3 * len(gold.true)} predictions are missing, and count as wrong.")
     unread = sum(organisers_verdict(text) is None for text in predictions.values())
-    return predictions, problems + ([f"{unread} predictions hold no verdict, and count as wrong."] if unread else [])
+    return predictions, problems + (
+        [f"{unread} of {len(predictions)} predictions hold no verdict, and count as wrong."] if unread else []
+    )
 
 
 def _index(text: str) -> int | None:

@@ -405,6 +405,22 @@ def test_minus_infinity_is_a_score_and_hides_no_drift(other, difference):
         assert asyncio.run(probe(None)) == {"largest_difference": 0}
 
 
+def test_what_the_server_refuses_is_left_to_the_run_and_not_compared():
+    async def question(_):
+        return {"logprobs": [-1.0], "greedy": [True], "tokens": [1]}
+
+    async def refused(_):
+        raise ServerError("it is no image", refuses_content=True)
+
+    async def unreachable(_):
+        raise ServerError("it is down")
+
+    probe = server_scoring.parity_probe([refused, question], tolerance=0.5)
+    assert asyncio.run(probe(None)) == {"largest_difference": 0}
+    with pytest.raises(ServerError, match="down"):
+        asyncio.run(server_scoring.parity_probe([question, unreachable], tolerance=0.5)(None))
+
+
 def test_a_filter_that_refuses_a_prompt_ends_scoring_with_a_sentence(load, tokenizer_folder):
     with FaultyServer(lambda prompt, count: "filter_prompt") as server, pytest.raises(ServerError, match="no"):
         load(server, tokenizer=tokenizer_folder).loglikelihood(docs_of(["س"], choices=["نعم نعم", "لا لا"]))

@@ -273,7 +273,7 @@ def test_a_run_becomes_a_submission(tmp_path):
     with written.open(encoding="utf-8") as stream:
         content = list(csv.DictReader(stream))
     assert sorted({line["prediction"] for line in content}) == ["", "false", "true"] and len(content) == 12
-    assert "1 predictions hold no verdict" in printed
+    assert "1 of 12 predictions hold no verdict" in printed
     again = score("--gold", GOLD, "--pred", written, "--output-dir", tmp_path / "again")
     assert again.split("AynVQA")[1].split("\n")[2] == printed.split("AynVQA")[1].split("\n")[2]
     with pytest.raises(CulturevalError, match="Is it the same split and language"):
