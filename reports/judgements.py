@@ -1,5 +1,6 @@
 """Judges' verdicts on saved answers: their files and the report."""
 
+import math
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -114,8 +115,13 @@ def _incomplete(found: Judgement) -> str:
 
 def _cell(values: Mapping[str, float], part: str, highest: int) -> str:
     low, high = values[f"{part}_missing_as_1"], values[f"{part}_missing_as_{highest}"]
-    shown = f"{values[part]:.2f} ± {values[f'{part}_stderr']:.2f} [{low:.2f}, {high:.2f}]"
-    return f"{shown}, {values[f'{part}_unflagged']:.2f}" if values["n_flagged"] else shown
+    mean, error, unflagged = (_number(values[f"{part}{end}"]) for end in ("", "_stderr", "_unflagged"))
+    shown = f"{mean} ± {error} [{_number(low)}, {_number(high)}]"
+    return f"{shown}, {unflagged}" if values["n_flagged"] else shown
+
+
+def _number(value: float) -> str:
+    return "n/a" if math.isnan(value) else f"{value:.2f}"
 
 
 def write_judgements(

@@ -132,6 +132,7 @@ def test_afterwards_with_another_judge_on_a_part(run, cultureval, tmp_path):
             other.stdout + other.stderr
         )
         assert "INCOMPLETE, no scores to compare: 4 of 4 items were not asked" in other.stdout
+        assert "n/a ± n/a [" in other.stdout and "nan" not in other.stdout
     assert old.read_bytes() == before
     files = sorted((tmp_path / "out" / "results").rglob("*.json"))
     assert len(files) == 3  # nothing was judged under the tiny budget, so nothing was written
