@@ -12,6 +12,7 @@ from cultureval.tasks.m2cqa.benchmarks import PROMPTS, VARIETIES
 
 if TYPE_CHECKING:
     import numpy as np
+    import pyarrow
 
     from cultureval.metrics.m2cqa.statement_items import Statement
 
@@ -108,9 +109,10 @@ def _read_cell(task: SavedTask, model: str, profile: str) -> Cell:
     prompt, _, variety = task.task.removeprefix("m2cqa:").partition("|")[0].rpartition("_")
     if prompt not in PROMPTS or variety not in VARIETIES:
         raise CulturevalError(f"{task.file}: {task.task!r} is not a task of M2CQA.")
+    table = task.table()
     try:
-        statements, rows_of_task = _statements(task, profile)
-        fields = _fields(task)
+        statements, rows_of_task = _statements(table, profile)
+        fields = _fields(table)
     except (KeyError, ValueError, TypeError) as error:
         raise CulturevalError(f"{task.file} has no verdicts of M2CQA ({error}). Run the task again.") from error
     try:
@@ -123,23 +125,22 @@ def _read_cell(task: SavedTask, model: str, profile: str) -> Cell:
     return Cell(model, prompt, variety, sorted_ids, verdicts[order], values, _signature(task))
 
 
-def _statements(task: SavedTask, profile: str) -> tuple[list["Statement"], int]:
-    """The statements of a details file, and their number in the task."""
+def _statements(table: "pyarrow.Table", profile: str) -> tuple[list["Statement"], int]:
+    """The statements of a task's details, and their number in the task."""
     import pyarrow.compute
 
     from cultureval.metrics.m2cqa.statement_items import PROFILES, Statement
 
     (verdict,) = (name for name, kept in PROFILES.items() if kept == profile)
-    table = task.table()
     places = [("doc", ["specific", name]) for name in ("item_id", "role", "rows_of_task")] + [("metric", [verdict])]
     columns = [pyarrow.compute.struct_field(table[name], path).to_pylist() for name, path in places]
     statements = [Statement(item, role, word) for item, role, _, word in zip(*columns, strict=True)]
     return statements, max(columns[2], default=0)
 
 
-def _fields(task: SavedTask) -> dict[str, dict[str, str]]:
+def _fields(table: "pyarrow.Table") -> dict[str, dict[str, str]]:
     """Country and category of the items, where the details hold them."""
-    specific = task.table()["doc"].combine_chunks().field("specific")
+    specific = table["doc"].combine_chunks().field("specific")
     known = [name for name in FIELDS if specific.type.get_field_index(name) >= 0]
     items = specific.field("item_id").to_pylist()
     found = {name: dict(zip(items, specific.field(name).to_pylist(), strict=True)) for name in known}
