@@ -35,8 +35,11 @@ def statement_rows(row: Mapping[str, Any], preparation: Preparation, language: s
 
 def labelled_rows(row: Mapping[str, Any], preparation: Preparation, language: str) -> list[PreparedRow]:
     """As `statement_rows`, of an item with labels; each row has the statement's place in the source."""
-    prepared, (_, places) = statement_rows(row, preparation, language), _labelled(row)
-    return [one | {"statement_index": place} for one, place in zip(prepared, places, strict=True)]
+    shared, texts, places = _labelled_item(row, preparation, language)
+    return [
+        shared | {"role": role, "statement": text, "statement_index": place}
+        for role, text, place in zip(ROLES, texts, places, strict=True)
+    ]
 
 
 def joint_row(row: Mapping[str, Any], preparation: Preparation, language: str) -> PreparedRow:
@@ -46,9 +49,17 @@ def joint_row(row: Mapping[str, Any], preparation: Preparation, language: str) -
         MissingColumn: The row lacks the statements, their labels, the id or the image.
         BadRow: As in `statement_rows`.
     """
-    item, (texts, places) = _item(row, preparation, language), _labelled(row)
+    item, texts, places = _labelled_item(row, preparation, language)
     by_place = dict(zip(places, texts, strict=True))
     return item | {"statements": [by_place[place] for place in sorted(by_place)], "answer": places[0]}
+
+
+def _labelled_item(
+    row: Mapping[str, Any], preparation: Preparation, language: str
+) -> tuple[PreparedRow, list[str], list[int]]:
+    """What the rows of an item with labels share, and its statements and their places as of `_labelled`."""
+    row = _in_language(row, language)
+    return _item(row, preparation, language), *_labelled(row)
 
 
 def _item(row: Mapping[str, Any], preparation: Preparation, language: str) -> PreparedRow:
