@@ -1,10 +1,11 @@
 """`cultureval compare m2cqa` and `compare cvlue`: compare prompts and models of finished runs: tables, tests, plots."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
+from cultureval.metrics.m2cqa.names import Profile
 from cultureval.runtime.printing import print_note
 from cultureval.scripts.figure_options import ALL_FORMATS, Figures
 
@@ -12,10 +13,7 @@ from cultureval.scripts.figure_options import ALL_FORMATS, Figures
 def compare_m2cqa(
     results: Annotated[list[Path], typer.Argument(metavar="RESULTS...", help="Output folders or results files.")],
     output_dir: Annotated[Path, typer.Option(help="Output folder of tables and figures.")] = Path("results/compare"),
-    profile: Annotated[
-        Literal["strict", "tolerant", "lenient", "organisers"],
-        typer.Option(help="How verdicts are parsed; the paper's is strict."),
-    ] = "strict",
+    profile: Annotated[Profile, typer.Option(help="How verdicts are parsed; the paper's is strict.")] = "strict",
     resamples: Annotated[int, typer.Option(min=1, help="Bootstrap resamples of items.")] = 1000,
     seed: Annotated[int, typer.Option(help="Random seed of the resamples.")] = 0,
     size: Annotated[

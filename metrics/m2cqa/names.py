@@ -5,8 +5,11 @@ for their own prompt, under the strict one for M2CQA's prompts.
 """
 
 from collections.abc import Sequence
+from typing import Literal, get_args
 
 from cultureval.metrics.declared import Metrics, declare
+
+Profile = Literal["strict", "tolerant", "lenient", "organisers"]  # how `parse_verdict` reads outputs
 
 CFHR, Q_PLUS_ACC, Q_MINUS_ACC, F1, COMBINED_ACC = "cfhr", "q_plus_acc", "q_minus_acc", "f1", "combined_acc"
 CONTRASTIVE_INSTABILITY = "contrastive_instability"
@@ -20,7 +23,7 @@ STRICT_VERDICT, ORGANISERS_VERDICT = "verdict", "verdict_organisers"  # keys of 
 
 LOWER = (CFHR, INVALID_RATE, CONTRASTIVE_INSTABILITY)  # better if lower, under every profile
 COUNTS = (N_ITEMS, N_Q_PLUS)
-PROFILE_NAMES = ("strict", "tolerant", "lenient", "organisers")
+PROFILE_NAMES = get_args(Profile)
 _OF_PAPER = (CFHR, Q_PLUS_ACC, Q_MINUS_ACC, F1, COMBINED_ACC, INVALID_RATE, CFHR_VALID_ONLY)
 _OF_ORGANISERS = (CONTRASTIVE_INSTABILITY, COMBINED_ACC, CFHR, Q_PLUS_ACC, Q_MINUS_ACC, INVALID_RATE)
 _LAX = (CFHR, Q_PLUS_ACC, Q_MINUS_ACC, INVALID_RATE)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cultureval.metrics.m2cqa.counterfactual import counterfactual_report
-from cultureval.metrics.m2cqa.statement_verdicts import Profile
+from cultureval.metrics.m2cqa.names import Profile
 from cultureval.runtime.errors import CulturevalError
 
 logger = logging.getLogger(__name__)

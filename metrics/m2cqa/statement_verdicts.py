@@ -13,11 +13,11 @@ import unicodedata
 from functools import cache
 from typing import Literal, get_args
 
+from cultureval.metrics.m2cqa.names import Profile
 from cultureval.runtime.invisible_marks import INVISIBLE
 
 Prompt = Literal["tf", "answer_reason", "reason_first", "one_word"]
 Language = Literal["en", "msa", "ajp", "arz"]
-Profile = Literal["strict", "tolerant", "lenient", "organisers"]
 
 # Zero-width and bidi marks, tatweel, diacritics, quotation marks, backticks and asterisks are deleted.
 _DELETED = f"{INVISIBLE}\u0640\u064b-\u065f\u0670"

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cultureval.metrics.m2cqa.statement_verdicts import Profile, Prompt, parse_verdict
+from cultureval.metrics.m2cqa.names import Profile
+from cultureval.metrics.m2cqa.statement_verdicts import Prompt, parse_verdict
 
 AR = "الإجابة النهائية هي"
 EN = "The final answer is"
