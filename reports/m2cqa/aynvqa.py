@@ -11,8 +11,6 @@ from cultureval.metrics.m2cqa.names import (
     INVALID_RATE,
     JOINT_ACC,
     JOINT_INVALID_RATE,
-    LABELLED,
-    ORGANISERS,
     Q_MINUS_ACC,
     Q_PLUS_ACC,
 )
@@ -40,7 +38,7 @@ def headline(run: Run) -> list[SummaryTable]:
     judged = [record for record in records if record.group != AYNVQA_JOINT]
     tables = []
     if judged:
-        notes = profile_notes(run, judged, {**ORGANISERS, **LABELLED}, COLUMNS)
+        notes = profile_notes(run, judged, COLUMNS)
         title = "AynVQA: contrastive instability (lower is better) first"
         tables.append(SummaryTable(title, ("Form", *COLUMNS.values()), [_row(run, one) for one in judged], notes))
     if joint:

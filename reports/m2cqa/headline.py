@@ -7,7 +7,6 @@ rejection, not grounding. Ours: the standard errors and the share of invalid out
 from collections.abc import Sequence
 from pathlib import Path
 
-from cultureval.metrics.m2cqa.names import STATEMENTS
 from cultureval.reports.estimates import Estimate, as_written, mean_of
 from cultureval.reports.m2cqa.profiles import profile_notes, statement_estimate
 from cultureval.reports.published import published_rows_of
@@ -28,7 +27,7 @@ def headline(run: Run) -> list[SummaryTable]:
     for record in sorted(run.tasks_of("m2cqa"), key=lambda record: order.index(record.task.partition("|")[0])):
         prompts.setdefault((record.domain, record.shots), {})[record.subset] = record
     judged = [record for records in prompts.values() for record in records.values()]
-    notes = profile_notes(run, judged, STATEMENTS, COLUMNS)
+    notes = profile_notes(run, judged, COLUMNS)
     lower = "CFHR (lower is better), accuracy on Q+, F1, invalid"
     return [
         SummaryTable(

@@ -1,6 +1,6 @@
 """What M2CQA's and AynVQA's tables share: scores of items of three statements, and where profiles of reading differ."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from cultureval.metrics.m2cqa.names import INVALID_RATE, N_ITEMS, PROFILE_NAMES
 from cultureval.reports.estimates import Estimate, estimate
@@ -16,28 +16,30 @@ def statement_estimate(run: Run, record: TaskRecord, metric: str) -> Estimate | 
     return found and found._replace(n=None if items is None else int(items))
 
 
-def profile_notes(
-    run: Run, records: Sequence[TaskRecord], names: Collection[str], columns: Mapping[str, str]
-) -> list[str]:
+def profile_notes(run: Run, records: Sequence[TaskRecord], columns: Mapping[str, str]) -> list[str]:
     """A line that names the tasks whose headline, or share of invalid outputs, depends on how outputs are read.
 
     Args:
         run: A results file.
         records: Tasks of it.
-        names: The metrics' names in results.
         columns: Metric -> its column in the table, the headline first.
     """
     gaps = {}
     for record in records:
+        task = record.task.partition("|")[0]
         for metric in (next(iter(columns)), INVALID_RATE):
-            value = run.value(record.task, metric)
-            suffixed = {profile: f"{metric}_{profile}" for profile in PROFILE_NAMES if f"{metric}_{profile}" in names}
-            others = {profile: run.value(record.task, name) for profile, name in suffixed.items()}
-            known = {profile: other for profile, other in others.items() if other is not None}
-            if value is not None and known:
-                profile = max(known, key=lambda one: abs(known[one] - value))
-                if abs(known[profile] - value) > GAP:
-                    task = record.task.partition("|")[0]
-                    gaps.setdefault(task, f"{task} {columns[metric]} {value:.3f}, {profile} {known[profile]:.3f}")
+            if task not in gaps and (gap := _widest_gap(run, record.task, metric)):
+                gaps[task] = f"{task} {columns[metric]} {gap}"
     shown = [*gaps.values()][:MOST] + ([f"{len(gaps) - MOST} more (--full)"] if len(gaps) > MOST else [])
     return [f"Parsing profiles differ, so output formats matter: {'; '.join(shown)}."] if gaps else []
+
+
+def _widest_gap(run: Run, task: str, metric: str) -> str | None:
+    """A score and that of the profile farthest from it: `0.400, lenient 0.500`; None where none is far from it."""
+    value = run.value(task, metric)
+    found = {profile: run.value(task, f"{metric}_{profile}") for profile in PROFILE_NAMES}
+    known = {profile: other for profile, other in found.items() if other is not None}
+    if value is None or not known:
+        return None
+    profile = max(known, key=lambda one: abs(known[one] - value))
+    return f"{value:.3f}, {profile} {known[profile]:.3f}" if abs(known[profile] - value) > GAP else None
