@@ -1,6 +1,5 @@
 """Items that fooled a model, as text and as a page: what `cultureval show --fooled` prints and writes."""
 
-import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -8,6 +7,7 @@ from pathlib import Path
 
 from cultureval.reports.saved_sample import find_details, rows_of, run_of_details, shown_text
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.servers.data_urls import data_url
 from cultureval.tasks.catalogue import all_suites, all_tasks
 
 SAID = {"true": "accepted", "invalid": "no readable verdict"}
@@ -102,8 +102,7 @@ def write_gallery(items: Sequence[FooledItem], title: str, path: Path) -> None:
 
 def _article(item: FooledItem) -> str:
     file = Path(item.image)
-    kind = {".png": "png", ".webp": "webp", ".gif": "gif"}.get(file.suffix.lower(), "jpeg")
-    content = base64.b64encode(file.read_bytes()).decode() if file.is_file() else ""
+    source = data_url(file) if file.is_file() else ""
     place = ", ".join(filter(None, (item.item, item.country, item.category)))
     lines = [f"<p>{escape(place)}</p>", f'<p dir="auto">&#10003; {escape(item.true)}</p>']
     lines += [
@@ -111,4 +110,4 @@ def _article(item: FooledItem) -> str:
         f"<small>({SAID[one.verdict]}: {escape(one.reply[:500])})</small></p>"
         for one in item.fooled_by
     ]
-    return f'<article><img src="data:image/{kind};base64,{content}" alt=""><div>{"".join(lines)}</div></article>'
+    return f'<article><img src="{source}" alt=""><div>{"".join(lines)}</div></article>'
