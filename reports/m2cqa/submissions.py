@@ -216,8 +216,8 @@ def _rows(task: SavedTask, gold: Gold) -> list[Row]:
         verdict = row["metric"][key]
         prediction = verdict if verdict in READABLE else ""
         rows.append({"id": item, "statement_index": str(index), "prediction": prediction})
-    order = list(gold.true)
-    return sorted(rows, key=lambda row: (order.index(row["id"]), row["statement_index"]))
+    order = {item: place for place, item in enumerate(gold.true)}
+    return sorted(rows, key=lambda row: (order[row["id"]], row["statement_index"]))
 
 
 def _cell(row: Mapping[str, Any], name: str) -> str:
