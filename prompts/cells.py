@@ -1,7 +1,6 @@
 """Checked access to the cells of a dataset row, by any of the known names of a column."""
 
 import math
-import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 
 from cultureval.runtime.data.image_store import png_bytes, store_image
 from cultureval.runtime.errors import BadRow, MissingColumn
-from cultureval.runtime.invisible_marks import INVISIBLE
+from cultureval.runtime.invisible_marks import without_marks
 
 # A column of a row: one name, a key of ALIASES, or all names in sources. The first one present is read.
 Column = str | tuple[str, ...]
@@ -133,12 +132,9 @@ def distinct(options: Sequence[str], column: str) -> list[str]:
     return list(options)
 
 
-_UNSEEN = re.compile(f"[{INVISIBLE}]")
-
-
 def comparable(text: str) -> str:
     """A text as it is compared with others: in NFC, without direction marks and zero-width characters, stripped."""
-    return unicodedata.normalize("NFC", _UNSEEN.sub("", text)).strip()
+    return unicodedata.normalize("NFC", without_marks(text)).strip()
 
 
 def image_cell(row: Mapping[str, Any], column: Column, folder: Path) -> str:

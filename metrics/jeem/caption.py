@@ -9,7 +9,6 @@ usual ROUGE package are for English (the latter drops every Arabic letter, so th
 """
 
 import math
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -17,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cultureval.runtime.invisible_marks import INVISIBLE
+from cultureval.runtime.invisible_marks import without_marks
 
 MAX_ORDER = 4
 ROUGE_BETA = 1.2
@@ -103,12 +102,6 @@ def tokenize(text: str, normalize: bool = True) -> Tokens:
     return [token for token in simple_word_tokenize(plain) if not _is_punctuation(token)]
 
 
-def without_marks(text: str) -> str:
-    """The text without directional and zero-width marks, which nobody sees (U+200B to U+200F and the like)."""
-    return _INVISIBLE.sub("", text)
-
-
-_INVISIBLE = re.compile(f"[{INVISIBLE}]+")
 _FOLDED = dict.fromkeys([0x0640, 0x0670, *range(0x064B, 0x0660)]) | str.maketrans("یک", "يك")
 
 

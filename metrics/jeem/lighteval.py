@@ -10,7 +10,7 @@ from lighteval.metrics.utils.metric_utils import SampleLevelMetric
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 
-from cultureval.metrics.jeem.caption import MAX_ORDER, bleu_of, score_captions, without_marks
+from cultureval.metrics.jeem.caption import MAX_ORDER, bleu_of, score_captions
 from cultureval.metrics.jeem.names import BERTSCORE_PARTS, REFERENCE, WORDS
 from cultureval.metrics.lighteval.batched import batched_metric
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean, ClusteredScore
@@ -20,6 +20,7 @@ from cultureval.runtime.data.content_store import stored_texts
 from cultureval.runtime.devices import scoring_device
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.invisible_marks import without_marks
 from cultureval.runtime.lighteval_patches.group_averages import StandardError
 
 BLEU_DRAWS = 1000
