@@ -27,8 +27,7 @@ def judge_identity(settings: JudgeSettings) -> ServerIdentity:
     request |= {"temperature": settings.temperature} if settings.temperature is not None else {}
     request |= {"extra_body": extra} if extra else {}
     try:
-        try_schema = settings.hold_to_form and not any(map(_is_form, settings.extra_body))
-        return identify(settings.servers(), request, settings.identify == "all", try_schema)
+        return identify(settings.servers(), request, settings.identify == "all", _shall_hold_to_form(settings))
     except ServerError as error:
         urls = " / ".join(settings.base_url)
         raise CulturevalError(
@@ -72,12 +71,17 @@ def form_fields(settings: JudgeSettings, template: JudgeTemplate, identity: Serv
         identity: What the servers say: their software is `owner`, and by trial some hold replies to a schema.
     """
     pattern, scores = template.reply_pattern, template.reply_properties
-    if identity is None or not settings.hold_to_form or any(map(_is_form, settings.extra_body)):
+    if identity is None or not _shall_hold_to_form(settings):
         return {}
     if identity.holds_schema and scores:
         return {"response_format": schema_format("scores", scores)}
     expressions = {"vllm": {"structured_outputs": {"regex": pattern}}, "sglang": {"regex": pattern}}
     return expressions.get(identity.owner or "", {}) if pattern else {}
+
+
+def _shall_hold_to_form(settings: JudgeSettings) -> bool:
+    """Whether we ask for a form; not where the judge's own fields of requests do."""
+    return settings.hold_to_form and not any(map(_is_form, settings.extra_body))
 
 
 def _is_form(name: str) -> bool:
