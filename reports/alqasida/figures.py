@@ -21,6 +21,7 @@ from cultureval.reports.alqasida.samples import (
 )
 from cultureval.reports.drawing import Styles, series_styles
 from cultureval.reports.estimates import Estimate, mean_of
+from cultureval.tasks.alqasida.benchmarks import direction_of
 
 SPBLEU = "spbleu"
 
@@ -117,8 +118,7 @@ def _translation_point(dialects: Sequence[Mapping[str, Any]], complete: bool) ->
 
 def _direction(task: Mapping[str, Any]) -> str:
     """A key of `DIRECTIONS`."""
-    source, target = (side if side in ("eng", "msa") else "dialect" for side in (task["source"], task["target"]))
-    return f"{source}_to_{target}"
+    return direction_of(task["source"], task["target"])
 
 
 def competencies(
