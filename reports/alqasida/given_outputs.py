@@ -152,12 +152,10 @@ def _add(found: dict[tuple[str, str], GivenSet], row: dict[str, Any], place: str
 def _prepared(row: dict[str, Any], kind: str) -> PreparedRow:
     if kind != "mt":
         return prepare_request({name: cell for name, cell in row.items() if name != "answer"}, Preparation())
-    row = row | {"completion": row["reference"]}
-    prepared = prepare_translation(row, Preparation()) if not row.get("source") else None
-    if prepared is None:
-        prepared = {"prompt": row["prompt"], "answer": row["reference"], "source": row["source"]}
-        prepared |= {name: str(row[name]) for name in ("dialect", "genre", "cluster")}
-    return prepared
+    if not row.get("source"):
+        return prepare_translation(row | {"completion": row["reference"]}, Preparation())
+    features = {name: str(row[name]) for name in ("dialect", "genre", "cluster")}
+    return {"prompt": row["prompt"], "answer": row["reference"], "source": row["source"]} | features
 
 
 def _kind_of_request(row: Mapping[str, Any]) -> str:
