@@ -41,31 +41,27 @@ def time_classifiers(pairs: Pairs, models: "DialectModels", repeats: int) -> tup
         Seconds of each turn by `SINGLE`, `BATCHED` and `EVERY`, of the processor on a CPU, else of the clock; and the
         largest difference of ADI2 between single replies and batches.
     """
+    import numpy as np
+
     from cultureval.metrics.alqasida.dialect import PROFILES, score_completions
     from cultureval.metrics.alqasida.names import ADI2
 
     prompts, replies = zip(*pairs, strict=True)
     clock = time.process_time if models.device == "cpu" else time.perf_counter
-    single = [0.0] * len(replies)
-
-    def one_at_a_time() -> None:
-        for number, (prompt, reply) in enumerate(pairs):
-            single[number] = score_completions([prompt], [reply], "egy", models=models)[ADI2][0]
-
     ways = {
-        SINGLE: one_at_a_time,
-        BATCHED: lambda: score_completions(prompts, replies, "egy", models=models),
-        EVERY: lambda: score_completions(prompts, replies, "egy", PROFILES, models),
+        SINGLE: lambda: np.array([score_completions([p], [r], "egy", models=models)[ADI2][0] for p, r in pairs]),
+        BATCHED: lambda: score_completions(prompts, replies, "egy", models=models)[ADI2],
+        EVERY: lambda: score_completions(prompts, replies, "egy", PROFILES, models)[ADI2],
     }
     score_completions(prompts[:1], replies[:1], "egy", PROFILES, models)  # loads the models
     seconds: dict[str, list[float]] = {name: [] for name in ways}
+    scores: dict[str, np.ndarray] = {}
     for _ in range(repeats):
         for name, way in ways.items():
             start = clock()
-            way()
+            scores[name] = way()
             seconds[name].append(clock() - start)
-    batched = score_completions(prompts, replies, "egy", models=models)[ADI2]
-    return seconds, max(abs(batched - single))
+    return seconds, max(abs(scores[BATCHED] - scores[SINGLE]))
 
 
 def random_replies(count: int, several_lines: float) -> list[tuple[str, str]]:
