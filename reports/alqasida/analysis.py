@@ -63,7 +63,7 @@ def write_samples(
         write_csv(folder / f"{kind}_anova.csv", variances)
         trees = tree_rows(of_kind)
         write_csv(folder / f"{kind}_tree_depth_{TREE_DEPTH}.csv", trees)
-        if nodes := [row for row in trees if row["score"] == ADI2]:
+        if formats and (nodes := [row for row in trees if row["score"] == ADI2]):
             draw_tree(nodes, f"{KINDS[kind].capitalize()}: what ADI2 depends on", folder / f"{kind}_tree", formats)
         tables.append(_feature_table(f"{KINDS[kind]} ({len(of_kind)} samples)", correlations, variances))
     translations = [task for task in tasks if task["kind"] == "mt"]

@@ -126,8 +126,10 @@ def write_comparison(
         lead.append("\n".join(f"- {note}" for note in differing))
     markdown = "\n\n".join(["# M2CQA", *lead, *(section.markdown() for section in sections)]) + "\n"
     (output_dir / "comparison.md").write_text(markdown, encoding="utf-8")
-    figures = draw_regimes(rows, borders, output_dir / "regimes", formats)
-    figures += draw_sizes(rows, output_dir / "cfhr_by_size", formats)
+    figures: list[Path] = []
+    if formats:
+        figures += draw_regimes(rows, borders, output_dir / "regimes", formats)
+        figures += draw_sizes(rows, output_dir / "cfhr_by_size", formats)
     text = "\n\n".join([*lead, *(section.terminal() for section in sections)])
     notes = [*differing, *not_drawn(rows, known_sizes), *too_few_resamples(differences, iterations)]
     return Comparison(text, notes, figures)
