@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cultureval.metrics.proportions import wilson_interval
+
 
 def clustered_standard_error(values: Sequence[float], clusters: Sequence[Hashable]) -> float:
     """Cluster-robust standard error of a mean, for items that share a passage, an image or a poem.
@@ -168,7 +170,7 @@ def paired_difference(
         return MeanDifference(mean)
     count = len(set(clusters))
     if np.ptp(differences) < 1e-12:
-        least = float(stats.binomtest(count, count).proportion_ci(method="wilson").low)
+        least, _ = wilson_interval(count, count)
         return MeanDifference(mean, *sorted((mean * least, mean)), p_value=0.5 ** (count - 1))
     half = float(stats.t.ppf(0.975, count - 1)) * error
     p_value = float(2 * stats.t.sf(abs(mean) / error, count - 1)) if error else None
