@@ -191,16 +191,13 @@ def _counted(
     from cultureval.tasks.catalogue import kind_of
 
     kind = kind_of(record.task)
-    scored = scored_rows(row.metric for row in rows)
     reasons = [specific_of(row.doc).get("finish_reasons") or () for row in rows]
     unreadable = kind.unreadable
-    silent = tuple(name for name in record.metrics if isinstance(scores.get(name), NotApplicable))
     return record.model_copy(
         update={
             "rows": len(rows),
-            "not_applicable": silent,
             "items": _items(rows, kind.rows_per_item),
-            "scored": {name: count for name, count in scored.items() if count < len(rows) and name not in silent},
+            **score_counts(record.metrics, [row.metric for row in rows], scores),
             "truncated": sum("length" in of_row for of_row in reasons),
             "unparsable": sum(unreadable(row.metric) for row in rows) if unreadable else 0,
             **_reused_verdicts(row.metric for row in rows),
@@ -244,7 +241,23 @@ def _prompt_tokens(tokens: Any) -> int:
     return max(map(_tokens, tokens)) if for_each else _tokens(tokens)
 
 
-def scored_rows(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+def score_counts(
+    metrics: Iterable[str], rows: Sequence[Mapping[str, Any]], scores: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The fields of a task's record on metrics that have no value of some rows, or no meaning in the task.
+
+    Args:
+        metrics: Of the task.
+        rows: Of the details: metric -> value.
+        scores: Of the task, as its metrics made them.
+    """
+    silent = tuple(name for name in metrics if isinstance(scores.get(name), NotApplicable))
+    counts = _scored_rows(rows)
+    scored = {name: count for name, count in counts.items() if count < len(rows) and name not in silent}
+    return {"not_applicable": silent, "scored": scored}
+
+
+def _scored_rows(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """Metric -> rows that it has a value for; what a corpus metric keeps of a row is one, whatever its type."""
     counts: dict[str, int] = {}
     for row in rows:

@@ -15,14 +15,13 @@ from cultureval.reports.lighteval_files import (
     write_results,
     write_summary,
 )
-from cultureval.reports.recording import run_record, scored_rows
+from cultureval.reports.recording import run_record, score_counts
 from cultureval.reports.run_record import ModelRecord, RunRecord, SignatureRecord, TaskRecord
 from cultureval.reports.saved_runs import read_run
 from cultureval.reports.signing import signature_record
 from cultureval.reports.summary_text import shown_run
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError, all_of
-from cultureval.runtime.lighteval_patches.group_averages import NotApplicable
 from cultureval.runtime.signatures import combined_hash, installed_versions
 from cultureval.tasks.alqasida.kinds import KINDS
 from cultureval.tasks.alqasida.published_prompts import prompts_hash, which_prompts
@@ -123,8 +122,6 @@ def _task_record(one: GivenSet, rows: Sequence[Mapping[str, Any]], scores: Mappi
     group, _, subset = bare.partition(":")
     known = all_tasks().get(bare)
     metrics = [row["metric"] for row in rows]
-    silent = tuple(name for name in metrics[0] if isinstance(scores.get(name), NotApplicable))
-    counted = {name: n for name, n in scored_rows(metrics).items() if n < len(rows) and name not in silent}
     return TaskRecord(
         task=one.task,
         suite=SUITE,
@@ -144,8 +141,7 @@ def _task_record(one: GivenSet, rows: Sequence[Mapping[str, Any]], scores: Mappi
         source=", ".join(dict.fromkeys(row["source_row"].rpartition(":")[0] for row in one.rows)),
         rows_hash=prompts_hash([row["prompt"] for row in one.rows]),
         prompt_hash=FORM if group == "alqasida_mt" else which_prompts(one.rows),
-        scored=counted,
-        not_applicable=silent,
+        **score_counts(metrics[0], metrics, scores),
     )
 
 
