@@ -51,7 +51,7 @@ def read_rows(path: Path) -> list[Row]:
             return pyarrow.parquet.read_table(path).to_pylist()
         with _open_text(path) as file:
             if suffix in (".csv", ".tsv"):
-                return list(_csv_rows(file, "\t" if suffix == ".tsv" else ","))
+                return list(csv_rows(file, "\t" if suffix == ".tsv" else ","))
             if suffix == ".jsonl":
                 return list(_jsonl_rows(file))
             return _json_rows(json.load(file))
@@ -186,7 +186,13 @@ def _open_text(path: Path) -> TextIO:
     return path.open(encoding="utf-8-sig", newline="")
 
 
-def _csv_rows(file: TextIO, delimiter: str) -> Iterator[Row]:
+def csv_rows(file: TextIO, delimiter: str = ",") -> Iterator[Row]:
+    """The rows of an open CSV file: cells stay strings, empty cells become None.
+
+    Raises:
+        ValueError: A row has more cells than the header.
+        csv.Error: The file is not CSV.
+    """
     csv.field_size_limit(10_000_000)
     for row in csv.DictReader(file, delimiter=delimiter, strict=True):
         if None in row:

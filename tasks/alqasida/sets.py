@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cultureval.prompts.alqasida.rows import LANGUAGES
-from cultureval.runtime.data.row_files import PlacedRow, read_rows
+from cultureval.runtime.data.row_files import PlacedRow, csv_rows, read_rows
 from cultureval.runtime.errors import CulturevalError, MissingColumn, described
 from cultureval.tasks.alqasida.published_prompts import published_sets
 from cultureval.tasks.suite import Task
@@ -293,8 +293,8 @@ def _language_confusion(task: Task) -> str:
 def _zipped_rows(file: Path, member: str) -> list[Row]:
     try:
         with zipfile.ZipFile(file) as archive, archive.open(member) as stream:
-            return list(csv.DictReader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")))
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+            return list(csv_rows(io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")))
+    except (OSError, KeyError, ValueError, csv.Error, zipfile.BadZipFile) as error:
         raise CulturevalError(f"{file}, {member}: it cannot be read ({described(error)}).") from error
 
 
