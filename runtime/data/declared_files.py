@@ -31,7 +31,7 @@ def format_of(path: Path) -> str:
 
 def declares_configs(folder: Path) -> bool:
     """Whether a folder's README, or the file beside it that may replace it, declares configs."""
-    return (folder / MORE_SETTINGS).exists() or _front_matter(folder).get("configs") is not None
+    return (folder / MORE_SETTINGS).exists() or front_matter(folder).get("configs") is not None
 
 
 @lru_cache(maxsize=256)
@@ -48,7 +48,7 @@ def declared_files(folder: Path) -> dict[str, DataFiles] | None:
     """
     if (folder / MORE_SETTINGS).exists():
         return None
-    configs = _front_matter(folder).get("configs")
+    configs = front_matter(folder).get("configs")
     if not isinstance(configs, list) or not configs:
         return None
     found: dict[str, DataFiles] = {}
@@ -61,7 +61,13 @@ def declared_files(folder: Path) -> dict[str, DataFiles] | None:
     return found if len(formats) == 1 and "" not in formats else None
 
 
-def _front_matter(folder: Path) -> dict[str, Any]:
+@lru_cache(maxsize=256)
+def front_matter(folder: Path) -> dict[str, Any]:
+    """The front matter of a folder's README; {} without one. Kept, since every subset of a source asks several times.
+
+    Raises:
+        CulturevalError: It is no YAML.
+    """
     try:
         found = FRONT_MATTER.match((folder / "README.md").read_text(encoding="utf-8"))
         content = yaml.load(found[1], Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)) if found else {}

@@ -17,7 +17,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from cultureval.runtime.data.declared_files import declared_files, declares_configs, format_of
+from cultureval.runtime.data.declared_files import declared_files, declares_configs, format_of, front_matter
 from cultureval.runtime.errors import CulturevalError, SourceUnavailable, described
 
 Row = dict[str, Any]
@@ -151,10 +151,7 @@ def _datasets() -> Any:
 
 def _declared_configs(folder: Path) -> tuple[str, ...]:
     """Names of the configs in the front matter of the folder's README.md."""
-    from huggingface_hub import DatasetCard
-
-    card = folder / "README.md"
-    configs = DatasetCard.load(card).data.get("configs") if card.is_file() else None
+    configs = front_matter(folder).get("configs")
     named = configs if isinstance(configs, list) else []
     return tuple(str(one["config_name"]) for one in named if isinstance(one, dict) and "config_name" in one)
 
