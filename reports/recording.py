@@ -31,6 +31,7 @@ from cultureval.runtime.lighteval_patches.row_order import LIGHTEVAL_SEED
 from cultureval.runtime.lighteval_patches.run_results import details_of, scores_of
 from cultureval.runtime.lighteval_patches.stock_runs import stock_facts
 from cultureval.runtime.settings import current_settings
+from cultureval.tasks.catalogue import kind_of
 from cultureval.tasks.options import read_data_options
 
 if TYPE_CHECKING:
@@ -93,8 +94,6 @@ def record_of(
 
 def _metrics_of(judges: Iterable[str], task: TaskRecord) -> tuple[str, ...]:
     """The metrics that judges would have in a task."""
-    from cultureval.tasks.task_table import kind_of
-
     rows = [judge_template(name) for name in kind_of(task.task).judge_templates]
     parts = [(row, metric_part(criterion)) for row in rows for criterion in row.criteria]
     return tuple(f"{metric_prefix(judge, row)}_{part}" for judge in judges for row, part in parts)
@@ -188,8 +187,6 @@ def _counted(
         scores: Of the task, as its metrics made them.
         answers: What the model says of its answers: fields of the record.
     """
-    from cultureval.tasks.catalogue import kind_of
-
     kind = kind_of(record.task)
     reasons = [specific_of(row.doc).get("finish_reasons") or () for row in rows]
     unreadable = kind.unreadable

@@ -6,6 +6,7 @@ from cultureval.reports.run_record import SignatureRecord
 from cultureval.runtime.doc_specific import PAPER
 from cultureval.runtime.lighteval_patches.stock_runs import stock_facts
 from cultureval.runtime.signatures import combined_hash, installed_versions, signature
+from cultureval.tasks.catalogue import groups, kind_of
 
 if TYPE_CHECKING:
     from lighteval.pipeline import Pipeline
@@ -78,8 +79,6 @@ def parity_in_run(pipeline: "Pipeline", parity: str) -> str:
 
 def scorer_of(group: str) -> str | None:
     """The scoring models or programs of a group; None if it needs none."""
-    from cultureval.tasks.catalogue import groups, kind_of
-
     instrument = kind_of(groups()[group][0]).instrument
     return instrument.name() if instrument else None
 
@@ -87,7 +86,6 @@ def scorer_of(group: str) -> str | None:
 def judge_signatures(group: str) -> str | None:
     """The signature of the judges of a group; None without a fitting judge."""
     from cultureval.metrics.judges.optional_judges import signatures_of_judges
-    from cultureval.tasks.catalogue import groups, kind_of
 
     templates = dict.fromkeys(name for task in groups()[group] for name in kind_of(task).judge_templates)
     return signatures_of_judges(*templates) if templates else None

@@ -15,7 +15,7 @@ from cultureval.runtime.printing import print_note
 from cultureval.runtime.settings import Settings, current_settings, use_settings
 from cultureval.runtime.transformers_start_up import prepare_transformers
 from cultureval.tasks.before_run import warn_before_run
-from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.catalogue import all_tasks, kind_of
 from cultureval.tasks.kinds import Kind
 from cultureval.tasks.options import all_options, options_of_model, read_data_options
 from cultureval.tasks.own_tasks import OWN_TASKS
@@ -129,8 +129,6 @@ def _select(names: list[str], problems: ProblemList) -> tuple[list[str], set[str
 
 def _kinds(names: Iterable[str], problems: ProblemList) -> dict[str, Kind]:
     """How each task is asked and scored; tasks of a suite without such a table are left out, and told."""
-    from cultureval.tasks.catalogue import kind_of
-
     kinds: dict[str, Kind] = {}
     for name in names:
         with problems.collecting():

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.saving import Saving
+from cultureval.tasks.catalogue import kind_of
 
 if TYPE_CHECKING:
     from lighteval.pipeline import Pipeline
@@ -52,8 +53,6 @@ def run_pipeline(
 
 def complete_items(limit: int | None, tasks: list[str]) -> int | None:
     """The limit, raised to complete items where an item has several rows (M2CQA: three statements)."""
-    from cultureval.tasks.catalogue import kind_of
-
     size = math.lcm(*(kind_of(name).rows_per_item for name in tasks))
     if limit is None or limit % size == 0:
         return limit
