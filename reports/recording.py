@@ -65,16 +65,11 @@ def record_of(
     configs = {name: vars(task.config) for name, task in pipeline.tasks_dict.items()}
     said = getattr(pipeline.model, "run_record", dict)() or stock_facts(pipeline)
     counts, details = said.get("tasks", {}), details_of(pipeline)
-    records = {
-        name: one.model_copy(update={"parity": parity_in_run(pipeline, one.parity)})
-        for name, one in task_records(configs, pipeline.pipeline_parameters.max_samples).items()
-    }
-    tasks = {
-        name: _counted(one, details.get(name, ()), scores_of(pipeline).get(name, {}), counts.get(name, {}))
-        for name, one in records.items()
-    }
-    for name, task in tasks.items():
-        tasks[name] = task.model_copy(update={"left_out": _metrics_of(unjudged or (), task)})
+    tasks = {}
+    for name, one in task_records(configs, pipeline.pipeline_parameters.max_samples).items():
+        in_run = {"parity": parity_in_run(pipeline, one.parity), "left_out": _metrics_of(unjudged or (), one)}
+        scores = scores_of(pipeline).get(name, {})
+        tasks[name] = _counted(one.model_copy(update=in_run), details.get(name, ()), scores, counts.get(name, {}))
     tokens = said.get("tokens") or {
         name: sum(getattr(task, name) or 0 for task in tasks.values()) for name in ("tokens_in", "tokens_out")
     }
@@ -88,8 +83,7 @@ def record_of(
         missing=tuple(missing),
         seeds={"rows": LIGHTEVAL_SEED, "generation": getattr(generation, "seed", None)},
         timing={**getattr(pipeline, "seconds", {}), **tokens},
-        unscorable=unscorable,
-    ).model_copy(update={"unjudged": dict(unjudged or {})})
+    ).model_copy(update={"unscorable": dict(unscorable or {}), "unjudged": dict(unjudged or {})})
 
 
 def _metrics_of(judges: Iterable[str], task: TaskRecord) -> tuple[str, ...]:
@@ -107,7 +101,6 @@ def run_record(
     missing: tuple[str, ...] = (),
     seeds: Mapping[str, int | None] | None = None,
     timing: Mapping[str, Any] | None = None,
-    unscorable: Mapping[str, str] | None = None,
 ) -> RunRecord:
     """The record of any command's run: what it knows, with the command line, versions, options and machine.
 
@@ -119,14 +112,12 @@ def run_record(
         missing: Requested tasks without data.
         seeds: By name.
         timing: Fields of `TimingRecord`, but for its start and total.
-        unscorable: Requested tasks that were left out because they cannot be scored -> why.
     """
     spent = {name: round(value, 3) if isinstance(value, float) else value for name, value in (timing or {}).items()}
     return RunRecord(
         command=command_line(),
         tasks=dict(tasks),
         missing=missing,
-        unscorable=dict(unscorable or {}),
         signatures=tuple(signatures),
         versions=versions(),
         options=options_as_resolved(),
