@@ -19,6 +19,7 @@ Switch = Annotated[
     BeforeValidator(lambda value: ("on" if value else "off") if isinstance(value, bool) else value),
 ]
 Tag = Annotated[str, Field(min_length=1)]
+Placement = Literal["first", "last"]
 Settings = TypeVar("Settings", bound=BaseModel)
 
 # Settings that an answer does not depend on, or that its key and signature contain in other fields.
@@ -82,7 +83,7 @@ class HFModelSettings(ModelConfig, extra="forbid"):
     add_special_tokens: Switch = "auto"
     pairwise_tokenization: bool | None = None
     reasoning_tags: list[tuple[Tag, Tag]] = Field(default_factory=lambda: list(THINK_TAGS))
-    image_placement: Literal["first", "last"] = "first"
+    image_placement: Placement = "first"
     image_max_pixels: PositiveInt | None = None
     image_min_pixels: PositiveInt | None = None
     cache_dir: str = Field(default_factory=lambda: str(user_cache() / "lighteval"))

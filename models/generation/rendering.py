@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 from functools import partial
 from types import SimpleNamespace
-from typing import Any, Literal
+from typing import Any
 
 from jinja2 import TemplateError
 from lighteval.tasks.prompt_manager import PromptManager
@@ -13,14 +13,13 @@ from lighteval.tasks.requests import Doc
 from PIL import Image
 
 from cultureval.models.generation.hints import answer_prefix, may_reason, with_chat_query, with_plain_query
-from cultureval.models.settings import HFModelSettings
+from cultureval.models.settings import HFModelSettings, Placement
 from cultureval.runtime.data.image_store import upright
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.model_facts import text_hash
 
 IMAGE_MARK = "<image>"
 PROBE = "Whatever?"
-Placement = Literal["first", "last"]
 
 
 class Renderer:

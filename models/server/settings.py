@@ -7,7 +7,7 @@ from lighteval.models.abstract_model import ModelConfig
 from lighteval.models.model_input import GenerationParameters
 from pydantic import Field, ValidationError, field_validator
 
-from cultureval.models.settings import Switch, Tag
+from cultureval.models.settings import Placement, Switch, Tag
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError, ProblemList, wrong_settings
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
@@ -70,7 +70,7 @@ class ServerModelConfig(ModelConfig):
     extra_body: dict[str, Any] = {}
     image_format: ImageFormat = "as_given"
     image_max_side: int | None = Field(None, ge=1)
-    image_placement: Literal["first", "last"] = "first"
+    image_placement: Placement = "first"
     tokenizer: str | None = None
     add_special_tokens: Switch = "auto"
     pairwise_tokenization: bool | None = None
