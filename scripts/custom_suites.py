@@ -4,7 +4,7 @@ Suites bring commands, options and tasks along, so that the values of `--custom-
 line and are in the current settings before a command is looked up (`main.Commands`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -37,6 +37,13 @@ def with_option(parameters: Sequence[Any]) -> list[Any]:
     return [*parameters[:-1], _option(), *parameters[-1:]]
 
 
+def parameters_of(function: Callable[..., Any]) -> list[Any]:
+    """The parameters of the command that typer makes of a function."""
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.command()(function)
+    return list(typer.main.get_command(app).params)
+
+
 def custom_suites_of(args: Sequence[str]) -> list[str]:
     """The values of `--custom-suites` in a command line that is not parsed yet."""
     following = [value for flag, value in zip(args, args[1:], strict=False) if flag == FLAG]
@@ -57,8 +64,6 @@ def _option() -> Any:
     ) -> None:
         """Never called."""
 
-    app = typer.Typer(add_completion=False, rich_markup_mode=None)
-    app.command()(command)
-    (option,) = typer.main.get_command(app).params
+    (option,) = parameters_of(command)
     option.expose_value = False
     return option

@@ -9,7 +9,7 @@ import typer
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.settings import Option, current_settings, use_settings
-from cultureval.scripts.custom_suites import WithCustomSuites
+from cultureval.scripts.custom_suites import WithCustomSuites, parameters_of
 from cultureval.tasks.registration import registered
 
 PREFIX = "suite_option_"  # of the parameters' names, so that none is that of the command's own
@@ -76,9 +76,7 @@ def _parameters(options: SuiteOptions) -> list[Any]:
     ]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    app = typer.Typer(add_completion=False, rich_markup_mode=None)
-    app.command()(command)
-    return list(typer.main.get_command(app).params)
+    return parameters_of(command)
 
 
 def _type(option: Option[Any], suite: str) -> Any:
