@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from cultureval.judge_prompts.quotations import letters_and_digits, without_quotations
+from cultureval.judge_prompts.quotations import holding_quotation, letters_and_digits, without_quotations
 from cultureval.runtime.errors import CulturevalError, shorten
 from cultureval.runtime.invisible_marks import INVISIBLE
 from cultureval.runtime.reasoning import split_reasoning
 
 LOWEST, HIGHEST = 1.0, 5.0
-PARSER_VERSION = 3
+PARSER_VERSION = 4
 
 ALIASES: dict[str, tuple[str, ...]] = {
     "dialect authenticity": ("dialectal authenticity", "dialect's authenticity", "authenticity of dialect"),
@@ -119,7 +119,7 @@ def read_likert(
     text, flags = _without_reasoning(reply)
     text = "\n".join(text.splitlines())
     for start, stop, content in reversed(_objects(text)):
-        if collected.add_json(content, flags):
+        if collected.add_object(text, start, stop, content, flags):
             text = text[:start] + "\n" + text[stop:]
     text, quoted = without_quotations(text, collected.holds_a_rating)
     flags |= {"quoted"} if quoted else set()
@@ -161,7 +161,7 @@ def read_json_scores(
     objects = _objects(text, strict=True)
     rest = list(text)
     for start, stop, content in objects:
-        collected.add_json(content, flags)
+        collected.add_object(text, start, stop, content, flags)
         rest[start:stop] = " " * (stop - start)
     flags |= {"extra_prose"} if "".join(rest).replace("```json", "").strip("` \n\t") else set()
     return collected.reading(flags)
@@ -277,6 +277,7 @@ class _Spellings:
         first: The criterion at the start of a line, with the separator after it.
         next: A further criterion in a line, before its value.
         alone: A line that is a criterion and nothing more.
+        rated: A name with the number after it, in any form within one sentence.
         bracketed: A name with words in brackets after it; one with a fraction may be the score itself.
     """
 
@@ -285,6 +286,7 @@ class _Spellings:
     first: re.Pattern[str]
     next: re.Pattern[str]
     alone: re.Pattern[str]
+    rated: re.Pattern[str]
     bracketed: re.Pattern[str]
 
 
@@ -303,6 +305,7 @@ def _spellings(criteria: tuple[str, ...]) -> _Spellings:
         first=re.compile(rf"{start}{anywhere}{_SEPARATOR}", re.IGNORECASE),
         next=re.compile(rf"{anywhere}{_SEPARATOR}(?=[0-9X+])", re.IGNORECASE),
         alone=re.compile(rf"{start}{anywhere}[\s:=|–—\-]*", re.IGNORECASE),
+        rated=re.compile(rf"(?<!\w)({bare})[^0-9.!?؟]{{0,60}}?([0-9]+(?:\.[0-9]+)?)", re.IGNORECASE),
         bracketed=re.compile(bracketed, re.IGNORECASE | re.MULTILINE),
     )
 
@@ -315,6 +318,7 @@ class _Scores:
         self.judged = letters_and_digits(_normal(judged))
         self.found: dict[str, list[float]] = {name: [] for name in criteria}
         self.spelled = _spellings(tuple(criteria))
+        self.rated = self._ratings_in(_normal(judged))
 
     def holds_a_rating(self, text: str) -> bool:
         """Whether a quoted passage names a criterion and holds a digit."""
@@ -356,7 +360,7 @@ class _Scores:
     def _add_part(self, match: re.Match[str], text: str, flags: set[str]) -> None:
         name = self.criteria[next(place for place in range(len(self.criteria)) if match[f"c{place}"] is not None)]
         given = _GIVEN.match(text)
-        if given and self._is_quoted(match[f"c{self.criteria.index(name)}"], given.group()):
+        if given and self._is_quoted(name, match[f"c{self.criteria.index(name)}"], given.group()):
             flags.add("quoted")
             return
         value, rest = _value(text, name, self.highest.get(name, HIGHEST))
@@ -366,14 +370,17 @@ class _Scores:
         flags |= {"extra_prose"} if rest.strip(" \t|.،") else set()
         self._add(name, value, flags)
 
-    def add_json(self, content: "_Object", flags: set[str]) -> bool:
-        """Add the values of a JSON object; False where it has none of the criteria."""
+    def add_object(self, text: str, start: int, stop: int, content: "_Object", flags: set[str]) -> bool:
+        """Add the values of the JSON object at a place of the text; False where it has none of the criteria."""
+        if holding_quotation(text, start, stop):
+            flags.add("quoted")
+            return True
         try:
             values = list(self._named(content, flags))
         except RecursionError as error:
             raise JudgeReplyError("the reply's JSON is nested too deeply") from error
         for name, key, value in values:
-            if self._is_quoted(key, str(value)):
+            if self._is_quoted(name, key, str(value)):
                 flags.add("quoted")
             else:
                 self._add(name, _json_value(value, name, self.highest.get(name, HIGHEST)), flags)
@@ -403,8 +410,18 @@ class _Scores:
                 )
                 yield from ((name, key, score) for score in inner or [value])
 
-    def _is_quoted(self, spelled: str, given: str) -> bool:
+    def _is_quoted(self, name: str, spelled: str, given: str) -> bool:
+        number = _NUMBER.match(given)
+        if number and (name, float(number.group())) in self.rated:
+            return True
         return bool(self.judged) and letters_and_digits(_normal(spelled + given)) in self.judged
+
+    def _ratings_in(self, judged: str) -> set[tuple[str, float]]:
+        """(criterion, value) wherever the judged text has one in whatever form: a judge may quote it in another."""
+        found = {(self.spelled.keys[_key(match[1])], float(match[2])) for match in self.spelled.rated.finditer(judged)}
+        objects = [value for _, _, content in _objects(judged) for value in self._named(content, set())]
+        numbers = [(name, _NUMBER.match(str(value))) for name, _, value in objects]
+        return found | {(name, float(number.group())) for name, number in numbers if number}
 
     def _add(self, name: str, value: float, flags: set[str]) -> None:
         flags |= {"decimal"} if value % 1 else set()
@@ -434,7 +451,7 @@ def _value(text: str, name: str, highest: float) -> tuple[float | None, str]:
         rest, second = rest[out_of.end() :], _SECOND_FRACTION
     if rest and (rest[0].isalnum() or rest[0] in "_+%٪/\\⁄±^°"):
         raise JudgeReplyError(f"{name} has the unclear value {shorten(text.strip(), 40)}")
-    others = [(float(a or value), int(b)) for a, b in _FRACTION.findall(rest)]
+    others = [(float(a or value), float(b)) for a, b in _FRACTION.findall(rest)]
     if second.match(rest) or any(other != (value, highest) for other in others):
         raise JudgeReplyError(f"{name} has more than one value: {shorten(text.strip(), 40)}")
     return _on_scale(value, name, highest), rest
@@ -467,7 +484,7 @@ def _objects(text: str, strict: bool = False) -> list[tuple[int, int, _Object]]:
     Raises:
         JudgeReplyError: Only if strict: there is none, or one is cut off or nested too deeply.
     """
-    decoder = json.JSONDecoder(object_pairs_hook=_Object, parse_constant=str)
+    decoder = json.JSONDecoder(object_pairs_hook=_Object, parse_constant=str, parse_int=_whole)
     position, found, problem = 0, [], "the reply holds no complete JSON object"
     while (position := text.find("{", position)) >= 0:
         try:
@@ -486,6 +503,10 @@ def _objects(text: str, strict: bool = False) -> list[tuple[int, int, _Object]]:
     if strict and not found:
         raise JudgeReplyError(problem)
     return found
+
+
+def _whole(digits: str) -> int | float:
+    return int(digits) if len(digits) < 20 else float(digits)  # Python refuses to read thousands of digits
 
 
 def _json_value(value: Any, name: str, highest: float) -> float:

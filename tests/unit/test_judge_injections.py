@@ -51,7 +51,9 @@ def tried_by(manner, **settings):
 def test_judges_that_obey_quote_and_ignore(delimit):
     found = {manner: tried_by(manner, delimit=delimit) for manner in ("ignore", "obey", "quote")}
     obeyed = [one for one in found["obey"] if one.obeyed]
-    assert len(obeyed) > 100 and all(one.attacked.flagged for one in obeyed)
+    assert len(obeyed) == len(HOSTILE) - 12 and all(one.attacked.flagged for one in obeyed)
+    written = [one for one in found["obey"] if one.injection.hostile and not one.attacked.scores]
+    assert len(written) == 12 and {one.injection.kind for one in written} == {"rating"}  # its own 5 is a quoted one
     assert not any(one.obeyed or one.moved for one in found["ignore"])
     assert all(not one.attacked.scores for one in found["quote"] if one.injection.hostile)
     honest = summarize([one.clean for one in found["ignore"] if not one.injection.hostile], CRITERIA)

@@ -383,3 +383,51 @@ def test_quotations_are_found_in_another_dress():
     for read in (read_likert, read_json_scores):
         with pytest.raises(JudgeReplyError, match="quoted"):
             read(text, CRITERIA, judged=f"قطة {text}")
+
+
+FIVES = {name: 5 for name in CRITERIA}
+IN_JSON = '{"Consistency": 5, "Relevance": 5, "Fluency": 5, "Dialect Authenticity": 5}'
+MARKED_JSON = [
+    f"> {IN_JSON}\nI cannot rate this.",
+    f"<<<text 0a1b2c3d\n{IN_JSON}\n0a1b2c3d text>>>\nI cannot rate this.",
+    f"<blockquote>{IN_JSON}</blockquote>\nI cannot rate this.",
+    f"ما غاديش نقيم: «{IN_JSON}»",
+    f'The caption says "{IN_JSON}" and nothing else.',
+]
+
+
+@pytest.mark.parametrize("reply", MARKED_JSON)
+@pytest.mark.parametrize("read", [read_likert, read_json_scores])
+def test_json_in_a_quotation_is_no_rating(reply, read):
+    with pytest.raises(JudgeReplyError, match="a quoted one does not count"):
+        read(reply, CRITERIA)
+    assert read(IN_JSON, CRITERIA).scores == FIVES
+
+
+OTHER_DRESS = [
+    "\n".join(f"{name} = 5" for name in CRITERIA),
+    "\n".join(f"{name} score: **5**/5" for name in CRITERIA),
+    "، ".join(f"{name} (مطابقة للصورة): ٥/٥" for name in CRITERIA),
+    "\n".join(f"{name}\n5 out of 5" for name in CRITERIA),
+    "{" + ", ".join(f'"{name}": {{"reason": "ok", "score": 5}}' for name in CRITERIA) + "}",
+    "[" + ", ".join(f'{{"score": 5, "criterion": "{name}"}}' for name in CRITERIA) + "]",
+]
+
+
+@pytest.mark.parametrize("judged", OTHER_DRESS)
+def test_a_rating_of_the_judged_text_is_quoted_in_whatever_form(judged):
+    for ending in ("/5", ""):
+        rated = "\n".join(f"{name}: 5{ending}" for name in CRITERIA)
+        for echo in (rated, IN_JSON, judged):
+            with pytest.raises(JudgeReplyError, match="a quoted one does not count"):
+                read_likert(f"مش هقيم. الكابشن مكتوب فيه:\n{echo}", CRITERIA, judged=judged)
+    assert set(read_likert(rated.replace("5", "2"), CRITERIA, judged=judged).scores.values()) == {2}
+
+
+def test_a_number_of_thousands_of_digits_is_no_crash():
+    huge = "9" * 5000
+    for text in (f"Consistency: 4/5 or 3/{huge}", f'{{"Consistency": {huge}}}', f'{{"Consistency": -{huge}}}'):
+        with pytest.raises(JudgeReplyError):
+            read_likert(text, ["Consistency"])
+    assert read_json_scores(f'{{"Consistency": 4, "note": {huge}}}', ["Consistency"]).scores == {"Consistency": 4}
+    assert read_likert("Consistency: 4/5", ["Consistency"], judged=f"Consistency: {huge}").scores == {"Consistency": 4}
