@@ -41,11 +41,11 @@ class ProblemList:
     """Collects errors instead of stopping at the first.
 
     Attributes:
-        found: The errors, in order; none twice.
+        found: The errors by their messages, in order.
     """
 
     def __init__(self) -> None:
-        self.found: list[CulturevalError] = []
+        self.found: dict[str, CulturevalError] = {}
 
     @contextmanager
     def collecting(self) -> Iterator[None]:
@@ -58,15 +58,22 @@ class ProblemList:
     def add(self, error: CulturevalError) -> None:
         """Adds an error, or each problem of a `Problems`, unless one with the same message is there."""
         several = [CulturevalError(text) for text in error.problems] if isinstance(error, Problems) else [error]
-        known = {str(one) for one in self.found}
-        self.found += [one for one in several if str(one) not in known]
+        for one in several:
+            self.found.setdefault(str(one), one)
 
-    def raise_if_any(self) -> None:
-        """Raises the one error as it is, several as `Problems`."""
-        if len(self.found) == 1:
-            raise self.found[0]
-        if self.found:
-            raise Problems([str(error) for error in self.found])
+    def raise_if_any(self, most: int | None = None) -> None:
+        """Raises the one error as it is, several as `Problems`.
+
+        Args:
+            most: Of more problems than this the first are told, and how many more there are; None: all are told.
+        """
+        texts = list(self.found)
+        if len(texts) == 1:
+            raise self.found[texts[0]]
+        if most is not None and (more := len(texts) - most) > 0:
+            texts[most:] = [f"And {more} more such problems."]
+        if texts:
+            raise Problems(texts)
 
 
 def all_of(checks: Iterable[Callable[[], object]]) -> None:

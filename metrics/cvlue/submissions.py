@@ -72,7 +72,7 @@ def vqa_items(gold: Any, pred: Any) -> list[ScoredItem]:
             expected = _text(right, "answer")
             scores = {f"accuracy_{mode}": float(cvlue_correct(answer, expected, mode)) for mode in VQA_MODES}
             items.append(ScoredItem(_text(right, "image"), scores))
-    _raise(problems)
+    problems.raise_if_any(_MOST_PROBLEMS)
     return items
 
 
@@ -95,7 +95,7 @@ def vg_items(gold: Any, pred: Any) -> list[ScoredItem]:
             except (ValueError, TypeError) as error:
                 raise CulturevalError(f"ref_id {right['ref_id']!r}: {error}.") from error
             items.append(ScoredItem(_text(right, "image"), scores | {"unpredicted": float(not mine.get("bbox"))}))
-    _raise(problems)
+    problems.raise_if_any(_MOST_PROBLEMS)
     return items
 
 
@@ -172,7 +172,7 @@ def vd_items(gold: Any, pred: Any) -> list[ScoredItem]:
             rank = _rank_of_answer(right, mine, f"{name} {key(right)}")
             scores = {f"R@{k}": float(rank <= k) for k in KS} | {"MRR": 1 / rank, "mean_rank": float(rank)}
             items.append(ScoredItem(_text(right, "image"), scores))
-    _raise(problems)
+    problems.raise_if_any(_MOST_PROBLEMS)
     return items
 
 
@@ -227,7 +227,7 @@ def itr_items(gold: Any, pred: Sequence[Any]) -> list[ScoredItem]:
                 twice = f"Two of the prediction files rank for {direction}"
                 raise CulturevalError(f"{twice}; give one for TR and one for IR.")
             by_direction[direction] = ranked
-    _raise(problems)
+    problems.raise_if_any(_MOST_PROBLEMS)
     items = []
     for direction, ranked in by_direction.items():
         for query, rank in list_ranks(ranked, captions if direction == "TR" else images).items():
@@ -363,14 +363,6 @@ def _by_key(content: Any, which: str, key: Key, name: str, problems: ProblemList
                 raise CulturevalError(f"{name} {key(record)!r} is duplicated in the {which} file.")
             table[key(record)] = record
     return table
-
-
-def _raise(problems: ProblemList) -> None:
-    """Raises all problems of a file, the first ones in full."""
-    if (more := len(problems.found) - _MOST_PROBLEMS) > 0:
-        del problems.found[_MOST_PROBLEMS:]
-        problems.add(CulturevalError(f"And {more} more such problems."))
-    problems.raise_if_any()
 
 
 def _require_same(gold: Mapping[Any, Any], pred: Mapping[Any, Any], name: str) -> None:

@@ -51,7 +51,7 @@ def score_all(gold: Path, pred: Sequence[Path], output_dir: Path) -> ScoredSubmi
     tasks = {task: scored for one in found.values() for _, of_one in one.submissions for task, scored in of_one.items()}
     totals = {name: _without_errors(tasks[f"cvlue_{name}"].scores) for name in found}
     text = "\n".join([*(one.text for one in found.values()), *absent, macro_text(totals, output_dir)])
-    return ScoredSubmissions(text, [(pred, tasks)], [str(error) for error in problems.found])
+    return ScoredSubmissions(text, [(pred, tasks)], list(problems.found))
 
 
 def score_task(name: str, gold: Path, pred: Sequence[Path], output_dir: Path) -> ScoredSubmissions:
