@@ -125,7 +125,13 @@ def iou(pred: Sequence[float] | None, gold: Sequence[float], convention: Convent
     return across * down / union if union > 0 else 0.0
 
 
-def parse_boxes(text: str, format: str, size: Size, resized: Size | None = None) -> list[Box]:
+def parse_boxes(
+    text: str,
+    format: str,
+    size: Size,
+    resized: Size | None = None,
+    pixels: tuple[int, int] = (MIN_PIXELS, MAX_PIXELS),
+) -> list[Box]:
     """Boxes in a model's reply, in pixels of the original image.
 
     JSON is read in any nesting, complete or cut off, in a code fence or not; digits, commas, brackets and quotes of any
@@ -138,6 +144,7 @@ def parse_boxes(text: str, format: str, size: Size, resized: Size | None = None)
         size: Width and height of the original image.
         resized: Width and height of the resized image, for formats in its pixels; None: Qwen2.5-VL's published rule
             applied to `size`.
+        pixels: Least and most pixels of that rule.
 
     Returns:
         [x, y, width, height] for each box, in the order of the reply; [] without a readable box. Corners
@@ -156,7 +163,7 @@ def parse_boxes(text: str, format: str, size: Size, resized: Size | None = None)
     if not boxes:
         return []
     if family.scale == RESIZED:
-        seen = resized or qwen_resized(size)
+        seen = resized or qwen_resized(size, min_pixels=pixels[0], max_pixels=pixels[1])
         across, down = size[0] / seen[0], size[1] / seen[1]
     else:
         across, down = (side / family.scale if family.scale else 1.0 for side in size)
@@ -174,11 +181,8 @@ def predicted_boxes(reply: str, specific: Mapping[str, Any]) -> list[Box]:
         ValueError: The format is unknown, or its processor refuses the image.
     """
     width, height = specific["size"]
-    family, seen = specific["box_format"], (width, height)
-    if FAMILIES[box_format(family)].scale == RESIZED and parse_boxes(reply, family, seen, seen):
-        least, most = map(int, specific["box_pixels"].split("-"))
-        seen = qwen_resized((width, height), min_pixels=least, max_pixels=most)
-    return parse_boxes(reply, family, (width, height), seen)
+    least, most = map(int, specific["box_pixels"].split("-"))
+    return parse_boxes(reply, specific["box_format"], (width, height), pixels=(least, most))
 
 
 def box_format(name: str) -> str:
