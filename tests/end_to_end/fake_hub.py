@@ -10,7 +10,25 @@ from pathlib import Path
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
-class HubHandler(BaseHTTPRequestHandler):
+class Answering(BaseHTTPRequestHandler):
+    """What the servers of these tests share: HEAD is GET without content, and nothing is logged."""
+
+    def do_HEAD(self):
+        self.do_GET()
+
+    def reply(self, status: int, content: bytes, headers: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        for name, value in {"Content-Length": str(len(content)), **(headers or {})}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def log_message(self, *_):
+        pass
+
+
+class HubHandler(Answering):
     """Answers of the hub's API (`/api/datasets`) and of its files (`/datasets/<repo>/resolve/<revision>/<file>`).
 
     Models, at addresses without `datasets`, are in the folder `models`; other files in `files`.
@@ -19,9 +37,6 @@ class HubHandler(BaseHTTPRequestHandler):
     root: Path
     drop_after: int | None
     fetched: list[str]
-
-    def do_HEAD(self):
-        self.do_GET()
 
     def do_GET(self):
         parts = self.path.split("?")[0].strip("/").split("/")
@@ -66,16 +81,16 @@ class HubHandler(BaseHTTPRequestHandler):
         etag = hashlib.sha1(content, usedforsecurity=False).hexdigest()
         self.reply(200, content, {"ETag": f'"{etag}"', "X-Repo-Commit": COMMIT})
 
-    def reply(self, status: int, content: bytes, headers: dict[str, str] | None = None) -> None:
-        self.send_response(status)
-        for name, value in {"Content-Length": str(len(content)), **(headers or {})}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        if self.command == "GET":
-            self.wfile.write(content)
 
-    def log_message(self, *_):
-        pass
+@contextmanager
+def served(handler: type[BaseHTTPRequestHandler]):
+    """Serves in a thread; yields the address."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
 
 
 @contextmanager
@@ -83,9 +98,5 @@ def serve_hub(root: Path, drop_after: int | None = None):
     """Serves `root/<org>/<name>`; yields (address, names of files sent). After `drop_after` files it answers 503."""
     fetched: list[str] = []
     handler = type("Handler", (HubHandler,), {"root": root, "drop_after": drop_after, "fetched": fetched})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", fetched
-    finally:
-        server.shutdown()
+    with served(handler) as address:
+        yield address, fetched
