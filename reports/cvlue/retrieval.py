@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from cultureval.metrics.cvlue.full_gallery import Direction, pairs_at_the_top, rank_both_ways, recalls, reranked
 from cultureval.metrics.cvlue.names import KS, RECALLS
+from cultureval.reports.cvlue.headline import DUAL_ENCODER
 from cultureval.reports.lighteval_files import (
     content_of_tasks,
     date_of_now,
@@ -173,7 +174,7 @@ def retrieval_record(
         started,
         {task: one.model_copy(update=counts) for task, one in records.items()},
         [retrieval_signature(name, gallery, encoder, reranking)],
-        ModelRecord(backend="dual encoder", version=made["version"], dtype=made["dtype"], settings=settings),
+        ModelRecord(backend=DUAL_ENCODER, version=made["version"], dtype=made["dtype"], settings=settings),
     )
 
 
