@@ -225,9 +225,11 @@ def check_settings(settings: DecoderSettings) -> None:
 
 def _loaded(decoder: "DecoderBase") -> dict[str, Any]:
     """What the model was resolved to, where it is one of transformers in this process."""
+    model = getattr(decoder, "model", None)
+    if model is None:  # of a server or of vLLM: transformers, which takes seconds to import, is not needed
+        return {}
     from transformers import PreTrainedModel
 
-    model = getattr(decoder, "model", None)
     return loaded_facts(model) if isinstance(model, PreTrainedModel) else {}
 
 
