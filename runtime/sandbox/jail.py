@@ -5,6 +5,7 @@ read-only. It has no network, no home, no project, no data, no /proc, and of dev
 """
 
 import contextlib
+import functools
 import importlib.metadata
 import os
 import shutil
@@ -164,8 +165,13 @@ def packages_and_versions() -> str:
 def _installed(name: str) -> str:
     """The installed version of a distribution, or ""."""
     with contextlib.suppress(importlib.metadata.PackageNotFoundError, ValueError):
-        return importlib.metadata.version(name)
+        return _version(name)
     return ""
+
+
+@functools.cache  # asked for each problem of a run; an error is not kept, so that a package can be installed meanwhile
+def _version(name: str) -> str:
+    return importlib.metadata.version(name)
 
 
 def _package_files() -> list[Path]:
