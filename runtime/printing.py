@@ -18,8 +18,8 @@ from cultureval.runtime.errors import CONTROLS, escaped
 PLAIN = {"±": "+/-", "…": "...", "–": "-", "—": "-", "−": "-", "×": "x", "→": "->", "≥": ">=", "≤": "<=", "·": "-"}
 PLAIN_LETTERS = "cultureval_plain_letters"  # name of the codec error handler
 # What progress bars and logs write themselves: colours, the cursor's line and visibility, erased lines.
-OF_BARS = re.compile(r"\x1b\[(?:[0-9;]{0,32}m|[0-9]{0,3}[ABK]|\?25[hl])")
-UNSAFE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+OF_BARS = r"\x1b\[(?:[0-9;]{0,32}m|[0-9]{0,3}[ABK]|\?25[hl])"
+CONTROL = re.compile(rf"(?P<of_bars>{OF_BARS})|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _FOR_FILES: ContextVar[bool] = ContextVar("for_files", default=False)
 
 
@@ -56,12 +56,7 @@ class TerminalStream(io.TextIOWrapper):
 
     def write(self, text: str, /) -> int:
         """Writes the text, control characters as escapes; returns its length."""
-        if UNSAFE.search(text):
-            kept = OF_BARS.findall(text)
-            parts = [UNSAFE.sub(lambda found: escaped(found[0]), part) for part in OF_BARS.split(text)]
-            super().write("".join(part + sequence for part, sequence in zip(parts, [*kept, ""], strict=True)))
-        else:
-            super().write(text)
+        super().write(CONTROL.sub(lambda found: found["of_bars"] or escaped(found[0]), text))
         return len(text)
 
 
