@@ -31,7 +31,7 @@ from cultureval.runtime.sandbox.jail import (
 )
 from cultureval.runtime.sandbox.system_call_filter import export_filter
 
-__all__ = ["JobEnd", "Sandbox", "SandboxBroken", "SandboxLimits", "SandboxPool", "SandboxUnavailable"]
+__all__ = ["JobEnd", "Sandbox", "SandboxBroken", "SandboxPool", "SandboxUnavailable"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -88,8 +88,8 @@ def signal_name(number: int) -> str:
 class Sandbox:
     """One jail, started at first use; used by one thread at a time."""
 
-    def __init__(self, limits: SandboxLimits | None = None, safe: bool = True) -> None:
-        self.limits = limits or SandboxLimits()
+    def __init__(self, safe: bool = True) -> None:
+        self.limits = SandboxLimits()
         self.safe = safe
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
@@ -238,18 +238,16 @@ class SandboxPool:
 
     Args:
         workers: Number of sandboxes; by default one for each CPU that this process may use.
-        limits: Resources that one job may use.
         safe: False runs the same workers without any jail, with a warning.
 
     Raises:
         SandboxUnavailable: On entering, if this machine cannot run the sandbox.
     """
 
-    def __init__(self, workers: int | None = None, limits: SandboxLimits | None = None, safe: bool = True) -> None:
+    def __init__(self, workers: int | None = None, safe: bool = True) -> None:
         if workers is not None and workers < 1:
             raise CulturevalError(f"the number of workers must be at least 1, not {workers}")
         self.workers = workers or len(os.sched_getaffinity(0))
-        self.limits = limits or SandboxLimits()
         self.safe = safe
         self._sandboxes: list[Sandbox] = []
         self._threads: list[threading.Thread] = []
@@ -264,7 +262,7 @@ class SandboxPool:
             )
         started: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
         for number in range(self.workers):
-            sandbox = Sandbox(self.limits, self.safe)
+            sandbox = Sandbox(self.safe)
             thread = threading.Thread(target=self._drive, args=(sandbox, started if number == 0 else None), daemon=True)
             self._sandboxes.append(sandbox)
             self._threads.append(thread)
