@@ -24,7 +24,7 @@ from cultureval.metrics.code.ground_truth import (
     content_key,
     known_truth,
 )
-from cultureval.metrics.code.outcomes import evalplus_status, failure
+from cultureval.metrics.code.outcomes import NOT_JUDGED, evalplus_status, failure
 from cultureval.metrics.code.pass_at_k import Outcome
 from cultureval.metrics.code.rules import TEST_SUITES, Dataset
 from cultureval.runtime.data.user_cache import user_cache
@@ -34,7 +34,6 @@ from cultureval.runtime.sandbox.sandbox import JobEnd, Sandbox, SandboxBroken, S
 
 PASS: Outcome = "pass"
 FAIL: Outcome = "fail"
-NOT_JUDGED: Outcome = "not_judged"
 
 _SUITE_SECONDS = 60.0  # EvalPlus's limit
 _SPARE_SECONDS = 2.0
@@ -136,8 +135,8 @@ def judge_solutions(
 
         def judge(sandbox: Sandbox, index: int) -> tuple[int, SolutionVerdict]:
             task = solutions[index].task_id
-            judge = _Judge(problems[task], dataset, truths[task], sandbox, comparers.of(sandbox))
-            return index, judge.verdict(solutions[index])
+            own = _Judge(problems[task], dataset, truths[task], sandbox, comparers.of(sandbox))
+            return index, own.verdict(solutions[index])
 
         for index, verdict in progressing(pool.run(judge, order), len(order), "judging", "task", silent=not progress):
             verdicts[index] = verdict

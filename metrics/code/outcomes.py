@@ -7,10 +7,11 @@ from typing import Any
 
 from cultureval.metrics.code.comparing import SuiteResult
 from cultureval.metrics.code.ground_truth import SuiteTruth
+from cultureval.metrics.code.pass_at_k import Outcome
 from cultureval.metrics.code.rules import Dataset, asks_for_a_zero
 from cultureval.runtime.sandbox.sandbox import JobEnd
 
-NOT_JUDGED = "not_judged"
+NOT_JUDGED: Outcome = "not_judged"
 _LONGEST_INPUT = 120
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from cultureval.metrics.code.report import TEST_SUITES, sample_scores
+from cultureval.metrics.code.report import sample_scores
+from cultureval.metrics.code.rules import TEST_SUITES
 from cultureval.reports.code.samples import Sample
 from cultureval.reports.lighteval_files import content_of_tasks, date_of_now, write_details, write_results
 from cultureval.reports.recording import run_record
