@@ -65,16 +65,23 @@ class SavedTask:
         return content
 
 
-def read_details(file: Path) -> "pyarrow.Table":
-    """Reads a details file; columns and errors as of `SavedTask.table`."""
+def read_details(file: Path, paths: Sequence[str] | None = None) -> "pyarrow.Table":
+    """Reads a details file; columns and errors as of `SavedTask.table`.
+
+    Args:
+        file: The file.
+        paths: Only these columns, and columns within them (`doc.specific.cluster`), where there are such; None: all.
+    """
     import pyarrow
     import pyarrow.parquet
 
     try:
-        table = pyarrow.parquet.read_table(file)
+        with pyarrow.parquet.ParquetFile(file) as opened:
+            table = opened.read(columns=None if paths is None else list(paths))
+            names = opened.schema_arrow.names
     except (OSError, pyarrow.ArrowException) as error:
         raise CulturevalError(f"{file} cannot be read as details of LightEval: {error}") from error
-    missing = {"doc", "metric", "model_response"} - set(table.column_names)
+    missing = {"doc", "metric", "model_response"} - set(names)
     if missing:
         raise CulturevalError(f"{file} is not a details file of LightEval: it lacks {', '.join(sorted(missing))}.")
     return table
@@ -214,13 +221,20 @@ def details_of_run(run: Run, task: str, most: int | None = None) -> list[dict[st
     Raises:
         CulturevalError: They cannot be read.
     """
+    file = details_files_of_run(run).get(task)
+    return read_details(file).slice(0, most).to_pylist() if file else []
+
+
+def details_files_of_run(run: Run) -> dict[str, Path]:
+    """The details of a run's tasks by their names with `|k`; {} where they were not saved.
+
+    Raises:
+        CulturevalError: One cannot be read.
+    """
     if "results" not in run.file.absolute().parts[:-1]:
-        return []
-    for file in _details_of_results(run.file.absolute()):
-        saved = _saved_task(file)
-        if saved and saved.task == task and not _is_derived(file):
-            return saved.table().slice(0, most).to_pylist()
-    return []
+        return {}
+    saved = map(_saved_task, _details_of_results(run.file.absolute()))
+    return {task.task: task.file for task in saved if task and not _is_derived(task.file)}
 
 
 def _details_of_results(file: Path) -> list[Path]:

@@ -1,0 +1,268 @@
+"""Two models on the same items: the difference of their scores with an interval, tests of it, and a test's power.
+
+A score is a function of sums over items: a mean (sum and number), a ratio (CFHR: fooled items over items with a correct
+Q+), a corpus score (BLEU: sums of n-gram counts). All is paired: what is drawn or swapped is an item, with the answers
+of both, or a whole cluster of items that share an image, a poem or a passage.
+"""
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cultureval.metrics.proportions import wilson_interval
+from cultureval.metrics.resampling import (
+    bootstrap_sums,
+    cluster_names,
+    cluster_sums,
+    drawn_together,
+    numbers_of,
+    random_subset_sums,
+)
+
+DRAWS = 10_000
+TINY = 1e-10  # differences below it are rounding
+Floats = NDArray[np.float64]
+ScoreOfSums = Callable[[Floats], Floats]  # sums [..., P] -> scores [...]
+
+
+def ratio(sums: Floats) -> Floats:
+    """The first sum over the second; nan where that is 0. With 1 for each item as the second, the mean."""
+    return np.divide(sums[..., 0], sums[..., 1], out=np.full(sums.shape[:-1], np.nan), where=sums[..., 1] != 0)
+
+
+@dataclass(frozen=True)
+class PairedSubset:
+    """The items of one subset with what two models' scores are made of.
+
+    Attributes:
+        first: [N, P] of the first model, summed over items before `score`.
+        second: [N, P] of the second model, in the same order of items.
+        score: The score of sums.
+        clusters: [N] what an item shares with others, of this subset or another; None, or None for an item: nothing.
+        weight: Of the subset in an average, relative to the others'.
+    """
+
+    first: ArrayLike
+    second: ArrayLike
+    score: ScoreOfSums = ratio
+    clusters: Sequence[Hashable] | None = None
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class PairedResult:
+    """A difference of two models, the first minus the second.
+
+    Attributes:
+        first: Score of the first.
+        second: Score of the second.
+        difference: First minus second; nan where one is undefined.
+        low: Lower bound of the 95% interval; None where it is unknown (a single cluster).
+        high: Upper bound.
+        stderr: Spread of the bootstrap; None where it is unknown.
+        p_value: Two-sided; None where it is unknown, 1 for identical models.
+        test: What the p-value is of: "McNemar", "permutation", or "" without one.
+        items: Their number.
+        clusters: Their number; that of items where they share nothing.
+        identical: Whether the two are the same on every item.
+        flips: Of right and wrong answers without clusters the items that only the first has right, and only the
+            second; None for other scores.
+        seed: Of the draws.
+        draws: Their number, of the bootstrap and of the permutation test.
+    """
+
+    first: float
+    second: float
+    difference: float
+    low: float | None
+    high: float | None
+    stderr: float | None
+    p_value: float | None
+    test: str
+    items: int
+    clusters: int
+    identical: bool
+    flips: tuple[int, int] | None
+    seed: int
+    draws: int
+
+
+def compare_paired(subsets: Sequence[PairedSubset], draws: int = DRAWS, seed: int = 0) -> PairedResult:
+    """The difference of two models' weighted average scores over subsets.
+
+    The interval is of a bootstrap over clusters within subsets (those that share clusters are drawn together), its
+    deviations enlarged by sqrt(G / (G - 1)) and its percentiles those of Student's distribution (Hesterberg, The
+    American Statistician 69, 2015, section 5.3). The p-value of right and wrong answers of one subset without clusters
+    is McNemar's exact one (Psychometrika 12, 1947); else that of approximate randomisation (Noreen 1989), which swaps
+    the two models on random clusters: (1 + swaps with at least that difference) / (draws + 1).
+
+    Args:
+        subsets: At least one.
+        draws: B, of each.
+        seed: Of the draws.
+
+    Raises:
+        ValueError: There is no subset or item, shapes differ, or a number is not finite.
+    """
+    tables = [_checked(subset) for subset in subsets]
+    if not tables:
+        raise ValueError("there is no subset")
+    shares = np.array([subset.weight for subset in subsets]) / sum(subset.weight for subset in subsets)
+    generator = np.random.default_rng(seed)
+    scores, spread, swapped, clusters, groups = np.zeros(2), np.zeros(draws), np.zeros(draws), 0, 0
+    for members in drawn_together([names for _, _, names in tables]):
+        numbers = numbers_of([tables[place][2] for place in members])
+        drawn = _Group([(tables[place], shares[place], subsets[place].score) for place in members], numbers)
+        scores += drawn.scores
+        spread += drawn.spread(draws, generator)
+        swapped += drawn.swapped(draws, generator)
+        clusters, groups = clusters + len(numbers), groups + 1
+    difference = float(scores[0] - scores[1])
+    identical = all(np.array_equal(first, second) for first, second, _ in tables)
+    low, high, error = _interval(difference, spread, clusters, groups)
+    flips = _flips(subsets, tables, clusters)
+    p_value, test = _p_value(difference, swapped, clusters, identical, flips)
+    items = sum(len(first) for first, _, _ in tables)
+    return PairedResult(
+        *(float(score) for score in scores),
+        difference,
+        low,
+        high,
+        error,
+        p_value,
+        test,
+        items,
+        clusters,
+        identical,
+        flips,
+        seed,
+        draws,
+    )
+
+
+def mcnemar(only_first: int, only_second: int) -> float:
+    """The two-sided exact p-value of McNemar's test; 1 without an item that only one of the two has right."""
+    from scipy.stats import binomtest
+
+    pairs = only_first + only_second
+    return float(binomtest(only_first, pairs).pvalue) if pairs else 1.0
+
+
+def smallest_difference(
+    items: float, discordant: float, tests: int = 1, power: float = 0.8, level: float = 0.95
+) -> float | None:
+    """The smallest difference of two accuracies that a paired test finds with the given power.
+
+    It solves d = (z_a sqrt(v) + z_b sqrt(v - d^2)) / sqrt(n) (Connor, Biometrics 43, 1987), where v is the variance of
+    an item's difference: for accuracies the share of items that exactly one of the two has right.
+
+    Args:
+        items: n; with clusters the effective number, n over the design effect.
+        discordant: v, above 0.
+        tests: Of the family; each is tested at (1 - `level`) / `tests` (Bonferroni, the worst case of Holm).
+        power: Chance of finding it.
+        level: Of confidence.
+
+    Returns:
+        The difference, on the scale of an item's score; None where there are so few items that no difference of that
+        variance is found.
+    """
+    from scipy.stats import norm
+
+    significant, found = norm.isf((1 - level) / 2 / tests), norm.ppf(power)
+    if items < significant**2 + 1:  # even if all discordant items were on one side
+        return None
+    difference = 0.0
+    for _ in range(100):
+        rest = max(discordant - difference**2, 0.0)
+        difference = (significant * math.sqrt(discordant) + found * math.sqrt(rest)) / math.sqrt(items)
+    return difference if difference <= min(1.0, math.sqrt(discordant)) else None
+
+
+class _Group:
+    """Subsets that are drawn together: sums over their clusters, of both models side by side."""
+
+    def __init__(self, members: Sequence[tuple], numbers: dict[Hashable, int]) -> None:
+        self.weights = [(share, score) for _, share, score in members]
+        sides: tuple[list[Floats], list[Floats]] = ([], [])
+        for (first, second, names), _, _ in members:
+            rows = [numbers[name] for name in names]
+            for side, table in zip(sides, (first, second), strict=True):
+                side.append(cluster_sums(table, rows, len(numbers)))
+        self.ends = np.cumsum([table.shape[1] for table in sides[0]])[:-1]
+        self.first, self.second = (np.concatenate(side, axis=1) for side in sides)
+        self.totals = self.first.sum(axis=0), self.second.sum(axis=0)
+        self.scores = np.array([self._average(total) for total in self.totals])
+
+    def _average(self, sums: Floats) -> Floats:
+        parts = np.split(sums, self.ends, axis=-1)
+        return sum(share * score(part) for (share, score), part in zip(self.weights, parts, strict=True))
+
+    def spread(self, draws: int, generator: np.random.Generator) -> Floats:
+        """Deviations of the difference in bootstrap draws."""
+        count = len(self.first)
+        if count < 2:
+            return np.zeros(draws)
+        drawn = bootstrap_sums(np.concatenate([self.first, self.second], axis=1), draws, generator)
+        first, second = np.split(drawn, 2, axis=1)
+        found = self._average(first) - self._average(second)
+        return (found - (self.scores[0] - self.scores[1])) * math.sqrt(count / (count - 1))
+
+    def swapped(self, draws: int, generator: np.random.Generator) -> Floats:
+        """The difference where the two models are swapped on random clusters."""
+        moved = random_subset_sums(self.second - self.first, draws, generator)
+        return self._average(self.totals[0] + moved) - self._average(self.totals[1] - moved)
+
+
+def _checked(subset: PairedSubset) -> tuple[Floats, Floats, list[Hashable]]:
+    first, second = np.asarray(subset.first, np.float64), np.asarray(subset.second, np.float64)
+    if first.ndim != 2 or not first.size or first.shape != second.shape:
+        raise ValueError(f"two tables of the same items are needed, not of shapes {first.shape} and {second.shape}")
+    if not (np.isfinite(first).all() and np.isfinite(second).all()) or not subset.weight > 0:
+        raise ValueError("what scores are made of must be finite, and weights positive")
+    return first, second, cluster_names(subset.clusters, len(first))
+
+
+def _interval(
+    difference: float, spread: Floats, clusters: int, groups: int
+) -> tuple[float | None, float | None, float | None]:
+    """Low, high and standard error; where no draw varies, Wilson's bound of the share of clusters that differ."""
+    from scipy import stats
+
+    known, freedom = spread[np.isfinite(spread)], clusters - groups
+    if math.isnan(difference) or freedom < 1 or len(known) < 2:
+        return None, None, None
+    if np.ptp(known) < TINY:
+        least = wilson_interval(clusters, clusters)[0] if abs(difference) > TINY else 1.0
+        low, high = sorted((difference * least, difference))
+        return low, high, 0.0
+    tail = float(stats.norm.sf(stats.t.ppf(0.975, freedom)))
+    low, high = difference + np.quantile(known, [tail, 1 - tail])
+    return float(low), float(high), float(known.std(ddof=1))
+
+
+def _flips(subsets: Sequence[PairedSubset], tables: Sequence[tuple], clusters: int) -> tuple[int, int] | None:
+    """Items that only the first or only the second has right; None for other scores, or with clusters."""
+    (first, second, _), *others = tables
+    if others or subsets[0].score is not ratio or clusters < len(first) or not (first[:, 1] == second[:, 1]).all():
+        return None
+    if not (np.isin(first[:, 0], (0, 1)).all() and np.isin(second[:, 0], (0, 1)).all() and (first[:, 1] == 1).all()):
+        return None
+    return int((first[:, 0] > second[:, 0]).sum()), int((second[:, 0] > first[:, 0]).sum())
+
+
+def _p_value(
+    difference: float, swapped: Floats, clusters: int, identical: bool, flips: tuple[int, int] | None
+) -> tuple[float | None, str]:
+    known = swapped[np.isfinite(swapped)]
+    if math.isnan(difference) or clusters < 2 or not len(known):
+        return None, ""
+    if flips is not None:
+        return mcnemar(*flips), "McNemar"
+    if identical:
+        return 1.0, "permutation"
+    far = np.abs(known) >= abs(difference) - TINY
+    return (1 + int(far.sum())) / (len(known) + 1), "permutation"

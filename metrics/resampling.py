@@ -1,0 +1,109 @@
+"""Draws of items for bootstraps and permutation tests: whole clusters at a time, and fast where rows repeat."""
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+AT_ONCE = 4_000_000  # numbers of a block of draws: 32 MB
+FEW = 64  # different rows up to which their numbers are drawn instead of rows
+Floats = NDArray[np.float64]
+
+
+def cluster_names(clusters: Sequence[Hashable] | None, items: int) -> list[Hashable]:
+    """The cluster of each item: a name, or for None (alone) an object of its own.
+
+    Raises:
+        ValueError: There is another number of clusters than of items.
+    """
+    given = [None] * items if clusters is None else clusters
+    if len(given) != items:
+        raise ValueError(f"there are {items} items but {len(given)} clusters")
+    return [object() if name is None else name for name in given]
+
+
+def drawn_together(names: Sequence[Sequence[Hashable]]) -> list[list[int]]:
+    """The places of tables in groups that share no cluster with each other.
+
+    Args:
+        names: Of each table the clusters of its items.
+    """
+    group = list(range(len(names)))
+    owner: dict[Hashable, int] = {}
+    for place, of_table in enumerate(names):
+        others = {group[owner.setdefault(name, place)] for name in set(of_table)} - {group[place]}
+        group = [group[place] if one in others else one for one in group]
+    members = defaultdict(list)
+    for place, one in enumerate(group):
+        members[one].append(place)
+    return list(members.values())
+
+
+def numbers_of(names: Sequence[Sequence[Hashable]]) -> dict[Hashable, int]:
+    """A number for each cluster of some tables, from 0."""
+    return {name: number for number, name in enumerate(dict.fromkeys(name for table in names for name in table))}
+
+
+def cluster_sums(values: Floats, rows: Sequence[int], clusters: int) -> Floats:
+    """Sums over clusters.
+
+    Args:
+        values: [N, P].
+        rows: [N] the number of each item's cluster.
+        clusters: G.
+
+    Returns:
+        [G, P].
+    """
+    sums = np.zeros((clusters, values.shape[1]))
+    np.add.at(sums, list(rows), values)
+    return sums
+
+
+def drawn_counts(clusters: int, draws: int, generator: np.random.Generator) -> Iterator[Floats]:
+    """How often each of `clusters` is drawn in each bootstrap draw: blocks [b, clusters], `draws` rows in all."""
+    block = max(1, AT_ONCE // clusters)
+    for start in range(0, draws, block):
+        size = min(block, draws - start)
+        drawn = generator.integers(clusters, size=(size, clusters), dtype=np.int32)
+        drawn += np.arange(size, dtype=np.int32)[:, None] * np.int32(clusters)
+        yield np.bincount(drawn.ravel(), minlength=size * clusters).reshape(size, clusters).astype(np.float64)
+
+
+def bootstrap_sums(parts: Floats, draws: int, generator: np.random.Generator) -> Floats:
+    """Sums of as many rows as there are, drawn with replacement.
+
+    Args:
+        parts: [G, P].
+        draws: B.
+        generator: Of random numbers.
+
+    Returns:
+        [B, P]. Where few rows differ, how often each is drawn is one draw of a multinomial distribution.
+    """
+    rows, counts = np.unique(parts, axis=0, return_counts=True)
+    if len(rows) <= FEW:
+        return generator.multinomial(len(parts), counts / len(parts), size=draws) @ rows
+    return np.concatenate([taken @ parts for taken in drawn_counts(len(parts), draws, generator)])
+
+
+def random_subset_sums(parts: Floats, draws: int, generator: np.random.Generator) -> Floats:
+    """Sums of the rows of random subsets, each row in with probability 1/2: what random swaps of pairs change.
+
+    Args:
+        parts: [G, P].
+        draws: B.
+        generator: Of random numbers.
+
+    Returns:
+        [B, P].
+    """
+    rows, counts = np.unique(parts, axis=0, return_counts=True)
+    if len(rows) <= FEW:
+        return generator.binomial(counts, 0.5, size=(draws, len(rows))) @ rows
+    block = max(1, AT_ONCE // len(parts))
+    sizes = [min(block, draws - start) for start in range(0, draws, block)]
+    return np.concatenate(
+        [generator.integers(2, size=(size, len(parts)), dtype=np.int8).astype(np.float64) @ parts for size in sizes]
+    )

@@ -1,0 +1,295 @@
+"""Ranks of models that say what the data cannot tell: rank intervals, ties for the top, neighbours told apart.
+
+Pure functions on item scores. All models are compared on the same items: a resample draws the items (or their
+clusters) of each subset once, for all models, so that what is hard for every model cancels in differences.
+
+>>> table = SubsetScores(scores, clusters)  # [items, models]
+>>> ranking = rank_models(("a", "b", "c"), resample([table]))
+>>> ranking.rows[0].low, ranking.rows[0].high, ranking.rows[0].tied_for_top, ranking.sentence()
+
+Rank intervals are those of Mogstad, Romano, Shaikh and Wilhelm (Review of Economic Studies 91, 2024): a model's rank is
+at least 1 + the number of models that are better for sure, and at most M - the number that are worse for sure, where
+"for sure" is by the bootstrap of the largest studentised difference to it. The percentiles of resampled ranks are no
+such thing: models that are equally good would get intervals that leave out their own rank.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cultureval.metrics.resampling import cluster_names, cluster_sums, drawn_counts, drawn_together, numbers_of
+
+ITERATIONS = 2000
+LEVEL = 0.95
+TINY = 1e-10  # differences below it are rounding
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class SubsetScores:
+    """The scores of M models on the N items of one subset.
+
+    Attributes:
+        scores: [N, M] finite item scores, or the numerators of a ratio of sums.
+        clusters: [N] what an item shares with others, of this subset or another (an image, a request that is asked in
+            several dialects); None, or None for an item: nothing.
+        totals: [N, M] or [N] denominators of a ratio of sums (for CFHR: Q+ was correct); None: 1 for every item, so
+            that the score is the mean.
+        weight: Of the subset in the average, relative to the others'.
+    """
+
+    scores: ArrayLike
+    clusters: Sequence[Hashable] | None = None
+    totals: ArrayLike | None = None
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Resamples:
+    """The average scores of M models, in the sample and in B resamples of its items.
+
+    Attributes:
+        values: [M] in the sample.
+        draws: [B, M] in the resamples, their spread corrected for the number of clusters.
+        clusters: Clusters of all subsets together.
+        seed: Of the draws.
+    """
+
+    values: Floats
+    draws: Floats
+    clusters: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class RankRow:
+    """A model's place.
+
+    Attributes:
+        model: Its name.
+        score: Its average score.
+        stderr: The standard error of that score.
+        rank: By the score, from 1; equal scores have the same rank.
+        low: The best rank that the data allow.
+        high: The worst.
+        apart_from_next: Whether the data tell it from the model of the next row; None in the last row.
+    """
+
+    model: str
+    score: float
+    stderr: float
+    rank: int
+    low: int
+    high: int
+    apart_from_next: bool | None
+
+    @property
+    def tied_for_top(self) -> bool:
+        """Whether no model is better for sure."""
+        return self.low == 1
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The models of a column, the best first.
+
+    Attributes:
+        rows: One a model.
+        level: Confidence of each interval.
+        iterations: Resamples.
+        seed: Of the resamples.
+    """
+
+    rows: tuple[RankRow, ...]
+    level: float
+    iterations: int
+    seed: int
+
+    @property
+    def neighbours(self) -> int:
+        """Pairs of neighbouring rows."""
+        return max(len(self.rows) - 1, 0)
+
+    @property
+    def told_apart(self) -> int:
+        """Pairs of neighbouring rows that the data tell apart."""
+        return sum(row.apart_from_next is True for row in self.rows)
+
+    @property
+    def share_told_apart(self) -> float | None:
+        """`told_apart` of `neighbours`; None for a single model."""
+        return self.told_apart / self.neighbours if self.neighbours else None
+
+    def sentence(self) -> str:
+        """What a reader of the table must know, in one sentence."""
+        if not self.neighbours:
+            return "A single model has no rank."
+        top = sum(row.tied_for_top for row in self.rows)
+        tied = f"{top} models are tied for the top" if top > 1 else f"{self.rows[0].model} alone is at the top"
+        return (
+            f"The data tell {self.told_apart} of {self.neighbours} neighbouring ranks apart "
+            f"({100 * self.told_apart / self.neighbours:.0f}%), and {tied}: {100 * self.level:.0f}% rank intervals, "
+            f"paired bootstrap of items within subsets, {self.iterations} resamples, seed {self.seed}."
+        )
+
+
+def resample(subsets: Sequence[SubsetScores], iterations: int = ITERATIONS, seed: int = 0) -> Resamples:
+    """The weighted average of subsets' scores for all models, and the same in resamples of their items.
+
+    Items are drawn within subsets, whole clusters at a time; subsets that share clusters are drawn together. Deviations
+    from the sample are enlarged by sqrt(G / (G - 1)) for the G clusters that are drawn together, since a bootstrap's
+    spread is too small by that factor. A single cluster has no spread.
+
+    Args:
+        subsets: At least one; the same M models in the same order in each.
+        iterations: B, at least 2.
+        seed: Of the draws, which depend on nothing else but the numbers of clusters.
+
+    Returns:
+        The averages; nan where a ratio's denominators are all 0.
+
+    Raises:
+        ValueError: There is no subset or item, shapes differ, a score is not finite, or weights are not positive.
+    """
+    tables = [_checked(subset) for subset in subsets]
+    if len({scores.shape[1] for scores, _, _ in tables}) != 1 or not all(subset.weight > 0 for subset in subsets):
+        raise ValueError("subsets must be of the same models, at least one, and their weights positive")
+    shares = np.array([subset.weight for subset in subsets], dtype=np.float64)
+    shares /= shares.sum()
+    generator = np.random.default_rng(seed)
+    models = tables[0][0].shape[1]
+    values, draws, clusters = np.zeros(models), np.zeros((iterations, models)), 0
+    for members in drawn_together([names for _, _, names in tables]):
+        numbers = numbers_of([tables[place][2] for place in members])
+        count = len(numbers)
+        clusters += count
+        parts = []
+        for place in members:
+            scores, totals, names = tables[place]
+            rows = [numbers[name] for name in names]
+            parts.append((shares[place], cluster_sums(scores, rows, count), cluster_sums(totals, rows, count)))
+        sample = _average(np.ones((1, count)), parts)
+        values += sample[0]
+        if count > 1:
+            drawn = np.concatenate([_average(taken, parts) for taken in drawn_counts(count, iterations, generator)])
+            draws += (drawn - sample) * np.sqrt(count / (count - 1))
+    return Resamples(values, values + draws, clusters, seed)
+
+
+def rank_models(
+    models: Sequence[str], resamples: Resamples, level: float = LEVEL, higher_is_better: bool = True
+) -> Ranking:
+    """The models in the order of their scores, with rank intervals, and which neighbours the data tell apart.
+
+    A model's interval holds its true rank with probability `level` or more. Neighbours are told apart by the largest
+    studentised difference of all neighbours, so that the chance of telling any equal ones apart is 1 - `level`.
+
+    Args:
+        models: M names.
+        resamples: Their scores, as of `resample`.
+        level: Of confidence.
+        higher_is_better: Whether the largest score is first.
+
+    Raises:
+        ValueError: The number of names is not M, or a score is not defined.
+    """
+    values, draws = resamples.values, resamples.draws
+    if len(models) != len(values):
+        raise ValueError(f"there are {len(models)} models but scores of {len(values)}")
+    if not np.isfinite(values).all():
+        raise ValueError(f"the score of {models[int(np.flatnonzero(~np.isfinite(values))[0])]} is not defined")
+    sign = 1.0 if higher_is_better else -1.0
+    order = sorted(range(len(models)), key=lambda place: (-sign * values[place], models[place]))
+    scores = sign * values[order]
+    spread = sign * draws[np.isfinite(draws).all(axis=1)][:, order] - scores
+    errors = spread.std(axis=0)
+    rows, next_ones = [], []
+    for place, index in enumerate(order):
+        observed, drawn = _studentised(scores, spread, place, resamples.clusters)
+        bound = np.quantile(drawn.max(axis=1), level)
+        low, high = 1 + int((observed < -bound).sum()), len(order) - int((observed > bound).sum())
+        rank = 1 + int((scores > scores[place] + TINY).sum())
+        rows.append(RankRow(models[index], float(values[index]), float(errors[place]), rank, low, high, None))
+        next_ones.append((observed[place + 1], drawn[:, place + 1]) if place + 1 < len(order) else None)
+    return Ranking(_with_neighbours(rows, next_ones[:-1], level), level, len(draws), resamples.seed)
+
+
+def kendall_distance(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:
+    """How much two leaderboards of the same models disagree.
+
+    Args:
+        first: Scores of M models, at least 2, higher is better.
+        second: The scores of the same models in the same order.
+
+    Returns:
+        (distance, tau-b): the share of pairs of models that the two order differently, 0 to 1, a pair that is tied in
+        one of them alone counting half (Kendall 1938; Fagin et al. 2004 with penalty 1/2); Kendall's tau-b by scipy,
+        nan where one ties all models.
+
+    Raises:
+        ValueError: Fewer than two models, or lengths that differ.
+    """
+    from scipy.stats import kendalltau
+
+    one, other = np.asarray(first, np.float64), np.asarray(second, np.float64)
+    if one.shape != other.shape or one.ndim != 1 or one.size < 2:
+        raise ValueError(f"two lists of scores of the same two or more models are needed, not {one.shape, other.shape}")
+    upper = np.triu_indices(one.size, 1)
+    signs = [np.sign(np.subtract.outer(scores, scores))[upper] for scores in (one, other)]
+    return float(np.abs(signs[0] - signs[1]).mean() / 2), float(kendalltau(one, other).statistic)
+
+
+def _checked(subset: SubsetScores) -> tuple[Floats, Floats, list[Hashable]]:
+    """Numerators [N, M], denominators [N, M] or [N, 1], and each item's cluster, its own where it shares none."""
+    scores = np.asarray(subset.scores, dtype=np.float64)
+    if scores.ndim != 2 or not scores.size:
+        raise ValueError(f"scores must be a table of items by models, not of shape {scores.shape}")
+    totals = np.ones(len(scores)) if subset.totals is None else np.asarray(subset.totals, dtype=np.float64)
+    totals = totals[:, None] if totals.ndim == 1 else totals
+    if totals.shape not in (scores.shape, (len(scores), 1)):
+        raise ValueError(f"totals have shape {totals.shape}, and the scores {scores.shape}")
+    if not (np.isfinite(scores).all() and np.isfinite(totals).all()):
+        raise ValueError("scores must be finite: leave out items that a model has no score for")
+    return scores, totals, cluster_names(subset.clusters, len(scores))
+
+
+def _average(taken: Floats, parts: Sequence[tuple[float, Floats, Floats]]) -> Floats:
+    """The weighted sum of subsets' ratios, [B, M], where each cluster is taken so many times, [B, G]."""
+    average = np.zeros((len(taken), parts[0][1].shape[1]))
+    for share, scores, totals in parts:
+        above, below = taken @ scores, np.broadcast_to(taken @ totals, average.shape)
+        average += share * np.divide(above, below, out=np.full_like(above, np.nan), where=below != 0)
+    return average
+
+
+def _studentised(scores: Floats, spread: Floats, place: int, clusters: int) -> tuple[Floats, Floats]:
+    """Differences of a model to all: in the sample [M] and, around it, in resamples as absolute values [B, M].
+
+    Models that differ alike on every cluster have no spread; their difference counts as sure where a sign test over
+    clusters is below 5%.
+    """
+    differences, deviations = scores[place] - scores, spread[:, [place]] - spread
+    errors = deviations.std(axis=0)
+    varies, differs = errors > TINY, np.abs(differences) > TINY
+    sure = np.where(differs & (clusters > 5), np.copysign(np.inf, differences), 0.0)
+    observed = np.where(varies, differences / np.where(varies, errors, 1), sure)
+    return observed, np.abs(deviations / np.where(varies, errors, np.inf))
+
+
+def _with_neighbours(
+    rows: Sequence[RankRow], tests: Sequence[tuple[float, Floats]], level: float
+) -> tuple[RankRow, ...]:
+    """The rows, each but the last with whether it is told from the next.
+
+    Args:
+        rows: M rows.
+        tests: The M - 1 studentised differences of neighbours, in the sample and in resamples.
+        level: Of confidence.
+    """
+    if not tests:
+        return tuple(rows)
+    bound = np.quantile(np.max([drawn for _, drawn in tests], axis=0), level)
+    told = [bool(observed > bound) for observed, _ in tests]
+    return (*(replace(row, apart_from_next=one) for row, one in zip(rows, told, strict=False)), rows[-1])
