@@ -50,6 +50,7 @@ def signatures_of(pipeline: "Pipeline") -> tuple[SignatureRecord, ...]:
             limit=limit,
             data=",".join(sorted({f"{report['source']}@{report['revision'][:8]}" for report in members})),
             sources=",".join(sorted({given for report in members if (given := report.get("sources"))})) or None,
+            manifest=_manifest(members),
             form=",".join(sorted({report["form"] for report in members})),
             rows_hash=combined_hash(report["fingerprint"] for report in members),
             prompt=",".join(sorted({report["prompt"] for report in members})),
@@ -62,6 +63,15 @@ def signatures_of(pipeline: "Pipeline") -> tuple[SignatureRecord, ...]:
         for (group, shots, version), members in reports.items()
     ]
     return tuple(sorted(signed, key=lambda one: one.text))
+
+
+def _manifest(reports: list[dict[str, Any]]) -> str | None:
+    """The hash of the manifest, and how many rows it left out of the group; None without one."""
+    found = [manifest for report in reports if (manifest := report.get("manifest"))]
+    if not found:
+        return None
+    hashes, discarded = sorted({one["hash"] for one in found}), sum(one["discarded"] for one in found)
+    return f"{'+'.join(hashes)}-{discarded}"
 
 
 def _parity(pipeline: "Pipeline", reports: list[dict[str, Any]], bos_of_server: bool) -> str | None:

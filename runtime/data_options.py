@@ -19,6 +19,7 @@ class DataOptions:
         bad_rows: "error" stops at the first broken row of a source, "skip" counts and lists such rows.
         form: Which copy of a source is read where two exist: QIMMA's "curated" one, the "original", or "auto"
             (curated when reachable).
+        manifests: Manifests of audits (`tasks.manifest`), whose discarded rows are left out.
         suite: Options of single suites by name (`tasks/<suite>/options.py`); one that is absent has its default.
     """
 
@@ -26,6 +27,7 @@ class DataOptions:
     bad_rows: BadRows = "error"
     form: Form = "auto"
     suite: Mapping[str, Any] = field(default_factory=dict)
+    manifests: tuple[Path, ...] = ()
 
 
 def samples_root() -> Path:

@@ -122,6 +122,10 @@ def _file(text: str) -> Path:
     return path
 
 
+def _files(text: str) -> tuple[Path, ...]:
+    return tuple(_file(name) for name in _names(text))
+
+
 def _switch(text: str) -> bool:
     if text.lower() not in TRUE + FALSE:
         raise ValueError("is neither 1 (reuse earlier answers) nor 0 (start over)")
@@ -186,6 +190,13 @@ class Settings:
         None,
         "YAML file with other repositories, revisions, splits, files or columns of data; as `--sources`",
         parse=_file,
+    )
+    manifest = Option[tuple[Path, ...]](
+        "manifest",
+        "CULTUREVAL_MANIFEST",
+        (),
+        "manifests of audits, separated by commas, whose discarded rows are left out; as `--manifest`",
+        parse=_files,
     )
     custom_suites = Option[tuple[str, ...]](
         "custom_suites",

@@ -24,6 +24,12 @@ SourcesFile = Annotated[
 ]
 
 
+Manifests = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FILE", help="Manifest of an audit, whose discarded rows are left out. Repeatable."),
+]
+
+
 class WithCustomSuites(TyperCommand):
     """A command with the option `--custom-suites`."""
 

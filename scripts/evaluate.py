@@ -11,7 +11,7 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.saving import Saving
 from cultureval.runtime.settings import Settings, current_settings, use_settings
-from cultureval.scripts.custom_suites import SourcesFile, with_sources
+from cultureval.scripts.custom_suites import Manifests, SourcesFile, with_sources
 from cultureval.scripts.saving_options import (
     PublicRun,
     PushToHub,
@@ -57,6 +57,7 @@ def evaluate(
         ),
     ] = False,
     sources: SourcesFile = None,
+    manifest: Manifests = None,
     full: Full = False,
     as_json: AsJson = False,
     resume: Annotated[
@@ -77,7 +78,8 @@ def evaluate(
     """Evaluates a model and writes LightEval's results and details. Example: cultureval eval MODEL qimma"""
     of_model = {"device": device, "dtype": dtype, "batch_size": batch_size, "chat_template": chat_template}
     settings = with_sources(current_settings(), sources)
-    settings = settings.with_(data_root=data, bad_rows=bad_rows, form=form, resume=resume)
+    chosen = ",".join(map(str, manifest)) if manifest else None
+    settings = settings.with_(data_root=data, bad_rows=bad_rows, form=form, resume=resume, manifest=chosen)
     if problem := go_offline_if_unreachable():
         print_note(f"the hub does not answer ({problem}); models and data come from folders and the cache.")
     saving = Saving(

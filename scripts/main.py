@@ -28,6 +28,7 @@ from cultureval.scripts import (
     show,
     suite_commands,
 )
+from cultureval.scripts.audit.commands import audit
 from cultureval.scripts.bench import classifiers, scoring, start_up
 from cultureval.scripts.bench import retrieval as bench_retrieval
 from cultureval.scripts.code.commands import code
@@ -94,6 +95,7 @@ benchmarks.command("start-up")(start_up.bench_start_up)
 benchmarks.command("classifiers")(classifiers.bench_classifiers)
 app.add_typer(benchmarks, name="bench")
 app.add_typer(code, name="code")
+app.add_typer(audit, name="audit")
 app.add_typer(suite_commands.analyses, name="analyze")
 app.add_typer(suite_commands.agreements, name="agreement")
 app.add_typer(suite_commands.submissions, name="score")

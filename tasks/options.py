@@ -39,7 +39,7 @@ def read_data_options(settings: Settings | None = None) -> DataOptions:
     options = all_options(settings)
     check_names(settings.overrides, [*Settings.options(), *options])
     suite = {option.name: option.read(settings) for option in options}
-    return DataOptions(settings.data_root, settings.bad_rows, settings.form, suite)
+    return DataOptions(settings.data_root, settings.bad_rows, settings.form, suite, settings.manifest)
 
 
 def with_defaults(options: DataOptions) -> DataOptions:

@@ -34,6 +34,7 @@ from cultureval.runtime.data.user_cache import user_cache, write_atomically
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.doc_specific import PAPER, PARITIES
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn, SourceUnavailable, did_you_mean, shorten
+from cultureval.tasks.manifest import Selection, manifest_of
 from cultureval.tasks.options import with_defaults
 from cultureval.tasks.registration import Registered, mirror_arguments, registered
 from cultureval.tasks.suite import Source, Task
@@ -136,14 +137,21 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
     options = with_defaults(options)
     found = find_subset(task, options)
     evaluated, examples = _Outcome(), _Outcome()
+    manifest = manifest_of(options.manifests)
+    selection = Selection(manifest, found.source.repo, found.folder)
     for files, few_shot_ones, outcome in ((found.files, False, evaluated), (found.few_shot_files, True, examples)):
         for placed, prepared in tried_rows(task, found, files, few_shot_ones, options):
-            outcome.add(task, found, placed, prepared)
+            if selection.leaves_out(placed, files, prepared is not None):
+                outcome.discarded += 1
+            else:
+                outcome.add(task, found, placed, prepared)
+    selection.finish([] if found.source.read else [*found.files, *found.few_shot_files])
     skipped, rows, few_shot = evaluated.broken, evaluated.rows, examples.rows
     if (broken := [*skipped, *examples.broken]) and options.bad_rows == "error":
         raise BrokenRows([_told(task, found, row) for row in broken])
     if not rows:
-        raise CulturevalError(f"{where(task, found)}: no row is left to evaluate ({len(skipped)} were skipped).")
+        gone = f"{len(skipped)} were skipped" + (f", {evaluated.discarded} discarded" if evaluated.discarded else "")
+        raise CulturevalError(f"{where(task, found)}: no row is left to evaluate ({gone}).")
     if found.source.check:
         found.source.check(rows)
     if found.source.reorder:
@@ -168,6 +176,7 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
         "notes": found.source.notes(rows) if found.source.notes else [],
         "remark": found.source.caveat,
     }
+    report |= {"manifest": selection.report(evaluated.discarded)} if manifest else {}
     _report(task, report, found)
     return PreparedSubset(folder, report, with_examples)
 
@@ -348,11 +357,12 @@ def tried_rows(
 
 @dataclass
 class _Outcome:
-    """What became of the rows of the evaluated files, or of those of the examples."""
+    """What became of the rows of the evaluated files, or of those of the examples; a manifest discards some."""
 
     rows: list[PreparedRow] = field(default_factory=list)
     broken: list[dict[str, Any]] = field(default_factory=list)
     used: int = 0
+    discarded: int = 0
     other_subsets: Counter[str] = field(default_factory=Counter)
 
     def add(
@@ -398,6 +408,8 @@ def _row_counts(found: FoundSource, evaluated: _Outcome, examples: _Outcome) -> 
         "skipped": len(evaluated.broken) + len(examples.broken),
         "not_selected": sum(evaluated.other_subsets.values()),
     }
+    if discarded := evaluated.discarded + examples.discarded:
+        counts["discarded"] = discarded
     if set(found.files) != set(found.few_shot_files):  # else both are the same table
         counts["not_selected"] += sum(examples.other_subsets.values())
     return {"rows": sum(counts.values()), **counts}
@@ -412,7 +424,8 @@ def _records(files: Iterable[Path], source: Source, asked: set[str]) -> Iterator
     """The rows of files; the names of columns that are read later are added to `asked` where a user gives some."""
     for file in files:
         for number, row in enumerate(_rows_of(file)):
-            yield PlacedRow(file.name, number, _WatchedRow(_renamed(row, source), asked) if source.columns else row)
+            named = _WatchedRow(_renamed(row, source), asked) if source.columns else row
+            yield PlacedRow(file.name, number, named, file)
 
 
 class _WatchedRow(dict[str, Any]):
@@ -538,7 +551,8 @@ def _report(task: Task, report: dict[str, Any], found: FoundSource) -> None:
     strange = {why: count for why, count in report["not_selected"].items() if why.startswith("no task")}
     for why, count in strange.items():
         logger.warning("%s: %d rows are not read: %s.", where(task, found), count, why.rstrip("?."))
-    total = report["rows"] + len(report["skipped_rows"])
+    discarded = report.get("manifest", {}).get("discarded", 0)
+    total = report["rows"] + len(report["skipped_rows"]) + discarded
     expected = report["expected_rows"]
     if expected not in (None, total) and not found.folder.is_relative_to(samples_root()):
         logger.warning("%s: %d rows, %d expected.", where(task, found), total, expected)

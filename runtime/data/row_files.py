@@ -24,11 +24,12 @@ Row = dict[str, Any]
 
 
 class PlacedRow(NamedTuple):
-    """A row with the name of its file and its number in that file, from 0."""
+    """A row with the name of its file and its number in that file, from 0; `path` is the file where names repeat."""
 
     file: str
     number: int
     row: Row
+    path: Path | None = None
 
 
 MOST_LINES = 10  # broken lines of a file that its error names

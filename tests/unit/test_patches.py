@@ -16,7 +16,7 @@ from cultureval.runtime.patches import MODULES, Changed, Patch, all_patches, exp
 from cultureval.scripts.doctor import doctor
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("tasks", "prompts", "metrics", "judge_prompts", "models", "runtime", "reports", "scripts", "samples")
+ROOMS = ("audit", "tasks", "prompts", "metrics", "judge_prompts", "models", "runtime", "reports", "scripts", "samples")
 PATCHES = {patch.target: patch for patch in all_patches()}
 ALLOWED = {ROOT.joinpath(*name.split(".")[1:]).with_suffix(".py") for name in MODULES}
 NAMED_TUPLES = {"_replace", "_asdict", "_fields", "_make"}  # public in spite of their names, as is os._exit

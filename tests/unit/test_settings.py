@@ -27,7 +27,7 @@ from cultureval.tasks.options import all_options, read_data_options
 from cultureval.tasks.preflight import Plan
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("tasks", "prompts", "metrics", "judge_prompts", "models", "runtime", "scripts", "samples", "reports")
+ROOMS = ("audit", "tasks", "prompts", "metrics", "judge_prompts", "models", "runtime", "scripts", "samples", "reports")
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,80 @@
+"""The types of the table of checks."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from cultureval.audit.items import AuditItem
+
+Severity = Literal["error", "warning", "notice"]
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "notice")
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a check found in one item, or in a subset.
+
+    Attributes:
+        item: The item; the first one of the subset where the finding is about all of it.
+        detail: The clause that completes the check's sentence; it may quote the item.
+        of_subset: Whether it is about the whole subset.
+        other: The id of the other item of a pair; "" without one.
+    """
+
+    item: AuditItem
+    detail: str
+    of_subset: bool = False
+    other: str = ""
+
+
+Look = Callable[[Sequence[AuditItem]], Iterator[Found]]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check.
+
+    Attributes:
+        name: Its name in findings and manifests.
+        severity: "error": the item cannot be scored fairly; "warning": a person should look; "notice": worth knowing.
+        reason: Why it matters, one sentence.
+        look: From all items to what it finds.
+    """
+
+    name: str
+    severity: Severity
+    reason: str
+    look: Look
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A finding with the check that made it.
+
+    Attributes:
+        check: Name of the check.
+        severity: Of the check.
+        source: As of the item; likewise `subset`, `task`, `row` and `hash`, both "" for a whole subset.
+        detail: As of `Found`, and `other`.
+    """
+
+    check: str
+    severity: Severity
+    source: str
+    subset: str
+    task: str
+    row: str
+    hash: str
+    detail: str
+    other: str = ""
+
+
+def each(look: Callable[[AuditItem], str]) -> Look:
+    """A look at all items by one at each: it returns a clause, or "" where nothing is wrong."""
+
+    def all_items(items: Sequence[AuditItem]) -> Iterator[Found]:
+        for item in items:
+            if detail := look(item):
+                yield Found(item, detail)
+
+    return all_items

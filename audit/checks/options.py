@@ -1,0 +1,92 @@
+"""Checks of the options: empty, equal, contained in each other, out of place, oddly labelled."""
+
+import re
+from itertools import permutations
+
+from cultureval.audit.checks.text import seen_as, words
+from cultureval.audit.items import AuditItem
+from cultureval.prompts.option_labels import split_label
+from cultureval.runtime.errors import shorten
+
+_EVERY = r"(?:جميع|كل|كافة|كلا?|أي|اي)"
+_NONE = r"(?:لا\s*شيء|لاشيء|لا\s*شئ|لاشئ|ليس|لا\s+أحد|لا\s+احد|لا\s+واحد[ةه]?)"
+_ABOVE = (
+    r"(?:ما\s*سبق|مما\s*سبق|ما\s*ذكر|مما\s*ذكر|ما\s*تقدم|مما\s*تقدم|السابق[ةه]?|"
+    r"(?:هذه\s+)?(?:الإجابات|الاجابات|الخيارات|البدائل|الاختيارات|الأجوبة)[^،؛]{0,25})"
+)
+_OF_OTHERS = (
+    rf"{_EVERY}\s+{_ABOVE}.{{0,20}}",
+    rf"{_NONE}\s+(?:من\s+)?{_ABOVE}.{{0,20}}",
+    r"(?:all|none|any|both)\s+(?:of\s+)?(?:the\s+)?(?:above|previous|these|answers|options|choices).{0,20}",
+    r"以上(?:都|皆|全|均)?(?:是|不是|对|不对|正确|错误|非)?|(?:都|全部|全)(?:是|不是|对|不对)",
+)
+_REFERS = re.compile("|".join(f"(?:{one})" for one in _OF_OTHERS), re.IGNORECASE)
+_LABELS = r"(?:[A-Ea-e]|[أابجد]|هـ?)"
+_NAMES_LABELS = re.compile(
+    rf"(?:(?:كل(?:ا)?\s+من\s+)|(?:both\s+)|(?:الإجابتان\s+)|(?:الاجابتان\s+))?\(?{_LABELS}\)?\s*(?:و|and|&|\+|،|,)\s*\(?{_LABELS}\)?"
+    r"(?:\s*(?:معا|معاً|صحيح.{0,6}|فقط))?",
+    re.IGNORECASE,
+)
+
+
+def too_few_options(item: AuditItem) -> str:
+    """A question with options has fewer than two."""
+    return f"it has {len(item.options)} options" if item.form == "mcq" and len(item.options) < 2 else ""
+
+
+def empty_option(item: AuditItem) -> str:
+    """An option before the last filled one is empty."""
+    empty = [str(place) for place, option in enumerate(item.options, start=1) if not seen_as(option)]
+    return f"option {', '.join(empty)} is empty" if empty and len(empty) < len(item.options) else ""
+
+
+def duplicate_options(item: AuditItem) -> str:
+    """Two options look the same: equal in NFC without direction marks, tatweel and spare white space."""
+    places: dict[str, int] = {}
+    for place, option in enumerate(map(seen_as, item.options), start=1):
+        if option and (first := places.setdefault(option, place)) != place:
+            return f"options {first} and {place} are both {shorten(option, 40)!r}"
+    return ""
+
+
+def contained_option(item: AuditItem) -> str:
+    """All words of an option stand side by side in another one, so that both may be right."""
+    spelled = [words(option) for option in item.options]
+    for (place, short), (other, long) in permutations(enumerate(spelled, start=1), 2):
+        if short and len(short) < len(long) and not all(word.isdigit() for word in short) and _holds(long, short):
+            return f"option {place} {shorten(item.options[place - 1], 40)!r} stands in option {other}"
+    return ""
+
+
+def _holds(long: tuple[str, ...], short: tuple[str, ...]) -> bool:
+    return any(long[start : start + len(short)] == short for start in range(len(long) - len(short) + 1))
+
+
+def all_of_the_above(item: AuditItem) -> str:
+    """An option that refers to the others ("all of the above", "A and B") is not the last, or options are shuffled."""
+    refers = [_refers(option) for option in item.options]
+    if not any(refers):
+        return ""
+    place = refers.index(True)
+    if item.shuffled:
+        return f"option {place + 1} {shorten(item.options[place], 40)!r} refers to others, and options are shuffled"
+    if not all(refers[place:]):
+        return f"option {place + 1} {shorten(item.options[place], 40)!r} refers to those above, and is not the last"
+    return ""
+
+
+def _refers(option: str) -> bool:
+    text = seen_as(option).strip(" .،؛:()")
+    return bool(_REFERS.fullmatch(text) or _NAMES_LABELS.fullmatch(text))
+
+
+def inconsistent_labels(item: AuditItem) -> str:
+    """Some options begin with a label of their own and others do not, or the labels are out of order or repeated."""
+    labels = [split_label(option) for option in item.options]
+    given = [label if rest else None for label, rest in labels]
+    known = [label for label in given if label is not None]
+    if len(known) < 2:
+        return ""
+    if len(known) < len(given):
+        return f"{len(known)} of {len(given)} options begin with a label"
+    return "" if known == list(range(len(known))) else "the labels of the options are out of order or repeated"

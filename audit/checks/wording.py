@@ -1,0 +1,168 @@
+"""Checks of the texts: broken encoding, mixed scripts, references to what is not there, wrong types of cells."""
+
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from cultureval.audit.checks.findings import Found
+from cultureval.audit.items import AuditItem
+from cultureval.prompts.cells import is_empty
+from cultureval.runtime.errors import shorten
+
+_ENTITY = re.compile(r"&(?:[a-zA-Z]{2,8}|#[0-9]{2,6}|#x[0-9a-fA-F]{2,6});")
+# PDF readers that reverse the ligature of lam and alef: األسرة for الأسرة, which no word begins with.
+_REVERSED = re.compile(r"(?<!\w)[وفبك]?ا(?:أل|إل|آل)\w")
+_LOST = re.compile(r"\?{4,}")
+_LATIN, _ARABIC, _CYRILLIC = "LATIN", "ARABIC", "CYRILLIC"
+_LETTERS = re.compile(r"[^\W\d_]+")
+# Arabic particles are written onto a foreign word: الـDNA, وGDP, بالـpH; و also stands between two names of variables.
+_PARTICLES = re.compile(r"(?:[وفبكل]{0,2}(?:ال)?ـ*|[وفبكل]?لل?ـ*)$")
+
+_THINGS = r"(?:الشكل|الرسم|المخطط|الصور[ةه]|الجدول|الخريط[ةه]|المنحنى|البياني)"
+_PASSAGES = r"(?:النص|الفقر[ةه]|القطع[ةه]|القصيد[ةه]|الأبيات|الابيات)"
+_WHERE = (
+    r"(?:التالي[ةه]?|الآتي[ةه]?|الاتي[ةه]?|المقابل[ةه]?|المجاور[ةه]?|أعلاه|اعلاه|أدناه|ادناه|السابق[ةه]?|المرفق[ةه]?|"
+    r"الموضح[ةه]?|المرسوم[ةه]?|أمامك|امامك)"
+)
+_ABSENT_THING = re.compile(
+    rf"{_THINGS}(?:\s+البياني[ةه]?)?\s+{_WHERE}"
+    r"|\b(?:figure|table|image|picture|diagram|graph|chart|map)s?\s+(?:below|above|shown|opposite)\b"
+    r"|\b(?:following|above|below|given)\s+(?:figure|table|image|picture|diagram|graph|chart|map)\b"
+    r"|如[下上右左]?[图表]|[下上右左][图表]",
+    re.IGNORECASE,
+)
+_ABSENT_PASSAGE = re.compile(
+    rf"{_PASSAGES}\s+{_WHERE}|\b(?:passage|text|paragraph|poem)\s+(?:below|above)\b"
+    r"|\b(?:following|above|below|given)\s+(?:passage|text|paragraph|poem)\b",
+    re.IGNORECASE,
+)
+_OWN_PASSAGE = 12  # words beside the reference that may be the passage itself
+_QUOTED = re.compile(r"[\"«“(\[{]|[:：]\s*\S+\s+\S+")
+
+
+def empty_question(item: AuditItem) -> str:
+    """There is no question."""
+    return "" if item.question else "the question is empty"
+
+
+def broken_encoding(item: AuditItem) -> str:
+    """A text is damaged: wrongly decoded (ftfy mends it), or with replacement characters, entities or lost letters."""
+    for text in item.texts:
+        if damage := _damage(text):
+            return f"{damage} in {shorten(text, 60)!r}"
+    return ""
+
+
+def _damage(text: str) -> str:
+    if "\ufffd" in text:
+        return "replacement characters"
+    if any(unicodedata.category(letter) in ("Cc", "Cs") and letter not in "\t\n\r\x0b\x0c\x85" for letter in text):
+        return "control characters"
+    if _ENTITY.search(text):
+        return "HTML entities"
+    if _LOST.search(text):
+        return "letters lost as question marks"
+    if _REVERSED.search(text):
+        return "reversed ligatures of lam and alef"
+    return "wrongly decoded text" if not text.isascii() and _is_mojibake(text) else ""
+
+
+def _is_mojibake(text: str) -> bool:
+    import ftfy
+    from ftfy.badness import is_bad
+
+    return is_bad(text) and ftfy.fix_encoding(text) != text
+
+
+def mixed_scripts(item: AuditItem) -> str:
+    """A word mixes letters of two scripts, Arabic or Cyrillic with Latin, as typing errors and look-alikes do."""
+    for text in item.texts:
+        if text.isascii():
+            continue
+        for word in _LETTERS.findall(text):
+            if _is_mixed(word):
+                return f"the word {shorten(word, 40)!r}"
+    return ""
+
+
+def _is_mixed(word: str) -> bool:
+    if word.isascii():
+        return False
+    scripts = [(letter, _script(letter)) for letter in word]
+    kinds = {script for _, script in scripts}
+    if {_LATIN, _CYRILLIC} <= kinds:
+        return True
+    if not {_LATIN, _ARABIC} <= kinds:
+        return False
+    runs = re.findall(r"[A-Za-z\u00c0-\u024f]+|[^A-Za-z\u00c0-\u024f]+", word)
+    arabic = [run for run in runs if _script(run[0]) == _ARABIC]
+    return not all(_PARTICLES.fullmatch(run) for run in arabic)
+
+
+def _script(letter: str) -> str:
+    if "a" <= letter.lower() <= "z":
+        return _LATIN
+    return next((name for name in (_ARABIC, _LATIN, _CYRILLIC) if unicodedata.name(letter, "").startswith(name)), "")
+
+
+def absent_reference(item: AuditItem) -> str:
+    """The question refers to a figure, a table or a passage, and the item has none."""
+    if item.images or item.context:
+        return ""
+    if (found := _ABSENT_THING.search(item.question)) and not _shows_a_table(item.question):
+        return f"it refers to {found[0]!r}, and has no image and no passage"
+    if found := _ABSENT_PASSAGE.search(item.question):
+        rest = item.question[: found.start()] + item.question[found.end() :]
+        if len(rest.split()) < _OWN_PASSAGE and not _QUOTED.search(rest):
+            return f"it refers to {found[0]!r}, and has no passage"
+    return ""
+
+
+def _shows_a_table(text: str) -> bool:
+    return text.count("|") > 2 or text.count("\t") > 2 or text.count("\n") > 2
+
+
+def wrong_type(items: Sequence[AuditItem]) -> Iterator[Found]:
+    """A cell of the question holds no text, or another type than most rows of its subset have."""
+    grouped: dict[tuple[str, str], list[AuditItem]] = defaultdict(list)
+    for item in items:
+        grouped[item.source, item.subset].append(item)
+    for some in grouped.values():
+        types: dict[str, Counter[str]] = defaultdict(Counter)
+        for item in some:
+            for name, cell in item.cells.items():
+                if not is_empty(cell):
+                    types[_column(name)][_type(cell)] += 1
+        usual = {name: counts.most_common(1)[0][0] for name, counts in types.items()}
+        for item in some:
+            if detail := _odd_cell(item, usual):
+                yield Found(item, detail)
+
+
+def _odd_cell(item: AuditItem, usual: dict[str, str]) -> str:
+    for name, cell in item.cells.items():
+        if is_empty(cell):
+            continue
+        kind, expected = _type(cell), usual[_column(name)]
+        if kind != expected or (name != "gold" and kind not in ("text", "whole number")):
+            wanted = expected if kind != expected else "text"
+            return f"the {name} holds a {kind} where a {wanted} is expected: {shorten(cell, 40)!r}"
+    return ""
+
+
+def _column(name: str) -> str:
+    return "option" if name.startswith("option ") else name
+
+
+def _type(cell: Any) -> str:
+    if isinstance(cell, bool):
+        return "truth value"
+    kinds = ((str, "text"), (int, "whole number"), (float, "decimal number"), (dict, "object"), (bytes, "byte string"))
+    return next((name for kind, name in kinds if isinstance(cell, kind)), "list")
+
+
+def refused_by_reader(item: AuditItem) -> str:
+    """The reader of the task refuses the row."""
+    return item.refused

@@ -1,0 +1,189 @@
+"""Which columns of a row hold the question, its options and its gold: found by their names, or given by a person."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cultureval.audit.items import GoldProblem
+from cultureval.prompts.cells import ALIASES, comparable, is_empty
+from cultureval.prompts.option_labels import label_index, split_label
+from cultureval.runtime.errors import CulturevalError, did_you_mean
+
+NAMES = ("question", "context", "options", "gold", "image")
+QUESTIONS = (*ALIASES["question"], "first_statement", "Question with Bias", "statement", "prompt")
+GOLDS = (
+    "Answer Key",
+    "answer_key",
+    "answerKey",
+    "gold_index",
+    "index",
+    "gold",
+    "self_answer",
+    *ALIASES["answer"],
+    *ALIASES["answers"],
+)
+FAMILIES: tuple[tuple[str, ...], ...] = (
+    tuple(f"Option {number}" for number in range(1, 10)),
+    tuple(f"Option {letter}" for letter in "ABCDEFGH"),
+    tuple(f"option{number}" for number in range(0, 10)),
+    tuple(f"option_{letter}" for letter in "abcdefgh"),
+    tuple("ABCDEFGH"),
+    tuple("abcdefgh"),
+)
+SHOWN_COLUMNS = 20
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Names of the columns of a table of questions.
+
+    Attributes:
+        question: Column of the question.
+        context: Column of its passage; "" without one.
+        options: Columns of the options, or the one column that lists them; () for free answers.
+        gold: Column of the right answer, by label, by index or by text; "" without one.
+        image: Column of the image; "" without one.
+        first: What the index of the first option is, 0 or 1.
+    """
+
+    question: str = ""
+    context: str = ""
+    options: tuple[str, ...] = ()
+    gold: str = ""
+    image: str = ""
+    first: int = 0
+
+
+def columns_given(text: str) -> Columns:
+    """The columns of `question=Q,options=A+B+C+D,gold=answer,context=passage`.
+
+    Raises:
+        CulturevalError: A part is unknown or given twice, or there is no question.
+    """
+    given: dict[str, str] = {}
+    for part in text.split(","):
+        name, sign, value = (piece.strip() for piece in part.partition("="))
+        if name not in NAMES or not sign or not value or name in given:
+            near = did_you_mean(name, NAMES) if name not in NAMES else ""
+            raise CulturevalError(
+                f"--columns {part.strip()!r}: give {', '.join(NAMES)}, each once, as NAME=COLUMN.{near}"
+            )
+        given[name] = value
+    if "question" not in given:
+        raise CulturevalError("--columns names no question: give question=COLUMN.")
+    options = tuple(name.strip() for name in given.pop("options", "").split("+") if name.strip())
+    return Columns(**given, options=options)
+
+
+def columns_found(rows: Sequence[Mapping[str, Any]]) -> Columns:
+    """The columns of rows by the names that data sets use; `question` is "" where none is known."""
+    names = dict.fromkeys(str(name) for row in rows[:50] for name in row)
+
+    def first(known: Iterable[str]) -> str:
+        return next((name for name in known if name in names), "")
+
+    families = [tuple(name for name in family if name in names) for family in FAMILIES]
+    listed = first(ALIASES["options"])
+    options = (listed,) if listed else next((family for family in families if len(family) > 1), ())
+    question = first(QUESTIONS)
+    gold = first(name for name in GOLDS if name not in (question, *options))
+    found = Columns(question, first(ALIASES["context"]), options, gold, first(("image", "image_path", "image_file")))
+    return replace(found, first=first_index(rows, found))
+
+
+def require_columns(columns: Columns, row: Mapping[str, Any], where: str) -> None:
+    """Checks that the first row has the columns.
+
+    Raises:
+        CulturevalError: One is missing; the message lists those there are.
+    """
+    names = [str(name) for name in row]
+    for name in (columns.question, columns.context, *columns.options, columns.gold, columns.image):
+        if name and name not in row:
+            shown = ", ".join(names[:SHOWN_COLUMNS])
+            raise CulturevalError(f"{where} has no column {name!r}.{did_you_mean(name, names)} It has {shown}.")
+    if not columns.question:
+        shown = ", ".join(names[:SHOWN_COLUMNS])
+        raise CulturevalError(
+            f"{where}: which column is the question? Its columns are {shown}. Give --columns question=..."
+        )
+
+
+def first_index(rows: Sequence[Mapping[str, Any]], columns: Columns) -> int:
+    """Whether indices of the gold begin with 0 or 1: with 1 where some gold is the number of options, and none is 0."""
+    numbers = [(_whole(row.get(columns.gold)), len(options_in(row, columns))) for row in rows]
+    given = [(number, count) for number, count in numbers if number is not None and count]
+    return int(any(number == count for number, count in given) and all(number != 0 for number, _ in given))
+
+
+def options_in(row: Mapping[str, Any], columns: Columns) -> list[Any]:
+    """The cells of the options as they stand; empty cells after the last filled one are options that are not there."""
+    if len(columns.options) == 1:
+        cell = row.get(columns.options[0])
+        if isinstance(cell, Mapping):  # {"text": [...], "label": [...]}
+            cell = cell.get("text")
+        cells = list(cell) if isinstance(cell, list | tuple) else []
+    else:
+        cells = [row.get(name) for name in columns.options]
+        while cells and is_empty(cells[-1]):
+            cells.pop()
+    return cells
+
+
+def gold_of(answer: Any, options: Sequence[str], first: int = 0) -> tuple[tuple[int, ...], GoldProblem]:
+    """The positions that a gold cell names, and what is wrong with it.
+
+    Args:
+        answer: The cell: labels, indices or texts, one or a list.
+        options: The options' texts; an empty one stands for an empty cell.
+        first: What the index of the first option is.
+
+    Returns:
+        (positions from 0, problem): () with a problem.
+    """
+    if isinstance(answer, Mapping):
+        answer = next(
+            (answer[name] for name in ("arabic_answer_key", "label", "index", "text") if name in answer), None
+        )
+    answers = list(answer) if isinstance(answer, list | tuple) else [answer]
+    if not answers or any(is_empty(one) for one in answers):
+        return (), "missing"
+    seen = [comparable(option) for option in options]
+    positions: list[int] = []
+    for one in answers:
+        position = _position(one, seen, first)
+        if position is None:
+            return (), "not_in_options"
+        if not 0 <= position < len(options) or not seen[position]:
+            return (), "out_of_range"
+        positions.append(position)
+    return tuple(sorted(set(positions))), ""
+
+
+def _position(answer: Any, seen: Sequence[str], first: int) -> int | None:
+    """The position that one answer names, perhaps outside the options; None where it names none."""
+    text = comparable(str(answer))
+    label = label_index(text) if isinstance(answer, str) else None
+    if label is not None and (text not in seen or label < len(seen)):
+        return label
+    if isinstance(answer, str) and text in seen:
+        return seen.index(text)
+    number = _whole(answer)
+    if number is not None:
+        return number - first
+    named, rest = split_label(text)
+    if named is not None and rest in seen:
+        return seen.index(rest)
+    return None
+
+
+def _whole(value: Any) -> int | None:
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
+    if isinstance(value, int):
+        return value
+    text = str(value).strip()
+    return int(float(text)) if re.fullmatch(r"-?[0-9]{1,9}(\.0+)?", text) else None

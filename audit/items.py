@@ -1,0 +1,71 @@
+"""The audited item: one row of a source, with what a question has, whatever the source calls it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Split = Literal["test", "few_shot"]
+Form = Literal["mcq", "qa"]
+GoldProblem = Literal["", "missing", "out_of_range", "not_in_options"]
+
+
+@dataclass(frozen=True)
+class AuditItem:
+    """One row of a source.
+
+    Attributes:
+        source: `org/name` of the data set, or the name of the file or folder that was given by its path.
+        revision: Commit on the hub, or "local".
+        subset: The subset's name in the paper, or the file's path below the folder.
+        row: Path of the file below the source's folder, a colon, and the row's number in it from 0.
+        hash: SHA-256 of the row's cells (`tasks.manifest.row_hash`).
+        split: "test", or "few_shot" for the examples.
+        form: "mcq" (options) or "qa" (free answers).
+        question: The question's text, without options; "" where it is empty.
+        options: The options' texts, without labels where the source's reader removes them; () in "qa".
+        gold: Positions of the right options, from 0; () where they cannot be read.
+        answers: Reference answers in "qa"; () in "mcq".
+        context: The passage that the question is about; "" without one.
+        raw: The row as it stands in the source.
+        task: The task that reads it; "" for data by path.
+        benchmark: The benchmark's name in the paper; the source for data by path.
+        language: ISO 639 code; "" where unknown.
+        images: Whether the question is about an image; `image` tells images apart.
+        gold_problem: Why the gold cannot be read; "" where it can.
+        refused: Why the task's reader refuses the row; "" where it takes it.
+        shuffled: Whether the benchmark shuffles the options before they are shown.
+        cells: Part of the question ("question", "context", "gold", "option 1", ...) -> the cell as it stands.
+    """
+
+    source: str
+    revision: str
+    subset: str
+    row: str
+    hash: str
+    split: Split
+    form: Form
+    question: str
+    options: tuple[str, ...] = ()
+    gold: tuple[int, ...] = ()
+    answers: tuple[str, ...] = ()
+    context: str = ""
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    task: str = ""
+    benchmark: str = ""
+    language: str = ""
+    images: bool = False
+    image: str = ""
+    gold_problem: GoldProblem = ""
+    refused: str = ""
+    shuffled: bool = False
+    cells: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def id(self) -> str:
+        """Source and row: what names the item in verdicts and manifests."""
+        return f"{self.source}/{self.row}"
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All texts of the item that a reader sees."""
+        return tuple(text for text in (self.context, self.question, *self.options, *self.answers) if text)

@@ -1,0 +1,209 @@
+"""From SOURCE, a task, a group, a suite or data by path, to audited items."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cultureval.audit.columns import Columns, columns_found, gold_of, options_in, require_columns
+from cultureval.audit.items import AuditItem
+from cultureval.prompts.cells import is_empty
+from cultureval.prompts.preparation import PreparedRow
+from cultureval.runtime.data.row_files import PlacedRow, files_matching, read_rows
+from cultureval.runtime.data_options import DataOptions
+from cultureval.runtime.errors import BadRow, CulturevalError, SourceUnavailable
+from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.manifest import relative_path, row_hash, row_name
+from cultureval.tasks.options import with_defaults
+from cultureval.tasks.reading import TRAINING_NAMES, FoundSource, find_subset, tried_rows
+from cultureval.tasks.running import quiet_libraries
+from cultureval.tasks.selection import tasks_named
+from cultureval.tasks.suite import Task
+
+ANSWERS = ("references", "answers", "answer")  # of prepared rows of free answers
+TEXTS = ("question", "prompt", "statement")
+
+
+@dataclass(frozen=True)
+class Place:
+    """What all items of a subset have in common; the attributes are those of `AuditItem`."""
+
+    source: str
+    revision: str
+    subset: str
+    folder: Path
+    task: str = ""
+    benchmark: str = ""
+    language: str = ""
+
+
+def read_items(names: Sequence[str], options: DataOptions, columns: Columns | None = None) -> list[AuditItem]:
+    """The items of sources, few-shot examples among them; a row that several tasks read is one item.
+
+    Args:
+        names: Tasks, groups, suites, or paths of files and folders of data.
+        options: How data are read.
+        columns: The columns of data by path; None: found by their names.
+
+    Raises:
+        CulturevalError: A name is unknown, or there are no data.
+    """
+    quiet_libraries()
+    items: dict[tuple[str, str, str], AuditItem] = {}
+    for name in names:
+        path = Path(name).expanduser()
+        found = _items_by_path(path, columns) if _is_path(name, path) else _items_of_tasks(name, with_defaults(options))
+        for item in found:
+            items.setdefault((item.source, item.row, item.split), item)
+    if not items:
+        raise CulturevalError(f"{', '.join(names)}: there are no rows.")
+    return list(items.values())
+
+
+def _is_path(name: str, path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # longer than a path may be
+        return False
+
+
+def _items_of_tasks(name: str, options: DataOptions) -> Iterator[AuditItem]:
+    missing: list[CulturevalError] = []
+    tasks = tasks_named(name)
+    for task in tasks:
+        try:
+            yield from _items_of_task(all_tasks()[task], options)
+        except SourceUnavailable as error:
+            missing.append(error)
+    if len(missing) == len(tasks):
+        raise missing[0]
+
+
+def _items_of_task(task: Task, options: DataOptions) -> Iterator[AuditItem]:
+    found = find_subset(task, options)
+    place = Place(
+        found.source.repo, found.revision, task.subset, found.folder, task.task, task.benchmark, task.language
+    )
+    for files, few_shot in ((found.few_shot_files, True), (found.files, False)):
+        rows = [one for one in tried_rows(task, found, files, few_shot, options) if one[1] is not None]
+        columns = columns_found([placed.row for placed, _ in rows])
+        for placed, outcome in rows:
+            yield _item_of_task(place, placed, outcome, columns, found, files, few_shot)
+
+
+def _item_of_task(
+    place: Place,
+    placed: PlacedRow,
+    outcome: list[PreparedRow] | BadRow | None,
+    columns: Columns,
+    found: FoundSource,
+    files: Sequence[Path],
+    few_shot: bool,
+) -> AuditItem:
+    """The item of a row: as the task's reader reads it, or as it stands where the reader refuses it."""
+    name, row = row_name(placed, files, found.folder), placed.row
+    if isinstance(outcome, BadRow):
+        return _item(place, name, row, columns, few_shot, refused=f"column {outcome.column!r} {outcome.reason}")
+    prepared = outcome or []
+    first = prepared[0] if prepared else {}
+    question = _text(row.get(columns.question)) or _first_text(first, TEXTS)
+    if len(prepared) > 1:  # statements on one image
+        question = "\n".join(dict.fromkeys(_first_text(one, ("statement", *TEXTS)) for one in prepared))
+    labelled = "labels" in first
+    return _item(
+        place,
+        name,
+        row,
+        columns,
+        few_shot,
+        question=question,
+        form="mcq" if labelled else "qa",
+        options=tuple(first["choices"]) if labelled else (),
+        gold=tuple(first["index"]) if labelled else (),
+        answers=() if labelled else _answers(first),
+        image=str(first.get("image", "")),
+        images=bool(first.get("image")),
+        shuffled="permutation" in first,
+        gold_problem="",
+    )
+
+
+def _answers(prepared: Mapping[str, Any]) -> tuple[str, ...]:
+    if prepared.get("index") and prepared.get("choices"):
+        return tuple(str(prepared["choices"][place]) for place in prepared["index"])
+    for name in ANSWERS:
+        value = prepared.get(name)
+        if value:
+            return tuple(map(str, value)) if isinstance(value, list | tuple) else (str(value),)
+    return ()
+
+
+def _first_text(row: Mapping[str, Any], names: Sequence[str]) -> str:
+    return next((row[name].strip() for name in names if isinstance(row.get(name), str) and row[name].strip()), "")
+
+
+def _items_by_path(path: Path, columns: Columns | None) -> Iterator[AuditItem]:
+    folder = path if path.is_dir() else path.parent
+    files = files_matching(path, ["*"]) if path.is_dir() else [path]
+    files = [file for file in files if not any(part.startswith(".") for part in file.relative_to(folder).parts)]
+    if not files:
+        raise CulturevalError(f"{path} holds no data file (.csv, .tsv, .json, .jsonl, .parquet).")
+    name = path.resolve().name
+    for file in files:
+        rows = read_rows(file)
+        used = columns or columns_found(rows)
+        if rows:
+            require_columns(used, rows[0], str(file))
+        below = relative_path(file, folder)
+        place = Place(name, "local", below.partition(".")[0], folder, benchmark=name)
+        few_shot = any(word in file.stem.lower() for word in TRAINING_NAMES)
+        for number, row in enumerate(rows):
+            yield _item(place, f"{below}:{number}", row, used, few_shot)
+
+
+def _item(place: Place, name: str, row: Mapping[str, Any], columns: Columns, few_shot: bool, **read: Any) -> AuditItem:
+    """An item with what was read of its row; the rest as it stands in the columns."""
+    cells = _cells(row, columns)
+    values: dict[str, Any] = {"question": _text(row.get(columns.question)), "form": "mcq" if columns.options else "qa"}
+    if "options" not in read and columns.options:
+        options = tuple(map(_text, options_in(row, columns)))
+        gold, problem = gold_of(row.get(columns.gold), options, columns.first) if columns.gold else ((), "")
+        values |= {"options": options, "gold": gold, "gold_problem": problem}
+    elif "options" not in read:
+        answer = row.get(columns.gold) if columns.gold else None
+        answers = answer if isinstance(answer, list | tuple) else [answer]
+        values["answers"] = tuple(_text(one) for one in answers if not is_empty(one))
+        values["gold_problem"] = "missing" if columns.gold and not values["answers"] else ""
+    if columns.image and not is_empty(row.get(columns.image)):
+        values |= {"images": True, "image": _text(row.get(columns.image))}
+    return AuditItem(
+        place.source,
+        place.revision,
+        place.subset,
+        name,
+        row_hash(row, place.folder),
+        "few_shot" if few_shot else "test",
+        context=_text(row.get(columns.context)) if columns.context else "",
+        raw=row,
+        task=place.task,
+        benchmark=place.benchmark,
+        language=place.language,
+        cells=cells,
+        **(values | read),
+    )
+
+
+def _cells(row: Mapping[str, Any], columns: Columns) -> dict[str, Any]:
+    named = {name: getattr(columns, name) for name in ("question", "context", "gold") if getattr(columns, name)}
+    cells = {name: row.get(column) for name, column in named.items()}
+    options = options_in(row, columns)
+    return cells | {f"option {place}": cell for place, cell in enumerate(options, start=1)}
+
+
+def _text(cell: Any) -> str:
+    """A cell as text; what is neither text nor a number is shown as Python shows it."""
+    if is_empty(cell):
+        return ""
+    if isinstance(cell, Mapping) and {"bytes", "path"} & set(cell):
+        return str(cell.get("path") or "")
+    return str(cell).strip()

@@ -1,0 +1,1 @@
+"""What becomes of audits: texts for terminals and a page."""

@@ -1,0 +1,1 @@
+"""`cultureval audit`: a module a sub-command."""

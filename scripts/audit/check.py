@@ -1,0 +1,54 @@
+"""`cultureval audit check`: looks for bad items without a model."""
+
+import json as json_format
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cultureval.runtime.settings import current_settings, use_settings
+from cultureval.scripts.audit.options import Columns, Data, Form, SourceNames
+from cultureval.scripts.custom_suites import SourcesFile, with_sources
+from cultureval.tasks.options import read_data_options
+
+
+def check(
+    source: SourceNames,
+    data: Data = None,
+    form: Form = None,
+    columns: Columns = None,
+    only: Annotated[list[str] | None, typer.Option(help="Run only this check. Repeatable.")] = None,
+    without: Annotated[list[str] | None, typer.Option(help="Leave out this check. Repeatable.")] = None,
+    findings: Annotated[Path | None, typer.Option(help="Write all findings into this file, as JSON lines.")] = None,
+    write_manifest: Annotated[
+        Path | None,
+        typer.Option(help="Write a manifest: errors discard an item, warnings ask for a review, all others are kept."),
+    ] = None,
+    full: Annotated[bool, typer.Option("--full", help="Print every finding.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    sources: SourcesFile = None,
+) -> None:
+    """Looks for bad items without a model: gold, options, encoding, labels, duplicates, few-shot rows in the test set.
+
+    Example: cultureval audit check qimma_arabicmmlu --data DIR
+    """
+    from cultureval.audit.checks.table import CHECKS, manifest_rows, run_checks
+    from cultureval.audit.columns import columns_given
+    from cultureval.audit.sources import read_items
+    from cultureval.reports.audit.findings import findings_text
+    from cultureval.tasks.manifest import write_manifest as write_rows
+
+    with use_settings(with_sources(current_settings(), sources).with_(data_root=data, form=form)):
+        items = read_items(source, read_data_options(), columns_given(columns) if columns else None)
+    found = run_checks(items, only or (), without or ())
+    if findings:
+        lines = (json_format.dumps(asdict(one), ensure_ascii=False) for one in found)
+        findings.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    if write_manifest:
+        write_rows(write_manifest, manifest_rows(items, found))
+    if json:
+        report = {"items": len(items), "findings": [asdict(one) for one in found]}
+        print(json_format.dumps(report, ensure_ascii=False, indent=2))
+    else:
+        print(findings_text(CHECKS, found, len(items), len({item.source for item in items}), full))

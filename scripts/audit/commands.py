@@ -1,0 +1,26 @@
+"""`cultureval audit`: its sub-commands under one name."""
+
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from cultureval.scripts.audit import check
+from cultureval.scripts.custom_suites import WithCustomSuites, with_option
+
+
+class AuditCommands(TyperGroup):
+    """The sub-commands; each takes suites that are not installed, before or after its name."""
+
+    def get_params(self, ctx: typer.Context) -> list[Any]:
+        """The group's own parameters, `--custom-suites`, and `--help`."""
+        return with_option(super().get_params(ctx))
+
+
+audit = typer.Typer(
+    cls=AuditCommands,
+    help="Finds bad items before they mislead. Example: cultureval audit check qimma --data DIR",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+audit.command("check", cls=WithCustomSuites)(check.check)
