@@ -80,7 +80,7 @@ class HFModel(LightevalModel):
         self.config = settings.model_copy(update={"model_name": settings.display_name()})
         self.renderer = Renderer(self.loaded.tokenizer, self.loaded.processor, settings)
         self.scorer = ChoiceScorer(self.loaded.model, self.loaded.end_ids(), settings.token_budget)
-        self.journal = open_journal()
+        self.journal = open_journal(of=self.config.model_name)
         self.log = AnswerLog()
         self._cache = SampleCache(self.config)  # LightEval's pipeline gives it the task registry
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any, Protocol
 
 from lighteval.models.model_output import ModelResponse
@@ -148,14 +149,17 @@ class ScoringJob:
             "logprobs": [score.logprob for score in self._scores],
             "greedy": [score.is_greedy for score in self._scores],
             "end_logprobs": [score.end_logprob for score in self._scores] if self.ending else None,
-            "prompt_tokens": self._prompt_tokens(),
-            "choice_tokens": [list(choice) for choice in self.continuations],
+            # Only the processor knows these; those of text are encoded anew.
+            **({"image_prompt": in_runs(self.contexts[0])} if self.image_keys else {}),
         }
         self.done = True
         return True
 
     def _prompt_tokens(self) -> list[Any]:
         """The prompt's tokens; a list for each choice where a choice has taken some along."""
+        if not self.contexts:  # images were not processed again
+            earlier = self.record.get("prompt_tokens")  # of earlier versions
+            self._encode(out_of_runs(self.record["image_prompt"]) if earlier is None else earlier)
         differ = not self.apart and any(context != self.contexts[0] for context in self.contexts)
         return [list(context) for context in self.contexts] if differ else list(self.contexts[0])
 
@@ -163,12 +167,12 @@ class ScoringJob:
         """The answer as LightEval's response."""
         if self.refused:
             return RefusedResponse(reason=self.refused)
-        ends, prompt = self.record["end_logprobs"], self.record["prompt_tokens"]
+        ends, prompt = self.record["end_logprobs"], self._prompt_tokens()
         each = not self.apart and not isinstance(prompt[0], list)  # of details, a column holds one type
         return ModelResponse(
             input=self.prompt,
             input_tokens=[prompt] * len(self.choices) if each else prompt,
-            output_tokens=self.record["choice_tokens"],
+            output_tokens=[list(choice) for choice in self.continuations],
             logprobs=self.record["logprobs"],
             argmax_logits_eq_gold=self.record["greedy"],
             logits=None if ends is None else [[end] for end in ends],
@@ -223,12 +227,14 @@ class GenerationJob:
         record = self.lm.journal.get(self.key)
         if record:
             self.answers = [Generation(**answer) for answer in record["answers"]]
-            self.tokens = record.get("input_tokens", self.tokens)
+            self.tokens = record.get("input_tokens", self.tokens)  # of earlier versions
+            if "image_prompt" in record:
+                self.tokens = out_of_runs(record["image_prompt"])
 
     def record(self) -> dict[str, Any]:
         """The answers for the journal; with images also the prompt's tokens, which only the processor knows."""
         record: dict[str, Any] = {"answers": [vars(answer) for answer in self.answers]}
-        return record | ({"input_tokens": self.tokens} if self.images else {})
+        return record | ({"image_prompt": in_runs(self.tokens)} if self.images else {})
 
     def finish_reasons(self) -> list[str | None]:
         """Why each answer ended: "stop" or "length"; None where an earlier version journalled it without the reason."""
@@ -246,3 +252,13 @@ class GenerationJob:
             output_tokens=[answer.tokens for answer in self.answers],
             truncated_tokens_count=self.truncated,
         )
+
+
+def in_runs(tokens: Sequence[int]) -> list[int]:
+    """Tokens as token, count, token, count...: an image is hundreds of equal ones."""
+    return [number for token, run in groupby(tokens) for number in (token, sum(1 for _ in run))]
+
+
+def out_of_runs(runs: Sequence[int]) -> list[int]:
+    """The tokens of `in_runs`."""
+    return [token for token, count in zip(runs[::2], runs[1::2], strict=True) for _ in range(count)]

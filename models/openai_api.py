@@ -80,7 +80,7 @@ class OpenAIModel(LightevalModel):
         self.config = read_config(config.model_name)
         self._servers = self.config.servers()
         self._generation = generation_arguments(self.config)
-        self._journal = open_journal()
+        self._journal = open_journal(of=self.config.model)
         self.log = AnswerLog()
         self._served: set[str] = set()
         self._cache = SampleCache(self.config)

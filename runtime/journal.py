@@ -1,14 +1,14 @@
 """The journal: every answer of a model or a judge, written to disk as soon as it arrives.
 
-Layout: a folder of JSONL files, one file per writing process, one line per answer:
-
-    {"checksum": "<16 hex digits>", "time": <ns>, "key": "<64 hex digits>", "answer": {...}}
-
-The checksum covers every byte that follows it in the line, so a half-written record is detected. Files are only ever
-appended to by the process that created them: several processes and nodes may share a folder.
-Write order: line(s) of one batch in one write, then fsync, then the index in memory.
+Layout: a folder of JSONL files, one file per writing process, one line per answer (`journal_lines`), and an index of
+them for each machine (`journal_index`), which is made from the files. A line's checksum covers every byte that follows
+it, so a half-written record is detected. Files are only ever appended to by the process that created them: several
+processes and nodes may share a folder. Of several answers with the same key the newest wins: the one with the highest
+sequence, which all processes of a machine count together, and go on from what they find; clocks are not asked.
+Write order: line(s) of one batch in one write, then fsync, then the index.
 """
 
+import fcntl
 import hashlib
 import json
 import logging
@@ -17,19 +17,18 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.journal_index import Entry, JournalIndex
+from cultureval.runtime.journal_lines import decode_line, encode_line, utf8
 from cultureval.runtime.settings import current_settings
 
 logger = logging.getLogger(__name__)
-
-_HEAD = b'{"checksum": "'
-_CHECKSUM_DIGITS = 16
-_BODY_START = len(_HEAD) + _CHECKSUM_DIGITS + len(b'", ')
 
 
 def answer_key(**parts: Any) -> str:
@@ -50,7 +49,7 @@ def answer_key(**parts: Any) -> str:
         text = json.dumps(parts, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError) as error:
         raise ValueError(f"an answer's key must be made of JSON values: {error}") from error
-    return hashlib.sha256(_utf8(text)).hexdigest()
+    return hashlib.sha256(utf8(text)).hexdigest()
 
 
 def _require_string_keys(value: Any, where: str) -> None:
@@ -67,106 +66,78 @@ def _require_string_keys(value: Any, where: str) -> None:
             _require_string_keys(item, f"{where}[{index}]")
 
 
-def _utf8(text: str) -> bytes:
-    # A server may cut an emoji in half; the answer with a lone surrogate must still be kept.
-    return text.encode("utf-8", "surrogatepass")
-
-
-def _encode(key: str, answer: Mapping[str, Any]) -> bytes:
-    # Answers may hold -Infinity (a log-probability), which Python's JSON writes and reads back.
-    record = {"time": time.time_ns(), "key": key, "answer": dict(answer)}
-    body = _utf8(json.dumps(record, ensure_ascii=False))[1:]
-    return _HEAD + _checksum(body) + b'", ' + body + b"\n"
-
-
-def _checksum(body: bytes) -> bytes:
-    return hashlib.sha256(body).hexdigest()[:_CHECKSUM_DIGITS].encode("ascii")
-
-
-def _decode(line: bytes) -> dict[str, Any] | None:
-    """Return the record of one line, or None when the line is damaged."""
-    line = line.removesuffix(b"\n")
-    body = line[_BODY_START:]
-    if line[:_BODY_START] != _HEAD + _checksum(body) + b'", ':
-        return None
-    return json.loads((b"{" + body).decode("utf-8", "surrogatepass"))
-
-
-class _Place(NamedTuple):
-    """Where a record is, and when it was written."""
-
-    time: int
-    file: Path
-    start: int
-    length: int
-
-
 class Journal:
     """Answers by key, kept in a folder that survives a kill at any moment.
 
-    Only the positions of the answers are held in memory. Answers that other processes write after this journal was
-    opened are not seen by it.
-
     Attributes:
         folder: where the files are.
+        of: whose answers this process writes (a model), for `cultureval journal list`.
         dropped: how many damaged (half-written) records were found on opening and skipped.
     """
 
-    def __init__(self, folder: Path, resume: bool | None = None) -> None:
-        """Open a journal; earlier answers are read unless `resume` is False.
+    def __init__(self, folder: Path, resume: bool | None = None, of: str = "") -> None:
+        """Open a journal; earlier answers are found unless `resume` is False.
 
         Args:
             folder: created on the first write.
             resume: None takes the current settings' (CULTUREVAL_RESUME, `--no-resume`).
+            of: whose answers will be written.
 
         Raises:
             CulturevalError: a file of the journal cannot be read, or CULTUREVAL_RESUME is neither 0 nor 1.
         """
-        self.folder = Path(folder)
-        self.dropped = 0
-        self._opened = time.time_ns()
-        self._places: dict[str, _Place] = {}
+        self.folder, self.of = Path(folder), of
         self._lock = threading.Lock()
         self._descriptor: int | None = None
         self._file = Path()
         self._owner = 0
-        if current_settings().resume if resume is None else resume:
-            self._read_all()
-        if self.dropped:
+        resumes = current_settings().resume if resume is None else resume
+        self._index = JournalIndex(self.folder)
+        self.dropped = self._refresh()
+        self._opened = self._index.last_sequence()
+        self._hidden = -1 if resumes else self._opened  # the last sequence that is not found
+        if self.dropped and resumes:
             logger.warning("journal %s: %d half-written record(s) skipped", self.folder, self.dropped)
 
     def __len__(self) -> int:
-        return len(self._places)
+        return self._index.count(self._hidden)
 
     def __contains__(self, key: str) -> bool:
-        return key in self._places
+        return self._find(key) is not None
 
     def earlier(self, key: str, before: int | None = None) -> int | None:
         """When an answer was written, in ns since 1970, if that was before a time; else None.
 
         Args:
             key: The answer's key.
-            before: In ns since 1970; default: when this journal was opened.
+            before: In ns since 1970; default: before this journal was opened, by sequence.
         """
-        place = self._places.get(key)
-        return place.time if place and place.time < (self._opened if before is None else before) else None
+        entry = self._find(key)
+        if entry is None:
+            return None
+        is_earlier = entry.sequence <= self._opened if before is None else entry.time < before
+        return entry.time if is_earlier else None
 
     def get(self, key: str) -> dict[str, Any] | None:
         """Return the newest answer of a key, or None.
 
         Raises:
-            OSError: the journal's file is missing or cannot be read.
-            RuntimeError: the record has been damaged since the journal was opened.
+            CulturevalError: its record has been deleted or changed since the journal was opened.
         """
-        place = self._places.get(key)
-        if place is None:
+        entry = self._find(key)
+        if entry is None:
             return None
-        with place.file.open("rb") as stream:
-            stream.seek(place.start)
-            record = _decode(stream.read(place.length))
-        if record is None:
-            raise RuntimeError(f"{place.file}: the record at byte {place.start} has been changed since it was read")
-        return record["answer"]
+        answer = self._read(entry)
+        if answer is None:  # the file was pruned, or is not what it was
+            self._refresh(anew=True)
+            entry = self._find(key)
+            answer = self._read(entry) if entry else None
+        if answer is None:
+            raise CulturevalError(
+                f"Answers in the journal {self.folder} were deleted or changed while this command was using them. "
+                "Start it again: what is left is reused, and the rest is asked anew."
+            )
+        return answer
 
     def append(self, records: Mapping[str, Mapping[str, Any]]) -> None:
         """Write a batch of answers; when this returns they are on the disk.
@@ -178,25 +149,66 @@ class Journal:
             TypeError: an answer that JSON cannot hold; nothing of the batch is written.
             CulturevalError: the disk is full or the folder cannot be written.
         """
-        lines = {key: _encode(key, answer) for key, answer in records.items()}
-        if not lines:
+        if not records:
             return
         with self._lock:
             try:
+                self._prepare_file()
+                sequence, now = self._index.next_sequence(), time.time_ns()
+                lines = {key: encode_line(key, answer, sequence, now, self.of) for key, answer in records.items()}
                 start = self._write(b"".join(lines.values()))
+                changed = self._file.stat().st_mtime_ns
             except OSError as error:
                 raise CulturevalError(
                     f"An answer cannot be written into the journal {self.folder}: {error}. Make room or set "
                     "CULTUREVAL_JOURNAL to another folder; the same command resumes from what was written."
                 ) from error
+            entries = []
             for key, line in lines.items():
-                self._places[key] = _Place(time.time_ns(), self._file, start, len(line))
+                entries.append(Entry(key, sequence, now, self._file.name, start, len(line), self.of))
                 start += len(line)
+            self._index.add(entries, start, changed)
+
+    def _find(self, key: str) -> Entry | None:
+        entry = self._index.find(key)
+        return entry if entry and entry.sequence > self._hidden else None
+
+    def _read(self, entry: Entry) -> dict[str, Any] | None:
+        """The answer of a line; None where the file is gone or holds another line there."""
+        try:
+            with (self.folder / entry.file).open("rb") as stream:
+                stream.seek(entry.start)
+                record = decode_line(stream.read(entry.length))
+        except OSError:
+            return None
+        return record["answer"] if record and record["key"] == entry.key else None
+
+    def _refresh(self, anew: bool = False) -> int:
+        try:
+            return self._index.refresh(anew)
+        except OSError as error:
+            raise CulturevalError(
+                f"The journal {self.folder} cannot be read: {error}. Fix this, or set CULTUREVAL_JOURNAL to a "
+                "folder of your own."
+            ) from error
+
+    def _prepare_file(self) -> None:
+        """Makes sure that this process has a file of its own, also where the journal has been deleted meanwhile."""
+        own = self._descriptor is not None and self._owner == os.getpid()
+        if own and self._file.exists():
+            return
+        if own:
+            logger.warning(
+                "the journal's file %s was deleted in mid-run: answers so far are lost for a resumed run, further ones "
+                "are kept in a new file",
+                self._file,
+            )
+        self._create_file()
+        self._index.settle()
 
     def _write(self, data: bytes) -> int:
         """Append bytes to this process's file and return where they begin."""
-        if self._descriptor is None or self._owner != os.getpid():
-            self._create_file()
+        assert self._descriptor is not None
         start = os.lseek(self._descriptor, 0, os.SEEK_END)
         try:
             while data:
@@ -215,38 +227,11 @@ class Journal:
         self._file = self.folder / name
         self._owner = os.getpid()
         self._descriptor = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o600)
+        with suppress(OSError):  # some file systems have no locks; this one only keeps `prune` away
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         folder = os.open(self.folder, os.O_RDONLY)
         os.fsync(folder)
         os.close(folder)
-
-    def _read_all(self) -> None:
-        for file in sorted(self.folder.glob("*.jsonl")):
-            try:
-                self._read(file)
-            except OSError as error:
-                raise CulturevalError(
-                    f"The journal {self.folder} cannot be read: {error}. Fix this, or set CULTUREVAL_JOURNAL to a "
-                    "folder of your own."
-                ) from error
-
-    def _read(self, file: Path) -> None:
-        """Take a file's records into the index; a newer record of the same key wins."""
-        start = 0
-        for line in _lines(file):
-            record = _decode(line)
-            if record is None:
-                self.dropped += 1
-            else:
-                place = _Place(record["time"], file, start, len(line))
-                known = self._places.get(record["key"])
-                if known is None or known.time <= place.time:
-                    self._places[record["key"]] = place
-            start += len(line)
-
-
-def _lines(file: Path) -> Iterator[bytes]:
-    with file.open("rb") as stream:
-        yield from stream
 
 
 def journal_folder() -> Path:
@@ -254,10 +239,13 @@ def journal_folder() -> Path:
     return current_settings().journal or user_cache() / "journal"
 
 
-def open_journal() -> Journal:
+def open_journal(of: str = "") -> Journal:
     """Open the journal of this machine, in `journal_folder()`.
+
+    Args:
+        of: Whose answers will be written (a model), for `cultureval journal list`.
 
     Returns:
         A journal with all earlier answers, or with none where CULTUREVAL_RESUME is 0.
     """
-    return Journal(journal_folder())
+    return Journal(journal_folder(), of=of)

@@ -76,7 +76,7 @@ def judge_items(
     row = judge_template(template) if isinstance(template, str) else template
     known = budget or Budget(settings)  # before the question, so that no answer of this run counts as an earlier one's
     who = identity or judge_identity(settings)
-    replies = open_journal() if journal is None else journal
+    replies = open_journal(of=f"judge {settings.name}") if journal is None else journal
     return JudgeSession(settings, row, replies, known, who).run(items)
 
 
@@ -104,7 +104,7 @@ def judge_with_all(
         CulturevalError: Some judges do not answer.
     """
     who = identities_of(judges) if identities is None else identities
-    shared = open_journal() if journal is None else journal
+    shared = open_journal(of="judges") if journal is None else journal
     budget_of = {judge.name: (budgets or {}).get(judge.name) or Budget(judge) for judge in judges}
 
     def ask(judge: JudgeSettings) -> dict[tuple[str, str], Judgement]:

@@ -103,7 +103,7 @@ class DualEncoder:
             "transformers": transformers.__version__,
             "torch": torch.__version__,
         }
-        self._store = Journal(user_cache() / "embeddings")
+        self._store = Journal(user_cache() / "embeddings", of=self.identity["name"])
 
     def encode_images(self, paths: Sequence[str]) -> np.ndarray:
         """Embeddings of image files: float32 [images, dimensions], of length 1."""

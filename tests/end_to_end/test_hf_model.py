@@ -189,6 +189,8 @@ def test_answers_come_from_the_journal_and_never_from_other_weights(tmp_path):
     again.loaded.model.forward = None  # any call would fail
     assert again.loglikelihood(docs) == scored
     assert again.greedy_until(questions) == generated
+    lines = [line for file in model.journal.folder.glob("*.jsonl") for line in file.read_text().splitlines()]
+    assert not any("prompt_tokens" in line or "input_tokens" in line for line in lines)
     build_tiny_causal_lm(folder, seed=2)
     changed = load(folder).loglikelihood(docs)
     assert all(new.logprobs != old.logprobs for new, old in zip(changed, scored, strict=True))
@@ -285,7 +287,7 @@ def test_prompts_with_images_are_scored_and_answered_as_transformers_does(family
         del trimmed["attention_mask"]
         expected = plain_scores(stock, prompt, scores.output_tokens, **trimmed)
         assert scores.logprobs == pytest.approx([total for total, _ in expected], abs=1e-4)
-    assert model.greedy_until(docs) == answered  # from the journal
+    assert (model.loglikelihood([*docs, *text_doc]), model.greedy_until(docs)) == (scored, answered)  # from the journal
     assert scored[0].input.startswith(f"<|user|>\n{image_slot(family)}وش")
     assert scored[1].input.index("قبل") < scored[1].input.index(image_slot(family)) < scored[1].input.index("بعد")
     text = plain_scores(stock, scored[3].input_tokens, scored[3].output_tokens)

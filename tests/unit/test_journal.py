@@ -1,9 +1,12 @@
 """The journal keeps what was written, whatever kills the writer and however many write."""
 
+import hashlib
 import json
 import math
 import os
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -14,9 +17,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+from cultureval.runtime import journal_index
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import Journal, answer_key, open_journal
+from cultureval.scripts.main import app
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters()),
@@ -91,10 +97,10 @@ def test_a_changed_byte_is_noticed(tmp_path):
 
 
 def test_lines_are_json_for_other_tools(tmp_path):
-    Journal(tmp_path).append({"a": {"text": "نعم"}})
+    Journal(tmp_path, of="tiny").append({"a": {"text": "نعم"}})
     (file,) = tmp_path.glob("*.jsonl")
     (record,) = map(json.loads, file.read_text(encoding="utf-8").splitlines())
-    assert record["key"] == "a" and record["answer"] == {"text": "نعم"}
+    assert record["key"] == "a" and record["answer"] == {"text": "نعم"} and record["of"] == "tiny"
 
 
 def test_the_newer_record_wins_within_and_across_files(tmp_path):
@@ -106,6 +112,108 @@ def test_the_newer_record_wins_within_and_across_files(tmp_path):
     second.append({"k": {"turn": 3}})
     assert Journal(tmp_path).get("k") == {"turn": 3}
     assert len(list(tmp_path.glob("*.jsonl"))) == 2
+
+
+def write_as_earlier_versions_did(folder, name, *records):
+    """A file of lines without sequence, each (time, key, answer)."""
+    lines = []
+    for at, key, answer in records:
+        body = json.dumps({"time": at, "key": key, "answer": answer})[1:]
+        lines.append('{"checksum": "' + hashlib.sha256(body.encode()).hexdigest()[:16] + '", ' + body + "\n")
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text("".join(lines))
+
+
+def test_the_newest_is_told_by_its_sequence_whatever_the_clocks_say_also_after_journals_of_earlier_versions(
+    tmp_path, monkeypatch
+):
+    tomorrow = time.time_ns() + 10**14
+    answer = {"logprobs": [-1.0], "prompt_tokens": [1, 2]}
+    write_as_earlier_versions_did(tmp_path, "1-a.jsonl", (tomorrow, "k", answer), (5, "only here", answer))
+    write_as_earlier_versions_did(tmp_path, "2-b.jsonl", (tomorrow - 1, "k", {}))
+    journal = Journal(tmp_path)
+    assert journal.get("k") == journal.get("only here") == answer and journal.earlier("only here") == 5
+    for turn, now in enumerate((50, 40, 60, 30)):  # a clock that is put back between runs
+        monkeypatch.setattr(time, "time_ns", lambda now=now: now)
+        Journal(tmp_path).append({"k": {"turn": turn}})
+        assert Journal(tmp_path).get("k") == {"turn": turn}
+    for index in tmp_path.glob("index-*.sqlite"):
+        index.unlink()
+    afresh = Journal(tmp_path, resume=False)
+    assert len(afresh) == 0 and afresh.get("k") is None
+    afresh.append({"k": {"turn": 9}})
+    assert (afresh.get("k"), afresh.earlier("k"), len(afresh)) == ({"turn": 9}, None, 1)
+    assert Journal(tmp_path).get("k") == {"turn": 9}
+
+
+def test_what_is_indexed_is_not_read_again_and_an_index_is_only_a_help(tmp_path, monkeypatch, caplog):
+    first = Journal(tmp_path)
+    first.append({f"k{number}": {"n": number} for number in range(50)})
+    decode, read = journal_index.decode_line, []
+    monkeypatch.setattr(journal_index, "decode_line", lambda line: read.append(line) or decode(line))
+    assert len(Journal(tmp_path)) == 50 and read == []
+    (index,) = tmp_path.glob("index-*.sqlite")
+    index.write_bytes(b"no database " * 1000)
+    assert Journal(tmp_path).get("k7") == {"n": 7} and len(read) == 50
+    first.append({"more": {}})  # its index has gone from under it
+    assert {"more", "k7"} <= {key for key in ("more", "k7") if key in first and key in Journal(tmp_path)}
+    for file in tmp_path.glob("index-*.sqlite"):
+        file.unlink()
+    index.mkdir()
+    assert len(Journal(tmp_path)) == 51
+    assert "cannot be used" in caplog.text
+
+
+def test_a_journal_that_is_deleted_in_mid_run_is_a_sentence_and_further_answers_are_kept(tmp_path, caplog):
+    journal = Journal(tmp_path / "journal")
+    journal.append({"a": {}})
+    shutil.rmtree(tmp_path / "journal")
+    with pytest.raises(CulturevalError, match="deleted or changed while this command was using them. Start it again"):
+        journal.get("a")
+    journal.append({"b": {"n": 1}})
+    assert "deleted in mid-run" in caplog.text
+    again = Journal(tmp_path / "journal")
+    assert ("a" in again, again.get("b"), journal.get("b")) == (False, {"n": 1}, {"n": 1})
+
+
+def test_the_command_lists_measures_and_prunes(tmp_path, monkeypatch):
+    monkeypatch.setenv("CULTUREVAL_JOURNAL", str(tmp_path / "journal"))
+
+    def run(*arguments, code=0):
+        done = CliRunner().invoke(app, ["journal", *arguments])
+        assert done.exit_code == code, done.output
+        return done.output if not code else str(done.exception)
+
+    assert "no journal" in run("list", code=1)
+    here = f"-{socket.gethostname()}-"
+    old = [(5, "old", {"n": 0}), (6, "a", {"n": 0})]
+    write_as_earlier_versions_did(tmp_path / "journal", f"1{here}a.jsonl", *old)
+    (tmp_path / "journal" / f"2{here}b.jsonl").write_bytes(b'{"checksum": "')
+    for of in ("one\x1b[2J", "two"):
+        journal = Journal(tmp_path / "journal", of=of)
+        journal.append({"a": {"of": of}, of: {"text": "x" * 5000}})
+        os.close(journal._descriptor)  # as the end of its process does
+    listed = run("list")
+    rows = [" ".join(line.split()) for line in listed.splitlines()[1:]]
+    assert rows[0].startswith("two 2 0.0 20") and rows[1].startswith("one\\x1b[2J 1 ")
+    assert rows[2] == "(not recorded) 1 0.0 1970-01-01 1970-01-01"
+    assert "4 answers" in run("size") and "(1 lines)" in run("size")
+    running = Journal(tmp_path / "journal", of="three")
+    running.append({"busy": {}})
+    before = {key: running.get(key) for key in ("a", "old", "two", "busy")}
+    told = run("prune", "--dry-run")
+    assert (
+        "0 answers and 3 replaced or damaged lines would be taken out" in told and "1 files are being written" in told
+    )
+    assert run("prune") == told.replace("would be taken out", "taken out")
+    assert {key: running.get(key) for key in before} == before
+    assert "0 answers and 0 replaced" in run("prune")
+    assert "Did you mean two" in run("prune", "--of", "twoo", code=1)
+    assert "1 answers and 0" in run("prune", "--older-than", "30")
+    assert "2 answers and 0" in run("prune", "--of", "two")
+    assert [key in running for key in before] == [False, False, False, True]
+    left = Journal(tmp_path / "journal")
+    assert (len(left), left.dropped) == (2, 0)
 
 
 def test_an_answer_json_cannot_hold_leaves_the_batch_unwritten(tmp_path):
