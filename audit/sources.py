@@ -12,6 +12,7 @@ from cultureval.prompts.preparation import PreparedRow
 from cultureval.runtime.data.row_files import PlacedRow, files_matching, read_rows
 from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import BadRow, CulturevalError, SourceUnavailable
+from cultureval.runtime.sampling import sampled_rows
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.manifest import relative_path, row_hash, row_name
 from cultureval.tasks.options import with_defaults
@@ -58,6 +59,18 @@ def read_items(names: Sequence[str], options: DataOptions, columns: Columns | No
     if not items:
         raise CulturevalError(f"{', '.join(names)}: there are no rows.")
     return list(items.values())
+
+
+def sampled_items(items: Sequence[AuditItem], sample: int | None, seed: int) -> list[AuditItem]:
+    """A random sample of each subset's items, the same for the same seed; None: all."""
+    grouped: dict[tuple[str, str], list[AuditItem]] = {}
+    for item in items:
+        grouped.setdefault((item.source, item.subset), []).append(item)
+    return [
+        some[place]
+        for name, some in grouped.items()
+        for place in sampled_rows([item.row for item in some], "/".join(name), sample, seed)
+    ]
 
 
 def _is_path(name: str, path: Path) -> bool:

@@ -73,11 +73,13 @@ class Reading:
         scores: Criterion -> score on its scale, which begins with 1; empty where a label was requested.
         label: The label; None where scores were requested.
         flags: Tolerated deviations: "extra_prose", "decimal", "repeated", "reasoning", "quoted".
+        notes: Criterion -> the judge's explanation, where the template asks for some.
     """
 
     scores: dict[str, float] = field(default_factory=dict)
     label: str | None = None
     flags: tuple[str, ...] = ()
+    notes: Mapping[str, str] = field(default_factory=dict)
 
 
 def parse_likert(reply: str, criteria: Sequence[str], highest: Mapping[str, int] | None = None) -> dict[str, float]:

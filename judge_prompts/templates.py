@@ -19,6 +19,10 @@ fills; topic_group, as no prompt is printed for grouping topics into the 13 cate
 `slots.py` around the texts, which a judge's setting `delimit: never` leaves out. AL-QASIDA's are ours: one template
 per criterion, so that they are judged independently, on the scales of its people: Adherence from 1 to 3, the others
 from 1 to 5. Fulfilment asks for Adherence from 1 to 5.
+
+The wording of the two files in `audit/` is that of QIMMA's paper (arXiv 2604.03395, Appendix C; checked word for word).
+Ours are the line breaks, the bullets, the sign `=` before the two meanings of a score in `qa.txt` and the commas after
+the scores in the form of the reply, all of which the paper's text shows only in part.
 """
 
 import difflib
@@ -30,13 +34,14 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from cultureval.judge_prompts.binary_replies import read_binary, reply_schema
 from cultureval.judge_prompts.replies import HIGHEST, Reading, read_json_scores, read_label, read_likert, read_line
 from cultureval.judge_prompts.slots import FilledPrompt, fill
 from cultureval.runtime.errors import CulturevalError, wrong_settings
 from cultureval.runtime.text_templates import HeadedTemplate, packaged_folder, short_hash
 
 FOLDER = Path(__file__).parent
-Form = Literal["likert", "json", "label", "line"]
+Form = Literal["likert", "json", "label", "line", "binary"]
 
 
 @dataclass(frozen=True)
@@ -48,9 +53,11 @@ class JudgeTemplate:
         text: The text file.
         short: Its part of a metric's name, by default the file's name; templates of one folder with the same question
             may share it.
-        form: The reply's form: Likert lines, a JSON object, one of the labels, or a line of free text.
+        form: The reply's form: Likert lines, a JSON object, one of the labels, a line of free text, or "binary": a JSON
+            object of criteria scored 0 or 1 with an explanation of each 0.
         judged: The slot of the judged text.
-        criteria: The criteria, scored from 1 to 5.
+        criteria: The criteria, scored from 1 to 5, or with 0 and 1 in the form "binary".
+        cascade: Criterion -> the criteria that must be 0 where it is, in the form "binary".
         highest: Criterion -> the highest score of its scale, where that is not 5.
         images: Whether the images of the item are sent.
         labels: Label -> further spellings of it in a reply.
@@ -76,6 +83,7 @@ class JudgeTemplate:
     reply_tokens: int = 40
     highest: Mapping[str, int] = field(default_factory=dict)
     then: str = ""
+    cascade: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def slots(self) -> tuple[str, ...]:
@@ -107,6 +115,8 @@ class JudgeTemplate:
         """
         if self.form == "likert":
             return read_likert(reply, self.criteria, self.highest, judged)
+        if self.form == "binary":
+            return read_binary(reply, self.criteria, self.cascade)
         if self.form == "json":
             return read_json_scores(reply, self.criteria, self.highest, judged)
         return read_label(reply, self.labels, self.prefix) if self.form == "label" else read_line(reply, self.prefix)
@@ -119,6 +129,11 @@ class JudgeTemplate:
         # Servers' expressions know no escaped space.
         names = {name: re.escape(name).replace("\\ ", " ") for name in self.criteria}
         return r"\n".join(f"{names[name]}: [1-{self.top(name)}]/{self.top(name)}" for name in self.criteria)
+
+    @property
+    def reply_schema(self) -> dict[str, Any] | None:
+        """The JSON schema of the requested reply, for servers that hold replies to one; None for other forms."""
+        return reply_schema(self.criteria) if self.form == "binary" else None
 
     @property
     def reply_properties(self) -> dict[str, Any]:
@@ -200,7 +215,7 @@ def _read(name: str, file: Path | Traversable) -> JudgeTemplate:
         raise CulturevalError(f"{of} has wrong settings in its head: {wrong_settings(error)}.") from None
     except ValueError as error:
         raise CulturevalError(f"{of} {error}.") from error
-    needed = {"likert": "criteria", "json": "criteria", "label": "labels"}.get(row.form)
+    needed = {"likert": "criteria", "json": "criteria", "label": "labels", "binary": "criteria"}.get(row.form)
     if needed and not getattr(row, needed):
         raise CulturevalError(f"{of} has the form {row.form!r} and no `{needed}` in its head.")
     if row.judged not in row.slots:

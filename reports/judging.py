@@ -1,6 +1,5 @@
 """Judge saved answers with any judge: choose rows, estimate costs, ask."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,6 +23,7 @@ from cultureval.reports.saved_results import SavedTask, find_saved_tasks, saved_
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import open_journal
+from cultureval.runtime.sampling import sampled_rows
 from cultureval.runtime.servers.identity import ServerIdentity
 from cultureval.tasks.catalogue import all_suites
 
@@ -126,18 +126,6 @@ def _estimate_line(settings: JudgeSettings, found: Mapping[str, Any]) -> str:
     else:
         cost = f"about {found['input_tokens']:,} tokens of prompts (no prices are set)"
     return f"{found['calls']} calls ({found['known']} known, {found['unusable']} unusable), {cost}"
-
-
-def sampled_rows(ids: Sequence[str], task: str, sample: int | None, seed: int) -> list[int]:
-    """Indices of the rows to judge, in order.
-
-    The sample depends only on the seed, the task and each row's id, so that all models are judged on the same items,
-    and a larger sample contains a smaller one.
-    """
-    if sample is None or sample >= len(ids):
-        return list(range(len(ids)))
-    order = sorted(range(len(ids)), key=lambda place: hashlib.sha256(f"{seed}|{task}|{ids[place]}".encode()).digest())
-    return sorted(order[:sample])
 
 
 def _grouped(

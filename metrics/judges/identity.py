@@ -8,7 +8,7 @@ from cultureval.judge_prompts.templates import JudgeTemplate
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.runtime.errors import CulturevalError, all_of
 from cultureval.runtime.servers.errors import ServerError
-from cultureval.runtime.servers.identity import PROBE_TOKENS, ServerIdentity, identify, schema_format
+from cultureval.runtime.servers.identity import PROBE_TOKENS, ServerIdentity, held_to, identify, schema_format
 
 # Fields of a request that force the form of a reply, which the short question does not have.
 _FORMS = {"structured_outputs", "response_format", "regex", "json_schema", "grammar"}
@@ -70,9 +70,12 @@ def form_fields(settings: JudgeSettings, template: JudgeTemplate, identity: Serv
         template: The judge template.
         identity: What the servers say: their software is `owner`, and by trial some hold replies to a schema.
     """
-    pattern, scores = template.reply_pattern, template.reply_properties
+    pattern, scores, schema = template.reply_pattern, template.reply_properties, template.reply_schema
     if identity is None or not _shall_hold_to_form(settings):
         return {}
+    if schema is not None:
+        by_owner = {"vllm": {"structured_outputs": {"json": schema}}, "sglang": {"response_format": held_to(schema)}}
+        return {"response_format": held_to(schema)} if identity.holds_schema else by_owner.get(identity.owner or "", {})
     if identity.holds_schema and scores:
         return {"response_format": schema_format("scores", scores)}
     expressions = {"vllm": {"structured_outputs": {"regex": pattern}}, "sglang": {"regex": pattern}}

@@ -36,7 +36,12 @@ def schema_format(name: str, properties: Mapping[str, Any]) -> dict[str, Any]:
     """
     schema = {"type": "object", "properties": dict(properties), "required": [*properties]}
     schema |= {"additionalProperties": False}
-    return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}}
+    return held_to(schema, name)
+
+
+def held_to(schema: Mapping[str, Any], name: str = "reply") -> dict[str, Any]:
+    """The `response_format` of a whole JSON schema."""
+    return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": dict(schema)}}
 
 
 _NOT_COMPARED = ("owner", "holds_schema")

@@ -5,7 +5,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from cultureval.scripts.audit import check
+from cultureval.scripts.audit import check, run
 from cultureval.scripts.custom_suites import WithCustomSuites, with_option
 
 
@@ -24,3 +24,4 @@ audit = typer.Typer(
     rich_markup_mode=None,
 )
 audit.command("check", cls=WithCustomSuites)(check.check)
+audit.command("run", cls=WithCustomSuites)(run.run)

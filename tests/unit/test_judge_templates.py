@@ -2,6 +2,7 @@
 
 import re
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -27,6 +28,8 @@ HASHES = {
     "alqasida_adequacy": "a3d2c8d9",
     "alqasida_fluency": "45f00e42",
     "alqasida_dialectal_fidelity": "7f0b13e8",
+    "audit_mcq": "e4d523c2",
+    "audit_qa": "a6f0de8c",
 }
 SLOTS = {
     "country": "Egypt",
@@ -40,7 +43,9 @@ SLOTS = {
     "prompt": "قول الجملة دي بكلامك",
     "reply": "القطة نايمة.",
     "source": "The cat sleeps on the chair.",
+    "sample": '{"question": "أين القطة؟"}',
 }
+PAPER = Path("/work/shared/papers/004_5660a41d0ad6e8cb.txt")
 
 
 def test_the_templates_are_the_pinned_ones():
@@ -55,7 +60,9 @@ def test_a_row_fits_its_text(name):
     assert set(row.slots) <= set(SLOTS) and row.judged in row.slots
     assert not prompt.flags and prompt.text == row.text.render(**{name: SLOTS[name] for name in row.slots})
     assert "$" not in prompt.text
-    if row.criteria:
+    if row.form == "binary":
+        assert tuple(re.findall(r'^"(\w+)": ?,?$', prompt.text, re.MULTILINE)) == row.criteria
+    elif row.criteria:
         asked = re.findall(rf"^(.+): X/{row.top(row.criteria[0])}$", prompt.text, re.MULTILINE)
         known = {criterion for other in own_templates().values() for criterion in other.criteria}
         explained = [line.partition(":")[0] for line in prompt.text.splitlines() if line.partition(":")[0] in known]
@@ -64,6 +71,25 @@ def test_a_row_fits_its_text(name):
         assert list(row.read("\n".join(f"{name}: 3/{row.top(name)}" for name in row.criteria)).scores) == list(
             row.criteria
         )
+
+
+@pytest.mark.skipif(not PAPER.is_file(), reason="the paper's text is not on this machine")
+@pytest.mark.parametrize(("name", "start", "end"), [("qa", "QA Q", "MCQ Q"), ("mcq", "MCQ Q", "3LM Code E")])
+def test_the_audits_templates_are_the_papers_word_for_word(name, start, end):
+    text = PAPER.read_text(encoding="utf-8")
+    text = text[text.index(f"{start}uality Evaluation Prompt") if "Q" in start else 0 :]
+    text = text.partition("\n")[2].partition(f"{end}uality" if end == "MCQ Q" else f"{end}valuation")[0]
+    misread = {"= O": "= 0", "to O": "to 0", "scored O": "scored 0", "criteriomn": "criterion", "o1 meets": "1 meets"}
+    for wrong, right in misread.items():
+        text = text.replace(wrong, right)
+
+    def words(some):  # bullets that were read as letters or digits stand alone at the beginning of a line
+        bare = re.sub(r"(?m)^[eo¢*•] ", "", some)
+        return re.findall(r"[A-Za-z_]{2,}|[0-9]+(?=[:. =\n/)])", bare)
+
+    own = judge_template(f"audit_{name}").text.template.template.replace("$sample", "{sample}")
+    expected, found = words(text), words(own)
+    assert [word for word in expected if not word.isdigit()] == [word for word in found if not word.isdigit()]
 
 
 def test_an_unknown_template_names_the_nearest():
@@ -75,7 +101,7 @@ def test_an_unknown_template_names_the_nearest():
     ("head", "told"),
     [
         ("form: likert\njudged: reply\ncriteria: [Fluency]\nscale: 7", "scale: Unexpected keyword"),
-        ("form: grades\njudged: reply", "form: Input should be 'likert', 'json', 'label' or 'line'"),
+        ("form: grades\njudged: reply", "form: Input should be 'likert', 'json', 'label', 'line' or 'binary'"),
         ("form: likert\njudged: reply", "has the form 'likert' and no `criteria`"),
         ("form: line\njudged: answer", "has no slot $answer"),
         ("form: [", "has a head that is not YAML"),

@@ -9,12 +9,12 @@ import pyarrow.parquet
 import pytest
 from PIL import Image
 
-from cultureval.reports.judging import sampled_rows
 from cultureval.reports.lighteval_files import write_results
 from cultureval.reports.run_record import RunRecord
 from cultureval.reports.saved_results import find_saved_tasks, saved_image, saved_reply, write_derived
 from cultureval.runtime.data.image_store import store_image, stored_image
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.sampling import sampled_rows
 
 ROW = {"doc": {"id": "0"}, "metric": {"bleu": 1.0}, "model_response": {"text": ["x"]}}
 

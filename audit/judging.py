@@ -1,0 +1,223 @@
+"""The audit by LLM judges: each item on ten criteria by two or more judges, and what a rule decides from their scores.
+
+The judges are those of all suites (`metrics.judges`): asked concurrently, every reply in the journal at once, so that a
+run that is killed resumes; their cost is estimated before, and limited while they run. A reply that breaks the form is
+asked again; the last one is mended where that leaves no doubt (`judge_prompts.binary_replies`); else the judge has no
+verdict on the item.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from cultureval.audit.checks.table import manifest_row
+from cultureval.audit.decisions import Rule
+from cultureval.audit.items import AuditItem
+from cultureval.judge_prompts.binary_replies import mend_binary
+from cultureval.judge_prompts.replies import JudgeReplyError
+from cultureval.judge_prompts.suspicions import SUSPICIOUS
+from cultureval.judge_prompts.templates import JudgeTemplate, judge_template
+from cultureval.metrics.judges.costs import Budget
+from cultureval.metrics.judges.identity import identities_of
+from cultureval.metrics.judges.judge import Estimate, JudgeItem, Judgement, estimate, judge_signature, judge_with_all
+from cultureval.metrics.judges.settings import JudgeSettings
+from cultureval.metrics.judges.verdicts import JudgeVerdict
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.journal import open_journal
+from cultureval.tasks.manifest import Decision, ManifestRow
+
+TEMPLATES = {"mcq": "audit_mcq", "qa": "audit_qa"}
+MAX_TOKENS = 1024  # ten scores and ten explanations of two sentences
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """One judge's verdict on one item.
+
+    Attributes:
+        judge: Name of the judge.
+        scores: Criterion -> 0 or 1; {} where there is no verdict.
+        issues: Criterion scored 0 -> the judge's explanation.
+        flags: How a reply was mended ("mended_..."), and signs in the item of an attempt to influence the judge.
+        outcome: "scored", or why not, as of `JudgeVerdict`.
+        problem: The same as a sentence.
+        reply: The last reply, raw.
+    """
+
+    judge: str
+    scores: Mapping[str, int] = field(default_factory=dict)
+    issues: Mapping[str, str] = field(default_factory=dict)
+    flags: tuple[str, ...] = ()
+    outcome: str = "scored"
+    problem: str = ""
+    reply: str | None = None
+
+    @property
+    def total(self) -> int | None:
+        """Number of criteria scored 1; None without a verdict."""
+        return sum(self.scores.values()) if self.scores else None
+
+
+@dataclass(frozen=True)
+class JudgedItem:
+    """An item with its judges' verdicts and the decision.
+
+    Attributes:
+        item: The item.
+        opinions: One a judge, in the order of the judges.
+        decision: By the rule.
+        reasons: Words of the manifest: what decided, each judge's failed criteria, and what was mended.
+    """
+
+    item: AuditItem
+    opinions: tuple[Opinion, ...]
+    decision: Decision
+    reasons: tuple[str, ...]
+
+    def manifest_row(self) -> ManifestRow:
+        """Its line in a manifest."""
+        by = [f"judge:{_code(opinion.judge)}" for opinion in self.opinions]
+        return manifest_row(self.item, self.decision, list(self.reasons), by)
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The verdicts on all items.
+
+    Attributes:
+        items: In the order of the sources.
+        rule: How they were decided.
+        signatures: One line for each judge and template: all that its verdicts depend on.
+        costs: Judge -> its cost.
+        stopped: Why judges stopped early; () if none did.
+    """
+
+    items: tuple[JudgedItem, ...]
+    rule: Rule
+    signatures: tuple[str, ...]
+    costs: Mapping[str, Budget]
+    stopped: tuple[str, ...] = ()
+
+
+def auditing(judges: Sequence[JudgeSettings]) -> list[JudgeSettings]:
+    """The judges with room for the longest reply, unless their settings say how long one may be.
+
+    Raises:
+        CulturevalError: There are fewer than two.
+    """
+    if len(judges) < 2:
+        raise CulturevalError("An audit needs two judges or more: --judges A,B (YAML files or models' ids).")
+    return [one if "max_tokens" in one.model_fields_set else one.with_(max_tokens=MAX_TOKENS) for one in judges]
+
+
+def questions_of(items: Sequence[AuditItem]) -> dict[str, list[JudgeItem]]:
+    """Template -> the items that are asked about with it; items about images are not asked about.
+
+    Raises:
+        CulturevalError: All items are about images.
+    """
+    questions: dict[str, list[JudgeItem]] = {}
+    for item in items:
+        if not item.images:
+            asked = JudgeItem(item.id, {"sample": sample_of(item)})
+            questions.setdefault(TEMPLATES[item.form], []).append(asked)
+    if not questions:
+        raise CulturevalError("All of these items are about images, which the templates of the audit do not show.")
+    return questions
+
+
+def sample_of(item: AuditItem) -> str:
+    """The item as the templates describe a sample: JSON with question, choices, gold_index and perhaps context."""
+    gold = list(item.gold) if item.form == "mcq" else list(range(len(item.answers)))
+    sample = {
+        "question": item.question,
+        "choices": list(item.options or item.answers),
+        "gold_index": gold[0] if len(gold) == 1 or (gold and item.form == "qa") else gold or None,
+    }
+    return json.dumps(sample | ({"context": item.context} if item.context else {}), ensure_ascii=False, indent=2)
+
+
+def estimates(judges: Sequence[JudgeSettings], items: Sequence[AuditItem]) -> dict[tuple[str, str], Estimate]:
+    """(judge, template) -> its calls and cost; judges are asked only who they are.
+
+    Raises:
+        CulturevalError: Some judges do not answer.
+    """
+    identities, journal = identities_of(judges), open_journal()
+    return {
+        (judge.name, template): estimate(judge, template, asked, journal, identities[judge.name])
+        for judge in judges
+        for template, asked in questions_of(items).items()
+    }
+
+
+def audit_items(judges: Sequence[JudgeSettings], items: Sequence[AuditItem], rule: Rule) -> Audit:
+    """Ask all judges about all items and decide.
+
+    Args:
+        judges: As of `auditing`.
+        items: With distinct ids.
+        rule: The decision rule.
+
+    Raises:
+        CulturevalError: Some judges do not answer; nothing was judged.
+    """
+    identities = identities_of(judges)
+    budgets = {judge.name: Budget(judge) for judge in judges}
+    questions = questions_of(items)
+    found = judge_with_all(judges, questions, budgets=budgets, identities=identities)
+    opinions: dict[str, list[Opinion]] = {}
+    for (name, template), judgement in found.items():
+        row = judge_template(template)
+        for verdict in judgement.verdicts:
+            opinions.setdefault(verdict.item, []).append(_opinion(name, verdict, row))
+    signatures = [
+        judge_signature(judge, judge_template(template), identities[judge.name])
+        for judge in judges
+        for template in questions
+    ]
+    unseen = [Opinion(one.name, outcome="unusable", problem="the templates show no image") for one in judges]
+    judged = tuple(_decided(item, tuple(opinions.get(item.id, unseen)), rule) for item in items)
+    return Audit(judged, rule, tuple(signatures), budgets, _stopped(found))
+
+
+def _stopped(found: Mapping[tuple[str, str], Judgement]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one.stopped for one in found.values() if one.stopped))
+
+
+def _opinion(judge: str, verdict: JudgeVerdict, template: JudgeTemplate) -> Opinion:
+    """The opinion of a verdict; a malformed reply is mended where that leaves no doubt."""
+    flags = tuple(flag for flag in verdict.flags if flag in SUSPICIOUS)
+    known = {"judge": judge, "reply": verdict.reply, "outcome": verdict.outcome}
+    if verdict.outcome not in ("scored", "malformed") or verdict.reply is None:
+        return Opinion(**known, flags=flags, problem=verdict.reason)
+    try:
+        read = template.read if verdict.outcome == "scored" else _mended(template)
+        reading = read(verdict.reply)
+    except JudgeReplyError as error:
+        return Opinion(**known, flags=flags, problem=f"{verdict.reason}; not to be mended: {error}")
+    scores = {name: int(score) for name, score in reading.scores.items()}
+    mended = tuple(flag for flag in reading.flags if flag.startswith("mended_"))
+    return Opinion(**(known | {"outcome": "scored"}), scores=scores, issues=reading.notes, flags=flags + mended)
+
+
+def _mended(template: JudgeTemplate):  # noqa: ANN202
+    return lambda reply: mend_binary(reply, template.criteria, template.cascade)
+
+
+def _decided(item: AuditItem, opinions: tuple[Opinion, ...], rule: Rule) -> JudgedItem:
+    decision, reasons = rule.decide({_code(opinion.judge): opinion.total for opinion in opinions})
+    for opinion in opinions:
+        name = _code(opinion.judge)
+        reasons += [f"judge:{name}:{criterion}" for criterion, score in opinion.scores.items() if not score]
+        reasons += [f"judge:{name}:{flag}" for flag in opinion.flags if flag.startswith("mended_")]
+    if any(flag in SUSPICIOUS for opinion in opinions for flag in opinion.flags):
+        reasons.append("item:addresses_the_judge")
+        decision = "review" if decision == "keep" else decision
+    return JudgedItem(item, opinions, decision, tuple(reasons))
+
+
+def _code(name: str) -> str:
+    """A judge's name as a word of a manifest."""
+    return re.sub(r"[^A-Za-z0-9_.+@-]", "_", name)[:40]

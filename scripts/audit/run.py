@@ -1,0 +1,93 @@
+"""`cultureval audit run`: LLM judges on ten criteria, and a rule that decides from their scores."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.printing import print_note, print_result
+from cultureval.runtime.settings import current_settings, use_settings
+from cultureval.scripts.audit.options import Columns, Data, Form, SourceNames
+from cultureval.scripts.custom_suites import SourcesFile, with_sources
+from cultureval.tasks.options import read_data_options
+
+
+def run(
+    source: SourceNames,
+    judges: Annotated[
+        list[str] | None,
+        typer.Option(help="Two judges or more: YAML files or models' ids, A,B; default: CULTUREVAL_JUDGE. Repeatable."),
+    ] = None,
+    rule: Annotated[
+        Literal["blog", "paper"],
+        typer.Option(
+            help="blog: below the threshold from all judges discards, from one asks for a review. paper: from one, or "
+            "a gap, asks for a review."
+        ),
+    ] = "blog",
+    threshold: Annotated[int, typer.Option(min=1, max=10, help="A total of the ten criteria below it flags.")] = 7,
+    gap: Annotated[
+        int, typer.Option(min=1, max=10, help="Difference of totals that is a disagreement (rule paper).")
+    ] = 3,
+    data: Data = None,
+    form: Form = None,
+    columns: Columns = None,
+    sample: Annotated[
+        int | None, typer.Option(min=1, help="Judge this many random items per task (see --seed).")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Random seed of the sample; the same items for all models.")] = 0,
+    dry_run: Annotated[
+        bool, typer.Option(help="Print the number of calls and their estimated cost; judge nothing.")
+    ] = False,
+    budget: Annotated[float | None, typer.Option(min=0, help="Maximal cost of each judge's verdicts.")] = None,
+    delimit: Annotated[
+        Literal["always", "never"] | None,
+        typer.Option(
+            help="Marks around the texts in all prompts, or the papers' wording; default: the judge's setting."
+        ),
+    ] = None,
+    output_dir: Annotated[str, typer.Option(help="Output folder of results and details.")] = "audit",
+    resume: Annotated[
+        bool | None,
+        typer.Option(
+            "--resume/--no-resume",
+            help="Reuse the verdicts that are in the journal; default: CULTUREVAL_RESUME, else reuse them.",
+        ),
+    ] = None,
+    sources: SourcesFile = None,
+) -> None:
+    """Judges items by the paper's ten criteria, with two judges or more, and decides which to keep, discard or review.
+
+    Example: cultureval audit run qimma_arabicmmlu --judges qwen.yaml,deepseek.yaml
+    """
+    from cultureval.audit.columns import columns_given
+    from cultureval.audit.decisions import Rule
+    from cultureval.audit.judging import audit_items, auditing, estimates
+    from cultureval.audit.sources import read_items, sampled_items
+    from cultureval.metrics.judges.settings import configured_judges, find_judges
+    from cultureval.reports.audit.verdicts import estimates_text, write_audit
+
+    settings = with_sources(current_settings(), sources).with_(data_root=data, form=form, resume=resume)
+    with use_settings(settings):
+        names = [part for name in judges or [] for part in name.split(",")]
+        found = [
+            one.with_(budget=budget, delimit=delimit)
+            for one in auditing(find_judges(names) if names else configured_judges())
+        ]
+        items = read_items(source, read_data_options(), columns_given(columns) if columns else None)
+        items = sampled_items([item for item in items if item.split == "test"], sample, seed)
+        if dry_run:
+            priced = {one.name: bool(one.input_token_price or one.output_token_price) for one in found}
+            print(estimates_text(estimates(found, items), priced))
+            return
+        for one in found:
+            one.servers()  # raises for a missing key before any call
+        print_note(f"{len(items):,} items, {len(found)} judges; --dry-run tells the cost before.")
+        audit = audit_items(found, items, Rule(rule, threshold, gap))
+    folder = Path(output_dir).expanduser()
+    print_result(write_audit(audit, folder), folder)
+    if audit.stopped:
+        raise CulturevalError(
+            "; ".join(audit.stopped) + ". Verdicts so far are saved: run the same command to continue."
+        )

@@ -1,0 +1,252 @@
+"""`cultureval audit check`: 240 items, 120 of them with one of 16 kinds of planted defect; every kind is found, and
+nothing is found in the clean ones."""
+
+import csv
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from cultureval.audit.checks.options import all_of_the_above
+from cultureval.audit.checks.table import CHECKS, manifest_rows, run_checks
+from cultureval.audit.checks.wording import absent_reference, mixed_scripts
+from cultureval.audit.columns import columns_found, columns_given, gold_of
+from cultureval.audit.items import AuditItem
+from cultureval.audit.sources import read_items
+from cultureval.runtime.data_options import DataOptions, samples_root
+from cultureval.runtime.errors import CulturevalError
+
+# Distinct words that an item is made of, so that clean items are no near duplicates of each other.
+ROOTS = (
+    "كتب درس علم سفر نهر جبل بحر قلم باب بيت نور ليل صبح ثلج مطر شجر ثمر حجر ذهب فضة خبز ملح سمك طير خيل جمل".split()
+)
+PATTERNS = ("م{}ة", "ال{}", "{}ات", "{}ون", "مست{}", "ت{}", "{}ان", "است{}")
+WORDS = [pattern.format(root) for root in ROOTS for pattern in PATTERNS]
+LABELS = "ABCD"
+
+
+def clean(number):
+    """A clean item: five words of its own in the question, two in each option, the gold at each place equally often."""
+    draw = random.Random(number)
+    some = draw.sample(WORDS, 13)
+    options = [" ".join(some[5 + 2 * place : 7 + 2 * place]) for place in range(4)]
+    return {
+        "question": f"ما معنى {' '.join(some[:5])} رقم {number}؟",
+        "options": options,
+        "answer": LABELS[number % 4],
+        "context": None,
+    }
+
+
+def with_option(row, place, text):
+    options = list(row["options"])
+    options[place] = text
+    return row | {"options": options}
+
+
+def mojibake(text):
+    return text.encode("utf-8").decode("latin-1")
+
+
+# Kind -> what is done to a clean row; those of pairs are made of another clean row below.
+DEFECTS = {
+    "missing_gold": lambda row: row | {"answer": None},
+    "gold_out_of_range": lambda row: row | {"answer": "G"},
+    "gold_not_in_options": lambda row: row | {"answer": "لا يوجد في القائمة"},
+    "empty_option": lambda row: with_option(row, int(row["answer"] != "B"), "  "),
+    "duplicate_options": lambda row: with_option(row, 2, "\u200f" + row["options"][0].replace("ا", "ا\u0640", 1) + " "),
+    "contained_option": lambda row: with_option(row, 3, row["options"][0] + " أو غيره"),
+    "all_of_the_above": lambda row: with_option(row, 1, "جميع ما سبق"),
+    "broken_encoding": lambda row: row | {"question": mojibake(row["question"])},
+    "mixed_scripts": lambda row: row | {"question": row["question"].replace("معنى", "معنaى")},
+    "absent_reference": lambda row: row | {"question": "انظر إلى الجدول التالي: " + row["question"]},
+    "inconsistent_labels": lambda row: (
+        row | {"options": [f"{label}) {text}" for label, text in zip("أبدج", row["options"], strict=True)]}
+    ),
+    "wrong_type": lambda row: with_option(row, 2, 3.0),
+}
+PAIRS = {
+    "exact_duplicate": lambda row: row | {"options": row["options"][::-1]},
+    "near_duplicate": lambda row: row | {"question": row["question"].replace("ما معنى", "ما المقصود بعبارة")},
+    "duplicate_across_sources": lambda row: row,
+    "few_shot_in_test": lambda row: row,
+}
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory):
+    """240 items in two data sets; (folder, row of the test split -> its kind of defect)."""
+    folder = tmp_path_factory.mktemp("planted")
+    kinds = [kind for place, kind in enumerate([*DEFECTS, *PAIRS]) for _ in range(8 if place < 8 else 7)]
+    assert len(kinds) == 120 and len(set(kinds)) == 16
+    rows, other, shots, expected = [clean(number) for number in range(120)], [], [], {}
+    for place, kind in enumerate(kinds):
+        if kind in DEFECTS:
+            row = DEFECTS[kind](clean(1000 + place))
+        else:
+            original = clean(place) if kind in ("exact_duplicate", "near_duplicate") else clean(1000 + place)
+            row = PAIRS[kind](original)
+        if kind == "few_shot_in_test":
+            shots.append(row)
+        if kind == "duplicate_across_sources":
+            row = rows[place]
+            other.append(row)
+            continue
+        expected[len(rows)] = kind
+        rows.append(row)
+    for name, split, some in (("first", "test", rows), ("first", "dev", shots), ("second", "test", other)):
+        file = folder / name / f"{split}.jsonl"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in some), encoding="utf-8")
+    return folder, {f"test.jsonl:{place}": kind for place, kind in expected.items()}, len(rows) + len(other)
+
+
+def test_every_planted_defect_is_found_and_nothing_in_the_clean_items(planted):
+    folder, expected, total = planted
+    items = read_items([str(folder / "first"), str(folder / "second")], DataOptions())
+    assert sum(item.split == "test" for item in items) == total == 240
+    findings = run_checks(items)
+    found = {}
+    for finding in findings:
+        found.setdefault((finding.source, finding.row), set()).add(finding.check)
+    second = {("second", f"test.jsonl:{place}"): {"duplicate_across_sources"} for place in range(7)}
+    assert found == {("first", row): {kind} for row, kind in expected.items()} | second
+    decisions = {(row.source, row.row): row.decision for row in manifest_rows(items, findings)}
+    assert len(decisions) == 240 and list(decisions.values()).count("keep") == 120 + 8  # a contained option is kept
+
+
+def test_golds_that_stand_at_one_place_or_are_the_longest_option(tmp_path):
+    rows = [clean(number) for number in range(200)]
+    first = [row | {"answer": "A" if place % 2 else row["answer"]} for place, row in enumerate(rows)]
+    longer = [
+        with_option(
+            row, LABELS.index(row["answer"]), row["options"][LABELS.index(row["answer"])] + " مع شرح طويل جدا هنا"
+        )
+        for row in rows
+    ]
+    for name, some in (("even", rows), ("first", first), ("longer", longer)):
+        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in some)
+        (tmp_path / f"{name}.jsonl").write_text(text, encoding="utf-8")
+    checks = ["gold_position", "longest_option"]
+    found = {}
+    for name in ("even", "first", "longer"):
+        findings = run_checks(read_items([str(tmp_path / f"{name}.jsonl")], DataOptions()), only=checks)
+        found[name] = [(finding.check, finding.row) for finding in findings]
+    assert found == {"even": [], "first": [("gold_position", "")], "longer": [("longest_option", "")]}
+
+
+def item(question="ما هي؟", options=("واحد", "اثنان"), **more):
+    return AuditItem("s", "local", "x", "f:0", "0" * 64, "test", "mcq", question, options, (0,), **more)
+
+
+@pytest.mark.parametrize("word", ["الـDNA", "وGDP", "بالـpH", "للATP", "xوy", "م2", "كتاب"])
+def test_a_particle_before_a_foreign_word_is_no_mixed_script(word):
+    assert mixed_scripts(item(f"ما هو {word} هنا")) == ""
+
+
+@pytest.mark.parametrize("word", ["DNAيعمل", "كتabاب", "Мoscow", "lgEفي"])
+def test_words_of_two_scripts_are_told(word):
+    assert word in mixed_scripts(item(f"ما هو {word} هنا"))
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("أحمر", "أزرق", "كل ما سبق"), False),
+        (("كل ما سبق", "أزرق"), True),
+        (("أحمر", "أزرق", "لا شيء مما سبق", "جميع الإجابات صحيحة"), False),
+        (("أ و ب", "أزرق", "أخضر"), True),
+        (("5 , 5", "4 , 4"), False),
+        (("all of the above", "red"), True),
+        (("以上都是", "红"), True),
+    ],
+)
+def test_options_that_refer_to_others(options, told):
+    assert bool(all_of_the_above(item(options=options))) is told
+
+
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        ("من الشكل المقابل احسب المساحة", True),
+        ("أين يقع الحديد في الجدول الدوري؟", False),
+        ("اقرأ النص التالي ثم أجب", True),
+        ("في النص التالي: كان الرجل يمشي في الطريق كل يوم قبل الفجر ليصل إلى عمله في المدينة، ما الفعل؟", False),
+        ("See the figure below. What is x?", True),
+        ("如下图所示，求面积", True),
+    ],
+)
+def test_references_to_what_is_not_there(question, told):
+    assert bool(absent_reference(item(question))) is told
+    assert absent_reference(item(question, context="نص طويل")) == ""
+
+
+@pytest.mark.parametrize(
+    ("answer", "first", "expected"),
+    [
+        ("B", 0, ((1,), "")),
+        ("ب", 0, ((1,), "")),
+        ("(ب) دمشق", 0, ((1,), "")),
+        ("دمشق", 0, ((1,), "")),
+        (1, 0, ((1,), "")),
+        (1.0, 0, ((1,), "")),
+        ("1", 1, ((0,), "")),
+        (["A", "C"], 0, ((0, 2), "")),
+        (3, 0, ((), "out_of_range")),
+        (-1, 0, ((), "out_of_range")),
+        ("هـ", 0, ((), "out_of_range")),
+        ("بغداد", 0, ((), "not_in_options")),
+        (float("nan"), 0, ((), "missing")),
+        ([], 0, ((), "missing")),
+        ("", 0, ((), "missing")),
+    ],
+)
+def test_golds_are_read_as_labels_texts_or_indices(answer, first, expected):
+    assert gold_of(answer, ["القاهرة", "دمشق", "عمان"], first) == expected
+
+
+def test_columns_are_found_or_given_and_wrong_ones_are_told(tmp_path):
+    rows = [{"Question": "س", "Option 1": "x", "Option 2": "y", "Answer Key": "2", "is_few_shot": "0"}]
+    found = columns_found(rows)
+    assert (found.question, found.options, found.gold, found.first) == (
+        "Question",
+        ("Option 1", "Option 2"),
+        "Answer Key",
+        1,
+    )
+    assert columns_given("question=q,options=a+b,gold=g").options == ("a", "b")
+    for text in ("question", "questoin=q", "gold=g", "question=a,question=b"):
+        with pytest.raises(CulturevalError, match="--columns"):
+            columns_given(text)
+    (tmp_path / "x.csv").write_text("text,number\nس,1\n", encoding="utf-8")
+    with pytest.raises(CulturevalError, match="which column is the question"):
+        read_items([str(tmp_path / "x.csv")], DataOptions())
+    with pytest.raises(CulturevalError, match="no column 'txt'.*text"):
+        read_items([str(tmp_path / "x.csv")], DataOptions(), columns_given("question=txt"))
+    with pytest.raises(CulturevalError, match="no task, group or suite"):
+        read_items(["qimma_arratrust"], DataOptions())
+
+
+def test_every_suites_samples_are_read_and_the_table_is_documented():
+    items = read_items(["qimma", "jeem", "m2cqa", "cvlue", "alqasida"], DataOptions(root=samples_root()))
+    assert {item.form for item in items} == {"mcq", "qa"} and all(item.question for item in items)
+    assert len({(item.source, item.row, item.split) for item in items}) == len(items)
+    assert all(finding.check in {check.name for check in CHECKS} for finding in run_checks(items))
+    page = Path(__file__).parents[2].joinpath("docs", "audit.md").read_text(encoding="utf-8")
+    assert [check.name for check in CHECKS if f"| `{check.name}` | {check.severity} |" not in page] == []
+
+
+REAL = Path("/work/shared/data/arabicmmlu/ArabicMMLUs.csv")
+
+
+@pytest.mark.skipif(not REAL.is_file(), reason="ArabicMMLU's rows are not on this machine")
+def test_real_rows_of_arabicmmlu():
+    with REAL.open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    items = read_items([str(REAL)], DataOptions())
+    found = {(finding.check, finding.row.rpartition(":")[2]) for finding in run_checks(items)}
+    assert len(items) == len(rows) == 2506
+    # Read by hand: two options that are the same, and a question that stands there twice.
+    assert {("duplicate_options", "1355"), ("duplicate_options", "2356"), ("exact_duplicate", "42")} <= found
+    assert ("broken_encoding", "1123") in found  # ligatures reversed by a PDF reader
