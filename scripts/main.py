@@ -21,6 +21,7 @@ from cultureval.scripts import (
     doctor,
     evaluate,
     judge,
+    leaderboard,
     list_tasks,
     mirror,
     new_benchmark,
@@ -89,6 +90,7 @@ app.command("new-benchmark")(new_benchmark.new_benchmark)
 app.command("mirror", cls=WithCustomSuites)(mirror.mirror)
 app.command("retrieval")(retrieval.retrieval)
 app.command("show", cls=WithCustomSuites)(show.show)
+app.command("leaderboard", cls=WithCustomSuites)(leaderboard.leaderboard)
 app.command("judge", cls=WithCustomSuites)(judge.judge)
 benchmarks.command("scoring")(scoring.bench_scoring)
 benchmarks.command("retrieval")(bench_retrieval.bench_retrieval)

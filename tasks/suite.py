@@ -26,6 +26,9 @@ FUNCTIONS = (
     "picture",
     "fooled",
     "run_files",
+    "standings",
+    "published_standings",
+    "charts",
 )  # fields of a suite
 
 
@@ -282,6 +285,11 @@ class Suite:
         headline: The function that makes the tables of the summary (`reports.summary.Headline`); None: a row a group.
         run_files: The function that writes more files of a finished run (a `reports.run_record.Run`) into its output
             folder, after results and details are saved; it returns sentences to print.
+        standings: The function that makes a run's rows in the tables of a leaderboard (`reports.standings.Standings`);
+            None: the cells of the summary's tables.
+        published_standings: The function that gives the rows of its paper's tables: model -> rows as of `standings`.
+        charts: The function that draws a leaderboard's charts of the suite: takes the runs by the models' labels, and
+            returns a list of `reports.charts.Chart`.
         page: Where its documentation is, a path below the repository or an address; `cultureval tasks` prints it.
         order: Suites are listed by this number, then by name; ours come first.
     """
@@ -303,6 +311,9 @@ class Suite:
     fooled: str | Callable[[Sequence[Mapping[str, Any]], str], Sequence[Any]] | None = None
     headline: str | Callable[..., Any] | None = None
     run_files: str | Callable[..., Sequence[str]] | None = None
+    standings: str | Callable[..., Sequence[Any]] | None = None
+    published_standings: str | Callable[[], Mapping[str, Sequence[Any]]] | None = None
+    charts: str | Callable[..., Sequence[Any]] | None = None
     page: str = ""
     order: int = 1000
 

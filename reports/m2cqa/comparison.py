@@ -35,8 +35,8 @@ from cultureval.reports.m2cqa.comparison_rows import (
     cell_rows,
     difference_rows,
 )
-from cultureval.reports.m2cqa.model_sizes import model_sizes
 from cultureval.reports.m2cqa.plots import draw_regimes, draw_sizes
+from cultureval.reports.model_sizes import model_sizes
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.m2cqa.benchmarks import PROMPTS, VARIETIES

@@ -18,7 +18,7 @@ from cultureval.reports.drawing import (
     short_names,
 )
 from cultureval.reports.m2cqa.comparison_rows import Borders
-from cultureval.reports.m2cqa.model_sizes import family
+from cultureval.reports.model_sizes import family
 from cultureval.tasks.m2cqa.benchmarks import PROMPTS
 
 if TYPE_CHECKING:

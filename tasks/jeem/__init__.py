@@ -8,6 +8,7 @@ SUITE = Suite(
     benchmarks="cultureval.tasks.jeem.benchmarks:BENCHMARKS",
     kinds="cultureval.tasks.jeem.kinds:KINDS",
     headline="cultureval.reports.jeem.headline:headline",
+    published_standings="cultureval.reports.jeem.standings:published_standings",
     ratings="cultureval.reports.jeem.ratings:RATINGS",
     page="docs/jeem.md",
     order=20,

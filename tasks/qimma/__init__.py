@@ -9,6 +9,9 @@ SUITE = Suite(
     kinds="cultureval.tasks.qimma.kinds:KINDS",
     options="cultureval.tasks.qimma.options:OPTIONS",
     headline="cultureval.reports.qimma.headline:headline",
+    standings="cultureval.reports.qimma.standings:standings",
+    published_standings="cultureval.reports.qimma.standings:published_standings",
+    charts="cultureval.reports.qimma.charts:charts",
     page="docs/qimma.md",
     order=10,
 )

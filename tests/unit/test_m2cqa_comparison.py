@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from cultureval.metrics.m2cqa.counterfactual import counterfactual_report, paired_cfhr_difference
 from cultureval.reports.m2cqa.comparison import p_text
 from cultureval.reports.m2cqa.comparison_rows import Borders
-from cultureval.reports.m2cqa.model_sizes import family, model_sizes
+from cultureval.reports.model_sizes import family, model_sizes
 from cultureval.runtime.errors import CulturevalError
 from cultureval.scripts.main import app
 

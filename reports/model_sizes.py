@@ -39,3 +39,9 @@ def _size(model: str) -> re.Match[str] | None:
 
 def _billions(found: re.Match[str]) -> float:
     return float(found[1]) * _BILLIONS[found[2].lower()]
+
+
+def billions_of(model: str) -> float | None:
+    """Billions of parameters as a model's name says; None where it does not."""
+    found = _size(model)
+    return _billions(found) if found else None

@@ -1,0 +1,141 @@
+"""All that a leaderboard shows, as data: tables, ranks, charts, models, and why groups differ."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from cultureval.reports.charts import Chart, Charted
+from cultureval.reports.leaderboard.entries import Division, Entry, Group, divisions
+from cultureval.reports.leaderboard.item_ranks import ItemRanks, item_ranks
+from cultureval.reports.leaderboard.models import ModelFacts, facts_of, read_models
+from cultureval.reports.leaderboard.tables import BoardRow, BoardTable, tables_of
+from cultureval.reports.run_record import Run
+from cultureval.reports.saved_runs import load
+from cultureval.reports.standings import Standing, standings
+from cultureval.runtime.errors import CulturevalError
+from cultureval.tasks.catalogue import all_suites
+
+
+@dataclass(frozen=True)
+class Section:
+    """A group of comparable entries of a suite.
+
+    Attributes:
+        division: The suite.
+        group: The entries.
+        tables: Its tables.
+        charts: Its charts.
+    """
+
+    division: Division
+    group: Group
+    tables: Sequence[BoardTable]
+    charts: Sequence[Chart]
+
+
+@dataclass(frozen=True)
+class Board:
+    """A leaderboard.
+
+    Attributes:
+        runs: All that were read, the newest first.
+        sections: In the catalogue's order of suites.
+        models: Facts of models by their labels, in the order of the tables.
+    """
+
+    runs: Sequence[Run]
+    sections: Sequence[Section]
+    models: dict[str, ModelFacts]
+
+
+def read_board(
+    paths: Sequence[Path],
+    *,
+    published: bool = False,
+    allowed: Collection[str] = (),
+    models: Path | None = None,
+    ranks: bool = True,
+) -> Board:
+    """Reads results into a leaderboard.
+
+    Args:
+        paths: Results files and folders that hold some.
+        published: Whether the rows of the suites' papers stand among ours.
+        allowed: Fields of signatures that may differ within a group.
+        models: A table of families, sizes and licences.
+        ranks: Whether rank intervals are computed from the items.
+
+    Raises:
+        CulturevalError: A path has no results, or some cannot be read.
+    """
+    given = read_models(models)
+    found = {run.file.resolve(): run for path in paths for run in load(path)}
+    runs = sorted(found.values(), key=lambda run: (run.date, run.model), reverse=True)
+    suites = divisions(runs, allowed)
+    if not suites:
+        raise CulturevalError("These results have no task of a known suite: a leaderboard is of `cultureval tasks`.")
+    facts = facts_of((entry for one in suites for group in one.groups for entry in group.entries), given)
+    sections = [_section(division, group, published, ranks, facts) for division in suites for group in division.groups]
+    return Board(runs, sections, facts)
+
+
+def _section(division: Division, group: Group, published: bool, ranks: bool, facts: dict[str, ModelFacts]) -> Section:
+    tables = tables_of(division, group, published)
+    if ranks:
+        tables = [_ranked(table, division, group) for table in tables]
+    return Section(division, group, tables, _charts(division, group, tables, facts))
+
+
+def _ranked(table: BoardTable, division: Division, group: Group) -> BoardTable:
+    """The table with rank intervals, and a sentence on what they tell."""
+    if table.main is None:
+        return table
+    suite = all_suites().get(division.suite)
+    rows: list[tuple[Entry, Standing]] = []
+    for row in table.rows:
+        for one in standings(row.entry.run, suite, division.suite) if row.entry else ():
+            if row.entry and one.table == table.title:
+                rows.append((row.entry, one))
+    if not any(row.parts for _, row in rows):
+        return table
+    found = item_ranks(rows, table.columns[table.main].lower)
+    return replace(table, rows=_with_ranks(table, found), notes=[*_sentences(found), *table.notes])
+
+
+def _with_ranks(table: BoardTable, found: ItemRanks) -> list[BoardRow]:
+    ranks = {row.model: row for row in found.ranking.rows} if found.ranking else {}
+    texts = {
+        label: f"{row.low}" if row.low == row.high else f"{row.low}\u2013{row.high}" for label, row in ranks.items()
+    }
+    return [
+        replace(
+            row,
+            rank=texts.get(row.label, "") if row.entry else "",
+            top=row.label in ranks and ranks[row.label].tied_for_top,
+        )
+        for row in table.rows
+    ]
+
+
+def _sentences(found: ItemRanks) -> list[str]:
+    sentences = [found.ranking.sentence()] if found.ranking else []
+    reasons: dict[str, list[str]] = {}
+    for label, reason in found.without.items():
+        reasons.setdefault(reason, []).append(label)
+    for reason, labels in reasons.items():
+        shown = f"{', '.join(labels[:3])}{f' and {len(labels) - 3} more' if len(labels) > 3 else ''}"
+        sentences.append(f"No rank for {shown}: {reason}.")
+    return sentences
+
+
+def _charts(
+    division: Division, group: Group, tables: Sequence[BoardTable], facts: dict[str, ModelFacts]
+) -> list[Chart]:
+    suite = all_suites().get(division.suite)
+    draw = suite.part("charts") if suite else None
+    if not draw:
+        return []
+    order = [row.label for table in tables[:1] for row in table.rows]
+    entries = sorted(group.entries, key=lambda one: order.index(one.label) if one.label in order else len(order))
+    models = [Charted(one.label, one.run, facts[one.label].billions, facts[one.label].family) for one in entries]
+    return list(draw(models))

@@ -1,0 +1,295 @@
+"""Runs as entries of a leaderboard: what was run of one model in one way is one entry.
+
+Scores that depend on different things are not in one column: entries whose signatures differ in more than the model
+are in groups of their own, and the groups say in what they differ.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from cultureval.reports.drawing import short_names
+from cultureval.reports.run_record import Run, TaskRecord
+
+OF_THE_MODEL = ("model", "dtype", "chat")  # fields of a signature that are the model's own
+# Of a whole group of tasks, so that entries with other subsets of it differ; the tasks' own records have them.
+OF_THE_GROUP = ("subsets", "rows", "rows_hash", "data", "form", "prompt", "parity", "sources")
+OF_THE_TASK = ("rows_hash", "rows", "limit", "form", "source", "revision", "prompt_hash", "parity")
+NO_SIGNATURE = "none: written by LightEval without our tasks, or by an older cultureval"
+Protocol = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What was run of one model in one way, of one suite with one number of few-shot examples.
+
+    Attributes:
+        model: The model's name as in the results file.
+        label: The same in short; with what differs, where a model has several entries.
+        run: Its scores of the suite, of one or several results files, the newest first.
+        protocols: Task and metric -> everything but the model that the score depends on.
+        sources: The task with `|k` -> the run that its scores are from.
+        superseded: How many older scores of the same kind were left out.
+        published: Whether it is a row of a paper's table.
+    """
+
+    model: str
+    label: str
+    run: Run
+    protocols: Mapping[tuple[str, str], Protocol]
+    sources: Mapping[str, Run]
+    superseded: int = 0
+    published: bool = False
+
+
+@dataclass(frozen=True)
+class Group:
+    """Entries of a suite that may be compared with each other.
+
+    Attributes:
+        entries: They.
+        differences: In what it differs from the first group of the suite, a sentence each; empty for the first.
+    """
+
+    entries: Sequence[Entry]
+    differences: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Division:
+    """A suite with one number of few-shot examples: the largest group of comparable entries first.
+
+    Attributes:
+        suite: Its name.
+        shots: Number of few-shot examples.
+        groups: Its groups.
+    """
+
+    suite: str
+    shots: int
+    groups: Sequence[Group]
+
+
+@dataclass
+class _Track:
+    """An entry while runs are added to it, the newest first."""
+
+    model: str
+    facts: tuple[Any, ...]
+    runs: list[Run] = field(default_factory=list)
+    protocols: dict[tuple[str, str], Protocol] = field(default_factory=dict)
+    sources: dict[str, Run] = field(default_factory=dict)
+    scores: dict[str, dict[str, float | None]] = field(default_factory=dict)
+    records: dict[str, TaskRecord] = field(default_factory=dict)
+    superseded: int = 0
+
+    def fits(self, facts: tuple[Any, ...], protocols: Mapping[tuple[str, str], Protocol]) -> bool:
+        """Whether scores of a run may stand beside those that are here."""
+        same = all(protocols[place] == self.protocols[place] for place in protocols.keys() & self.protocols.keys())
+        return same and (facts == self.facts or () in (facts, self.facts))
+
+    def add(self, run: Run, tasks: Sequence[TaskRecord], protocols: Mapping[tuple[str, str], Protocol]) -> None:
+        """Adds the scores that are not here yet."""
+        self.runs.append(run)
+        for task in tasks:
+            known = self.scores.setdefault(task.task, {})
+            values = run.scores.get(task.task, {})
+            self.superseded += any((task.task, metric) in self.protocols for metric in task.metrics)
+            known |= {name: value for name, value in values.items() if name not in known}
+            self.records.setdefault(task.task, task)
+            self.sources.setdefault(task.task, run)
+        self.protocols |= {place: found for place, found in protocols.items() if place not in self.protocols}
+
+
+def divisions(runs: Iterable[Run], allowed: Collection[str] = ()) -> list[Division]:
+    """The suites of runs, their entries in groups that may be compared.
+
+    Args:
+        runs: In any order.
+        allowed: Fields of signatures that may differ within a group, besides the model's own.
+
+    Returns:
+        One for each suite and number of few-shot examples, in the catalogue's order.
+    """
+    tracks: dict[tuple[str, int], list[_Track]] = {}
+    for run in sorted(runs, key=lambda run: run.date, reverse=True):
+        facts = _model_facts(run)
+        parts: dict[tuple[str, int], list[TaskRecord]] = {}
+        for task in run.record.tasks.values():
+            parts.setdefault((task.suite, task.shots), []).append(task)
+        for place, tasks in parts.items():
+            _add_to(tracks.setdefault(place, []), run, tasks, facts, protocols_of(run, tasks, allowed))
+    return [
+        Division(suite, shots, _groups(_entries(found))) for (suite, shots), found in sorted(tracks.items(), key=_order)
+    ]
+
+
+def protocols_of(
+    run: Run, tasks: Iterable[TaskRecord], allowed: Collection[str] = ()
+) -> dict[tuple[str, str], Protocol]:
+    """Everything but the model that each score of some tasks depends on, by task and metric.
+
+    Args:
+        run: A results file.
+        tasks: Tasks of it.
+        allowed: Fields to leave out.
+    """
+    signatures = {signature.group: signature.fields for signature in run.record.signatures}
+    left_out = {*OF_THE_MODEL, *OF_THE_GROUP, *allowed}
+    found = {}
+    for task in tasks:
+        fields = signatures.get(f"{task.group}|{task.shots}")
+        protocol = {"signature": NO_SIGNATURE} if fields is None else {}
+        protocol |= {name: str(value) for name, value in (fields or {}).items() if name not in left_out}
+        protocol |= {
+            name: str(value)
+            for name in OF_THE_TASK
+            if name not in allowed and (value := getattr(task, name)) is not None
+        }
+        key = tuple(sorted(protocol.items()))
+        found |= {
+            (task.task, metric): key for metric in run.scores.get(task.task, {}) if not metric.endswith("_stderr")
+        }
+    return found
+
+
+def _add_to(
+    tracks: list[_Track],
+    run: Run,
+    tasks: Sequence[TaskRecord],
+    facts: tuple[Any, ...],
+    protocols: Mapping[tuple[str, str], Protocol],
+) -> None:
+    """Adds a run to the first entry of its model that it fits to, else as a new one."""
+    fitting = (track for track in tracks if track.model == run.model and track.fits(facts, protocols))
+    track = next(fitting, None)
+    if track is None:
+        track = _Track(run.model, facts)
+        tracks.append(track)
+    track.facts = track.facts or facts
+    track.add(run, tasks, protocols)
+
+
+def _model_facts(run: Run) -> tuple[Any, ...]:
+    """What tells two models of one name apart; () where the run does not say it (of code, of judgements)."""
+    model = run.record.model
+    told = (model.version, model.dtype, model.quantisation, model.chat_template)
+    return told if model.version and model.dtype else ()
+
+
+def _order(item: tuple[tuple[str, int], Any]) -> tuple[int, str, int]:
+    from cultureval.tasks.catalogue import all_suites
+
+    (suite, shots), _ = item
+    names = list(all_suites())
+    return names.index(suite) if suite in names else len(names), suite, shots
+
+
+def _entries(tracks: Sequence[_Track]) -> list[Entry]:
+    short = short_names(list(dict.fromkeys(track.model for track in tracks)))
+    entries = []
+    for track in tracks:
+        others = [other for other in tracks if other.model == track.model]
+        label = short[track.model]
+        if len(others) > 1:
+            label = f"{label} ({_what_differs(track, others)})"
+        entries.append(Entry(track.model, label, _merged(track), track.protocols, track.sources, track.superseded))
+    return entries
+
+
+def _what_differs(track: _Track, others: Sequence[_Track]) -> str:
+    """What an entry has that the others of its model do not have; its date where nothing is known."""
+    mine = dict(zip(("version", "dtype", "quantisation", "chat template"), track.facts, strict=False))
+    theirs = [
+        dict(zip(("version", "dtype", "quantisation", "chat template"), other.facts, strict=False)) for other in others
+    ]
+    told = [f"{name} {str(value)[:8]}" for name, value in mine.items() if {one.get(name) for one in theirs} != {value}]
+    if not told:
+        fields = [_common(other.protocols.values()) for other in others]
+        here = _common(track.protocols.values())
+        told = [f"{name} {value[:24]}" for name, value in here.items() if {one.get(name) for one in fields} != {value}]
+    return ", ".join(told[:2]) or track.runs[0].date[:16]
+
+
+def _common(protocols: Iterable[Protocol]) -> dict[str, str]:
+    """The fields that all protocols share."""
+    found = [dict(protocol) for protocol in dict.fromkeys(protocols)]
+    return {
+        name: value
+        for name, value in (found[0] if found else {}).items()
+        if all(one.get(name) == value for one in found)
+    }
+
+
+def _merged(track: _Track) -> Run:
+    """The track as one run. A group's average is kept where one file has all tasks of the group that are here."""
+    scores: dict[str, Mapping[str, float | None]] = dict(track.scores)
+    here: dict[tuple[str, int], set[str]] = {}
+    for record in track.records.values():
+        here.setdefault((record.group, record.shots), set()).add(record.task)
+    for run in track.runs:
+        there: dict[tuple[str, int], set[str]] = {}
+        for record in run.record.tasks.values():
+            there.setdefault((record.group, record.shots), set()).add(record.task)
+        for (group, shots), tasks in here.items():
+            whole = tasks == there.get((group, shots)) and all(track.sources[task] is run for task in tasks)
+            means = [name for name in run.scores if name.startswith(f"{group}:_") and name.endswith(f"|{shots}")]
+            scores |= {name: run.scores[name] for name in means if whole}
+    newest = track.runs[0]
+    signatures = {signature.group: signature for run in reversed(track.runs) for signature in run.record.signatures}
+    unjudged = {judge: why for run in track.runs for judge, why in run.record.unjudged.items()}
+    model = next((run.record.model for run in track.runs if run.record.model.backend), newest.record.model)
+    record = newest.record.model_copy(
+        update={
+            "tasks": track.records,
+            "signatures": tuple(signatures.values()),
+            "unjudged": unjudged,
+            "model": model,
+        }
+    )
+    return replace(newest, scores=scores, record=record)
+
+
+def _groups(entries: Sequence[Entry]) -> list[Group]:
+    """Entries in groups whose members agree in every score that two of them have; the largest first."""
+    found: list[tuple[list[Entry], dict[tuple[str, str], Protocol]]] = []
+    for entry in sorted(entries, key=lambda one: (-len(one.protocols), one.label)):
+        for members, known in found:
+            shared = entry.protocols.keys() & known.keys()
+            if all(entry.protocols[place] == known[place] for place in shared) and (shared or not entry.protocols):
+                members.append(entry)
+                known |= entry.protocols
+                break
+        else:
+            found.append(([entry], dict(entry.protocols)))
+    found.sort(key=lambda group: -len(group[0]))
+    return [
+        Group(members, _differences(known, found[0][1]) if number else ())
+        for number, (members, known) in enumerate(found)
+    ]
+
+
+def _differences(
+    known: Mapping[tuple[str, str], Protocol], first: Mapping[tuple[str, str], Protocol]
+) -> tuple[str, ...]:
+    """In what a group differs from the first, a sentence a field."""
+    found: dict[tuple[str, str, str], set[str]] = {}
+    for place in known.keys() & first.keys():
+        here, there = dict(known[place]), dict(first[place])
+        for name in {*here, *there}:
+            if here.get(name) != there.get(name):
+                values = (name, here.get(name, "not told"), there.get(name, "not told"))
+                found.setdefault(values, set()).add(place[0])
+    if not known.keys() & first.keys():
+        return ("It has no task in common with the first group.",)
+    fields: dict[str, list[tuple[str, str, int]]] = {}
+    for (name, here, there), tasks in sorted(found.items()):
+        fields.setdefault(name, []).append((here, there, len(tasks)))
+    return tuple(_sentence(name, values) for name, values in fields.items())
+
+
+def _sentence(name: str, values: Sequence[tuple[str, str, int]]) -> str:
+    tasks = sum(count for _, _, count in values)
+    here, there, _ = max(values, key=lambda one: one[2])
+    others = f" and {len(values) - 1} more pairs of values" if len(values) > 1 else ""
+    return f"{name}: {here} here, {there} there{others} ({tasks} task{'s' * (tasks != 1)})"

@@ -1,0 +1,135 @@
+"""Tables of a leaderboard as files for other programs and for papers: CSV, Markdown, LaTeX, JSON."""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from cultureval.reports.leaderboard.tables import BoardTable, best_cells, cell_data, cell_text
+from cultureval.reports.summary import Cell
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would take a name with this beginning for a formula
+LATEX = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "±": r"$\pm$",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+}
+CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def as_csv(table: BoardTable) -> str:
+    """The table as CSV: a column of values and one of standard errors for each column, in full precision."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    names = [name for column in table.columns for name in (column.whole, f"{column.whole} stderr")]
+    writer.writerow(["model", "rank", *map(_no_formula, names)])
+    for row in table.rows:
+        values: list[Any] = []
+        for cell in row.cells:
+            values += [cell.value, cell.stderr] if isinstance(cell, Cell) else [cell, None]
+        writer.writerow([_no_formula(row.label), row.rank, *values])
+    return file.getvalue()
+
+
+def as_markdown(table: BoardTable) -> str:
+    """The table in Markdown, the best value of each column in bold."""
+    best = best_cells(table)
+    header = ["Rank", "Model", *(column.whole for column in table.columns)]
+    lines = [header, ["---:", "---", *("---:" for _ in table.columns)]]
+    for number, row in enumerate(table.rows):
+        cells = [cell_text(cell) for cell in row.cells]
+        cells = [f"**{text}**" if (number, place) in best else text for place, text in enumerate(cells)]
+        lines.append([row.rank, _markdown(row.label), *cells])
+    notes = [f"\n{_markdown(note)}" for note in table.notes]
+    return "\n".join(["| " + " | ".join(line) + " |" for line in lines] + notes) + "\n"
+
+
+def as_latex(table: BoardTable) -> str:
+    """The table in LaTeX with booktabs, the best value of each column in bold; standard errors are small."""
+    best = best_cells(table)
+    above = _spans([column.above for column in table.columns])
+    lines = [r"% needs \usepackage{booktabs}", rf"\begin{{tabular}}{{ll{'r' * len(table.columns)}}}", r"\toprule"]
+    if any(name for name, _ in above):
+        lines.append(" & & " + " & ".join(rf"\multicolumn{{{n}}}{{c}}{{{_latex(name)}}}" for name, n in above) + r" \\")
+    lines += ["Rank & Model & " + " & ".join(_latex(column.name) for column in table.columns) + r" \\", r"\midrule"]
+    for number, row in enumerate(table.rows):
+        cells = [_latex_cell(cell, (number, place) in best) for place, cell in enumerate(row.cells)]
+        lines.append(" & ".join([_latex(row.rank), _latex(row.label), *cells]) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+
+
+def as_data(table: BoardTable) -> dict[str, Any]:
+    """The table as data for JSON: columns with `name`, `above` and `lower`, rows with `model`, `rank`, and cells."""
+    return {
+        "title": table.title,
+        "unit": table.unit,
+        "columns": [{"name": one.name, "above": one.above, "lower_is_better": one.lower} for one in table.columns],
+        "main": None if table.main is None else table.columns[table.main].whole,
+        "rows": [
+            {
+                "model": row.entry.model if row.entry else row.label,
+                "label": row.label,
+                "published": row.entry is None,
+                "rank": row.rank,
+                "cells": [cell_data(cell) for cell in row.cells],
+            }
+            for row in table.rows
+        ],
+        "notes": list(table.notes),
+    }
+
+
+def as_json(data: Any) -> str:
+    """Data as JSON text."""
+    return json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+FORMATS = {
+    "csv": as_csv,
+    "md": as_markdown,
+    "tex": as_latex,
+    "json": lambda table: as_json(as_data(table)),
+}
+
+
+def _no_formula(text: str) -> str:
+    return f"'{text}" if text.startswith(FORMULA) else text
+
+
+def _markdown(text: str) -> str:
+    """A text in which Markdown and HTML have no meaning."""
+    return re.sub(r"([\\`*_{}\[\]<>()#!|&~])", r"\\\1", CONTROLS.sub(" ", text))
+
+
+def _latex(text: str) -> str:
+    return "".join(LATEX.get(letter, letter) for letter in CONTROLS.sub(" ", text))
+
+
+def _latex_cell(cell: Cell | str | None, best: bool) -> str:
+    if not isinstance(cell, Cell) or cell.value is None:
+        return _latex(cell_text(cell))
+    value = f"{cell.value:z.{cell.digits}f}"
+    value = rf"\textbf{{{value}}}" if best else value
+    return value if cell.stderr is None else rf"{value} {{\scriptsize$\pm${cell.stderr:.{cell.digits}f}}}"
+
+
+def _spans(names: Sequence[str]) -> list[tuple[str, int]]:
+    found: list[tuple[str, int]] = []
+    for name in names:
+        if found and found[-1][0] == name:
+            found[-1] = (name, found[-1][1] + 1)
+        else:
+            found.append((name, 1))
+    return found

@@ -1,0 +1,408 @@
+"""The pages of a leaderboard: the first with the tables, one a model, one a task."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cultureval.reports.charts import Chart
+from cultureval.reports.leaderboard.board import Board, Section
+from cultureval.reports.leaderboard.entries import Entry
+from cultureval.reports.leaderboard.exports import FORMATS
+from cultureval.reports.leaderboard.tables import BoardRow, BoardTable, best_cells, cell_text
+from cultureval.reports.leaderboard.texts import file_name, shown
+from cultureval.reports.run_record import TaskRecord
+from cultureval.reports.summary import Cell
+from cultureval.tasks.catalogue import all_suites, all_tasks
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+TEMPLATES = Path(__file__).parent / "templates"
+NORMAL = 1.96  # standard errors on either side of a 95 % interval
+FILTERS = ("benchmark", "domain", "task_type", "register_", "language")
+# 'self' is the page's own folder, where the scripts and styles are; nothing can be sent or loaded from elsewhere.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'none'; frame-src 'none'"
+)
+
+
+@dataclass(frozen=True)
+class TaskScore:
+    """A score of an entry on a task, for pages.
+
+    Attributes:
+        entry: Whose.
+        record: Of the task.
+        metric: Its name.
+        value: As in the results file.
+        stderr: Its standard error.
+    """
+
+    entry: Entry
+    record: TaskRecord
+    metric: str
+    value: float | None
+    stderr: float | None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """95 % by the normal approximation."""
+        if self.value is None or self.stderr is None:
+            return None
+        return self.value - NORMAL * self.stderr, self.value + NORMAL * self.stderr
+
+    @property
+    def scored(self) -> int:
+        """Rows that it has a value for."""
+        return self.record.scored.get(self.metric, self.record.rows)
+
+
+@dataclass
+class Pages:
+    """The pages of a board.
+
+    Attributes:
+        board: The leaderboard.
+        title: Heading of the first page.
+        formats: Of the charts' files; empty: no charts.
+        logs: Where single answers can be looked at.
+    """
+
+    board: Board
+    title: str
+    formats: Sequence[str]
+    logs: str = ""
+    _names: dict[int, str] = field(default_factory=dict)
+
+    def all(self) -> Iterator[tuple[str, str]]:
+        """Path below the folder, and text, of each page."""
+        yield "index.html", self._index()
+        for model, entries in self._entries.items():
+            yield f"models/{file_name(model)}.html", self._model(model, entries)
+        for task in self._tasks:
+            yield f"tasks/{file_name(task)}.html", self._task(task)
+
+    def tables(self) -> Iterator[tuple[Section, BoardTable, str]]:
+        """Each table with the name of its files."""
+        for section, letter in self._lettered:
+            for table in section.tables:
+                yield section, table, _file_of(table.title, section, letter)
+
+    def charts_of(self, section: Section) -> list[tuple[Chart, str]]:
+        """The charts of a section with the names of their files; those of the first group alone have some."""
+        first = not section.group.differences
+        return [(chart, chart.name) for chart in section.charts] if self.formats and first else []
+
+    @cached_property
+    def _lettered(self) -> list[tuple[Section, str]]:
+        """The sections, each with the letter of its group within the suite."""
+        counts: dict[tuple[str, int], int] = {}
+        found = []
+        for section in self.board.sections:
+            place = (section.division.suite, section.division.shots)
+            number = counts[place] = counts.get(place, 0) + 1
+            found.append((section, _letters(number)))
+        return found
+
+    @cached_property
+    def _entries(self) -> dict[str, list[tuple[Section, Entry]]]:
+        found: dict[str, list[tuple[Section, Entry]]] = {}
+        for section in self.board.sections:
+            for entry in section.group.entries:
+                found.setdefault(entry.model, []).append((section, entry))
+        return found
+
+    @cached_property
+    def _tasks(self) -> dict[str, list[tuple[Section, str, Entry]]]:
+        found: dict[str, list[tuple[Section, str, Entry]]] = {}
+        for section, letter in self._lettered:
+            for entry in section.group.entries:
+                for task in entry.run.record.tasks:
+                    found.setdefault(task, []).append((section, letter, entry))
+        return found
+
+    def _index(self) -> str:
+        suites: dict[str, list[dict[str, Any]]] = {}
+        for section, letter in self._lettered:
+            name = _suite_name(section.division.suite, section.division.shots)
+            suites.setdefault(name, []).append(self._section(section, letter))
+        panels = [
+            {"id": f"suite-{number}", "name": name, "sections": sections, "lettered": len(sections) > 1}
+            for number, (name, sections) in enumerate(suites.items())
+        ]
+        facts = self.board.models.values()
+        return _rendered(
+            "index.html",
+            root="",
+            title=self.title,
+            panels=panels,
+            models=len(self._entries),
+            files=len(self.board.runs),
+            newest=self.board.runs[0].date[:10],
+            families=sorted({one.family for one in facts}),
+            licences=sorted({one.licence for one in facts}),
+            charts=any(self.charts_of(section) for section in self.board.sections),
+            subsets=self._subsets(),
+            published=any(row.entry is None for _, table, _ in self.tables() for row in table.rows),
+            logs=self.logs,
+        )
+
+    def _section(self, section: Section, letter: str) -> dict[str, Any]:
+        return {
+            "letter": letter,
+            "entries": len(section.group.entries),
+            "differences": [shown(one, 400) for one in section.group.differences],
+            "tables": [self._table(table, _file_of(table.title, section, letter)) for table in section.tables],
+            "charts": [
+                {"name": name, "title": chart.title, "note": chart.note, "spec": chart.spec}
+                for chart, name in self.charts_of(section)
+            ],
+            "formats": self.formats,
+        }
+
+    def _table(self, table: BoardTable, name: str) -> dict[str, Any]:
+        best = best_cells(table)
+        return {
+            "id": name,
+            "title": shown(table.title),
+            "unit": shown(table.unit),
+            "spans": _spans([column.above for column in table.columns]),
+            "columns": [
+                {"name": shown(one.name), "lower": one.lower, "main": place == table.main}
+                for place, one in enumerate(table.columns)
+            ],
+            "rows": [self._row(table, row, number, best) for number, row in enumerate(table.rows)],
+            "ranked": any(row.rank for row in table.rows),
+            "notes": [shown(note, 600) for note in table.notes],
+            "formats": list(FORMATS),
+        }
+
+    def _row(self, table: BoardTable, row: BoardRow, number: int, best: set[tuple[int, int]]) -> dict[str, Any]:
+        facts = self.board.models.get(row.label)
+        return {
+            "label": shown(row.label, 80),
+            "href": f"models/{file_name(row.entry.model)}.html" if row.entry else "",
+            "rank": row.rank,
+            "top": row.top,
+            "family": facts.family if facts else "",
+            "licence": facts.licence if facts else "",
+            "billions": facts.billions if facts else None,
+            "cells": [_cell(cell, (number, place) in best) for place, cell in enumerate(row.cells)],
+            "notes": [shown(note, 400) for note in row.notes],
+        }
+
+    def _subsets(self) -> list[dict[str, Any]]:
+        """The headline scores of all subsets by model, for the page's own means over a selection."""
+        found = []
+        for section, letter in self._lettered:
+            lettered = sum(one.division == section.division for one, _ in self._lettered) > 1
+            records = {name: one for entry in section.group.entries for name, one in entry.run.record.tasks.items()}
+            tasks = [one for one in records.values() if one.metrics]
+            found.append(
+                {
+                    "name": _suite_name(section.division.suite, section.division.shots)
+                    + (f", group {letter}" if lettered else ""),
+                    "tasks": [
+                        {
+                            "metric": one.metrics[0],
+                            "items": one.rows,
+                            "href": f"tasks/{file_name(one.task)}.html",
+                            "name": shown(one.task.partition("|")[0], 80),
+                            **{key.rstrip("_"): shown(str(getattr(one, key)), 60) or "-" for key in FILTERS},
+                        }
+                        for one in tasks
+                    ],
+                    "models": [self._subset_row(entry, tasks) for entry in section.group.entries],
+                }
+            )
+        return found
+
+    def _subset_row(self, entry: Entry, tasks: Sequence[TaskRecord]) -> dict[str, Any]:
+        facts = self.board.models[entry.label]
+        scores = [
+            (entry.run.value(one.task, one.metrics[0]), entry.run.stderr(one.task, one.metrics[0])) for one in tasks
+        ]
+        return {
+            "label": shown(entry.label, 80),
+            "href": f"models/{file_name(entry.model)}.html",
+            "family": facts.family,
+            "licence": facts.licence,
+            "billions": facts.billions,
+            "scores": [None if value is None else round(value, 6) for value, _ in scores],
+            "errors": [None if error is None else round(error, 6) for _, error in scores],
+        }
+
+    def _model(self, model: str, entries: Sequence[tuple[Section, Entry]]) -> str:
+        facts = self.board.models[entries[0][1].label]
+        parts = [self._entry(section, entry) for section, entry in entries]
+        return _rendered(
+            "model.html", root="../", title=shown(model), facts=facts, parts=parts, board=self.title, logs=self.logs
+        )
+
+    def _entry(self, section: Section, entry: Entry) -> dict[str, Any]:
+        scores = [
+            TaskScore(entry, one, metric, entry.run.value(one.task, metric), entry.run.stderr(one.task, metric))
+            for one in entry.run.record.tasks.values()
+            for metric in one.metrics[:1]
+        ]
+        scale = _scales(scores)
+        record = entry.run.record
+        groups = {(one.record.group, one.record.shots) for one in scores}
+        return {
+            "suite": _suite_name(section.division.suite, section.division.shots),
+            "label": shown(entry.label),
+            "rows": [_score_row(one, scale[one.metric], "task") for one in scores],
+            "signatures": [
+                {"group": one.group, "text": shown(one.text, 4000)}
+                for one in record.signatures
+                if _group_of(one.group) in groups
+            ],
+            "settings": [
+                (name, shown(str(value), 300))
+                for name, value in record.model.model_dump(mode="json").items()
+                if value not in (None, "", [], {}, ())
+            ],
+            "files": sorted({shown(run.file.name) for run in entry.sources.values()}),
+            "superseded": entry.superseded,
+            "notes": list(dict.fromkeys(shown(note, 400) for one in scores for note in one.record.notes))[:20],
+        }
+
+    def _task(self, task: str) -> str:
+        places = self._tasks[task]
+        record = places[0][2].run.record.tasks[task]
+        scores = [
+            TaskScore(entry, entry.run.record.tasks[task], metric, value, entry.run.stderr(task, metric))
+            for _, _, entry in places
+            for metric, value in entry.run.scores.get(task, {}).items()
+            if not metric.endswith("_stderr")
+        ]
+        scale = _scales(scores)
+        headline = record.metrics[0] if record.metrics else ""
+        letters = {id(entry): letter for _, letter, entry in places}
+        several = len(set(letters.values())) > 1
+        rows = sorted(
+            (one for one in scores if one.metric == headline),
+            key=lambda one: (letters[id(one.entry)], one.value is None, -(one.value or 0)),
+        )
+        others = [one for one in scores if one.metric != headline]
+        known = all_tasks().get(task.partition("|")[0])
+        source = known.sources[0] if known else None
+        return _rendered(
+            "task.html",
+            root="../",
+            title=shown(task.partition("|")[0]),
+            board=self.title,
+            record=record,
+            suite=_suite_name(record.suite, record.shots),
+            licence=source.licence if source else "",
+            metric=headline,
+            rows=[
+                _score_row(one, scale[one.metric], "model", letters[id(one.entry)] if several else "") for one in rows
+            ],
+            others=[_score_row(one, scale[one.metric], "model") for one in others],
+            several=several,
+            logs=self.logs,
+        )
+
+
+def _group_of(group: str) -> tuple[str, int]:
+    """The group and the number of examples of a signature's name."""
+    name, _, shots = group.partition("|")
+    return name, int(shots) if shots.isdigit() else 0
+
+
+def _score_row(score: TaskScore, scale: float, link: str, letter: str = "") -> dict[str, Any]:
+    record, interval = score.record, score.interval
+    digits = 4 if scale <= 1 else 2
+    pixels = (lambda value: round(min(max(value / scale, 0), 1) * 120, 1)) if scale else (lambda value: 0)
+    href = f"../tasks/{file_name(record.task)}.html" if link == "task" else f"{file_name(score.entry.model)}.html"
+    return {
+        "name": shown(record.task.partition("|")[0] if link == "task" else score.entry.label, 100),
+        "href": href if link == "task" else f"../models/{href}",
+        "letter": letter,
+        "benchmark": shown(record.benchmark, 60),
+        "domain": shown(record.domain, 60),
+        "task_type": shown(record.task_type, 40),
+        "register": shown(record.register_, 40),
+        "language": shown(record.language, 20),
+        "metric": shown(score.metric, 80),
+        "value": score.value,
+        "text": "n/a" if score.value is None else f"{score.value:.{digits}f}",
+        "low": None if interval is None else f"{interval[0]:.{digits}f}",
+        "high": None if interval is None else f"{interval[1]:.{digits}f}",
+        "bar": 0 if score.value is None else pixels(score.value),
+        "ends": None if interval is None else [pixels(end) for end in interval],
+        "scored": score.scored,
+        "rows": record.rows,
+        "expected": record.expected_rows,
+    }
+
+
+def _scales(scores: Sequence[TaskScore]) -> Mapping[str, float]:
+    """The value at the right end of a metric's bars: 1 for shares, else the next power of ten's step."""
+    most: dict[str, float] = {}
+    for one in scores:
+        most[one.metric] = max(most.get(one.metric, 0.0), one.value or 0.0)
+    return {name: 1.0 if value <= 1 else 5.0 if value <= 5 else _rounded_up(value) for name, value in most.items()}
+
+
+def _rounded_up(value: float) -> float:
+    step = 10 ** math.floor(math.log10(value))
+    return math.ceil(value / step) * step
+
+
+def _cell(cell: Cell | str | None, best: bool) -> dict[str, Any]:
+    if not isinstance(cell, Cell):
+        return {"text": shown(cell or "", 60), "value": None, "error": "", "best": False, "n": None}
+    error = "" if cell.stderr is None or cell.value is None else f"{cell.stderr:.{cell.digits}f}"
+    return {"text": cell_text(cell, errors=False), "value": cell.value, "error": error, "best": best, "n": cell.n}
+
+
+def _spans(names: Sequence[str]) -> list[tuple[str, int]]:
+    found: list[tuple[str, int]] = []
+    for name in names:
+        if found and found[-1][0] == name:
+            found[-1] = (name, found[-1][1] + 1)
+        else:
+            found.append((shown(name, 60), 1))
+    return found if any(name for name, _ in found) else []
+
+
+def _suite_name(suite: str, shots: int) -> str:
+    known = all_suites().get(suite)
+    title = known.title.partition(":")[0].partition(" (")[0] if known else suite
+    return shown(f"{title}, {shots}-shot" if shots else title, 60)
+
+
+def _letters(number: int) -> str:
+    letters = ""
+    while number:
+        number, rest = divmod(number - 1, 26)
+        letters = chr(65 + rest) + letters
+    return letters
+
+
+def _file_of(title: str, section: Section, letter: str) -> str:
+    shots = f"-{section.division.shots}-shot" if section.division.shots else ""
+    return file_name(f"{title}{shots}-group-{letter}")
+
+
+def _rendered(template: str, **values: Any) -> str:
+    return _environment().get_template(template).render(policy=POLICY, **values)
+
+
+@cache
+def _environment() -> "Environment":
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    return Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )

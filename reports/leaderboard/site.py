@@ -1,0 +1,130 @@
+"""Writes a leaderboard as a folder of pages, tables and charts that needs no server and no network."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cultureval.reports.charts import chart_files
+from cultureval.reports.leaderboard.assets import write_assets
+from cultureval.reports.leaderboard.board import Board
+from cultureval.reports.leaderboard.exports import FORMATS, as_data, as_json
+from cultureval.reports.leaderboard.pages import Pages
+from cultureval.reports.leaderboard.texts import shown
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.output_folder import require_folder
+
+MARK = ".cultureval-leaderboard"  # a folder with it may be written again
+PARTS = ("assets", "charts", "models", "tables", "tasks")
+
+
+@dataclass(frozen=True)
+class Site:
+    """A site on the disk.
+
+    Attributes:
+        index: Its first page.
+        pages: Number of pages.
+        tables: Number of tables.
+        charts: Number of charts.
+    """
+
+    index: Path
+    pages: int
+    tables: int
+    charts: int
+
+
+def write_site(board: Board, folder: Path, title: str, formats: Sequence[str], logs: str = "") -> Site:
+    """Writes the site.
+
+    Args:
+        board: The leaderboard.
+        folder: Empty, missing, or of an earlier site, which is replaced.
+        title: Heading of the first page.
+        formats: Of the charts' files; empty: none, and the page has no charts.
+        logs: Where Inspect's viewer of single answers is published, an address relative to the first page; "": nowhere.
+
+    Raises:
+        CulturevalError: The folder holds something else, or cannot be written.
+    """
+    _prepare(folder)
+    write_assets(folder / "assets", charts=any(section.charts for section in board.sections))
+    pages = Pages(board, shown(title), formats, logs)
+    count = 0
+    for name, text in pages.all():
+        _write(folder / name, text)
+        count += 1
+    tables = 0
+    for _, table, name in pages.tables():
+        for suffix, make in FORMATS.items():
+            _write(folder / "tables" / f"{name}.{suffix}", make(table))
+        tables += 1
+    charts = [(chart, name) for section in board.sections for chart, name in pages.charts_of(section)]
+    for chart, _ in charts:
+        chart_files(chart, folder / "charts", formats)
+    _write(folder / "leaderboard.json", as_json(board_data(board)))
+    return Site(folder / "index.html", count, tables, len(charts))
+
+
+def site_summary(board: Board, site: Site) -> str:
+    """What a person reads at the end: how much there is, what is not comparable, where the page is."""
+    parts = [
+        f"{len({one.model for section in board.sections for one in section.group.entries})} models",
+        f"{len(board.runs)} results files",
+        f"{site.tables} tables",
+        f"{site.charts} charts",
+        f"{site.pages} pages",
+    ]
+    lines = [", ".join(parts)]
+    for section in board.sections:
+        if section.group.differences:
+            labels = ", ".join(entry.label for entry in section.group.entries[:3])
+            lines.append(f"{section.division.suite}: {labels} in a group of their own: {section.group.differences[0]}")
+    return "\n".join([*lines, f"Page: {site.index.resolve()}"])
+
+
+def board_data(board: Board) -> dict[str, Any]:
+    """The leaderboard as data for JSON: every suite's groups with their tables, and the models."""
+    return {
+        "models": {
+            label: {"family": facts.family, "billions": facts.billions, "licence": facts.licence}
+            for label, facts in board.models.items()
+        },
+        "sections": [
+            {
+                "suite": section.division.suite,
+                "shots": section.division.shots,
+                "entries": [
+                    {
+                        "label": one.label,
+                        "model": one.model,
+                        "files": sorted({str(run.file) for run in one.sources.values()}),
+                    }
+                    for one in section.group.entries
+                ],
+                "differs_from_first_group": list(section.group.differences),
+                "tables": [as_data(table) for table in section.tables],
+            }
+            for section in board.sections
+        ],
+    }
+
+
+def _prepare(folder: Path) -> None:
+    require_folder(folder, "--out")
+    if folder.exists() and not folder.is_dir():
+        raise CulturevalError(f"--out {folder} is a file: name a folder.")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).is_file():
+        raise CulturevalError(f"--out {folder} holds files that are no leaderboard's: name an empty folder.")
+    for part in PARTS:
+        (folder / part).mkdir(parents=True, exist_ok=True)
+        for file in (folder / part).iterdir():  # of models that are gone
+            if file.is_file():
+                file.unlink()
+    (folder / MARK).write_text(json.dumps({"made_by": "cultureval leaderboard"}), encoding="utf-8")
+
+
+def _write(file: Path, text: str) -> None:
+    file.write_bytes(text.encode("utf-8", "backslashreplace"))

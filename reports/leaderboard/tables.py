@@ -1,0 +1,161 @@
+"""The tables of a leaderboard: a row a model, a column a number of the suite's paper."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from cultureval.reports.leaderboard.entries import Division, Entry, Group
+from cultureval.reports.standings import Column, Standing, standings
+from cultureval.reports.summary import Cell
+from cultureval.tasks.catalogue import all_suites
+
+UNDEFINED = "n/a"
+PAPER = "paper"
+
+
+@dataclass(frozen=True)
+class BoardRow:
+    """A row of a table.
+
+    Attributes:
+        label: The model's name as shown.
+        cells: A cell or a text for each column; None is an empty cell.
+        entry: Of whose scores; None for a row of a paper.
+        rank: "1" or "2–5"; "" where unknown.
+        top: Whether the data leave open that it is the best.
+        notes: On this row alone.
+    """
+
+    label: str
+    cells: Sequence[Cell | str | None]
+    entry: Entry | None = None
+    rank: str = ""
+    top: bool = False
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class BoardTable:
+    """A table of a leaderboard.
+
+    Attributes:
+        title: Above it.
+        unit: What the numbers are.
+        columns: Of the numbers, in order.
+        rows: The best first where there is a main column; the paper's among them.
+        main: Place of the main column among `columns`; None without one.
+        notes: Below it.
+    """
+
+    title: str
+    unit: str
+    columns: Sequence[Column]
+    rows: Sequence[BoardRow]
+    main: int | None = None
+    notes: Sequence[str] = field(default_factory=tuple)
+
+
+def tables_of(division: Division, group: Group, published: bool = False) -> list[BoardTable]:
+    """The tables of a group of comparable entries.
+
+    Args:
+        division: The suite.
+        group: Of it.
+        published: Whether the rows of the suite's paper stand among those of the first group.
+    """
+    suite, first = all_suites().get(division.suite), group is division.groups[0]
+    rows: list[tuple[str, Entry | None, Sequence[Standing]]] = [
+        (entry.label, entry, standings(entry.run, suite, division.suite)) for entry in group.entries
+    ]
+    paper = suite.part("published_standings") if suite and published and first and not division.shots else None
+    rows += [(f"{model} ({PAPER})", None, found) for model, found in (paper() if paper else {}).items()]
+    ours = list(dict.fromkeys(row.table for _, entry, found in rows if entry for row in found))
+    return [_table(name, rows) for name in ours]
+
+
+def _table(name: str, rows: Sequence[tuple[str, Entry | None, Sequence[Standing]]]) -> BoardTable:
+    found = [(label, entry, row) for label, entry, own in rows for row in own if row.table == name]
+    columns = _columns([row for _, entry, row in found if entry])
+    first = next(row for _, entry, row in found if entry)
+    main = first.main if first.main in columns else None
+    if main:  # what models are ranked by stands first
+        columns.sort(key=lambda column: column.above != main.above)
+    shared = [note for note in first.notes if all(note in row.notes for _, entry, row in found if entry)]
+    listed = [
+        BoardRow(
+            label,
+            [row.cells.get(column) for column in columns],
+            entry,
+            notes=[note for note in row.notes if entry and note not in shared],
+        )
+        for label, entry, row in found
+        if entry or any(_number(row.cells.get(column)) is not None for column in columns)
+    ]
+    place = columns.index(main) if main else None
+    if main and place is not None:
+        listed.sort(key=lambda row: _sorting(row.cells[place], main.lower))
+    return BoardTable(name, first.unit, columns, listed, place, shared)
+
+
+def _columns(rows: Sequence[Standing]) -> list[Column]:
+    """The columns of all rows, each after the one that it follows in the row that brings it."""
+    columns: list[Column] = []
+    for row in sorted(rows, key=lambda row: -len(row.cells)):
+        place = 0
+        for column in row.cells:
+            if column in columns:
+                place = columns.index(column) + 1
+            else:
+                columns.insert(place, column)
+                place += 1
+    return columns
+
+
+def _sorting(cell: Cell | str | None, lower: bool) -> tuple[bool, float]:
+    value = _number(cell)
+    return value is None, 0.0 if value is None else value if lower else -value
+
+
+def _number(cell: Cell | str | None) -> float | None:
+    return cell.value if isinstance(cell, Cell) else None
+
+
+def best_cells(table: BoardTable) -> set[tuple[int, int]]:
+    """Row and column of the best value of each column among our rows; none where fewer than two have one."""
+    best = set()
+    for place, column in enumerate(table.columns):
+        values = {
+            number: value
+            for number, row in enumerate(table.rows)
+            if row.entry and (value := _number(row.cells[place])) is not None
+        }
+        if len(values) > 1:
+            top = min(values.values()) if column.lower else max(values.values())
+            best |= {(number, place) for number, value in values.items() if value == top}
+    return best
+
+
+def cell_text(cell: Cell | str | None, errors: bool = True) -> str:
+    """A cell as text: `65.81 ± 0.32`."""
+    if not isinstance(cell, Cell):
+        return cell or ""
+    if cell.value is None:
+        return UNDEFINED
+    error = f" ± {cell.stderr:.{cell.digits}f}" if errors and cell.stderr is not None else ""
+    return f"{cell.value:z.{cell.digits}f}{error}"
+
+
+def cell_data(cell: Cell | str | None) -> object:
+    """A cell as data for JSON."""
+    if not isinstance(cell, Cell):
+        return cell
+    return {"value": cell.value, "stderr": cell.stderr, "n": cell.n}
+
+
+def by_model(tables: Sequence[BoardTable]) -> Mapping[str, list[tuple[BoardTable, BoardRow]]]:
+    """The rows of each of our models in the tables."""
+    found: dict[str, list[tuple[BoardTable, BoardRow]]] = {}
+    for table in tables:
+        for row in table.rows:
+            if row.entry:
+                found.setdefault(row.label, []).append((table, row))
+    return found

@@ -1,0 +1,176 @@
+"use strict";
+(() => {
+  const root = document.documentElement;
+  const $ = window.cultureval && window.cultureval.jQuery;
+  const byId = (id) => document.getElementById(id);
+  const all = (selector, from = document) => [...from.querySelectorAll(selector)];
+  root.classList.add("script");
+
+  // Dark and light: as the system, or as chosen; a page from a file system may have no storage.
+  const stored = () => { try { return localStorage.getItem("theme"); } catch { return null; } };
+  const keep = (name) => { try { localStorage.setItem("theme", name); } catch { /* it holds for this page */ } };
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  const isDark = () => root.classList.contains("dark");
+  function setTheme(dark) {
+    root.classList.toggle("dark", dark);
+    root.classList.toggle("light", !dark);
+  }
+  setTheme(stored() ? stored() === "dark" : system.matches);
+  system.addEventListener("change", () => { if (!stored()) { setTheme(system.matches); redrawCharts(); } });
+  byId("theme").addEventListener("click", () => { setTheme(!isDark()); keep(isDark() ? "dark" : "light"); redrawCharts(); });
+
+  // Tables: sorted by a click or Enter on a column's head; filtered by what the rows say of their models.
+  const tables = new Map();
+  const chosen = { search: "", family: "", size: "", licence: "" };
+  function fits(row) {
+    const data = row.dataset;
+    if (chosen.search && !row.textContent.toLowerCase().includes(chosen.search)) return false;
+    if (data.family === undefined || row.classList.contains("paper")) return true;
+    if (chosen.family && data.family !== chosen.family) return false;
+    if (chosen.licence && data.licence !== chosen.licence) return false;
+    if (!chosen.size) return true;
+    if (chosen.size === "unknown") return data.size === "";
+    const [low, high] = chosen.size.split("-").map(Number);
+    return data.size !== "" && Number(data.size) > low && Number(data.size) <= high;
+  }
+  if ($) {
+    $.fn.dataTable.ext.errMode = "none";
+    $.fn.dataTable.ext.search.push((settings, _values, place) => fits(settings.aoData[place].nTr));
+  }
+  function activate(panel) {
+    for (const table of all("table.scores, table.means", panel)) {
+      if (!$ || tables.has(table)) continue;
+      tables.set(table, $(table).DataTable({ paging: false, info: false, order: [], autoWidth: false, layout: { topStart: null, topEnd: null, bottomStart: null, bottomEnd: null } }));
+    }
+    all(".chart", panel).forEach(drawChart);
+  }
+  function filter() {
+    for (const [table, one] of tables) if (table.closest(".panel.open")) one.draw();
+    const open = document.querySelector(".panel.open table");
+    const out = byId("matching");
+    if (out && open) out.textContent = `${open.tBodies[0].querySelectorAll("tr:has(th):not(.paper)").length} models shown`;
+  }
+
+  // Charts, drawn when their tab is first open.
+  const drawn = new Map();
+  function chartConfig() {
+    const ink = isDark() ? "#e6e9ed" : "#1b1f24", line = isDark() ? "#3a434e" : "#dde2e7";
+    const axis = { labelColor: ink, titleColor: ink, gridColor: line, domainColor: line, tickColor: line };
+    return { background: "transparent", axis, legend: { labelColor: ink, titleColor: ink }, text: { color: ink }, rule: { color: ink }, view: { stroke: line }, title: { color: ink } };
+  }
+  function drawChart(place) {
+    if (!window.vegaEmbed || drawn.has(place)) return;
+    const spec = JSON.parse(byId(place.dataset.spec).textContent);
+    drawn.set(place, spec);
+    embed(place, spec);
+  }
+  function embed(place, spec) {
+    const options = { ast: true, renderer: "svg", actions: false, defaultStyle: false, config: chartConfig(), tooltip: { disableDefaultStyle: true } };
+    window.vegaEmbed(place, spec, options).then(() => { place.dataset.drawn = "1"; }, (error) => { place.textContent = String(error); });
+  }
+  function redrawCharts() { for (const [place, spec] of drawn) embed(place, spec); }
+
+  // Tabs: arrow keys move, the address keeps the choice.
+  const tabs = all("[role=tab]");
+  function open(tab, focus) {
+    for (const one of tabs) {
+      const here = one === tab;
+      one.setAttribute("aria-selected", String(here));
+      one.tabIndex = here ? 0 : -1;
+      byId(one.getAttribute("aria-controls")).classList.toggle("open", here);
+    }
+    activate(byId(tab.getAttribute("aria-controls")));
+    filter();
+    if (focus) tab.focus();
+  }
+  tabs.forEach((tab, place) => {
+    tab.addEventListener("click", () => { open(tab); history.replaceState(null, "", `#${tab.getAttribute("aria-controls")}`); });
+    tab.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      const next = event.key === "Home" ? 0 : event.key === "End" ? tabs.length - 1 : step ? (place + step + tabs.length) % tabs.length : null;
+      if (next !== null) { event.preventDefault(); open(tabs[next], true); }
+    });
+  });
+
+  // Means over a selection of subsets.
+  const data = byId("subset-data") && JSON.parse(byId("subset-data").textContent);
+  const fields = ["metric", "benchmark", "domain", "task_type", "register", "language"];
+  const select = (name) => document.querySelector(`#subset-filters [data-field=${name}]`);
+  function fill(element, values, everything) {
+    const before = element.value;
+    element.replaceChildren(...(everything ? [["", "all"]] : []).concat(values).map(([value, text]) => new Option(text, value)));
+    if ([...element.options].some((one) => one.value === before)) element.value = before;
+  }
+  function element(name, text, properties = {}) {
+    const made = Object.assign(document.createElement(name), properties);
+    if (text !== null) made.textContent = text;
+    return made;
+  }
+  function selection() {
+    const suite = data[Number(select("suite").value)];
+    const places = [];
+    suite.tasks.forEach((task, place) => {
+      if (fields.every((field) => !select(field).value || task[field] === select(field).value)) places.push(place);
+    });
+    return { suite, places };
+  }
+  function choices() {
+    const suite = data[Number(select("suite").value)];
+    for (const field of fields) {
+      const values = [...new Set(suite.tasks.map((task) => task[field]))].sort().map((value) => [value, value]);
+      fill(select(field), values, true);
+    }
+  }
+  function means() {
+    const { suite, places } = selection();
+    const metrics = new Set(places.map((place) => suite.tasks[place].metric));
+    const rows = suite.models.map((model) => {
+      const known = places.filter((place) => model.scores[place] !== null);
+      const whole = known.length === places.length && known.length > 0;
+      const mean = whole ? known.reduce((sum, place) => sum + model.scores[place], 0) / known.length : null;
+      const errors = known.map((place) => model.errors[place]);
+      const error = whole && errors.every((one) => one !== null) ? Math.hypot(...errors) / known.length : null;
+      return { model, known: known.length, mean, error };
+    });
+    rows.sort((one, other) => (other.mean ?? -Infinity) - (one.mean ?? -Infinity));
+    const lines = rows.map(({ model, known, mean, error }) => {
+      const line = element("tr", null);
+      Object.assign(line.dataset, { family: model.family, licence: model.licence, size: model.billions ?? "" });
+      const head = element("th", null, { className: "model", scope: "row" });
+      const link = element("a", null, { href: model.href });
+      link.append(element("bdi", model.label));
+      head.append(link);
+      const cell = element("td", mean === null ? "n/a" : mean.toFixed(4));
+      cell.dataset.order = mean ?? -1e9;
+      if (error !== null) cell.append(element("span", `\u00b1${error.toFixed(4)}`, { className: "error" }));
+      line.append(head, cell, element("td", `${known}/${places.length}`));
+      return line;
+    });
+    const table = tables.get(byId("means"));
+    if (table) { table.clear(); table.rows.add(lines); table.order([]); table.draw(); } else byId("means").tBodies[0].replaceChildren(...lines);
+    const mixed = metrics.size > 1 ? ` Metrics are mixed (${[...metrics].sort().join(", ")}): choose one.` : "";
+    byId("chosen").textContent = `${places.length} of ${suite.tasks.length} subsets. The error takes subsets as independent.${mixed}`;
+    byId("chosen-tasks").replaceChildren(...places.map((place) => {
+      const item = element("li", null), link = element("a", null, { href: suite.tasks[place].href });
+      link.append(element("bdi", suite.tasks[place].name));
+      item.append(link);
+      return item;
+    }));
+  }
+  if (data && select("suite")) {
+    fill(select("suite"), data.map((suite, place) => [String(place), suite.name]), false);
+    choices();
+    select("suite").addEventListener("change", () => { choices(); means(); });
+    for (const field of fields) select(field).addEventListener("change", means);
+    byId("tab-subsets").addEventListener("click", means);
+    means();
+  }
+
+  for (const name of Object.keys(chosen)) {
+    const control = byId(name);
+    if (control) control.addEventListener("input", () => { chosen[name] = name === "search" ? control.value.trim().toLowerCase() : control.value; filter(); });
+  }
+  const wanted = tabs.find((tab) => `#${tab.getAttribute("aria-controls")}` === location.hash) || tabs[0];
+  if (wanted) open(wanted); else all(".panel").forEach((panel) => activate(panel));
+  root.dataset.ready = String(Math.round(performance.now()));
+})();

@@ -1,0 +1,47 @@
+"""`cultureval leaderboard`: a static site, tables and charts of any number of results."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cultureval.runtime.printing import print_result
+
+
+def leaderboard(
+    results: Annotated[
+        list[Path], typer.Argument(metavar="RESULTS...", help="Output folders of runs, or results files; any number.")
+    ],
+    out: Annotated[Path, typer.Option(help="Folder of the site; an earlier site in it is replaced.")] = Path(
+        "leaderboard"
+    ),
+    title: Annotated[str, typer.Option(help="Heading of the page.")] = "Leaderboard",
+    published: Annotated[
+        bool, typer.Option("--published", help="The rows of the suites' papers beside ours, marked.")
+    ] = False,
+    allow: Annotated[
+        str, typer.Option(metavar="FIELDS", help="Fields of signatures that may differ within a table: torch,backend.")
+    ] = "",
+    models: Annotated[
+        Path | None, typer.Option(help="CSV with the columns model, family, billions, licence, for the filters.")
+    ] = None,
+    charts: Annotated[
+        str, typer.Option(metavar="FORMATS", help="Formats of the charts' files: svg, pdf; or none, no charts.")
+    ] = "svg,pdf",
+    ranks: Annotated[bool, typer.Option(help="Rank intervals from the items in the details.")] = True,
+    logs: Annotated[
+        str, typer.Option(metavar="PATH", help="Where `cultureval view --bundle` is published, below the page.")
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="All tables as one JSON document, printed too.")] = False,
+) -> None:
+    """Writes a leaderboard that opens without a server. Example: cultureval leaderboard results --out site"""
+    from cultureval.reports.charts import chart_formats
+    from cultureval.reports.leaderboard.board import read_board
+    from cultureval.reports.leaderboard.exports import as_json as json_text
+    from cultureval.reports.leaderboard.site import board_data, site_summary, write_site
+
+    formats = chart_formats(charts)
+    allowed = [name.strip() for name in allow.split(",") if name.strip()]
+    board = read_board(results, published=published, allowed=allowed, models=models, ranks=ranks)
+    site = write_site(board, out, title, formats, logs)
+    print_result(json_text(board_data(board)).rstrip() if as_json else site_summary(board, site), site.index)

@@ -1,0 +1,147 @@
+"""Finished runs of invented models with items, as output folders: what the tests and timings of leaderboards read.
+
+`python tests/board_runs.py FOLDER [MODELS] [ITEMS]` writes QIMMA's 109 subsets for so many models.
+"""
+
+import hashlib
+import json
+import math
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+
+from cultureval.reports.lighteval_files import write_details, write_results
+from cultureval.reports.run_record import ModelRecord, RunRecord
+from cultureval.reports.signing import signature_record
+from cultureval.reports.task_records import task_records
+from cultureval.tasks.catalogue import all_tasks, means_of_subsets
+
+SCALES = {"spbleu": 50.0, "bleu_4": 20.0, "cider": 10.0, "rouge_l": 20.0, "bertscore_recall": 90.0}
+QUERY = "أجب عن السؤال التالي باختيار الحرف الصحيح. " * 4
+FAMILIES = ("Qwen2.5", "Llama-3.1", "Jais-2", "Fanar", "gemma-3")
+SIZES = (1, 3, 7, 9, 14, 27, 32, 70)
+
+
+def invented_models(count: int) -> dict[str, float]:
+    """Names of models, and how able they are, between 0.3 and 0.8."""
+    names = [f"lab/{FAMILIES[place % 5]}-{SIZES[(place * 3) % 8]}B-v{place // 8 + 1}" for place in range(count)]
+    return {name: 0.3 + 0.5 * ((place * 7) % count) / max(count, 1) for place, name in enumerate(names)}
+
+
+def write_run(
+    root: Path,
+    model: str,
+    tasks: Iterable[str],
+    ability: float = 0.5,
+    items: int = 40,
+    *,
+    date: str = "2026-11-01T10-00-00",
+    folder: str = "",
+    query: str = QUERY,
+    details: bool = True,
+    signed: Mapping[str, object] | None = None,
+    limit: int | None = None,
+) -> Path:
+    """Writes the results and the details of one run.
+
+    Args:
+        root: The output folder.
+        model: The model's name.
+        tasks: Names of tasks.
+        ability: Probability that an item of middle difficulty is right.
+        items: Of each task.
+        date: Of the run.
+        folder: Of the model in the output folder; "": its name.
+        query: The prompt of each item.
+        details: Whether details are written.
+        signed: Fields of signatures that differ; None: no run record at all, as stock LightEval writes it.
+        limit: As recorded.
+    """
+    known = [all_tasks()[name] for name in tasks]
+    scores: dict[str, dict[str, float]] = {}
+    for task in known:
+        table, means = _items(task, model, ability, items, query)
+        scores[f"{task.task}|0"] = means
+        if details:
+            write_details(root, folder or model, date, f"{task.task}|0", table)
+    for group in {task.group for task in known if task.task != task.group}:
+        members = [scores[f"{task.task}|0"] for task in known if task.group == group]
+        scores[f"{group}:_average|0"] = _average(members)
+    scores |= means_of_subsets(scores)
+    configs = {name: {"effective_num_docs": items} for name in scores if ":_" not in name}
+    content = {
+        "config_general": {"model_name": model, "max_samples": limit},
+        "results": scores,
+        "config_tasks": configs,
+        "versions": {},
+    }
+    if signed is None:
+        file = root / "results" / (folder or model) / f"results_{date}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(content), encoding="utf-8")
+        return file
+    return write_results(root, folder or model, date, content, _record(configs, model, limit, signed))
+
+
+def _record(configs: Mapping[str, object], model: str, limit: int | None, signed: Mapping[str, object]) -> RunRecord:
+    records = {
+        name: record.model_copy(update={"items": record.rows, "form": "original", "rows_hash": "a" * 16})
+        for name, record in task_records(configs, limit).items()
+    }
+    groups = dict.fromkeys((record.group, record.shots) for record in records.values())
+    fields = {"model": f"{model}@0123abcd", "backend": "transformers", "dtype": "bfloat16", "cultureval": "0.1.0"}
+    signatures = tuple(
+        signature_record(f"{group}|{shots}", task=f"{group}/{shots}-shot/v0", **fields | signed)
+        for group, shots in groups
+    )
+    return RunRecord(
+        tasks=records,
+        signatures=signatures,
+        model=ModelRecord(backend="transformers", version="0123abcd", dtype="bfloat16"),
+    )
+
+
+def _items(task, model, ability, items, query):
+    """The details of a task, and its scores: what is hard is hard for all models."""
+    shared = np.random.default_rng(int(hashlib.sha256(task.task.encode()).hexdigest()[:8], 16))
+    own = np.random.default_rng(int(hashlib.sha256(f"{task.task}{model}".encode()).hexdigest()[:8], 16))
+    difficulty = shared.random(items)
+    right = ((0.5 * difficulty + 0.5 * own.random(items)) < ability).astype(float)
+    values = {metric: right * SCALES.get(metric, 1.0) for metric in task.metrics}
+    means = {}
+    for metric, column in values.items():
+        means[metric] = float(column.mean())
+        means[f"{metric}_stderr"] = float(column.std(ddof=1) / math.sqrt(items)) if items > 1 else None
+    rows = [f"test.jsonl:{place}" for place in range(items)]
+    specific = pyarrow.StructArray.from_arrays(
+        [pyarrow.array(one) for one in (rows, [""] * items, ["xyxy"] * items)],
+        names=["source_row", "cluster", "box_format"],
+    )
+    doc = pyarrow.StructArray.from_arrays(
+        [pyarrow.array([query] * items), specific, pyarrow.array([str(place) for place in range(items)])],
+        names=["query", "specific", "id"],
+    )
+    metric = pyarrow.StructArray.from_arrays([pyarrow.array(one) for one in values.values()], names=list(values))
+    response = pyarrow.StructArray.from_arrays([pyarrow.array([["أ"]] * items)], names=["text"])
+    return pyarrow.table({"doc": doc, "metric": metric, "model_response": response}), means
+
+
+def _average(members):
+    names = members[0]
+    found = {name: sum(one[name] for one in members) / len(members) for name in names if not name.endswith("_stderr")}
+    for name in [*found]:
+        errors = [one.get(f"{name}_stderr") for one in members]
+        if None not in errors:
+            found[f"{name}_stderr"] = math.hypot(*errors) / len(errors)
+    return found
+
+
+if __name__ == "__main__":
+    place, count, size = Path(sys.argv[1]), int((sys.argv[2:] or ["20"])[0]), int((sys.argv[3:] or ["1000"])[0])
+    qimma = [task.task for task in all_tasks().values() if task.suite == "qimma"]
+    for name, able in invented_models(count).items():
+        write_run(place, name, qimma, able, size, signed={})

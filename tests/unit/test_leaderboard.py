@@ -1,0 +1,173 @@
+"""Leaderboards: which runs share a table, the paper's averages, rank intervals, exports, and who is refused."""
+
+import csv
+import json
+from html.parser import HTMLParser
+
+import pytest
+from board_runs import write_run
+
+from cultureval.reports.leaderboard.board import read_board
+from cultureval.reports.leaderboard.exports import as_csv, as_latex, as_markdown
+from cultureval.reports.leaderboard.site import write_site
+from cultureval.reports.published import published_rows
+from cultureval.reports.qimma.headline import PUBLISHED
+from cultureval.reports.saved_runs import load
+from cultureval.runtime.errors import CulturevalError
+from cultureval.tasks.catalogue import all_tasks
+
+QIMMA = [task.task for task in all_tasks().values() if task.suite == "qimma"]
+TRUST = ["qimma_aratrust"]
+
+
+class Rows(HTMLParser):
+    """The cells of a page's tables, row by row, as people read them, without errors."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.rows, self.open = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th") and self.rows:
+            self.rows[-1].append("")
+        self.open.append((tag, dict(attributes).get("class") or ""))
+
+    def handle_endtag(self, tag):
+        while self.open and self.open.pop()[0] != tag:
+            pass
+
+    def handle_data(self, data):
+        inside = [name for name, _ in self.open]
+        if self.rows and self.rows[-1] and {"td", "th"} & {*inside} and ("span", "error") not in self.open:
+            self.rows[-1][-1] += data.strip()
+
+
+@pytest.fixture(scope="module")
+def four_models(tmp_path_factory):
+    """Two good models that cannot be told apart, a bad one, and one without code."""
+    root = tmp_path_factory.mktemp("results")
+    for model, ability in (("lab/good-7B", 0.7), ("lab/also-good-9B", 0.7), ("lab/bad-1B", 0.3)):
+        write_run(root, model, QIMMA, ability, 12, signed={})
+    write_run(root, "lab/no-code", [name for name in QIMMA if "code" not in name], 0.5, 12, signed={})
+    return root
+
+
+def test_the_papers_tables_follow_from_its_benchmarks_on_the_page(four_models, tmp_path):
+    board = read_board([four_models], published=True, ranks=False)
+    write_site(board, tmp_path / "site", "Ours & theirs", ())
+    rows = Rows((tmp_path / "site" / "index.html").read_text()).rows
+    header = next(row for row in rows if "AraDiCE-Culture" in row)
+    shown = {
+        row[0].removesuffix(" (paper)"): dict(zip(header, row, strict=True)) for row in rows if "(paper)" in row[0]
+    }
+    paper = {row["model"]: row for row in published_rows(PUBLISHED)}
+    assert shown.keys() == paper.keys() and len(shown) == 14
+    domains = [
+        name for name in header if name in ("Cultural", "STEM", "Legal", "Medical", "Safety", "Coding", "Poetry")
+    ]
+    compared = [(float(shown[one][name]), float(paper[one][name])) for one in paper for name in ["Average", *domains]]
+    assert len(compared) == 14 + 98
+    assert all(abs(ours - theirs) < 0.0101 for ours, theirs in compared), "one is 47.125, which the paper rounds up"
+    (table,) = json.loads((tmp_path / "site" / "leaderboard.json").read_text())["sections"][0]["tables"]
+    names = [column["name"] for column in table["columns"]]
+    exact = {row["model"]: dict(zip(names, row["cells"], strict=True)) for row in table["rows"] if row["published"]}
+    for model, row in paper.items():
+        cells = exact[f"{model} (paper)"]
+        wrong = {name for name in ["Average", *domains] if abs(cells[name]["value"] - float(row[name])) > 0.0050001}
+        assert not wrong, "all 14 averages and 98 domain scores, within rounding"
+
+
+def test_ranks_are_intervals_and_an_incomplete_run_has_coverage_but_no_average(four_models):
+    (section,) = read_board([four_models]).sections
+    (table,) = section.tables
+    rows = {row.label: row for row in table.rows}
+    assert rows["good-7B"].rank == rows["also-good-9B"].rank == "1–2" and rows["good-7B"].top
+    assert rows["bad-1B"].rank == "3" and not rows["bad-1B"].top
+    assert (
+        list(rows)[-1] == "no-code"
+        and rows["no-code"].rank == ""
+        and rows["no-code"].cells[:2] == ["no average", "12/14"]
+    )
+    assert table.notes[0].startswith("The data tell 1 of 2 neighbouring ranks apart (50%)")
+    assert table.notes[1] == "No rank for no-code: it has no score in the main column."
+    assert {chart.name for chart in section.charts} == {"qimma_size", "qimma_domains"}
+
+
+def test_runs_whose_signatures_differ_are_in_groups_that_say_why(tmp_path):
+    write_run(tmp_path, "a", QIMMA[:6], 0.7, 5, signed={}, date="2026-01-01T00-00-00")
+    write_run(tmp_path, "a", QIMMA[:6], 0.3, 5, signed={}, date="2026-02-01T00-00-00")  # the newer run counts
+    write_run(
+        tmp_path, "a", TRUST, 0.5, 5, signed={}, date="2025-01-01T00-00-00"
+    )  # what is missing is from an older one
+    write_run(tmp_path, "b", QIMMA[:6], 0.5, 5, signed={"dtype": "float32"})
+    write_run(tmp_path, "c", QIMMA[:6], 0.5, 5, signed={"backend": "server"})
+    write_run(tmp_path, "d", QIMMA[:6], 0.5, 5, signed=None, details=False)
+    first, *others = read_board([tmp_path], ranks=False).sections
+    assert [one.label for one in first.group.entries] == ["a", "b"], "a dtype is the model's own"
+    merged = first.group.entries[0]
+    newest = next(run for run in load(tmp_path) if run.model == "a" and run.date.startswith("2026-02"))
+    assert merged.run.value("qimma_aradice:Egypt|0", "acc_norm") == newest.value("qimma_aradice:Egypt|0", "acc_norm")
+    assert "qimma_aratrust|0" in merged.run.record.tasks and merged.superseded == 6
+    assert {one.group.entries[0].label: list(one.group.differences)[0] for one in others} == {
+        "c": "backend: server here, transformers there (6 tasks)",
+        "d": "backend: not told here, transformers there (6 tasks)",
+    }
+    allowed = read_board([tmp_path], ranks=False, allowed=["backend"]).sections
+    assert [one.label for one in allowed[0].group.entries] == ["a", "b", "c"]
+
+
+def test_a_limited_run_of_a_model_is_an_entry_of_its_own(tmp_path):
+    write_run(tmp_path, "lab/a", TRUST, 0.7, 8, signed={}, date="2026-01-01T00-00-00")
+    write_run(tmp_path, "lab/a", TRUST, 0.7, 5, signed={}, limit=5, date="2026-02-01T00-00-00")
+    sections = read_board([tmp_path], ranks=False).sections
+    labels = {entry.label for section in sections for entry in section.group.entries}
+    assert labels == {"a (limit 5, rows 5)", "a (rows 8)"}
+    said = [*sections[0].group.differences, *sections[1].group.differences]
+    assert any(one.startswith("limit: ") for one in said) and any(one.startswith("rows: ") for one in said)
+
+
+HOSTILE = "</script><script>alert(1)</script>\u202e$_{%}&|`*SURROGATE\n"
+
+
+def test_exports_hold_hostile_names_as_text(tmp_path):
+    write_run(tmp_path, HOSTILE, TRUST, 0.7, 8, signed={}, folder="h1")
+    file = next(tmp_path.rglob("h1/results_*.json"))
+    file.write_text(file.read_text().replace("SURROGATE", r"\ud800"))
+    write_run(tmp_path, "lab/=1+1", TRUST, 0.5, 8, signed={})
+    board = read_board([tmp_path], ranks=False)
+    site = write_site(board, tmp_path / "site", HOSTILE, ())
+    (table,) = board.sections[0].tables
+    rows = list(csv.reader(as_csv(table).splitlines()))
+    assert len(rows) == 3 and any(row[0] == "'=1+1" for row in rows[1:])
+    latex = as_latex(table)
+    assert r"\toprule" in latex and r"\$\_\{\%\}\&" in latex and "\u202e" not in latex
+    assert "<script" not in as_markdown(table).replace(r"\<script", "")
+    page = site.index.read_text(encoding="utf-8")
+    assert "<script>alert" not in page and "\u202e" not in page and "default-src &#39;none&#39;" in page
+    data = json.loads((tmp_path / "site" / "leaderboard.json").read_text(encoding="utf-8"))
+    assert len(data["sections"][0]["tables"][0]["rows"]) == 2
+    assert {file.parent for file in (tmp_path / "site").rglob("*.html")} == {
+        tmp_path / "site",
+        tmp_path / "site" / "models",
+        tmp_path / "site" / "tasks",
+    }
+
+
+def test_what_cannot_be_a_leaderboard_is_refused(tmp_path):
+    write_run(tmp_path / "r", "a", TRUST, 0.7, 8, signed={})
+    board = read_board([tmp_path / "r"], ranks=False)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.tex").write_text("mine")
+    with pytest.raises(CulturevalError, match="no leaderboard's"):
+        write_site(board, tmp_path / "other", "T", ())
+    (tmp_path / "models.csv").write_text("model,billions\na,big\n")
+    with pytest.raises(CulturevalError, match="billions is 'big'"):
+        read_board([tmp_path / "r"], models=tmp_path / "models.csv")
+    (tmp_path / "models.csv").write_text("model,family,billions,licence\nA,Ours,7.5,apache-2.0\n")
+    facts = read_board([tmp_path / "r"], models=tmp_path / "models.csv", ranks=False).models["a"]
+    assert (facts.family, facts.billions, facts.licence) == ("Ours", 7.5, "apache-2.0")
+    with pytest.raises(CulturevalError, match="no results file"):
+        read_board([tmp_path / "other"])
