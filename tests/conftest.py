@@ -8,6 +8,7 @@ os.environ["OMP_NUM_THREADS"] = "1"  # the tests run in as many processes as the
 
 import hypothesis
 import pytest
+from forked_commands import forking_server
 
 hypothesis.settings.register_profile("parallel", deadline=None)  # other tests share the machine
 hypothesis.settings.load_profile("parallel")
@@ -16,6 +17,14 @@ hypothesis.settings.load_profile("parallel")
 def pytest_xdist_auto_num_workers() -> int:
     """One process more than there are cores: some tests wait, for servers that start and for programs that hang."""
     return (os.cpu_count() or 1) + 1
+
+
+def pytest_configure(config):
+    """The server of forked commands is one for all test processes."""
+    if not hasattr(config, "workerinput"):
+        server = forking_server()
+        server.__enter__()
+        config.add_cleanup(lambda: server.__exit__(None, None, None))
 
 
 @pytest.fixture(scope="session")

@@ -1,60 +1,88 @@
 """Commands in processes of their own that need not load the large libraries again.
 
-A server (this file, run as a script) loads torch, transformers and the like once, nothing of ours and nothing of
-LightEval, and forks for every command. The fork becomes the command, as `python -m MODULE` would: with its own folder,
-variables, module path, output and end, and without a network unless one is asked for. What those libraries read while
-they load is the same for all: no hub, one thread, and `HF_HOME` is the folder `hf` in the command's own.
+A server (this file, run as a script) for all test processes loads torch, transformers and the like once. From it fork
+two further servers, when they are first needed: one loads LightEval as stock, the other ours and LightEval as our
+commands start it. Each forks for every test process, and that again for every command, which becomes what
+`python -m MODULE` would be: with its own folder, variables, module path, output and end, and without a network unless
+one is asked for. What the modules read while they load is the same for all: no hub, one thread, and `HF_HOME` is the
+folder `hf` in the command's own.
 """
 
 import atexit
 import contextlib
 import ctypes
 import gc
+import importlib
 import json
 import os
+import pkgutil
 import runpy
 import select
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
+from typing import BinaryIO
 
-LIBRARIES = (
+LIBRARIES = "libraries"
+NAMES_OF_LIBRARIES = (
     *("torch", "torch._dynamo", "transformers", "transformers.models.auto", "transformers.generation", "accelerate"),
     *("transformers.models.llama.modeling_llama", "transformers.models.llava.modeling_llava", "datasets", "pandas"),
     *("sklearn.metrics", "scipy.stats", "sacrebleu", "nltk", "requests", "chardet", "huggingface_hub.hf_api", "openai"),
     *("pytablewriter", "git", "typer.rich_utils", "latex2sympy2_extended", "inspect_ai", "rouge_score.rouge_scorer"),
 )
+SERVER = "TESTS_FORKING_SERVER"  # the variable with the folder of its addresses
+MAIN_MODULES = ("__main__", "main")  # run as a program, not imported
 NEW_USER, NEW_NETWORK = 0x10000000, 0x40000000  # CLONE_NEWUSER and CLONE_NEWNET of linux/sched.h
 
 
-class ForkServer:
-    """The server's process, one for the whole test process; a command that hangs ends with it."""
+@contextlib.contextmanager
+def forking_server():
+    """Starts the server, for this process and those that it starts; it loads nothing before it is asked."""
+    variables = os.environ | {"HF_HOME": "hf", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+    variables.pop("PYTHONPATH", None)
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-P", __file__, folder]
+        with subprocess.Popen(command, env=variables, stdin=subprocess.PIPE, start_new_session=True):
+            os.environ[SERVER] = folder
+            yield
+            del os.environ[SERVER]
 
-    def __init__(self) -> None:
-        variables = os.environ | {"HF_HOME": "hf", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
-        variables.pop("PYTHONPATH", None)
-        pipe = subprocess.PIPE
-        command = [sys.executable, "-P", __file__]
-        self.process = subprocess.Popen(command, env=variables, stdin=pipe, stdout=pipe, start_new_session=True)
+
+class Forker:
+    """The process that forks for this test process; a command that hangs ends with it."""
+
+    def __init__(self, loaded: str) -> None:
+        address = f"{os.environ[SERVER]}/{loaded}"
+        connection = socket.socket(socket.AF_UNIX)
+        while not os.path.exists(address):
+            time.sleep(0.01)
+        connection.connect(address)
+        self.stream = connection.makefile("rwb")
+        self.connection = connection
+        self.pid = int(self.stream.readline())
 
     def run(self, order: dict, timeout: float) -> int:
         """Runs one command; its exit status."""
-        self.process.stdin.write(json.dumps(order).encode() + b"\n")
-        self.process.stdin.flush()
-        if not select.select([self.process.stdout], [], [], timeout)[0]:
-            os.killpg(self.process.pid, 9)
-            _server.cache_clear()
+        self.stream.write(json.dumps(order).encode() + b"\n")
+        self.stream.flush()
+        if not select.select([self.connection], [], [], timeout)[0]:
+            os.killpg(self.pid, signal.SIGKILL)
+            _forker.cache_clear()
             raise subprocess.TimeoutExpired(order["argv"], timeout)
-        return int(self.process.stdout.readline())
+        return int(self.stream.readline())
 
 
 @cache
-def _server() -> ForkServer:
-    return ForkServer()
+def _forker(loaded: str) -> Forker:
+    return Forker(loaded)
 
 
 def run_forked(
@@ -64,19 +92,55 @@ def run_forked(
     variables: dict[str, str],
     network: bool = False,
     timeout: int = 600,
+    loaded: str = LIBRARIES,
+    pid_file: Path | None = None,
 ) -> subprocess.CompletedProcess:
-    """Runs `python -m MODULE ARGUMENTS` in a folder, with these variables only, and HF_HOME in that folder."""
+    """Runs `python -m MODULE ARGUMENTS` in a folder, with these variables only, and HF_HOME in that folder.
+
+    What is `loaded`: the libraries alone, "stock" LightEval, or "ours". The process writes its id to `pid_file`.
+    """
     assert variables["HF_HOME"] == str(folder / "hf"), "the libraries have read HF_HOME when they were loaded"
     with tempfile.TemporaryDirectory() as place:
         out, err = Path(place, "out"), Path(place, "err")
         order = {"argv": [module, *arguments], "folder": str(folder), "variables": variables, "network": network}
-        status = _server().run(order | {"out": str(out), "err": str(err)}, timeout)
+        order |= {"out": str(out), "err": str(err), "pid_file": str(pid_file) if pid_file else None}
+        status = _forker(loaded).run(order, timeout)
         texts = [file.read_text(encoding="utf-8") for file in (out, err)]
     return subprocess.CompletedProcess([sys.executable, "-m", module, *arguments], status, *texts)
 
 
+class StartedCommand:
+    """A command that runs while the test goes on, started as by `run_forked`; one at a time."""
+
+    def __init__(self, module: str, arguments: list[str], folder: Path, variables: dict[str, str], **options) -> None:
+        place = tempfile.TemporaryDirectory()
+        pid_file = Path(place.name, "pid")
+        pool = ThreadPoolExecutor(1)
+        self._end = pool.submit(run_forked, module, arguments, folder, variables, pid_file=pid_file, **options)
+        self._end.add_done_callback(lambda _: place.cleanup())
+        pool.shutdown(wait=False)
+        while not self._end.done() and not (pid_file.exists() and pid_file.read_text()):
+            time.sleep(0.002)
+        assert not self._end.done(), self._end.result()
+        self.pid = int(pid_file.read_text())
+
+    def is_alive(self) -> bool:
+        """Whether it runs."""
+        return not self._end.done()
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        """Sends it a signal."""
+        os.kill(self.pid, number)
+
+    def end(self) -> subprocess.CompletedProcess:
+        """Waits for its end."""
+        return self._end.result()
+
+
 def become(order: dict) -> None:
     """Makes this process what a new one would be that runs the command."""
+    if order["pid_file"]:
+        Path(order["pid_file"]).write_text(str(os.getpid()))
     for descriptor, name, mode in ((0, os.devnull, os.O_RDONLY), (1, order["out"], None), (2, order["err"], None)):
         file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND if mode is None else mode)
         os.dup2(file, descriptor)
@@ -85,16 +149,23 @@ def become(order: dict) -> None:
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)
     sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False, buffering=1)
     os.chdir(order["folder"])
+    set_by_modules = {name: value for name, value in os.environ.items() if name not in AT_START}
     os.environ.clear()
-    os.environ.update(order["variables"])
+    os.environ.update(set_by_modules | order["variables"])
     if not order["network"]:
         cut_network()
-    first = [path for path in order["variables"].get("PYTHONPATH", "").split(os.pathsep) if path]
-    sys.path[:0] = [order["folder"], *first]
     sys.argv = list(order["argv"])
+    customise(order["variables"])
+    sys.path.insert(0, order["folder"])
+
+
+def customise(variables: dict[str, str]) -> None:
+    """What an interpreter does with PYTHONPATH when it starts."""
+    first = [path for path in variables.get("PYTHONPATH", "").split(os.pathsep) if path]
+    sys.path[:0] = first
     if any(Path(path, "sitecustomize.py").exists() for path in first):
         sys.modules.pop("sitecustomize", None)
-        __import__("sitecustomize")
+        importlib.import_module("sitecustomize")
 
 
 def cut_network() -> None:
@@ -109,24 +180,93 @@ def cut_network() -> None:
         Path("/proc/self", name).write_text(text)
 
 
-def serve() -> dict:
-    """Loads the libraries, then forks for every order; returns in the forks alone, with the order."""
-    import importlib
+def serve(folder: str) -> dict:
+    """Listens for test processes until the one that started it ends; returns in the forks alone, with an order."""
+    listening = {name: socket.socket(socket.AF_UNIX) for name in LOAD}
+    for name, at in listening.items():
+        at.bind(f"{folder}/{name}")
+        at.listen()
+    os.dup2(2, 1)
+    started = []
+    while True:
+        ready = select.select([0, *listening.values()], [], [])[0]
+        if 0 in ready:
+            for pid in started:
+                os.kill(pid, signal.SIGKILL)
+            os._exit(0)
+        if not started:
+            load_libraries()
+        for name in [name for name, at in listening.items() if at in ready]:
+            if pid := os.fork():
+                started.append(pid)
+                del listening[name]
+                continue
+            try:
+                LOAD[name]()
+            except BaseException:
+                traceback.print_exc()
+                os.killpg(0, signal.SIGKILL)  # so that no test waits for it
+            return fork_for_tests(listening[name])
 
-    orders, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what a library prints is no answer
-    for name in LIBRARIES:
+
+def fork_for_tests(listening: socket.socket) -> dict:
+    """Forks for every test process that connects; returns in the forks alone, with an order."""
+    gc.freeze()  # the forks share these objects with the server as long as nobody touches them
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        connection, _ = listening.accept()
+        if os.fork() == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            os.setsid()
+            return fork_for_orders(connection.makefile("rwb"))
+        connection.close()
+
+
+def fork_for_orders(stream: BinaryIO) -> dict:
+    """Forks for every order of a test process; returns in the forks alone, with the order."""
+    stream.write(b"%d\n" % os.getpid())
+    stream.flush()
+    for line in stream:
+        if not (child := os.fork()):
+            return json.loads(line)
+        stream.write(b"%d\n" % os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        stream.flush()
+    os._exit(0)
+
+
+def load_libraries() -> None:
+    """What every command may need that is not LightEval's or ours."""
+    for name in NAMES_OF_LIBRARIES:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
-    gc.freeze()  # the forks share these objects with the server as long as nobody touches them
-    for line in orders:
-        child = os.fork()
-        if child == 0:
-            os.close(orders.fileno())
-            os.close(answers.fileno())
-            return json.loads(line)
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), file=answers, flush=True)
-    os._exit(0)
+
+
+def load_stock() -> None:
+    """All of LightEval that any of its commands imports; the file that it fetches meanwhile is not found."""
+    from cultureval.scripts.bench.start_up import ANSWER_NOT_FOUND
+
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "sitecustomize.py").write_text(ANSWER_NOT_FOUND, encoding="utf-8")
+        customise({"PYTHONPATH": folder})
+    from lighteval.tasks.registry import Registry
+
+    for name in ("main_accelerate", "main_custom", "main_tasks"):
+        importlib.import_module(f"lighteval.{name}")
+    Registry.load_all_task_configs()
+
+
+def load_ours() -> None:
+    """All modules of ours, and LightEval after our patch of its start-up."""
+    import cultureval
+    from cultureval.runtime.lighteval_patches.start_up import prepare_lighteval
+    from cultureval.tasks.own_tasks import OWN_TASKS
+
+    prepare_lighteval(OWN_TASKS)
+    importlib.import_module("lighteval.pipeline")
+    for module in pkgutil.walk_packages(cultureval.__path__, "cultureval."):
+        if module.name.rpartition(".")[2] not in MAIN_MODULES:
+            with contextlib.suppress(ImportError):  # of what only some machines have, as vLLM
+                importlib.import_module(module.name)
 
 
 def end(status: int) -> None:
@@ -152,6 +292,9 @@ def run_module(name: str) -> int:
     return 0
 
 
+AT_START = set(os.environ)
+LOAD = {LIBRARIES: lambda: None, "stock": load_stock, "ours": load_ours}
+
 if __name__ == "__main__":
-    become(order := serve())
+    become(order := serve(sys.argv[1]))
     end(run_module(order["argv"][0]))

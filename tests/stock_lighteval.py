@@ -17,6 +17,6 @@ def stock_lighteval(folder: Path, *args: str, **environment: str) -> subprocess.
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "CULTUREVAL_"))}
     own = {"HF_HOME": str(folder / "hf"), "CULTUREVAL_CACHE": str(folder / "cache"), "HF_HUB_OFFLINE": "1"}
     own |= {"PYTHONPATH": str(start), "CULTUREVAL_DATA": "samples"} | environment
-    run = run_forked("lighteval", list(map(str, args)), folder, kept | own, network=True)
+    run = run_forked("lighteval", list(map(str, args)), folder, kept | own, network=True, loaded="stock")
     assert run.returncode == 0, run.stderr[-3000:]
     return run

@@ -33,15 +33,15 @@ def no_network():
     return without_network()
 
 
-READ_LATE = ("CULTUREVAL_", "COLUMNS", "HF_HUB_OFFLINE", "JUDGED_ROWS", "OPENAI_API_KEY", "PATH")
+READ_LATE = ("CULTUREVAL_", "COLUMNS", "HF_HUB_OFFLINE", "JUDGED_ROWS", "OPENAI_API_KEY", "PATH", "PYTHONPATH")
 
 
 @pytest.fixture
 def cultureval(tmp_path, tiny_bert, no_network):
     """Runs `cultureval ARGS` with the network cut, in a folder and with a cache of its own.
 
-    It is a process of its own, forked from one that has loaded torch and the like; with `from_scratch`, or a variable
-    that an interpreter or those libraries read when they start, it is a new one that loads everything.
+    It is a process of its own, forked from one that has loaded our modules and what they need; with `from_scratch`, or
+    a variable that an interpreter or those modules read when they start, it is a new one that loads everything.
     """
 
     def run(*args: object, from_scratch: bool = False, **environment: str) -> subprocess.CompletedProcess:
@@ -51,7 +51,8 @@ def cultureval(tmp_path, tiny_bert, no_network):
         own["CULTUREVAL_CAPTION_BERTSCORE_LAYER"] = "2"
         variables, arguments = kept | own | environment, list(map(str, args))
         if not from_scratch and all(name.startswith(READ_LATE) for name in environment):
-            return run_forked("cultureval.scripts.main", arguments, tmp_path, variables, network=not no_network)
+            main = "cultureval.scripts.main"
+            return run_forked(main, arguments, tmp_path, variables, network=not no_network, loaded="ours")
         command = [*no_network, sys.executable, "-m", "cultureval.scripts.main", *arguments]
         return subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=600)
 

@@ -1,22 +1,29 @@
 """CONTRIBUTING.md's "Adding a benchmark", followed literally: its blocks are run one after the other."""
 
+import json
 import os
 import re
 import subprocess
 import sys
 import sysconfig
 import venv
+from contextlib import contextmanager
 from pathlib import Path
+from socketserver import StreamRequestHandler, UnixStreamServer
+from tempfile import TemporaryDirectory
+from threading import Thread
 
 import pyarrow.parquet
 import pytest
+from forked_commands import run_forked
 from stock_lighteval import ANSWER_404
 
 GUIDE = Path(__file__).parents[2] / "CONTRIBUTING.md"
-# What a reader's environment has on its PATH. `-P` as in installed commands: the working directory is not importable.
+# What a reader's environment has on its PATH; the first two are forked, with its packages, by a server in the test.
+ASK = f"{sys.executable} -IS {Path(__file__).with_name('ask.py')} $COMMANDS"
 COMMANDS = {
-    "cultureval": "python -P -m cultureval.scripts.main",
-    "lighteval": "python -P -m lighteval",
+    "cultureval": f"{ASK} ours cultureval.scripts.main",
+    "lighteval": f"{ASK} stock lighteval",
     "pip": f"{sys.executable} -m pip --quiet --python $VIRTUAL_ENV/bin/python",
 }
 
@@ -35,7 +42,8 @@ def environment(tmp_path):
     (packages,) = (folder / "lib").glob("python*/site-packages")
     ours = f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})"
     (packages / "ours.pth").write_text(ours, encoding="utf-8")
-    (packages / "sitecustomize.py").write_text(ANSWER_404, encoding="utf-8")
+    own_packages = f"import site\nsite.addsitedir({str(packages)!r})\n"
+    (packages / "sitecustomize.py").write_text(ANSWER_404 + own_packages, encoding="utf-8")
     for name, command in COMMANDS.items():
         script = folder / "bin" / name
         script.write_text(f'#!/bin/sh\nexec {command} "$@"\n', encoding="utf-8")
@@ -44,7 +52,28 @@ def environment(tmp_path):
     own = {"VIRTUAL_ENV": str(folder), "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"}
     own |= {"CULTUREVAL_CACHE": str(tmp_path / "cache"), "HF_HOME": str(tmp_path / "hf"), "HF_HUB_OFFLINE": "1"}
     # pip needs no network where nothing is to be fetched: what builds and what is needed is there.
-    return kept | own | {"PIP_NO_DEPS": "1", "PIP_NO_BUILD_ISOLATION": "0", "CUDA_VISIBLE_DEVICES": ""}
+    own |= {"PIP_NO_DEPS": "1", "PIP_NO_BUILD_ISOLATION": "0", "CUDA_VISIBLE_DEVICES": ""}
+    with forking_server(packages) as address:
+        yield kept | own | {"COMMANDS": address}
+
+
+@contextmanager
+def forking_server(packages):
+    """The address of a server that runs what `ask.py` asks for."""
+
+    class Handler(StreamRequestHandler):
+        def handle(self):
+            (loaded, module, *arguments), folder, variables = json.loads(self.rfile.readline())
+            variables |= {"HF_HOME": f"{folder}/hf", "PYTHONPATH": str(packages)}
+            done = run_forked(module, arguments, Path(folder), variables, loaded=loaded)
+            self.wfile.write(json.dumps([done.returncode, done.stdout, done.stderr]).encode() + b"\n")
+
+    with TemporaryDirectory() as place, UnixStreamServer(f"{place}/commands", Handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield server.server_address
+        server.shutdown()
+        thread.join()
 
 
 def test_the_section_on_adding_a_benchmark_works_as_it_is_written(environment, no_network, tiny_lm, tmp_path):

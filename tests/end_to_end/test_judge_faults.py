@@ -4,15 +4,13 @@ import hashlib
 import json
 import os
 import re
-import signal
-import subprocess
-import sys
 import time
 
 import pyarrow
 import pyarrow.parquet
 import yaml
 from faulty_server import MODEL, FaultyServer
+from forked_commands import StartedCommand, run_forked
 
 CRITERIA = ("Consistency", "Relevance", "Fluency", "Dialect Authenticity")
 ITEMS, CONCURRENCY, KILL_AFTER = 500, 16, 180
@@ -67,18 +65,19 @@ def test_500_items_across_every_fault_and_a_kill(tmp_path):
         settings = {"model": MODEL, "base_url": server.url, "concurrency": CONCURRENCY, "timeout_s": 0.8}
         settings |= {"backoff_s": 0.02, "max_retries": 4, "input_token_price": 0.001, "output_token_price": 0.001}
         (tmp_path / "judge.yaml").write_text(yaml.safe_dump(settings))
-        environment = {**os.environ, "CULTUREVAL_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
-        environment.pop("CULTUREVAL_JOURNAL", None)
-        command = [sys.executable, "-m", "cultureval.scripts.main", "judge", "out", "--judge", "judge.yaml"]
-        with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL) as process:
-            while server.answered.total() < KILL_AFTER:
-                assert process.poll() is None
-                time.sleep(0.005)
-            process.send_signal(signal.SIGKILL)
+        variables = os.environ | {"CULTUREVAL_CACHE": str(tmp_path / "cache"), "HF_HOME": str(tmp_path / "hf")}
+        variables.pop("CULTUREVAL_JOURNAL", None)
+        command = ("cultureval.scripts.main", ["judge", "out", "--judge", "judge.yaml"], tmp_path, variables)
+        process = StartedCommand(*command, network=True, loaded="ours")
+        while server.answered.total() < KILL_AFTER:
+            assert process.is_alive()
+            time.sleep(0.005)
+        process.kill()
+        process.end()
         time.sleep(0.1)
         before = server.answered.copy()
         assert not list((tmp_path / "out" / "results").glob("**/*.json")) and before.total() < ITEMS
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+        done = run_forked(*command, network=True, loaded="ours")
     assert done.returncode == 0, done.stderr[-2000:]
     rows, values = results(tmp_path / "out")
     check_every_item(rows)

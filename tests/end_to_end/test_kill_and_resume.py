@@ -1,9 +1,9 @@
 """A run that is killed at any moment goes on where it was: nothing is lost, nothing is asked twice without need."""
 
 import json
-import multiprocessing
 import os
 import random
+import signal
 import time
 from collections import Counter
 from pathlib import Path
@@ -11,49 +11,28 @@ from pathlib import Path
 import pytest
 import yaml
 from faulty_server import MODEL, FaultyServer, answer_text
+from forked_commands import StartedCommand
 
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
 from cultureval.samples.tiny_models.text_parts import train_tokenizer
 
 KILLS = 10
 CONCURRENCY = 4
-# Children are forked from a process that has imported the models already and runs nothing else.
-processes = multiprocessing.get_context("forkserver")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def preloaded():
-    processes.set_forkserver_preload(["cultureval.models.openai_api", "cultureval.models.hf"])
-
-
-def run(model_class, model, method, docs, folder, result):
+def start(model_class, model, method, docs, folder, result):
     """In a process of its own: answer the docs and write the responses down."""
-    os.environ["CULTUREVAL_JOURNAL"] = str(Path(folder) / "journal")
-    os.environ["CULTUREVAL_CACHE"] = str(Path(folder) / "cache")
-    import torch
-    from lighteval.models.custom.custom_model import CustomModelConfig
-    from lighteval.tasks.requests import Doc
-
-    torch.set_num_threads(1)
-    module, name = model_class
-    loaded = getattr(__import__(module, fromlist=[name]), name)(
-        CustomModelConfig(model_name=model, model_definition_file_path="x")
-    )
-    responses = getattr(loaded, method)([Doc(choices=choices, gold_index=0, **one) for one, choices in docs])
-    rows = [[response.text, response.logprobs, response.argmax_logits_eq_gold] for response in responses]
-    Path(result).write_text(json.dumps(rows))
-
-
-def start(*arguments):
-    process = processes.Process(target=run, args=arguments, daemon=True)
-    process.start()
-    return process
+    folder = Path(folder)
+    folder.mkdir(exist_ok=True)
+    variables = {"CULTUREVAL_JOURNAL": str(folder / "journal"), "CULTUREVAL_CACHE": str(folder / "cache")}
+    variables |= {"HF_HOME": str(folder / "hf"), "PYTHONPATH": str(Path(__file__).parent)}
+    arguments = [json.dumps([*model_class, model, method, docs, result])]
+    return StartedCommand("answering", arguments, folder, os.environ | variables, network=True, loaded="ours")
 
 
 def finish(*arguments):
-    process = start(*arguments)
-    process.join(120)
-    assert process.exitcode == 0
+    ended = start(*arguments).end()
+    assert ended.returncode == 0, ended.stderr
     return json.loads(Path(arguments[-1]).read_text())
 
 
@@ -75,7 +54,7 @@ def kill_at_random_moments(arguments, folder, total):
         time.sleep(chance.random() * 0.02)
         assert process.is_alive(), "the run ended before it could be killed: give it more to do"
         process.kill()
-        process.join(10)
+        assert process.end().returncode == -signal.SIGKILL
         kills += 1
     return finish(*arguments)
 

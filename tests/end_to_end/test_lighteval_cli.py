@@ -97,7 +97,7 @@ def run_without_network(bench, command, site, from_scratch=False, **more):
     """Runs `python -m COMMAND` with the network cut and `site/sitecustomize.py` in effect."""
     variables = environment(bench, PYTHONPATH=str(bench / site), **more)
     if not from_scratch:
-        return run_forked(command[0], command[1:], bench, variables)
+        return run_forked(command[0], command[1:], bench, variables, loaded=site)
     command = [*without_network(), sys.executable, "-m", *command]
     return subprocess.run(command, cwd=bench, env=variables, capture_output=True, text=True, timeout=300)
 
@@ -128,7 +128,7 @@ def results_of(folder):
 
 def test_offline_custom_run_writes_what_stock_lighteval_writes(bench):
     before = files_of_lighteval()
-    stock = run_stock(bench, *custom("stock_results"), from_scratch=True)
+    stock = run_stock(bench, *custom("stock_results"))
     ours = run_ours(bench, *custom("our_results"), from_scratch=True)
     assert stock.returncode == 0, stock.stderr
     assert ours.returncode == 0, ours.stderr

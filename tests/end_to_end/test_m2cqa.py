@@ -78,7 +78,8 @@ def evaluate(tmp_path):
                 "HF_HOME": str(tmp_path / "hf"),
                 "HF_HUB_OFFLINE": "1",
             }
-            done = run_forked("cultureval.scripts.main", list(map(str, command)), tmp_path, kept, network=True)
+            arguments = list(map(str, command))
+            done = run_forked("cultureval.scripts.main", arguments, tmp_path, kept, network=True, loaded="ours")
             assert done.returncode == 0, done.stderr
             return done, results_of(tmp_path / out), len(server.requests)
 

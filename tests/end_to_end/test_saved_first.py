@@ -1,63 +1,55 @@
 """A run that is stopped, cannot write or cannot print: nothing is lost, and what happened is said."""
 
-import multiprocessing
 import os
 import re
-import resource
 import shutil
 import signal
-import sys
 import time
 from pathlib import Path
 
 import pytest
 import yaml
 from faulty_server import MODEL, FaultyServer
+from forked_commands import StartedCommand
 from result_files import details_of, results_of
 
 TASK = "m2cqa:tf_en"
-# Children are forked from a process that has imported everything already.
-processes = multiprocessing.get_context("forkserver")
+# The command, with an output that nobody reads (as that of `| head`) or files that must stay small.
+LIMITED = """
+import os, resource, sys
+from cultureval.scripts.main import main
 
-
-@pytest.fixture(scope="module", autouse=True)
-def preloaded():
-    processes.set_forkserver_preload(["cultureval.models.openai_api", "cultureval.scripts.main", "lighteval.pipeline"])
-
-
-def evaluate(folder, output, encoding, largest_file):
-    """In a process of its own: `cultureval eval`, its output to a descriptor or file, its errors to errors.txt."""
-    from cultureval.scripts.main import main
-
-    os.chdir(folder)
-    os.environ["CULTUREVAL_CACHE"] = "cache"
-    os.environ["TERM"] = "dumb"
-    errors = os.open("errors.txt", os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
-    os.dup2(errors, 2)
-    os.dup2(os.open(output, os.O_CREAT | os.O_WRONLY) if isinstance(output, str) else output.fileno(), 1)
-    sys.stdout = open(1, "w", encoding=encoding, closefd=False)
-    if largest_file:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
-    sys.argv = ["cultureval", "eval", "settings.yaml", TASK, "--data", "samples", "--output-dir", "out"]
-    main()
+unread, largest_file, *arguments = sys.argv[1:]
+if unread == "unread":
+    reader, writer = os.pipe()
+    os.close(reader)
+    os.dup2(writer, 1)
+    sys.stdout = open(1, "w", encoding="ascii", closefd=False)
+if int(largest_file):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(largest_file), int(largest_file)))
+sys.argv = ["cultureval", *arguments]
+main()
+"""
 
 
 @pytest.fixture
 def start(tmp_path):
-    def run(output="output.txt", encoding="utf-8", largest_file=None):
-        process = processes.Process(target=evaluate, args=(str(tmp_path), output, encoding, largest_file), daemon=True)
-        process.start()
-        return process
+    (tmp_path / "limited.py").write_text(LIMITED, encoding="utf-8")
+    variables = {"HF_HOME": str(tmp_path / "hf"), "CULTUREVAL_CACHE": "cache", "TERM": "dumb"}
+
+    def run(unread=False, largest_file=0):
+        command = ["eval", "settings.yaml", TASK, "--data", "samples", "--output-dir", "out"]
+        arguments = ["unread" if unread else "read", str(largest_file), *command]
+        return StartedCommand("limited", arguments, tmp_path, os.environ | variables, network=True, loaded="ours")
 
     return run
 
 
-def end_of(process, folder):
+def end_of(process):
     """Exit code and standard error of a run."""
-    process.join(120)
-    errors = (folder / "errors.txt").read_text(encoding="utf-8")
-    assert "Traceback" not in errors
-    return process.exitcode, errors
+    ended = process.end()
+    assert "Traceback" not in ended.stderr
+    return ended.returncode, ended.stderr
 
 
 def journalled(folder):
@@ -70,7 +62,7 @@ def stop(process, number, folder):
     while process.is_alive() and journalled(folder) < before + 2 and time.monotonic() < deadline:
         time.sleep(0.01)
     assert process.is_alive()
-    os.kill(process.pid, number)
+    process.kill(number)
 
 
 def test_signals_a_full_disk_and_lost_output_lose_nothing(tmp_path, start):
@@ -80,19 +72,17 @@ def test_signals_a_full_disk_and_lost_output_lose_nothing(tmp_path, start):
         for number, name in ((signal.SIGHUP, "SIGHUP"), (signal.SIGINT, "Ctrl-C")):
             process = start()
             stop(process, number, tmp_path)
-            code, errors = end_of(process, tmp_path)
+            code, errors = end_of(process)
             assert code == 128 + number
             (line,) = [line for line in errors.splitlines() if "stopped by" in line]
             pattern = rf"cultureval: stopped by {name}. Kept: (\d+) of 36 answers \(generating\), in .*/cache/journal. "
             count = int(re.fullmatch(pattern + "The same command goes on from there.", line)[1])
             assert 0 <= journalled(tmp_path) - count <= 1  # one may arrive while the run ends
         server.delay = 0
-        code, errors = end_of(start(largest_file=9000), tmp_path)
+        code, errors = end_of(start(largest_file=9000))
         assert code == 2 and "the same command resumes" in errors  # the journal found no room
         assert not (tmp_path / "out").exists()
-        reader, writer = multiprocessing.Pipe(duplex=False)
-        reader.close()  # as `head` does
-        code, errors = end_of(start(writer, "ascii"), tmp_path)
+        code, errors = end_of(start(unread=True))
         summary = Path(errors.splitlines()[-1].removeprefix("cultureval: saved: "))
         assert code == 0 and "m2cqa:tf_en|0" in summary.read_text(encoding="utf-8").replace(" ", "")
         assert results_of(tmp_path / "out") and len(details_of(tmp_path / "out")) == 1
@@ -100,7 +90,7 @@ def test_signals_a_full_disk_and_lost_output_lose_nothing(tmp_path, start):
 
         shutil.rmtree(tmp_path / "out")
         asked = sum(server.asked.values())
-        code, errors = end_of(start(largest_file=9000), tmp_path)
+        code, errors = end_of(start(largest_file=9000))
     assert code == 2 and "the run is finished, but its files cannot be written" in errors.lower()
     assert "File too large" in errors and "all 36 prompts are in the journal" in errors and "/cache/journal" in errors
     assert not [path for path in (tmp_path / "out").rglob("*") if path.is_file()]

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import pytest
@@ -75,34 +76,42 @@ def vision_folder(tmp_path_factory):
 def servers(vllm_python, text_folder, vision_folder, tmp_path_factory):
     """URLs of a server of the vision model and two of the text model; they start at the same time."""
     logs = tmp_path_factory.mktemp("logs")
-    with contextlib.ExitStack() as stack:
-        started = {
-            name: stack.enter_context(vllm_server(vllm_python, folder, logs / f"{name}.log"))
-            for name, folder in (("text", text_folder), ("second", text_folder), ("vision", vision_folder))
-        }
-        for name, (process, url) in started.items():
-            wait_until_it_answers(process, url, logs / f"{name}.log")
-        yield {name: url for name, (_, url) in started.items()}
+    folders = {"text": text_folder, "second": text_folder, "vision": vision_folder}
+    urls = {name: f"http://127.0.0.1:{free_port()}/v1" for name in folders}
+    with vllm_servers(vllm_python, {name: (folder, urls[name]) for name, folder in folders.items()}, logs) as process:
+        for name, url in urls.items():
+            wait_until_it_answers(process, url, logs, name)
+        yield urls
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
 
 
 @contextlib.contextmanager
-def vllm_server(python, folder, log):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+def vllm_servers(python, started, logs):
     variables = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": "1"}
     variables |= {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1"}
-    command = [python, "-m", "vllm.entrypoints.openai.api_server", "--model", str(folder), "--served-model-name", MODEL]
-    command += ["--host", "127.0.0.1", "--port", str(port), "--dtype", "float32"]
-    command += ["--enforce-eager", "--max-num-seqs", "8"]
+    common = ["--served-model-name", MODEL, "--host", "127.0.0.1", "--dtype", "float32", "--enforce-eager"]
+    common += ["--max-num-seqs", "8"]
     # By its name, since "uni" is replaced on CPUs: the engine computes by itself, one process less to start a server.
-    command += ["--distributed-executor-backend", "vllm.v1.executor.uniproc_executor.UniProcExecutor"]
-    with log.open("wb") as output:
+    common += ["--distributed-executor-backend", "vllm.v1.executor.uniproc_executor.UniProcExecutor"]
+    servers = [
+        {
+            "log": str(logs / f"{name}.log"),
+            "arguments": ["--model", str(folder), "--port", str(urlsplit(url).port), *common],
+        }
+        for name, (folder, url) in started.items()
+    ]
+    command = [python, Path(__file__).with_name("serve_vllm.py"), json.dumps(servers)]
+    with (logs / "start.log").open("wb") as output:
         process = subprocess.Popen(
             command, env={**os.environ, **variables}, stdout=output, stderr=output, start_new_session=True
         )
         try:
-            yield process, f"http://127.0.0.1:{port}/v1"
+            yield process
         finally:
             os.killpg(process.pid, signal.SIGTERM)
             try:
@@ -112,14 +121,18 @@ def vllm_server(python, folder, log):
                     os.killpg(process.pid, signal.SIGKILL)
 
 
-def wait_until_it_answers(process, url, log, seconds=400):
+def wait_until_it_answers(process, url, logs, name, seconds=400):
+    def said():
+        files = [logs / f"{of}.log" for of in ("start", name)]
+        return "".join(file.read_text(errors="replace")[-3000:] for file in files if file.exists())
+
     for _ in range(seconds):
-        assert process.poll() is None, f"vLLM ended:\n{log.read_text(errors='replace')[-3000:]}"
+        assert process.poll() is None, f"vLLM ended:\n{said()}"
         with contextlib.suppress(OSError), urlopen(f"{url}/models", timeout=5) as answer:
             assert json.load(answer)["data"][0]["id"] == MODEL
             return
         time.sleep(1)
-    pytest.fail(f"vLLM did not start in {seconds} s:\n{log.read_text(errors='replace')[-3000:]}")
+    pytest.fail(f"vLLM did not start in {seconds} s:\n{said()}")
 
 
 @pytest.fixture
@@ -301,15 +314,16 @@ def test_chats_with_images_are_answered(servers, vision_folder, load):
         assert_same_text(text, processor.decode(new, skip_special_tokens=True))
 
 
-def test_the_command_gives_the_same_scores_through_the_server_as_with_transformers(servers, text_folder, tmp_path):
+@pytest.mark.parametrize("no_network", [[]])  # the server is on this machine
+def test_the_command_gives_the_same_scores_through_the_server_as_with_transformers(
+    servers, text_folder, cultureval, no_network, tmp_path
+):
     settings = tmp_path / "server.yaml"
     settings.write_text(yaml.safe_dump({"model": MODEL, "base_url": servers["text"], "tokenizer": str(text_folder)}))
-    variables = {"CULTUREVAL_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
     tables = {}
-    for name, model in (("server", str(settings)), ("local", str(text_folder))):
-        command = [sys.executable, "-m", "cultureval.scripts.main", "eval", model, "qimma_arabicmmlu"]
-        command += ["--data", "samples", "--output-dir", str(tmp_path / name)]
-        done = subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, timeout=300)
+    for name, model in (("server", settings), ("local", text_folder)):
+        command = ("eval", model, "qimma_arabicmmlu", "--data", "samples", "--output-dir", name)
+        done = cultureval(*command, HF_HUB_OFFLINE="1")
         assert done.returncode == 0, done.stderr[-3000:]
         (file,) = (tmp_path / name / "results").rglob("*.json")
         tables[name] = json.loads(file.read_text())["results"]
@@ -355,7 +369,8 @@ def test_a_judge_labels_from_a_closed_set(servers, tmp_path):
     assert all(verdict.label in TYPES for verdict in found.verdicts)
 
 
-def test_the_command_judges_saved_answers_with_vllm(servers, tmp_path):
+@pytest.mark.parametrize("no_network", [[]])
+def test_the_command_judges_saved_answers_with_vllm(servers, cultureval, no_network, tmp_path):
     import pyarrow
     import pyarrow.parquet
 
@@ -367,9 +382,7 @@ def test_the_command_judges_saved_answers_with_vllm(servers, tmp_path):
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist([row]), folder / "details_jeem_caption:jo|0_2026.parquet")
     judge = {"model": MODEL, "base_url": servers["text"], "extra_body": {"structured_outputs": {"regex": LIKERT}}}
     (tmp_path / "judge.yaml").write_text(yaml.safe_dump(judge))
-    command = [sys.executable, "-m", "cultureval.scripts.main", "judge", "out", "--judge", "judge.yaml"]
-    variables = {**os.environ, "CULTUREVAL_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=120)
+    done = cultureval("judge", "out", "--judge", "judge.yaml")
     assert done.returncode == 0, done.stderr[-2000:]
     (file,) = (tmp_path / "out" / "results").rglob("*.json")
     values = json.loads(file.read_text())["results"]["jeem_caption:jo|0"]

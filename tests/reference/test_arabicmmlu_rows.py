@@ -45,7 +45,7 @@ def test_every_subject_is_scored_and_counted(tmp_path, data_root):
     command = ["eval", str(model), "qimma_arabicmmlu"]
     command += ["--data", str(data_root), "--bad-rows", "skip", "--output-dir", "out", "--device", "cpu"]
     own = {"CULTUREVAL_CACHE": str(tmp_path / "cache"), "HF_HOME": str(tmp_path / "hf"), "HF_HUB_OFFLINE": "1"}
-    run = run_forked("cultureval.scripts.main", command, tmp_path, os.environ | own)
+    run = run_forked("cultureval.scripts.main", command, tmp_path, os.environ | own, loaded="ours")
     assert run.returncode == 0, run.stderr[-3000:]
     scored = {name: len(rows) for name, rows in details_of(tmp_path / "out").items()}
     assert scored == {f"qimma_arabicmmlu:{subject}|0": count for subject, count in sound.items()}

@@ -1,0 +1,46 @@
+"""vLLM servers that load vLLM once: each is a fork of this process, and so is its engine.
+
+serve_vllm.py JSON, by the Python of vLLM's environment: a list of {"log": FILE, "arguments": [...]}, one a server.
+"""
+
+import json
+import os
+import signal
+import sys
+from importlib import import_module
+
+USED = (
+    *("v1.engine.async_llm", "v1.engine.core", "v1.executor.uniproc_executor", "v1.worker.cpu_worker"),
+    *("model_executor.models.llama", "model_executor.models.llava", "v1.attention.backends.cpu_attn"),
+)
+
+
+def serve(log: str, arguments: list[str]) -> None:
+    """Becomes a server, in a fork; its output goes to the log."""
+    file = os.open(log, os.O_WRONLY | os.O_CREAT)
+    os.dup2(file, 1)
+    os.dup2(file, 2)
+    sys.argv = ["vllm", *arguments]
+    import_module("vllm.entrypoints.launchers.api_server.entry").main()
+
+
+def main(servers: list[dict]) -> None:
+    """Starts the servers and ends when one ends; a signal to end goes to the whole group of processes."""
+    os.environ["VLLM_WORKER_MULTIPROC_METHOD"] = "fork"
+    for name in USED:
+        import_module(f"vllm.{name}")
+    import_module("vllm.entrypoints.launchers.api_server.entry")
+    # In a process of its own lest it initialises CUDA, which is not here.
+    import_module("vllm.model_executor.models.registry")._run_in_subprocess = lambda function: function()
+    for server in servers:
+        if os.fork() == 0:
+            return serve(**server)
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    os.wait()
+    os.killpg(0, signal.SIGTERM)
+    for _ in servers[1:]:
+        os.wait()
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))
