@@ -224,13 +224,14 @@ def fork_for_tests(listening: socket.socket) -> dict:
 
 def fork_for_orders(stream: BinaryIO) -> dict:
     """Forks for every order of a test process; returns in the forks alone, with the order."""
-    stream.write(b"%d\n" % os.getpid())
-    stream.flush()
-    for line in stream:
-        if not (child := os.fork()):
-            return json.loads(line)
-        stream.write(b"%d\n" % os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    with contextlib.suppress(ConnectionError):  # of a test process that was ended
+        stream.write(b"%d\n" % os.getpid())
         stream.flush()
+        for line in stream:
+            if not (child := os.fork()):
+                return json.loads(line)
+            stream.write(b"%d\n" % os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+            stream.flush()
     os._exit(0)
 
 

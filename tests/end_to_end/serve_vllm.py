@@ -5,7 +5,6 @@ serve_vllm.py JSON, by the Python of vLLM's environment: a list of {"log": FILE,
 
 import json
 import os
-import signal
 import sys
 from importlib import import_module
 
@@ -25,7 +24,7 @@ def serve(log: str, arguments: list[str]) -> None:
 
 
 def main(servers: list[dict]) -> None:
-    """Starts the servers and ends when one ends; a signal to end goes to the whole group of processes."""
+    """Starts the servers and ends when one of them ends."""
     os.environ["VLLM_WORKER_MULTIPROC_METHOD"] = "fork"
     for name in USED:
         import_module(f"vllm.{name}")
@@ -35,11 +34,7 @@ def main(servers: list[dict]) -> None:
     for server in servers:
         if os.fork() == 0:
             return serve(**server)
-    signal.signal(signal.SIGTERM, lambda *_: None)
     os.wait()
-    os.killpg(0, signal.SIGTERM)
-    for _ in servers[1:]:
-        os.wait()
 
 
 if __name__ == "__main__":

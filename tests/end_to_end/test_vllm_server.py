@@ -113,12 +113,8 @@ def vllm_servers(python, started, logs):
         try:
             yield process
         finally:
-            os.killpg(process.pid, signal.SIGTERM)
-            try:
-                process.wait(20)
-            finally:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(20)
 
 
 def wait_until_it_answers(process, url, logs, name, seconds=400):
