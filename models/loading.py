@@ -102,7 +102,7 @@ def load(settings: HFModelSettings) -> LoadedModel:
         model=model.eval(),
         tokenizer=tokenizer,
         processor=reader if vision else None,
-        identity=_identity(settings, _text_source(settings)),
+        identity=model_identity(settings),
         max_length=settings.max_length or longest_sequence(config),
     )
 
@@ -193,7 +193,9 @@ def longest_sequence(config: PreTrainedConfig) -> int:
     return next((value for name in names if (value := getattr(text, name, None))), 2048)
 
 
-def _identity(settings: HFModelSettings, text_source: str) -> dict[str, Any]:
+def model_identity(settings: HFModelSettings) -> dict[str, Any]:
+    """Name, commit or hash of the folder (also noted in the settings), tokenizer, and versions of the libraries."""
+    text_source = _text_source(settings)
     if is_local(settings.model_name):
         settings.fingerprint = fingerprint(Path(_expanded(settings.model_name)))
     else:

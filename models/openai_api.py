@@ -14,7 +14,8 @@ CULTUREVAL_MODEL_SETTINGS (a JSON object) overrides the file.
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -24,11 +25,11 @@ from lighteval.tasks.prompt_manager import PromptManager
 from lighteval.tasks.requests import Doc
 from lighteval.utils.cache_management import SampleCache
 
+from cultureval.models import processes
 from cultureval.models.answer_log import AnswerLog
 from cultureval.models.generation.generation import cut
 from cultureval.models.generation.hints import stop_strings, with_plain_query
 from cultureval.models.generation.rendering import Renderer, all_images
-from cultureval.models.processes import process_count
 from cultureval.models.refused_images import ImagesRefused, skips_refused
 from cultureval.models.server import scoring as server_scoring
 from cultureval.models.server.chat import (
@@ -51,6 +52,7 @@ from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.errors import ServerError
 from cultureval.runtime.servers.journalled_answers import Question, answer_all
 from cultureval.runtime.servers.openai_client import OpenAIClient
+from cultureval.runtime.servers.settings import ServerSettings
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -73,12 +75,16 @@ class OpenAIModel(LightevalModel):
             config: LightEval's, whose `model_name` is the YAML file.
 
         Raises:
-            CulturevalError: The settings are wrong, or several processes would send the same requests.
+            CulturevalError: The settings are wrong.
         """
-        if process_count() > 1:
-            raise CulturevalError("A server is used by one process: start without a launcher and raise concurrency.")
+        processes.connect()
         self.config = read_config(config.model_name)
-        self._servers = self.config.servers()
+        self._prepare(self.config.servers())
+
+    def _prepare(self, servers: ServerSettings) -> None:
+        """What does not depend on where the settings come from; several processes share the requests in flight."""
+        shared = max(1, servers.concurrency // processes.process_count())
+        self._servers = replace(servers, concurrency=shared)
         self._generation = generation_arguments(self.config)
         self._journal = open_journal(of=self.config.model)
         self.log = AnswerLog()
@@ -122,6 +128,7 @@ class OpenAIModel(LightevalModel):
             "model": {
                 "backend": "server",
                 "version": self.config.revision,
+                "processes": processes.process_count(),
                 "max_length": self.max_length,
                 "chat_template": self._uses_chat,
                 "chat_template_hash": self._renderer.template_hash if self.config.tokenizer else "",
@@ -132,6 +139,20 @@ class OpenAIModel(LightevalModel):
             "tasks": self.log.tasks(),
             "tokens": {"tokens_in": self.log.tokens_in, "tokens_out": self.log.tokens_out},
         }
+
+    @property
+    def disable_tqdm(self) -> bool:
+        """Progress is shown by the first process only."""
+        return processes.process_rank() > 0
+
+    def cleanup(self) -> None:
+        """Called by LightEval after the last answer and before the metrics: all processes but the first end here."""
+        logs = processes.gather((self.log, self._served))
+        self.log = AnswerLog()
+        for log, served in logs:
+            self.log.add(log)
+            self._served |= served
+        processes.finish()
 
     @property
     def _identity(self) -> dict[str, Any]:
@@ -161,11 +182,21 @@ class OpenAIModel(LightevalModel):
             ServerError: A prompt was rejected or timed out; all answers so far are in the journal.
             CulturevalError: Several samples are requested at temperature 0.
         """
+        answered = processes.answer_and_gather(
+            processes.split_round_robin(range(len(docs))),
+            lambda share: self._generate([docs[place] for place in share]),
+        )
+        for doc, (_, added) in zip(docs, answered, strict=True):
+            doc.specific = {**specific_of(doc), **added}
+        return [response for response, _ in answered]
+
+    def _generate(self, docs: Sequence[Doc]) -> list[tuple[ModelResponse, dict[str, Any]]]:
+        """The responses of this process's share of docs, and what each adds to its doc's `specific`."""
         asked = [self._generations(doc) for doc in docs]
         answers, refused = self._ask(docs, asked, "generating")
         self._log(docs, asked, answers, "generation")
         return [
-            refused.get(place) or self._generated(doc, [answers[key] for key in keys])
+            (refused[place], {}) if place in refused else self._generated(doc, [answers[key] for key in keys])
             for place, (doc, keys) in enumerate(zip(docs, asked, strict=True))
         ]
 
@@ -188,7 +219,9 @@ class OpenAIModel(LightevalModel):
         questions = {
             key: _naming(doc, question) for doc, own in zip(docs, asked, strict=True) for key, question in own.items()
         }
-        answers = answer_all(self._servers, questions, self._journal, description, first, on_failure=skip)
+        answers = answer_all(
+            self._servers, questions, self._journal, description, first, on_failure=skip, silent=self.disable_tqdm
+        )
         found = {}
         for place, own in enumerate(asked):
             if why := [reasons[key] for key in own if key in reasons]:
@@ -227,7 +260,7 @@ class OpenAIModel(LightevalModel):
                 kind="generation",
                 identity=self._identity,
                 request=request,
-                prompt=self._messages(doc) if self._uses_chat else self._plain(doc),
+                prompt=self._prompt(doc),
                 images=[self.config.image_format, self.config.image_max_side] if all_images(doc) else None,
                 sampling_index=start,
             )
@@ -249,30 +282,38 @@ class OpenAIModel(LightevalModel):
 
         return ask
 
+    def _prompt(self, doc: Doc) -> str | list[dict[str, Any]]:
+        """The prompt of a generation: text, or chat messages with hashes in place of images."""
+        return self._messages(doc) if self._uses_chat else self._plain(doc)
+
     def _plain(self, doc: Doc) -> str:
         if all_images(doc):
             raise CulturevalError(f"{doc.task_name} has images, which need chat messages: set chat_template to on.")
         manager = PromptManager(use_chat_template=False, system_prompt=self.config.system_prompt)
         return manager.prepare_prompt(with_plain_query(doc))
 
-    def _generated(self, doc: Doc, answers: list[Answer]) -> ModelResponse:
+    def _generated(self, doc: Doc, answers: list[Answer]) -> tuple[ModelResponse, dict[str, Any]]:
         completions = [completion for answer in answers for completion in answer["completions"]]
-        doc.specific = {
-            **specific_of(doc),
+        added = {
             "finish_reasons": [completion["finish_reason"] for completion in completions],
             "refusals": [completion["refusal"] for completion in completions],
         }
-        prompt = in_parts(self._messages(doc)) if self._uses_chat else self._plain(doc)
+        prompt = self._prompt(doc)
         # Without a reasoning parser on the server, the text includes reasoning; stop strings apply to the answer.
-        split = [split_reasoning(completion["text"], self.config.reasoning_tags) for completion in completions]
-        return ModelResponse(
-            input=prompt,
+        split = [self._split(prompt, completion) for completion in completions]
+        response = ModelResponse(
+            input=prompt if isinstance(prompt, str) else in_parts(prompt),
             text=[cut(text, self._stops(doc)) for text, _ in split],
             reasonings=[
                 completion["reasoning"] or reasoning
                 for completion, (_, reasoning) in zip(completions, split, strict=True)
             ],
         )
+        return response, added
+
+    def _split(self, prompt: str | list[dict[str, Any]], completion: Answer) -> tuple[str, str | None]:
+        """The text of an answer and its reasoning."""
+        return split_reasoning(completion["text"], self.config.reasoning_tags)
 
     def loglikelihood(self, docs: list[Doc]) -> list[ModelResponse]:
         """Score the choices of each Doc: the sum of the log-probabilities of a choice's tokens after the prompt.
@@ -281,7 +322,16 @@ class OpenAIModel(LightevalModel):
             ServerError: The server has no prompt log-probabilities, or they depend on the order of requests; or a
                 prompt was rejected or timed out.
         """
-        return self._score([self._prompts(doc) for doc in docs])
+        return self._score_together(docs, self._prompts)
+
+    def _score_together(
+        self, docs: Sequence[Doc], prompt_of: Callable[[Doc], server_scoring.Prompt]
+    ) -> list[ModelResponse]:
+        """Score docs in all processes, each a share of adjacent ones, whose prompts may begin alike."""
+        return processes.answer_and_gather(
+            processes.split_contiguous(range(len(docs)), [1.0] * len(docs)),
+            lambda share: self._score([prompt_of(docs[place]) for place in share]),
+        )
 
     def _prompts(self, doc: Doc) -> server_scoring.Prompt:
         if not doc.choices:
@@ -321,9 +371,11 @@ class OpenAIModel(LightevalModel):
 
     def loglikelihood_rolling(self, docs: list[Doc]) -> list[ModelResponse]:
         """Score each Doc's query after BOS (or EOS, without a BOS); raises as `loglikelihood`."""
-        start = self._first_token
-        texts = [(doc, self.tok_encode(doc.query, add_special_tokens=False)) for doc in docs]
-        return self._score([server_scoring.Prompt(doc, doc.query, None, [[start]], [ids]) for doc, ids in texts])
+        return self._score_together(docs, self._rolling_prompt)
+
+    def _rolling_prompt(self, doc: Doc) -> server_scoring.Prompt:
+        tokens = self.tok_encode(doc.query, add_special_tokens=False)
+        return server_scoring.Prompt(doc, doc.query, None, [[self._first_token]], [tokens])
 
     def _score(self, prompts: list[server_scoring.Prompt]) -> list[ModelResponse]:
         thinking = self._renderer.knows_thinking

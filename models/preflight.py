@@ -4,9 +4,10 @@ import json
 import logging
 import struct
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cultureval.models.choice import model_file
 from cultureval.models.weight_shapes import require_fitting_shapes, safetensors_header
@@ -14,6 +15,9 @@ from cultureval.runtime.checked_model import CheckedModel
 from cultureval.runtime.data.hub import cached_file, is_offline
 from cultureval.runtime.errors import CulturevalError, ProblemList, all_of
 from cultureval.runtime.model_settings import read_model_settings
+
+if TYPE_CHECKING:
+    from cultureval.models.settings import HFModelSettings
 
 logger = logging.getLogger(__name__)
 
@@ -36,12 +40,28 @@ def check_model(model: str, images: bool, likelihoods: bool) -> CheckedModel:
     file = model_file(model)
     if file.name == "openai_api.py":
         return CheckedModel(file, no_likelihoods=_check_server(model, likelihoods))
-    no_images, model_type = _check_transformers(model, images)
+    with_vllm = [] if file.name == "hf.py" else [partial(_check_vllm, model)]
+    no_images, model_type = _check_transformers(model, images, with_vllm)
     return CheckedModel(file, no_images=no_images, model_type=model_type)
 
 
-def _check_transformers(model: str, images: bool) -> tuple[str | None, str]:
-    """Returns why tasks with images cannot be run, as a sentence, and the model's type."""
+def _check_vllm(model: str) -> None:
+    """Checks that vLLM is there and knows the settings."""
+    from cultureval.models.server.vllm_options import require_vllm_settings
+    from cultureval.models.settings import parse_settings
+    from cultureval.runtime.servers.vllm_process import require_vllm
+
+    all_of([require_vllm, lambda: require_vllm_settings(parse_settings(model))])
+
+
+def _check_transformers(model: str, images: bool, more: Iterable[Callable[[], object]] = ()) -> tuple[str | None, str]:
+    """Returns why tasks with images cannot be run, as a sentence, and the model's type.
+
+    Args:
+        model: As for `check_model`.
+        images: Whether tasks show it images.
+        more: Checks of another backend, if the settings can be read.
+    """
     from cultureval.models import loading
     from cultureval.models.settings import parse_settings, require_model
     from cultureval.runtime.devices import choose_device
@@ -52,8 +72,10 @@ def _check_transformers(model: str, images: bool) -> tuple[str | None, str]:
     with problems.collecting():
         _require_files(model)
     if settings is not None:
+        with problems.collecting():
+            all_of([*more, partial(_refuse_settings_of_vllm, settings, bool(more))])
         checks: list[Callable[[], object]] = [partial(loading.require_dtype, settings.dtype)]
-        if not settings.device_map:
+        if not settings.device_map and model_file(model).name != "vllm.py":
             checks.append(partial(choose_device, settings.device))
         with problems.collecting():
             require_model(settings.model_name)  # said once, above; what follows would say it again in other words
@@ -69,6 +91,16 @@ def _check_transformers(model: str, images: bool) -> tuple[str | None, str]:
     if not images or loading.is_vision(config):
         return None, config.model_type
     return f"{settings.display_name()} takes text only: tasks with images need an image-text model.", config.model_type
+
+
+def _refuse_settings_of_vllm(settings: "HFModelSettings", with_vllm: bool) -> None:
+    """Refuses settings of vLLM where it has no part in the run."""
+    if with_vllm:
+        return
+    given = [name for name in ("tensor_parallel", "data_parallel", "vllm_args") if name in settings.model_fields_set]
+    if given:
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise CulturevalError(f"{flags}: these are settings of vLLM, which this run does not use; add --backend vllm.")
 
 
 def _require_files(model: str) -> None:

@@ -1,5 +1,6 @@
 """Settings of a model, from a YAML file and from the command line, checked before anything loads."""
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -20,10 +21,12 @@ Switch = Annotated[
 ]
 Tag = Annotated[str, Field(min_length=1)]
 Placement = Literal["first", "last"]
+Backend = Literal["auto", "transformers", "vllm"]
 Settings = TypeVar("Settings", bound=BaseModel)
 
 # Settings that an answer does not depend on, or that its key and signature contain in other fields.
 NOT_IN_ANSWER_KEY = {"model_name", "revision", "device", "device_map", "batch_size", "token_budget", "cache_dir"}
+NOT_IN_ANSWER_KEY |= {"backend", "tensor_parallel", "data_parallel", "vllm_args"}
 # LightEval's generation parameters that are for other backends, or that `generate` rejects.
 NOT_IN_TRANSFORMERS = (
     "frequency_penalty",
@@ -63,6 +66,11 @@ class HFModelSettings(ModelConfig, extra="forbid"):
         image_placement: Position of images that the prompt does not place with `<image>` marks.
         image_max_pixels: Larger images are scaled down to this many pixels, keeping the aspect ratio.
         image_min_pixels: Smaller images are scaled up likewise.
+        backend: "transformers", or "vllm" in an environment of its own; "auto" scores choices with transformers and
+            generates with vLLM where that is found and the device is an accelerator, else with transformers.
+        tensor_parallel: GPUs that vLLM spreads one copy of the model over.
+        data_parallel: Copies of the model that vLLM serves.
+        vllm_args: Further arguments of `vllm serve`; a text is split as a shell does.
         resolved_revision: The commit that was loaded; set when the model loads.
         fingerprint: Hash of the loaded folder's files; set when the model loads.
     """
@@ -86,9 +94,18 @@ class HFModelSettings(ModelConfig, extra="forbid"):
     image_placement: Placement = "first"
     image_max_pixels: PositiveInt | None = None
     image_min_pixels: PositiveInt | None = None
+    backend: Backend = "auto"
+    tensor_parallel: PositiveInt = 1
+    data_parallel: PositiveInt = 1
+    vllm_args: list[str] = Field(default_factory=list)
     cache_dir: str = Field(default_factory=lambda: str(user_cache() / "lighteval"))
     resolved_revision: str | None = None
     fingerprint: str | None = None
+
+    @field_validator("vllm_args", mode="before")
+    @classmethod
+    def _split(cls, value: Any) -> Any:
+        return shlex.split(value) if isinstance(value, str) else value
 
     @field_validator("generation_parameters")
     @classmethod

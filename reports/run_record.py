@@ -119,7 +119,8 @@ class ModelRecord(Record):
     """The model and its backend as resolved, not as asked.
 
     Attributes:
-        backend: `transformers`, `server`, `dual encoder`, `code files`, or the class of another backend.
+        backend: `transformers`, `server`, `vllm`, `transformers for choices, vllm for texts`, `dual encoder`,
+            `code files`, or the class of another backend.
         version: Commit on the hub, or fingerprint of a folder's files; of a server what the user says.
         model_class: Class of transformers.
         parameters: Their number.

@@ -38,8 +38,8 @@ def signatures_of(pipeline: "Pipeline") -> tuple[SignatureRecord, ...]:
         bare, _, shots = name.partition("|")
         reports.setdefault((bare.partition(":")[0], shots, task.version), []).append(task.config.rows_report)
         generated[bare.partition(":")[0]] = (task.config.generation_size or 0) > 0
-    backend = getattr(pipeline.model, "signature_fields", dict)() or stock_facts(pipeline)["signature"]
-    renders_chats = backend.get("backend") == "server" and backend.get("chat") == "on"
+    backends = {way: _backend(pipeline, way) for way in (False, True)}
+    renders_chats = backends[True].get("backend") == "server" and backends[True].get("chat") == "on"
     limit = pipeline.pipeline_parameters.max_samples
     signed = [
         signature_record(
@@ -57,7 +57,7 @@ def signatures_of(pipeline: "Pipeline") -> tuple[SignatureRecord, ...]:
             parity=_parity(pipeline, members, renders_chats and generated[group]),
             scorer=scorer_of(group),
             judges=judge_signatures(group),
-            **backend,
+            **backends[generated[group]],
             **installed_versions(),
         )
         for (group, shots, version), members in reports.items()
@@ -72,6 +72,14 @@ def _manifest(reports: list[dict[str, Any]]) -> str | None:
         return None
     hashes, discarded = sorted({one["hash"] for one in found}), sum(one["discarded"] for one in found)
     return f"{'+'.join(hashes)}-{discarded}"
+
+
+def _backend(pipeline: "Pipeline", generated: bool) -> dict[str, str]:
+    """What the backend says that generated texts, or scores of choices, depend on."""
+    of_ours = getattr(pipeline.model, "signature_fields_of", None)  # of models that several backends answer for
+    if of_ours:
+        return of_ours(generated)
+    return getattr(pipeline.model, "signature_fields", dict)() or stock_facts(pipeline)["signature"]
 
 
 def _parity(pipeline: "Pipeline", reports: list[dict[str, Any]], bos_of_server: bool) -> str | None:

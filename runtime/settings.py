@@ -299,6 +299,13 @@ class Settings:
         "`1` judges `qimma_code` without a sandbox, and the results say so",
         parse=lambda text: text in ("1", "true", "yes"),  # any other text keeps the sandbox
     )
+    vllm = Option[Path | None](
+        "vllm",
+        "CULTUREVAL_VLLM",
+        None,
+        "vLLM's program for `--backend vllm`, `ENV/bin/vllm`; default that of this environment or of the PATH",
+        parse=_file,
+    )
     code_packages = Option[tuple[str, ...]](
         "code_packages",
         "CULTUREVAL_CODE_PACKAGES",

@@ -42,6 +42,13 @@ def evaluate(
     chat_template: Annotated[
         Literal["auto", "on", "off"] | None, typer.Option(help="auto: if the tokenizer has one.")
     ] = None,
+    backend: Annotated[
+        Literal["auto", "transformers", "vllm"] | None,
+        typer.Option(help="auto: choices by transformers; texts by vLLM where there is one and an accelerator."),
+    ] = None,
+    tensor_parallel: Annotated[int | None, typer.Option(min=1, help="vLLM: GPUs for one copy of the model.")] = None,
+    data_parallel: Annotated[int | None, typer.Option(min=1, help="vLLM: copies of the model.")] = None,
+    vllm_args: Annotated[str | None, typer.Option(help="Further arguments of `vllm serve`, in quotes.")] = None,
     bad_rows: Annotated[
         Literal["error", "skip"] | None, typer.Option(help="A broken row stops the run, or is skipped and listed.")
     ] = None,
@@ -77,6 +84,8 @@ def evaluate(
 ) -> None:
     """Evaluates a model and writes LightEval's results and details. Example: cultureval eval MODEL qimma"""
     of_model = {"device": device, "dtype": dtype, "batch_size": batch_size, "chat_template": chat_template}
+    of_model |= {"backend": backend, "tensor_parallel": tensor_parallel, "data_parallel": data_parallel}
+    of_model |= {"vllm_args": vllm_args}
     settings = with_sources(current_settings(), sources)
     chosen = ",".join(map(str, manifest)) if manifest else None
     settings = settings.with_(data_root=data, bad_rows=bad_rows, form=form, resume=resume, manifest=chosen)

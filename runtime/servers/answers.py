@@ -49,7 +49,10 @@ def _check_choices(choices: Sequence[Any]) -> None:
 
 
 def completion_of(choice: Any) -> Answer:
-    """One choice of an answer as `{"text", "reasoning", "finish_reason", "refusal"}`; a refusal is also the text."""
+    """One choice of an answer as `{"text", "reasoning", "finish_reason", "refusal"}`; a refusal is also the text.
+
+    With `tokens`, the ids of its tokens, where vLLM was asked for them (`return_token_ids`).
+    """
     message = getattr(choice, "message", None)
     if message is None:
         text, reasoning, refusal = choice.text, None, None
@@ -64,7 +67,13 @@ def completion_of(choice: Any) -> Answer:
         "reasoning": _without_lone_surrogates(reasoning),
         "finish_reason": choice.finish_reason,
         "refusal": _without_lone_surrogates(refusal),
-    }
+    } | _tokens(choice)
+
+
+def _tokens(choice: Any) -> Answer:
+    tokens = (choice.model_extra or {}).get("token_ids")
+    known = isinstance(tokens, list) and all(isinstance(token, int) for token in tokens)
+    return {"tokens": tokens} if known else {}
 
 
 def _parts(content: str | list[Any] | None) -> tuple[str | None, str | None]:

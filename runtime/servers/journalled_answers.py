@@ -23,6 +23,7 @@ def answer_all(
     first: Question | None = None,
     on_failure: OnFailure | None = None,
     note: Callable[[], str] | None = None,
+    silent: bool = False,
 ) -> dict[str, Answer]:
     """Answer every question, from the journal if it is there, else from the servers.
 
@@ -37,6 +38,7 @@ def answer_all(
         first: Awaited before the first request, if any has to be sent.
         on_failure: Called with the key and the error of a question that failed; True skips the question and continues.
         note: Called after each answer; returns the text next to the progress bar.
+        silent: Whether no progress is shown, as in all but the first of several processes.
 
     Returns:
         Key -> answer, for all questions except the skipped ones, in their order.
@@ -47,7 +49,7 @@ def answer_all(
     missing = {key: question for key, question in questions.items() if key not in journal}
     if missing:
         known = len(questions) - len(missing)
-        with Progress(len(questions), description, "answer", known, kept_in=journal.folder) as progress:
+        with Progress(len(questions), description, "answer", known, silent, kept_in=journal.folder) as progress:
             run = _Run(journal, progress, iter(missing.items()), on_failure, note)
             asyncio.run(_ask(settings, run, min(settings.concurrency, len(missing)), first))
     return {key: journal.get(key) for key in questions if key in journal}

@@ -1,7 +1,7 @@
 """Settings of OpenAI-compatible servers: addresses, limits, and the API key, which comes from the environment."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from cultureval.runtime.errors import CulturevalError
@@ -19,6 +19,7 @@ class ServerSettings:
         max_retries: Further tries of one request after the first; waiting for Retry-After does not count.
         give_up_s: Limit of one request with all its retries and waits.
         backoff_s: First wait before a retry; it doubles, with jitter, up to 60 s.
+        key: The key itself, of a server that was started here; never shown.
 
     Raises:
         CulturevalError: No server, a URL that is not http(s) or carries a password, or the key's variable is not set or
@@ -32,6 +33,7 @@ class ServerSettings:
     max_retries: int = 8
     give_up_s: float = 3600.0
     backoff_s: float = 0.5
+    key: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if not self.base_urls:
@@ -49,7 +51,9 @@ class ServerSettings:
             )
 
     def api_key(self) -> str | None:
-        """The key, from the environment."""
+        """The key: that of a server of ours, or from the environment."""
+        if self.key is not None:
+            return self.key
         return os.environ[self.api_key_env] if self.api_key_env else None
 
 

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from forked_commands import run_forked
@@ -25,6 +26,18 @@ def tiny_vlm(tmp_path_factory):
 @pytest.fixture(scope="session")
 def tiny_bert(tmp_path_factory):
     return build_tiny_encoder(tmp_path_factory.mktemp("models") / "tiny-bert")
+
+
+@pytest.fixture(scope="session")
+def vllm_python():
+    """The Python of an environment with vLLM, which is made where there is none."""
+    named = os.environ.get("CULTUREVAL_TEST_VLLM_PYTHON")
+    if named:
+        return named
+    folder = Path(__file__).parents[2] / ".venv-vllm"
+    script = Path(__file__).with_name("make_vllm_environment.sh")
+    subprocess.run([script, folder], check=True, timeout=800, env={**os.environ, "PYTHON": sys.executable})
+    return str(folder / "bin" / "python")
 
 
 @pytest.fixture(scope="session")

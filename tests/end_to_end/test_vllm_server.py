@@ -1,7 +1,6 @@
 """A real vLLM server on this machine's CPU: what it says is what transformers says.
 
-The server has an environment of its own (CULTUREVAL_TEST_VLLM_PYTHON, or .venv-vllm here), made by
-make_vllm_environment.sh when it is not there.
+The server has an environment of its own (CULTUREVAL_TEST_VLLM_PYTHON, or .venv-vllm here; see conftest.py).
 """
 
 import contextlib
@@ -13,7 +12,6 @@ import socket
 import subprocess
 import sys
 import time
-from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
@@ -34,20 +32,8 @@ from cultureval.runtime.journal import Journal
 from cultureval.runtime.settings import Settings, use_settings
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm
 
-REPOSITORY = Path(__file__).parents[2]
 MODEL = "org/tiny"
 HEADS = {"head_dim": 32, "num_attention_heads": 2, "num_key_value_heads": 1}  # vLLM's CPU attention starts at 32
-
-
-@pytest.fixture(scope="module")
-def vllm_python():
-    named = os.environ.get("CULTUREVAL_TEST_VLLM_PYTHON")
-    if named:
-        return named
-    folder = REPOSITORY / ".venv-vllm"
-    script = Path(__file__).with_name("make_vllm_environment.sh")
-    subprocess.run([script, folder], check=True, timeout=800, env={**os.environ, "PYTHON": sys.executable})
-    return str(folder / "bin" / "python")
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,224 @@
+"""A model that a vLLM server of our own answers for: `cultureval eval MODEL TASKS --backend vllm`.
+
+MODEL and its settings are those of transformers (`cultureval.models.settings`). vLLM is a program in an environment of
+its own; it is started here when the first answer is missing in the journal, and ended after the last. Text prompts are
+rendered and encoded here, as for transformers, and sent as tokens, so that both backends get the same ones; prompts
+with images are chat messages, which the server renders.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lighteval.models.model_output import ModelResponse
+from lighteval.tasks.requests import Doc
+from lighteval.utils.cache_management import SampleCache
+
+from cultureval.models import openai_api, processes
+from cultureval.models.answer_log import AnswerLog
+from cultureval.models.generation.hints import may_reason, stop_strings
+from cultureval.models.generation.rendering import all_images
+from cultureval.models.loading import longest_sequence, model_identity, read_config, read_tokenizer
+from cultureval.models.server.settings import ServerModelConfig
+from cultureval.models.server.vllm_options import require_vllm_settings, serve_options, serve_variables
+from cultureval.models.settings import NOT_IN_ANSWER_KEY, HFModelSettings, is_local, read_settings
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.journal import open_journal
+from cultureval.runtime.model_facts import changed_settings, changed_values
+from cultureval.runtime.reasoning import split_reasoning
+from cultureval.runtime.servers.answers import Answer
+from cultureval.runtime.servers.errors import ServerError
+from cultureval.runtime.servers.journalled_answers import Question
+from cultureval.runtime.servers.openai_client import OpenAIClient
+from cultureval.runtime.servers.settings import ServerSettings
+from cultureval.runtime.servers.vllm_process import VLLMServer, require_vllm, vllm_version
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+CONCURRENCY = 128  # requests in flight for each copy of the model; vLLM batches those it has room for
+TIMEOUT_S = 3600.0  # of one request, waiting in vLLM's queue included; an end of vLLM is noticed at once
+RETRIES = 2
+NOT_SETTINGS = {"model_name", "cache_dir", "resolved_revision", "fingerprint", "backend", "batch_size"}
+OF_WEIGHTS = ("name", "revision", "fingerprint", "tokenizer")
+
+
+class VLLMModel(openai_api.OpenAIModel):
+    """A text or vision model on a vLLM server of our own."""
+
+    def __init__(self, config: Any) -> None:
+        """Read the settings, the tokenizer and the weights' identity; the server starts with the first request.
+
+        Args:
+            config: LightEval's, whose `model_name` is a hub id, a folder or a YAML file; or the settings.
+
+        Raises:
+            CulturevalError: The settings are wrong, vLLM is not found, or several processes would each start it.
+        """
+        self.settings = config if isinstance(config, HFModelSettings) else read_settings(config.model_name)
+        require_vllm_settings(self.settings)
+        if processes.process_count() > 1:
+            raise CulturevalError(
+                "--backend vllm starts one server: start it without a launcher, with --data-parallel for copies."
+            )
+        program, name = require_vllm(), self.settings.model_name
+        self._facts = model_identity(self.settings)
+        self._version = vllm_version(program)
+        self._hf_config = read_config(self.settings)
+        self.config = self._server_config()
+        self._server = VLLMServer(
+            program,
+            str(Path(name).expanduser().absolute()) if is_local(name) else name,
+            self.config.model,
+            serve_options(self.settings),
+            serve_variables(self.settings, os.environ),
+        )
+        self._prepare(ServerSettings(("http://127.0.0.1/v1",), key=self._server.key))  # its port comes with its start
+        self._journal = open_journal()
+        self.log = AnswerLog()
+        self._served: set[str] = set()
+        self._cache = SampleCache(self.config)
+
+    def _server_config(self) -> ServerModelConfig:
+        """The settings as those of a model on a server."""
+        settings, tokenizer = self.settings, self.tokenizer
+        special = set(tokenizer.all_special_tokens)
+        # Tags that are special tokens must not be removed before the reasoning is split off.
+        self._keeps_special = any(tag in special for pair in settings.reasoning_tags for tag in pair)
+        shared = ("system_prompt", "generation_parameters", "chat_template", "add_special_tokens", "cache_dir")
+        shared += ("pairwise_tokenization", "reasoning_tags", "image_placement")
+        return ServerModelConfig(
+            **{name: getattr(settings, name) for name in shared},
+            model=settings.display_name(),
+            model_name=settings.display_name(),
+            base_url=[],
+            revision=settings.resolved_revision or settings.fingerprint,
+            tokenizer=settings.tokenizer or settings.model_name,
+            # Every request generates a token, also one for the log-probabilities of its prompt.
+            max_length=(settings.max_length or longest_sequence(self._hf_config)) - 1,
+            concurrency=CONCURRENCY * settings.data_parallel,
+            timeout_s=TIMEOUT_S,
+            max_retries=RETRIES,
+            extra_body={"skip_special_tokens": False} if self._keeps_special else {},
+        )
+
+    @cached_property
+    def tokenizer(self) -> "PreTrainedTokenizerBase":
+        """The model's tokenizer."""
+        reader = read_tokenizer(self.settings, self._hf_config)
+        found: PreTrainedTokenizerBase = getattr(reader, "tokenizer", reader)
+        if not found.chat_template:
+            found.chat_template = getattr(reader, "chat_template", None)
+        return found
+
+    def signature_fields(self) -> dict[str, str]:
+        """The properties of this backend that a score depends on, for its signature."""
+        version = self.config.revision or "?"
+        stated = {"dtype", "chat_template", "resolved_revision", "fingerprint"}
+        more = f",vllm_args={' '.join(self.settings.vllm_args)}" if self.settings.vllm_args else ""
+        return {
+            "model": f"{self.config.model}@{version[:8]}",
+            "backend": f"vllm {self._version}",
+            "dtype": self.settings.dtype,
+            "chat": "on" if self._uses_chat else "off",
+            "settings": changed_settings(self.settings, NOT_IN_ANSWER_KEY | stated) + more,
+        }
+
+    def run_record(self) -> dict[str, Any]:
+        """What a run's record says of this model; see `OpenAIModel.run_record`."""
+        record = super().run_record()
+        settings = {**changed_values(self.settings, NOT_SETTINGS), "vllm_version": self._version}
+        record["model"] |= {"backend": "vllm", "dtype": self.settings.dtype, "settings": settings}
+        return record
+
+    @property
+    def _identity(self) -> dict[str, Any]:
+        settings = self.settings
+        weights = {name: self._facts[name] for name in OF_WEIGHTS}
+        how = {"dtype": settings.dtype, "vllm": self._version, "vllm_args": settings.vllm_args}
+        return {"backend": "vllm", **weights, **how, "max_length": settings.max_length}
+
+    # --- generation ---
+
+    def _prompt(self, doc: Doc) -> str | list[dict[str, Any]]:
+        return super()._prompt(doc) if all_images(doc) else self._renderer.text(doc)
+
+    def _stops(self, doc: Doc) -> list[str]:
+        if all_images(doc):
+            return super()._stops(doc)
+        of_task = stop_strings(doc, self._uses_chat, self._renderer.begins_answer(doc))
+        return sorted({text for text in [*self._generation.get("stop", []), *of_task] if text})
+
+    def _tokens(self, doc: Doc, wanted: int | None) -> tuple[list[int], int]:
+        """The tokens of a text prompt, cut on the left where not one more would fit, and how many were cut."""
+        tokens: list[int] = self._encoder(doc).tok_encode(self._prompt(doc))
+        longest = self.max_length + 1
+        if len(tokens) < longest:
+            return tokens, 0
+        kept = longest - min(wanted or 1, max(longest // 2, 1))
+        return tokens[-kept:], len(tokens) - kept
+
+    def _generation_question(self, doc: Doc, request: dict[str, Any]) -> Question:
+        if all_images(doc):
+            return super()._generation_question(doc, request)
+        wanted = request.get(self.config.max_tokens_name)
+        tokens, _ = self._tokens(doc, wanted)
+        room = self.max_length + 1 - len(tokens)
+        sent = {**request, self.config.max_tokens_name: min(wanted or room, room)}
+        sent["extra_body"] = {**request.get("extra_body", {}), "return_token_ids": True}
+        if self._renderer.knows_thinking and may_reason(doc):
+            sent.pop("stop", None)  # it would end the reasoning; the answer is cut when it is read
+
+        async def ask(client: OpenAIClient) -> Answer:
+            return await client.complete(prompt=tokens, **sent)
+
+        return ask
+
+    def _generated(self, doc: Doc, answers: list[Answer]) -> tuple[ModelResponse, dict[str, Any]]:
+        response, added = super()._generated(doc, answers)
+        if not all_images(doc):
+            wanted = self.config.generation_parameters.max_new_tokens or doc.generation_size
+            response.input_tokens, response.truncated_tokens_count = self._tokens(doc, wanted)
+            completions = [completion for answer in answers for completion in answer["completions"]]
+            response.output_tokens = [completion.get("tokens", []) for completion in completions]
+        return response, added
+
+    def _split(self, prompt: str | list[dict[str, Any]], completion: Answer) -> tuple[str, str | None]:
+        """The text of an answer and its reasoning, whose start tag the chat template may have written."""
+        text, tags = completion["text"], self.config.reasoning_tags
+        if "tokens" in completion:  # vLLM holds back the last ones where they end within a character
+            text = self.tokenizer.decode(completion["tokens"], skip_special_tokens=not self._keeps_special)
+        opened = next((tag for tag, _ in tags if isinstance(prompt, str) and prompt.rstrip().endswith(tag)), "")
+        answer, reasoning = split_reasoning(opened + text, tags)
+        for token in self.tokenizer.all_special_tokens if self._keeps_special else ():
+            answer = answer.replace(token, "")
+        return answer, reasoning
+
+    # --- the server ---
+
+    def _ask(
+        self,
+        docs: Sequence[Doc],
+        asked: Sequence[Mapping[str, Question]],
+        description: str,
+        first: Question | None = None,
+    ) -> tuple[dict[str, Answer], dict[int, ModelResponse]]:
+        if any(key not in self._journal for own in asked for key in own):
+            self._server.start()
+            self._servers = replace(self._servers, base_urls=(self._server.url,))
+        try:
+            return super()._ask(docs, asked, description, first)
+        except ServerError as error:
+            if why := self._server.why_it_ended():
+                raise CulturevalError(
+                    f"{why}\nAll answers so far are kept: the same command resumes from here."
+                ) from error
+            raise
+
+    def cleanup(self) -> None:
+        """Called by LightEval after the last answer and before the metrics: the server ends and frees its device."""
+        self._server.stop()
+        super().cleanup()
