@@ -8,6 +8,9 @@ import io
 import json
 import logging
 import math
+import multiprocessing
+import os
+import socket
 import threading
 import time
 from types import SimpleNamespace
@@ -503,10 +506,40 @@ def test_settings_are_checked(tmp_path, monkeypatch):
     assert (read(good).seed, read(good).base_url, read_config("m").model) == (5, ["http://c/v1"], "m")
 
 
-def test_only_one_process_asks_a_server(load, monkeypatch):
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(CulturevalError, match="one process"):
-        load("http://localhost:1/v1")
+def answered_by(rank, port, load, server, folder, found):
+    """What one of two processes has after the last answer; the second ends with `cleanup`."""
+    os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    model = load(server, concurrency=4, tokenizer=folder)
+    docs = docs_of([f"text {number}" for number in range(9)])
+    answers = [response.text for response in model.greedy_until(docs)]
+    choices = docs_of([f"choice {number}" for number in range(5)], choices=["a", "b c"])
+    scores = [response.logprobs for response in model.loglikelihood(choices)]
+    model.cleanup()
+    found.put((answers, scores, docs[1].specific["finish_reasons"], model.run_record()))
+
+
+def test_two_processes_share_the_requests_and_only_the_first_goes_on(load, tokenizer_folder):
+    with FaultyServer(lambda prompt, count: None) as server, socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        free.close()
+        context = multiprocessing.get_context("fork")
+        found = context.Queue()
+        ranks = [
+            context.Process(target=answered_by, args=(rank, port, load, server, tokenizer_folder, found))
+            for rank in range(2)
+        ]
+        for rank in ranks:
+            rank.start()
+        answers, scores, reasons, record = found.get(timeout=60)
+        for rank in ranks:
+            rank.join(30)
+        asked = {prompt: count for prompt, count in server.asked.items() if "text" in prompt}
+    assert [rank.exitcode for rank in ranks] == [0, 0] and found.empty()
+    assert answers == [[answer_text(f"text {number}")] for number in range(9)] and reasons == ["length"]
+    assert len(scores) == 5 and all(len(of_choices) == 2 for of_choices in scores)
+    assert len(asked) == 9 and {*asked.values()} == {1} and record["model"]["processes"] == 2
+    assert record["tasks"]["t"]["routes"] == {"generation": 9, "server": 5}
 
 
 def test_the_file_shows_lighteval_exactly_one_model():
