@@ -10,8 +10,8 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
+from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
