@@ -30,6 +30,7 @@ FORMAT, VERSION = "cultureval-manifest", 1
 CODE = r"^[A-Za-z0-9_.:+=@/-]{1,120}$"
 NO_CONTROLS = r"^[^\x00-\x1f\x7f]{0,300}$"
 MOST_BYTES = 1 << 30
+CLEANED = ".cultureval-manifest"  # in the folder of a cleaned data set
 SHOWN_ROWS = 10  # changed rows that an error lists
 
 Decision = Literal["keep", "discard", "review"]
@@ -136,18 +137,8 @@ class Selection:
             return
         read = {relative_path(file, self.folder) for file in files}
         gone = [name for name in self.wanted if name.rpartition(":")[0] in read and name not in self.seen]
-        problems = [f"{name} has other content than when it was audited" for name in self.changed]
-        problems += [f"{name} is no longer there" for name in gone]
-        if problems:
-            more = [f"and {len(problems) - SHOWN_ROWS} more rows"] if len(problems) > SHOWN_ROWS else []
-            raise Problems(
-                [
-                    f"The manifest {self.manifest.name} does not fit the data of {self.source}: audit them again, or "
-                    "read the revision that it names.",
-                    *problems[:SHOWN_ROWS],
-                    *more,
-                ]
-            )
+        if self.changed or gone:
+            raise misfit(self.manifest, self.source, self.changed, gone)
 
     def report(self, discarded: int) -> dict[str, Any]:
         """What a run records of the manifest.
@@ -157,6 +148,46 @@ class Selection:
         """
         known = self.manifest or Manifest("", ())
         return {"name": known.name, "hash": known.hash, "discarded": discarded, "for_review": self.for_review}
+
+
+def misfit(manifest: Manifest, source: str, changed: Sequence[str], gone: Sequence[str]) -> CulturevalError:
+    """The error of a manifest that does not fit the data.
+
+    Args:
+        manifest: The manifest.
+        source: The data set.
+        changed: Rows with other cells than when they were audited.
+        gone: Rows that are no longer there.
+    """
+    problems = [f"{name} has other content than when it was audited" for name in changed]
+    problems += [f"{name} is no longer there" for name in gone]
+    more = [f"and {len(problems) - SHOWN_ROWS} more rows"] if len(problems) > SHOWN_ROWS else []
+    first = (
+        f"The manifest {manifest.name} does not fit the data of {source}: audit them again, or read the revision that "
+        "it names."
+    )
+    return Problems([first, *problems[:SHOWN_ROWS], *more])
+
+
+def cleaned_by(folder: Path, subset: str) -> dict[str, Any] | None:
+    """What a run records of the manifest by which a data set was cleaned (`audit apply`); None for others.
+
+    Args:
+        folder: The data set's folder.
+        subset: The subset's name in the paper.
+
+    Raises:
+        CulturevalError: The record cannot be read.
+    """
+    file = folder / CLEANED
+    if not file.is_file():
+        return None
+    try:
+        record = json.loads(file.read_text(encoding="utf-8"))
+        found = {"name": str(record["name"]), "hash": str(record["hash"])}
+        return found | {"discarded": int(record["discarded"].get(subset, 0)), "for_review": 0}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise CulturevalError(f"{file} is no record of cleaned data; write them again with `audit apply`.") from error
 
 
 def row_name(placed: PlacedRow, files: Sequence[Path], folder: Path) -> str:

@@ -34,7 +34,7 @@ from cultureval.runtime.data.user_cache import user_cache, write_atomically
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.doc_specific import PAPER, PARITIES
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn, SourceUnavailable, did_you_mean, shorten
-from cultureval.tasks.manifest import Selection, manifest_of
+from cultureval.tasks.manifest import Selection, cleaned_by, manifest_of
 from cultureval.tasks.options import with_defaults
 from cultureval.tasks.registration import Registered, mirror_arguments, registered
 from cultureval.tasks.suite import Source, Task
@@ -176,7 +176,9 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
         "notes": found.source.notes(rows) if found.source.notes else [],
         "remark": found.source.caveat,
     }
-    report |= {"manifest": selection.report(evaluated.discarded)} if manifest else {}
+    cleaned = cleaned_by(found.folder, task.subset)
+    if used := selection.report(evaluated.discarded) if manifest else cleaned:
+        report["manifest"] = used
     _report(task, report, found)
     return PreparedSubset(folder, report, with_examples)
 

@@ -50,6 +50,12 @@ CHECKS: tuple[Check, ...] = (
         "broken_encoding", "error", "Damaged text measures how a model guesses letters.", each(wording.broken_encoding)
     ),
     Check(
+        "presentation_forms",
+        "warning",
+        "Tokenizers know letters, not the shapes that a typesetter gave them.",
+        each(wording.presentation_forms),
+    ),
+    Check(
         "mixed_scripts",
         "warning",
         "A letter of another script makes other tokens of a word that looks right.",

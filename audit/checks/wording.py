@@ -14,6 +14,7 @@ from cultureval.runtime.errors import shorten
 _ENTITY = re.compile(r"&(?:[a-zA-Z]{2,8}|#[0-9]{2,6}|#x[0-9a-fA-F]{2,6});")
 # PDF readers that reverse the ligature of lam and alef: األسرة for الأسرة, which no word begins with.
 _REVERSED = re.compile(r"(?<!\w)[وفبك]?ا(?:أل|إل|آل)\w")
+_SHAPES = re.compile("[\ufb50-\ufbc1\ufe70-\ufefc]")
 _LOST = re.compile(r"\?{4,}")
 _LATIN, _ARABIC, _CYRILLIC = "LATIN", "ARABIC", "CYRILLIC"
 _LETTERS = re.compile(r"[^\W\d_]+")
@@ -24,7 +25,7 @@ _THINGS = r"(?:الشكل|الرسم|المخطط|الصور[ةه]|الجدول|
 _PASSAGES = r"(?:النص|الفقر[ةه]|القطع[ةه]|القصيد[ةه]|الأبيات|الابيات)"
 _WHERE = (
     r"(?:التالي[ةه]?|الآتي[ةه]?|الاتي[ةه]?|المقابل[ةه]?|المجاور[ةه]?|أعلاه|اعلاه|أدناه|ادناه|السابق[ةه]?|المرفق[ةه]?|"
-    r"الموضح[ةه]?|المرسوم[ةه]?|أمامك|امامك)"
+    r"الموضح[ةه]?|المرسوم[ةه]?|(?:التي\s+|الذي\s+)?[أا]مامك)"
 )
 _ABSENT_THING = re.compile(
     rf"{_THINGS}(?:\s+البياني[ةه]?)?\s+{_WHERE}"
@@ -74,6 +75,14 @@ def _is_mojibake(text: str) -> bool:
     from ftfy.badness import is_bad
 
     return is_bad(text) and ftfy.fix_encoding(text) != text
+
+
+def presentation_forms(item: AuditItem) -> str:
+    """A text is written in the shapes of letters that typesetters use (U+FE70 and on), not in letters."""
+    for text in item.texts:
+        if not text.isascii() and len(_SHAPES.findall(text)) > 2:
+            return f"{shorten(text, 60)!r} is written in shapes of letters"
+    return ""
 
 
 def mixed_scripts(item: AuditItem) -> str:

@@ -1,10 +1,12 @@
 """Manifests: no text in them; discarded rows are left out of what a task reads; changed rows are an error."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from cultureval.audit.checks.table import manifest_row
+from cultureval.audit.cleaning import cleaned_subsets, write_cleaned
 from cultureval.audit.sources import read_items
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError
@@ -92,3 +94,40 @@ def test_a_persons_decision_counts_before_others_then_the_strictest(items, tmp_p
     found = {row.row: row for row in merged(files).rows}
     assert [found[item.row].decision for item in (one, two, three)] == ["keep", "discard", "review"]
     assert found[one.row].by == ["person:a", "judge:x", "check"]
+
+
+@pytest.mark.parametrize("form", ["parquet", "jsonl", "arrow"])
+def test_cleaned_data_are_a_data_root_with_the_rows_that_the_manifest_leaves(items, tmp_path, form):
+    file = tmp_path / "manifest.jsonl"
+    manifest = written(file, items, ["discard", "keep", "review"])
+    every = read_items([TASK], DataOptions(root=samples_root()))
+    subsets = cleaned_subsets(every, manifest)
+    (folder,) = write_cleaned(subsets, manifest, tmp_path / "cleaned", form)
+    assert [(one.discarded, one.undecided) for one in subsets] == [(1, len(items) - 3)]
+    assert items[0].question not in "".join(item.read_text() for item in folder.rglob("README.md"))
+    if form == "arrow":
+        import datasets
+
+        (place,) = [path for path in folder.iterdir() if path.is_dir()]
+        assert len(datasets.load_from_disk(str(place))["test"]) == len(items) - 1
+        return
+    options = DataOptions(root=tmp_path / "cleaned")
+    cleaned = prepare_subset(all_tasks()[TASK], options)
+    left = prepare_subset(all_tasks()[TASK], DataOptions(root=samples_root(), manifests=(file,)))
+    assert rows_of(cleaned) == rows_of(left)
+    assert cleaned.report["manifest"] == left.report["manifest"] | {"for_review": 0}
+
+
+def rows_of(subset):
+    lines = (subset.folder / "test.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) | {"source_row": ""} for line in lines]
+
+
+def test_a_manifest_of_other_data_cleans_nothing(items, tmp_path):
+    manifest = written(tmp_path / "manifest.jsonl", items, ["keep"])
+    changed = replace(manifest, rows=(manifest.rows[0].model_copy(update={"hash": "0" * 64}),))
+    with pytest.raises(CulturevalError, match="has other content"):
+        cleaned_subsets(items, changed)
+    other = replace(manifest, rows=(manifest.rows[0].model_copy(update={"source": "a/b"}),))
+    with pytest.raises(CulturevalError, match="decides on no row of .*; it is about a/b"):
+        cleaned_subsets(items, other)

@@ -1,0 +1,38 @@
+"""What `cultureval audit apply` prints."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cultureval.reports.terminal_tables import terminal_table
+
+if TYPE_CHECKING:
+    from cultureval.audit.cleaning import CleanedSubset
+    from cultureval.tasks.manifest import Manifest
+
+COLUMNS = ("data set", "subset", "kept", "discarded", "undecided")
+
+
+def cleaned_text(
+    subsets: "Sequence[CleanedSubset]", manifest: "Manifest", folders: Sequence[Path], pushed_to: str | None
+) -> str:
+    """Rows kept, discarded and not decided on, and where the data are.
+
+    Args:
+        subsets: What was written.
+        manifest: The manifest.
+        folders: Folders of the data sets.
+        pushed_to: The data set on the hub, if any.
+    """
+    cells = [
+        (one.source, one.subset, *(f"{count:,}" for count in (_rows(one), one.discarded, one.undecided)))
+        for one in subsets
+    ]
+    places = ", ".join([*map(str, folders), *([f"the hub's {pushed_to}"] if pushed_to else [])])
+    review = manifest.count("review")
+    waiting = f" {review:,} rows still wait for a review, and are kept." if review else ""
+    return f"{terminal_table(COLUMNS, cells, align='llrrr')}\n\nManifest {manifest.hash}: written to {places}.{waiting}"
+
+
+def _rows(one: "CleanedSubset") -> int:
+    return sum(map(len, one.splits.values()))

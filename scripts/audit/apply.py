@@ -1,0 +1,49 @@
+"""`cultureval audit apply`: writes data without the rows that a manifest discards."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from cultureval.runtime.settings import current_settings, use_settings
+from cultureval.scripts.audit.options import Columns, Data, Form, SourceNames
+from cultureval.scripts.custom_suites import SourcesFile, with_sources
+from cultureval.tasks.options import read_data_options
+
+
+def apply(
+    source: SourceNames,
+    manifest: Annotated[
+        list[Path],
+        typer.Option(metavar="FILE", help="Manifest of an audit, whose discarded rows are left out. Repeatable."),
+    ],
+    output_dir: Annotated[str, typer.Option(help="Output folder of results and details.")] = "cleaned",
+    to: Annotated[
+        Literal["parquet", "arrow", "jsonl"], typer.Option(help="Form of the data; arrow is that of load_from_disk.")
+    ] = "parquet",
+    push_to: Annotated[
+        str | None, typer.Option(metavar="ORG/NAME", help="Also upload it as a private data set of the hub.")
+    ] = None,
+    data: Data = None,
+    form: Form = None,
+    columns: Columns = None,
+    sources: SourcesFile = None,
+) -> None:
+    """Writes data without the rows that manifests discard, as a data root for `cultureval eval --data`.
+
+    Example: cultureval audit apply qimma_arabicmmlu --manifest manifest.jsonl --output-dir cleaned
+    """
+    from cultureval.audit.cleaning import cleaned_subsets, push_cleaned, write_cleaned
+    from cultureval.audit.columns import columns_given
+    from cultureval.audit.sources import read_items
+    from cultureval.reports.audit.cleaned import cleaned_text
+    from cultureval.tasks.manifest import merged, read_manifest
+
+    with use_settings(with_sources(current_settings(), sources).with_(data_root=data, form=form)):
+        items = read_items(source, read_data_options(), columns_given(columns) if columns else None)
+    decided = merged([read_manifest(file) for file in manifest])
+    subsets = cleaned_subsets(items, decided)
+    folders = write_cleaned(subsets, decided, Path(output_dir).expanduser(), to)
+    if push_to:
+        push_cleaned(subsets, decided, push_to)
+    print(cleaned_text(subsets, decided, folders, push_to))
