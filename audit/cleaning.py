@@ -163,7 +163,7 @@ def _table(subset: CleanedSubset, rows: list[dict[str, Any]]) -> "pyarrow.Table"
         return pyarrow.Table.from_pydict({name: [row.get(name) for row in rows] for name in names})
     except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as error:
         raise CulturevalError(
-            f"{subset.source}, {subset.subset}: a column holds cells of several types ({error}). Give --to jsonl."
+            f"{subset.source}, {subset.subset}: a column holds several types ({error}). Give --file-format jsonl."
         ) from error
 
 

@@ -18,7 +18,7 @@ def apply(
         typer.Option(metavar="FILE", help="Manifest of an audit, whose discarded rows are left out. Repeatable."),
     ],
     output_dir: Annotated[str, typer.Option(help="Output folder of results and details.")] = "cleaned",
-    to: Annotated[
+    file_format: Annotated[
         Literal["parquet", "arrow", "jsonl"], typer.Option(help="Form of the data; arrow is that of load_from_disk.")
     ] = "parquet",
     push_to: Annotated[
@@ -43,7 +43,7 @@ def apply(
         items = read_items(source, read_data_options(), columns_given(columns) if columns else None)
     decided = merged([read_manifest(file) for file in manifest])
     subsets = cleaned_subsets(items, decided)
-    folders = write_cleaned(subsets, decided, Path(output_dir).expanduser(), to)
+    folders = write_cleaned(subsets, decided, Path(output_dir).expanduser(), file_format)
     if push_to:
         push_cleaned(subsets, decided, push_to)
     print(cleaned_text(subsets, decided, folders, push_to))
