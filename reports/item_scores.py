@@ -30,18 +30,25 @@ class ItemScores:
         clusters: [N] what an item shares with others (an image, a poem), None where it shares nothing.
         parts: [N, P] whose sums over items give the score; for a mean the score and 1, or twice 0 for an item without.
         score: The score of sums [..., P].
+        rows: [N] the rows of each item in the details.
     """
 
     keys: tuple[str, ...]
     clusters: tuple[str | None, ...]
     parts: Floats
-    score: ScoreOfSums = ratio
+    score: ScoreOfSums
+    rows: tuple[tuple[int, ...], ...]
 
     def on(self, keys: Sequence[str]) -> "ItemScores":
         """The same of some of the items, in the given order."""
         place = {key: number for number, key in enumerate(self.keys)}
-        rows = [place[key] for key in keys]
-        return ItemScores(tuple(keys), tuple(self.clusters[row] for row in rows), self.parts[rows], self.score)
+        order = [place[key] for key in keys]
+        clusters, rows = (tuple(column[at] for at in order) for column in (self.clusters, self.rows))
+        return ItemScores(tuple(keys), clusters, self.parts[order], self.score, rows)
+
+    def values(self) -> Floats:
+        """[N] the score of each item alone; nan where it has none."""
+        return self.score(self.parts)
 
 
 def item_scores(file: Path, task: str, metric: str) -> ItemScores | None:
@@ -61,10 +68,10 @@ def item_scores(file: Path, task: str, metric: str) -> ItemScores | None:
     made = made or _mean(file, metric)
     if made is None:
         return None
-    keys, clusters = _rows(file)
-    if made.items is not None:
-        keys, clusters = made.items, (None,) * len(made.items)
-    return ItemScores(keys, clusters, made.parts, made.score)
+    keys, clusters = row_names(file)
+    if made.items is None:
+        return ItemScores(keys, clusters, made.parts, made.score, tuple((row,) for row in range(len(keys))))
+    return ItemScores(tuple(made.items), (None,) * len(made.items), made.parts, made.score, tuple(made.items.values()))
 
 
 def gives(items: ItemScores, value: float | None) -> bool:
@@ -87,6 +94,25 @@ def details_columns(file: Path, paths: Sequence[str]) -> dict[str, list[Any] | N
     return {path: _leaf(table, path) for path in paths}
 
 
+def row_names(file: Path) -> tuple[tuple[str, ...], tuple[str | None, ...]]:
+    """Names that tell the rows of a details file apart, and their clusters.
+
+    Raises:
+        CulturevalError: As of `item_scores`.
+    """
+    import pyarrow.parquet
+
+    columns = details_columns(file, [f"doc.specific.{name}" for name in FIELDS])
+    values = {path.rpartition(".")[2]: found for path, found in columns.items()}
+    count = pyarrow.parquet.read_metadata(file).num_rows
+    named = next((values[name] for name in NAMES if values[name] and None not in values[name]), None)
+    sides = values["direction"] or [None] * count
+    keys = named or range(count)
+    names = [f"{side} {key}" if side else str(key) for side, key in zip(sides, keys, strict=True)]
+    clusters = values["cluster"] or values["task_id"] or [None] * count  # solutions of one problem are a cluster
+    return _distinct(names), tuple(cluster or None for cluster in clusters)
+
+
 def _mean(file: Path, metric: str) -> ItemStatistics | None:
     path = f"metric.{metric}"
     values = details_columns(file, [path])[path]
@@ -95,19 +121,6 @@ def _mean(file: Path, metric: str) -> ItemStatistics | None:
     scores = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
     known = np.isfinite(scores)
     return ItemStatistics(np.column_stack([np.where(known, scores, 0.0), known]), ratio) if known.any() else None
-
-
-def _rows(file: Path) -> tuple[tuple[str, ...], tuple[str | None, ...]]:
-    """Names and clusters of the rows of a details file."""
-    columns = details_columns(file, [f"doc.specific.{name}" for name in FIELDS] + ["doc.id"])
-    values = {path.rpartition(".")[2] if "specific" in path else "place": found for path, found in columns.items()}
-    count = len(values["place"] or ())
-    named = next((values[name] for name in NAMES if values[name] and None not in values[name]), None)
-    sides = values["direction"] or [None] * count
-    keys = named or range(count)
-    names = [f"{side} {key}" if side else str(key) for side, key in zip(sides, keys, strict=True)]
-    clusters = values["cluster"] or values["task_id"] or [None] * count  # solutions of one problem are a cluster
-    return _distinct(names), tuple(cluster or None for cluster in clusters)
 
 
 def _distinct(names: Sequence[str]) -> tuple[str, ...]:

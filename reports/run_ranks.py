@@ -7,6 +7,7 @@ import numpy as np
 
 from cultureval.metrics.paired_tests import ratio
 from cultureval.reports.item_scores import ItemScores, gives, item_scores
+from cultureval.reports.qimma.headline import benchmark_of
 from cultureval.reports.ranks import ITERATIONS, LEVEL, Ranking, SubsetScores, rank_models, resample
 from cultureval.reports.run_record import Run, TaskRecord
 from cultureval.reports.saved_results import details_files_of_run
@@ -26,10 +27,13 @@ class RankedRuns(NamedTuple):
 
 
 def average_weights(tasks: Sequence[TaskRecord]) -> dict[str, float]:
-    """The weight of each task, by its name with `|k`, in an average over benchmarks of the means of their subsets."""
+    """The weight of each task, by its name with `|k`, in an average over benchmarks of the means of their subsets.
+
+    QIMMA's two groups of MedArabiQ are one benchmark, its two code tasks are two.
+    """
     groups: dict[str, list[str]] = {}
     for task in tasks:
-        groups.setdefault(task.benchmark, []).append(task.task)
+        groups.setdefault(benchmark_of(task.group, task.benchmark, task.subset), []).append(task.task)
     return {name: 1 / len(groups) / len(members) for members in groups.values() for name in members}
 
 

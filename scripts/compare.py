@@ -1,13 +1,89 @@
-"""`cultureval compare m2cqa` and `compare cvlue`: compare prompts and models of finished runs: tables, tests, plots."""
+"""`cultureval compare`: paired tests of finished runs of any suite; `compare m2cqa` and `compare cvlue` say more."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from cultureval.metrics.m2cqa.names import Profile
+from cultureval.runtime.data.hub import go_offline_if_unreachable
+from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_note
 from cultureval.scripts.figure_options import ALL_FORMATS, Figures
+from cultureval.scripts.showing import terminal_width
+
+
+def compare_runs(
+    results: Annotated[
+        list[str], typer.Argument(metavar="RUNS...", help="Output folders or results files; with --plan see there.")
+    ],
+    output_dir: Annotated[Path, typer.Option(help="Output folder of tables and items.")] = Path("results/compare"),
+    metric: Annotated[
+        list[str] | None, typer.Option(help="Compare this metric; repeatable; default: each task's headline.")
+    ] = None,
+    allow: Annotated[
+        list[str] | None, typer.Option(help="What may differ: items, prompts, scorers. Repeatable.")
+    ] = None,
+    draws: Annotated[int, typer.Option(min=100, help="Bootstrap draws, and random swaps.")] = 10_000,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the draws.")] = 0,
+    items: Annotated[int, typer.Option(min=0, help="Show at most so many items that differ, each way.")] = 2,
+    subsets: Annotated[bool, typer.Option("--subsets", help="Show subsets, too; differences.csv has them.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The comparison as one JSON document.")] = False,
+    planned: Annotated[
+        bool,
+        typer.Option(
+            "--plan", help="Smallest difference that can be found: RUNS are numbers of items, tasks, or runs."
+        ),
+    ] = False,
+    discordant: Annotated[
+        float, typer.Option(help="--plan: share of items that one of two models alone has right, where no run tells.")
+    ] = 0.2,
+    power: Annotated[float, typer.Option(help="--plan: chance of finding the difference.")] = 0.8,
+    tests: Annotated[int | None, typer.Option(min=1, help="--plan: differences tested together.")] = None,
+    leaderboards: Annotated[
+        bool, typer.Option("--leaderboards", help="Kendall distance of two: folders of results, or CSV: model,score.")
+    ] = False,
+) -> None:
+    """Compares runs item by item; the word `runs` may be left out. Example: cultureval compare out-a out-b"""
+    if planned and leaderboards:
+        raise CulturevalError("--plan and --leaderboards are two different things: give one of them.")
+    if planned:
+        from cultureval.reports.comparison.planning import plan
+
+        print(plan(results, discordant, power, tests))
+    elif leaderboards:
+        from cultureval.reports.comparison.boards import compare_boards
+
+        print(compare_boards([Path(one) for one in results], metric or []))
+    else:
+        _compare(results, output_dir, metric or [], allow or [], draws, seed, items, subsets, as_json)
+
+
+def _compare(
+    results: list[str],
+    output_dir: Path,
+    metrics: list[str],
+    allowed: list[str],
+    draws: int,
+    seed: int,
+    most_items: int,
+    subsets: bool,
+    as_json: bool,
+) -> None:
+    from cultureval.reports.comparison.report import compare_all
+
+    go_offline_if_unreachable()  # spBLEU's pieces may be fetched, and are looked for once for each task
+    isolate = terminal_width() is not None
+    paths = [Path(one) for one in results]
+    found = compare_all(paths, output_dir, metrics, allowed, draws, seed, most_items, subsets, isolate)
+    if as_json:
+        print(json.dumps(found.document, ensure_ascii=False, indent=2))
+        return
+    print(found.text)
+    for note in found.notes:
+        print_note(note)
+    print(f"\nTables and items: {output_dir.resolve()} (differences.csv, items.jsonl, comparison.json)")
 
 
 def compare_m2cqa(

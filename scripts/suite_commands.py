@@ -11,11 +11,14 @@ from typer.core import TyperGroup
 
 from cultureval.runtime.errors import CulturevalError, did_you_mean
 from cultureval.scripts.agreement import agreement_with
+from cultureval.scripts.compare import compare_runs
 from cultureval.scripts.custom_suites import WithCustomSuites, with_option
 from cultureval.scripts.score import score_outputs_with, score_submissions_with
 from cultureval.tasks.catalogue import all_suites
 from cultureval.tasks.registration import unknown_suite_hint
 from cultureval.tasks.suite import Suite
+
+RUNS = "runs"  # the comparison of any runs
 
 
 class SuiteCommands(TyperGroup):
@@ -60,15 +63,28 @@ class SuiteCommands(TyperGroup):
         suite = self.suites().get(cmd_name)
         if suite is None:
             return None
-        command = typer.Typer(add_completion=False, rich_markup_mode=None)
         try:
             function, text = self.function(suite, cmd_name)
-            command.command(cmd_name, cls=WithCustomSuites, help=text)(function)
+            return command_of(cmd_name, function, text)
         except CulturevalError as error:
+            command = typer.Typer(add_completion=False, rich_markup_mode=None)
             command.command(cmd_name, help="Cannot be loaded.", context_settings={"ignore_unknown_options": True})(
                 _refusal(error)
             )
-        return typer.main.get_command(command)
+            return typer.main.get_command(command)
+
+
+def command_of(name: str, function: Callable[..., Any], text: str | None = None) -> Any:
+    """A command as typer makes it of a function, with `--custom-suites`.
+
+    Args:
+        name: Of the command.
+        function: What it calls.
+        text: Its help; None: the function's docstring.
+    """
+    command = typer.Typer(add_completion=False, rich_markup_mode=None)
+    command.command(name, cls=WithCustomSuites, help=text)(function)
+    return typer.main.get_command(command)
 
 
 def _refusal(error: CulturevalError) -> Callable[[list[str] | None], None]:
@@ -79,9 +95,23 @@ def _refusal(error: CulturevalError) -> Callable[[list[str] | None], None]:
 
 
 class Comparisons(SuiteCommands):
-    """`cultureval compare`."""
+    """`cultureval compare`: of suites that have their own, and of any runs: `compare runs`, which may be left out."""
 
     field = "comparison"
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:
+        """As typer does, after `runs` where neither it nor a suite is named."""
+        if args and args[0] not in {*self.list_commands(ctx), *ctx.help_option_names}:
+            args = [RUNS, *args]
+        return super().parse_args(ctx, args)
+
+    def list_commands(self, ctx: typer.Context) -> list[str]:
+        """The names of the commands."""
+        return [RUNS, *super().list_commands(ctx)]
+
+    def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:
+        """The command of a suite, or of any runs."""
+        return command_of(RUNS, compare_runs) if cmd_name == RUNS else super().get_command(ctx, cmd_name)
 
 
 class Analyses(SuiteCommands):
@@ -131,7 +161,8 @@ def _group(commands: type[SuiteCommands], text: str) -> typer.Typer:
 
 
 comparisons = _group(
-    Comparisons, "Compares finished runs: tables, tests of differences, plots. Example: cultureval compare m2cqa out/"
+    Comparisons,
+    "Compares finished runs item by item: intervals, tests, items that flipped. Example: cultureval compare A B",
 )
 analyses = _group(
     Analyses, "Shows which features explain scores: tables and plots. Example: cultureval analyze alqasida results"

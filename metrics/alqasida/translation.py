@@ -117,6 +117,23 @@ def gain_and_error(
     return gain, _spread(_draws(metric, counts) - _draws(metric, untranslated))
 
 
+def sentence_sums(name: str, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
+    """Counts of each sentence, [N, P], whose sums over sentences give the corpus score; arguments as in `spbleu`.
+
+    Args:
+        name: One of `CORPUS` of `alqasida/names.py`.
+        hypotheses: N translations.
+        references: One reference per translation.
+    """
+    return _statistics(name, hypotheses, references)[1].astype(np.float64)
+
+
+def score_of_sums(name: str, sums: np.ndarray) -> np.ndarray:
+    """Corpus scores in 0 to 100 of summed counts: shape (..., P) gives (...)."""
+    metric = _metric(name)
+    return np.apply_along_axis(lambda total: _score(metric, total), -1, sums)
+
+
 def _draws(metric: Any, counts: np.ndarray) -> np.ndarray:
     """The scores of bootstrap draws of the sentences, the same for every table of as many; nan for a single one."""
     if len(counts) < 2:

@@ -79,15 +79,12 @@ def counterfactual_report(
     unreadable = np.zeros((right.size, 1 + rejected.shape[1]), bool) if invalid is None else _flags(invalid, "invalid")
     if unreadable.shape != (right.size, 1 + rejected.shape[1]):
         raise ValueError(f"invalid has shape {unreadable.shape}, not {(right.size, 1 + rejected.shape[1])}")
-    fooled, readable = right & ~rejected.all(axis=1), ~unreadable.any(axis=1)
-    partly = right | rejected.any(axis=1)
-    counted = np.column_stack(
-        [right, rejected.sum(axis=1), fooled, unreadable.sum(axis=1), right & readable, fooled & readable, partly]
-    ).astype(np.float32)
-    values = _metrics(counted.sum(axis=0, dtype=np.float64), right.size, rejected.shape[1])
+    counted = item_counts(right, rejected, unreadable).astype(np.float32)
+    *_, readable_hits, _, partly, _ = counted.sum(axis=0, dtype=np.float64)
+    values = metrics_of_counts(counted.sum(axis=0, dtype=np.float64), rejected.shape[1])
     report = {name: _number(value) for name, value in values.items()}
-    draws = _metrics(resample_counts(right.size, iterations, seed) @ counted, right.size, rejected.shape[1])
-    of = {CFHR: right.sum(), CFHR_VALID_ONLY: (right & readable).sum(), CONTRASTIVE_INSTABILITY: partly.sum()}
+    draws = metrics_of_counts(resample_counts(right.size, iterations, seed) @ counted, rejected.shape[1])
+    of = {CFHR: right.sum(), CFHR_VALID_ONLY: readable_hits, CONTRASTIVE_INSTABILITY: partly}
     errors = {
         f"{name}_stderr": _error(report[name], draw, int(of.get(name, right.size))) if right.size > 1 else None
         for name, draw in draws.items()
@@ -208,9 +205,29 @@ def cfhr_bounds(q_plus_acc: float, q_minus_acc: float) -> tuple[float, float]:
     return max(0.0, 1 - m / p), min(1.0, 1 - max(0.0, p + 2 * m - 2) / p)
 
 
-def _metrics(sums: NDArray[np.floating], items: int, false_statements: int) -> dict[str, NDArray[np.float64]]:
-    """Metrics of sums over items [..., 7] in the order of `counterfactual_report`."""
-    hits, rejections, fooled, unreadable, readable_hits, readable_fooled, partly = np.moveaxis(np.float64(sums), -1, 0)
+def item_counts(right: Flags, rejected: Flags, unreadable: Flags) -> NDArray[np.int64]:
+    """What the metrics count of each item: int [N, 8], for `metrics_of_counts`.
+
+    Args:
+        right: bool[N], Q+ judged true.
+        rejected: bool[N, K], Q- judged false.
+        unreadable: bool[N, 1 + K], outputs without a verdict.
+    """
+    fooled, readable = right & ~rejected.all(axis=1), ~unreadable.any(axis=1)
+    partly, every = right | rejected.any(axis=1), np.ones(right.size)
+    counts = [right, rejected.sum(axis=1), fooled, unreadable.sum(axis=1), right & readable, fooled & readable, partly]
+    return np.column_stack([*counts, every]).astype(np.int64)
+
+
+def metrics_of_counts(sums: NDArray[np.floating], false_statements: int) -> dict[str, NDArray[np.float64]]:
+    """The rates of `counterfactual_report` from sums over items [..., 8] of `item_counts`; nan where undefined.
+
+    Args:
+        sums: Of the counts.
+        false_statements: K.
+    """
+    columns = np.moveaxis(np.float64(sums), -1, 0)
+    hits, rejections, fooled, unreadable, readable_hits, readable_fooled, partly, items = columns
     q_plus_acc, q_minus_acc = hits / items, rejections / (items * false_statements)
     return {
         Q_PLUS_ACC: q_plus_acc,

@@ -17,6 +17,7 @@ TEST = Suite(
     standings="cultureval.reports.alqasida.standings:standings",
     published_standings="cultureval.reports.alqasida.standings:published_standings",
     charts="cultureval.reports.alqasida.charts:charts",
+    statistics="cultureval.reports.alqasida.item_statistics:item_statistics",
     page="docs/alqasida.md",
     order=50,
 )

@@ -11,6 +11,7 @@ SUITE = Suite(
     headline="cultureval.reports.cvlue.headline:headline",
     standings="cultureval.reports.cvlue.standings:standings",
     published_standings="cultureval.reports.cvlue.standings:published_standings",
+    statistics="cultureval.reports.cvlue.item_statistics:item_statistics",
     of_model="cultureval.tasks.cvlue.options:options_of_model",
     comparison="cultureval.scripts.compare:compare_cvlue",
     run_files="cultureval.reports.cvlue.run_files:write_run_files",

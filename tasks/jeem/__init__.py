@@ -9,6 +9,7 @@ SUITE = Suite(
     kinds="cultureval.tasks.jeem.kinds:KINDS",
     headline="cultureval.reports.jeem.headline:headline",
     published_standings="cultureval.reports.jeem.standings:published_standings",
+    statistics="cultureval.reports.jeem.item_statistics:item_statistics",
     ratings="cultureval.reports.jeem.ratings:RATINGS",
     page="docs/jeem.md",
     order=20,

@@ -1,43 +1,14 @@
 """Ranks of saved runs: items are matched by name, clusters and undefined scores count, and nothing is made up."""
 
-import json
 from pathlib import Path
 
 import numpy as np
-import pyarrow
 import pytest
+from item_runs import save_run
 from summary_runs import run_of
 
 from cultureval.reports.item_scores import item_scores
-from cultureval.reports.lighteval_files import write_details
 from cultureval.reports.run_ranks import average_weights, rank_runs
-from cultureval.reports.saved_runs import read_run
-
-DATE = "2026-01-01T00-00-00"
-
-
-def save_run(root: Path, model: str, tasks: dict[str, list[tuple[str, str | None, float | None]]], **scores: float):
-    """A run whose tasks have rows (name in the data, cluster, score)."""
-    values = {}
-    for task, rows in tasks.items():
-        table = [
-            {
-                "doc": {
-                    "id": str(place),
-                    "query": f"prompt {name}",
-                    "specific": {"source_row": name, "cluster": cluster},
-                },
-                "metric": {"acc@0.5": score, "text": "x"},
-                "model_response": {"text": ["answer"]},
-            }
-            for place, (name, cluster, score) in enumerate(rows)
-        ]
-        write_details(root, model, DATE, task, pyarrow.Table.from_pylist(table))
-        values[task] = {"acc@0.5": scores.get(task, float(np.mean([row[2] for row in rows if row[2] is not None])))}
-    file = root / "results" / model / f"results_{DATE}.json"
-    file.parent.mkdir(parents=True)
-    file.write_text(json.dumps({"config_general": {"model_name": model}, "results": values}))
-    return read_run(file)
 
 
 def test_saved_runs_are_ranked_on_the_items_that_all_have(tmp_path: Path) -> None:

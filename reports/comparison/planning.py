@@ -1,0 +1,116 @@
+"""`cultureval compare --plan`: the smallest difference that so many items can show, before anything is run."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cultureval.metrics.paired_tests import smallest_difference
+from cultureval.metrics.standard_errors import clustered_standard_error
+from cultureval.reports.comparison.paired_runs import SUBSET, metrics_of, pair_sides, tested_differences
+from cultureval.reports.comparison.sides import Side, sides_of
+from cultureval.reports.item_scores import item_scores
+from cultureval.reports.terminal_tables import terminal_table
+from cultureval.runtime.errors import CulturevalError, escaped
+from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.selection import tasks_named
+from cultureval.tasks.suite import Task
+
+HEADER = ("", "items", "variance", "smallest difference", "of all by Holm", "variance from")
+DRAWS = 2000
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What is known of a score before it is compared.
+
+    Attributes:
+        name: Of a group, a task, or the number of items.
+        items: Their number; of an average over subsets the number that a single set needs for the same error.
+        variance: Of an item's difference; for accuracies the share of items that exactly one model has right.
+        source: Where the variance is from.
+    """
+
+    name: str
+    items: float
+    variance: float
+    source: str
+
+
+def plan(what: Sequence[str], discordant: float, power: float, tests: int | None) -> str:
+    """The smallest differences that a paired test at 5% finds, as text.
+
+    Args:
+        what: Numbers of items; names of tasks, groups or suites, whose published rows are counted; or results of runs,
+            whose items tell the variance: two runs that of their difference, one alone an upper bound.
+        discordant: Share of items that exactly one of the two models has right, where no runs tell it; 0 to 1.
+        power: Chance of finding it.
+        tests: Of the family; None: as many as there are rows.
+
+    Raises:
+        CulturevalError: A name is none of these, or a number is out of range.
+    """
+    if not (0 < discordant <= 1 and 0 < power < 1):
+        raise CulturevalError("--discordant must be above 0 and at most 1, and --power between 0 and 1.")
+    paths = [Path(name) for name in what if not name.isdigit() and Path(name).exists()]
+    rows = [row for name in what if Path(name) not in paths for row in _assumed(name, discordant)]
+    rows += list(_of_runs(paths)) if paths else []
+    family = tests or len(rows)
+    table = []
+    for row in rows:
+        found = [smallest_difference(row.items, row.variance, count, power) for count in (1, family)]
+        cells = ["none: too few items" if one is None else f"{one:.4f}" for one in found]
+        table.append([row.name, f"{row.items:.0f}", f"{row.variance:.4f}", *cells, row.source])
+    lead = (
+        f"The smallest difference of two models that a paired test at 5% finds with {100 * power:.0f}% probability, and"
+        f" where {family} differences are tested together. On the scale of an item's score: 0.01 of an accuracy is one "
+        "point."
+    )
+    return escaped(f"{lead}\n\n{terminal_table(HEADER, table, 'lrrrrl')}", keep="\n")
+
+
+def _assumed(name: str, discordant: float) -> Iterator[Planned]:
+    source = f"--discordant {discordant:g}"
+    if name.isdigit():
+        if not int(name):
+            raise CulturevalError("0 items show nothing: name their number.")
+        yield Planned(f"{name} items", int(name), discordant, source)
+        return
+    groups: dict[str, list[Task]] = {}
+    for task in tasks_named(name):
+        known = all_tasks()[task.partition("|")[0]]
+        groups.setdefault(known.group, []).append(known)
+    for group, tasks in groups.items():
+        rows = [task.expected_rows for task in tasks]
+        total = max(tasks[0].group_rows.values(), default=0)
+        if all(rows):
+            items = len(rows) ** 2 / sum(1 / row for row in rows if row)
+        elif total:
+            items = float(total)
+        else:
+            raise CulturevalError(f"{group}: its number of rows is not published; name a number of items instead.")
+        yield Planned(group if len(tasks) > 1 else tasks[0].task, items, discordant, source)
+
+
+def _of_runs(paths: Sequence[Path]) -> Iterator[Planned]:
+    sides = sides_of(paths)
+    if len(sides) == 1:
+        yield from _of_one(sides[0])
+        return
+    pairs = pair_sides(sides, (), ("items", "prompts", "scorers"))
+    for row in tested_differences(pairs, DRAWS, seed=0):
+        if row.level != SUBSET and row.result.stderr:
+            variance = row.result.stderr**2 * row.result.items
+            yield Planned(row.name, row.result.items, variance, f"{row.first} and {row.second}")
+
+
+def _of_one(side: Side) -> Iterator[Planned]:
+    """From one run: the variance of the difference to a model whose answers have nothing to do with its."""
+    for name, task in side.tasks.items():
+        for metric in metrics_of(task, ()):
+            items = item_scores(task.saved.file, name, metric)
+            values = [] if items is None else items.values()
+            clusters = [] if items is None else [cluster or place for place, cluster in enumerate(items.clusters)]
+            known = [(value, cluster) for value, cluster in zip(values, clusters, strict=True) if value == value]
+            error = clustered_standard_error(*zip(*known, strict=True)) if len(known) > 1 else 0.0
+            if error > 0:
+                yield Planned(name, len(known), 2 * error**2 * len(known), f"{side.name} alone: an upper bound")

@@ -1,0 +1,155 @@
+"""`cultureval compare RUN_A RUN_B [...]`: tables for people, and files with everything."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from scipy.stats import norm
+
+from cultureval.metrics.paired_tests import DRAWS
+from cultureval.reports.comparison.flips import shown_flips, write_flips
+from cultureval.reports.comparison.obstacles import KINDS
+from cultureval.reports.comparison.paired_runs import SUBSET, Pairs, TestedDifference, pair_sides, tested_differences
+from cultureval.reports.comparison.sides import Side, read_sides
+from cultureval.reports.csv_files import write_csv
+from cultureval.reports.differences import differences
+from cultureval.reports.terminal_tables import terminal_table
+from cultureval.runtime.errors import CulturevalError, did_you_mean, escaped, shown_names
+
+HEADER = ("", "metric", "items", "first", "second", "difference", "95% interval", "p", "p (Holm)", "can show")
+POWER = float(norm.ppf(0.975) + norm.ppf(0.8))  # standard errors of a difference that is found 4 times in 5
+LEAD = (
+    "First minus second on the same items, paired; clusters (items that share an image, a poem, a passage) are drawn "
+    "and swapped whole. `can show`: the difference that this many items find 4 times in 5."
+)
+
+
+class ComparedRuns(NamedTuple):
+    """A comparison.
+
+    Attributes:
+        text: For the terminal.
+        document: The same and more, for JSON.
+        notes: Sentences on what is not in it.
+    """
+
+    text: str
+    document: dict[str, Any]
+    notes: list[str]
+
+
+def compare_all(
+    results: Sequence[Path],
+    output_dir: Path,
+    metrics: Sequence[str] = (),
+    allowed: Sequence[str] = (),
+    draws: int = DRAWS,
+    seed: int = 0,
+    most_items: int = 2,
+    subsets: bool = False,
+    isolate: bool = False,
+) -> ComparedRuns:
+    """Compares runs pair by pair, and writes differences.csv, items.jsonl and comparison.json.
+
+    Args:
+        results: Output folders or results files.
+        output_dir: Output folder; created if missing.
+        metrics: Those to compare; () each task's headline.
+        allowed: What may differ between the runs: "items" (those of both are compared), "prompts", "scorers".
+        draws: Of bootstrap and permutation test.
+        seed: Of the draws.
+        most_items: At most so many items that differ are shown each way.
+        subsets: Whether subsets are in the text, too.
+        isolate: Whether right-to-left lines stand between isolates, as on a terminal.
+
+    Raises:
+        CulturevalError: Something differs that may not, a name is unknown, or nothing can be compared.
+    """
+    for name in allowed:
+        if name not in KINDS:
+            raise CulturevalError(f"--allow {name}: it takes {', '.join(KINDS)}.{did_you_mean(name, KINDS)}")
+    sides = read_sides(results)
+    pairs = pair_sides(sides, metrics, allowed)
+    rows = tested_differences(pairs, draws, seed)
+    output_dir.mkdir(parents=True, exist_ok=True)
+    write_csv(output_dir / "differences.csv", [_record(row) for row in rows])
+    flips = write_flips(pairs, output_dir / "items.jsonl")
+    notes = _notes(pairs, sides, rows, subsets)
+    document = {"seed": seed, "draws": draws, "allowed": list(allowed), "notes": notes}
+    document["differences"] = [_record(row) for row in rows]
+    content = json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)
+    (output_dir / "comparison.json").write_text(content + "\n", encoding="utf-8")
+    parts = [LEAD + f" {draws} draws, seed {seed}."]
+    for one in pairs:
+        parts.append(_table(one, [row for row in rows if subsets or row.level != SUBSET]))
+        if most_items:
+            parts.append(shown_flips(flips, one.first, one.second, most_items, isolate))
+    return ComparedRuns(escaped("\n\n".join(parts), keep="\n\t\u2068\u2069"), document, notes)
+
+
+def _table(pairs: Pairs, rows: Sequence[TestedDifference]) -> str:
+    ours = [row for row in rows if (row.first, row.second) == (pairs.first, pairs.second)]
+    return terminal_table(HEADER, [_cells(row) for row in ours], "llrrrrrrrr", f"{pairs.first} minus {pairs.second}")
+
+
+def _cells(row: TestedDifference) -> list[str]:
+    found = row.result
+    items = f"{found.items}" if found.clusters == found.items else f"{found.items} in {found.clusters}"
+    large = max(abs(found.first), abs(found.second)) > 1.5
+
+    def number(value: float | None, sign: str = "") -> str:
+        return "n/a" if value is None or value != value else f"{value:{sign}.{2 if large else 4}f}"
+
+    cells = [row.name, row.metric, items, number(found.first), number(found.second), number(found.difference, "+")]
+    if found.identical:
+        return [*cells, "identical on every item", p_text(found.p_value), p_text(row.p_holm), ""]
+    bounds = (
+        "n/a" if found.low is None or found.high is None else f"[{number(found.low, '+')}, {number(found.high, '+')}]"
+    )
+    can_show = None if not found.stderr else POWER * found.stderr
+    return [*cells, bounds, p_text(found.p_value), p_text(row.p_holm), number(can_show)]
+
+
+def p_text(p_value: float | None) -> str:
+    """A p-value in a cell."""
+    return "n/a" if p_value is None else "<0.001" if p_value < 0.001 else f"{p_value:.3f}"
+
+
+def _record(row: TestedDifference) -> dict[str, Any]:
+    """A row of differences.csv; undefined numbers are None."""
+    found = asdict(row.result)
+    flips = found.pop("flips") or (None, None)
+    scores = {"first_score": found.pop("first"), "second_score": found.pop("second")}
+    head = {"level": row.level, "name": row.name, "metric": row.metric, "first": row.first, "second": row.second}
+    record = head | {"subsets": row.subsets} | scores | found | {"p_holm": row.p_holm}
+    record |= {"only_first_right": flips[0], "only_second_right": flips[1]}
+    return {name: None if isinstance(value, float) and value != value else value for name, value in record.items()}
+
+
+def _notes(pairs: Sequence[Pairs], sides: Sequence[Side], rows: Sequence[TestedDifference], subsets: bool) -> list[str]:
+    notes = [f"compared all the same, {one.kind}: {one.text}" for pair in pairs for one in pair.obstacles]
+    notes += [note for pair in pairs for note in pair.notes]
+    first = next(iter(sides[0].tasks.values())).run
+    for side in sides[1:]:
+        run = next(iter(side.tasks.values())).run
+        found = differences(first, run) if first and run else []
+        settings = [one.what for one in found if one.what.startswith(("model.", "options.", "seeds."))]
+        settings = [name for name in settings if name not in ("model.version", "model.parameters")]
+        if settings:
+            names = f"{sides[0].name} and {side.name} also differ in {shown_names(settings, 4)}"
+            notes.append(f"{names} (cultureval doctor {sides[0].path} {side.path} shows all).")
+    hidden = sum(row.level == SUBSET for row in rows)
+    if hidden and not subsets:
+        notes.append(
+            f"{hidden} differences of subsets, with their own p-values by Holm: --subsets, or differences.csv."
+        )
+    lowest = 1 / (rows[0].result.draws + 1) if rows else 0
+    for level in ({"group", "average"}, {SUBSET}):
+        count = sum(row.level in level and row.result.test == "permutation" for row in rows)
+        if count * lowest > 0.05:
+            notes.append(
+                f"with {count} permutation tests none can be below 0.05 by Holm: --draws {20 * count} or more."
+            )
+    return list(dict.fromkeys(notes))

@@ -1,0 +1,214 @@
+"""Comparisons of saved runs: what is refused, what is allowed, what is found, and what people see of it."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+import pytest
+from item_runs import METRIC, save_run
+from m2cqa_runs import drawn_verdicts, write_run
+
+from cultureval.metrics.alqasida.translation import bleu, chrf_plus_plus
+from cultureval.metrics.jeem.caption import corpus_scores
+from cultureval.metrics.m2cqa.counterfactual import paired_cfhr_difference
+from cultureval.metrics.m2cqa.statement_items import cell_report, right_judgements
+from cultureval.reports.comparison.boards import compare_boards
+from cultureval.reports.comparison.planning import plan
+from cultureval.reports.comparison.report import compare_all
+from cultureval.reports.item_scores import item_scores
+from cultureval.reports.lighteval_files import write_details
+from cultureval.runtime.errors import CulturevalError
+
+TASK, CLUSTERED = "own:a|0", "own:b|0"
+
+
+def items(seed: int, share: float, count: int = 300) -> dict[str, list]:
+    """Items of two tasks, the second in clusters of three."""
+    right = np.random.default_rng(seed).random((2, count)) < share
+    rows = [(f"row {place}", None, float(one)) for place, one in enumerate(right[0])]
+    return {
+        TASK: rows,
+        CLUSTERED: [(f"row {place}", f"image {place // 3}", float(one)) for place, one in enumerate(right[1])],
+    }
+
+
+def compare(folder: Path, *names: str, **options) -> tuple[str, dict, list[str]]:
+    return compare_all([folder / name for name in names], folder / "out", draws=500, **options)
+
+
+def test_a_difference_is_found_and_both_ways_of_flips_are_shown_with_texts(tmp_path: Path) -> None:
+    hostile = "\x1b[2J\u202e<script>alert(1)</script> مرحبا"
+    save_run(tmp_path / "a", "strong", items(0, 0.8), answer="left", prompt=hostile + "{name}")
+    save_run(tmp_path / "b", "weak", items(1, 0.5), answer="right " + hostile, prompt=hostile + "{name}")
+    text, document, notes = compare(tmp_path, "a", "b", isolate=True)
+    group, *subsets = document["differences"]
+    assert (group["level"], group["name"], group["metric"], group["subsets"]) == ("group", "own|0", METRIC, 2)
+    assert group["low"] > 0.15 and group["p_value"] < 0.01 and group["clusters"] == 400
+    assert [(row["name"], row["test"], row["clusters"]) for row in subsets] == [
+        (TASK, "McNemar mid-p", 300),
+        (CLUSTERED, "permutation", 100),
+    ]
+    assert all(row["p_holm"] >= row["p_value"] for row in subsets) and document["seed"] == 0
+    flips = [json.loads(line) for line in (tmp_path / "out" / "items.jsonl").read_text("utf-8").splitlines()]
+    counted = sum(flip["task"] == TASK and flip["first_score"] == 1 for flip in flips)
+    assert counted == subsets[0]["only_first_right"] and flips[0]["prompt"].startswith("\x1b")
+    assert "strong minus weak" in text and "Higher with strong than with weak" in text
+    assert "Higher with weak than with strong" in text and "strong: left" in text and "gold: gold" in text
+    assert not {"\x1b", "\u202e"} & set(text) and r"\x1b[2J\u202e" in text
+    assert TASK not in text.partition("Higher")[0] and any("--subsets" in note for note in notes)
+    assert TASK in compare(tmp_path, "a", "b", subsets=True).text.partition("Higher")[0]
+
+
+def test_identical_runs_have_no_difference_and_three_runs_three_pairs(tmp_path: Path) -> None:
+    for name, date in (("a", "2026-01-01T00-00-00"), ("b", "2026-01-02T00-00-00")):
+        save_run(tmp_path / name, "model", items(0, 0.6), date=date)
+    save_run(tmp_path / "c", "other", items(3, 0.6))
+    text, document, _ = compare(tmp_path, "a", "b", "c")
+    pairs = {(row["first"], row["second"]) for row in document["differences"]}
+    assert pairs == {("model (a)", "model (b)"), ("model (a)", "other"), ("model (b)", "other")}
+    same = [row for row in document["differences"] if row["second"] == "model (b)"]
+    assert all((row["difference"], row["low"], row["high"], row["p_value"]) == (0, 0, 0, 1) for row in same)
+    assert "identical on every item" in text and "Higher with model (a) than with model (b): 0 items" in text
+
+
+RECORD = {"tasks": {TASK: {"task": TASK, "suite": "own", "benchmark": "own", "group": "own", "subset": "a"}}}
+
+
+def signed(**changed: object) -> dict:
+    task = RECORD["tasks"][TASK] | {name: value for name, value in changed.items() if name != "scorer"}
+    fields = {"task": "own/0-shot/v0", "scorer": changed.get("scorer", "none")}
+    return {"schema": 1, "tasks": {TASK: task}, "signatures": [{"group": "own|0", "fields": fields, "text": ""}]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "words"),
+    [
+        ({"count": 250}, "items", "50 only in one"),
+        (
+            {"prompt": "Prompt of {name}"},
+            "prompts",
+            "300 of 300 prompts differ, such as that of 'row 0': 'prompt of row 0' /",
+        ),
+        ({"record": {"parity": "paper"}}, "prompts", "parity differs: '' / 'paper'"),
+        ({"record": {"shots": 5}}, "prompts", "shots differs: 0 / 5"),
+        ({"record": {"scorer": "bert@2"}}, "scorers", "scorer differs: 'none' / 'bert@2'"),
+        ({"record": {"rows_hash": "cd"}}, "items", "the rows have the fingerprints ab and cd"),
+    ],
+)
+def test_what_else_differs_is_refused_with_its_place_unless_it_is_allowed(
+    tmp_path: Path, changes: dict, kind: str, words: str
+) -> None:
+    rows = items(0, 0.6)[TASK]
+    save_run(tmp_path / "a", "one", {TASK: rows}, record=signed(rows_hash="ab"))
+    record = signed(**{"rows_hash": "ab"} | changes.get("record", {}))
+    other = {name: value for name, value in changes.items() if name == "prompt"}
+    save_run(tmp_path / "b", "other", {TASK: rows[: changes.get("count", 300)]}, record=record, **other)
+    with pytest.raises(CulturevalError) as refused:
+        compare(tmp_path, "a", "b")
+    assert f"one / other, {kind}: {TASK}: " in str(refused.value) and words in str(refused.value)
+    assert f"--allow {kind} compares them all the same" in str(refused.value)
+    _, document, notes = compare(tmp_path, "a", "b", allowed=[kind])
+    assert document["differences"][0]["items"] == changes.get("count", 300)
+    assert any(note.startswith(f"compared all the same, {kind}: ") for note in notes)
+
+
+def test_what_cannot_be_compared_is_said(tmp_path: Path) -> None:
+    rows = items(0, 0.6)
+    save_run(tmp_path / "a", "one", rows)
+    save_run(tmp_path / "b", "other", {TASK: rows[TASK], "else|0": rows[TASK]}, **{TASK: 0.123})
+    with pytest.raises(CulturevalError, match="there is one model"):
+        compare(tmp_path, "a")
+    with pytest.raises(CulturevalError, match="--allow prompt: it takes items, prompts, scorers. Did you mean prompts"):
+        compare(tmp_path, "a", "b", allowed=["prompt"])
+    with pytest.raises(CulturevalError, match="share no task .*\n.* do not give the acc@0.5 of its results"):
+        compare(tmp_path, "a", "b")
+    with pytest.raises(CulturevalError, match=r"no such metric"):
+        compare(tmp_path, "a", "a", metrics=["missing"])
+    assert compare(tmp_path, "a", "a").document["differences"][0]["second"] == "one (2)"
+
+
+def test_plans_count_items_tasks_and_runs(tmp_path: Path) -> None:
+    save_run(tmp_path / "a", "one", items(0, 0.6))
+    save_run(tmp_path / "b", "other", items(1, 0.6))
+    text = plan(["5000", "qimma_palmx", str(tmp_path / "a"), str(tmp_path / "b"), "3"], 0.2, 0.8, None)
+    rows = {line.split("  ")[0]: line.split() for line in text.splitlines()[3:]}
+    assert rows["5000 items"][4] == "0.0177" and "too few items" in text
+    assert rows["own|0"][1] == "600" and float(rows["own|0"][2]) == pytest.approx(0.48, abs=0.12)
+    assert "where 4 differences are tested together" in text
+    assert "one alone: an upper bound" in plan([str(tmp_path / "a")], 0.2, 0.8, 1)
+    for wrong, words in ((["0"], "0 items"), (["qima"], "Did you mean qimma")):
+        with pytest.raises(CulturevalError, match=words):
+            plan(wrong, 0.2, 0.8, None)
+    with pytest.raises(CulturevalError, match="--discordant"):
+        plan(["10"], 0.0, 0.8, None)
+
+
+def test_the_distance_of_two_leaderboards(tmp_path: Path) -> None:
+    for folder, shares in (("x", (0.9, 0.6, 0.3)), ("y", (0.9, 0.3, 0.6))):
+        for name, share in zip("abc", shares, strict=True):
+            save_run(tmp_path / folder, name, items(0, share), record={**RECORD, "schema": 1})
+    text = compare_boards([tmp_path / "x", tmp_path / "y"], [METRIC])
+    assert "Kendall distance 0.333 of 3 models" in text and "ordered differently: " in text
+    board = tmp_path / "paper.csv"
+    board.write_text("model,average\na,3\nb,2\nc,1\nd,0\n")
+    text = compare_boards([board, tmp_path / "x"], [METRIC])
+    assert "Kendall distance 0.000" in text and "Only one of them has d." in text
+    board.write_text("model,average\na,many\n")
+    with pytest.raises(CulturevalError, match="a model and its score"):
+        compare_boards([board, board], [])
+    with pytest.raises(CulturevalError, match="two leaderboards"):
+        compare_boards([board], [])
+
+
+def test_m2cqa_is_a_case_whose_items_are_three_rows_and_whose_score_is_a_ratio(tmp_path: Path) -> None:
+    cells = [drawn_verdicts(300, 0.8, 0.7, 1, invalid=0.05), drawn_verdicts(300, 0.8, 0.6, 2)]
+    for name, verdicts in zip("ab", cells, strict=True):
+        write_run(tmp_path / name, name, {"tf_en": verdicts}, model_name=name)
+    wanted = paired_cfhr_difference(*right_judgements(cells[0]), *right_judgements(cells[1]))
+    text, document, _ = compare(tmp_path, "a", "b")
+    (row,) = document["differences"]
+    assert (row["items"], row["metric"], row["difference"]) == (300, "cfhr", pytest.approx(wanted["delta"]))
+    assert (row["low"], row["high"]) == pytest.approx((wanted["ci_low"], wanted["ci_high"]), abs=0.02)
+    assert row["p_value"] == pytest.approx(wanted["p_value"], abs=0.03)
+    assert "prompt: ? / ? / ?" in text
+    file = next((tmp_path / "a").rglob("*.parquet"))
+    for name, value in cell_report(cells[0]).items():
+        if not name.endswith("_stderr") and not name.startswith("n_"):
+            items = item_scores(file, "m2cqa:tf_en|0", name)
+            assert items.score(items.parts.sum(axis=0)) == pytest.approx(value), name
+
+
+SAID, MEANT = (
+    ["قال الولد كلمة اليوم", "رأيت قطة سوداء في البيت"],
+    ["قال الولد كلمة واحدة اليوم", "رأيت قطة سوداء كبيرة في البيت"],
+)
+
+
+@pytest.mark.parametrize(
+    ("task", "metric", "wanted"),
+    [
+        ("jeem_caption:eg|0", "bleu_4", lambda: corpus_scores(SAID, MEANT)["bleu_4"]),
+        ("jeem_caption:eg|0", "bleu_1_raw", lambda: corpus_scores(SAID, MEANT, normalize=False)["bleu_1"]),
+        ("alqasida_mt:btec_eng_to_egy|0", "chrf_plus_plus", lambda: chrf_plus_plus(SAID, MEANT)),
+        ("alqasida_mt:btec_eng_to_egy|0", "bleu", lambda: bleu(SAID, MEANT)),
+        ("cvlue_en_itr|0", "IR@1", lambda: (0.5 * 2 + 1 * 1) / 3),
+    ],
+)
+def test_corpus_scores_follow_from_what_their_items_are_made_of(tmp_path: Path, task: str, metric: str, wanted) -> None:
+    rows = [
+        {
+            "doc": {
+                "choices": [gold] * 2,
+                "gold_index": [0, 1][: 2 - place],
+                "specific": {"source": "a", "gallery": 0},
+            },
+            "metric": {"IR@1": [0.5, 1.0][place]},
+            "model_response": {"text": [said], "text_post_processed": [said]},
+        }
+        for place, (said, gold) in enumerate(zip(SAID, MEANT, strict=True))
+    ]
+    file = write_details(tmp_path, "model", "2026-01-01", task, pyarrow.Table.from_pylist(rows))
+    items = item_scores(file, task, metric)
+    assert items.score(items.parts.sum(axis=0)) == pytest.approx(wanted())
+    assert items.score(np.stack([items.parts.sum(axis=0)] * 3)).shape == (3,) and len(items.keys) == 2

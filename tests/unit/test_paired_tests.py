@@ -1,0 +1,143 @@
+"""Paired differences: error rates and coverage by simulation, a planted difference, McNemar, power."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from cultureval.metrics.paired_tests import PairedSubset, compare_paired, mcnemar, smallest_difference
+from cultureval.metrics.resampling import FEW, bootstrap_sums, drawn_together, random_subset_sums
+
+DRAWS = 400
+
+
+def subset(first: np.ndarray, second: np.ndarray, **other: object) -> PairedSubset:
+    """Two models' scores whose mean is the score."""
+    ones = np.ones(len(first))
+    return PairedSubset(np.column_stack([first, ones]), np.column_stack([second, ones]), **other)
+
+
+def answers(generator: np.random.Generator, clusters: int, size: int, shift: float) -> tuple[np.ndarray, np.ndarray]:
+    """Right answers of two models; a cluster is harder for both, and harder for one of them."""
+    place = np.repeat(np.arange(clusters), size)
+    hard = generator.normal(size=len(place)) + generator.normal(size=clusters)[place]
+    own = [generator.normal(size=clusters)[place] + generator.normal(size=len(place)) for _ in range(2)]
+    return (hard + own[0] + shift > 0).astype(float), (hard + own[1] > 0).astype(float)
+
+
+@pytest.mark.parametrize(("clusters", "size"), [(400, 1), (80, 5)])
+@pytest.mark.parametrize("shift", [0.0, 0.5])
+def test_type_one_error_and_coverage_hold_with_and_without_clusters(clusters: int, size: int, shift: float) -> None:
+    repeats = 200
+    truth = stats.norm.cdf(shift / 2) - 0.5
+    names = np.repeat(np.arange(clusters), size).tolist() if size > 1 else None
+    rejected = covered = ignored = 0
+    for seed in range(repeats):
+        first, second = answers(np.random.default_rng([1, seed]), clusters, size, shift)
+        found = compare_paired([subset(first, second, clusters=names)], DRAWS, seed)
+        rejected += found.p_value <= 0.05
+        covered += found.low <= truth <= found.high
+        if names:
+            alone = compare_paired([subset(first, second)], DRAWS, seed)
+            ignored += alone.low <= truth <= alone.high
+    slack = 3 * np.sqrt(0.05 * 0.95 / repeats)
+    assert abs(covered / repeats - 0.95) < slack
+    assert not names or ignored / repeats < 0.95 - slack  # what the clusters are for
+    if not shift:
+        assert abs(rejected / repeats - 0.05) < slack
+    else:
+        assert rejected / repeats > 0.5
+
+
+def test_a_planted_point_on_5000_items_is_found_with_the_right_interval() -> None:
+    found = held = 0
+    for seed in range(60):
+        generator = np.random.default_rng([2, seed])
+        kind = generator.random(5000)
+        second = np.where(kind < 0.025, 0, np.where(kind < 0.04, 1, generator.random(5000) < 0.7)).astype(float)
+        first = np.where(kind < 0.025, 1, np.where(kind < 0.04, 0, second)).astype(float)
+        result = compare_paired([subset(first, second)], 1000, seed)
+        found += result.p_value <= 0.05
+        held += result.low <= 0.01 <= result.high
+        assert (result.high - result.low) / 2 == pytest.approx(1.96 * np.sqrt(0.04 / 5000), rel=0.15)
+    assert found >= 50 and 52 <= held
+    assert smallest_difference(5000, 0.04, power=0.9) == pytest.approx(0.0092, abs=0.0003)
+
+
+def test_identical_and_opposite_models_and_single_clusters() -> None:
+    scores = np.random.default_rng(0).random(50)
+    same = compare_paired([subset(scores, scores)], DRAWS)
+    assert (same.difference, same.low, same.high, same.p_value, same.identical) == (0.0, 0.0, 0.0, 1.0, True)
+    opposite = compare_paired([subset(np.ones(20), np.zeros(20))], DRAWS)
+    assert (opposite.high, opposite.flips) == (1.0, (20, 0))
+    assert opposite.low == pytest.approx(20 / (20 + 1.959964**2)) and opposite.p_value < 1e-5
+    alone = compare_paired([subset(scores, scores / 2, clusters=["poem"] * 50)], DRAWS)
+    assert alone.difference > 0 and (alone.low, alone.high, alone.p_value, alone.test) == (None, None, None, "")
+
+
+def test_mcnemar_is_scipys_binomial_test_and_its_mid_p() -> None:
+    first = np.array([1] * 9 + [0] * 3 + [1] * 20)
+    second = np.array([0] * 9 + [1] * 3 + [1] * 20)
+    found = compare_paired([subset(first, second)], DRAWS)
+    assert (found.flips, found.test) == ((9, 3), "McNemar mid-p")
+    exact = stats.binomtest(9, 12).pvalue
+    assert found.p_exact == pytest.approx(exact)
+    assert found.p_value == pytest.approx(exact - stats.binom.pmf(9, 12, 0.5))
+    assert mcnemar(0, 0) == (1.0, 1.0)
+    swapped = compare_paired([subset(first + 0.5, second + 0.5)], 20_000)  # no accuracy, but the same differences
+    assert (swapped.test, swapped.p_value) == ("permutation", pytest.approx(exact, abs=0.01))
+
+
+def test_averages_weigh_subsets_and_draw_shared_clusters_together() -> None:
+    generator = np.random.default_rng(4)
+    one, other = generator.random((2, 300)), generator.random((2, 40))
+    other[0] += 0.3
+    found = compare_paired([subset(*one, weight=1.0), subset(*other, weight=3.0)], 4000)
+    errors = [(table[0] - table[1]).std(ddof=1) / np.sqrt(table.shape[1]) for table in (one, other)]
+    assert found.difference == pytest.approx(0.25 * (one[0] - one[1]).mean() + 0.75 * (other[0] - other[1]).mean())
+    assert found.stderr == pytest.approx(np.hypot(0.25 * errors[0], 0.75 * errors[1]), rel=0.05)
+    assert found.p_value == pytest.approx(2 * stats.norm.sf(abs(found.difference / found.stderr)), abs=0.01)
+    names = list(range(300))
+    cancelling = [subset(*one, clusters=names), subset(*one[::-1], clusters=names)]
+    assert compare_paired(cancelling, DRAWS).stderr < 1e-9
+    assert drawn_together([["a", 1], ["b"], [1, "c"], ["c"]]) == [[0, 2, 3], [1]]
+
+
+def test_few_different_rows_are_drawn_as_their_numbers_with_the_same_moments() -> None:
+    generator = np.random.default_rng(5)
+    few = generator.integers(-1, 2, size=(500, 1)).astype(float)
+    many = few + np.where(np.arange(500) < 2 * FEW, np.arange(500) * 1e-9, 0)[:, None]
+    for draw in (bootstrap_sums, random_subset_sums):
+        sums = [draw(table, 4000, np.random.default_rng(6))[:, 0] for table in (few, many)]
+        assert sums[0].mean() == pytest.approx(sums[1].mean(), abs=1.5)
+        assert sums[0].std() == pytest.approx(sums[1].std(), rel=0.05)
+
+
+def test_the_planned_difference_is_found_with_the_planned_power() -> None:
+    items, discordant = 1000, 0.2
+    least = smallest_difference(items, discordant)
+    generator = np.random.default_rng(8)
+    hits = 0
+    for _ in range(600):
+        only_first, only_second, _ = generator.multinomial(
+            items, [(discordant + least) / 2, (discordant - least) / 2, 1 - discordant]
+        )
+        hits += mcnemar(only_first, only_second)[0] <= 0.05
+    assert hits / 600 == pytest.approx(0.8, abs=0.05)
+    assert smallest_difference(items, discordant, tests=10) > least > smallest_difference(4 * items, discordant)
+    assert smallest_difference(3, 0.2) is None
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        [],
+        [PairedSubset(np.ones((3, 2)), np.ones((4, 2)))],
+        [PairedSubset(np.ones(3), np.ones(3))],
+        [PairedSubset([[np.nan, 1.0]], [[1.0, 1.0]])],
+        [PairedSubset(np.ones((3, 2)), np.ones((3, 2)), clusters=["x"])],
+        [PairedSubset(np.ones((3, 2)), np.ones((3, 2)), weight=0)],
+    ],
+)
+def test_tables_that_do_not_fit_are_refused(tables: list[PairedSubset]) -> None:
+    with pytest.raises(ValueError):
+        compare_paired(tables, DRAWS)
