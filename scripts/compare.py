@@ -25,8 +25,8 @@ def compare_runs(
     allow: Annotated[
         list[str] | None, typer.Option(help="What may differ: items, prompts, scorers. Repeatable.")
     ] = None,
-    draws: Annotated[int, typer.Option(min=100, help="Bootstrap draws, and random swaps.")] = 10_000,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed of the draws.")] = 0,
+    resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples, and random swaps.")] = 10_000,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the resamples.")] = 0,
     items: Annotated[int, typer.Option(min=0, help="Show at most so many items that differ, each way.")] = 2,
     subsets: Annotated[bool, typer.Option("--subsets", help="Show subsets, too; differences.csv has them.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The comparison as one JSON document.")] = False,
@@ -57,7 +57,7 @@ def compare_runs(
 
         print(compare_boards([Path(one) for one in results], metric or []))
     else:
-        _compare(results, output_dir, metric or [], allow or [], draws, seed, items, subsets, as_json)
+        _compare(results, output_dir, metric or [], allow or [], resamples, seed, items, subsets, as_json)
 
 
 def _compare(
@@ -65,7 +65,7 @@ def _compare(
     output_dir: Path,
     metrics: list[str],
     allowed: list[str],
-    draws: int,
+    resamples: int,
     seed: int,
     most_items: int,
     subsets: bool,
@@ -76,7 +76,7 @@ def _compare(
     go_offline_if_unreachable()  # spBLEU's pieces may be fetched, and are looked for once for each task
     isolate = terminal_width() is not None
     paths = [Path(one) for one in results]
-    found = compare_all(paths, output_dir, metrics, allowed, draws, seed, most_items, subsets, isolate)
+    found = compare_all(paths, output_dir, metrics, allowed, resamples, seed, most_items, subsets, isolate)
     if as_json:
         print(json.dumps(found.document, ensure_ascii=False, indent=2))
         return

@@ -81,7 +81,7 @@ def compare_all(
     document["differences"] = [_record(row) for row in rows]
     content = json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)
     (output_dir / "comparison.json").write_text(content + "\n", encoding="utf-8")
-    parts = [LEAD + f" {draws} draws, seed {seed}."]
+    parts = [LEAD + f" {draws} resamples, seed {seed}."]
     for one in pairs:
         parts.append(_table(one, [row for row in rows if subsets or row.level != SUBSET]))
         if most_items:
@@ -150,6 +150,6 @@ def _notes(pairs: Sequence[Pairs], sides: Sequence[Side], rows: Sequence[TestedD
         count = sum(row.level in level and row.result.test == "permutation" for row in rows)
         if count * lowest > 0.05:
             notes.append(
-                f"with {count} permutation tests none can be below 0.05 by Holm: --draws {20 * count} or more."
+                f"with {count} permutation tests none can be below 0.05 by Holm: --resamples {20 * count} or more."
             )
     return list(dict.fromkeys(notes))
