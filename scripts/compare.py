@@ -23,8 +23,8 @@ def compare_runs(
         list[str] | None, typer.Option(help="Compare this metric; repeatable; default: each task's headline.")
     ] = None,
     allow: Annotated[
-        list[str] | None, typer.Option(help="What may differ: items, prompts, scorers. Repeatable.")
-    ] = None,
+        str, typer.Option(metavar="KINDS", help="What may differ between the runs: items,prompts,scorers.")
+    ] = "",
     resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples, and random swaps.")] = 10_000,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the resamples.")] = 0,
     items: Annotated[int, typer.Option(min=0, help="Show at most so many items that differ, each way.")] = 2,
@@ -57,7 +57,8 @@ def compare_runs(
 
         print(compare_boards([Path(one) for one in results], metric or []))
     else:
-        _compare(results, output_dir, metric or [], allow or [], resamples, seed, items, subsets, as_json)
+        allowed = [name.strip() for name in allow.split(",") if name.strip()]
+        _compare(results, output_dir, metric or [], allowed, resamples, seed, items, subsets, as_json)
 
 
 def _compare(

@@ -3,6 +3,7 @@
 They are fields of the registered suites; the function of a command is loaded when it is called or listed.
 """
 
+import os
 from collections.abc import Callable
 from typing import Annotated, Any, ClassVar
 
@@ -12,7 +13,7 @@ from typer.core import TyperGroup
 from cultureval.runtime.errors import CulturevalError, did_you_mean
 from cultureval.scripts.agreement import agreement_with
 from cultureval.scripts.compare import compare_runs
-from cultureval.scripts.custom_suites import WithCustomSuites, with_option
+from cultureval.scripts.custom_suites import FLAG, WithCustomSuites, with_option
 from cultureval.scripts.score import score_outputs_with, score_submissions_with
 from cultureval.tasks.catalogue import all_suites
 from cultureval.tasks.registration import unknown_suite_hint
@@ -26,9 +27,11 @@ class SuiteCommands(TyperGroup):
 
     Attributes:
         field: The field of `Suite` that names the function of the command.
+        missing: The error about a command that does not exist, before its name.
     """
 
     field: ClassVar[str]
+    missing: ClassVar[str] = "No such command"
 
     def get_params(self, ctx: typer.Context) -> list[Any]:
         """The group's own parameters, `--custom-suites`, and `--help`."""
@@ -55,7 +58,7 @@ class SuiteCommands(TyperGroup):
         known = self.list_commands(ctx)
         if args[0] not in known and not args[0].startswith("-") and not ctx.resilient_parsing:
             near = did_you_mean(args[0], known)
-            ctx.fail(f"No such command {args[0]!r}.{near} There are {', '.join(known)}.{unknown_suite_hint()}")
+            ctx.fail(f"{self.missing} {args[0]!r}.{near} There are {', '.join(known)}.{unknown_suite_hint()}")
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:
@@ -98,11 +101,18 @@ class Comparisons(SuiteCommands):
     """`cultureval compare`: of suites that have their own, and of any runs: `compare runs`, which may be left out."""
 
     field = "comparison"
+    missing = "No such file, folder or command"
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:
-        """As typer does, after `runs` where neither it nor a suite is named."""
-        if args and args[0] not in {*self.list_commands(ctx), *ctx.help_option_names}:
-            args = [RUNS, *args]
+        """As typer does, after `runs` where the first argument is a path or an option instead of a command."""
+        place = 0
+        while args[place : place + 1] == [FLAG]:  # with its value: the group's only option
+            place += 2
+        while place < len(args) and args[place].startswith(f"{FLAG}="):
+            place += 1
+        known = {*self.list_commands(ctx), *ctx.help_option_names}
+        if place < len(args) and args[place] not in known and (args[place][0:1] == "-" or os.path.exists(args[place])):
+            args = [*args[:place], RUNS, *args[place:]]
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: typer.Context) -> list[str]:

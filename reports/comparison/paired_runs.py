@@ -103,10 +103,15 @@ def pair_sides(sides: Sequence[Side], metrics: Sequence[str], allowed: Sequence[
     if refused:
         lines = [f"  {pairs.first} / {pairs.second}, {one.kind}: {one.text}" for pairs, one in refused[:MOST_OBSTACLES]]
         more = [f"  and {len(refused) - MOST_OBSTACLES} more"] if len(refused) > MOST_OBSTACLES else []
-        wanted = " ".join(f"--allow {kind}" for kind in KINDS if any(one.kind == kind for _, one in refused))
+        wanted = ",".join(kind for kind in KINDS if any(one.kind == kind for _, one in refused))
         raise CulturevalError(
             "\n".join(
-                ["these runs differ in more than the model:", *lines, *more, f"{wanted} compares them all the same."]
+                [
+                    "these runs differ in more than the model:",
+                    *lines,
+                    *more,
+                    f"--allow {wanted} compares them all the same.",
+                ]
             )
         )
     if not any(pairs.tasks for pairs in found):

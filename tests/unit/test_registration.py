@@ -258,7 +258,10 @@ def test_a_suite_brings_its_commands_along(folder):
     outputs = run(folder, "score", "persian", "--pred", "g", "--output-dir", "o", *custom)
     assert outputs.stdout == "1 files of outputs\n" == (folder / "o/persian.txt").read_text(encoding="utf-8")
     near = run(folder, "compare", "persain", **variables).stderr
-    assert "'persain'. Did you mean persian? There are m2cqa, cvlue, persian." in near
+    assert (
+        "No such file, folder or command 'persain'. Did you mean persian? There are runs, m2cqa, cvlue, persian."
+        in near
+    )
     rated = run(folder, "agreement", *custom, "persian", "human.csv").stderr
     assert "The suite 'persian' has no `ratings` of the type reports.human_ratings.HumanRatings." in rated
     lost = run(folder, "analyze", "persian", "a", "--b", **variables)
