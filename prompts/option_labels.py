@@ -303,6 +303,8 @@ def _one_spelling(label: str) -> str:
 
 def _is_shown(prompt: str, label: str, text: str) -> bool:
     """Whether a label precedes a text: at the start of a line, or with a punctuation mark between."""
+    if text == text.strip() and f"\n{label}. {text}" in f"\n{prompt}":
+        return True  # as most templates write it, without a pattern of its own for each option
     name, option = re.escape(label), _spaced(text)
     line_start, marked = (
         rf"^[^\w\n]*{name}",

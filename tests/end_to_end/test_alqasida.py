@@ -16,6 +16,7 @@ from cultureval.samples.tiny_models.classifiers import build_tiny_instruments
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
 from cultureval.tasks.catalogue import all_tasks
 
+SHORT = {"CULTUREVAL_MODEL_SETTINGS": json.dumps({"generation_parameters": {"max_new_tokens": 16}})}
 TASKS = ("alqasida_mono:habibi_egy|0", "alqasida_mono:btec_syr|5", "alqasida_mt:btec_eng_to_egy|0")
 
 
@@ -33,7 +34,7 @@ def prefix():
 
 def test_requests_and_translations_are_asked_and_scored(cultureval, tiny_lm, tmp_path, instruments, prefix):
     command = ("eval", tiny_lm, *TASKS, "--data", "samples", "--output-dir", "out", "--device", "cpu")
-    run = cultureval(*command, "--full", **instruments)
+    run = cultureval(*command, "--full", **instruments | SHORT)
     assert run.returncode == 0, run.stderr
     scores, details = results_of(tmp_path / "out")["results"], details_of(tmp_path / "out")
     for name in TASKS:
@@ -95,7 +96,7 @@ def test_further_profiles_are_chosen_and_translations_out_of_dialect_have_no_fid
     mono, cross = "alqasida_mono:habibi_egy|0", "alqasida_cross:okapi_egy|0"
     translations = [f"alqasida_mt:btec_{pair}|0" for pair in ("egy_to_eng", "egy_to_msa", "msa_to_egy")]
     command = ("eval", tiny_lm, mono, cross, *translations, "--data", "samples", "--output-dir", "out")
-    run = cultureval(*command, "--full", "--profiles", "clean,released", **instruments)
+    run = cultureval(*command, "--full", "--profiles", "clean,released", **instruments | SHORT)
     assert run.returncode == 0, run.stderr
     results, details = results_of(tmp_path / "out"), details_of(tmp_path / "out")
     scores = results["results"]
