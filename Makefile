@@ -10,12 +10,12 @@ STAMP := $(VENV)/.installed-$(shell cat pyproject.toml constraints.txt | cksum |
 # The environments of the tests are installed side by side; byte code is compiled for what is imported, when it is.
 MAKEFLAGS += --jobs=2
 
-.PHONY: demo test test-bounds setup lint sandbox vllm
+.PHONY: demo test test-bounds setup lint sandbox vllm chromium
 
 demo: setup
 	$(BIN)/python -m cultureval.scripts.demo
 
-test: setup vllm
+test: setup vllm chromium
 	$(BIN)/python -m pytest
 
 # The unit tests with the oldest and with the newest versions that pyproject.toml admits, each in an environment of its
@@ -42,6 +42,13 @@ sandbox:
 	       && apt-get update -qq && apt-get install -qq --yes bubblewrap >/dev/null && command -v bwrap >/dev/null; } \
 	  || echo "bubblewrap is missing: the code tasks (Arabic HumanEval+, MBPP+) are refused until an administrator" \
 	          "installs it (Debian, Ubuntu: apt-get install bubblewrap; Fedora: dnf install bubblewrap)." >&2
+
+# Pages are tried in Debian's chromium; without it those tests are skipped.
+chromium: sandbox
+	@command -v chromium >/dev/null \
+	  || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
+	       && apt-get install -qq --yes chromium >/dev/null && command -v chromium >/dev/null; } \
+	  || echo "chromium is missing: the tests of pages in a browser are skipped (Debian: apt-get install chromium)." >&2
 
 # A vLLM server for the tests, in an environment of its own.
 vllm:

@@ -303,13 +303,10 @@ def chart_files(chart: Chart, folder: Path, formats: Sequence[str]) -> list[Path
     import vl_convert
 
     files = []
-    text = json.dumps(printed(chart.spec, chart.title))
+    picture = vl_convert.vegalite_to_svg(json.dumps(printed(chart.spec, chart.title))) if formats else ""
     for one in formats:
         file = folder / f"{chart.name}.{one}"
-        if one == "svg":
-            file.write_text(vl_convert.vegalite_to_svg(text), encoding="utf-8")
-        else:
-            file.write_bytes(vl_convert.vegalite_to_pdf(text))
+        file.write_bytes(vl_convert.svg_to_pdf(picture) if one == "pdf" else picture.encode("utf-8"))
         files.append(file)
     return files
 

@@ -83,6 +83,17 @@ def evaluate_samples(folder: Path) -> None:
     for run in runs:
         print_run(run.run, run.path)
     print_result(*retrieval)
+    write_page(Path("results/demo"), Path("results/demo-leaderboard"))
+
+
+def write_page(results: Path, site: Path) -> None:
+    """The leaderboard of the demo's models, with the papers' rows; prints where its page is."""
+    from cultureval.reports.leaderboard.board import read_board
+    from cultureval.reports.leaderboard.site import site_summary, write_site
+
+    board = read_board([results], published=True)
+    written = write_site(board, site, "cultureval: demo", ("svg",))
+    print_result(f"\nLeaderboard: {site_summary(board, written)}", written.index)
 
 
 def has_samples(task: Task) -> bool:

@@ -4,11 +4,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cultureval.reports.charts import Chart, Charted
+from cultureval.reports.charts import Chart, Charted, Point, intervals
 from cultureval.reports.leaderboard.entries import Division, Entry, Group, divisions
 from cultureval.reports.leaderboard.item_ranks import ItemRanks, item_ranks
 from cultureval.reports.leaderboard.models import ModelFacts, facts_of, read_models
 from cultureval.reports.leaderboard.tables import BoardRow, BoardTable, tables_of
+from cultureval.reports.leaderboard.texts import shown
 from cultureval.reports.run_record import Run
 from cultureval.reports.saved_runs import load
 from cultureval.reports.standings import Standing, standings
@@ -80,26 +81,41 @@ def read_board(
 
 
 def _section(division: Division, group: Group, published: bool, ranks: bool, facts: dict[str, ModelFacts]) -> Section:
-    tables = tables_of(division, group, published)
-    if ranks:
-        tables = [_ranked(table, division, group) for table in tables]
-    return Section(division, group, tables, _charts(division, group, tables, facts))
+    tables, charts = [], []
+    for table in tables_of(division, group, published):
+        found = _ranks_of(table, division) if ranks else None
+        tables.append(
+            replace(table, rows=_with_ranks(table, found), notes=[*_sentences(found), *table.notes]) if found else table
+        )
+        charts += _forest(table, division, found) if found else []
+    charts = [*_charts(division, group, tables, facts), *charts]
+    if division.shots:
+        charts = [replace(chart, name=f"{chart.name}_{division.shots}_shot") for chart in charts]
+    return Section(division, group, tables, charts)
 
 
-def _ranked(table: BoardTable, division: Division, group: Group) -> BoardTable:
-    """The table with rank intervals, and a sentence on what they tell."""
+def _ranks_of(table: BoardTable, division: Division) -> ItemRanks | None:
+    """The ranks of a table whose main column is a mean of items; None for others."""
     if table.main is None:
-        return table
+        return None
     suite = all_suites().get(division.suite)
     rows: list[tuple[Entry, Standing]] = []
     for row in table.rows:
         for one in standings(row.entry.run, suite, division.suite) if row.entry else ():
             if row.entry and one.table == table.title:
                 rows.append((row.entry, one))
-    if not any(row.parts for _, row in rows):
-        return table
-    found = item_ranks(rows, table.columns[table.main].lower)
-    return replace(table, rows=_with_ranks(table, found), notes=[*_sentences(found), *table.notes])
+    return item_ranks(rows, table.columns[table.main].lower) if any(row.parts for _, row in rows) else None
+
+
+def _forest(table: BoardTable, division: Division, found: ItemRanks) -> list[Chart]:
+    """Differences to the best model with their intervals."""
+    if not found.behind or not found.ranking or table.main is None:
+        return []
+    points = [Point(shown(label), x, low=low, high=high) for label, (x, low, high) in found.behind.items()]
+    best, column = shown(found.ranking.rows[0].model), table.columns[table.main].whole
+    title = f"Difference from {best}, the best by {column}, in percentage points"
+    note = "Paired differences with 95 % intervals of the same resamples as the ranks, each for itself."
+    return [intervals(f"{division.suite}_differences", title, "percentage points", points, bars=False, note=note)]
 
 
 def _with_ranks(table: BoardTable, found: ItemRanks) -> list[BoardRow]:
@@ -137,5 +153,5 @@ def _charts(
         return []
     order = [row.label for table in tables[:1] for row in table.rows]
     entries = sorted(group.entries, key=lambda one: order.index(one.label) if one.label in order else len(order))
-    models = [Charted(one.label, one.run, facts[one.label].billions, facts[one.label].family) for one in entries]
+    models = [Charted(shown(one.label), one.run, facts[one.label].billions, facts[one.label].family) for one in entries]
     return list(draw(models))

@@ -1,7 +1,7 @@
 """Rank intervals of a table's models, from the item scores in their details."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from cultureval.runtime.errors import CulturevalError, described
 if TYPE_CHECKING:
     import numpy as np
 
-    from cultureval.reports.ranks import Ranking
+    from cultureval.reports.ranks import Ranking, Resamples
 
 TOLERANCE = 1e-6  # between a task's score and the mean of its items
 ITEM, ID, CLUSTER = "doc.specific.source_row", "doc.id", "doc.specific.cluster"
@@ -27,10 +27,12 @@ class ItemRanks:
     Attributes:
         ranking: Of the models whose items could be compared, by their labels; None for fewer than two.
         without: Models without a rank interval -> why.
+        behind: How far each other model is behind the best, with a 95 % interval: model -> difference, low, high.
     """
 
     ranking: "Ranking | None"
     without: dict[str, str]
+    behind: dict[str, tuple[float, float, float]] = field(default_factory=dict)
 
 
 class _NotComparable(Exception):
@@ -70,7 +72,23 @@ def item_ranks(rows: Sequence[tuple[Entry, Standing]], lower: bool, seed: int = 
         scores, clusters = _joined([tables[label].pop(task) for label in labels])
         if len(scores):
             subsets.append(SubsetScores(100 * scores, clusters, weight=weight))
-    return ItemRanks(rank_models(labels, resample(subsets, seed=seed), higher_is_better=not lower), without)
+    resamples = resample(subsets, seed=seed)
+    ranking = rank_models(labels, resamples, higher_is_better=not lower)
+    return ItemRanks(ranking, without, _behind(labels, ranking, resamples))
+
+
+def _behind(labels: Sequence[str], ranking: "Ranking", resamples: "Resamples") -> dict[str, tuple[float, float, float]]:
+    """Paired differences to the best model, each with the percentiles of its resamples."""
+    import numpy as np
+
+    best = labels.index(ranking.rows[0].model)
+    found = {}
+    for row in ranking.rows[1:]:
+        place = labels.index(row.model)
+        drawn = resamples.draws[:, place] - resamples.draws[:, best]
+        low, high = np.quantile(drawn[np.isfinite(drawn)], [(1 - ranking.level) / 2, (1 + ranking.level) / 2])
+        found[row.model] = (float(resamples.values[place] - resamples.values[best]), float(low), float(high))
+    return found
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cultureval.reports.charts import Chart
+from cultureval.reports.charts import Chart, Point, intervals
 from cultureval.reports.leaderboard.board import Board, Section
 from cultureval.reports.leaderboard.entries import Entry
 from cultureval.reports.leaderboard.exports import FORMATS
@@ -92,10 +92,38 @@ class Pages:
             for table in section.tables:
                 yield section, table, _file_of(table.title, section, letter)
 
-    def charts_of(self, section: Section) -> list[tuple[Chart, str]]:
-        """The charts of a section with the names of their files; those of the first group alone have some."""
-        first = not section.group.differences
-        return [(chart, chart.name) for chart in section.charts] if self.formats and first else []
+    def subset_charts(self) -> list[Chart]:
+        """The subsets of each model with their intervals, a chart an entry."""
+        return [
+            chart
+            for entries in self._entries.values()
+            for section, entry in entries
+            for chart in self._bars(section, entry)
+        ]
+
+    def _bars(self, section: Section, entry: Entry) -> list[Chart]:
+        points: dict[str, list[Point]] = {}
+        for one in entry.run.record.tasks.values():
+            metric = one.metrics[0] if one.metrics else ""
+            value, error = entry.run.value(one.task, metric), entry.run.stderr(one.task, metric)
+            if value is not None:
+                name = shown(one.task.partition("|")[0], 60)
+                points.setdefault(metric, []).append(Point(name, value, x_error=error, group=shown(one.benchmark, 40)))
+        if not self.formats or not points:
+            return []
+        metric, most = max(points.items(), key=lambda item: len(item[1]))
+        suite = _suite_name(section.division.suite, section.division.shots)
+        name = f"subsets-{file_name(f'{entry.label} {suite}')}"
+        title = f"{shown(entry.label, 60)}, {suite}: {metric} by subset"
+        return (
+            [intervals(name, title, metric, most, note="95 %: 1.96 standard errors on either side.")]
+            if len(most) > 1
+            else []
+        )
+
+    def charts_of(self, section: Section) -> Sequence[Chart]:
+        """The charts of a section; those of the first group of a suite alone have some."""
+        return section.charts if self.formats and not section.group.differences else []
 
     @cached_property
     def _lettered(self) -> list[tuple[Section, str]]:
@@ -157,10 +185,7 @@ class Pages:
             "entries": len(section.group.entries),
             "differences": [shown(one, 400) for one in section.group.differences],
             "tables": [self._table(table, _file_of(table.title, section, letter)) for table in section.tables],
-            "charts": [
-                {"name": name, "title": chart.title, "note": chart.note, "spec": chart.spec}
-                for chart, name in self.charts_of(section)
-            ],
+            "charts": [_chart_data(chart) for chart in self.charts_of(section)],
             "formats": self.formats,
         }
 
@@ -240,7 +265,15 @@ class Pages:
         facts = self.board.models[entries[0][1].label]
         parts = [self._entry(section, entry) for section, entry in entries]
         return _rendered(
-            "model.html", root="../", title=shown(model), facts=facts, parts=parts, board=self.title, logs=self.logs
+            "model.html",
+            root="../",
+            title=shown(model),
+            facts=facts,
+            parts=parts,
+            board=self.title,
+            logs=self.logs,
+            formats=self.formats,
+            charts=any(part["charts"] for part in parts),
         )
 
     def _entry(self, section: Section, entry: Entry) -> dict[str, Any]:
@@ -269,6 +302,7 @@ class Pages:
             "files": sorted({shown(run.file.name) for run in entry.sources.values()}),
             "superseded": entry.superseded,
             "notes": list(dict.fromkeys(shown(note, 400) for one in scores for note in one.record.notes))[:20],
+            "charts": [_chart_data(chart) for chart in self._bars(section, entry)],
         }
 
     def _task(self, task: str) -> str:
@@ -313,6 +347,10 @@ def _group_of(group: str) -> tuple[str, int]:
     """The group and the number of examples of a signature's name."""
     name, _, shots = group.partition("|")
     return name, int(shots) if shots.isdigit() else 0
+
+
+def _chart_data(chart: Chart) -> dict[str, Any]:
+    return {"name": chart.name, "title": chart.title, "note": chart.note, "spec": chart.spec}
 
 
 def _score_row(score: TaskScore, scale: float, link: str, letter: str = "") -> dict[str, Any]:

@@ -50,7 +50,7 @@ def write_site(board: Board, folder: Path, title: str, formats: Sequence[str], l
         CulturevalError: The folder holds something else, or cannot be written.
     """
     _prepare(folder)
-    write_assets(folder / "assets", charts=any(section.charts for section in board.sections))
+    write_assets(folder / "assets", charts=bool(formats))
     pages = Pages(board, shown(title), formats, logs)
     count = 0
     for name, text in pages.all():
@@ -61,8 +61,8 @@ def write_site(board: Board, folder: Path, title: str, formats: Sequence[str], l
         for suffix, make in FORMATS.items():
             _write(folder / "tables" / f"{name}.{suffix}", make(table))
         tables += 1
-    charts = [(chart, name) for section in board.sections for chart, name in pages.charts_of(section)]
-    for chart, _ in charts:
+    charts = [chart for section in board.sections for chart in pages.charts_of(section)] + pages.subset_charts()
+    for chart in charts:
         chart_files(chart, folder / "charts", formats)
     _write(folder / "leaderboard.json", as_json(board_data(board)))
     return Site(folder / "index.html", count, tables, len(charts))

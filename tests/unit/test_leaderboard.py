@@ -93,7 +93,7 @@ def test_ranks_are_intervals_and_an_incomplete_run_has_coverage_but_no_average(f
     )
     assert table.notes[0].startswith("The data tell 1 of 2 neighbouring ranks apart (50%)")
     assert table.notes[1] == "No rank for no-code: it has no score in the main column."
-    assert {chart.name for chart in section.charts} == {"qimma_size", "qimma_domains"}
+    assert {chart.name for chart in section.charts} == {"qimma_size", "qimma_domains", "qimma_differences"}
 
 
 def test_runs_whose_signatures_differ_are_in_groups_that_say_why(tmp_path):

@@ -42,13 +42,14 @@
       if (!$ || tables.has(table)) continue;
       tables.set(table, $(table).DataTable({ paging: false, info: false, order: [], autoWidth: false, layout: { topStart: null, topEnd: null, bottomStart: null, bottomEnd: null } }));
     }
-    all(".chart", panel).forEach(drawChart);
+    all(".chart", panel).forEach((place) => { if (!place.closest("details:not([open])")) drawChart(place); });
   }
   function filter() {
     for (const [table, one] of tables) if (table.closest(".panel.open")) one.draw();
     const open = document.querySelector(".panel.open table");
     const out = byId("matching");
-    if (out && open) out.textContent = `${open.tBodies[0].querySelectorAll("tr:has(th):not(.paper)").length} models shown`;
+    const count = open ? open.tBodies[0].querySelectorAll("tr:has(th):not(.paper)").length : 0;
+    if (out && open) out.textContent = `${count} model${count === 1 ? "" : "s"} shown`;
   }
 
   // Charts, drawn when their tab is first open.
@@ -69,6 +70,8 @@
     window.vegaEmbed(place, spec, options).then(() => { place.dataset.drawn = "1"; }, (error) => { place.textContent = String(error); });
   }
   function redrawCharts() { for (const [place, spec] of drawn) embed(place, spec); }
+
+  for (const one of all("details.lazy")) one.addEventListener("toggle", () => all(".chart", one).forEach(drawChart));
 
   // Tabs: arrow keys move, the address keeps the choice.
   const tabs = all("[role=tab]");
