@@ -248,7 +248,7 @@ def radar(name: str, title: str, values: Mapping[str, Mapping[str, float]], note
         )
         .add_params(chosen),
     ]
-    chart = alt.layer(*layers).properties(width=380, height=380)
+    chart = alt.layer(*layers).properties(width=380, height=380, view=alt.ViewBackground(stroke=None))
     return Chart(name, title, _spec(chart), note)
 
 
