@@ -24,7 +24,7 @@ from cultureval.runtime.devices import choose_device
 from cultureval.runtime.errors import CulturevalError, described
 from cultureval.runtime.model_facts import fingerprint
 from cultureval.runtime.model_settings import refuse_unknown
-from cultureval.runtime.transformers_loading import missing_weights
+from cultureval.runtime.transformers_loading import missing_weights, surplus_layers
 from cultureval.runtime.transformers_patches import class_names
 
 if TYPE_CHECKING:
@@ -98,6 +98,8 @@ def load(settings: HFModelSettings) -> LoadedModel:
     model, report = _loaded(read_weights, settings.model_name)
     if missing := missing_weights(model, report):
         raise CulturevalError(f"{settings.model_name} {missing}. Give a complete checkpoint.")
+    if surplus := surplus_layers(model, report):
+        raise CulturevalError(f"{settings.model_name} {surplus}. Give the config.json that belongs to these weights.")
     return LoadedModel(
         model=model.eval(),
         tokenizer=tokenizer,

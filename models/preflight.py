@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cultureval.models.choice import model_file
-from cultureval.models.weight_shapes import require_fitting_shapes, safetensors_header
+from cultureval.models.weight_shapes import require_fitting_depth, require_fitting_shapes, safetensors_header
 from cultureval.runtime.checked_model import CheckedModel
 from cultureval.runtime.data.hub import cached_file, is_offline
 from cultureval.runtime.errors import CulturevalError, ProblemList, all_of
@@ -62,9 +62,8 @@ def _check_transformers(model: str, images: bool, more: Iterable[Callable[[], ob
         images: Whether tasks show it images.
         more: Checks of another backend, if the settings can be read.
     """
-    from cultureval.models import loading
+    from cultureval.models import load_checks, loading
     from cultureval.models.settings import parse_settings, require_model
-    from cultureval.runtime.devices import choose_device
 
     problems, settings, config = ProblemList(), None, None
     with problems.collecting():
@@ -75,15 +74,20 @@ def _check_transformers(model: str, images: bool, more: Iterable[Callable[[], ob
         with problems.collecting():
             all_of([*more, partial(_refuse_settings_of_vllm, settings, bool(more))])
         checks: list[Callable[[], object]] = [partial(loading.require_dtype, settings.dtype)]
-        if not settings.device_map and model_file(model).name != "vllm.py":
-            checks.append(partial(choose_device, settings.device))
+        here = model_file(model).name != "vllm.py"
+        checks += [partial(load_checks.require_devices, settings)] if here else []
         with problems.collecting():
             require_model(settings.model_name)  # said once, above; what follows would say it again in other words
             config = loading.read_config(settings)
             checks.append(partial(loading.quantisation_of, settings, config))
             checks.append(partial(loading.read_tokenizer, settings, config))
+            checks += [partial(load_checks.require_attention, settings, config)] if here else []
             if folder := weights_folder(settings.model_name, settings.revision):
-                checks.append(partial(require_fitting_shapes, settings.model_name, folder, config))
+                checks.append(partial(load_checks.require_generation_config, settings.model_name, folder))
+                checks += [
+                    partial(check, settings.model_name, folder, config)
+                    for check in (require_fitting_depth, require_fitting_shapes)
+                ]
         with problems.collecting():
             all_of(checks)
     problems.raise_if_any()

@@ -1,13 +1,17 @@
-"""Whether the embeddings of a checkpoint have the shapes that its configuration names, from the heads of its files."""
+"""Whether a checkpoint has the layers, and embeddings of the shapes, that its configuration names.
+
+Told from the heads of its files, before a model loads.
+"""
 
 import json
 import re
 import struct
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, counted
 
 TABLES = {  # one row of `hidden_size` numbers for each of `vocab_size` tokens
     "input": re.compile(r"(^|\.)(embed_tokens|wte|embed_in|word_embeddings)\.weight$"),
@@ -15,6 +19,13 @@ TABLES = {  # one row of `hidden_size` numbers for each of `vocab_size` tokens
 }
 FLOATS = ("F64", "F32", "F16", "BF16")  # quantised weights are packed, in other shapes
 OTHER_WIDTHS = ("embedding_size", "word_embed_proj_dim", "embd_hidden_size", "hidden_size_per_layer_input")
+
+
+LAYER = re.compile(r"(?P<stack>(?:.*?\.)?(?:layers|layer|blocks|h))\.(?P<number>\d+)\.")
+# Stacks beside the decoder: of images and sounds, and of drafts of further tokens, which are left out when it loads.
+OTHER_STACKS = re.compile(r"vis(ion|ual)|image|audio|speech|encoder|resampler|projector|perceiver|connector|mtp|nextn")
+# Settings of architectures whose decoder has fewer layers of weights than num_hidden_layers.
+UNUSUAL_DEPTH = ("block_configs", "hybrid_layer_ids", "num_mem_blocks", "num_kv_shared_layers")
 
 
 def safetensors_header(path: Path) -> dict[str, dict[str, Any]]:
@@ -62,6 +73,36 @@ def require_fitting_shapes(name: str, folder: Path, config: Any) -> None:
                     f"{name}: {file} does not fit config.json: {tensor} has the shape {shape}, and vocab_size and "
                     f"hidden_size ask for {wanted}. Give the config.json that belongs to these weights."
                 )
+
+
+def require_fitting_depth(name: str, folder: Path, config: Any) -> None:
+    """Checks that the decoder's layers of weights are as many as the configuration says.
+
+    A model of fewer layers loads, and scores, as if the others did not exist. Only one stack of layers whose numbers
+    have no gap is compared.
+
+    Args:
+        name: The model, for the message.
+        folder: The folder with its weights.
+        config: transformers' configuration of it.
+
+    Raises:
+        CulturevalError: There are more, or fewer.
+    """
+    text = config.get_text_config(decoder=True)
+    wanted, drafts = getattr(text, "num_hidden_layers", None), getattr(text, "num_nextn_predict_layers", None) or 0
+    stacks: dict[str, set[int]] = defaultdict(set)
+    for _, tensor, _ in _entries(folder):
+        if (layer := LAYER.match(tensor)) and not OTHER_STACKS.search(layer["stack"]):
+            stacks[layer["stack"]].add(int(layer["number"]))
+    if len(stacks) != 1 or not isinstance(wanted, int) or any(getattr(text, one, None) for one in UNUSUAL_DEPTH):
+        return
+    ((stack, numbers),) = stacks.items()
+    if len(numbers) == max(numbers) + 1 and len(numbers) not in (wanted, wanted + drafts):
+        raise CulturevalError(
+            f"{name}: its weights have {counted(len(numbers), 'layer')} ({stack}.0 to {stack}.{max(numbers)}), and "
+            f"num_hidden_layers in config.json is {wanted}. Give the config.json that belongs to these weights."
+        )
 
 
 def _entries(folder: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:

@@ -1,9 +1,11 @@
 """Checks of loaded models for defects that transformers only logs and that would make every score wrong."""
 
+import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+_NUMBER = re.compile(r"\.\d+\.")
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")  # files of weights
 
 
@@ -23,6 +25,29 @@ def missing_weights(model: Any, report: Mapping[str, Any], not_needed: Collectio
         return None
     named = ", ".join(missing[:3]) + ", ..." * (len(missing) > 3)
     return f"lacks {len(missing)} of the weights of a {type(model).__name__}, which would be random: {named}"
+
+
+def surplus_layers(model: Any, report: Mapping[str, Any]) -> str | None:
+    """Layers that a checkpoint has beyond those of its configuration; transformers leaves them out and only logs it.
+
+    Args:
+        model: As in `missing_weights`.
+        report: Likewise.
+
+    Returns:
+        A clause for an error, None where there are none; weights of other parts, such as another head, are none.
+    """
+    kinds = {_without_numbers(name) for name in model.state_dict()}
+    surplus = sorted(
+        name for name in report["unexpected_keys"] if _NUMBER.search(name) and _without_numbers(name) in kinds
+    )
+    if not surplus:
+        return None
+    return f"has weights of more layers than its config.json says, which would be left out ({surplus[0]})"
+
+
+def _without_numbers(name: str) -> str:
+    return _NUMBER.sub(".#.", name)
 
 
 def missing_vocabulary(tokenizer: Any) -> str | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cultureval.models.code.decoders import make_decoder, prompt_mode
 from cultureval.models.code.settings import Backend, DecoderSettings
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, counted
 from cultureval.runtime.evalplus_patches import codegen_reads
 from cultureval.runtime.interruption import kept_when_interrupted
 from cultureval.runtime.model_facts import fingerprint, loaded_facts
@@ -76,7 +76,7 @@ def generate_solutions(
     decoder = make_decoder(settings)
     description |= {"prompt": prompt_mode(decoder, settings), "loaded": _loaded(decoder)}
     description_file(samples).write_text(json.dumps(description, ensure_ascii=False, indent=1), encoding="utf-8")
-    kept_when_interrupted(samples, lambda: f"{_count_lines(samples)} solutions", resume)
+    kept_when_interrupted(samples, lambda: counted(_count_lines(samples), "solution"), resume)
     ahead = getattr(decoder, "expecting", lambda calls: nullcontext())(_calls(samples, problems, settings, n_samples))
     with codegen_reads(settings.dataset, problems.file, sanitize), ahead:
         from evalplus.codegen import codegen

@@ -19,12 +19,15 @@ Guarantees:
 import builtins
 import sys
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
 from typing import Any, Union
 
 from cultureval.runtime.patches import Patch, expect
+
+Within = Callable[[], AbstractContextManager[Any]]
 
 
 class Deferred:
@@ -118,14 +121,20 @@ def is_loading(module: ModuleType) -> bool:
 
 
 class _DeferringLoader(SourceFileLoader):
-    """Loads a source file whose imports of `sources` are deferred, then passes the module to `then`."""
+    """Loads a source file whose imports of `sources` are deferred, `within` a context, then passes it to `then`."""
 
     def __init__(
-        self, name: str, path: str, sources: Collection[str], then: Callable[[ModuleType], None] | None
+        self,
+        name: str,
+        path: str,
+        sources: Collection[str],
+        then: Callable[[ModuleType], None] | None,
+        within: Within | None,
     ) -> None:
         super().__init__(name, path)
         self._sources = sources
         self._then = then
+        self._within = within or nullcontext
 
     def exec_module(self, module: ModuleType) -> None:
         """Runs the module's code under an `__import__` of its own."""
@@ -145,7 +154,8 @@ class _DeferringLoader(SourceFileLoader):
 
         own_builtins = {**vars(builtins), "__import__": import_or_defer}
         vars(module)["__builtins__"] = own_builtins
-        super().exec_module(module)
+        with self._within():
+            super().exec_module(module)
         # Imports inside the module's functions run only when needed: they stay ordinary.
         own_builtins["__import__"] = builtins.__import__
         if self._then is not None:
@@ -155,22 +165,31 @@ class _DeferringLoader(SourceFileLoader):
 class _DeferringFinder(MetaPathFinder):
     """Finds the modules of a table and gives them a `_DeferringLoader`."""
 
-    def __init__(self, table: Mapping[str, Collection[str]], then: Mapping[str, Callable[[ModuleType], None]]) -> None:
+    def __init__(
+        self,
+        table: Mapping[str, Collection[str]],
+        then: Mapping[str, Callable[[ModuleType], None]],
+        within: Mapping[str, Within],
+    ) -> None:
         self._table = dict(table)
         self._then = dict(then)
+        self._within = dict(within)
 
     def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
         """The spec of a module in the table; None leaves other modules to the next finders."""
-        if name not in self._table and name not in self._then:
+        if not any(name in one for one in (self._table, self._then, self._within)):
             return None
         spec = PathFinder.find_spec(name, path, target)
         if spec is not None and type(spec.loader) is SourceFileLoader:
-            spec.loader = _DeferringLoader(name, spec.loader.path, self._table.get(name, ()), self._then.get(name))
+            given = self._table.get(name, ()), self._then.get(name), self._within.get(name)
+            spec.loader = _DeferringLoader(name, spec.loader.path, *given)
         return spec
 
 
 def defer_imports(
-    table: Mapping[str, Collection[str]], then: Mapping[str, Callable[[ModuleType], None]] | None = None
+    table: Mapping[str, Collection[str]],
+    then: Mapping[str, Callable[[ModuleType], None]] | None = None,
+    within: Mapping[str, Within] | None = None,
 ) -> None:
     """Defers the imports of the named modules until the first use of what they import.
 
@@ -179,8 +198,9 @@ def defer_imports(
     Args:
         table: Full name of the importing module -> names of the modules, as its import statements write them.
         then: Full name of a module -> function called with it as soon as it is loaded (now if it is already loaded).
+        within: Full name of a module -> makes the context in which it is loaded.
     """
-    sys.meta_path.insert(0, _DeferringFinder(table, then or {}))
+    sys.meta_path.insert(0, _DeferringFinder(table, then or {}, within or {}))
     for name, action in (then or {}).items():
         if name in sys.modules:
             action(sys.modules[name])

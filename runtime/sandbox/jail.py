@@ -5,6 +5,7 @@ read-only. It has no network, no home, no project, no data, no /proc, and of dev
 """
 
 import contextlib
+import csv
 import functools
 import importlib.metadata
 import os
@@ -179,7 +180,9 @@ def _package_files() -> list[Path]:
     found = []
     for name in shown_packages():
         distribution = importlib.metadata.distribution(name)
-        tops = {file.parts[0] for file in distribution.files or ()} - {"..", "__pycache__"}
+        record = distribution.read_text("RECORD")  # `files` would make thousands of paths of it
+        files = [row[0] for row in csv.reader(record.splitlines())] if record else map(str, distribution.files or ())
+        tops = {file.partition("/")[0] for file in files} - {"..", "__pycache__"}
         found += [Path(str(distribution.locate_file(top))).resolve() for top in sorted(tops)]
     return [path for path in found if path.exists()]
 

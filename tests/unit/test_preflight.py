@@ -9,13 +9,17 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import torch
 from faulty_server import MODEL, FaultyServer
 from safetensors.torch import load_file, save_file
 
 from cultureval.metrics.alqasida import dialect_models
 from cultureval.metrics.alqasida.countries import COUNTRIES
 from cultureval.metrics.alqasida.translation import check_flores200
+from cultureval.models.load_checks import GENERATION_CONFIG
+from cultureval.models.loading import load
 from cultureval.models.preflight import check_model
+from cultureval.models.settings import parse_settings
 from cultureval.runtime.errors import CulturevalError, Problems
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.samples.tiny_models.classifiers import build_tiny_aldi, build_tiny_instruments, build_tiny_nadi
@@ -341,6 +345,15 @@ def test_bertscore_s_model_with_weights_that_are_not_numbers_is_refused(built, p
         (lambda folder: _configure(folder, dtype="float31"), "cannot be loaded .*float31.*config.json"),
         (lambda folder: (folder / INDEX).write_text("[]"), "is not an index of weights"),
         (lambda folder: (folder / "chat_template.jinja").write_text("{% for x in %}"), "template of .* in line 1"),
+        (lambda folder: (folder / GENERATION_CONFIG).write_text("{"), "generation_config.json cannot be read"),
+        (lambda folder: (folder / GENERATION_CONFIG).write_text("[2]"), "expected an object"),
+        (
+            lambda folder: (folder / GENERATION_CONFIG).write_text('{"eos_token_id": "</s>"}'),
+            "number of a token",
+        ),
+        (lambda folder: (folder / GENERATION_CONFIG).write_text('{"max_new_tokens": -1}'), "greater than 0"),
+        (lambda folder: _configure(folder, num_hidden_layers=1), "have 2 layers .*num_hidden_layers .* is 1"),
+        (lambda folder: _configure(folder, num_hidden_layers=3), "have 2 layers .*num_hidden_layers .* is 3"),
     ],
 )
 def test_a_folder_with_broken_weights(model, tmp_path, change, message):
@@ -361,6 +374,37 @@ def test_a_dtype_that_no_model_is_loaded_with_is_refused(model, dtype):
     with use_settings(current_settings().with_(model_settings={"dtype": dtype})):
         with pytest.raises(CulturevalError, match=f"{dtype}.*use float32"):
             check_model(str(model), images=False, likelihoods=True)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"attn_implementation": "flash"}, "cannot run with attn_implementation 'flash': .*sdpa"),
+        ({"attn_implementation": "flash_attention_2"}, "cannot run with attn_implementation 'flash_attention_2'"),
+        ({"device_map": "balance"}, "device_map: There is no device 'balance' .*balanced_low_0"),
+        ({"device_map": {"model": 7, "lm_head": "disk"}}, "device_map: There is no device 'cuda:7'"),
+    ],
+)
+def test_attention_and_devices_are_checked(model, settings, message):
+    for sound in ({"attn_implementation": "eager"}, {"device_map": "auto"}, {"device_map": {"": "cpu"}}, {}):
+        with use_settings(current_settings().with_(model_settings=sound)):
+            check_model(str(model), images=False, likelihoods=True)
+    with use_settings(current_settings().with_(model_settings=settings)):
+        with pytest.raises(CulturevalError, match=message):
+            check_model(str(model), images=False, likelihoods=True)
+
+
+def test_weights_of_more_layers_are_an_error_also_where_only_loading_shows_them(tmp_path):
+    """Of files of torch only loading tells the names; transformers leaves the third layer out, and only logs it."""
+    folder = build_tiny_causal_lm(tmp_path / "llama", num_hidden_layers=3)
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    settings = parse_settings(str(folder))
+    assert load(settings).model.config.num_hidden_layers == 3
+    _configure(folder, num_hidden_layers=2)
+    check_model(str(folder), images=False, likelihoods=True)
+    with pytest.raises(CulturevalError, match=r"more layers than its config.json says.*model.layers.2"):
+        load(settings)
 
 
 @pytest.mark.parametrize("name", ["nothing/", "['a']", "a b"])
