@@ -31,6 +31,9 @@ ALIASES: dict[str, tuple[str, ...]] = {
     ),
 }
 
+# Characters of sound texts that are not printable: white space, and invisible marks of Arabic and other scripts.
+_USUAL = dict.fromkeys(map(ord, "\t\n\r\x0b\x0c\x85\xa0\xad\u200b\u200c\u200d\u200e\u200f\u2003\u2009\u202f\ufeff"))
+
 
 def has_column(row: Mapping[str, Any], column: Column) -> bool:
     """Whether the row has the column under one of its known names, filled or not."""
@@ -94,7 +97,7 @@ def readable(value: Any, column: str) -> str:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise BadRow(column, value, f"holds {type(value).__name__} where text is expected")
     text = str(value).strip()
-    if any(_is_damage(character) for character in text) or _is_private(text) or _is_mojibake(text):
+    if _has_odd_characters(text) and (any(map(_is_damage, text)) or _is_private(text)) or _is_mojibake(text):
         raise BadRow(column, value, "is not readable text (broken encoding)")
     return text
 
@@ -189,6 +192,11 @@ def _roots(folder: Path) -> list[Path]:
     return [folder, snapshots.parent / "blobs"] if snapshots else [folder]
 
 
+def _has_odd_characters(text: str) -> bool:
+    """Whether there may be damaged or private characters in a text: there are in few, and this is fast."""
+    return "\ufffd" in text or not text.translate(_USUAL).isprintable()
+
+
 def _is_damage(character: str) -> bool:
     if character == "\ufffd":
         return True
@@ -205,7 +213,7 @@ def _is_private(text: str) -> bool:
 
 def _is_mojibake(text: str) -> bool:
     """Arabic in UTF-8 that was wrongly decoded as Windows-1252 or Latin-1 (`Ø§Ù„`)."""
-    if not any(character in "ØÙ" for character in text):
+    if "Ø" not in text and "Ù" not in text:
         return False
     for encoding in ("cp1252", "latin-1"):
         try:

@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from cultureval.prompts.cells import comparable
@@ -14,6 +14,9 @@ LABELS = tuple("أ ب ج د هـ و ز ح ط ي ك ل م ن س ع ف ص ق ر ش
 _SPELLINGS = {"ا": "أ", "إ": "أ", "آ": "أ", "ه": "هـ", "ى": "ي"}
 _LETTERS = "|".join(sorted({*LABELS, *_SPELLINGS}, key=len, reverse=True))
 LETTER = rf"(?:{_LETTERS})ـ?[\u064b-\u0652]?"  # also with a tatweel (جـ) or a short vowel
+MOST_BETWEEN = 6  # characters between a label and its text: marks and spaces
+# Up to three letters or digits and a mark, before the place at which the search ends.
+_LABEL_BEFORE = re.compile(r"(?<![^\s(\[{*])([^\W_]{1,3})[^\w\s]{1,2}[^\S\n]{0,3}\Z")
 _LABEL_PREFIX = re.compile(rf"^\s*\(?\s*({LETTER}|[A-Za-z])\s*[.):\-–]\s*")
 
 
@@ -303,21 +306,65 @@ def _one_spelling(label: str) -> str:
 
 def _is_shown(prompt: str, label: str, text: str) -> bool:
     """Whether a label precedes a text: at the start of a line, or with a punctuation mark between."""
-    if text == text.strip() and f"\n{label}. {text}" in f"\n{prompt}":
-        return True  # as most templates write it, without a pattern of its own for each option
-    name, option = re.escape(label), _spaced(text)
-    line_start, marked = (
-        rf"^[^\w\n]*{name}",
-        rf"(?:(?<!\w){name}(?=[^\w\s])|(?<=[(\[{{]){name}|(?<!\w){name}(?<=[^\w\s]))",
-    )
-    return re.search(rf"(?:{line_start}|{marked})(?!\w)[^\w\n]{{0,6}}{option}", prompt, re.MULTILINE) is not None
+    return any(_follows_label(prompt, start, label) for start, _ in _places(prompt, text))
+
+
+def _follows_label(prompt: str, start: int, label: str) -> bool:
+    """Whether a label ends at most six characters before a place, none of them of words or a line's end."""
+    for end in range(start, max(start - MOST_BETWEEN, 0) - 1, -1):
+        first = end - len(label)
+        if first >= 0 and prompt.startswith(label, first) and _is_label(prompt, first, end):
+            return True
+        if prompt[end - 1 : end] == "\n" or _of_words(prompt[end - 1 : end]):
+            return False
+    return False
+
+
+def _is_label(prompt: str, first: int, end: int) -> bool:
+    """Whether what stands there is a label: the first letters of its line, in a bracket, or with a mark at its end."""
+    before, last, after = prompt[first - 1 : first] if first else "", prompt[end - 1 : end], prompt[end : end + 1]
+    if _of_words(after):
+        return False
+    line = prompt[prompt.rfind("\n", 0, first) + 1 : first]
+    if not any(map(_of_words, line)) or (before and before in "([{"):
+        return True
+    return not _of_words(before) and (_is_mark(after) or _is_mark(last))
 
 
 def _labels_before(prompt: str, text: str) -> list[str]:
     """Possible labels of an option: up to three letters or digits and a punctuation mark before its text."""
-    pattern = rf"(?<![^\s(\[{{*])([^\W_]{{1,3}})[^\w\s]{{1,2}}[^\S\n]{{0,3}}{_spaced(text)}"
-    return list(dict.fromkeys(re.findall(pattern, prompt)))
+    found, free = {}, 0
+    for start, end in _places(prompt, text):
+        if match := _LABEL_BEFORE.search(prompt, max(free, start - 8), start):
+            found[match[1]], free = True, end
+    return list(found)
 
 
-def _spaced(text: str) -> str:
-    return r"\s+".join(map(re.escape, text.split()))
+def _places(prompt: str, text: str) -> Iterator[tuple[int, int]]:
+    """Start and end of each place of a text, with any white space between its words.
+
+    A pattern made of the text would have to be compiled for each option of a data set.
+    """
+    first, *words = text.split() or [""]
+    start = prompt.find(first)
+    while start >= 0:
+        end = start + len(first)
+        for word in words:
+            place = end
+            while prompt[place : place + 1].isspace():
+                place += 1
+            if place == end or not prompt.startswith(word, place):
+                break
+            end = place + len(word)
+        else:
+            yield start, end
+        start = prompt.find(first, start + 1)
+
+
+def _of_words(character: str) -> bool:
+    """Whether a pattern takes it for a letter, digit or underscore; False for ""."""
+    return character.isalnum() or character == "_"
+
+
+def _is_mark(character: str) -> bool:
+    return bool(character) and not _of_words(character) and not character.isspace()

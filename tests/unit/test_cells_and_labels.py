@@ -9,6 +9,7 @@ from cultureval.prompts.cells import column_name, distinct, optional_text, reada
 from cultureval.prompts.option_labels import (
     LABELS,
     check_not_others,
+    check_shown,
     gold_position,
     label_index,
     labels_for,
@@ -153,3 +154,22 @@ def test_other_spellings_of_the_scored_labels_are_no_other_labels(labels):
     check_not_others(prompt, ["أ", "ب", "ج"], options)
     with pytest.raises(BadRow):
         check_not_others(prompt, ["أ", "ب", "د"], options)
+
+
+PIECES = st.text(st.sampled_from([*"ab1أ_().-:*[{", "\n", "\t", " "]), max_size=14)
+
+
+@given(st.tuples(PIECES, PIECES), st.sampled_from(["a", "1", "أ", "(a)", "a.", "ab"]), PIECES, PIECES)
+def test_labels_and_texts_are_found_as_one_pattern_of_both_finds_them(around, label, between, text):
+    """The pattern is the definition; it would be compiled for each option of a data set."""
+    text = " ".join(text.split()) or "b"
+    name, option = re.escape(label), r"\s+".join(map(re.escape, text.split()))
+    marked = rf"(?<!\w){name}(?=[^\w\s])|(?<=[(\[{{]){name}|(?<!\w){name}(?<=[^\w\s])"
+    pattern = rf"(?:^[^\w\n]*{name}|{marked})(?!\w)[^\w\n]{{0,6}}{option}"
+    for prompt in (around[0] + label + between + text + around[1], around[0] + text + around[1]):
+        try:
+            check_shown(prompt, [label], [text], "template")
+            shown = True
+        except BadRow:
+            shown = False
+        assert shown == bool(re.search(pattern, prompt, re.MULTILINE))
