@@ -6,10 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cultureval.metrics.proportions import wilson_interval
+from cultureval.metrics.proportions import wilson_error, wilson_interval
+
+Bounds = tuple[float, float]  # the lowest and the highest score that there can be
 
 
-def clustered_standard_error(values: Sequence[float], clusters: Sequence[Hashable]) -> float:
+def clustered_standard_error(
+    values: Sequence[float], clusters: Sequence[Hashable], bounds: Bounds | None = None
+) -> float:
     """Cluster-robust standard error of a mean, for items that share a passage, an image or a poem.
 
     With u_g the sum of the residuals of cluster g of G, it is sqrt(G / (G - 1) * sum of u_g squared) / n: Liang
@@ -20,6 +24,8 @@ def clustered_standard_error(values: Sequence[float], clusters: Sequence[Hashabl
     Args:
         values: n finite scores.
         clusters: The cluster of each score; any hashable names.
+        bounds: Of scores; where all are the lowest or all the highest, the error is Wilson's (`proportions`) for G
+            items instead of 0. None: the scores have no bounds.
 
     Returns:
         The standard error; nan for fewer than two clusters.
@@ -27,11 +33,13 @@ def clustered_standard_error(values: Sequence[float], clusters: Sequence[Hashabl
     Raises:
         ValueError: No score, scores that are not a list, a score that is not finite, or lengths that differ.
     """
-    parts = errors_of_clusters(values, clusters)
+    parts = errors_of_clusters(values, clusters, bounds)
     return math.hypot(*parts.values()) if parts else math.nan
 
 
-def errors_of_clusters(values: Sequence[float], clusters: Sequence[Hashable]) -> dict[Hashable, float]:
+def errors_of_clusters(
+    values: Sequence[float], clusters: Sequence[Hashable], bounds: Bounds | None = None
+) -> dict[Hashable, float]:
     """What each cluster adds to the error of the mean: the root of the sum of squares is `clustered_standard_error`.
 
     Means of several tables that share clusters vary together: their parts of a cluster add before they are squared.
@@ -39,9 +47,11 @@ def errors_of_clusters(values: Sequence[float], clusters: Sequence[Hashable]) ->
     Args:
         values: n finite scores.
         clusters: The cluster of each score; any hashable names.
+        bounds: As in `clustered_standard_error`.
 
     Returns:
-        By cluster, sqrt(G / (G - 1)) times u_g / n as in `clustered_standard_error`; {} for fewer than two clusters.
+        By cluster, sqrt(G / (G - 1)) times u_g / n as in `clustered_standard_error`; {} for fewer than two clusters. At
+        a bound all have the same, so that what is shared with other tables counts as varying together.
 
     Raises:
         ValueError: As in `clustered_standard_error`.
@@ -57,6 +67,9 @@ def errors_of_clusters(values: Sequence[float], clusters: Sequence[Hashable]) ->
     members = [numbers.setdefault(cluster, len(numbers)) for cluster in clusters]
     if len(numbers) < 2:
         return {}
+    if bounds and scores.min() == scores.max() and scores[0] in bounds:
+        error = wilson_error(0, len(numbers)) * (bounds[1] - bounds[0])
+        return dict.fromkeys(numbers, error / math.sqrt(len(numbers)))
     residual_sums = np.bincount(members, weights=scores - scores.mean())
     factor = np.sqrt(len(numbers) / (len(numbers) - 1)) / scores.size
     return dict(zip(numbers, (factor * residual_sums).tolist(), strict=True))

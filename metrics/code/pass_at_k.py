@@ -15,7 +15,7 @@ class Estimate:
 
     Attributes:
         value: Mean over the tasks that have at least k judged samples; nan if none has.
-        standard_error: Standard error of that mean, over tasks; nan for fewer than two tasks.
+        standard_error: Standard error of that mean, over tasks (Wilson's at 0 and 1); nan for fewer than two tasks.
         worst: The mean if every sample that was not judged failed.
         best: The mean if every such sample passed.
         tasks: Number of tasks in the mean.
@@ -54,7 +54,7 @@ def pass_at_k(outcomes: Mapping[str, Sequence[Outcome]], k: int) -> Estimate:
     values = _estimates(list(judged.values()), [passed[name] for name in judged], k)
     worst = _estimates(list(totals.values()), list(passed.values()), k)
     best = _estimates(list(totals.values()), [passed[name] + unknown[name] for name in totals], k)
-    error = clustered_standard_error(values, list(judged)) if len(values) > 1 else float("nan")
+    error = clustered_standard_error(values, list(judged), (0, 1)) if len(values) > 1 else float("nan")
     return Estimate(_mean(values), float(error), _mean(worst), _mean(best), len(values))
 
 

@@ -19,6 +19,7 @@ from cultureval.metrics.declared import Metrics
 from cultureval.metrics.lighteval.batched import batched_metric
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean, ClusteredScore, MeanOfScored
 from cultureval.metrics.lighteval.shared_pass import SharedPass, final_text
+from cultureval.metrics.proportions import wilson_error
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.lighteval_patches.group_averages import StandardError
@@ -59,7 +60,10 @@ def dialogue_metrics(dense: bool = False) -> list[SampleLevelMetric]:
     """
     declared = names.DENSE_DIALOGUE if dense else names.DIALOGUE
     means: dict[str, CorpusLevelComputation] = {
-        name: CountOfItems(name) if row.role == "count" else MeanOfScored(name) for name, row in declared.items()
+        name: CountOfItems(name)
+        if row.role == "count"
+        else MeanOfScored(name, highest=None if name.startswith("mean_rank") else 1.0)
+        for name, row in declared.items()
     }
     score = _dense_dialogue_scores if dense else _dialogue_scores
     return [_grouping(score, declared, SamplingMethod.LOGPROBS, means)]
@@ -193,7 +197,7 @@ class GalleryScore(SampleLevelComputation):
 
 
 class WeightedMean(CorpusLevelComputation):
-    """Hits divided by queries, with the standard error of that ratio over images."""
+    """Hits divided by queries, with the standard error of that ratio over images; at 0 and 1 Wilson's."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -205,6 +209,7 @@ class WeightedMean(CorpusLevelComputation):
         mean, count = hits.sum() / queries.sum(), len(items)
         residuals = hits - mean * queries
         error = np.sqrt(count / (count - 1) * np.square(residuals).sum()) / queries.sum() if count > 1 else np.nan
+        error = wilson_error(0, count) if mean in (0, 1) and count > 1 else error
         return {self.name: float(mean), f"{self.name}_stderr": StandardError(error, count)}
 
 

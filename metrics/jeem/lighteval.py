@@ -94,7 +94,10 @@ class CorpusBleu(CorpusLevelComputation):
 
 
 def _mean_metric(name: str, definition: str, shared: SharedPass[Columns]) -> SampleLevelMetric:
-    return _metric(SharedScore(name, name, shared, f"{definition},scale=100"), ClusteredMean(name))
+    return _metric(
+        SharedScore(name, name, shared, f"{definition},scale=100"),
+        ClusteredMean(name, highest=None if name.startswith("cider") else 100.0),
+    )
 
 
 def _bleu_metric(name: str, order: int, words: str, shared: SharedPass[Columns]) -> SampleLevelMetric:

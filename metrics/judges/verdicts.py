@@ -193,7 +193,7 @@ def score_summary(
     clean = [score for score, of_flagged in zip(scores, flagged, strict=True) if not of_flagged]
     return {
         name: total / len(scores) if scores else float("nan"),
-        f"{name}_stderr": clustered_standard_error(scores, clusters) if scores else float("nan"),
+        f"{name}_stderr": clustered_standard_error(scores, clusters, (LOWEST, highest)) if scores else float("nan"),
         f"{name}_unflagged": sum(clean) / len(clean) if clean else float("nan"),
         f"{name}_missing_as_1": (total + LOWEST * missing) / items if items else float("nan"),
         f"{name}_missing_as_{highest}": (total + highest * missing) / items if items else float("nan"),

@@ -1,7 +1,8 @@
 """Means of sample scores with standard errors, clustered if items share a passage, image or poem.
 
-Each writes `<name>` and `<name>_stderr`; the cluster is `doc.specific["cluster"]`. LightEval's own bootstrap, whose
-errors are too small by the square root of its number of draws, does not run, since our aggregators return a dict.
+Each writes `<name>` and `<name>_stderr`; the cluster is `doc.specific["cluster"]`. Where all scores are 0, or all are
+the highest, the error is not 0 but Wilson's (`metrics/standard_errors.py`). LightEval's own bootstrap, whose errors are
+too small by the square root of its number of draws, does not run, since our aggregators return a dict.
 """
 
 import math
@@ -33,10 +34,16 @@ class ClusteredScore(float):
 
 
 class ClusteredMean(CorpusLevelComputation):
-    """Mean of the samples' scores and its standard error, as two values of LightEval's results."""
+    """Mean of the samples' scores and its standard error, as two values of LightEval's results.
 
-    def __init__(self, name: str) -> None:
+    Args:
+        name: Of the metric.
+        highest: The highest score that there can be, the lowest being 0; None: scores have no such bounds.
+    """
+
+    def __init__(self, name: str, highest: float | None = 1.0) -> None:
         self.name = name
+        self.bounds = None if highest is None else (0.0, highest)
 
     def compute_corpus(self, items: list[float]) -> dict[str, float]:
         """The mean and the clustered standard error, which is nan for fewer than two clusters.
@@ -44,7 +51,7 @@ class ClusteredMean(CorpusLevelComputation):
         The error is always present, since LightEval expects the same keys from all subsets of a group.
         """
         clusters = [getattr(item, "cluster", "") or index for index, item in enumerate(items)]
-        parts = errors_of_clusters(items, clusters)
+        parts = errors_of_clusters(items, clusters, self.bounds)
         # Items of one name in several tasks of a group (a request in each dialect) are one cluster of its average.
         named = {cluster: part for cluster, part in parts.items() if isinstance(cluster, str)}
         error = StandardError(math.hypot(*parts.values()) if parts else math.nan, len(items), named)

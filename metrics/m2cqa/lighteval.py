@@ -21,10 +21,9 @@ from cultureval.metrics.m2cqa.joint_choice import chosen_statement
 from cultureval.metrics.m2cqa.names import COUNTS, JOINT, JOINT_ACC, JOINT_INVALID_RATE, LOWER, STATEMENT_PARTS
 from cultureval.metrics.m2cqa.statement_items import PROFILES, WORDS, Statement, cell_report, item_verdicts
 from cultureval.metrics.m2cqa.statement_verdicts import Prompt, parse_verdict
-from cultureval.metrics.proportions import wilson_error
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.lighteval_patches.group_averages import Rate, StandardError, Total
+from cultureval.runtime.lighteval_patches.group_averages import Rate, Total
 
 if TYPE_CHECKING:
     from cultureval.prompts.m2cqa.specific import StatementSpecific
@@ -59,21 +58,10 @@ def joint_metrics() -> list[SampleLevelMetric]:
     shared = pass_over_replies(_joint_scores)
     return [
         batched_metric(
-            name, SharedScore(name, name, shared, "one of three"), ShareOfItems(name), JOINT[name].higher_is_better
+            name, SharedScore(name, name, shared, "one of three"), ClusteredMean(name), JOINT[name].higher_is_better
         )
         for name in JOINT
     ]
-
-
-class ShareOfItems(ClusteredMean):
-    """As `ClusteredMean`; the error of 0 and 1 is Wilson's instead of 0."""
-
-    def compute_corpus(self, items: list[float]) -> dict[str, float]:
-        """The share and its standard error."""
-        found = super().compute_corpus(items)
-        if len(items) > 1 and found[self.name] in (0, 1):
-            found[f"{self.name}_stderr"] = StandardError(wilson_error(round(sum(items)), len(items)))
-        return found
 
 
 def _joint_scores(docs: list[Doc], replies: list[str]) -> Columns:

@@ -107,4 +107,4 @@ def mean_and_error(samples: Sequence[Sample], score: str) -> tuple[float, float]
         return math.nan, math.nan
     values = [sample[score] for sample in scored]
     clusters = [sample["cluster"] or number for number, sample in enumerate(scored)]
-    return math.fsum(values) / len(values), clustered_standard_error(values, clusters)
+    return math.fsum(values) / len(values), clustered_standard_error(values, clusters, (0, 1))

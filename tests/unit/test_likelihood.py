@@ -11,7 +11,8 @@ from cultureval.metrics.likelihood import (
     gold_probability_mass,
     gold_set_match,
 )
-from cultureval.metrics.standard_errors import clustered_standard_error
+from cultureval.metrics.proportions import wilson_error
+from cultureval.metrics.standard_errors import clustered_standard_error, errors_of_clusters
 
 LABELS = ["أ", "ب", "ج", "د", "هـ"]
 
@@ -114,6 +115,17 @@ def test_items_that_repeat_within_a_cluster_add_no_information():
     assert clustered_standard_error(repeated, clusters) == pytest.approx(single)
     # By hand: mean 0.5, residual sums -0.5 and 0.5 of clusters {0, 1, 2} and {3}: sqrt(2 * 0.5) / 4.
     assert clustered_standard_error([0, 0, 1, 1], ["p", "p", "p", None]) == pytest.approx(0.25)
+
+
+def test_where_all_scores_are_at_a_bound_the_error_is_wilsons():
+    for values in ([0.0] * 50, [1.0] * 50):
+        assert clustered_standard_error(values, range(50)) == 0
+        assert clustered_standard_error(values, range(50), (0, 1)) == pytest.approx(wilson_error(0, 50))
+    ratings, images = [5.0] * 6, list("aabbcc")
+    assert clustered_standard_error(ratings, images, (1, 5)) == pytest.approx(4 * wilson_error(0, 3))
+    parts = errors_of_clusters(ratings, images, (1, 5))
+    assert math.hypot(*parts.values()) == pytest.approx(4 * wilson_error(0, 3)) and set(parts) == set("abc")
+    assert clustered_standard_error([1.0] * 5 + [0.0], range(6), (0, 1)) == pytest.approx(1 / 6)
 
 
 def test_one_cluster_says_nothing_of_the_spread():
