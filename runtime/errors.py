@@ -133,9 +133,21 @@ def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.5) -> str:
     return f" Did you mean {', '.join(nearest)}?" if nearest else ""
 
 
+def likeness(one: str, other: str) -> float:
+    """How alike two names are, from 0 to 1."""
+    import difflib
+
+    return difflib.SequenceMatcher(None, one, other).ratio()
+
+
 def shown_names(names: Sequence[str], most: int = 5) -> str:
     """The first names, and how many more there are."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def counted(number: int, what: str) -> str:
+    """`1 sample`, `2 samples`: for words whose plural ends in s."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def described(error: BaseException) -> str:

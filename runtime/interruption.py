@@ -42,7 +42,7 @@ def interruption_message(error: KeyboardInterrupt) -> str:
     name = str(error) if isinstance(error, Interrupted) else "Ctrl-C"
     kept = "; ".join(f"{', '.join(text() for text in texts[-MOST:])}, in {place}" for place, texts in _kept.items())
     if not kept:
-        return f"stopped by {name}."
+        return f"stopped by {name}. Nothing was begun that could be kept: the same command starts anew."
     again = "The same command without --no-resume" if _started_over else "The same command"
     return f"stopped by {name}. Kept: {kept}. {again} goes on from there."
 

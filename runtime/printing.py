@@ -82,8 +82,12 @@ def print_result(text: str, path: str | Path) -> None:
 
 def print_note(text: str) -> None:
     """Prints a sentence for the user on standard error, beside a command's result; folded where that is a terminal."""
-    line = f"cultureval: {escaped(text, keep=CONTROLS)}"
-    print(_folded(line) if sys.stderr.isatty() else line, file=sys.stderr)
+    print_message(f"cultureval: {escaped(text, keep=CONTROLS)}")
+
+
+def print_message(text: str) -> None:
+    """Prints a text on standard error; folded where that is a terminal."""
+    print(_folded(text) if sys.stderr.isatty() else text, file=sys.stderr)
 
 
 @contextmanager

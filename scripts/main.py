@@ -1,6 +1,7 @@
 """The `cultureval` command: a table of sub-commands, each loaded when it is called."""
 
 import errno
+import io
 import os
 import sys
 from contextlib import nullcontext, suppress
@@ -13,7 +14,7 @@ import cultureval
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.interruption import exit_code, interruption_message, orderly_end
-from cultureval.runtime.printing import print_note, steady_streams
+from cultureval.runtime.printing import print_message, print_note, steady_streams
 from cultureval.runtime.progress import is_terminal, plain_libraries
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.scripts import (
@@ -147,7 +148,12 @@ def main() -> None:
 
 def _run() -> None:
     try:
-        app()
+        sys.exit(app(standalone_mode=False))  # an exit code, or None
+    except typer.TyperException as error:  # a wrong command line
+        with io.StringIO() as text:
+            error.show(text)  # type: ignore[attr-defined]
+            print_message(text.getvalue().rstrip())
+        sys.exit(error.exit_code)
     except CulturevalError as error:
         print_note(str(error))
         sys.exit(2)

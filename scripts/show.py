@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, counted
 from cultureval.scripts.showing import AsJson, Full, terminal_width
 
 
@@ -73,12 +73,12 @@ def _show_fooled(results: Path, task: str | None, limit: int, output: Path | Non
         raise CulturevalError("--fooled is of one task: cultureval show RESULTS m2cqa:tf_en --fooled")
     items, run = find_fooled(results, task)
     if output:
-        write_gallery(items, f"{task}, {run}: {len(items)} items fooled the model", output)
+        write_gallery(items, f"{task}, {run}: {counted(len(items), 'item')} fooled the model", output)
     if as_json:
         content = {"task": task, "run": run, "fooled": [asdict(item) for item in items]}
         print(json.dumps(content, ensure_ascii=False, indent=2))
         return
-    print(f"{task}, {run}: {len(items)} items were right on Q+ and fooled on Q-")
+    print(f"{task}, {run}: {counted(len(items), 'item')} right on Q+ and fooled on Q-")
     print(fooled_text(items[:limit], terminal_width() is not None))
     if len(items) > limit:
         print(f"{len(items) - limit} more items: --limit N, or all of them in a page: --output FILE.html")

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,15 @@ from cultureval.runtime.data.row_files import (
 from cultureval.runtime.data.user_cache import user_cache, write_atomically
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.doc_specific import PAPER, PARITIES
-from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn, SourceUnavailable, did_you_mean, shorten
+from cultureval.runtime.errors import (
+    BadRow,
+    CulturevalError,
+    MissingColumn,
+    SourceUnavailable,
+    did_you_mean,
+    likeness,
+    shorten,
+)
 from cultureval.tasks.manifest import Selection, cleaned_by, manifest_of
 from cultureval.tasks.options import with_defaults
 from cultureval.tasks.registration import Registered, mirror_arguments, registered
@@ -349,12 +357,27 @@ def tried_rows(
             place = {"source_row": f"{placed.file}:{placed.number}", "form": source.form}
             yield placed, [item | place for item in items]
         except MissingColumn as error:
-            raise MissingColumn(f"{where(task, found)}, {placed.file}: {error}") from error
+            text = f"{where(task, found)}, {placed.file}: {error}{_misspelt_columns(source, asked)}"
+            raise MissingColumn(text) from error
         except BadRow as error:
             yield placed, error
-    if files and (unread := [name for name in source.columns if name not in asked]):
+    if files:
+        _require_read_columns(source, asked, where(task, found))
+
+
+def _require_read_columns(source: Source, asked: set[str], place: str) -> None:
+    if unread := [name for name in source.columns if name not in asked]:
         near = did_you_mean(unread[0], sorted(asked - set(source.columns)))
-        raise CulturevalError(f"{source.given}, columns: nothing in {where(task, found)} reads {unread[0]!r}.{near}")
+        raise CulturevalError(f"{source.given}, columns: nothing in {place} reads {unread[0]!r}.{near}")
+
+
+def _misspelt_columns(source: Source, asked: set[str]) -> str:
+    """A sentence on the user's name of a column that most resembles one that a row was asked for; "" without such."""
+    unread = [name for name in source.columns if name not in asked]
+    known = sorted(asked - set(source.columns))
+    name = max(unread, key=lambda name: max(map(partial(likeness, name), known), default=0), default="")
+    hint = did_you_mean(name, known, 0.7)
+    return f". {source.given}, columns: nothing reads {name!r}.{hint}" if hint else ""
 
 
 @dataclass

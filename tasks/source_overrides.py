@@ -10,6 +10,7 @@ qimma_aratrust:                  # a task, a group of tasks, or a benchmark's na
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -142,8 +143,15 @@ def _check(source: Source, override: Override, where: str, tasks: int) -> None:
     if override.files and override.split:
         raise CulturevalError(f"{where}: give `split` or `files`, not both.")
     for pattern in override.files or ():
-        if pattern.replace("{subset}", "").count("{") or pattern.startswith("/") or ".." in Path(pattern).parts:
-            raise CulturevalError(f"{where}: {pattern!r} is not a pattern below the data set's folder.")
+        if pattern.startswith("/") or ".." in Path(pattern).parts:
+            raise CulturevalError(
+                f"{where}: {pattern!r} leads out of the data set's folder; give a path below it, such as data/*.csv."
+            )
+        if unknown := [slot for slot in re.findall(r"\{[^}]*\}?", pattern) if slot != "{subset}"]:
+            raise CulturevalError(
+                f"{where}: {pattern!r} has {unknown[0]}, which stands for nothing; {{subset}}, the name of a subset, "
+                "is the only slot of a pattern."
+            )
         if tasks > 1 and "{subset}" not in pattern and not source.subset_of:
             raise CulturevalError(f"{where}: {pattern!r} gives {tasks} subsets the same files; write {{subset}} in it.")
 

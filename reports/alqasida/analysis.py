@@ -22,6 +22,7 @@ from cultureval.reports.alqasida.samples import ANALYSED, KINDS, Sample, samples
 from cultureval.reports.csv_files import write_csv
 from cultureval.reports.drawing import FORMATS
 from cultureval.reports.terminal_tables import terminal_table
+from cultureval.runtime.errors import counted
 
 
 def write_analysis(
@@ -65,7 +66,7 @@ def write_samples(
         write_csv(folder / f"{kind}_tree_depth_{TREE_DEPTH}.csv", trees)
         if formats and (nodes := [row for row in trees if row["score"] == ADI2]):
             draw_tree(nodes, f"{KINDS[kind].capitalize()}: what ADI2 depends on", folder / f"{kind}_tree", formats)
-        tables.append(_feature_table(f"{KINDS[kind]} ({len(of_kind)} samples)", correlations, variances))
+        tables.append(_feature_table(f"{KINDS[kind]} ({counted(len(of_kind), 'sample')})", correlations, variances))
     translations = [task for task in tasks if task["kind"] == "mt"]
     if translations:
         write_csv(folder / "translation.csv", translation_rows(translations))

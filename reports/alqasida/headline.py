@@ -79,6 +79,7 @@ def _requests(run: Run, suite: str, tasks: Mapping[str, TaskRecord], published: 
     rows = []
     for dialect in sorted({_place(task)[1] for task in present}):
         members = [[task for task in sets if _place(task)[1] == dialect] for sets in kinds.values()]
+        members = [_counted(sets, scores) for sets in members]
         rows.append(Row(dialect, [cell for sets in members for cell in _mean_cells(sets, scores, published)]))
     shots = next(iter(tasks.values())).shots
     cells = [cell for sets in kinds.values() for cell in _average_cells(run, shots, sets, scores, published)]
@@ -108,6 +109,13 @@ def _sets(suite: str, kind: str, records: Mapping[str, TaskRecord]) -> list[Task
     known = [task for task in all_tasks().values() if task.suite == suite and task.group == f"{suite}_{kind}"]
     others = {name: one for name, one in records.items() if one.group == f"{suite}_{kind}" and name not in all_tasks()}
     return known + [_own_set(known[0], name, record) for name, record in others.items()]
+
+
+def _counted(sets: Sequence[Task], scores: Estimates) -> list[Task]:
+    """The paper's sets, of which a mean shows how many there are; those of other prompts where none of them was run."""
+    of_paper = [task for task in sets if task.task in all_tasks()]
+    others = [task for task in sets if task.task not in all_tasks()]
+    return of_paper if not others or any(task.task in scores for task in of_paper) else others
 
 
 def _own_set(like: Task, name: str, record: TaskRecord) -> Task:
@@ -145,6 +153,8 @@ def _average_cells(
     run: Run, shots: int, sets: Sequence[Task], scores: Estimates, published: Published
 ) -> list[Cell | str | None]:
     """The mean over all sets of a kind; without it where one is missing."""
+    scored = {task.task for task in sets if task.task in scores}
+    sets = _counted(sets, scores)
     if any(task.task not in scores for task in sets):
         return ["no average", f"{sum(task.task in scores for task in sets)}/{len(sets)}"]
     corpora: dict[str, list[Task]] = {}
@@ -156,8 +166,9 @@ def _average_cells(
         Estimate(weight * mean.value, None if mean.stderr is None else weight * mean.stderr, mean.n)
         for weight, mean in zip(weights, means, strict=True)
     ]
-    name = f"{sets[0].group}:_average|{shots}"
-    mean = as_written(run, name, "adi2", mean_of(weighted), 100)
+    mean = mean_of(weighted)
+    if len(scored) == len(sets):  # else the file's mean is over others too
+        mean = as_written(run, f"{sets[0].group}:_average|{shots}", "adi2", mean, 100)
     return [cell_of(mean, _published_mean(sets, published), digits=1), f"{len(sets)}/{len(sets)}"]
 
 

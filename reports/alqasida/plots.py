@@ -17,6 +17,7 @@ from cultureval.reports.drawing import (
     save_figure,
     short_names,
 )
+from cultureval.runtime.errors import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -215,7 +216,7 @@ def draw_tree(nodes: Sequence[Mapping[str, Any]], title: str, stem: Path, format
         if node["parent"] is not None:
             width = 0.5 + 2.5 * node["count"] / nodes[0]["count"]
             axes.plot(*zip(places[node["parent"]], place, strict=True), color="0.6", linewidth=width, zorder=1)
-        text = "\n".join([*_rule_lines(node["rule"]), f"mean {node['value']:.3f}", f"{node['count']} samples"])
+        text = "\n".join([*_rule_lines(node["rule"]), f"mean {node['value']:.3f}", counted(node["count"], "sample")])
         fill = colormaps["Blues"](0.05 + 0.5 * float(scale(node["value"])))
         box = {"boxstyle": "round,pad=0.35", "facecolor": fill, "edgecolor": "0.4", "linewidth": 0.6}
         axes.text(*place, text, ha="center", va="center", fontsize=7, bbox=box, zorder=2)

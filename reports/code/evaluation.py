@@ -11,7 +11,7 @@ from cultureval.metrics.code.judging import Solution, SolutionVerdict, check_can
 from cultureval.metrics.code.report import failing_canonicals, score_verdicts, scorer_name
 from cultureval.reports.code.result_files import evalplus_results, generating_model, lighteval_results, verdict_lines
 from cultureval.reports.code.samples import Sample, Sanitize, check_complete, read_samples
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, counted
 from cultureval.runtime.signatures import installed_versions, signature
 from cultureval.tasks.qimma.code_data import ProblemSet
 
@@ -180,7 +180,8 @@ def write_files(
 
 def report_text(report: dict[str, Any]) -> str:
     """The report as text."""
-    lines = [f"{report['model']}: {report['task']}, {report['tasks']} problems, {report['samples']} solutions"]
+    problems, solutions = counted(report["tasks"], "problem"), counted(report["samples"], "solution")
+    lines = [f"{report['model']}: {report['task']}, {problems}, {solutions}"]
     for level, title in (("base", "base tests"), ("plus", "base and extra tests")):
         for name, value in report["pass_at_k"][level].items():
             error = report["standard_errors"][level][name]

@@ -21,6 +21,7 @@ from cultureval.reports.run_record import ModelRecord, RunRecord, SignatureRecor
 from cultureval.reports.signing import signature_record
 from cultureval.reports.task_records import task_records
 from cultureval.reports.terminal_tables import terminal_table
+from cultureval.runtime.errors import counted
 from cultureval.runtime.signatures import installed_versions
 from cultureval.tasks.cvlue.gallery import Gallery, match_docs
 
@@ -198,7 +199,7 @@ def retrieval_summary(
 ) -> str:
     """The table, notes, and the signature."""
     kind = "captions" if gallery.by_index else "distinct captions"
-    title = f"\n{name}: {len(gallery.images)} images, {len(gallery.texts)} {kind}"
+    title = f"\n{name}: {counted(len(gallery.images), 'image')}, {len(gallery.texts)} {kind}"
     rows = [
         [metric, f"{value:.4f} ± {scores[f'{metric}_stderr']:.4f}"]
         for metric, value in scores.items()
@@ -207,6 +208,6 @@ def retrieval_summary(
     lines = [terminal_table((), rows, "lr", title, indent=2)]
     lines += [f"{name}: {note}" for note in gallery.report["notes"]]
     if encoder.truncated:
-        lines.append(f"{encoder.truncated} captions were truncated to the text encoder's limit.")
+        lines.append(f"{counted(encoder.truncated, 'caption')} longer than the text encoder's limit, truncated.")
     lines.append(f"Signature: {retrieval_signature(name, gallery, encoder, reranking).text}")
     return "\n".join(lines)

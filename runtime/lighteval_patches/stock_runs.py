@@ -47,6 +47,7 @@ def record_stock_runs(complete: str) -> None:
 
     @wraps(stock_save)
     def save_and_push_results(self: Any) -> None:
+        _keep_inside(self.evaluation_tracker.general_config_logger)
         if self.is_main_process() and not hasattr(self.evaluation_tracker, "sections"):
             try:
                 load_attribute(complete)(self)
@@ -60,6 +61,13 @@ def record_stock_runs(complete: str) -> None:
     module.Pipeline._init_model = _init_model
     module.Pipeline.save_and_push_results = save_and_push_results
     EvaluationTracker.results = property(results)
+
+
+def _keep_inside(run: Any) -> None:
+    """Of a model's path with `..`, by which LightEval names folders of the output folder, the last part is its name."""
+    path = Path(run.model_name)
+    if ".." in path.parts:
+        run.model_name = path.resolve().name
 
 
 def stock_facts(pipeline: "Pipeline") -> dict[str, dict[str, Any]]:
@@ -130,7 +138,8 @@ PATCHES = (
     Patch(
         "lighteval",
         "lighteval.pipeline.Pipeline.save_and_push_results, _init_model; EvaluationTracker.results",
-        "The results files of LightEval's own commands hold our record of the run, where its tasks are ours.",
+        "The results files of LightEval's own commands hold our record of the run, where its tasks are ours, and lie "
+        "in the output folder: LightEval names folders by the model's path, also where that has `..`.",
         ("0.13.0",),
         _pipelines_save_through_their_tracker,
     ),

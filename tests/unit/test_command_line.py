@@ -109,7 +109,7 @@ def test_a_shell_can_complete_commands_and_options(line, expected):
 @pytest.mark.parametrize("place", [None, "/out/results.json"])
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_a_full_disk_is_one_sentence(monkeypatch, capsys, tmp_path, number, place, wrapped):
-    def full():
+    def full(**options):
         try:
             raise OSError(number, os.strerror(number), place)
         except OSError as error:

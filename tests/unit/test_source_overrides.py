@@ -68,6 +68,7 @@ def test_file_patterns_of_a_group_and_a_subset_of_its_own(tmp_path):
 
 
 GOOD = {"repo": "my-lab/Trust", "columns": COLUMNS}
+MISSPELT = {"Qestion" if name == "Question" else name: column for name, column in COLUMNS.items()}
 
 
 @pytest.mark.parametrize(
@@ -85,9 +86,11 @@ GOOD = {"repo": "my-lab/Trust", "columns": COLUMNS}
         ({TASK: GOOD | {"repo": "my-lab/Trusst"}}, ["no data set my-lab/Trusst", "Did you mean my-lab/Trust"]),
         ({TASK: GOOD | {"split": "tets"}}, ["no split 'tets'", "Did you mean test?"]),
         ({TASK: GOOD | {"files": ["tset.jsonl"]}}, ["no file of my-lab/Trust fits tset.jsonl", "test.jsonl"]),
-        ({TASK: GOOD | {"files": ["../x.jsonl"]}}, ["not a pattern below"]),
+        ({TASK: GOOD | {"files": ["../x.jsonl"]}}, ["leads out of the data set's folder", "data/*.csv"]),
+        ({TASK: GOOD | {"files": ["{split}.csv"]}}, ["has {split}, which stands for nothing", "{subset}"]),
         ({TASK: GOOD | {"columns": {"Question": "txt"}}}, ["no column 'txt'", "Did you mean text", "It has text, A"]),
         ({TASK: GOOD | {"columns": COLUMNS | {"Contxt": "note"}}}, ["reads 'Contxt'", "Did you mean", "Context"]),
+        ({TASK: GOOD | {"columns": MISSPELT}}, ["reads 'Qestion'. Did you mean Question"]),
         ({TASK: {"form": "curated", "split": "a", "files": ["b"]}}, ["not both"]),
         ({"qimma_fannorflop": {"form": "curated", "repo": "a/b"}}, ["no curated copy, only original"]),
         ({"PalmX": {"repo": "my-lab/palmx"}}, ["several data sets", "qimma_palmx:islamic"]),
