@@ -17,6 +17,8 @@ from cultureval.runtime.errors import CulturevalError, ProblemList, all_of
 from cultureval.runtime.model_settings import read_model_settings
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedConfig
+
     from cultureval.models.settings import HFModelSettings
 
 logger = logging.getLogger(__name__)
@@ -82,12 +84,7 @@ def _check_transformers(model: str, images: bool, more: Iterable[Callable[[], ob
             checks.append(partial(loading.quantisation_of, settings, config))
             checks.append(partial(loading.read_tokenizer, settings, config))
             checks += [partial(load_checks.require_attention, settings, config)] if here else []
-            if folder := weights_folder(settings.model_name, settings.revision):
-                checks.append(partial(load_checks.require_generation_config, settings.model_name, folder))
-                checks += [
-                    partial(check, settings.model_name, folder, config)
-                    for check in (require_fitting_depth, require_fitting_shapes)
-                ]
+            checks += _checks_of_files(settings, config)
         with problems.collecting():
             all_of(checks)
     problems.raise_if_any()
@@ -95,6 +92,20 @@ def _check_transformers(model: str, images: bool, more: Iterable[Callable[[], ob
     if not images or loading.is_vision(config):
         return None, config.model_type
     return f"{settings.display_name()} takes text only: tasks with images need an image-text model.", config.model_type
+
+
+def _checks_of_files(settings: "HFModelSettings", config: "PreTrainedConfig") -> list[Callable[[], object]]:
+    """Of a model's files that are on this machine, against its configuration."""
+    from cultureval.models.load_checks import require_generation_config
+
+    name, folder = settings.model_name, weights_folder(settings.model_name, settings.revision)
+    if folder is None:
+        return []
+    return [
+        partial(require_generation_config, name, folder),
+        partial(require_fitting_depth, name, folder, config),
+        partial(require_fitting_shapes, name, folder, config),
+    ]
 
 
 def _refuse_settings_of_vllm(settings: "HFModelSettings", with_vllm: bool) -> None:
