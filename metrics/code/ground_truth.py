@@ -3,18 +3,19 @@
 import gzip
 import hashlib
 import io
+import itertools
 import json
 import os
 import pickle
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from cultureval.metrics.code.rules import TEST_SUITES, Dataset, asks_for_any_value, compares_sets
+from cultureval.metrics.code.rules import TEST_SUITES, Dataset, asks_for_any_value, compares_sets, plain
 from cultureval.runtime.data.user_cache import user_cache, write_atomically
 from cultureval.runtime.sandbox import codec
 from cultureval.runtime.sandbox.jail import SandboxLimits, shown_packages
@@ -27,8 +28,9 @@ WALL_FACTOR = 10.0
 # EvalPlus's limits: four times the canonical solution's time per call, at least a second.
 _LEAST_SECONDS = 1.0
 _TIME_FACTOR = 4.0
-_VERSION = 2
+_VERSION = 3
 _SECONDS = 300
+_DIGEST_BYTES = hashlib.sha256().digest_size
 
 
 @dataclass(frozen=True)
@@ -39,11 +41,13 @@ class SuiteTruth:
         seconds: Wall time of each call.
         defect: Why the last inputs have no output, or "".
         sizes: Bytes of each encoded output, one per input up to the defect.
+        plain: Whether equal bytes mean equal values in all of them.
     """
 
     seconds: list[float]
     defect: str
     sizes: list[int]
+    plain: bool
 
     def limits(self, calls: int) -> list[float]:
         """EvalPlus's time limit of each call; one minute for those that the canonical solution did not come to."""
@@ -53,6 +57,8 @@ class SuiteTruth:
 
 class GroundTruth:
     """The ground truth of one problem, on disk; its outputs are read on demand, since some are large.
+
+    The file holds a line of JSON, the digests of the outputs, and the outputs, compressed.
 
     Attributes:
         path: The file.
@@ -67,13 +73,38 @@ class GroundTruth:
                 raise ValueError("the file is not complete")
         self.suites = {name: SuiteTruth(**header[name]) for name in TEST_SUITES}
 
-    @contextmanager
-    def outputs(self) -> Iterator[Iterator[bytes]]:
-        """A context with the encoded outputs of all suites, one after the other."""
+    def digests(self, suite: str) -> list[bytes]:
+        """The digest of each encoded output of a suite."""
+        first = 0 if suite == TEST_SUITES[0] else len(self.suites[TEST_SUITES[0]].sizes)
         with self.path.open("rb") as file:
             file.readline()
+            file.seek(_DIGEST_BYTES * first, os.SEEK_CUR)
+            return [file.read(_DIGEST_BYTES) for _ in self.suites[suite].sizes]
+
+    @contextmanager
+    def answers(self, suite: str) -> Iterator[Callable[[int, bytes], bytes | None]]:
+        """A context with a function from a call's index and an output to the expected output.
+
+        It gives the output itself where that has the digest of the expected one, so that right ones need no reading,
+        and None where no output is known. Indexes come in ascending order.
+        """
+        own, digests = self.suites[suite].sizes, self.digests(suite)
+        base = self.suites[TEST_SUITES[0]].sizes
+        starts = list(itertools.accumulate(own, initial=0 if suite == TEST_SUITES[0] else sum(base)))
+        with self.path.open("rb") as file:
+            file.readline()
+            file.seek(_DIGEST_BYTES * sum(len(known.sizes) for known in self.suites.values()), os.SEEK_CUR)
             with gzip.GzipFile(fileobj=file) as body:
-                yield (body.read(size) for suite in TEST_SUITES for size in self.suites[suite].sizes)
+
+                def answer(index: int, output: bytes) -> bytes | None:
+                    if index >= len(own):
+                        return None
+                    if len(output) == own[index] and digest(output) == digests[index]:
+                        return output
+                    body.seek(starts[index])
+                    return body.read(own[index])
+
+                yield answer
 
 
 def known_truth(problem: Mapping[str, Any], dataset: Dataset) -> GroundTruth | None:
@@ -91,12 +122,12 @@ def compute_truth(problem: Mapping[str, Any], dataset: Dataset, sandbox: Sandbox
         SandboxBroken: The sandbox failed.
         SandboxUnavailable: It cannot be started.
     """
-    body, header = io.BytesIO(), {}
+    body, digests, header = io.BytesIO(), bytearray(), {}
     with gzip.GzipFile(fileobj=body, mode="wb", compresslevel=1, mtime=0) as file:
         for name in TEST_SUITES:
-            header[name] = _compute(problem, dataset, name, sandbox, file)
+            header[name] = _compute(problem, dataset, name, sandbox, file, digests)
     path = _path(problem, dataset)
-    content = body.getvalue()
+    content = bytes(digests) + body.getvalue()
     write_atomically(path, json.dumps({"bytes": len(content), **header}).encode() + b"\n" + content)
     return GroundTruth(path)
 
@@ -131,6 +162,11 @@ def call_payload(
     )
 
 
+def digest(output: bytes) -> bytes:
+    """The digest of an encoded output."""
+    return hashlib.sha256(output).digest()
+
+
 def frames(outputs: IO[bytes]) -> Iterator[tuple[float, bytes]]:
     """What a job has sent, untrusted: pairs of a call's seconds and content; an incomplete last one is dropped."""
     size_left = os.fstat(outputs.fileno()).st_size - outputs.tell()
@@ -148,14 +184,19 @@ def _path(problem: Mapping[str, Any], dataset: Dataset) -> Path:
 
 
 def _compute(
-    problem: Mapping[str, Any], dataset: Dataset, suite: str, sandbox: Sandbox, body: gzip.GzipFile
+    problem: Mapping[str, Any],
+    dataset: Dataset,
+    suite: str,
+    sandbox: Sandbox,
+    body: gzip.GzipFile,
+    digests: bytearray,
 ) -> dict[str, Any]:
-    """Writes the encoded outputs of one suite; returns the header's part on it."""
+    """Writes the encoded outputs of one suite, and their digests; returns the header's part on it."""
     payload = call_payload(problem, dataset, suite, canonical_code(problem), None)
     any_value, nothing = asks_for_any_value(dataset, problem["entry_point"]), codec.encode(None)
     seconds: list[float] = []
     sizes: list[int] = []
-    defect = ""
+    defect, all_plain = "", True
     with tempfile.TemporaryFile() as file:
         end = sandbox.run(payload, 2 * _SECONDS, _SECONDS, file)
         file.seek(0)
@@ -166,6 +207,8 @@ def _compute(
                 output = codec.encode(content != nothing) if any_value else content
                 seconds.append(spent)
                 sizes.append(body.write(output))
+                digests += digest(output)
+                all_plain = all_plain and plain(output)
     if not defect and len(sizes) < len(problem[f"{suite}_input"]):
         defect = f"{end.describe()} at input {len(sizes)}"
-    return {"seconds": seconds, "defect": defect, "sizes": sizes}
+    return {"seconds": seconds, "defect": defect, "sizes": sizes, "plain": all_plain}

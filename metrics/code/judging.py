@@ -14,7 +14,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import IO, Any
 
-from cultureval.metrics.code.comparing import Comparer, ComparerBroken, SuiteResult, TooMuchToCompare
+from cultureval.metrics.code.comparing import (
+    Comparer,
+    ComparerBroken,
+    SuiteResult,
+    TooMuchToCompare,
+    suite_of_equal_bytes,
+)
 from cultureval.metrics.code.ground_truth import (
     WALL_FACTOR,
     GroundTruth,
@@ -310,11 +316,19 @@ class _Judge:
         return self.sandbox.run(payload, wall_seconds, math.ceil(seconds), outputs)
 
     def _compare(self, truth: GroundTruth, files: Mapping[str, IO[bytes]]) -> dict[str, SuiteResult]:
-        """Compare a solution's outputs, a second time if the comparing process fails.
+        """Compare a solution's outputs: by their digests, else in the comparing process, again if that fails.
 
         Raises:
             _BrokenBySolution: It fails again, and only with these outputs.
         """
+        found = {}
+        for suite in TEST_SUITES:
+            result = suite_of_equal_bytes(self.problem, self.dataset, suite, truth, files[suite])
+            if result is None:
+                break
+            found[suite] = result
+        else:
+            return found
         for _ in range(2):
             with contextlib.suppress(ComparerBroken):
                 return self.comparer.compare(self.problem, self.dataset, truth, files)

@@ -46,6 +46,17 @@ def needs_arguments(dataset: Dataset, entry_point: str) -> bool:
     return asks_for_a_zero(dataset, entry_point) or (dataset == "mbpp" and entry_point in _MBPP_ORACLES)
 
 
+def bytes_suffice(dataset: Dataset, entry_point: str) -> bool:
+    """Whether an output of this problem is right if its encoding is equal to the expected one and is `plain`."""
+    special = compares_sets(dataset, entry_point) or asks_for_any_value(dataset, entry_point)
+    return not special and not needs_arguments(dataset, entry_point)
+
+
+def plain(encoded: bytes) -> bool:
+    """Whether equal encodings mean equal values: builtin types without NaN, which is not equal to itself."""
+    return encoded[:1] == b"P" and not any(nan in encoded for nan in _NANS)
+
+
 class OutputRule:
     """The rule for the outputs of one suite of inputs, to be checked in order.
 
@@ -65,7 +76,7 @@ class OutputRule:
         self._set_rule = compares_sets(dataset, entry_point)
         self._any_value = asks_for_any_value(dataset, entry_point)
         self._zero_rule = asks_for_a_zero(dataset, entry_point)
-        self._special = self._set_rule or self._any_value or needs_arguments(dataset, entry_point)
+        self._bytes_suffice = bytes_suffice(dataset, entry_point)
 
     def agrees(self, arguments: list[Any], output: bytes, expected: bytes) -> bool:
         """Whether an output is correct.
@@ -75,12 +86,7 @@ class OutputRule:
             output: The solution's output, encoded; untrusted.
             expected: The canonical solution's output, encoded.
         """
-        if (
-            not self._special
-            and output == expected
-            and expected[:1] == b"P"
-            and not any(nan in expected for nan in _NANS)
-        ):
+        if self._bytes_suffice and output == expected and plain(expected):
             if self.atol == 0 and _all_floats(expected):
                 self.atol = _FLOAT_ATOL
             return True

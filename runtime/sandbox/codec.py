@@ -81,6 +81,19 @@ class Lazy:
         return iter(self.items)
 
 
+class Truth:
+    """A truth value of another library: it equals True or False, and no number."""
+
+    def __init__(self, value: bool) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return other is self.value
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+
 class IntSubclass(int):
     """An int of a subclass, by its plain value."""
 
@@ -189,6 +202,7 @@ def _tree(value: Any, consume: bool, depth: int) -> Any:
         or _subclass_tree(value, consume, depth)
         or _wrapped_tree(value, consume, depth)
         or _number_tree(value)
+        or _sympy_tree(value, consume, depth)
         or ("opaque", kind.__name__[:80])
     )
 
@@ -238,6 +252,21 @@ def _number_tree(value: Any) -> tuple[str, Any] | None:
         return ("Fraction", [int(value.numerator), int(value.denominator)])
     if isinstance(value, numbers.Real):
         return ("float", float(value))
+    return None
+
+
+def _sympy_tree(value: Any, consume: bool, depth: int) -> tuple[str, Any] | None:
+    """What objects of sympy hold that equal plain data; its classes are told by name, since few programs load it."""
+    names = {kind.__name__ for kind in type(value).__mro__ if str(kind.__module__).startswith("sympy.")}
+    if names & {"BooleanTrue", "BooleanFalse"}:
+        return ("truth", "BooleanTrue" in names)
+    if names & {"Infinity", "NegativeInfinity"}:
+        return ("float", float(value))
+    if "Tuple" in names or "FiniteSet" in names:
+        tag = "subtuple" if "Tuple" in names else "subset"
+        return (tag, [_tree(item, consume, depth + 1) for item in value.args])
+    if "Dict" in names:
+        return ("subdict", [_tree(part, consume, depth + 1) for pair in value.items() for part in pair])
     return None
 
 
@@ -485,6 +514,7 @@ _MAKERS: dict[str, Callable[[_Builder, Any], Any]] = {
     "array": lambda builder, content: _numpy(content, scalar=False),
     "int": lambda builder, content: IntSubclass(_exact(int, content)),
     "float": lambda builder, content: FloatSubclass(_exact(float, content)),
+    "truth": lambda builder, content: Truth(_exact(bool, content)),
     "str": lambda builder, content: StrSubclass(_exact(str, content)),
     "sublist": _from_items(ListSubclass),
     "subtuple": _from_items(TupleSubclass),

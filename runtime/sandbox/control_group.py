@@ -29,7 +29,7 @@ def control_group_command(memory_mib: int, tasks: int) -> tuple[str, ...]:
     if program is None or "memory" not in controllers:
         return ()
     command = [program, *(["--user"] if os.geteuid() else []), "--scope", "--quiet", "--collect"]
-    for limit in (f"MemoryMax={memory_mib}M", "MemorySwapMax=0", f"TasksMax={tasks}"):
+    for limit in (f"MemoryMax={memory_mib}M", "MemorySwapMax=0", f"TasksMax={tasks}", "CPUWeight=100"):
         command += ["--property", limit]
     command.append("--")
     try:

@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any, Literal, Self, TypeVar
 
@@ -85,12 +85,35 @@ def signal_name(number: int) -> str:
     return f"SIGRTMIN+{number - first}" if first < number < signal.SIGRTMAX else f"signal {number}"
 
 
-class Sandbox:
-    """One jail, started at first use; used by one thread at a time."""
+@contextlib.contextmanager
+def _on(cpus: Collection[int]) -> Iterator[None]:
+    """A context in which this thread, and what it starts, runs on some CPUs alone."""
+    earlier = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, earlier)
 
-    def __init__(self, safe: bool = True) -> None:
+
+def shares_of_cpus(workers: int) -> list[list[int]]:
+    """The CPUs of each of several jails: as many for each, and none for two as long as there are enough."""
+    cpus = sorted(os.sched_getaffinity(0))
+    return [cpus[number % len(cpus) :: workers] for number in range(workers)]
+
+
+class Sandbox:
+    """One jail, started at first use; used by one thread at a time.
+
+    Args:
+        safe: False runs the worker without any jail.
+        cpus: The CPUs that it may use; default: those of this process.
+    """
+
+    def __init__(self, safe: bool = True, cpus: Collection[int] = ()) -> None:
         self.limits = SandboxLimits()
         self.safe = safe
+        self._cpus = cpus or os.sched_getaffinity(0)
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._errors: IO[bytes] | None = None
@@ -108,7 +131,7 @@ class Sandbox:
             raise SandboxBroken("the sandbox was ended")
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control, self._errors = ours, tempfile.TemporaryFile()
-        with theirs:
+        with theirs, _on(self._cpus):
             self._launch(ours, theirs)
         ours.settimeout(_START_SECONDS)
         with contextlib.suppress(OSError):
@@ -236,6 +259,8 @@ class Sandbox:
 class SandboxPool:
     """Several sandboxes, each driven by its own thread; leaving the context ends all processes.
 
+    Each has its own part of the CPUs, which no job can leave, so that no job takes CPU time from another's.
+
     Args:
         workers: Number of sandboxes; by default one for each CPU that this process may use.
         safe: False runs the same workers without any jail, with a warning.
@@ -261,8 +286,8 @@ class SandboxPool:
                 "UNSAFE: generated code runs without a sandbox, with your rights, on this machine", stacklevel=2
             )
         started: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
-        for number in range(self.workers):
-            sandbox = Sandbox(self.safe)
+        for number, cpus in enumerate(shares_of_cpus(self.workers)):
+            sandbox = Sandbox(self.safe, cpus)
             thread = threading.Thread(target=self._drive, args=(sandbox, started if number == 0 else None), daemon=True)
             self._sandboxes.append(sandbox)
             self._threads.append(thread)

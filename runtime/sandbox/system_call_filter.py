@@ -2,9 +2,9 @@
 
 Written with libseccomp (through pyseccomp, its ctypes binding on PyPI) and compiled to BPF, which the process of a job
 installs in itself before it runs any generated code. The list is what the interpreter, numpy, sympy and threads need.
-There is no call for new processes or programs, sockets other than a connected pair, locks, timers, message queues,
-shared memory segments, extended attributes to write, or the state of the page cache: what is left takes no more than
-64 MiB of kernel memory with the limits of `jail.SandboxLimits`.
+There is no call for new processes or programs, other CPUs than the jail's, sockets other than a connected pair, locks,
+timers, message queues, shared memory segments, extended attributes to write, or the state of the page cache: what is
+left takes no more than 64 MiB of kernel memory with the limits of `jail.SandboxLimits`.
 """
 
 import errno
@@ -17,8 +17,8 @@ _ALLOWED = (
     # memory
     "brk mmap mremap munmap mprotect "
     # files, which are in the job's own small /tmp and /dev/shm or read-only
-    "access faccessat faccessat2 chdir fchdir getcwd chmod fchmod fchmodat fchmodat2 close close_range creat open "
-    "openat read pread64 readv write pwrite64 writev lseek truncate ftruncate fsync fdatasync fallocate stat "
+    "access faccessat faccessat2 chdir fchdir getcwd chmod fchmod fchmodat fchmodat2 close close_range creat "
+    "read pread64 readv write pwrite64 writev lseek truncate ftruncate fsync fdatasync fallocate stat "
     "lstat fstat newfstatat fstatat64 statx getdents getdents64 readlink readlinkat umask link linkat symlink "
     "symlinkat mkdir mkdirat rmdir rename renameat renameat2 unlink unlinkat copy_file_range sendfile utime "
     "utimes utimensat futimesat getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr "
@@ -43,10 +43,12 @@ _WITH_VALUES = {
     "madvise": (2, (0, 4, 8, 14, 15)),  # not those that tell or change what is in the page cache
     "prctl": (0, (15, 16)),  # PR_SET_NAME and PR_GET_NAME, of a thread
     "prlimit64": (0, (0,)),  # of the process itself
-    "sched_setaffinity": (0, (0,)),
     "socketpair": (0, (1,)),  # AF_UNIX
 }
 _CLONE_THREAD = 0x10000
+# Calls whose flags, in this argument, must not ask for a file without a name: it would leave no trace in its folder.
+_OPENING = {"open": 1, "openat": 2}
+_WITHOUT_A_NAME = os.O_TMPFILE & ~os.O_DIRECTORY
 
 
 class SystemCallFilterUnavailable(CulturevalError):
@@ -78,6 +80,9 @@ def export_filter() -> int:
             _add(
                 pyseccomp, rules, pyseccomp.ALLOW, name, pyseccomp.Arg(position, pyseccomp.MASKED_EQ, 0xFFFFFFFF, value)
             )
+    for name, position in _OPENING.items():
+        named = pyseccomp.Arg(position, pyseccomp.MASKED_EQ, _WITHOUT_A_NAME, 0)
+        _add(pyseccomp, rules, pyseccomp.ALLOW, name, named)
     thread = pyseccomp.Arg(0, pyseccomp.MASKED_EQ, _CLONE_THREAD, _CLONE_THREAD)
     _add(pyseccomp, rules, pyseccomp.ALLOW, "clone", thread)
     # Its flags are in memory, which a filter cannot read; libc falls back to clone.

@@ -2,8 +2,8 @@
 
 It is the first process of its PID namespace: no process inside can kill it, and it is not dumpable, so none can trace
 it or read its memory. It runs no untrusted code itself and never reads a job's data: the job's socket goes to the
-forked process alone. That process gives itself a mount namespace with a new, empty /tmp and /dev/shm, which end with
-it, gives up all rights, installs the system-call filter, and only then runs the code. It can start no other process.
+forked process alone. That process gives up all rights, installs the system-call filter, and only then runs the code.
+It can start no other process. Each finds an empty /tmp and /dev/shm, mounted anew if the last one has touched them.
 Only the standard library and numpy are imported here.
 
 Control messages (JSON, one per packet on standard input): first `{"scratch"}` with the filter's descriptor attached,
@@ -34,7 +34,8 @@ FLUSH_SECONDS = 0.02
 LOOK_SECONDS = 0.5
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNS = 0x20000
-MS_NOSUID, MS_NODEV = 2, 4
+MS_NOSUID, MS_NODEV, MS_NOATIME, MS_NODIRATIME, MNT_DETACH = 2, 4, 1024, 2048, 2
+CLOCK_REALTIME_COARSE = 5  # from which file systems take their times
 CAPABILITY_VERSION_3 = 0x20080522
 PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 4, 22, 38, 47, 4
 SECCOMP_MODE_FILTER = 2
@@ -94,13 +95,28 @@ class _Confinement:
     def __init__(self, scratch: dict[str, str], program: bytes) -> None:
         self.scratch = scratch
         self.program = program
+        self.untouched: dict[str, int] = {}  # by folder, when it last changed: when it was mounted
+        _checked(LIBC.unshare(CLONE_NEWNS))  # mounts can be added to namespaces of one's own alone
 
-    def new_scratch(self) -> None:
-        """Mount new empty folders in a mount namespace of the process's own, and give up the right to do so."""
-        _checked(LIBC.unshare(CLONE_NEWNS))
+    def renew_scratch(self) -> None:
+        """Mount new empty folders, between two jobs, in place of those that the last job has touched.
+
+        Whatever a job does to a folder, or makes and deletes in it, changes the folder's ctime, which nobody can set;
+        the filter refuses files that never had a name, and looking leaves no trace.
+        """
+        flags = MS_NOSUID | MS_NODEV | MS_NOATIME | MS_NODIRATIME
         for folder, options in self.scratch.items():
-            arguments = (b"tmpfs", folder.encode(), b"tmpfs", MS_NOSUID | MS_NODEV, options.encode())
-            _checked(LIBC.mount(*arguments))
+            earlier = self.untouched.pop(folder, None)
+            if earlier is None or os.stat(folder).st_ctime_ns != earlier:
+                if earlier is not None:
+                    _checked(LIBC.umount2(folder.encode(), MNT_DETACH))
+                _checked(LIBC.mount(b"tmpfs", folder.encode(), b"tmpfs", flags, options.encode()))
+            self.untouched[folder] = os.stat(folder).st_ctime_ns
+        while time.clock_gettime_ns(CLOCK_REALTIME_COARSE) <= max(self.untouched.values()):
+            time.sleep(0.001)  # so that each change gives another ctime
+
+    def give_up_rights(self) -> None:
+        """Give up the right to mount."""
         os.chdir("/tmp")
         _checked(LIBC.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))
         _checked(LIBC.capset((ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0), (ctypes.c_uint32 * 6)()))
@@ -121,6 +137,8 @@ def _checked(result: int) -> None:
 def _serve(
     job: dict[str, Any], descriptor: int, control: socket.socket, confine: _Confinement | None
 ) -> dict[str, Any]:
+    if confine:
+        confine.renew_scratch()
     pid = os.fork()
     if pid == 0:
         control.close()
@@ -177,7 +195,7 @@ def _run_and_leave(job: dict[str, Any], descriptor: int, confine: _Confinement |
         os.setsid()
         data = socket.socket(fileno=descriptor)
         if confine:
-            confine.new_scratch()
+            confine.give_up_rights()
         payload = pickle.loads(_receive(data))  # noqa: S301  # written by the trusted side
         _limit(job["limits"])
         if confine:

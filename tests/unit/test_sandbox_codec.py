@@ -114,6 +114,29 @@ def test_other_values_leave_as_what_they_hold(value, expected):
     assert expected == result
 
 
+def test_objects_of_sympy_leave_as_the_plain_data_that_they_equal():
+    import sympy
+
+    two, half = sympy.Integer(2), sympy.Rational(1, 2)
+    for value, plain in (
+        (sympy.true, True),
+        (sympy.Eq(1, 2), False),
+        ([sympy.false, two], [False, 2]),
+        (sympy.Tuple(1, two, sympy.Tuple(half)), (1, 2, (fractions.Fraction(1, 2),))),
+        (sympy.FiniteSet(1, 2), {1, 2}),
+        (sympy.Dict({1: sympy.true}), {1: True}),
+        (sympy.oo, math.inf),
+        (-sympy.oo, -math.inf),
+    ):
+        result = decode(encode(value))
+        assert value == plain and result == plain
+        assert isinstance(value, list) or type(result) is not type(plain)
+    assert decode(encode(sympy.true)) != 1 and sympy.true != 1
+    assert {decode(encode(sympy.true))} == {True}
+    for value in (sympy.Symbol("x"), sympy.Symbol("x") + 1, sympy.Interval(0, 1), sympy.zoo):
+        assert isinstance(decode(encode(value)), Opaque)
+
+
 def test_arrays_keep_type_and_shape():
     array = numpy.arange(6, dtype=numpy.float32).reshape(2, 3)
     result = decode(encode(array))

@@ -102,7 +102,7 @@ def test_a_jail_runs_in_a_control_group_where_systemd_gives_one(tmp_path, monkey
     find = control_group.control_group_command.__wrapped__
     command = find(4480, 72)
     assert command[0] == str(program) and command[-1] == "--" and "--scope" in command
-    assert {"MemoryMax=4480M", "TasksMax=72", "MemorySwapMax=0"} <= set(command)
+    assert {"MemoryMax=4480M", "TasksMax=72", "MemorySwapMax=0", "CPUWeight=100"} <= set(command)
     monkeypatch.setenv("REFUSED", "1")
     assert find(4480, 72) == ()
     (tmp_path / "controllers").write_text("cpu pids\n")
