@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -167,6 +168,20 @@ def test_solutions_that_kill_themselves_by_any_signal_get_a_verdict_among_others
     for number, verdict in enumerate(verdicts[1::2], 1):
         assert verdict.base in (("pass", "fail") if number in harmless else ("fail",)), (number, verdict.reason)
     assert "ended by SIGRTMIN+6" in verdicts[79].reason and "stopped itself" in verdicts[2 * signal.SIGSTOP - 1].reason
+
+
+def test_a_job_stays_on_the_cpus_of_its_jail():
+    most = -(-len(os.sched_getaffinity(0)) // 2)
+    code = f"""
+import os
+def add(a, b):
+    try:
+        os.sched_setaffinity(0, os.sched_getaffinity(0))
+    except PermissionError:
+        return a + b if len(os.sched_getaffinity(0)) <= {most} else 0
+"""
+    verdicts = judge_solutions(PROBLEMS, [Solution("add", 0, code)] * 2, "humaneval", workers=2, progress=False)
+    assert [verdict.plus for verdict in verdicts] == ["pass", "pass"], verdicts
 
 
 def test_a_machine_without_namespaces_is_told_what_it_needs(monkeypatch):

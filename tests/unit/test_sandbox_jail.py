@@ -1,5 +1,6 @@
 """The jail's command line: what is hidden where a bound folder holds it."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from cultureval.runtime.sandbox import control_group
 from cultureval.runtime.sandbox.jail import SandboxLimits, SandboxUnavailable, jail_command
+from cultureval.runtime.sandbox.sandbox import shares_of_cpus
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.scripts.code.options import data_in_settings
 
@@ -89,6 +91,21 @@ def test_only_the_named_packages_are_shown_and_must_be_installed(bound, monkeypa
     monkeypatch.setenv("CULTUREVAL_CODE_PACKAGES", "numpy,unheard")
     with pytest.raises(SandboxUnavailable, match=r"CULTUREVAL_CODE_PACKAGES.*unheard is not installed"):
         jail_command(SandboxLimits())
+
+
+@pytest.mark.parametrize(
+    ("workers", "shares"),
+    [
+        (1, [[1, 3, 5, 7]]),
+        (2, [[1, 5], [3, 7]]),
+        (3, [[1, 7], [3], [5]]),
+        (4, [[1], [3], [5], [7]]),
+        (6, [[1], [3], [5], [7], [1], [3]]),
+    ],
+)
+def test_jails_share_no_cpu_as_long_as_there_are_enough(monkeypatch, workers, shares):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {7, 5, 3, 1})
+    assert shares_of_cpus(workers) == shares
 
 
 def test_a_jail_runs_in_a_control_group_where_systemd_gives_one(tmp_path, monkeypatch):
