@@ -13,6 +13,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
@@ -146,6 +147,9 @@ class HFModel(LightevalModel):
                 "chat_template_hash": self.renderer.template_hash,
                 "system_prompt_hash": text_hash(self.config.system_prompt),
                 "routes": {"images" if images else "text": route for images, route in routes.items()},
+                "route_checks": {
+                    "images" if images else "text": asdict(check) for images, check in self.scorer.checks.items()
+                },
                 "settings": changed_values(self.config, NOT_SETTINGS),
             },
             "tasks": self.log.tasks(),

@@ -62,9 +62,12 @@ def differences(first: Run, second: Run) -> list[Difference]:
     one, other = (record.model_dump(mode="json", by_alias=True) for record in (first.record, second.record))
     for section in ("schema", "versions", "options", "seeds", "model", "machine"):
         found += _of_values(section, one[section], other[section])
-    # A run that reuses all its answers has no route.
+    # A run that reuses all its answers has no route; what a route's choice rests on depends on the first prompts.
     found = [
-        each for each in found if not each.what.startswith("model.routes.") or None not in (each.first, each.second)
+        each
+        for each in found
+        if not each.what.startswith("model.route_checks")
+        and (not each.what.startswith("model.routes.") or None not in (each.first, each.second))
     ]
     found += _of_members("tasks", one["tasks"], other["tasks"])
     signed = [{each.group: each.fields for each in record.signatures} for record in (first.record, second.record)]

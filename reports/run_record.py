@@ -135,6 +135,9 @@ class ModelRecord(Record):
         chat_template: Whether prompts are rendered by one; `chat_template_hash` is its hash.
         system_prompt_hash: Hash of the system prompt; "" for none.
         routes: Of scoring choices after prompts of `text` and with `images`: `packed`, `cached` or `plain`.
+        route_checks: What the choice of each route rests on: `difference` of its scores from plain forward passes on
+            probes, in nats (root mean square); what `rounding` alone changes there, of which twice is allowed; and
+            the `reason` why the routes before it were not taken.
         served_models: What servers call the model that answered.
         settings: All settings that differ from their defaults, generation included.
     """
@@ -155,6 +158,7 @@ class ModelRecord(Record):
     chat_template_hash: str = ""
     system_prompt_hash: str = ""
     routes: dict[str, str] = {}
+    route_checks: dict[str, dict[str, Any]] = {}
     served_models: tuple[str, ...] = ()
     settings: dict[str, Any] = {}
 

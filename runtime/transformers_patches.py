@@ -55,6 +55,11 @@ def attention_of(model: "PreTrainedModel") -> str:
     return model.config.get_text_config(decoder=True)._attn_implementation or ""
 
 
+def keeps_states(model: "PreTrainedModel") -> bool:
+    """Whether a model carries states from token to token beside keys and values, as Mamba does."""
+    return model._is_stateful
+
+
 def rope_offset(model: "PreTrainedModel") -> int:
     """How far M-RoPE positions after the images lag behind the token count, once a prompt has been fed."""
     # Qwen-VL models keep the offset in `rope_deltas`; for others it is 0.
@@ -122,6 +127,15 @@ def _attention_is_resolved() -> None:
     expect(attention_of(model) == "eager", "transformers keeps the attention that it resolved elsewhere")
 
 
+def _states_are_told() -> None:
+    from transformers import LlamaForCausalLM, MambaForCausalLM
+
+    expect(
+        (LlamaForCausalLM._is_stateful, MambaForCausalLM._is_stateful) == (False, True),
+        "transformers tells models with recurrent states in another way",
+    )
+
+
 def _columns_can_be_kept() -> None:
     import torch
     from transformers import DynamicCache
@@ -164,6 +178,13 @@ PATCHES = (
         "The record of a run names the attention that was used, which transformers chooses where nobody did.",
         TESTED_VERSIONS,
         _attention_is_resolved,
+    ),
+    Patch(
+        "transformers",
+        "transformers.PreTrainedModel._is_stateful",
+        "Choices that are packed after one prompt would share the states of models like Mamba.",
+        TESTED_VERSIONS,
+        _states_are_told,
     ),
     Patch(
         "transformers",

@@ -9,8 +9,8 @@ Choices beyond the token budget need several trees on the same prompt.
 
 The lm_head is applied only to the rows that predict a choice's token (see `lm_head`).
 
-Models that reject custom masks are found by a numeric self-check on the first batch that needs one: `packed` must
-agree with plain forward passes, else `cached` must, else `plain` is used (see `fallback`).
+Models that reject custom masks are found by a self-check on the first batch that needs one (see `route_check`):
+`packed` must agree with plain forward passes, else `cached` must, else `plain` is used (see `fallback`).
 """
 
 import hashlib
@@ -28,8 +28,8 @@ from cultureval.models.scoring.choice_scores import ChoiceScore, read_scores
 from cultureval.models.scoring.fallback import CROSS_MASK, PALIGEMMA, UnmaskedScorer
 from cultureval.models.scoring.lm_head import LMHead, Rows
 from cultureval.models.scoring.prefix_cache import PrefixCache, longest_reusable
+from cultureval.models.scoring.route_check import RouteCheck, choose_route
 from cultureval.models.scoring.token_tree import Branch, TokenTree, build_tree, common_length
-from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.onednn_products import onednn_products
 from cultureval.runtime.transformers_patches import rope_offset
 
@@ -41,8 +41,6 @@ TOKEN_BUDGET_CPU, TOKEN_BUDGET_ACCELERATOR = 384, 2048
 TREE_BUDGET = 4096
 LONG_PREFIX = 256  # a shared prefix of this many tokens is fed separately, with causal attention
 MAX_LOGITS = 2**28  # most logits in memory: 1 GiB in fp32
-PROBE_LENGTH = 4  # tokens of the choice that is added to every check of a route
-ROUTE_ERRORS = (TypeError, ValueError, KeyError, IndexError, AttributeError, NotImplementedError, RuntimeError)
 
 
 @dataclass(frozen=True)
@@ -90,6 +88,7 @@ class ChoiceScorer:
         tree_budget: Choice tokens of one prompt in one forward pass.
         head: The model's lm_head.
         routes: The route of requests without (False) and with images (True), once chosen.
+        checks: What the choice of each rests on.
         longest_reusable: Longest sequence whose keys may be reused; None without a limit.
         prefix: The prefix cache.
         last_route: The route of the last batch: one of these, or single_pass for prompts that need only themselves.
@@ -111,6 +110,7 @@ class ChoiceScorer:
         self.tree_budget = token_budget or TREE_BUDGET
         self.unmasked = UnmaskedScorer(model, self.end_ids, self.token_budget)
         self.routes: dict[bool, str] = {}
+        self.checks: dict[bool, RouteCheck] = {}
         self.longest_reusable = longest_reusable(model)
         if self.longest_reusable:
             logger.info(
@@ -187,44 +187,20 @@ class ChoiceScorer:
         if kind not in self.routes:
             if len(requests) == 1 and not requests[0].tree_size():
                 return "single_pass"
-            self.routes[kind] = self._check_routes(requests)
-            self.clear_cache()
+            self.checks[kind] = self._check(requests)
+            self.routes[kind] = self.checks[kind].route
         return self.routes[kind]
 
-    def _check_routes(self, requests: Sequence[ScoringRequest]) -> str:
-        """The first route whose scores agree with plain forward passes on a few choices of two requests.
+    def _check(self, requests: Sequence[ScoringRequest]) -> RouteCheck:
+        """Choose the route by a few choices of these requests."""
 
-        Raises:
-            CulturevalError: The model is not causal.
-        """
-        probes = [_probe(one) for one in sorted(requests, key=lambda request: -request.tree_size())[:2]]
-        expected = [score for of_one in self.unmasked.score(probes, "plain") for score in of_one]
-        for route in ("packed", "cached"):
+        def packed(probes: Sequence[ScoringRequest]) -> list[list[ChoiceScore]]:
             self.clear_cache()
-            try:
-                got = self._packed(probes) if route == "packed" else self.unmasked.score(probes, route)
-            except ROUTE_ERRORS as error:
-                if isinstance(error, torch.OutOfMemoryError):
-                    raise
-                logger.warning("%s rejects %s scoring: %s", type(self.model).__name__, route, error)
-                continue
-            own = [score for of_one in got for score in of_one]
-            off = [abs(one.logprob - other.logprob) for one, other in zip(own, expected, strict=True)]
-            if all(far <= self._allowed(score.tokens) for far, score in zip(off, expected, strict=True)):
-                logger.info("%s scoring agrees with plain forward passes (largest difference %.1e)", route, max(off))
-                return route
-            logger.warning("%s scoring is off by %.1e on %s", route, max(off), type(self.model).__name__)
-        if self.unmasked.looks_ahead(probes[0]) > self._allowed(1):
-            raise CulturevalError(
-                f"{type(self.model).__name__} is not causal: its output after a prompt depends on what follows, "
-                "so that choices cannot be scored. Use a causal language model."
-            )
-        logger.warning("every choice gets a separate forward pass: correct, but slow")
-        return "plain"
+            return self._packed(probes)
 
-    def _allowed(self, tokens: int) -> float:
-        """Allowed difference of sums over this many tokens, in nats, by the rounding of matrix products."""
-        return max(1e-3, 32 * rounding(self.model) * tokens)
+        found = choose_route(self.model, requests, self.unmasked, packed)
+        self.clear_cache()
+        return found
 
     def _single_pass(self, request: ScoringRequest) -> list[list[ChoiceScore]]:
         """Score a request that feeds only its prompt: by a pass without masks or caches."""
@@ -350,19 +326,6 @@ class ChoiceScorer:
         """Whether both can share a prefix: the same images, and the same tokens up to their end."""
         same = first.images == other.images
         return same and common_length(first.prompt, other.prompt) >= self._images_end(first)
-
-
-def _probe(request: ScoringRequest) -> ScoringRequest:
-    """Three choices of a request and one of several tokens, so that a route is never chosen by single tokens alone."""
-    longest = sorted(request.choices, key=len, reverse=True)[:3]
-    tokens = [token for choice in longest for token in choice] or list(request.prompt[-1:])
-    return replace(request, choices=[*longest, (tokens * PROBE_LENGTH)[:PROBE_LENGTH]])
-
-
-def rounding(model: PreTrainedModel) -> float:
-    """How coarsely a model's products are rounded, relative to 1."""
-    # LLM.int8 rounds inputs to 8 bits, on scales that depend on what else is in the batch.
-    return 2**-8 if getattr(model, "is_loaded_in_8bit", False) else torch.finfo(model.dtype).eps
 
 
 def tree_masks(model: PreTrainedModel, tree: TokenTree) -> Tensor | dict[str, Tensor]:
