@@ -1,5 +1,6 @@
 """Packed scoring gives the scores of plain forward passes, whatever the model, the choices and the batch."""
 
+import functools
 import logging
 from itertools import pairwise
 from unittest.mock import patch
@@ -243,6 +244,7 @@ def test_a_head_with_something_behind_it_is_left_to_the_model(monkeypatch):
     model, prompt, choices = text_model("llama"), [0, 20, 21], [[9, 10, 11], [12, 13], [14]]
     plain = type(model).forward
 
+    @functools.wraps(plain)
     def capped(self, *args, **kwargs):
         out = plain(self, *args, **kwargs)
         out.logits = torch.tanh(out.logits / 3) * 3
