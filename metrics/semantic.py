@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from cultureval.runtime import processes
 from cultureval.runtime.data.scorers import local_copy
 from cultureval.runtime.devices import scoring_device
 from cultureval.runtime.errors import CulturevalError
@@ -201,9 +202,17 @@ def _score_pairs(pairs: set[Pair], encoder: Encoder, batch_size: int) -> dict[Pa
     texts = sorted({text for pair in pairs for text in pair})
     encoded = encoder.tokenizer(texts, truncation=True, max_length=encoder.max_tokens)["input_ids"]
     tokens = dict(zip(texts, encoded, strict=True))
-    uses = Counter(text for pair in pairs for text in pair)
     # The longest first, so that too large a batch fails early; equal predictions are adjacent.
     order = sorted(pairs, key=lambda pair: (-len(tokens[pair[0]]), pair))
+    sizes = [len(tokens[text]) + len(tokens[reference]) for text, reference in order]
+    return processes.score_together(order, sizes, lambda share: _match_all(share, tokens, encoder, batch_size))
+
+
+def _match_all(
+    order: Sequence[Pair], tokens: dict[str, list[int]], encoder: Encoder, batch_size: int
+) -> dict[Pair, tuple[float, float, float]]:
+    """The scores of pairs in their order; `tokens` are those of their texts."""
+    uses = Counter(text for pair in order for text in pair)
     scores: dict[Pair, tuple[float, float, float]] = {}
     held: dict[str, Embedded] = {}
     with Progress(len(order), "BERTScore", "pair") as progress:

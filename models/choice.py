@@ -42,7 +42,7 @@ def vllm_may_generate(settings: Mapping[str, Any]) -> bool:
         return False
     import torch
 
-    from cultureval.models.processes import process_count
+    from cultureval.runtime.processes import process_count
 
     device = str(settings.get("device") or "auto").partition(":")[0]
     here = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None

@@ -23,7 +23,6 @@ from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 from lighteval.utils.cache_management import SampleCache
 
-from cultureval.models import processes
 from cultureval.models.answer_log import AnswerLog
 from cultureval.models.generation.generation import Sampling, generate, pad_left
 from cultureval.models.generation.rendering import Renderer, all_images, open_images
@@ -37,6 +36,7 @@ from cultureval.models.settings import (
     read_settings,
 )
 from cultureval.models.tokens import Encoder, encoder_of
+from cultureval.runtime import processes
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import answer_key, open_journal
@@ -129,7 +129,7 @@ class HFModel(LightevalModel):
         self.log = AnswerLog()
         for log in logs:
             self.log.add(log)
-        processes.finish()
+        processes.answered()
 
     def run_record(self) -> dict[str, Any]:
         """What a run's record says of this model: `model`, the backend as resolved, and `tasks`, counts by task."""

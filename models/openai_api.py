@@ -25,7 +25,6 @@ from lighteval.tasks.prompt_manager import PromptManager
 from lighteval.tasks.requests import Doc
 from lighteval.utils.cache_management import SampleCache
 
-from cultureval.models import processes
 from cultureval.models.answer_log import AnswerLog
 from cultureval.models.generation.generation import cut
 from cultureval.models.generation.hints import stop_strings, with_plain_query
@@ -42,6 +41,7 @@ from cultureval.models.server.chat import (
 )
 from cultureval.models.server.settings import load_tokenizer, read_config
 from cultureval.models.tokens import Encoder, encoder_of
+from cultureval.runtime import processes
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import answer_key, open_journal
@@ -152,7 +152,7 @@ class OpenAIModel(LightevalModel):
         for log, served in logs:
             self.log.add(log)
             self._served |= served
-        processes.finish()
+        processes.answered()
 
     @property
     def _identity(self) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 from lighteval.utils.cache_management import SampleCache
 
-from cultureval.models import openai_api, processes
+from cultureval.models import openai_api
 from cultureval.models.answer_log import AnswerLog
 from cultureval.models.generation.hints import may_reason, stop_strings
 from cultureval.models.generation.rendering import all_images
@@ -25,6 +25,7 @@ from cultureval.models.loading import longest_sequence, model_identity, read_con
 from cultureval.models.server.settings import ServerModelConfig
 from cultureval.models.server.vllm_options import require_vllm_settings, serve_options, serve_variables
 from cultureval.models.settings import NOT_IN_ANSWER_KEY, HFModelSettings, is_local, read_settings
+from cultureval.runtime import processes
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import open_journal
 from cultureval.runtime.model_facts import changed_settings, changed_values

@@ -19,6 +19,7 @@ from cultureval.reports.run_record import RunRecord
 from cultureval.reports.saved_results import write_derived
 from cultureval.reports.saved_runs import run_of
 from cultureval.reports.signing import signature_of_line
+from cultureval.runtime import processes
 
 
 def judge_and_save(
@@ -36,7 +37,8 @@ def judge_and_save(
         judges stopped early, one line each. A spent budget is only in the report.
     """
     started = time.time()
-    budgets = judge_jobs(judges, work)
+    with processes.scoring_alone():
+        budgets = judge_jobs(judges, work)
     stopped: dict[str, Judgement] = {}
     for job in work:
         for (name, _), found in job.found.items():

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from cultureval.runtime.interruption import kept_when_interrupted
+from cultureval.runtime.processes import process_rank
 from cultureval.runtime.settings import current_settings
 
 Item = TypeVar("Item")
@@ -25,7 +26,7 @@ class Progress:
         description: What is done.
         unit: Name of an item.
         done: Items that are done already.
-        silent: Whether nothing is shown, as in all but the first of several processes.
+        silent: Whether nothing is shown; nor is it in all but the first of several processes.
         kept_in: The journal's folder, where finished items are in it: it is named when the command is interrupted.
     """
 
@@ -39,6 +40,7 @@ class Progress:
         kept_in: Path | None = None,
     ) -> None:
         self.total, self.description, self.unit, self.done = total, description, unit, done
+        silent = silent or process_rank() > 0
         self._kept_in = None if silent else kept_in
         self._bar: Any = None
         self._lines = not silent and not is_terminal()

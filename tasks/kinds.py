@@ -19,12 +19,14 @@ class Instrument:
         before_generation: Whether the check also runs under stock LightEval, which would otherwise generate for hours
             answers that cannot be scored.
         sources: Returns hub ids of the models, and addresses of the files, that `cultureval mirror` fetches.
+        shared: Whether several processes share its work, so that all of them score.
     """
 
     name: Callable[[], str]
     check: Callable[[], None]
     before_generation: bool = False
     sources: Callable[[], tuple[str, ...]] = tuple
+    shared: bool = False
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,10 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cultureval.runtime import processes
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.saving import Saving
+from cultureval.runtime.settings import current_settings
 from cultureval.tasks.catalogue import kind_of
 
 if TYPE_CHECKING:
@@ -47,8 +49,16 @@ def run_pipeline(
         evaluation_tracker=recording_tracker(output_dir=output_dir, **saving.tracker_options()),
         model_config=CustomModelConfig(model_name=model, model_definition_file_path=str(model_file)),
     )
-    pipeline.evaluate()
+    with processes.scoring_together(any(map(scored_together, tasks))):
+        pipeline.evaluate()
+    processes.finish()
     return pipeline
+
+
+def scored_together(task: str) -> bool:
+    """Whether several processes share the scoring of a task: with classifiers, BERTScore, or judges that are named."""
+    kind = kind_of(task)
+    return bool((kind.instrument and kind.instrument.shared) or (kind.judge_templates and current_settings().judges))
 
 
 def complete_items(limit: int | None, tasks: list[str]) -> int | None:

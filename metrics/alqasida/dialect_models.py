@@ -13,6 +13,7 @@ import numpy as np
 
 from cultureval.metrics.alqasida.countries import COUNTRIES, COUNTRY_NAMES, REGIONS
 from cultureval.metrics.alqasida.fasttext_file import labels_of
+from cultureval.runtime import processes
 from cultureval.runtime.data.scorers import local_copy
 from cultureval.runtime.devices import scoring_device
 from cultureval.runtime.errors import CulturevalError, all_of
@@ -62,12 +63,19 @@ class Classifier:
 
         Texts of the same tokens, as those that differ in spaces only, are read once.
         """
+        encoded = [tuple(tokens) for tokens in self._encode(texts)]
+        distinct = list(dict.fromkeys(encoded))
+        # The longest first, as in batches, so that processes that share them get texts of like length.
+        by_length = sorted(distinct, key=len, reverse=True)
+        found = processes.score_together(by_length, [len(tokens) for tokens in by_length], self._outputs)
+        return np.array([found[tokens] for tokens in encoded]).reshape(len(encoded), self.model.config.num_labels)
+
+    def _outputs(self, distinct: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], np.ndarray]:
+        """Raw outputs of distinct texts of tokens, in batches."""
         import torch
 
         from cultureval.runtime.onednn_products import onednn_products
 
-        encoded = [tuple(tokens) for tokens in self._encode(texts)]
-        distinct = list(dict.fromkeys(encoded))
         found = np.zeros((len(distinct), self.model.config.num_labels))
         progress = Progress(len(distinct), "Classifying", "text", silent=len(distinct) < 2)
         tokens_per_batch = CPU_TOKENS if torch.device(self.device).type == "cpu" else ACCELERATOR_TOKENS
@@ -78,8 +86,7 @@ class Classifier:
             found[batch] = output.logits.double().cpu().numpy()
             progress.update(len(batch))
         progress.close()
-        places = {tokens: place for place, tokens in enumerate(distinct)}
-        return found[[places[tokens] for tokens in encoded]]
+        return dict(zip(distinct, found, strict=True))
 
     def cut(self, texts: Sequence[str]) -> set[str]:
         """The texts that are truncated."""

@@ -22,6 +22,7 @@ from cultureval.metrics.judges.identity import form_fields, identities_of, judge
 from cultureval.metrics.judges.session import JudgeSession, ReadyItem
 from cultureval.metrics.judges.settings import JudgeSettings, configured_judges, find_judges
 from cultureval.metrics.judges.verdicts import JudgeItem, Judgement, JudgeVerdict, metric_part, summarize
+from cultureval.runtime import processes
 from cultureval.runtime.journal import Journal, open_journal
 from cultureval.runtime.servers.identity import ServerIdentity
 from cultureval.runtime.signatures import signature
@@ -117,7 +118,8 @@ def judge_with_all(
 
     if len(judges) == 1:
         return ask(judges[0])
-    with ThreadPoolExecutor(max(1, len(judges))) as pool:
+    # Processes that share items must meet at the same judge.
+    with ThreadPoolExecutor(max(1, len(judges)) if processes.together() == 1 else 1) as pool:
         try:
             return {key: judgement for found in pool.map(ask, judges) for key, judgement in found.items()}
         except BaseException:

@@ -1,7 +1,7 @@
 """One judge with one template: from items to prompts, calls and verdicts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from cultureval.metrics.judges.costs import Budget, BudgetSpent, estimate_tokens
 from cultureval.metrics.judges.identity import form_fields
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.metrics.judges.verdicts import ItemImage, JudgeItem, Judgement, JudgeVerdict, Outcome
+from cultureval.runtime import processes
 from cultureval.runtime.data.image_store import decoded
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import Journal, answer_key
@@ -126,6 +127,25 @@ class JudgeSession:
         return {name: value for name, value in limits.items() if value is not None}
 
     def _ask(self, entries: Sequence[ReadyItem], attempt: int) -> dict[str, Answer]:
+        """The replies by key; processes that score together each ask for a share, but the first for all on a budget."""
+        count, rank = processes.together(), processes.process_rank()
+        if count == 1:
+            return self._ask_for(entries, attempt)
+        mine = entries[rank::count] if self.settings.budget is None else entries if rank == 0 else []
+        own = self._ask_for(mine, attempt)
+        answers: dict[str, Answer] = {}
+        for found, failures, stopped, failed in processes.gather(
+            (own, self.failures, self.stopped, self.server_failed)
+        ):
+            answers |= found
+            self.failures |= failures
+            self.stopped, self.server_failed = self.stopped or stopped, self.server_failed or failed
+        for entry in entries:
+            if (answer := answers.get(key := self.key(entry, attempt))) is not None:
+                self._pay(key, entry, answer)
+        return answers
+
+    def _ask_for(self, entries: Sequence[ReadyItem], attempt: int) -> dict[str, Answer]:
         keyed = {self.key(entry, attempt): entry for entry in entries}
         for key in keyed:
             if (known := self.journal.get(key)) is not None:
@@ -135,9 +155,10 @@ class JudgeSession:
             return {key: answer for key in questions if (answer := self.journal.get(key)) is not None}
         again = f", asked again ({attempt})" if attempt else ""
         description = f"judge {self.settings.name} ({self.template.short}{again})"
+        servers = self.settings.servers()
         try:
             return answer_all(
-                self.settings.servers(),
+                replace(servers, concurrency=max(1, servers.concurrency // processes.together())),
                 questions,
                 self.journal,
                 description,

@@ -20,6 +20,7 @@ from cultureval.reports.run_record import ModelRecord, RunRecord, SignatureRecor
 from cultureval.reports.saved_runs import read_run
 from cultureval.reports.signing import signature_record
 from cultureval.reports.summary_text import shown_run
+from cultureval.runtime import processes
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError, all_of
 from cultureval.runtime.signatures import combined_hash, installed_versions
@@ -29,6 +30,7 @@ from cultureval.tasks.catalogue import all_tasks, means_of_subsets, mixed_averag
 
 SUITE = "alqasida"
 Scores = dict[str, dict[str, float]]
+Details = dict[str, list[dict[str, Any]]]
 
 
 def score_outputs(pred: Sequence[Path], output_dir: Path) -> str:
@@ -50,16 +52,25 @@ def score_outputs(pred: Sequence[Path], output_dir: Path) -> str:
             raise CulturevalError(f"{name!r} cannot be a model's name: it names a folder of the results.")
     groups = dict.fromkeys(_group(one) for members in models.values() for one in members)
     all_of([instrument.check for group in groups if (instrument := KINDS[group].instrument)])
-    return "\n\n".join(_scored_model(model, members, output_dir, started) for model, members in models.items())
-
-
-def _scored_model(model: str, members: Sequence[GivenSet], output_dir: Path, started: float) -> str:
     from cultureval.runtime.lighteval_patches.start_up import prepare_lighteval
     from cultureval.tasks.own_tasks import OWN_TASKS
 
     prepare_lighteval(OWN_TASKS)
+    with processes.scoring_alone():
+        scored = {model: _scores_and_details(members) for model, members in models.items()}
+    return "\n\n".join(_written(model, models[model], *found, output_dir, started) for model, found in scored.items())
+
+
+def _written(
+    model: str,
+    members: Sequence[GivenSet],
+    scores: Scores,
+    details: Details,
+    output_dir: Path,
+    started: float,
+) -> str:
+    """Writes the results, details and summary of a model's outputs; returns the summary."""
     date = date_of_now()
-    scores, details = _scores_and_details(members)
     tasks = {one.task: _task_record(one, details[one.task], scores[one.task]) for one in members}
     record = _record(model, members, tasks, started)
     configs = {name: {"name": name.partition("|")[0], "effective_num_docs": one.rows} for name, one in tasks.items()}
@@ -74,7 +85,7 @@ def _scored_model(model: str, members: Sequence[GivenSet], output_dir: Path, sta
     return text
 
 
-def _scores_and_details(members: Sequence[GivenSet]) -> tuple[Scores, dict[str, list[dict[str, Any]]]]:
+def _scores_and_details(members: Sequence[GivenSet]) -> tuple[Scores, Details]:
     """By task and average as LightEval makes them of our metrics; and the rows of the details."""
     from lighteval.logging.info_loggers import MetricsLogger
     from lighteval.metrics import apply_metric

@@ -11,12 +11,13 @@ from cultureval.runtime.dotted_names import later
 from cultureval.tasks.kinds import Instrument, Kind
 
 METRICS = "cultureval.metrics.alqasida.lighteval"
-CLASSIFIERS = Instrument(name=instruments.request_signature, check=check_models, sources=model_names)
+CLASSIFIERS = Instrument(name=instruments.request_signature, check=check_models, sources=model_names, shared=True)
 MONOLINGUAL_CLASSIFIERS = replace(CLASSIFIERS, name=partial(instruments.request_signature, names.MONOLINGUAL))
 TRANSLATION = Instrument(
     name=instruments.translation_signature,
     check=instruments.check_translation_instruments,
     sources=lambda: (*model_names(), *flores200_source()),
+    shared=True,
 )
 CROSS_LINGUAL = Kind(
     *(docs.request_prompt, later(f"{METRICS}:fidelity_metrics"), 128, (), CLASSIFIERS),

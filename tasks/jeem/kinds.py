@@ -16,6 +16,7 @@ BERTSCORE = Instrument(
     name=_bertscore,
     check=check_caption_bertscore,
     sources=lambda: caption_bertscore_model()[:1],
+    shared=True,
 )
 METRICS = later("cultureval.metrics.jeem.lighteval:caption_metrics")
 KINDS: dict[str, Kind] = {

@@ -18,6 +18,7 @@ BERTSCORE = Instrument(
     name=lambda: f"BERTScore({versioned_name(bertscore_model())},last layer,no idf,no rescaling)",
     check=lambda: try_bertscore(bertscore_model()),
     sources=lambda: (bertscore_model(),),
+    shared=True,
 )
 SANDBOX = Instrument(name=judge_name, check=check_sandbox, before_generation=True)
 

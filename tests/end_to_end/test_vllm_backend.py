@@ -28,6 +28,7 @@ def runs(vllm_python, tiny_bert, tmp_path_factory):
     kept |= {"CULTUREVAL_CACHE": str(folder / "cache"), "CULTUREVAL_BERTSCORE_MODEL": str(tiny_bert)}
     kept |= {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "CULTUREVAL_VLLM": vllm_python}
     kept |= {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
+    kept |= {"VLLM_WORKER_MULTIPROC_METHOD": "fork"}  # the engine need not load vLLM again
     common = [str(model), *TASKS, "--data", "samples", "--limit", "3", "--dtype", "float32"]
 
     def run(name, start, *options):

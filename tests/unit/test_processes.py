@@ -6,7 +6,7 @@ from unittest.mock import patch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cultureval.models import processes
+from cultureval.runtime import processes
 
 
 @given(st.permutations(range(40)), st.lists(st.integers(1, 30), min_size=40, max_size=40), st.integers(1, 7))

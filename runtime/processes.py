@@ -1,17 +1,19 @@
 """Several processes that share one run (`accelerate launch`, `torchrun`).
 
 LightEval's custom launcher treats every process as the main one. So each process answers its share of the prompts,
-all exchange their answers, and `finish` ends all but the first before LightEval computes the metrics.
+all exchange their answers, and `finish` ends all but the first: before LightEval computes the metrics, or, where they
+need classifiers, BERTScore or judges, after that, since their texts are shared too (`scoring_together`).
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import TypeVar
 
-import torch.distributed as dist
-
 Answer = TypeVar("Answer")
+Item = TypeVar("Item")
+_scores_together = False
 
 
 def process_count() -> int:
@@ -26,7 +28,11 @@ def process_rank() -> int:
 
 def connect() -> None:
     """Connect to the other processes, if any. Only answers are exchanged, so gloo is enough on GPUs too."""
-    if process_count() > 1 and not dist.is_initialized():
+    if process_count() == 1:
+        return
+    import torch.distributed as dist
+
+    if not dist.is_initialized():
         dist.init_process_group("gloo", timeout=timedelta(days=1))
 
 
@@ -74,8 +80,73 @@ def gather(mine: Answer) -> list[Answer]:
     """What each process has, by rank."""
     gathered = [mine] * process_count()
     if process_count() > 1:
+        import torch.distributed as dist
+
         dist.all_gather_object(gathered, mine)
     return gathered
+
+
+@contextmanager
+def scoring_together(wanted: bool = True) -> Iterator[None]:
+    """A context after whose answers all processes go on and score together.
+
+    Args:
+        wanted: Whether the scores have anything to share.
+    """
+    global _scores_together
+    before, _scores_together = _scores_together, wanted and process_count() > 1
+    try:
+        yield
+    finally:
+        _scores_together = before
+
+
+@contextmanager
+def scoring_alone() -> Iterator[None]:
+    """A context in which the processes of a command that only scores do so together; after it the first is left."""
+    connect()
+    with scoring_together():
+        yield
+    finish()
+
+
+def together() -> int:
+    """How many processes score together now: 1 before `scoring_together`, and where the others have ended."""
+    return process_count() if _scores_together and is_connected() else 1
+
+
+def is_connected() -> bool:
+    """Whether this process is connected to others."""
+    if process_count() == 1:
+        return False
+    import torch.distributed as dist
+
+    return dist.is_initialized()
+
+
+def score_together(
+    items: Sequence[Item], sizes: Sequence[float], score: Callable[[list[Item]], dict[Item, Answer]]
+) -> dict[Item, Answer]:
+    """The scores of all items by item; processes that score together each make those of a run of adjacent items.
+
+    Args:
+        items: The same in every process, in the same order.
+        sizes: About the cost of each.
+        score: Returns the scores of some of them.
+    """
+    if together() == 1:
+        return score(list(items))
+    mine = split_contiguous(range(len(items)), sizes)[process_rank()]
+    found: dict[Item, Answer] = {}
+    for part in gather(score([items[place] for place in mine])):
+        found |= part
+    return found
+
+
+def answered() -> None:
+    """Called after the last answer: all but the first process end here, unless they score together."""
+    if not _scores_together:
+        finish()
 
 
 def finish() -> None:
@@ -86,7 +157,9 @@ def finish() -> None:
     """
     if process_count() == 1:
         return
-    if dist.is_initialized():
+    if is_connected():
+        import torch.distributed as dist
+
         dist.barrier()
         dist.destroy_process_group()
     if process_rank() > 0:
