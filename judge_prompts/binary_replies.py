@@ -18,6 +18,7 @@ from cultureval.runtime.reasoning import split_reasoning
 
 LONGEST = 40_000  # characters of a reply
 LONGEST_EXPLANATION = 2_000
+LONGEST_HELD = 200  # characters of an explanation where the server holds the reply to a form
 _FENCE = re.compile(r"\A\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
 _TEXT_VALUES = {"0": 0, "1": 1, "٠": 0, "١": 1}
 
@@ -55,6 +56,18 @@ def reply_schema(criteria: Sequence[str]) -> dict[str, Any]:
         "required": ["scores", "issues"],
         "additionalProperties": False,
     }
+
+
+def reply_pattern(criteria: Sequence[str]) -> str:
+    """A regular expression of the requested reply, for servers that hold replies to one (vLLM, SGLang).
+
+    Unlike a schema it bounds lengths and white space, with which a model could fill a reply to its limit.
+    """
+    scores = ", ".join(f'"{name}": [01]' for name in criteria)
+    explanation = rf'"[^"\\\u0000-\u001f\u007f]{{1,{LONGEST_HELD}}}"'
+    issue = rf'\{{"criterion": "({"|".join(criteria)})", "explanation": {explanation}\}}'
+    more = f"(, {issue}){{0,{len(criteria) - 1}}}"
+    return rf'\{{"scores": \{{{scores}\}}, "issues": \[({issue}{more})?\]\}}'
 
 
 def read_binary(reply: str, criteria: Sequence[str], cascade: Cascade) -> Reading:

@@ -34,7 +34,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from cultureval.judge_prompts.binary_replies import read_binary, reply_schema
+from cultureval.judge_prompts.binary_replies import read_binary, reply_pattern, reply_schema
 from cultureval.judge_prompts.replies import HIGHEST, Reading, read_json_scores, read_label, read_likert, read_line
 from cultureval.judge_prompts.slots import FilledPrompt, fill
 from cultureval.runtime.errors import CulturevalError, wrong_settings
@@ -124,6 +124,8 @@ class JudgeTemplate:
     @property
     def reply_pattern(self) -> str | None:
         """A regular expression of the requested reply, for servers that hold replies to one; None for other forms."""
+        if self.form == "binary":
+            return reply_pattern(self.criteria)
         if self.form != "likert" or any(self.top(name) > 9 for name in self.criteria):
             return None
         # Servers' expressions know no escaped space.

@@ -73,9 +73,8 @@ def form_fields(settings: JudgeSettings, template: JudgeTemplate, identity: Serv
     pattern, scores, schema = template.reply_pattern, template.reply_properties, template.reply_schema
     if identity is None or not _shall_hold_to_form(settings):
         return {}
-    if schema is not None:
-        by_owner = {"vllm": {"structured_outputs": {"json": schema}}, "sglang": {"response_format": held_to(schema)}}
-        return {"response_format": held_to(schema)} if identity.holds_schema else by_owner.get(identity.owner or "", {})
+    if identity.holds_schema and schema is not None:
+        return {"response_format": held_to(schema)}
     if identity.holds_schema and scores:
         return {"response_format": schema_format("scores", scores)}
     expressions = {"vllm": {"structured_outputs": {"regex": pattern}}, "sglang": {"regex": pattern}}

@@ -1,6 +1,7 @@
 """What `cultureval audit run` writes and prints."""
 
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -108,8 +109,12 @@ def _agreement(items: "Sequence[JudgedItem]", threshold: int) -> str:
     values = agreement_of(flags)
     return (
         f"Judges agree on {same:,} of {len(both):,} items whether the total is below {threshold}: "
-        f"AC1 {values['ac1']:.2f}, alpha {values['alpha']:.2f}."
+        f"AC1 {_value(values['ac1'])}, alpha {_value(values['alpha'])}."
     )
+
+
+def _value(value: float) -> str:
+    return "n/a" if math.isnan(value) else f"{value:.2f}"
 
 
 def agreement_of(flags: Sequence[Sequence[int]]) -> dict[str, float]:

@@ -26,6 +26,10 @@ from safetensors.torch import load_file, save_file
 from stock_vllm import BOS_CHAT, StockVLLM, merging_tokenizer
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, AutoProcessor
 
+from cultureval.audit.decisions import Rule
+from cultureval.audit.items import AuditItem
+from cultureval.audit.judging import audit_items
+from cultureval.judge_prompts.templates import judge_template
 from cultureval.metrics.judges.judge import JudgeItem, JudgeSettings, judge_items
 from cultureval.models.openai_api import OpenAIModel
 from cultureval.runtime.journal import Journal
@@ -39,7 +43,7 @@ HEADS = {"head_dim": 32, "num_attention_heads": 2, "num_key_value_heads": 1}  # 
 @pytest.fixture(scope="module")
 def text_folder(tmp_path_factory):
     return build_tiny_causal_lm(
-        tmp_path_factory.mktemp("text"), chat_template=True, max_position_embeddings=2048, **HEADS
+        tmp_path_factory.mktemp("text"), chat_template=True, max_position_embeddings=8192, **HEADS
     )
 
 
@@ -349,6 +353,28 @@ def test_a_judge_labels_from_a_closed_set(servers, tmp_path):
     items = [JudgeItem(str(n), {"question": text}) for n, text in enumerate(["كم قطة؟", "هل هي نايمة؟"])]
     found = judge_items(settings, "jeem_question_type", items, Journal(tmp_path))
     assert all(verdict.label in TYPES for verdict in found.verdicts)
+
+
+def test_an_auditing_judge_is_held_to_ten_scores(servers, tmp_path):
+    """Random weights: the form is held by vLLM; what contradicts itself is no verdict, and its item goes to review."""
+    judges = [
+        JudgeSettings(name=name, model=MODEL, base_url=servers[name], max_tokens=2600, re_asks=0)
+        for name in ("text", "second")
+    ]
+    items = [
+        AuditItem("s", "local", "x", f"f:{number}", "0" * 64, "test", "mcq", f"سؤال {number}؟", ("نعم", "لا"), (0,))
+        for number in range(2)
+    ]
+    with use_settings(Settings({}, {"journal": str(tmp_path)})):
+        audit = audit_items(judges, items, Rule())
+    for one in audit.items:
+        first, second = one.opinions  # of one checkpoint, greedy
+        scores = json.loads(first.reply)["scores"]
+        assert list(scores) == list(judge_template("audit_mcq").criteria) and set(scores.values()) <= {0, 1}
+        assert (first.scores, first.flags) == (second.scores, second.flags) and dict(first.scores) in ({}, scores)
+        totals = {"text": first.total, "second": second.total}
+        assert one.decision == Rule().decide(totals)[0] and (first.scores or one.decision == "review")
+    assert all("held_to_form:structured_outputs" in line for line in audit.signatures)
 
 
 @pytest.mark.parametrize("no_network", [[]])

@@ -1,6 +1,7 @@
 """Replies of ten scores: what is taken, what is mended with a flag, and what stays refused."""
 
 import json
+import re
 
 import pytest
 
@@ -27,6 +28,14 @@ def test_a_right_reply_is_read_and_never_mended(scores, frame):
     assert ROW.read(text) == reading
     mended = mend_binary(text, ROW.criteria, ROW.cascade)
     assert mended.scores == scores and not [flag for flag in mended.flags if flag.startswith("mended")]
+
+
+@pytest.mark.parametrize("scores", [ONES, UNREADABLE])
+def test_the_pattern_that_servers_hold_replies_to_fits_right_replies_only(scores):
+    text = json.dumps(json.loads(reply(scores)), ensure_ascii=False)
+    assert re.fullmatch(ROW.reply_pattern, text)
+    for wrong in (text.replace(": 1", ": 2", 1), text + " ", text.replace('"overall', '"over'), text[:-1]):
+        assert wrong == text or not re.fullmatch(ROW.reply_pattern, wrong)
 
 
 MENDED = {
