@@ -180,7 +180,7 @@ def _strict_scores(given: Any, criteria: Sequence[str]) -> dict[str, int]:
         raise JudgeReplyError(f"the scores have {shorten(', '.join(extra))} besides the criteria")
     for name, value in given.items():
         if type(value) is not int or value not in (0, 1):
-            raise JudgeReplyError(f"{name} is {shorten(value, 20)!r}, neither 0 nor 1")
+            raise JudgeReplyError(f"{name} is {shorten(value, 20)}, neither 0 nor 1")
     return {name: given[name] for name in criteria}
 
 
@@ -191,7 +191,7 @@ def _strict_issues(given: Any, scores: Mapping[str, int]) -> dict[str, str]:
             raise JudgeReplyError("issues is no list of objects with criterion and explanation")
         name, explanation = issue["criterion"], issue["explanation"]
         if not isinstance(name, str) or name not in scores:
-            raise JudgeReplyError(f"an issue is of {shorten(name, 40)!r}, which is no criterion")
+            raise JudgeReplyError(f"an issue is of {shorten(name, 40)}, which is no criterion")
         if scores[name] or name in notes:
             raise JudgeReplyError(f"{name} is scored 1 and has an issue" if scores[name] else f"{name} has two issues")
         if not isinstance(explanation, str) or not explanation.strip():
@@ -245,7 +245,7 @@ def _mended_scores(given: Any, criteria: Sequence[str], found: set[str]) -> dict
             found.add("mended_values")
             value = _TEXT_VALUES.get(value.strip()) if isinstance(value, str) else value
         if not isinstance(value, int | float) or value not in (0, 1):
-            raise JudgeReplyError(f"{name} is {shorten(by_key[name], 20)!r}, neither 0 nor 1")
+            raise JudgeReplyError(f"{name} is {shorten(by_key[name], 20)}, neither 0 nor 1")
         scores[name] = int(value)
     return scores
 
@@ -262,7 +262,7 @@ def _mended_issues(given: Any, scores: Mapping[str, int], found: set[str]) -> di
         by_key = _by_key(issue, ("criterion", "explanation"), found)
         name = meant.get(_plain(str(by_key.get("criterion"))))
         if name is None or scores[name]:
-            raise JudgeReplyError(f"an issue is of {shorten(by_key.get('criterion'), 40)!r}, which is not scored 0")
+            raise JudgeReplyError(f"an issue is of {shorten(by_key.get('criterion'), 40)}, which is not scored 0")
         found |= {"mended_keys"} if by_key["criterion"] != name else set()
         found |= {"mended_issues"} if name in notes else set()
         text = str(by_key.get("explanation") or "").strip()

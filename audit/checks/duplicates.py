@@ -40,7 +40,8 @@ class Pair:
     @property
     def kind(self) -> str:
         """The name of the check that reports it."""
-        if self.earlier.split == "few_shot" and self.item.split == "test":
+        of_examples = self.earlier.split == "few_shot" and self.item.split == "test"
+        if of_examples and (self.exact or not _other_gold(self)):
             return "few_shot_in_test"
         if self.earlier.source != self.item.source:
             return "duplicate_across_sources"
@@ -55,7 +56,7 @@ def of_kind(kind: str) -> Callable[[Sequence[AuditItem]], Iterator[Found]]:
             if pair.kind == kind:
                 how = "the same words as" if pair.exact else f"{pair.similarity:.0%} of its words in common with"
                 where = f"{pair.earlier.id} ({pair.earlier.split.replace('_', '-')})"
-                detail = f"it has {how} {where}{_other_gold(pair)}: {shorten(pair.item.question, 60)!r}"
+                detail = f"it has {how} {where}{_other_gold(pair)}: {shorten(pair.item.question, 60)}"
                 yield Found(pair.item, detail, other=pair.earlier.id)
 
     return look

@@ -21,14 +21,14 @@ def gold_out_of_range(item: AuditItem) -> str:
     """The gold is a label or an index of an option that is not there."""
     if item.gold_problem != "out_of_range":
         return ""
-    return f"the gold {shorten(item.cells.get('gold'), 40)!r} is none of the {len(item.options)} options"
+    return f"the gold {shorten(item.cells.get('gold'), 40)} is none of the {len(item.options)} options"
 
 
 def gold_not_in_options(item: AuditItem) -> str:
     """The gold is a text that no option has."""
     if item.gold_problem != "not_in_options":
         return ""
-    return f"the gold {shorten(item.cells.get('gold'), 60)!r} is the text of no option"
+    return f"the gold {shorten(item.cells.get('gold'), 60)} is the text of no option"
 
 
 def gold_position(items: Sequence[AuditItem]) -> Iterator[Found]:

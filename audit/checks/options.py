@@ -45,7 +45,7 @@ def duplicate_options(item: AuditItem) -> str:
     places: dict[str, int] = {}
     for place, option in enumerate(map(seen_as, item.options), start=1):
         if option and (first := places.setdefault(option, place)) != place:
-            return f"options {first} and {place} are both {shorten(option, 40)!r}"
+            return f"options {first} and {place} are both {shorten(option, 40)}"
     return ""
 
 
@@ -54,7 +54,7 @@ def contained_option(item: AuditItem) -> str:
     spelled = [words(option) for option in item.options]
     for (place, short), (other, long) in permutations(enumerate(spelled, start=1), 2):
         if short and len(short) < len(long) and not all(word.isdigit() for word in short) and _holds(long, short):
-            return f"option {place} {shorten(item.options[place - 1], 40)!r} stands in option {other}"
+            return f"option {place} {shorten(item.options[place - 1], 40)} stands in option {other}"
     return ""
 
 
@@ -69,9 +69,9 @@ def all_of_the_above(item: AuditItem) -> str:
         return ""
     place = refers.index(True)
     if item.shuffled:
-        return f"option {place + 1} {shorten(item.options[place], 40)!r} refers to others, and options are shuffled"
+        return f"option {place + 1} {shorten(item.options[place], 40)} refers to others, and options are shuffled"
     if not all(refers[place:]):
-        return f"option {place + 1} {shorten(item.options[place], 40)!r} refers to those above, and is not the last"
+        return f"option {place + 1} {shorten(item.options[place], 40)} refers to those above, and is not the last"
     return ""
 
 

@@ -52,7 +52,7 @@ def broken_encoding(item: AuditItem) -> str:
     """A text is damaged: wrongly decoded (ftfy mends it), or with replacement characters, entities or lost letters."""
     for text in item.texts:
         if damage := _damage(text):
-            return f"{damage} in {shorten(text, 60)!r}"
+            return f"{damage} in {shorten(text, 60)}"
     return ""
 
 
@@ -81,7 +81,7 @@ def presentation_forms(item: AuditItem) -> str:
     """A text is written in the shapes of letters that typesetters use (U+FE70 and on), not in letters."""
     for text in item.texts:
         if not text.isascii() and len(_SHAPES.findall(text)) > 2:
-            return f"{shorten(text, 60)!r} is written in shapes of letters"
+            return f"{shorten(text, 60)} is written in shapes of letters"
     return ""
 
 
@@ -92,7 +92,7 @@ def mixed_scripts(item: AuditItem) -> str:
             continue
         for word in _LETTERS.findall(text):
             if _is_mixed(word):
-                return f"the word {shorten(word, 40)!r}"
+                return f"the word {shorten(word, 40)}"
     return ""
 
 
@@ -157,7 +157,7 @@ def _odd_cell(item: AuditItem, usual: dict[str, str]) -> str:
         kind, expected = _type(cell), usual[_column(name)]
         if kind != expected or (name != "gold" and kind not in ("text", "whole number")):
             wanted = expected if kind != expected else "text"
-            return f"the {name} holds a {kind} where a {wanted} is expected: {shorten(cell, 40)!r}"
+            return f"the {name} holds a {kind} where a {wanted} is expected: {shorten(cell, 40)}"
     return ""
 
 
