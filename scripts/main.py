@@ -27,6 +27,7 @@ from cultureval.scripts import (
     mirror,
     new_benchmark,
     retrieval,
+    run,
     show,
     suite_commands,
 )
@@ -84,6 +85,7 @@ benchmarks = typer.Typer(
 )
 
 app.command("eval", cls=WithSuiteOptions)(evaluate.evaluate)
+app.command("run", cls=WithCustomSuites)(run.run)
 app.command("tasks", cls=WithCustomSuites)(list_tasks.list_tasks)
 app.command("check", cls=WithCustomSuites)(check.check)
 app.command("doctor", cls=WithCustomSuites)(doctor.doctor)

@@ -1,0 +1,108 @@
+"""Running a plan: every run that is not finished, one after the other, each in a process of its own."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from cultureval.reports.plans.plan_file import PlannedRun
+from cultureval.reports.plans.progress import FINISHED, RUNNING, log_file, standing, taken, write_state
+from cultureval.runtime.errors import escaped
+from cultureval.runtime.settings import Settings, current_settings
+
+TAIL = 4000  # bytes of a log in which the reason of a failure is looked for
+PATIENCE = 15  # seconds
+COMMAND = "cultureval: "  # how our own messages begin
+
+
+def run_plan(runs: Sequence[PlannedRun], say: Callable[[str], None]) -> list[PlannedRun]:
+    """Runs what is not finished under the same signature.
+
+    A run that fails is told and the next one starts; one that another process runs is left to it. Answers that an
+    interrupted run has got are kept by `cultureval eval` itself, and are used by the next one.
+
+    Args:
+        runs: Of a plan, or some of them.
+        say: Called with a sentence on each run.
+
+    Returns:
+        The runs that failed.
+    """
+    failed = []
+    for run in runs:
+        word, _ = standing(run)
+        if word in (FINISHED, RUNNING):
+            say(f"{run.name}: {word}, left out.")
+            continue
+        with taken(run) as ours:
+            if not ours:
+                say(f"{run.name}: running elsewhere, left out.")
+                continue
+            say(f"{run.name}: starts; its output is in {log_file(run)}")
+            problem = _run(run)
+        say(f"{run.name}: {'finished' if problem is None else f'failed: {problem}'}")
+        if problem is not None:
+            failed.append(run)
+    return failed
+
+
+def command_of(run: PlannedRun) -> list[str]:
+    """The command of a run as a list of words, which no shell reads."""
+    words = [sys.executable, "-m", "cultureval.scripts.main", "eval", *run.arguments]
+    return [*words, f"--output-dir={run.folder}", "--", run.model, run.suite]
+
+
+def _run(run: PlannedRun) -> str | None:
+    """Runs one, keeps its state, and returns why it failed; None where it did not."""
+    signature, before, log = run.signature(), _results(run.folder), log_file(run)
+    environment = dict(os.environ)
+    if run.settings:
+        settings = dict(current_settings().model_settings) | dict(run.settings)
+        environment[Settings.model_settings.variable] = json.dumps(settings)
+    if suites := Settings.custom_suites.given(current_settings()):  # --custom-suites of this command
+        environment[Settings.custom_suites.variable] = suites
+    status = _status(command_of(run), environment, log)
+    written = sorted(_results(run.folder) - before)
+    problem = None
+    if status < 0:
+        problem = f"it was ended by signal {-status}"
+    elif status:
+        problem = _last_message(log) or f"exit status {status}"
+    elif not written:
+        problem = "it wrote no results file"
+    write_state(run, signature, problem is None, problem or "", [str(file) for file in written])
+    return problem
+
+
+def _status(command: Sequence[str], environment: Mapping[str, str], log: Path) -> int:
+    """Runs a command with its output in a file; where we are interrupted, it gets time to save what it has."""
+    with (
+        log.open("wb") as stream,
+        subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream) as process,
+    ):
+        try:
+            return process.wait()
+        except BaseException:
+            for end in (lambda: None, process.terminate, process.kill):  # a terminal has interrupted both
+                end()
+                try:
+                    process.wait(PATIENCE)
+                    break
+                except subprocess.TimeoutExpired:
+                    continue
+            raise
+
+
+def _results(folder: Path) -> set[Path]:
+    return set(folder.absolute().rglob("results_*.json"))
+
+
+def _last_message(log: Path) -> str:
+    """The last message of ours in a log, else its last line."""
+    with log.open("rb") as stream:
+        stream.seek(max(0, log.stat().st_size - TAIL))
+        lines = [line.strip() for line in stream.read().decode("utf-8", "replace").splitlines() if line.strip()]
+    ours = [line.removeprefix(COMMAND) for line in lines if line.startswith(COMMAND)]
+    return escaped((ours or lines or [""])[-1])
