@@ -17,7 +17,7 @@ from cultureval.reports.recording import section_of
 from cultureval.reports.run_record import RunRecord
 from cultureval.runtime.lighteval_patches.run_results import scores_of
 from cultureval.runtime.saving import summary_file
-from cultureval.tasks.catalogue import OVERALL, means_of_subsets, mixed_averages
+from cultureval.tasks.catalogue import OVERALL, is_gated, means_of_subsets, mixed_averages
 
 if TYPE_CHECKING:
     import pyarrow
@@ -131,6 +131,8 @@ def complete_results(pipeline: "Pipeline", record: RunRecord) -> None:
         if ours or name != OVERALL:
             del scores[name]
     pipeline.evaluation_tracker.sections |= section_of(record)
+    gated = {name for name, task in record.tasks.items() if is_gated(name.partition("|")[0], task.source)}
+    pipeline.evaluation_tracker.withheld = gated
 
 
 def undefined_as_null(scores: Scores) -> dict[str, dict[str, float | None]]:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cultureval.runtime.printing import print_result
+from cultureval.runtime.printing import print_note, print_result
 
 
 def leaderboard(
@@ -32,16 +32,25 @@ def leaderboard(
     logs: Annotated[
         str, typer.Option(metavar="PATH", help="Where `cultureval view --bundle` is published, below the page.")
     ] = "",
+    push_to_hub: Annotated[
+        str, typer.Option(metavar="ORG/NAME", help="Upload the page as a static Space; nothing is uploaded without it.")
+    ] = "",
+    public: Annotated[bool, typer.Option("--public", help="A Space that --push-to-hub makes is public.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="All tables as one JSON document, printed too.")] = False,
 ) -> None:
     """Writes a leaderboard that opens without a server. Example: cultureval leaderboard results --out site"""
     from cultureval.reports.charts import chart_formats
     from cultureval.reports.leaderboard.board import read_board
     from cultureval.reports.leaderboard.exports import as_json as json_text
+    from cultureval.reports.leaderboard.publishing import check_space, push_space
     from cultureval.reports.leaderboard.site import board_data, site_summary, write_site
 
     formats = chart_formats(charts)
+    if push_to_hub:
+        check_space(push_to_hub)
     allowed = [name.strip() for name in allow.split(",") if name.strip()]
     board = read_board(results, published=published, allowed=allowed, models=models, ranks=ranks)
     site = write_site(board, out, title, formats, logs)
     print_result(json_text(board_data(board)).rstrip() if as_json else site_summary(board, site), site.index)
+    if push_to_hub:
+        print_note(f"uploaded: {push_space(out, push_to_hub, public)}")

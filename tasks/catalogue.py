@@ -44,6 +44,17 @@ def require_suites(names: Iterable[str], hint: Callable[[], str] = unknown_suite
             raise CulturevalError(f"There is no suite {name!r}.{near} The suites are {known}.{hint()}")
 
 
+def is_gated(task: str, source: str) -> bool:
+    """Whether a task's rows may not be passed on, since who gets its data accepts terms.
+
+    Args:
+        task: Its name without `|k`.
+        source: The repository that its rows are from; "" where unknown, which counts as gated if one of them is.
+    """
+    known = all_tasks().get(task)
+    return known is not None and any(one.gated and source in ("", one.repo) for one in known.sources)
+
+
 def groups(suite: str | None = None) -> dict[str, list[str]]:
     """Names of the tasks of each group, of one suite or of all."""
     grouped: dict[str, list[str]] = {}

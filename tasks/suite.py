@@ -63,6 +63,7 @@ class Source:
         revision: Branch, tag or commit; None is the hub's default branch.
         licence: The source's licence, as its card or paper states it.
         how_to_get: How people get it where it is not on the hub, or gated.
+        gated: Whether who gets it accepts terms, so that its texts are never uploaded.
     """
 
     repo: str
@@ -91,6 +92,7 @@ class Source:
     revision: str | None = None
     licence: str = "not declared"
     how_to_get: str = ""
+    gated: bool = False
 
 
 @dataclass(frozen=True)

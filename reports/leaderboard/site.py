@@ -11,6 +11,7 @@ from cultureval.reports.leaderboard.assets import write_assets
 from cultureval.reports.leaderboard.board import Board
 from cultureval.reports.leaderboard.exports import FORMATS, as_data, as_json
 from cultureval.reports.leaderboard.pages import Pages
+from cultureval.reports.leaderboard.publishing import space_card
 from cultureval.reports.leaderboard.texts import shown
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.output_folder import require_folder
@@ -64,6 +65,7 @@ def write_site(board: Board, folder: Path, title: str, formats: Sequence[str], l
     charts = [chart for section in board.sections for chart in pages.charts_of(section)] + pages.subset_charts()
     for chart in charts:
         chart_files(chart, folder / "charts", formats)
+    _write(folder / "README.md", space_card(title))
     _write(folder / "leaderboard.json", as_json(board_data(board)))
     return Site(folder / "index.html", count, tables, len(charts))
 

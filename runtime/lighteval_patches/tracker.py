@@ -1,6 +1,7 @@
 """LightEval's tracker, whose files are complete or absent, and whose failed uploads cost nothing that was saved."""
 
 import json
+import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -8,9 +9,11 @@ from typing import Any
 
 from lighteval.logging.evaluation_tracker import EnhancedJSONEncoder, EvaluationTracker
 
-from cultureval.runtime.errors import CulturevalError, described
+from cultureval.runtime.errors import CulturevalError, described, shown_names
 from cultureval.runtime.journal import journal_folder
 from cultureval.runtime.saving import summary_file
+
+logger = logging.getLogger(__name__)
 
 
 class Tracker(EvaluationTracker):
@@ -20,6 +23,7 @@ class Tracker(EvaluationTracker):
         sections: More sections of the results file, name -> content; set before `save`. They stand beside LightEval's
             own, also on the hub and wherever else results go.
         results_file: The results file after `save`.
+        withheld: Tasks whose details are not uploaded, since their data are gated; set before `save`.
         failed_uploads: A sentence for each upload that was asked for and failed.
     """
 
@@ -27,6 +31,7 @@ class Tracker(EvaluationTracker):
         super().__init__(*args, **options)
         self.sections: dict[str, Mapping[str, Any]] = {}
         self.results_file: Path | None = None
+        self.withheld: set[str] = set()
         self.failed_uploads: list[str] = []
 
     @property
@@ -95,17 +100,25 @@ class Tracker(EvaluationTracker):
     def push_to_hub(self, date_id: str, details: dict[str, Any], results_dict: dict[str, Any]) -> None:
         """As LightEval's; a failure is noted in `failed_uploads`."""
         upload = super().push_to_hub
-        self._uploaded("--push-to-hub", lambda: upload(date_id, details, results_dict))
+        self._uploaded("--push-to-hub", lambda: upload(date_id, self._public(details), results_dict))
 
     def push_to_wandb(self, results_dict: dict[str, Any], details_datasets: dict[str, Any]) -> None:
         """As LightEval's; a failure is noted in `failed_uploads`."""
         upload = super().push_to_wandb
-        self._uploaded("--wandb", lambda: upload(results_dict, details_datasets))
+        self._uploaded("--wandb", lambda: upload(results_dict, self._public(details_datasets)))
 
     def push_to_tensorboard(self, results: Mapping[str, Any], details: Mapping[str, Any]) -> None:
         """As LightEval's; a failure is noted in `failed_uploads`."""
         upload = super().push_to_tensorboard
-        self._uploaded("--push-to-tensorboard", lambda: upload(results, details))
+        self._uploaded("--push-to-tensorboard", lambda: upload(results, self._public(details)))
+
+    def _public(self, details: Mapping[str, Any]) -> dict[str, Any]:
+        """The details that may be passed on."""
+        if kept_back := sorted(self.withheld & details.keys()):
+            logger.warning(
+                "The details of %s are not uploaded: their data are gated. Their scores are.", shown_names(kept_back, 3)
+            )
+        return {task: rows for task, rows in details.items() if task not in self.withheld}
 
     def _uploaded(self, option: str, upload: Callable[[], None]) -> None:
         try:

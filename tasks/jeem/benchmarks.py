@@ -173,6 +173,7 @@ def source(prepare: Prepare, one_country: bool = True) -> Source:
         notes=notes,
         licence="captions, questions and answers MIT; images keep their own (Wikimedia Commons, Flickr CC)",
         how_to_get=HOW_TO_GET,
+        gated=True,
         caveat="JEEM: the prompts for models are ours (the paper prints none); scores are times 100, as its tables.",
     )
 

@@ -113,7 +113,7 @@ def _source(repo: str, splits: tuple[str, ...], patterns: tuple[str, ...], varie
 
 def _sources(variety: str) -> tuple[Source, ...]:
     licence = "CC BY-NC-SA 4.0 (paper, appendix B; the hub's first commit says Apache-2.0)"
-    m2cqa = _source("QCRI/M2CQA", ("test", "train"), M2CQA_FILES, variety, licence=licence)
+    m2cqa = _source("QCRI/M2CQA", ("test", "train"), M2CQA_FILES, variety, licence=licence, gated=True)
     if variety in DIALECTS:
         return (m2cqa,)
     return m2cqa, *aynvqa_sources(variety)

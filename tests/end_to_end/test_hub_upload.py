@@ -5,7 +5,11 @@ import os
 import subprocess
 import sys
 
+import pytest
 from writable_hub import serve_writable_hub
+
+from cultureval.reports.leaderboard import publishing
+from cultureval.runtime.errors import CulturevalError
 
 # The library checks a card at a fixed address, whatever HF_ENDPOINT is.
 UPLOAD = """
@@ -28,21 +32,28 @@ tracker.general_config_logger.log_model_info(ModelConfig(model_name="org/model")
 tracker.metrics_logger.metric_aggregated["task|0"] = {"acc": 0.5}
 doc = Doc(query="سؤال", choices=["a"], gold_index=0)
 tracker.details_logger.log("task|0", doc, ModelResponse(text=["a"]), {"acc": 1})
+tracker.details_logger.log("jeem_vqa:ma|0", doc, ModelResponse(text=["a"]), {"acc": 1})
+tracker.withheld = {"jeem_vqa:ma|0"}
 tracker.sections["cultureval"] = {"schema": 1}
 tracker.save()
 print(*tracker.failed_uploads)
 """
 
 
+def variables_of(address, folder):
+    """The environment of a command that may reach the local hub, and is logged in there."""
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
+    variables |= {"HF_ENDPOINT": address, "HF_TOKEN": "hf_test", "HF_HOME": str(folder / "hf")}
+    return variables | {"HF_HUB_DISABLE_XET": "1", "HF_HUB_OFFLINE": "0", "CULTUREVAL_CACHE": str(folder / "cache")}
+
+
 def test_results_and_details_arrive_as_they_are_saved(tmp_path):
     import pyarrow.parquet
 
     with serve_writable_hub() as (address, hub):
-        variables = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
-        variables |= {"HF_ENDPOINT": address, "HF_TOKEN": "hf_test", "HF_HOME": str(tmp_path / "hf")}
-        variables |= {"HF_HUB_DISABLE_XET": "1", "HF_HUB_OFFLINE": "0", "CULTUREVAL_CACHE": str(tmp_path / "cache")}
+        command = [sys.executable, "-c", UPLOAD]
         done = subprocess.run(
-            [sys.executable, "-c", UPLOAD], cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=300
+            command, cwd=tmp_path, env=variables_of(address, tmp_path), capture_output=True, text=True, timeout=300
         )
     assert done.stdout == "\n" and done.returncode == 0, done.stdout + done.stderr
     (asked,) = hub.created
@@ -50,10 +61,38 @@ def test_results_and_details_arrive_as_they_are_saved(tmp_path):
     ((name, files),) = hub.files.items()
     assert name == "datasets/lab/details_org__model_private"
     (saved,) = tmp_path.glob("out/results/org/model/results_*.json")
-    (details,) = tmp_path.glob("out/details/org/model/*/details_*.parquet")
+    details, gated = sorted(tmp_path.glob("out/details/org/model/*/details_*.parquet"), reverse=True)
+    assert gated.name.startswith("details_jeem") and not any("jeem" in file for file in files)
     assert json.loads(files[saved.name]) == json.loads(saved.read_text(encoding="utf-8"))
     assert json.loads(files[saved.name])["cultureval"] == {"schema": 1}
     (tmp_path / "sent.parquet").write_bytes(files[f"{details.parent.name}/{details.name}"])
     sent, kept = (pyarrow.parquet.read_table(file).to_pylist() for file in (tmp_path / "sent.parquet", details))
     assert sent == kept and sent[0]["doc"]["query"] == "سؤال"
     assert "config_name: results" in files["README.md"].decode() and saved.with_suffix(".parquet").name in files
+
+
+PUSH = """
+from pathlib import Path
+from cultureval.reports.leaderboard import publishing
+publishing.check_space("lab/board")
+print(publishing.push_space(Path("site"), "lab/board", public=False))
+"""
+
+
+def test_a_leaderboard_becomes_a_static_space(tmp_path):
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "index.html").write_text("<!doctype html>")
+    (site / "README.md").write_text(publishing.space_card("---\nevil: 1\n"))
+    with serve_writable_hub() as (address, hub):
+        command = [sys.executable, "-c", PUSH]
+        done = subprocess.run(
+            command, cwd=tmp_path, env=variables_of(address, tmp_path), capture_output=True, text=True, timeout=300
+        )
+    assert done.stdout == f"{address}/spaces/lab/board\n", done.stderr
+    (asked,) = hub.created
+    assert (asked["type"], asked["sdk"], asked["visibility"]) == ("space", "static", "private")
+    assert hub.files["spaces/lab/board"]["index.html"] == b"<!doctype html>"
+    assert b'title: "---\\\\nevil: 1\\\\n"\nsdk: static' in hub.files["spaces/lab/board"]["README.md"]
+    with pytest.raises(CulturevalError, match="ORG/NAME"):
+        publishing.check_space("../../board")

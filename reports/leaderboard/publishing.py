@@ -1,0 +1,73 @@
+"""A leaderboard on the hub: its folder is a static Space, uploaded only where that is asked for.
+
+Pages and tables hold scores, names and signatures; no prompt and no answer is in them.
+"""
+
+import json
+import re
+from pathlib import Path
+
+from cultureval.reports.leaderboard.texts import shown
+from cultureval.runtime.errors import CulturevalError, described
+
+CARD = """---
+title: {title}
+sdk: static
+app_file: index.html
+pinned: false
+---
+
+A leaderboard made by `cultureval leaderboard`: open `index.html`. It needs no server, and loads nothing from elsewhere.
+"""
+_NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
+
+
+def space_card(title: str) -> str:
+    """The README.md by which the hub serves a folder as a static Space.
+
+    Args:
+        title: Of the leaderboard.
+    """
+    return CARD.format(title=json.dumps(shown(title, 60)))  # a JSON string is one of YAML
+
+
+def check_space(name: str) -> None:
+    """Checks before anything is read that a Space can be uploaded.
+
+    Raises:
+        CulturevalError: The name is none, nobody is logged in, or the hub is off.
+    """
+    from huggingface_hub import get_token
+
+    from cultureval.runtime.data.hub import is_offline
+
+    if not _NAME.fullmatch(name):
+        raise CulturevalError(f"--push-to-hub {shown(name)!r} is no Space: give ORG/NAME.")
+    if get_token() is None:
+        raise CulturevalError("--push-to-hub needs a login at the hub: run `hf auth login`, or set HF_TOKEN.")
+    if is_offline():
+        raise CulturevalError("--push-to-hub needs the hub, which is off (HF_HUB_OFFLINE) or does not answer.")
+
+
+def push_space(folder: Path, name: str, public: bool) -> str:
+    """Uploads a site as a static Space; returns its address.
+
+    Args:
+        folder: From `write_site`.
+        name: ORG/NAME of the Space, which is made where it is missing.
+        public: Whether a new Space is public.
+
+    Raises:
+        CulturevalError: The upload failed; the site is on the disk all the same.
+    """
+    from huggingface_hub import HfApi
+
+    hub = HfApi()
+    try:
+        hub.create_repo(name, repo_type="space", space_sdk="static", private=not public, exist_ok=True)
+        hub.upload_folder(repo_id=name, repo_type="space", folder_path=folder, commit_message="Leaderboard")
+    except Exception as error:  # anything that a network or the hub's library can raise
+        raise CulturevalError(
+            f"The upload of {folder} to {name} failed ({described(error)}); the site is there."
+        ) from error
+    return f"{hub.endpoint}/spaces/{name}"
