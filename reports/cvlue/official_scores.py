@@ -184,7 +184,8 @@ def _with_errors(items: Sequence[ScoredItem]) -> Row:
     for name, mean in means(items).items():
         scored = [item for item in items if name in item.scores]
         values, images = [item.scores[name] for item in scored], [item.image for item in scored]
-        beside = (clustered_standard_error(values, images), *clustered_interval(values, images))
+        bounds = None if name == "mean_rank" else (0, 1)
+        beside = (clustered_standard_error(values, images, bounds), *clustered_interval(values, images))
         columns = zip(("_stderr", *BOUNDS), beside, strict=True)
         row |= {name: mean} | {f"{name}{end}": None if math.isnan(value) else value for end, value in columns}
     return row
