@@ -59,7 +59,7 @@ def require_vllm_settings(settings: HFModelSettings) -> None:
 
 def serve_options(settings: HFModelSettings) -> list[str]:
     """The arguments of `vllm serve` after the model; ours come last, where they take precedence."""
-    options = [*settings.vllm_args, "--enable-scale-out"]
+    options = [*settings.vllm_args]
     quantised = settings.dtype == "4bit"
     options += ["--dtype", "auto" if quantised else settings.dtype]
     options += ["--quantization", "bitsandbytes"] if quantised else []
