@@ -14,7 +14,7 @@ from cultureval.reports.run_record import Run, TaskRecord
 OF_THE_MODEL = ("model", "dtype", "chat")  # fields of a signature that are the model's own
 # Of a whole group of tasks, so that entries with other subsets of it differ; the tasks' own records have them.
 OF_THE_GROUP = ("subsets", "rows", "rows_hash", "data", "form", "prompt", "parity", "sources")
-OF_THE_TASK = ("rows_hash", "rows", "limit", "form", "source", "revision", "prompt_hash", "parity")
+OF_THE_TASK = ("rows_hash", "rows", "form", "source", "revision", "prompt_hash", "parity")
 NO_SIGNATURE = "none: written by LightEval without our tasks, or by an older cultureval"
 Protocol = tuple[tuple[str, str], ...]
 
@@ -146,6 +146,8 @@ def protocols_of(
             for name in OF_THE_TASK
             if name not in allowed and (value := getattr(task, name)) is not None
         }
+        if "limit" not in allowed:
+            protocol["limit"] = "none" if task.limit is None else str(task.limit)
         key = tuple(sorted(protocol.items()))
         found |= {
             (task.task, metric): key for metric in run.scores.get(task.task, {}) if not metric.endswith("_stderr")

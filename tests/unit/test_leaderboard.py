@@ -124,7 +124,7 @@ def test_a_limited_run_of_a_model_is_an_entry_of_its_own(tmp_path):
     write_run(tmp_path, "lab/a", TRUST, 0.7, 5, signed={}, limit=5, date="2026-02-01T00-00-00")
     sections = read_board([tmp_path], ranks=False).sections
     labels = {entry.label for section in sections for entry in section.group.entries}
-    assert labels == {"a (limit 5, rows 5)", "a (rows 8)"}
+    assert labels == {"a (limit 5, rows 5)", "a (limit none, rows 8)"}
     said = [*sections[0].group.differences, *sections[1].group.differences]
     assert any(one.startswith("limit: ") for one in said) and any(one.startswith("rows: ") for one in said)
 
