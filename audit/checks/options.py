@@ -9,7 +9,7 @@ from cultureval.prompts.option_labels import split_label
 from cultureval.runtime.errors import shorten
 
 _EVERY = r"(?:جميع|كل|كافة|كلا?|أي|اي)"
-_NONE = r"(?:لا\s*شيء|لاشيء|لا\s*شئ|لاشئ|ليس|لا\s+أحد|لا\s+احد|لا\s+واحد[ةه]?)"
+_NONE = r"(?:ال?\s*شي[ءئ]|الشى[ءئ]|لا\s*شيء|لاشيء|لا\s*شئ|لاشئ|ليس|لا\s+أحد|لا\s+احد|لا\s+واحد[ةه]?)"
 _ABOVE = (
     r"(?:ما\s*سبق|مما\s*سبق|ما\s*ذكر|مما\s*ذكر|ما\s*تقدم|مما\s*تقدم|السابق[ةه]?|"
     r"(?:هذه\s+)?(?:الإجابات|الاجابات|الخيارات|البدائل|الاختيارات|الأجوبة)[^،؛]{0,25})"
@@ -17,6 +17,7 @@ _ABOVE = (
 _OF_OTHERS = (
     rf"{_EVERY}\s+{_ABOVE}.{{0,20}}",
     rf"{_NONE}\s+(?:من\s+)?{_ABOVE}.{{0,20}}",
+    r"لا\s+(?:يوجد|توجد)\s+[إا]جاب[ةه]\s+صحيح[ةه]",
     r"(?:all|none|any|both)\s+(?:of\s+)?(?:the\s+)?(?:above|previous|these|answers|options|choices).{0,20}",
     r"以上(?:都|皆|全|均)?(?:是|不是|对|不对|正确|错误|非)?|(?:都|全部|全)(?:是|不是|对|不对)",
 )
@@ -83,7 +84,8 @@ def _refers(option: str) -> bool:
 def inconsistent_labels(item: AuditItem) -> str:
     """Some options begin with a label of their own and others do not, or the labels are out of order or repeated."""
     labels = [split_label(option) for option in item.options]
-    given = [label if rest else None for label, rest in labels]
+    # A later letter is a variable: س - 1 begins with no label of four options.
+    given = [label if rest and (label or 0) < len(labels) else None for label, rest in labels]
     known = [label for label in given if label is not None]
     if len(known) < 2:
         return ""

@@ -371,7 +371,8 @@ def test_an_auditing_judge_is_held_to_ten_scores(servers, tmp_path):
         first, second = one.opinions  # of one checkpoint, greedy
         scores = json.loads(first.reply)["scores"]
         assert list(scores) == list(judge_template("audit_mcq").criteria) and set(scores.values()) <= {0, 1}
-        assert (first.scores, first.flags) == (second.scores, second.flags) and dict(first.scores) in ({}, scores)
+        assert (first.scores, first.flags) == (second.scores, second.flags)
+        assert not first.scores or first.flags or first.scores == scores
         totals = {"text": first.total, "second": second.total}
         assert one.decision == Rule().decide(totals)[0] and (first.scores or one.decision == "review")
     assert all("held_to_form:structured_outputs" in line for line in audit.signatures)

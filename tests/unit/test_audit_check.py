@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cultureval.audit.checks.options import all_of_the_above
+from cultureval.audit.checks.options import all_of_the_above, inconsistent_labels
 from cultureval.audit.checks.table import CHECKS, manifest_rows, run_checks
 from cultureval.audit.checks.wording import absent_reference, mixed_scripts
 from cultureval.audit.columns import columns_found, columns_given, gold_of
@@ -158,12 +158,26 @@ def test_words_of_two_scripts_are_told(word):
         (("أحمر", "أزرق", "لا شيء مما سبق", "جميع الإجابات صحيحة"), False),
         (("أ و ب", "أزرق", "أخضر"), True),
         (("5 , 5", "4 , 4"), False),
+        (("صيغة", "كلا من أ و ب", "لا توجد إجابة صحيحة"), False),
         (("all of the above", "red"), True),
         (("以上都是", "红"), True),
     ],
 )
 def test_options_that_refer_to_others(options, told):
     assert bool(all_of_the_above(item(options=options))) is told
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("أ) واحد", "ب) اثنان"), False),
+        (("أ) واحد", "ب) اثنان", "ثلاثة"), True),
+        (("ب) واحد", "أ) اثنان"), True),
+        (("س - 1", "س - 2", "س + 1", "س + 2"), False),  # a variable
+    ],
+)
+def test_labels_inside_options(options, told):
+    assert bool(inconsistent_labels(item(options=options))) is told
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from cultureval.audit.checks.table import manifest_row
-from cultureval.audit.cleaning import cleaned_subsets, write_cleaned
+from cultureval.audit.cleaning import cleaned_subsets, push_cleaned, write_cleaned
 from cultureval.audit.sources import read_items
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError
@@ -131,3 +131,20 @@ def test_a_manifest_of_other_data_cleans_nothing(items, tmp_path):
     other = replace(manifest, rows=(manifest.rows[0].model_copy(update={"source": "a/b"}),))
     with pytest.raises(CulturevalError, match="decides on no row of .*; it is about a/b"):
         cleaned_subsets(items, other)
+
+
+def test_cleaned_subsets_are_pushed_as_private_configs(items, tmp_path, monkeypatch):
+    import datasets
+
+    pushed = []
+    monkeypatch.setattr(
+        datasets.DatasetDict,
+        "push_to_hub",
+        lambda self, repo, **options: pushed.append((repo, {name: len(rows) for name, rows in self.items()}, options)),
+    )
+    manifest = written(tmp_path / "manifest.jsonl", items, ["discard", "keep"])
+    push_cleaned(cleaned_subsets(items, manifest), manifest, "lab/clean")
+    (repo, splits, options), *others = pushed
+    assert (repo, splits, others) == ("lab/clean", {"test": len(items) - 1}, [])
+    assert options["private"] is True and options["config_name"] == items[0].subset
+    assert manifest.hash in options["commit_message"]
