@@ -100,7 +100,8 @@ def compare_paired(subsets: Sequence[PairedSubset], draws: int = DRAWS, seed: in
     American Statistician 69, 2015, section 5.3). The p-value of right and wrong answers of one subset without clusters
     is McNemar's mid-p (Fagerland, Lydersen and Laake, BMC Medical Research Methodology 13, 2013), which has the level
     that it says, while the exact one (Psychometrika 12, 1947) stays below it; else that of approximate randomisation
-    (Noreen 1989), which swaps the two models on random clusters: (1 + swaps that differ as much) / (draws + 1).
+    (Noreen 1989), which swaps the two models on random clusters: 1 + the swaps that differ more, and half of those that
+    differ as much, over draws + 1. Bounds of scores between 0 and 1 stay within -1 and 1.
 
     Args:
         subsets: At least one.
@@ -126,6 +127,8 @@ def compare_paired(subsets: Sequence[PairedSubset], draws: int = DRAWS, seed: in
     difference = float(scores[0] - scores[1])
     identical = all(np.array_equal(first, second) for first, second, _ in tables)
     low, high, error = _interval(difference, spread, clusters, groups)
+    if low is not None and high is not None and _within_one(subsets, tables):
+        low, high = max(low, -1.0), min(high, 1.0)
     flips = _flips(subsets, tables, clusters)
     p_value, p_exact, test = _p_value(difference, swapped, clusters, identical, flips)
     items = sum(len(first) for first, _, _ in tables)
@@ -154,8 +157,9 @@ def mcnemar(only_first: int, only_second: int) -> tuple[float, float]:
     pairs = only_first + only_second
     if not pairs:
         return 1.0, 1.0
-    exact = float(binomtest(only_first, pairs).pvalue)
-    return exact - float(binom.pmf(only_first, pairs, 0.5)), exact
+    fewer = min(only_first, only_second)
+    mid_p = float(2 * binom.cdf(fewer, pairs, 0.5) - binom.pmf(fewer, pairs, 0.5))
+    return 1.0 if only_first == only_second else mid_p, float(binomtest(only_first, pairs).pvalue)
 
 
 def smallest_difference(
@@ -251,6 +255,14 @@ def _interval(
     return float(low), float(high), float(known.std(ddof=1))
 
 
+def _within_one(subsets: Sequence[PairedSubset], tables: Sequence[tuple]) -> bool:
+    """Whether every score is a ratio between 0 and 1."""
+    sides = [side for first, second, _ in tables for side in (first, second)]
+    return all(subset.score is ratio for subset in subsets) and all(
+        ((side[:, 0] >= 0) & (side[:, 0] <= side[:, 1])).all() for side in sides
+    )
+
+
 def _flips(subsets: Sequence[PairedSubset], tables: Sequence[tuple], clusters: int) -> tuple[int, int] | None:
     """Items that only the first or only the second has right; None for other scores, or with clusters."""
     (first, second, _), *others = tables
@@ -272,5 +284,8 @@ def _p_value(
         return *mcnemar(*flips), "McNemar mid-p"
     if identical:
         return 1.0, None, "permutation"
-    far = np.abs(known) >= abs(difference) - TINY
-    return (1 + int(far.sum())) / (len(known) + 1), None, "permutation"
+    size, least = np.abs(known), abs(difference)
+    further, alike = (size > least + TINY).sum(), (np.abs(size - least) <= TINY).sum()
+    # Few clusters have few different swaps: those that differ just as much count half, as in a mid-p.
+    p_value = (1 + further + alike / 2) / (len(known) + 1) if least > TINY else 1.0
+    return float(p_value), None, "permutation"

@@ -70,6 +70,8 @@ def test_identical_and_opposite_models_and_single_clusters() -> None:
     opposite = compare_paired([subset(np.ones(20), np.zeros(20))], DRAWS)
     assert (opposite.high, opposite.flips) == (1.0, (20, 0))
     assert opposite.low == pytest.approx(20 / (20 + 1.959964**2)) and opposite.p_value < 1e-5
+    few = compare_paired([subset(np.array([1.0, 0, 1]), np.array([0.0, 1, 1]))], DRAWS)
+    assert (few.difference, few.p_value) == (0.0, 1.0) and -1 <= few.low <= few.high <= 1
     alone = compare_paired([subset(scores, scores / 2, clusters=["poem"] * 50)], DRAWS)
     assert alone.difference > 0 and (alone.low, alone.high, alone.p_value, alone.test) == (None, None, None, "")
 
@@ -82,9 +84,9 @@ def test_mcnemar_is_scipys_binomial_test_and_its_mid_p() -> None:
     exact = stats.binomtest(9, 12).pvalue
     assert found.p_exact == pytest.approx(exact)
     assert found.p_value == pytest.approx(exact - stats.binom.pmf(9, 12, 0.5))
-    assert mcnemar(0, 0) == (1.0, 1.0)
+    assert mcnemar(0, 0) == mcnemar(4, 4) == (1.0, 1.0)
     swapped = compare_paired([subset(first + 0.5, second + 0.5)], 20_000)  # no accuracy, but the same differences
-    assert (swapped.test, swapped.p_value) == ("permutation", pytest.approx(exact, abs=0.01))
+    assert (swapped.test, swapped.p_value) == ("permutation", pytest.approx(found.p_value, abs=0.01))
 
 
 def test_averages_weigh_subsets_and_draw_shared_clusters_together() -> None:
