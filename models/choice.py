@@ -5,6 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cultureval.models.adapters import with_base_model
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.model_settings import read_model_settings
 from cultureval.runtime.servers.vllm_process import find_vllm
@@ -17,7 +18,14 @@ CLASSES = {"hf": "HFModel", "openai_api": "OpenAIModel", "vllm": "VLLMModel", "m
 FILES = {"transformers": "hf.py", "vllm": "vllm.py"}
 ACCELERATORS = ("cuda", "xpu")  # of torch (ROCm is cuda), for which vLLM is built
 # What transformers does and vLLM does not, or not so; a model that sets one is left to transformers unless asked.
-OF_TRANSFORMERS = ("device_map", "quantisation", "attn_implementation", "image_max_pixels", "image_min_pixels")
+OF_TRANSFORMERS = (
+    "adapter",
+    "device_map",
+    "quantisation",
+    "attn_implementation",
+    "image_max_pixels",
+    "image_min_pixels",
+)
 
 
 def model_file(model: str) -> Path:
@@ -26,7 +34,7 @@ def model_file(model: str) -> Path:
     Raises:
         CulturevalError: Both a server and a backend are named.
     """
-    settings = read_model_settings(model)
+    settings = with_base_model(read_model_settings(model))
     backend = settings.get("backend") or "auto"
     if "base_url" in settings:
         if backend != "auto":

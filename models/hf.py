@@ -13,11 +13,13 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
+import torch
 from lighteval.models.abstract_model import LightevalModel
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
@@ -38,7 +40,7 @@ from cultureval.models.settings import (
 from cultureval.models.tokens import Encoder, encoder_of
 from cultureval.runtime import processes
 from cultureval.runtime.doc_specific import specific_of
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, described
 from cultureval.runtime.journal import answer_key, open_journal
 from cultureval.runtime.model_facts import changed_settings, changed_values, loaded_facts, text_hash
 from cultureval.runtime.progress import Progress
@@ -116,12 +118,17 @@ class HFModel(LightevalModel):
         computed_in = str(self.loaded.model.dtype).removeprefix("torch.")
         stated = {"dtype", "chat_template", "resolved_revision", "fingerprint"}
         return {
-            "model": f"{self.config.model_name}@{version[:8]}",
+            "model": f"{self.config.model_name}@{version[:8]}{self._adapter()}",
             "backend": "transformers",
             "dtype": self.config.dtype if self.config.dtype in BITS else computed_in,
             "chat": "on" if self.renderer.uses_chat_template else "off",
             "settings": changed_settings(self.config, NOT_IN_ANSWER_KEY | stated),
         }
+
+    def _adapter(self) -> str:
+        """The adapter in a signature: `+my-lora@1a2b3c4d(merged)`; "" without one."""
+        found = self.loaded.identity.get("adapter")
+        return f"+{found}" if found else ""
 
     def cleanup(self) -> None:
         """Called by LightEval after the last answer and before the metrics: all processes but the first end here."""
@@ -224,7 +231,9 @@ class HFModel(LightevalModel):
         """Score what is missing in a batch, write completed docs to the journal and count them."""
         needed = [item for item in batch if not item[0].done]
         finished = {}
-        for (job, number, _), scores in zip(needed, self.scorer.score([item[2] for item in needed]), strict=True):
+        with failures_named(self.config.model_name, [item[0].doc for item in needed]):
+            found = self.scorer.score([item[2] for item in needed])
+        for (job, number, _), scores in zip(needed, found, strict=True):
             if job.add_scores(number, scores):
                 finished[job.key] = job.record
                 self.log.answered(job.doc.task_name, self.scorer.last_route)
@@ -301,15 +310,17 @@ class HFModel(LightevalModel):
         for name in ("max_new_tokens", "stop_strings", "output_scores", "return_dict_in_generate"):
             sampling.pop(name, None)
         digest = hashlib.sha256("".join(job.key for job in batch).encode()).digest()
-        answers = generate(
-            self.loaded,
-            inputs,
-            [job.stops for job in batch],
-            [job.opened for job in batch],
-            max_new_tokens=max(1, min(wanted or room, room)),
-            sampling=Sampling(batch[0].doc.num_samples, sampling, int.from_bytes(digest[:4]) ^ (parameters.seed or 0)),
-            tags=self.config.reasoning_tags,
-        )
+        seed = int.from_bytes(digest[:4]) ^ (parameters.seed or 0)
+        with failures_named(self.config.model_name, [job.doc for job in batch]):
+            answers = generate(
+                self.loaded,
+                inputs,
+                [job.stops for job in batch],
+                [job.opened for job in batch],
+                max_new_tokens=max(1, min(wanted or room, room)),
+                sampling=Sampling(batch[0].doc.num_samples, sampling, seed),
+                tags=self.config.reasoning_tags,
+            )
         fresh = {}
         for job, answer in zip(batch, answers, strict=True):
             if not job.answers:
@@ -380,6 +391,21 @@ class HFModel(LightevalModel):
             images=images,
             **parts,
         )
+
+
+@contextmanager
+def failures_named(model: str, docs: Sequence[Doc]) -> Iterator[None]:
+    """A context in which an error inside the model's own computation names the model, a prompt, and what may help."""
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise
+    except (RuntimeError, IndexError) as error:
+        raise CulturevalError(
+            f"{model} fails on a prompt of {docs[0].task_name} (item {docs[0].id}): {described(error)[:400]}. Its "
+            "config.json may not fit its weights or tokenizer, or this device lacks a kernel: try dtype: float32, "
+            "attn_implementation: eager or device: cpu. All answers so far are kept."
+        ) from error
 
 
 def _image_key(image: Any) -> str:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, Protocol
 
 from lighteval.models.model_output import ModelResponse
@@ -15,7 +15,7 @@ from cultureval.models.loading import LoadedModel
 from cultureval.models.refused_images import ImagesRefused, reason_to_skip
 from cultureval.models.scoring.packed import ChoiceScore, ScoringRequest
 from cultureval.models.settings import HFModelSettings
-from cultureval.models.tokens import Encoder
+from cultureval.models.tokens import Encoder, require_whole_letters, rolling_windows
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import Journal
@@ -63,9 +63,10 @@ class ScoringJob:
         self.image_keys = [image_hash(image) for image in all_images(doc)]
         self.ending = bool(specific_of(doc).get("end_logprob"))
         self.prompt = "" if rolling else lm.renderer.text(doc, scoring=True)
-        self.choices = [doc.query] if rolling else list(doc.choices)
+        self.choices = [lm.renderer.literal(text) for text in ([doc.query] if rolling else doc.choices)]
         if not self.choices:
             raise CulturevalError(f"{doc.task_name} needs choices to score, but doc {doc.id!r} has none.")
+        require_whole_letters(doc, self.prompt, *self.choices)
         kind, self.encoder = "rolling" if rolling else "loglikelihood", lm.encoder(doc)
         self.apart = self.encoder.apart or bool(self.image_keys) or rolling
         self.key = lm.key(kind, self.encoder, self.image_keys, self.prompt, choices=self.choices, ending=self.ending)
@@ -115,6 +116,9 @@ class ScoringJob:
     def _encode(self, image_prompt: Sequence[int] | None = None) -> None:
         """Tokenize as LightEval does, truncated on the left to the model's longest sequence."""
         lm = self.lm
+        if self.rolling:
+            self._encode_windows()
+            return
         self.contexts, self.continuations = self.encoder.tok_encode_pair(self.prompt, self.choices, pairwise=self.apart)
         if image_prompt is not None:
             self.contexts = [list(image_prompt)] * len(self.choices)
@@ -127,6 +131,14 @@ class ScoringJob:
                 )
             self.truncated = max(self.truncated, len(context) - room)
             self.contexts[index] = (context or lm.loaded.start_ids())[-room:]
+
+    def _encode_windows(self) -> None:
+        """Tokenize a text whose perplexity is asked for: in windows, each after as many tokens as fit before it."""
+        contexts, continuations = self.encoder.tok_encode_pair("", self.choices, pairwise=True)
+        start = contexts[0] or self.lm.loaded.start_ids()
+        windows = rolling_windows(start, continuations[0], self.lm.max_length)
+        self.contexts, self.continuations = [before for before, _ in windows], [tokens for _, tokens in windows]
+        self._scores = [None] * len(windows)
 
     def add_scores(self, number: int, scores: Sequence[ChoiceScore]) -> bool:
         """Add the scores of one request; True once the doc is complete and `record` holds its answer.
@@ -145,9 +157,10 @@ class ScoringJob:
             self._scores[index] = score
         if any(score is None for score in self._scores):
             return False
+        logprobs, greedy = [score.logprob for score in self._scores], [score.is_greedy for score in self._scores]
         self.record = {
-            "logprobs": [score.logprob for score in self._scores],
-            "greedy": [score.is_greedy for score in self._scores],
+            "logprobs": [sum(logprobs)] if self.rolling else logprobs,
+            "greedy": [all(greedy)] if self.rolling else greedy,
             "end_logprobs": [score.end_logprob for score in self._scores] if self.ending else None,
             # Only the processor knows these; those of text are encoded anew.
             **({"image_prompt": in_runs(self.contexts[0])} if self.image_keys else {}),
@@ -172,7 +185,7 @@ class ScoringJob:
         return ModelResponse(
             input=self.prompt,
             input_tokens=[prompt] * len(self.choices) if each else prompt,
-            output_tokens=[list(choice) for choice in self.continuations],
+            output_tokens=[list(chain(*self.continuations))] if self.rolling else list(map(list, self.continuations)),
             logprobs=self.record["logprobs"],
             argmax_logits_eq_gold=self.record["greedy"],
             logits=None if ends is None else [[end] for end in ends],
@@ -190,6 +203,7 @@ class GenerationJob:
         self.image_keys = [image_hash(image) for image in all_images(doc)]
         self.images = bool(self.image_keys)
         self.prompt = lm.renderer.text(doc)
+        require_whole_letters(doc, self.prompt)
         task_stops = stop_strings(doc, lm.renderer.uses_chat_template, lm.renderer.begins_answer(doc))
         # Some templates write the start tag of the reasoning, so the answer lacks it (if cut off, also the end tag).
         starts = (start for start, _ in lm.config.reasoning_tags)

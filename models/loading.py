@@ -1,6 +1,7 @@
 """Load a model from its settings: its class, device and the identity that its journal keys contain."""
 
 import inspect
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -11,17 +12,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 import transformers
 from huggingface_hub.errors import StrictDataclassError
-from jinja2.exceptions import TemplateError, TemplateSyntaxError
+from jinja2.exceptions import TemplateSyntaxError
 from safetensors import SafetensorError
 from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig
 from transformers.utils import is_torchvision_available
 
+from cultureval.models.adapters import put_on, read_adapter
 from cultureval.models.processors import load_processor
 from cultureval.models.settings import HFModelSettings, is_local
+from cultureval.models.template_errors import TEMPLATE_ERRORS
 from cultureval.runtime.bitsandbytes_patches import quiet_products
 from cultureval.runtime.data.hub import cached_commit
 from cultureval.runtime.devices import choose_device
 from cultureval.runtime.errors import CulturevalError, described
+from cultureval.runtime.interruption import TimeLimitReached, time_limit
 from cultureval.runtime.model_facts import fingerprint
 from cultureval.runtime.model_settings import refuse_unknown
 from cultureval.runtime.transformers_loading import missing_weights, surplus_layers
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
     from transformers import BitsAndBytesConfig, PreTrainedModel, PreTrainedTokenizerBase, ProcessorMixin
 
 Loaded = TypeVar("Loaded")
+TEMPLATE_SECONDS = 10
 BITS = {"4bit": {"load_in_4bit": True, "bnb_4bit_compute_dtype": "bfloat16"}, "8bit": {"load_in_8bit": True}}
 
 
@@ -100,6 +105,8 @@ def load(settings: HFModelSettings) -> LoadedModel:
         raise CulturevalError(f"{settings.model_name} {missing}. Give a complete checkpoint.")
     if surplus := surplus_layers(model, report):
         raise CulturevalError(f"{settings.model_name} {surplus}. Give the config.json that belongs to these weights.")
+    if settings.adapter:
+        model = put_on(model, read_adapter(settings.adapter), settings.merge_adapter)
     return LoadedModel(
         model=model.eval(),
         tokenizer=tokenizer,
@@ -143,17 +150,23 @@ def read_tokenizer(settings: HFModelSettings, config: PreTrainedConfig) -> Any:
 
 
 def _require_readable_template(writer: Any, source: str) -> None:
-    """Refuses a chat template that is no template; `Renderer` finds out what a sound one supports."""
+    """Refuses a chat template that is no template, or does not end; `Renderer` finds out what a sound one supports."""
     if not getattr(writer, "chat_template", None):
         return
     try:
-        writer.apply_chat_template([{"role": "user", "content": "?"}], tokenize=False)
+        with time_limit(TEMPLATE_SECONDS):
+            writer.apply_chat_template([{"role": "user", "content": "?"}], tokenize=False)
+    except TimeLimitReached as error:
+        raise CulturevalError(
+            f"The chat template of {source} takes more than {TEMPLATE_SECONDS} seconds for one question. Mend it, or "
+            "set chat_template: off."
+        ) from error
     except TemplateSyntaxError as error:
         raise CulturevalError(
             f"The chat template of {source} has an error in line {error.lineno}: {error.message}. Mend it, or set "
             "chat_template: off."
         ) from error
-    except (TemplateError, TypeError, ValueError, KeyError, AttributeError, IndexError):
+    except TEMPLATE_ERRORS:
         return
 
 
@@ -204,6 +217,7 @@ def model_identity(settings: HFModelSettings) -> dict[str, Any]:
         settings.resolved_revision = cached_commit(settings.model_name, "config.json", settings.revision)
     return {
         "name": settings.display_name(),
+        **({"adapter": settings.adapter_identity()} if settings.adapter else {}),
         "revision": settings.resolved_revision,
         "fingerprint": settings.fingerprint,
         "tokenizer": fingerprint(Path(text_source))
@@ -283,6 +297,11 @@ def _loaded(read: Callable[[], Loaded], name: str, part: str = "", remedy: str =
         what = name if is_local(name) else f"{name}, which is no folder here,"
         reason = " ".join(str(error).split()).rstrip(".")
         raise CulturevalError(f"{part}{what} cannot be loaded: {reason}.{remedy}") from error
+    except (pickle.UnpicklingError, EOFError) as error:
+        raise CulturevalError(
+            f"{part}{name} cannot be loaded: its weights are a pickle that holds more than tensors, or is cut short. "
+            "Such files can run code, so they are not read: give weights in safetensors."
+        ) from error
     # How transformers meets unknown names in config.json: of activations, of rotary embeddings, of dtypes.
     except (KeyError, AttributeError, TypeError) as error:
         raise CulturevalError(

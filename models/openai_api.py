@@ -17,6 +17,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from lighteval.models.abstract_model import LightevalModel
@@ -40,7 +41,7 @@ from cultureval.models.server.chat import (
     in_parts,
 )
 from cultureval.models.server.settings import load_tokenizer, read_config
-from cultureval.models.tokens import Encoder, encoder_of
+from cultureval.models.tokens import Encoder, encoder_of, require_whole_letters, rolling_windows
 from cultureval.runtime import processes
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
@@ -244,6 +245,7 @@ class OpenAIModel(LightevalModel):
 
     def _generations(self, doc: Doc) -> dict[str, Question]:
         """The requests for a Doc's samples, `n` at a time: key -> question."""
+        require_whole_letters(doc, doc.query)
         if doc.num_samples > 1 and not self._generation["temperature"]:
             raise CulturevalError(f"{doc.task_name} wants several samples: set a temperature above 0.")
         arguments = {**self._generation, "stop": self._stops(doc) or None}
@@ -338,6 +340,7 @@ class OpenAIModel(LightevalModel):
             raise CulturevalError(f"{doc.task_name} needs choices to score, but doc {doc.id!r} has none.")
         messages = self._messages(doc) if all_images(doc) else None
         text = self._chat_text(doc) if messages else self._renderer.text(doc, scoring=True)
+        require_whole_letters(doc, text, *doc.choices)
         encoder = self._encoder(doc)
         apart = encoder.apart or messages is not None  # the server encodes a chat with images
         contexts, choices = encoder.tok_encode_pair(text, doc.choices, pairwise=apart)
@@ -370,12 +373,20 @@ class OpenAIModel(LightevalModel):
         return self.tokenizer.eos_token_id if bos is None else bos
 
     def loglikelihood_rolling(self, docs: list[Doc]) -> list[ModelResponse]:
-        """Score each Doc's query after BOS (or EOS, without a BOS); raises as `loglikelihood`."""
-        return self._score_together(docs, self._rolling_prompt)
+        """Score each Doc's query after BOS (or EOS, without a BOS), in windows of `max_length`; raises as others do."""
+        responses = self._score_together(docs, self._rolling_prompt)
+        for response in responses:
+            if len(response.logprobs) > 1:
+                response.logprobs = [sum(response.logprobs)]
+                response.argmax_logits_eq_gold = [all(response.argmax_logits_eq_gold)]
+                response.output_tokens = [list(chain(*response.output_tokens))]
+        return responses
 
     def _rolling_prompt(self, doc: Doc) -> server_scoring.Prompt:
+        require_whole_letters(doc, doc.query)
         tokens = self.tok_encode(doc.query, add_special_tokens=False)
-        return server_scoring.Prompt(doc, doc.query, None, [[self._first_token]], [tokens])
+        windows = rolling_windows([self._first_token], tokens, self.max_length or len(tokens) + 1)
+        return server_scoring.Prompt(doc, doc.query, None, *([list(part) for part in zip(*windows, strict=True)]))
 
     def _score(self, prompts: list[server_scoring.Prompt]) -> list[ModelResponse]:
         thinking = self._renderer.knows_thinking

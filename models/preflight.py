@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cultureval.models.adapters import read_adapter, with_base_model
 from cultureval.models.choice import model_file
 from cultureval.models.weight_shapes import require_fitting_depth, require_fitting_shapes, safetensors_header
 from cultureval.runtime.checked_model import CheckedModel
@@ -78,6 +79,8 @@ def _check_transformers(model: str, images: bool, more: Iterable[Callable[[], ob
         checks: list[Callable[[], object]] = [partial(loading.require_dtype, settings.dtype)]
         here = model_file(model).name != "vllm.py"
         checks += [partial(load_checks.require_devices, settings)] if here else []
+        if settings.adapter:
+            checks.append(partial(read_adapter, settings.adapter))
         with problems.collecting():
             require_model(settings.model_name)  # said once, above; what follows would say it again in other words
             config = loading.read_config(settings)
@@ -122,7 +125,7 @@ def _require_files(model: str) -> None:
     """Checks the configuration and the weights, also where other settings are wrong."""
     from cultureval.models.settings import require_model
 
-    given = read_model_settings(model)
+    given = with_base_model(read_model_settings(model))
     name, revision = str(given.get("model_name") or given.get("model") or ""), str(given.get("revision") or "main")
     if name:
         all_of([partial(require_model, name), partial(require_weights, name, revision)])

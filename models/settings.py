@@ -9,6 +9,7 @@ from lighteval.models.abstract_model import ModelConfig
 from lighteval.models.model_input import GenerationParameters
 from pydantic import BaseModel, BeforeValidator, Field, PositiveInt, ValidationError, field_validator
 
+from cultureval.models.adapters import read_adapter, with_base_model
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError, ProblemList, wrong_settings
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
@@ -25,7 +26,16 @@ Backend = Literal["auto", "transformers", "vllm"]
 Settings = TypeVar("Settings", bound=BaseModel)
 
 # Settings that an answer does not depend on, or that its key and signature contain in other fields.
-NOT_IN_ANSWER_KEY = {"model_name", "revision", "device", "device_map", "batch_size", "token_budget", "cache_dir"}
+NOT_IN_ANSWER_KEY = {
+    "model_name",
+    "adapter",
+    "revision",
+    "device",
+    "device_map",
+    "batch_size",
+    "token_budget",
+    "cache_dir",
+}
 NOT_IN_ANSWER_KEY |= {"backend", "tensor_parallel", "data_parallel", "vllm_args"}
 # LightEval's generation parameters that are for other backends, or that `generate` rejects.
 NOT_IN_TRANSFORMERS = (
@@ -45,6 +55,10 @@ class HFModelSettings(ModelConfig, extra="forbid"):
         model_name: Hub id or folder.
         revision: Branch, tag or commit on the hub.
         tokenizer: Hub id or folder of another tokenizer or processor than the model's own.
+        adapter: Folder of a PEFT adapter (LoRA and its like) of this model; set by itself where the model is named by
+            such a folder.
+        merge_adapter: Whether the adapter's products are added to the model's weights; else they are computed beside
+            them, slower, and without the rounding of the sum (4 and 8 bits).
         dtype: A torch dtype by name, "auto" (the checkpoint's), or "4bit" and "8bit" (needs bitsandbytes).
         device: "auto" takes the first accelerator, else the CPU.
         device_map: Spreads one model over several devices, e.g. "auto"; replaces `device`.
@@ -78,6 +92,8 @@ class HFModelSettings(ModelConfig, extra="forbid"):
     model_name: str
     revision: str = "main"
     tokenizer: str | None = None
+    adapter: str | None = None
+    merge_adapter: bool = True
     dtype: str = "auto"
     device: str = "auto"
     device_map: str | dict[str, int | str] | None = None
@@ -116,12 +132,18 @@ class HFModelSettings(ModelConfig, extra="forbid"):
         return value
 
     def display_name(self) -> str:
-        """The name for results: a hub id as it is, for a folder its last part."""
-        return Path(self.model_name).resolve().name if is_local(self.model_name) else self.model_name
+        """The name for results: a hub id as it is, for a folder its last part; with an adapter, that after a +."""
+        name = Path(self.model_name).resolve().name if is_local(self.model_name) else self.model_name
+        return f"{name}+{Path(self.adapter).expanduser().resolve().name}" if self.adapter else name
+
+    def adapter_identity(self) -> str:
+        """The adapter, its version, and whether it is merged; "" without one."""
+        return read_adapter(self.adapter).identity(self.merge_adapter) if self.adapter else ""
 
     def answer_key_settings(self) -> dict[str, Any]:
         """The settings that an answer depends on, for its journal key."""
-        return self.model_dump(mode="json", exclude=NOT_IN_ANSWER_KEY)
+        # Whether an adapter is merged is part of its identity.
+        return self.model_dump(mode="json", exclude=NOT_IN_ANSWER_KEY | {"merge_adapter"})
 
 
 def read_settings(model: str) -> HFModelSettings:
@@ -141,7 +163,7 @@ def read_settings(model: str) -> HFModelSettings:
 
 def parse_settings(model: str) -> HFModelSettings:
     """As `read_settings`, without looking for the model itself."""
-    values = read_model_settings(model)
+    values = with_base_model(read_model_settings(model))
     if "model" in values and "model_name" not in values:
         values["model_name"] = values.pop("model")
     return checked(HFModelSettings, values, f"The model {model!r}")

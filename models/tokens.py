@@ -7,12 +7,32 @@ some ends of prompts and labels), consist of its last token only, or have none a
 chat template has written one. All other Docs get sound tokens: prompt and choice are encoded apart, with one BOS.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from lighteval.models.abstract_model import LightevalModel
+from lighteval.tasks.requests import Doc
 
 from cultureval.runtime.doc_specific import PAPER
+from cultureval.runtime.errors import CulturevalError
+
+
+def require_whole_letters(doc: Doc, *texts: str) -> None:
+    """Refuses texts that no tokenizer and no server reads.
+
+    Raises:
+        CulturevalError: One holds half of a letter (a lone surrogate), as cut emojis in JSON files do.
+    """
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            half = f"U+{ord(text[error.start]):04X}"
+            raise CulturevalError(
+                f"{doc.task_name}, item {doc.id}: its text holds half of a letter ({half}, a lone surrogate, behind "
+                f"{text[max(0, error.start - 20) : error.start]!r}), which no tokenizer reads. Mend this row."
+            ) from error
 
 
 class TokenSettings(Protocol):
@@ -52,3 +72,23 @@ def encoder_of(tokenizer: Any, settings: TokenSettings, writes_bos: bool, parity
     paper, switch, apart = parity == PAPER, settings.add_special_tokens, settings.pairwise_tokenization
     special = paper or not writes_bos if switch == "auto" else switch == "on"
     return Encoder(tokenizer, special, not paper if apart is None else apart)
+
+
+def rolling_windows(start: Sequence[int], tokens: Sequence[int], longest: int) -> list[tuple[list[int], list[int]]]:
+    """A long text as windows that a model can read, as in lm-eval: every token is predicted once.
+
+    Args:
+        start: Tokens before the text, such as BOS.
+        tokens: The text.
+        longest: Most tokens of a window, with those before it.
+
+    Returns:
+        (the tokens before, the tokens to predict) of each window; the last one has as many before it as fit.
+    """
+    size, whole = max(1, longest - len(start)), [*start, *tokens]
+    windows = []
+    for first in range(0, max(1, len(tokens)), size):
+        end = min(first + size, len(tokens))
+        begin = max(0, len(start) + end - longest)
+        windows.append((whole[begin : len(start) + first], list(tokens[first:end])))
+    return windows

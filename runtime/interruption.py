@@ -1,6 +1,7 @@
 """An orderly end at Ctrl-C, SIGTERM and SIGHUP: what is open is closed, and the user is told what is kept."""
 
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -70,3 +71,26 @@ def orderly_end() -> Iterator[None]:
     finally:
         for number in changed:
             signal.signal(number, before[number])
+
+
+class TimeLimitReached(Exception):
+    """What ran in a `time_limit` took longer."""
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """A context that ends with `TimeLimitReached` when the time is over; outside the main thread without a limit."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(*_: Any) -> None:
+        raise TimeLimitReached
+
+    handler = signal.signal(signal.SIGALRM, end)
+    before = signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, *before)  # another limit goes on
+        signal.signal(signal.SIGALRM, handler)

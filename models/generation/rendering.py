@@ -14,8 +14,9 @@ from PIL import Image
 
 from cultureval.models.generation.hints import answer_prefix, may_reason, with_chat_query, with_plain_query
 from cultureval.models.settings import HFModelSettings, Placement
+from cultureval.models.template_errors import TEMPLATE_ERRORS
 from cultureval.runtime.data.image_store import upright
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, described
 from cultureval.runtime.model_facts import text_hash
 
 IMAGE_MARK = "<image>"
@@ -36,6 +37,9 @@ class Renderer:
             CulturevalError: A chat template is required by the settings and there is none.
         """
         self.model_name, self.processor = settings.model_name, processor
+        names = ("image_token", "boi_token", "eoi_token", "video_token") if processor is not None else ()
+        tokens = [token for name in names if isinstance(token := getattr(processor, name, None), str) and token]
+        self.image_tokens = tuple(dict.fromkeys([IMAGE_MARK, *tokens])) if processor is not None else ()
         self.writer = processor if processor is not None and getattr(processor, "chat_template", None) else tokenizer
         template = getattr(self.writer, "chat_template", None)
         if settings.chat_template == "on" and not template:
@@ -62,6 +66,7 @@ class Renderer:
         Raises:
             CulturevalError: The doc has images and the model takes none.
         """
+        doc = self._with_literal_text(doc)
         apply = partial(self.writer.apply_chat_template) if self.uses_chat_template else None
         if apply and self.knows_thinking and (scoring or not may_reason(doc)):
             apply = partial(apply, enable_thinking=False)
@@ -76,11 +81,31 @@ class Renderer:
         prefix = answer_prefix(doc) if self.begins_answer(doc) and not scoring and not images else ""
         try:
             return self._turns(with_chat_query(doc), images, apply) + prefix
-        except TemplateError as error:
+        except TEMPLATE_ERRORS as error:
+            reason = str(error) if isinstance(error, TemplateError) else described(error)
             raise CulturevalError(
-                f"The chat template of {self.model_name} rejects a prompt of {doc.task_name}: {error}. Remove "
-                "system_prompt if it has no system role, or set chat_template: off."
+                f"The chat template of {self.model_name} rejects a prompt of {doc.task_name}: {reason}. "
+                "Remove system_prompt if it has no system role, or set chat_template: off."
             ) from error
+
+    def literal(self, text: str) -> str:
+        """A text of the data, in which what the processor would take for an image is broken by a space."""
+        for token in self.image_tokens:
+            text = text.replace(token, f"{token[0]} {token[1:]}")
+        return text
+
+    def _with_literal_text(self, doc: Doc) -> Doc:
+        """A doc without image tokens but the `<image>` marks in its queries, if these are as many as its images."""
+        if not self.image_tokens:
+            return doc
+        found = copy.copy(doc)
+        marked = bool(doc.images) and doc.query.count(IMAGE_MARK) == len(doc.images or [])
+        pieces = doc.query.split(IMAGE_MARK) if marked else [doc.query]
+        found.query = IMAGE_MARK.join(map(self.literal, pieces))
+        found.instruction = doc.instruction and self.literal(doc.instruction)
+        found.choices = [self.literal(choice) for choice in doc.choices or []]
+        found.fewshot_samples = [self._with_literal_text(example) for example in doc.fewshot_samples]
+        return found
 
     def begins_answer(self, doc: Doc) -> bool:
         """Whether the prompt of a doc ends with the beginning of its answer: not if the model may write reasoning."""
@@ -130,7 +155,10 @@ class Renderer:
     def _writes_bos(self, bos: str | None) -> bool:
         if not self.uses_chat_template or not bos:
             return False
-        return self._turn(PROBE if self.supports_text else [{"type": "text", "text": PROBE}]).startswith(bos)
+        try:
+            return self._turn(PROBE if self.supports_text else [{"type": "text", "text": PROBE}]).startswith(bos)
+        except TEMPLATE_ERRORS:  # a prompt will say so, with its task
+            return False
 
     def _supports(self, content: Any) -> bool:
         """Whether the chat template writes content of this form (a string or parts) correctly.
@@ -141,7 +169,7 @@ class Renderer:
             return False
         try:
             written = self._turn(content)
-        except (TemplateError, TypeError):
+        except TEMPLATE_ERRORS:
             return False
         return PROBE in written and "'type'" not in written
 

@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 
 _MOST_LOGPROBS = 20  # what OpenAI's API and vLLM's default allow
 _PROBED_QUESTIONS = 4
+LARGEST_LOGPROB = 1e-3  # of rounding in 16 bits; a log-probability is 0 at most
 
 
 @dataclass(frozen=True)
@@ -246,8 +247,17 @@ def _entry(entry: dict[str, Any] | None, token: int) -> dict[str, Any]:
 
 
 def _is_logprob(value: Any) -> bool:
-    """Whether a value is a log-probability: minus infinity is one; NaN, and null in its place, are not."""
-    return isinstance(value, int | float) and value < math.inf
+    """Whether a value is a log-probability: minus infinity is one; NaN, and null in its place, are not.
+
+    Raises:
+        ServerError: It is positive, by more than rounding.
+    """
+    if isinstance(value, int | float) and value > LARGEST_LOGPROB:
+        raise ServerError(
+            f"The server gives {value:.6g} as the log-probability of a token, which is positive, so that it is none: "
+            "it may return logits or scores. Serve the model with vLLM's defaults (--logprobs-mode raw_logprobs)."
+        )
+    return isinstance(value, int | float) and not math.isnan(value)
 
 
 def parity_probe(questions: Sequence[Question], tolerance: float) -> Question:

@@ -7,6 +7,7 @@ from cultureval.runtime.errors import CulturevalError, ProblemList
 
 # Settings that only transformers knows -> what to do instead.
 NOT_IN_VLLM = {
+    "adapter": "save the model with the adapter merged (PEFT's merge_and_unload), and name that",
     "device_map": "spread the model with --tensor-parallel",
     "quantisation": "give vLLM's own arguments, such as --vllm-args '--quantization fp8'",
     "attn_implementation": "give --vllm-args '--attention-backend ...'",

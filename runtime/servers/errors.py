@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import openai
 
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.servers.replies import refusal_of
 
 _RETRIED_STATUS = {408, 409, 429}
 _REFUSING_STATUS = {401, 402, 404}
@@ -55,7 +56,9 @@ def error_text(error: Exception) -> str:
 
 
 def refuses_all(error: Exception) -> bool:
-    """Whether the server would refuse every request: 401, 402, 404, or no credit left."""
+    """Whether the server would refuse every request: 401, 402, 404, or no credit left; or leads to another host."""
+    if refused := refusal_of(error):
+        return refused.of_all
     return isinstance(error, openai.APIStatusError) and (
         error.status_code in _REFUSING_STATUS or error.code == "insufficient_quota"
     )
@@ -73,6 +76,8 @@ def worth_retrying(error: BaseException) -> bool:
         if error.code == "insufficient_quota":
             return False
         return error.status_code in _RETRIED_STATUS or error.status_code >= 500
+    if refusal_of(error):
+        return False
     return isinstance(error, (openai.APIConnectionError, IncompleteAnswer, TimeoutError))
 
 

@@ -30,6 +30,7 @@ from cultureval.runtime.servers.errors import (
     retry_after,
     worth_retrying,
 )
+from cultureval.runtime.servers.replies import CarefulClient
 from cultureval.runtime.servers.settings import ServerSettings
 
 logger = logging.getLogger(__name__)
@@ -73,7 +74,11 @@ class OpenAIClient:
     def _connect(self, url: str) -> openai.AsyncOpenAI:
         # Retries are ours, because they may go to another server. The client insists on some key.
         return openai.AsyncOpenAI(
-            base_url=url, api_key=self._key or "none", timeout=self.settings.timeout_s, max_retries=0
+            base_url=url,
+            api_key=self._key or "none",
+            timeout=self.settings.timeout_s,
+            max_retries=0,
+            http_client=CarefulClient(),
         )
 
     async def __aenter__(self) -> "OpenAIClient":

@@ -4,6 +4,7 @@ Its answers are functions of the request alone, so a test can say what a complet
 """
 
 import base64
+import gzip
 import hashlib
 import json
 import socket
@@ -176,6 +177,10 @@ class _Handler(BaseHTTPRequestHandler):
             "bad_request": lambda: self._json(
                 400, {"error": {"message": f"bad; your header was {self.headers['Authorization']}"}}
             ),
+            "elsewhere": lambda: self._json(
+                307, {}, {"Location": f"http://localhost:{self.server.server_port}/v1/chat/completions"}
+            ),
+            "large": lambda: self._send(200, gzip.compress(b" " * 2**21), {"Content-Encoding": "gzip"}),
             "hang": lambda: (time.sleep(1.5), self._drop()),
             "wrong_key": lambda: self._json(401, {"error": {"message": "Incorrect API key provided"}}),
             "no_credit": lambda: self._json(429, {"error": {"message": "pay", "code": "insufficient_quota"}}),

@@ -30,6 +30,7 @@ from cultureval.models.openai_api import OpenAIModel, read_config
 from cultureval.models.server import scoring as server_scoring
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import open_journal
+from cultureval.runtime.servers import replies
 from cultureval.runtime.servers.errors import ServerError, retry_after
 from cultureval.runtime.servers.openai_client import health_check
 from cultureval.samples.tiny_models.text_parts import train_tokenizer
@@ -382,7 +383,38 @@ def test_log_likelihoods_are_those_of_the_choice_tokens(load, tokenizer_folder):
 
 
 @pytest.mark.parametrize(
-    "entry", [None, {}, {"logprob": None, "rank": 1}, {"logprob": float("nan"), "rank": 1}, {"logprob": -1.0}, "cut"]
+    ("fault", "words"),
+    [("elsewhere", "redirects to another host, localhost: if you trust"), ("large", "reply is larger than 1 MiB")],
+)
+def test_replies_from_elsewhere_and_of_any_size_are_refused_at_once(load, monkeypatch, fault, words):
+    monkeypatch.setattr(replies, "LARGEST_REPLY", 2**20)
+    with FaultyServer(lambda *_: fault) as server, pytest.raises(ServerError, match=words):
+        load(server).greedy_until(docs_of(["q"]))
+    assert sum(server.asked.values()) == 1 and len(open_journal()) == 0
+
+
+def test_half_a_letter_is_a_sentence(load, tokenizer_folder):
+    with FaultyServer() as server:
+        model = load(server, tokenizer=tokenizer_folder)
+        for answer in (model.greedy_until, model.loglikelihood, model.loglikelihood_rolling):
+            with pytest.raises(CulturevalError, match=r"t, item 0: its text holds half of a letter \(U\+D83D"):
+                answer(docs_of(["a\ud83d"]))
+
+
+def test_long_texts_are_scored_in_windows(load, tokenizer_folder):
+    with FaultyServer() as server:
+        model = load(server, tokenizer=tokenizer_folder, max_length=9)
+        (rolled,) = model.loglikelihood_rolling(docs_of(["ما هي العاصمة؟ " * 4]))
+        tokens, bos = model.tok_encode("ما هي العاصمة؟ " * 4, add_special_tokens=False), model.tokenizer.bos_token_id
+        assert rolled.output_tokens == [tokens] and len(tokens) > 16
+        seen = [request["prompt"] for request in server.requests]
+        assert max(map(len, seen)) <= 9 and [bos, *tokens[:8]] in seen and tokens[-9:] in seen
+        assert len(rolled.logprobs) == 1
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [None, {}, {"logprob": None, "rank": 1}, {"logprob": float("nan"), "rank": 1}, {"logprob": 0.5, "rank": 1}, "cut"],
 )
 def test_what_is_no_log_probability_is_never_scored(load, tokenizer_folder, entry):
     with FaultyServer(last_entry=entry) as server, pytest.raises(ServerError, match="log-probabilit"):

@@ -1,0 +1,75 @@
+"""What is taken from a server: replies of the asked host only, and of a limited size."""
+
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import openai
+
+LARGEST_REPLY = 64 * 2**20  # bytes, unpacked; log-probabilities of a prompt of 128,000 tokens are 16 MiB
+OF_THE_PACKING = ("content-encoding", "content-length", "transfer-encoding")
+
+
+class RefusedReply(Exception):
+    """A reply that is not read; the same request would get the same.
+
+    Attributes:
+        of_all: Whether every request would get it.
+    """
+
+    def __init__(self, message: str, of_all: bool) -> None:
+        self.of_all = of_all
+        super().__init__(message)
+
+
+class CarefulClient(openai.DefaultAsyncHttpxClient):
+    """Reads replies whole, up to a limit, and follows no redirect to another host, which would get prompts and keys."""
+
+    def __init__(self) -> None:
+        """A client with the defaults of the openai package."""
+        super().__init__(event_hooks={"response": [_require_same_host]})
+
+    async def send(self, request: Any, **arguments: Any) -> Any:
+        """Sends a request; the reply is read, also where it was asked for as a stream.
+
+        Raises:
+            openai.APIConnectionError: From a `RefusedReply`: the reply is too large, or leads to another host.
+        """
+        try:
+            response = await super().send(request, **{**arguments, "stream": True})
+            body = await _read(response)
+        except RefusedReply as error:
+            raise openai.APIConnectionError(message="Refused.", request=request) from error
+        headers = [pair for pair in response.headers.multi_items() if pair[0].lower() not in OF_THE_PACKING]
+        whole = {"headers": headers, "content": body, "request": response.request}
+        return type(response)(response.status_code, **whole, extensions=response.extensions)
+
+
+async def _read(response: Any) -> bytes:
+    parts, size = [], 0
+    try:
+        async for part in response.aiter_bytes():
+            parts.append(part)
+            size += len(part)
+            if size > LARGEST_REPLY:
+                raise RefusedReply(f"its reply is larger than {LARGEST_REPLY // 2**20} MiB", of_all=False)
+    finally:
+        await response.aclose()
+    return b"".join(parts)
+
+
+def refusal_of(error: BaseException | None) -> RefusedReply | None:
+    """The refused reply that an error came from, or None."""
+    while error is not None and not isinstance(error, RefusedReply):
+        error = error.__cause__
+    return error
+
+
+async def _require_same_host(response: Any) -> None:
+    if not response.has_redirect_location:
+        return
+    asked = str(response.request.url)
+    target = urlsplit(urljoin(asked, response.headers["location"])).hostname
+    if target != urlsplit(asked).hostname:
+        raise RefusedReply(
+            f"it redirects to another host, {target}: if you trust that one, make it the base_url", of_all=True
+        )
