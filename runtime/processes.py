@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TypeVar
 
+from cultureval.runtime.errors import CulturevalError
+
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")
 _scores_together = False
@@ -77,12 +79,22 @@ def answer_and_gather(
 
 
 def gather(mine: Answer) -> list[Answer]:
-    """What each process has, by rank."""
+    """What each process has, by rank.
+
+    Raises:
+        CulturevalError: Another process has ended.
+    """
     gathered = [mine] * process_count()
     if process_count() > 1:
         import torch.distributed as dist
 
-        dist.all_gather_object(gathered, mine)
+        try:
+            dist.all_gather_object(gathered, mine)
+        except RuntimeError as error:
+            raise CulturevalError(
+                f"Another process of this run has ended ({str(error).partition(chr(10))[0][:200]}). All answers so far "
+                "are kept: the same command resumes from here."
+            ) from error
     return gathered
 
 

@@ -3,10 +3,12 @@
 import os
 from unittest.mock import patch
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cultureval.runtime import processes
+from cultureval.runtime.errors import CulturevalError
 
 
 @given(st.permutations(range(40)), st.lists(st.integers(1, 30), min_size=40, max_size=40), st.integers(1, 7))
@@ -18,3 +20,29 @@ def test_every_question_has_one_process_and_neighbours_stay_together(order, size
     assert sorted(index for turn in turns for index in turn) == list(range(40))
     fair = sum(sizes) / count
     assert all(abs(sum(sizes[index] for index in run) - fair) <= max(sizes) for run in runs)
+
+
+def test_the_end_of_another_process_is_a_sentence():
+    def lost(*_):
+        raise RuntimeError("[gloo/transport/tcp/pair.cc:538] Connection closed by peer [127.0.0.1]:20811\nmore")
+
+    with patch.dict(os.environ, WORLD_SIZE="2"), patch("torch.distributed.all_gather_object", lost):
+        with pytest.raises(CulturevalError, match="Another process .*closed by peer.* same command resumes") as error:
+            processes.gather(1)
+    assert "more" not in str(error.value)
+
+
+def test_processes_ask_for_kinds_of_answers_in_one_order(monkeypatch):
+    """LightEval's order is that of a set, whose hashes differ between processes."""
+    from lighteval.pipeline import Pipeline
+    from lighteval.tasks.requests import SamplingMethod
+
+    from cultureval.runtime.lighteval_patches import timed_pipeline
+
+    monkeypatch.setattr(Pipeline, "_run_model", lambda self: {method: [] for method in self.sampling_docs})
+    orders = []
+    for methods in (list(SamplingMethod), list(SamplingMethod)[::-1]):
+        pipeline = object.__new__(timed_pipeline._pipeline_class())
+        pipeline.sampling_docs = {method: [] for method in methods}
+        orders.append(list(pipeline._run_model()))
+    assert orders[0] == orders[1] and orders[0][-1] is SamplingMethod.GENERATIVE
