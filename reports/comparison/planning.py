@@ -63,7 +63,7 @@ def plan(what: Sequence[str], discordant: float, power: float, tests: int | None
     lead = (
         f"The smallest difference of two models that a paired test at 5% finds with {100 * power:.0f}% probability, and"
         f" where {family} differences are tested together. On the scale of an item's score: 0.01 of an accuracy is one "
-        "point."
+        "point. Where no runs tell the variance, every score is taken for an accuracy."
     )
     return escaped(f"{lead}\n\n{terminal_table(HEADER, table, 'lrrrrl')}", keep="\n")
 
