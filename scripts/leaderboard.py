@@ -6,15 +6,16 @@ from typing import Annotated
 import typer
 
 from cultureval.runtime.printing import print_note, print_result
+from cultureval.scripts.saving_options import PublicRun
 
 
 def leaderboard(
     results: Annotated[
         list[Path], typer.Argument(metavar="RESULTS...", help="Output folders of runs, or results files; any number.")
     ],
-    out: Annotated[Path, typer.Option(help="Folder of the site; an earlier site in it is replaced.")] = Path(
-        "leaderboard"
-    ),
+    output_dir: Annotated[
+        Path, typer.Option("--output-dir", "--out", help="Folder of the site; an earlier site in it is replaced.")
+    ] = Path("leaderboard"),
     title: Annotated[str, typer.Option(help="Heading of the page.")] = "Leaderboard",
     published: Annotated[
         bool, typer.Option("--published", help="The rows of the suites' papers beside ours, marked.")
@@ -32,10 +33,10 @@ def leaderboard(
     logs: Annotated[
         str, typer.Option(metavar="PATH", help="Where `cultureval view --bundle` is published, below the page.")
     ] = "",
-    push_to_hub: Annotated[
-        str, typer.Option(metavar="ORG/NAME", help="Upload the page as a static Space; nothing is uploaded without it.")
+    space: Annotated[
+        str, typer.Option(metavar="ORG/NAME", help="Upload the page as this static Space of the hub.")
     ] = "",
-    public: Annotated[bool, typer.Option("--public", help="A Space that --push-to-hub makes is public.")] = False,
+    public_run: PublicRun = False,
     as_json: Annotated[bool, typer.Option("--json", help="All tables as one JSON document, printed too.")] = False,
 ) -> None:
     """Writes a leaderboard that opens without a server. Example: cultureval leaderboard results --out site"""
@@ -46,11 +47,11 @@ def leaderboard(
     from cultureval.reports.leaderboard.site import board_data, site_summary, write_site
 
     formats = chart_formats(charts)
-    if push_to_hub:
-        check_space(push_to_hub)
+    if space:
+        check_space(space)
     allowed = [name.strip() for name in allow.split(",") if name.strip()]
     board = read_board(results, published=published, allowed=allowed, models=models, ranks=ranks)
-    site = write_site(board, out, title, formats, logs)
+    site = write_site(board, output_dir, title, formats, logs)
     print_result(json_text(board_data(board)).rstrip() if as_json else site_summary(board, site), site.index)
-    if push_to_hub:
-        print_note(f"uploaded: {push_space(out, push_to_hub, public)}")
+    if space:
+        print_note(f"uploaded: {push_space(output_dir, space, public_run)}")

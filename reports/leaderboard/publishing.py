@@ -1,4 +1,4 @@
-"""A leaderboard on the hub: its folder is a static Space, uploaded only where that is asked for.
+"""A leaderboard on the hub: its folder is a static Space, uploaded only where `--space` asks for it.
 
 Pages and tables hold scores, names and signatures; no prompt and no answer is in them.
 """
@@ -42,11 +42,11 @@ def check_space(name: str) -> None:
     from cultureval.runtime.data.hub import is_offline
 
     if not _NAME.fullmatch(name):
-        raise CulturevalError(f"--push-to-hub {shown(name)!r} is no Space: give ORG/NAME.")
+        raise CulturevalError(f"--space {shown(name)!r} is no Space: give ORG/NAME.")
     if get_token() is None:
-        raise CulturevalError("--push-to-hub needs a login at the hub: run `hf auth login`, or set HF_TOKEN.")
+        raise CulturevalError("--space needs a login at the hub: run `hf auth login`, or set HF_TOKEN.")
     if is_offline():
-        raise CulturevalError("--push-to-hub needs the hub, which is off (HF_HUB_OFFLINE) or does not answer.")
+        raise CulturevalError("--space needs the hub, which is off (HF_HUB_OFFLINE) or does not answer.")
 
 
 def push_space(folder: Path, name: str, public: bool) -> str:
