@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cultureval.runtime.errors import CulturevalError, described
-from cultureval.runtime.model_facts import fingerprint
+from cultureval.runtime.weight_files import fingerprint
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -26,10 +26,10 @@ from cultureval.runtime.data.hub import cached_commit
 from cultureval.runtime.devices import choose_device
 from cultureval.runtime.errors import CulturevalError, described
 from cultureval.runtime.interruption import TimeLimitReached, time_limit
-from cultureval.runtime.model_facts import fingerprint
 from cultureval.runtime.model_settings import refuse_unknown
 from cultureval.runtime.transformers_loading import missing_weights, surplus_layers
 from cultureval.runtime.transformers_patches import class_names
+from cultureval.runtime.weight_files import fingerprint
 
 if TYPE_CHECKING:
     from transformers import BitsAndBytesConfig, PreTrainedModel, PreTrainedTokenizerBase, ProcessorMixin

@@ -1,10 +1,8 @@
 """What is known of a model as it was loaded, for signatures and records of runs: weights, class, changed settings."""
 
-import hashlib
 import json
 import re
 from collections.abc import Collection
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cultureval.runtime.text_templates import short_hash
@@ -13,8 +11,6 @@ from cultureval.runtime.transformers_patches import attention_of
 if TYPE_CHECKING:
     from lighteval.models.abstract_model import ModelConfig
     from transformers import PreTrainedModel
-
-FULL_HASH_LIMIT = 64 * 2**20  # larger files are hashed by size, time and first MiB (it includes a safetensors header)
 
 
 def loaded_facts(model: "PreTrainedModel") -> dict[str, Any]:
@@ -28,23 +24,6 @@ def loaded_facts(model: "PreTrainedModel") -> dict[str, Any]:
         "devices": sorted({str(parameter.device) for parameter in model.parameters()}),
         "attention": attention_of(model),
     }
-
-
-def fingerprint(folder: Path) -> str:
-    """A hash over a folder's files, so that answers are not reused for other weights of the same name.
-
-    Files up to 64 MiB are hashed in full; of larger ones size, modification time and first MiB.
-    """
-    digest = hashlib.sha256()
-    for path in sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith(".")):
-        stat = path.stat()
-        digest.update(f"{path.name}\0{stat.st_size}\0".encode())
-        with path.open("rb") as file:
-            if stat.st_size <= FULL_HASH_LIMIT:
-                digest.update(file.read())
-            else:
-                digest.update(str(stat.st_mtime_ns).encode() + file.read(2**20))
-    return digest.hexdigest()
 
 
 def changed_settings(settings: "ModelConfig", left_out: Collection[str]) -> str:

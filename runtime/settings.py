@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Generic, TypeVar, get_args, overload
+from typing import Any, Generic, Literal, TypeVar, get_args, overload
 
 from cultureval.runtime.data_options import BadRows, Form, data_root
 from cultureval.runtime.errors import CulturevalError
@@ -248,6 +248,13 @@ class Settings:
         True,
         "`0` starts over, as `--no-resume`",
         parse=_switch,
+    )
+    fingerprint = Option[Literal["sampled", "full"]](
+        "fingerprint",
+        "CULTUREVAL_FINGERPRINT",
+        "sampled",
+        "how files of weights over 64 MiB are told apart: `sampled` (default), blocks of every tensor, or `full`",
+        values=("sampled", "full"),
     )
     bertscore_model = Option[str | None](
         "bertscore_model",

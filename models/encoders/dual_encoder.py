@@ -23,10 +23,10 @@ from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.devices import choose_device
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import Journal, answer_key
-from cultureval.runtime.model_facts import fingerprint
 from cultureval.runtime.onednn_products import onednn_products
 from cultureval.runtime.progress import progressing
 from cultureval.runtime.transformers_loading import missing_weights
+from cultureval.runtime.weight_files import fingerprint
 
 # By model type, how texts are padded: SigLIP was trained on texts padded to 64 tokens and reads padding as text.
 PADDING: dict[str, dict[str, Any]] = {

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from cultureval.runtime.dotted_names import load_attribute
 from cultureval.runtime.errors import described
-from cultureval.runtime.model_facts import changed_settings, changed_values, fingerprint, loaded_facts, text_hash
+from cultureval.runtime.model_facts import changed_settings, changed_values, loaded_facts, text_hash
 from cultureval.runtime.patches import Patch, expect
+from cultureval.runtime.weight_files import fingerprint
 
 if TYPE_CHECKING:
     from lighteval.models.abstract_model import LightevalModel

@@ -1,6 +1,7 @@
 """Settings of a transformers model: where they come from, which wins, and errors that say what to do."""
 
 import json
+import os
 import re
 import shutil
 
@@ -17,8 +18,11 @@ from cultureval.models import loading
 from cultureval.models.generation.generation import cut
 from cultureval.models.generation.rendering import scaled
 from cultureval.models.settings import NOT_IN_ANSWER_KEY, HFModelSettings, read_settings
+from cultureval.runtime import weight_files
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.model_facts import changed_settings, fingerprint
+from cultureval.runtime.model_facts import changed_settings
+from cultureval.runtime.settings import Settings, use_settings
+from cultureval.runtime.weight_files import fingerprint
 
 VARIABLE = "CULTUREVAL_MODEL_SETTINGS"
 WEIGHTS = "model.safetensors"
@@ -107,6 +111,50 @@ def test_a_fingerprint_changes_with_any_file_and_only_with_files(folder):
     second = fingerprint(folder)
     (folder / "model.safetensors").write_bytes(b"2")
     assert len({first, second, fingerprint(folder)}) == 3
+
+
+def test_a_fingerprint_of_large_files_is_a_copys_too_and_sees_every_tensor(tmp_path, monkeypatch):
+    monkeypatch.setattr(weight_files, "HASHED_IN_FULL", 1000)
+    monkeypatch.setattr(weight_files, "END", 5000)
+    folder, copy = tmp_path / "a", tmp_path / "b"
+    folder.mkdir()
+    tensors = {f"layer.{number}": torch.full((50, 200 + number), float(number)) for number in range(6)}
+    save_file(tensors | {"bias": torch.zeros(3), "large": torch.zeros(100_000)}, folder / "a.safetensors")
+    (folder / "b.bin").write_bytes(bytes(50_000))
+    shutil.copytree(folder, copy, copy_function=shutil.copy)  # as `cp -r`: another time of modification
+    os.utime(copy / "a.safetensors", (1, 1))
+    assert fingerprint(copy) == fingerprint(folder)
+    seen = {fingerprint(folder)}
+    for name in [*tensors, "bias", "large"]:
+        changed = {**tensors, "bias": torch.zeros(3), "large": torch.zeros(100_000)}
+        changed[name] = changed[name] + 1
+        save_file(changed, copy / "a.safetensors")
+        seen.add(fingerprint(copy))
+    assert len(seen) == 9
+    shutil.copy(folder / "a.safetensors", copy)
+    (copy / "b.bin").write_bytes(bytes(49_999) + b"1")
+    assert fingerprint(copy) not in seen
+
+
+def test_one_changed_number_of_a_large_tensor_is_seen_by_the_full_fingerprint(tmp_path, monkeypatch):
+    monkeypatch.setattr(weight_files, "HASHED_IN_FULL", 1000)
+    values = torch.zeros(100_000)
+    save_file({"w": values}, tmp_path / "a.safetensors")
+    sampled, full = fingerprint(tmp_path), fingerprint_in_full(tmp_path)
+    values[1100] = 1  # between two blocks
+    save_file({"w": values}, tmp_path / "a.safetensors")
+    assert fingerprint(tmp_path) == sampled != full != fingerprint_in_full(tmp_path)
+    with pytest.raises(CulturevalError, match="CULTUREVAL_FINGERPRINT='all' is not one of sampled, full"):
+        with_variable("all", tmp_path)
+
+
+def fingerprint_in_full(folder):
+    return with_variable("full", folder)
+
+
+def with_variable(value, folder):
+    with use_settings(Settings({"CULTUREVAL_FINGERPRINT": value})):
+        return fingerprint(folder)
 
 
 def test_text_ends_at_its_first_stop_string():
