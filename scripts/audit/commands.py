@@ -5,7 +5,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from cultureval.scripts.audit import apply, check, report, run
+from cultureval.scripts.audit import apply, check, report, responses, run
 from cultureval.scripts.custom_suites import WithCustomSuites, with_option
 
 
@@ -25,5 +25,6 @@ audit = typer.Typer(
 )
 audit.command("check", cls=WithCustomSuites)(check.check)
 audit.command("run", cls=WithCustomSuites)(run.run)
+audit.command("responses", cls=WithCustomSuites)(responses.responses)
 audit.command("apply", cls=WithCustomSuites)(apply.apply)
 audit.command("report", cls=WithCustomSuites)(report.report)
