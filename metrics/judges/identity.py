@@ -27,7 +27,7 @@ def judge_identity(settings: JudgeSettings) -> ServerIdentity:
     request |= {"temperature": settings.temperature} if settings.temperature is not None else {}
     request |= {"extra_body": extra} if extra else {}
     try:
-        return identify(settings.servers(), request, settings.identify == "all", _shall_hold_to_form(settings))
+        return identify(settings.servers(), request, settings.identify == "all", holds_to_form(settings))
     except ServerError as error:
         urls = " / ".join(settings.base_url)
         raise CulturevalError(
@@ -71,7 +71,7 @@ def form_fields(settings: JudgeSettings, template: JudgeTemplate, identity: Serv
         identity: What the servers say: their software is `owner`, and by trial some hold replies to a schema.
     """
     pattern, scores, schema = template.reply_pattern, template.reply_properties, template.reply_schema
-    if identity is None or not _shall_hold_to_form(settings):
+    if identity is None or not holds_to_form(settings):
         return {}
     if identity.holds_schema and schema is not None:
         return {"response_format": held_to(schema)}
@@ -81,7 +81,7 @@ def form_fields(settings: JudgeSettings, template: JudgeTemplate, identity: Serv
     return expressions.get(identity.owner or "", {}) if pattern else {}
 
 
-def _shall_hold_to_form(settings: JudgeSettings) -> bool:
+def holds_to_form(settings: JudgeSettings) -> bool:
     """Whether we ask for a form; not where the judge's own fields of requests do."""
     return settings.hold_to_form and not any(map(_is_form, settings.extra_body))
 

@@ -17,6 +17,13 @@ PROMPT_COLUMNS = ("prompt", "Fixed", "fixed", "refined_prompt")
 ID_COLUMNS = ("task_id", "id", "ID")
 ARABIC = re.compile(r"[\u0600-\u06ff\u0750-\u077f\u08a0-\u08ff\ufb50-\ufdff\ufe70-\ufeff]")
 WORD = re.compile(r"[A-Za-z0-9_]+")
+# Letters, marks and punctuation of Arabic, but neither its digits nor its invisible marks.
+_LETTER = (
+    r"[\u060a-\u061b\u061d-\u065f\u066a-\u06dc\u06de-\u06ef\u06fa-\u06ff\u0750-\u077f\u08a0-\u08e1\u08e3-\u08ff"
+    r"\ufb50-\ufdff\ufe70-\ufefc]"
+)
+_ARABIC_WORDS = re.compile(rf"{_LETTER}+(?: {_LETTER}+)*")
+_MARK = "\0"  # which no Python source may hold
 EXAMPLE_STARTS = (">>>", "...", "assert ")
 
 
@@ -61,7 +68,7 @@ def check_refinement(original: str, refined: str) -> None:
     Raises:
         BadRow: Something else differs, or the refined prompt is not Python; the message shows both texts.
     """
-    (code, docstrings), (new_code, new_docstrings) = _split(original), _split(refined)
+    (code, docstrings), (new_code, new_docstrings) = code_and_docstrings(original), code_and_docstrings(refined)
     if code.strip() != new_code.strip():
         _refuse("code outside the docstring", code.strip().splitlines(), new_code.strip().splitlines())
     for docstring, new_docstring in zip(docstrings, new_docstrings, strict=True):
@@ -74,8 +81,38 @@ def check_refinement(original: str, refined: str) -> None:
             _refuse("a Latin word or number", sorted(words - new_words), sorted(new_words - words))
 
 
-def _split(prompt: str) -> tuple[str, list[str]]:
-    """The prompt's code with a placeholder for each docstring, and the docstrings as written."""
+def check_only_arabic_changed(original: str, refined: str) -> None:
+    """Checks the strict rule: all but Arabic words in docstrings is byte-identical.
+
+    That is code, signature, examples and their outputs, number and order of lines, indentation, and in a line with
+    Arabic everything that is no Arabic letter or Arabic punctuation, with the white space around it: English, digits
+    of any script, symbols, invisible marks. `check_refinement` is the lenient rule, by which prompts are scored.
+
+    Raises:
+        BadRow: Something else differs, or the refined prompt is not Python; the message shows both texts.
+    """
+    (code, docstrings), (new_code, new_docstrings) = code_and_docstrings(original), code_and_docstrings(refined)
+    if code != new_code:
+        _refuse("code outside the docstring", code.split("\n"), new_code.split("\n"))
+    for docstring, new_docstring in zip(docstrings, new_docstrings, strict=True):
+        frame, new_frame = _frame(docstring), _frame(new_docstring)
+        if frame != new_frame:
+            shown = [[line.replace(_MARK, "…") for line in one] for one in (frame, new_frame)]
+            _refuse("more than the Arabic of its docstring", *shown)
+
+
+def _frame(docstring: str) -> list[str]:
+    """The lines of a docstring as they must stay: those with Arabic prose with a mark for each run of Arabic words."""
+    lines, kept = docstring.split("\n"), _fixed_lines(docstring.split("\n"))
+    return [line if fixed else _ARABIC_WORDS.sub(_MARK, line) for line, fixed in zip(lines, kept, strict=True)]
+
+
+def code_and_docstrings(prompt: str) -> tuple[str, list[str]]:
+    """The prompt's code with a placeholder for each docstring, and the docstrings as written.
+
+    Raises:
+        BadRow: It is not Python.
+    """
     try:
         tree = ast.parse(prompt)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -98,16 +135,21 @@ def _split(prompt: str) -> tuple[str, list[str]]:
 
 def _lines(docstring: str) -> tuple[list[str], str]:
     """The lines that must not change (examples, their outputs, lines without Arabic), and the others joined."""
-    kept, prose, after_example = [], [], False
-    for line in docstring.splitlines():
+    lines = docstring.splitlines()
+    fixed = _fixed_lines(lines)
+    kept = [line.rstrip() for line, stays in zip(lines, fixed, strict=True) if stays and line.strip()]
+    return kept, "\n".join(line.strip() for line, stays in zip(lines, fixed, strict=True) if not stays)
+
+
+def _fixed_lines(lines: Sequence[str]) -> list[bool]:
+    """Whether each line of a docstring must not change: examples, their outputs, lines without Arabic."""
+    fixed, after_example = [], False
+    for line in lines:
         text = line.strip()
         is_example = text.startswith(EXAMPLE_STARTS)
-        if is_example or (after_example and text) or not ARABIC.search(text):
-            kept += [line.rstrip()] if text else []
-        else:
-            prose.append(text)
+        fixed.append(is_example or bool(after_example and text) or not ARABIC.search(text))
         after_example = is_example and not text.startswith("assert ")
-    return kept, "\n".join(prose)
+    return fixed
 
 
 def _refuse(what: str, original: Sequence[str], refined: Sequence[str]) -> None:

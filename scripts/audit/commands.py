@@ -5,7 +5,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from cultureval.scripts.audit import apply, check, report, responses, run
+from cultureval.scripts.audit import apply, check, code, report, responses, run
 from cultureval.scripts.custom_suites import WithCustomSuites, with_option
 
 
@@ -28,3 +28,4 @@ audit.command("run", cls=WithCustomSuites)(run.run)
 audit.command("responses", cls=WithCustomSuites)(responses.responses)
 audit.command("apply", cls=WithCustomSuites)(apply.apply)
 audit.command("report", cls=WithCustomSuites)(report.report)
+audit.command("code", cls=WithCustomSuites)(code.code)

@@ -1,0 +1,156 @@
+"""`cultureval audit code`: a model refines the Arabic of code prompts; only edits of that Arabic count."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.printing import print_note, print_result
+from cultureval.runtime.settings import current_settings, use_settings
+from cultureval.scripts.audit.options import Data
+from cultureval.scripts.code.options import UnsafeNoSandbox, Workers, notes_on_stderr, prepare_hub
+
+if TYPE_CHECKING:
+    from cultureval.audit.asking import Asker
+    from cultureval.audit.code_refinement import Refined
+    from cultureval.tasks.qimma.code_data import ProblemSet
+
+
+def code(
+    model: Annotated[
+        str, typer.Option(help="The model that refines: a YAML file as of judges, or an id; not with --reviewed.")
+    ] = "",
+    dataset: Annotated[
+        Literal["humaneval", "mbpp", "both"], typer.Option(help="humaneval (HumanEval+), mbpp (MBPP+) or both.")
+    ] = "both",
+    data: Data = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Refine this many prompts, from the first on.")] = None,
+    reviewed: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="People's verdicts (accept or keep) in a ..._review.csv of --output-dir; no model is asked.",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option(help="Print the number of calls and their estimated cost; refine nothing.")
+    ] = False,
+    budget: Annotated[float | None, typer.Option(min=0, help="Maximal cost of the replies.")] = None,
+    output_dir: Annotated[str, typer.Option(help="Output folder of results and details.")] = "audit-code",
+    resume: Annotated[
+        bool | None,
+        typer.Option(
+            "--resume/--no-resume",
+            help="Reuse the replies that are in the journal; default: CULTUREVAL_RESUME, else reuse them.",
+        ),
+    ] = None,
+    workers: Workers = None,
+    unsafe_no_sandbox: UnsafeNoSandbox = False,
+) -> None:
+    """Refines the Arabic in docstrings of HumanEval+ and MBPP+ with QIMMA's prompt; exits 1 if a canonical fails.
+
+    Example: cultureval audit code --model gpt.yaml --output-dir audit-code
+    """
+    from cultureval.reports.audit.refined_code import prompts_file, refined_text, write_refined
+    from cultureval.tasks.qimma.code_data import load_problems
+
+    folder, names = Path(output_dir).expanduser(), ("humaneval", "mbpp") if dataset == "both" else (dataset,)
+    with use_settings(current_settings().with_(data_root=data, resume=resume)) as settings:
+        prepare_hub(str(settings.data_root or ""))
+        sets = {name: load_problems(name, limit=limit) for name in names}
+        if reviewed:
+            refined = _reviewed(sets, folder, reviewed)
+        else:
+            asker = _asker(model, budget)
+            if dry_run:
+                print(_cost(asker, sets))
+                return
+            refined = _refined(asker, sets)
+        for name, some in refined.items():
+            write_refined(some, folder, name)
+        canonical = {}
+        for name, problems in sets.items():
+            used = load_problems(name, prompts=prompts_file(folder, name), limit=limit)
+            canonical[problems.dataset.title] = _passing(used, workers, not unsafe_no_sandbox)
+    titled = {sets[name].dataset.title: some for name, some in refined.items()}
+    print_result(refined_text(titled, canonical), folder)
+    if not reviewed and asker.stopped:
+        raise CulturevalError(f"{asker.stopped}. Replies so far are kept: run the same command to continue.")
+    if any(passed < number for passed, number in canonical.values()):
+        raise typer.Exit(1)
+
+
+def _asker(model: str, budget: float | None) -> "Asker":
+    from cultureval.audit.asking import Asker
+    from cultureval.audit.code_refinement import MAX_TOKENS
+    from cultureval.metrics.judges.identity import judge_identity
+    from cultureval.metrics.judges.settings import find_judges
+    from cultureval.runtime.journal import open_journal
+
+    found = find_judges([model])
+    if len(found) != 1:
+        raise CulturevalError("Name the one model that refines: --model FILE.yaml, or its id.")
+    known = found[0] if "max_tokens" in found[0].model_fields_set else found[0].with_(max_tokens=MAX_TOKENS)
+    settings = known.with_(budget=budget)
+    return Asker(settings, judge_identity(settings), open_journal(of=f"refinement {settings.name}"))
+
+
+def _prompts(problems: "ProblemSet") -> dict[str, str]:
+    return {name: row["prompt"] for name, row in problems.rows.items()}
+
+
+def _cost(asker: "Asker", sets: "dict[str, ProblemSet]") -> str:
+    from cultureval.audit.code_refinement import refinement_questions
+
+    lines = []
+    for problems in sets.values():
+        prompts = _prompts(problems)
+        found = asker.estimate(refinement_questions(prompts), 80 + max(map(len, prompts.values())) // 4)
+        lines.append(f"{problems.dataset.title}: {found}")
+    return "\n".join(lines)
+
+
+def _refined(asker: "Asker", sets: "dict[str, ProblemSet]") -> "dict[str, Sequence[Refined]]":
+    from cultureval.audit.code_refinement import refine
+
+    print_note(f"{sum(len(one.rows) for one in sets.values()):,} prompts; --dry-run tells the cost before.")
+    return {name: refine(asker, _prompts(problems)) for name, problems in sets.items()}
+
+
+def _reviewed(sets: "dict[str, ProblemSet]", folder: Path, file: Path) -> "dict[str, Sequence[Refined]]":
+    from cultureval.audit.code_refinement import Refined, with_reviews
+    from cultureval.reports.audit.refined_code import prompts_file
+    from cultureval.runtime.data.row_files import read_rows
+
+    rows = read_rows(file)
+    found: dict[str, Sequence[Refined]] = {}
+    for name, problems in sets.items():
+        saved = prompts_file(folder, name)
+        mine = [row for row in rows if str(row.get("task_id") or "").startswith(problems.dataset.prefix)]
+        if not mine and not saved.is_file():
+            continue
+        rows = [row for row in rows if row not in mine]
+        try:
+            refined = [Refined(**row) for row in read_rows(saved)]
+        except TypeError:
+            raise CulturevalError(f"{saved} is not what `cultureval audit code` writes.") from None
+        found[name] = with_reviews(refined, mine)
+    if rows:
+        raise CulturevalError(f"{file}: {rows[0].get('task_id')!r} is no problem of these data sets.")
+    return found
+
+
+def _passing(problems: "ProblemSet", workers: int | None, sandboxed: bool) -> tuple[int, int]:
+    """How many canonical solutions pass their own tests with these prompts, of how many."""
+    with notes_on_stderr():
+        from cultureval.metrics.code.judging import check_canonical_solutions
+        from cultureval.metrics.code.report import failing_canonicals
+
+        verdicts = check_canonical_solutions(
+            problems.problems(), problems.dataset.name, workers=workers, sandboxed=sandboxed
+        )
+        for entry in failing_canonicals(verdicts):
+            print_note(f"{entry['task_id']}: the canonical solution fails: {entry['reason']}")
+        return len(verdicts) - len(failing_canonicals(verdicts)), len(verdicts)
