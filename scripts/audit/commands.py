@@ -5,7 +5,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from cultureval.scripts.audit import apply, check, code, report, responses, run
+from cultureval.scripts.audit import apply, check, code, report, responses, run, shortcuts
 from cultureval.scripts.custom_suites import WithCustomSuites, with_option
 
 
@@ -26,6 +26,7 @@ audit = typer.Typer(
 audit.command("check", cls=WithCustomSuites)(check.check)
 audit.command("run", cls=WithCustomSuites)(run.run)
 audit.command("responses", cls=WithCustomSuites)(responses.responses)
+audit.command("shortcuts", cls=WithCustomSuites)(shortcuts.shortcuts)
 audit.command("apply", cls=WithCustomSuites)(apply.apply)
 audit.command("report", cls=WithCustomSuites)(report.report)
 audit.command("code", cls=WithCustomSuites)(code.code)
