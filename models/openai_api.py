@@ -40,7 +40,7 @@ from cultureval.models.server.chat import (
     generation_arguments,
     in_parts,
 )
-from cultureval.models.server.settings import load_tokenizer, read_config
+from cultureval.models.server.settings import load_tokenizer, model_identity, read_config
 from cultureval.models.tokens import Encoder, encoder_of, require_whole_letters, rolling_windows
 from cultureval.runtime import processes
 from cultureval.runtime.doc_specific import specific_of
@@ -51,6 +51,7 @@ from cultureval.runtime.model_facts import changed_settings, changed_values, tex
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.errors import ServerError
+from cultureval.runtime.servers.identity import ServerIdentity
 from cultureval.runtime.servers.journalled_answers import Question, answer_all
 from cultureval.runtime.servers.openai_client import OpenAIClient
 from cultureval.runtime.servers.settings import ServerSettings
@@ -63,7 +64,7 @@ logger = logging.getLogger(__name__)
 # Settings that answers do not depend on, or that a signature shows in other fields.
 LEFT_OUT_OF_SIGNATURES = {"model", "model_name", "revision", "base_url", "api_key_env", "cache_dir", "concurrency", "n"}
 LEFT_OUT_OF_SIGNATURES |= {"timeout_s", "max_retries", "give_up_s", "backoff_s", "max_tokens_name", "parity_tolerance"}
-LEFT_OUT_OF_SIGNATURES |= {"chat_template"}
+LEFT_OUT_OF_SIGNATURES |= {"chat_template", "identify"}
 
 
 class OpenAIModel(LightevalModel):
@@ -90,7 +91,18 @@ class OpenAIModel(LightevalModel):
         self._journal = open_journal(of=self.config.model)
         self.log = AnswerLog()
         self._served: set[str] = set()
+        self._server_identity: ServerIdentity | None = None
         self._cache = SampleCache(self.config)
+
+    def _identify(self) -> None:
+        """Learn who the servers are, once, before any answer is looked up; the first process asks for all.
+
+        Raises:
+            CulturevalError: None of them answers, or they serve different models.
+        """
+        if self._server_identity is None:
+            asked = model_identity(self.config) if processes.process_rank() == 0 else None
+            self._server_identity = processes.gather(asked)[0]
 
     @cached_property
     def tokenizer(self) -> "PreTrainedTokenizerBase":
@@ -114,14 +126,17 @@ class OpenAIModel(LightevalModel):
     @property
     def max_length(self) -> int | None:
         """Longest prompt with choice, in tokens; None if only the server knows it."""
-        return self.config.max_length
+        served = self._server_identity and self._server_identity.max_model_len
+        limits = [limit for limit in (self.config.max_length, served and served - 1) if limit]
+        return min(limits, default=None)
 
     def signature_fields(self) -> dict[str, str]:
         """The properties of this backend that a score depends on, for its signature."""
         revision = f"@{self.config.revision}" if self.config.revision else ""
         chat = "on" if self._uses_chat else "off"
         settings = changed_settings(self.config, LEFT_OUT_OF_SIGNATURES)
-        return {"model": f"{self.config.model}{revision}", "backend": "server", "chat": chat, "settings": settings}
+        fields = {"model": f"{self.config.model}{revision}", "backend": "server", "chat": chat, "settings": settings}
+        return fields | ({"server": str(self._server_identity)} if self._server_identity else {})
 
     def run_record(self) -> dict[str, Any]:
         """What a run's record says of this model: `model`, what is known of the server; `tasks`, counts; `tokens`."""
@@ -135,6 +150,7 @@ class OpenAIModel(LightevalModel):
                 "chat_template_hash": self._renderer.template_hash if self.config.tokenizer else "",
                 "system_prompt_hash": text_hash(self.config.system_prompt),
                 "served_models": sorted(self._served),
+                "server": self._server_identity.known if self._server_identity else {},
                 "settings": changed_values(self.config, LEFT_OUT_OF_SIGNATURES),
             },
             "tasks": self.log.tasks(),
@@ -157,7 +173,9 @@ class OpenAIModel(LightevalModel):
 
     @property
     def _identity(self) -> dict[str, Any]:
-        return {"model": self.config.model, "revision": self.config.revision, "extra_body": self.config.extra_body}
+        server = self._server_identity.known if self._server_identity else None
+        named = {name: getattr(self.config, name) for name in ("model", "revision", "extra_body")}
+        return {**named, "server": server}
 
     @property
     def _uses_chat(self) -> bool:
@@ -183,6 +201,7 @@ class OpenAIModel(LightevalModel):
             ServerError: A prompt was rejected or timed out; all answers so far are in the journal.
             CulturevalError: Several samples are requested at temperature 0.
         """
+        self._identify()
         answered = processes.answer_and_gather(
             processes.split_round_robin(range(len(docs))),
             lambda share: self._generate([docs[place] for place in share]),
@@ -330,6 +349,7 @@ class OpenAIModel(LightevalModel):
         self, docs: Sequence[Doc], prompt_of: Callable[[Doc], server_scoring.Prompt]
     ) -> list[ModelResponse]:
         """Score docs in all processes, each a share of adjacent ones, whose prompts may begin alike."""
+        self._identify()
         return processes.answer_and_gather(
             processes.split_contiguous(range(len(docs)), [1.0] * len(docs)),
             lambda share: self._score([prompt_of(docs[place]) for place in share]),

@@ -135,6 +135,9 @@ class VLLMModel(openai_api.OpenAIModel):
         record["model"] |= {"backend": "vllm", "dtype": self.settings.dtype, "settings": settings}
         return record
 
+    def _identify(self) -> None:
+        """The server is ours: who it is stands in the model's files and settings."""
+
     @property
     def _identity(self) -> dict[str, Any]:
         settings = self.settings

@@ -139,6 +139,8 @@ class ModelRecord(Record):
             probes, in nats (root mean square); what `rounding` alone changes there, of which twice is allowed; and
             the `reason` why the routes before it were not taken.
         served_models: What servers call the model that answered.
+        server: What they say of it: id, root, max_model_len, fingerprint, and eight digits of the SHA-256 of their
+            answer to a short question.
         settings: All settings that differ from their defaults, generation included.
     """
 
@@ -160,6 +162,7 @@ class ModelRecord(Record):
     routes: dict[str, str] = {}
     route_checks: dict[str, dict[str, Any]] = {}
     served_models: tuple[str, ...] = ()
+    server: dict[str, str | int] = {}
     settings: dict[str, Any] = {}
 
 

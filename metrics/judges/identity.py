@@ -8,10 +8,7 @@ from cultureval.judge_prompts.templates import JudgeTemplate
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.runtime.errors import CulturevalError, all_of
 from cultureval.runtime.servers.errors import ServerError
-from cultureval.runtime.servers.identity import PROBE_TOKENS, ServerIdentity, held_to, identify, schema_format
-
-# Fields of a request that force the form of a reply, which the short question does not have.
-_FORMS = {"structured_outputs", "response_format", "regex", "json_schema", "grammar"}
+from cultureval.runtime.servers.identity import PROBE_TOKENS, ServerIdentity, held_to, identify, is_form, schema_format
 
 
 def judge_identity(settings: JudgeSettings) -> ServerIdentity:
@@ -22,7 +19,7 @@ def judge_identity(settings: JudgeSettings) -> ServerIdentity:
     Raises:
         CulturevalError: None of the servers answers, or they serve different models.
     """
-    extra = {name: value for name, value in settings.extra_body.items() if not _is_form(name)}
+    extra = {name: value for name, value in settings.extra_body.items() if not is_form(name)}
     request: dict[str, Any] = {"model": settings.model, settings.max_tokens_name: PROBE_TOKENS}
     request |= {"temperature": settings.temperature} if settings.temperature is not None else {}
     request |= {"extra_body": extra} if extra else {}
@@ -53,13 +50,7 @@ def identities_of(judges: Sequence[JudgeSettings]) -> dict[str, ServerIdentity]:
 
 def anonymity(settings: JudgeSettings, identity: ServerIdentity) -> str | None:
     """A sentence where another checkpoint under the same name could pass for this judge; None where it could not."""
-    if identity.described or settings.revision:
-        return None
-    told = "only its answer to a short question tells it apart" if identity.probe else "nothing tells it apart"
-    return (
-        f"The servers of the judge {settings.name} say nothing of its weights (no root, no fingerprint): {told} from "
-        f"another model under the id {settings.model}. Set `revision` to a name of your own for the weights."
-    )
+    return identity.anonymity(f"the judge {settings.name}", settings.revision)
 
 
 def form_fields(settings: JudgeSettings, template: JudgeTemplate, identity: ServerIdentity | None) -> dict[str, Any]:
@@ -83,8 +74,4 @@ def form_fields(settings: JudgeSettings, template: JudgeTemplate, identity: Serv
 
 def holds_to_form(settings: JudgeSettings) -> bool:
     """Whether we ask for a form; not where the judge's own fields of requests do."""
-    return settings.hold_to_form and not any(map(_is_form, settings.extra_body))
-
-
-def _is_form(name: str) -> bool:
-    return name in _FORMS or name.startswith("guided_")
+    return settings.hold_to_form and not any(map(is_form, settings.extra_body))

@@ -1,5 +1,6 @@
 """Settings of a model on an OpenAI-compatible server, and its tokenizer; checked before anything else loads."""
 
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,10 +14,14 @@ from cultureval.runtime.errors import CulturevalError, ProblemList, wrong_settin
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
 from cultureval.runtime.reasoning import THINK_TAGS
 from cultureval.runtime.servers.data_urls import ImageFormat
+from cultureval.runtime.servers.errors import ServerError
+from cultureval.runtime.servers.identity import PROBE_TOKENS, ServerIdentity, identify, is_form
 from cultureval.runtime.servers.settings import ServerSettings
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
+
+logger = logging.getLogger(__name__)
 
 
 class ServerModelConfig(ModelConfig):
@@ -25,8 +30,11 @@ class ServerModelConfig(ModelConfig):
     Attributes:
         model: Id under which the servers serve the model.
         model_name: The same as a relative path, which names the results folder.
-        revision: Your name for the weights served under the id. Answers are reused only for the same model
-            and revision: change it when you serve other weights under the same id.
+        revision: Your name for the weights served under the id. Answers are reused only for the same model and
+            revision, and where what the servers say of themselves (`identify`) is the same.
+        identify: What tells the model apart from another one under the same id, besides revision. "all": what the
+            servers list of it, their fingerprint and their answer to a short question. "model": only what they list,
+            for services whose fingerprints and answers change from call to call.
         base_url: One or more servers.
         api_key_env: Name of the environment variable that holds the key.
         concurrency: Requests in flight at once.
@@ -48,13 +56,15 @@ class ServerModelConfig(ModelConfig):
             as the task says (QIMMA's `--parity`).
         pairwise_tokenization: True tokenizes prompt and choice separately, as `lighteval accelerate` does whatever its
             setting; False together; None: separately, or as the task says.
-        max_length: Longer prompts are truncated on the left, for log-likelihoods; None: the server decides.
+        max_length: Longer prompts are truncated on the left, for log-likelihoods; where the server lists a
+            `max_model_len`, at most one token less, since each request generates one.
         parity_tolerance: Largest difference of a token's log-probability between repeated requests, in nats.
     """
 
     model: str
     model_name: str
     revision: str | None = None
+    identify: Literal["all", "model"] = "all"
     base_url: list[str]
     api_key_env: str | None = None
     concurrency: int = Field(16, ge=1)
@@ -114,6 +124,27 @@ def read_config(model: str) -> ServerModelConfig:
             raise CulturevalError(f"Wrong model settings: {wrong_settings(error)}.") from None
     problems.raise_if_any()
     return config
+
+
+def model_identity(config: ServerModelConfig) -> ServerIdentity:
+    """Ask a model's servers who they are, before any answer is looked up; says so where they tell nothing.
+
+    Raises:
+        CulturevalError: None of the servers answers, or they serve different models.
+    """
+    extra = {name: value for name, value in config.extra_body.items() if not is_form(name)}
+    request: dict[str, Any] = {"model": config.model, config.max_tokens_name: PROBE_TOKENS, "temperature": 0}
+    request |= {"extra_body": extra} if extra else {}
+    try:
+        found = identify(config.servers(), request, config.identify == "all", plain=True)
+    except ServerError as error:
+        raise CulturevalError(
+            f"{config.model} at {' / '.join(config.base_url)} does not answer ({error.cause}). Nothing was asked, and "
+            "no earlier answer was reused, since nobody can say whose it is: start the server, or correct its address."
+        ) from None
+    if told := found.anonymity(config.model, config.revision):
+        logger.warning("%s", told)
+    return found
 
 
 def load_tokenizer(config: ServerModelConfig) -> "PreTrainedTokenizerBase":

@@ -11,7 +11,7 @@ from typing import Any
 from cultureval.reports.drawing import short_names
 from cultureval.reports.run_record import Run, TaskRecord
 
-OF_THE_MODEL = ("model", "dtype", "chat")  # fields of a signature that are the model's own
+OF_THE_MODEL = ("model", "dtype", "chat", "server")  # fields of a signature that are the model's own
 # Of a whole group of tasks, so that entries with other subsets of it differ; the tasks' own records have them.
 OF_THE_GROUP = ("subsets", "rows", "rows_hash", "data", "form", "prompt", "parity", "sources")
 OF_THE_TASK = ("rows_hash", "rows", "form", "source", "revision", "prompt_hash", "parity")

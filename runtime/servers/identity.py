@@ -27,6 +27,15 @@ SCHEMA_TOKENS = 32
 _REGULAR_EXPRESSIONS = ("vllm", "sglang")  # owners that hold replies to these, and need not be asked
 
 
+# Fields of a request that force the form of a reply, which the short question does not have.
+_FORMS = {"structured_outputs", "response_format", "regex", "json_schema", "grammar"}
+
+
+def is_form(name: str) -> bool:
+    """Whether a field of a request forces the form of a reply."""
+    return name in _FORMS or name.startswith("guided_")
+
+
 def schema_format(name: str, properties: Mapping[str, Any]) -> dict[str, Any]:
     """The `response_format` by which OpenAI's servers, and others like them, hold a reply to a JSON object.
 
@@ -74,6 +83,21 @@ class ServerIdentity:
         """Whether the servers say anything of the model that its id does not."""
         return any(value is not None for value in (self.root, self.max_model_len, self.fingerprint))
 
+    def anonymity(self, whom: str, revision: str | None) -> str | None:
+        """A sentence where another checkpoint under the same id could pass for this one; None where it could not.
+
+        Args:
+            whom: "the judge jais".
+            revision: What the user calls the weights.
+        """
+        if self.described or revision:
+            return None
+        told = "only its answer to a short question tells it apart" if self.probe else "nothing tells it apart"
+        return (
+            f"The servers of {whom} say nothing of its weights (no root, no fingerprint): {told} from another model "
+            f"under the id {self.id}. Set `revision` to a name of your own for the weights."
+        )
+
     @property
     def known(self) -> dict[str, str | int]:
         """What identifies the model, by name."""
@@ -86,7 +110,11 @@ class ServerIdentity:
 
 
 def identify(
-    settings: ServerSettings, request: Mapping[str, Any], by_answer: bool = True, try_schema: bool = False
+    settings: ServerSettings,
+    request: Mapping[str, Any],
+    by_answer: bool = True,
+    try_schema: bool = False,
+    plain: bool = False,
 ) -> ServerIdentity:
     """Ask the servers who they are; those that do not answer are left out, as long as one does.
 
@@ -96,19 +124,21 @@ def identify(
         by_answer: Whether the answer and its fingerprint are part of the identity.
         try_schema: Whether to find out, by a second short question, if replies are held to a schema; vLLM and SGLang
             are not asked.
+        plain: Whether a model without a chat, such as a base model, is asked to continue the bare text; one that
+            refuses that as well is known by the other things.
 
     Raises:
         ServerError: No server answers.
         CulturevalError: Two servers say different things.
     """
-    return asyncio.run(_identify(settings, request, by_answer, try_schema))
+    return asyncio.run(_identify(settings, request, by_answer, try_schema, plain))
 
 
 async def _identify(
-    settings: ServerSettings, request: Mapping[str, Any], by_answer: bool, try_schema: bool
+    settings: ServerSettings, request: Mapping[str, Any], by_answer: bool, try_schema: bool, plain: bool
 ) -> ServerIdentity:
     single = [replace(settings, base_urls=(url,)) for url in settings.base_urls]
-    asked = (_of_server(one, request, by_answer, try_schema) for one in single)
+    asked = (_of_server(one, request, by_answer, try_schema, plain) for one in single)
     found = await asyncio.gather(*asked, return_exceptions=True)
     errors = [one for one in found if isinstance(one, BaseException)]
     answered = {url: one for url, one in zip(settings.base_urls, found, strict=True) if isinstance(one, ServerIdentity)}
@@ -125,27 +155,49 @@ async def _identify(
 
 
 async def _of_server(
-    settings: ServerSettings, request: Mapping[str, Any], by_answer: bool, try_schema: bool
+    settings: ServerSettings, request: Mapping[str, Any], by_answer: bool, try_schema: bool, plain: bool
 ) -> ServerIdentity:
-    messages = [{"role": "user", "content": PROBE}]
     async with OpenAIClient(settings) as client:
         entry = await client.model_entry(request["model"])
-        response = await client.send(lambda one: one.chat.completions.create(messages=messages, **request))
+        response = await _continued(client, request, plain)
         ask = try_schema and entry.get("owned_by") not in _REGULAR_EXPRESSIONS
         holds_schema = ask and await _holds_schema(client, request)
-    answer = completion_of(response.choices[0])
-    text = f"{answer['reasoning'] or ''}\n{answer['text']}"
     root, length, owner = (entry.get(name) for name in ("root", "max_model_len", "owned_by"))
     fingerprint = getattr(response, "system_fingerprint", None)
     return ServerIdentity(
         id=request["model"],
         root=root if isinstance(root, str) else None,
-        max_model_len=length if isinstance(length, int) else None,
+        max_model_len=length if isinstance(length, int) and length > 1 else None,
         fingerprint=fingerprint if by_answer and isinstance(fingerprint, str) else None,
-        probe=hashlib.sha256(text.encode("utf-8")).hexdigest()[:8] if by_answer else None,
+        probe=_digest(response) if by_answer and response is not None else None,
         owner=owner if isinstance(owner, str) else None,
         holds_schema=holds_schema,
     )
+
+
+async def _continued(client: OpenAIClient, request: Mapping[str, Any], plain: bool) -> Any:
+    """The response to `PROBE`; None where a server refuses it in both forms."""
+    messages = [{"role": "user", "content": PROBE}]
+    try:
+        return await client.send(lambda one: one.chat.completions.create(messages=messages, **request))
+    except ServerError as error:
+        if not (plain and (error.refuses_content or error.refuses_all)):
+            raise
+        first = error
+    limit = request.get("max_completion_tokens", PROBE_TOKENS)
+    bare = {name: value for name, value in request.items() if name != "max_completion_tokens"}
+    try:
+        return await client.send(lambda one: one.completions.create(prompt=PROBE, **{"max_tokens": limit} | bare))
+    except ServerError:
+        if first.refuses_content:
+            return None
+        raise first from None
+
+
+def _digest(response: Any) -> str:
+    answer = completion_of(response.choices[0])
+    text = f"{answer['reasoning'] or ''}\n{answer['text']}"
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:8]
 
 
 async def _holds_schema(client: OpenAIClient, request: Mapping[str, Any]) -> bool:

@@ -56,7 +56,8 @@ class FaultyServer:
         arrivals: (time, fault) of each request; most_at_once: the largest number of requests in flight.
         probes: Number of questions who the server is (`runtime/servers/identity.py`), which are in no other count.
         entry: Further fields of its model in the list of models; probe_answer: its answer to the question who it is.
-        features: "unknown_models" answers 404 to questions for a model that is not its own.
+        features: "no_chat" refuses to be asked in a chat who it is; "unknown_models" answers 404 to questions for a
+            model that is not its own.
         down: While True, every connection is dropped.
     """
 
@@ -129,7 +130,10 @@ class _Handler(BaseHTTPRequestHandler):
             if prompt == SCHEMA_QUESTION and "no_schema" in state.features:
                 return self._json(400, {"error": {"message": "response_format is not supported"}})
             message = {"role": "assistant", "content": json.dumps(SCHEMA_REPLY) if held else state.probe_answer}
-            choice = {"index": 0, "message": message, "finish_reason": "length"}
+            if "no_chat" in state.features and "messages" in body:
+                return self._json(400, {"error": {"message": "a chat template must be provided"}})
+            said = {"message": message} if "messages" in body else {"text": state.probe_answer}
+            choice = {"index": 0, "finish_reason": "length", **said}
             return self._json(200, {"id": "x", "object": "chat.completion", "model": MODEL, "choices": [choice]})
         with state.lock:
             if state.down:

@@ -476,8 +476,8 @@ def test_labels_are_read_from_the_next_token_only_where_that_is_exact(load, toke
 def test_a_server_without_prompt_log_probabilities_is_told_apart(load, tokenizer_folder, tmp_path):
     with FaultyServer(features=()) as server, pytest.raises(ServerError, match="vLLM"):
         load(server, tokenizer=tokenizer_folder).loglikelihood(docs_of(["س"], choices=["نعم نعم", "لا لا"]))
-    with pytest.raises(CulturevalError, match="tokenizer"):
-        load("http://localhost:1/v1", tokenizer=str(tmp_path)).loglikelihood(docs_of(["س"], choices=["نعم", "لا"]))
+    with FaultyServer() as server, pytest.raises(CulturevalError, match="tokenizer"):
+        load(server, tokenizer=str(tmp_path)).loglikelihood(docs_of(["س"], choices=["نعم", "لا"]))
 
 
 def test_log_probabilities_that_depend_on_the_order_of_requests_are_refused(load, tokenizer_folder):
