@@ -56,6 +56,5 @@ vllm:
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt \
-	  torch==2.13.0 --editable '.[bench,dev]'
+	$(BIN)/python tests/install.py --constraint constraints.txt torch==2.13.0 --editable '.[bench,dev]'
 	rm -f $(VENV)/.installed-* && touch $(STAMP)
