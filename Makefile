@@ -7,15 +7,17 @@ BIN := $(VENV)/bin
 # torch by its exact version: with a range alone, pip may take a build with gigabytes of CUDA libraries.
 STAMP := $(VENV)/.installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
 
-# The environments of the tests are installed side by side; byte code is compiled for what is imported, when it is.
+# The environments of the tests are installed side by side; byte code is compiled for what is imported, when it is, and
+# kept also where Python is told to keep none: each of hundreds of processes would compile it again.
 MAKEFLAGS += --jobs=2
+export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test test-bounds setup lint sandbox vllm chromium
+.PHONY: demo test test-bounds setup lint sandbox vllm chromium bytecode
 
 demo: setup
 	$(BIN)/python -m cultureval.scripts.demo
 
-test: setup vllm chromium
+test: setup vllm chromium bytecode
 	$(BIN)/python -m pytest
 
 # The unit tests with the oldest and with the newest versions that pyproject.toml admits, each in an environment of its
@@ -49,6 +51,11 @@ chromium: sandbox
 	  || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
 	       && apt-get install -qq --yes chromium >/dev/null && command -v chromium >/dev/null; } \
 	  || echo "chromium is missing: the tests of pages in a browser are skipped (Debian: apt-get install chromium)." >&2
+
+# The test processes start at the same time, and each would compile the same; an error is for pytest to tell.
+bytecode: setup
+	@test -e $(STAMP)-compiled || { $(BIN)/python -m pytest --collect-only --numprocesses 0 >/dev/null 2>&1 || true; }
+	@touch $(STAMP)-compiled
 
 # A vLLM server for the tests, in an environment of its own.
 vllm:

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from importlib import import_module
+from multiprocessing import resource_tracker
 
 USED = (
     *("v1.engine.async_llm", "v1.engine.core", "v1.executor.uniproc_executor", "v1.worker.cpu_worker"),
@@ -24,7 +25,9 @@ def serve(log: str, arguments: list[str]) -> None:
 
 
 def main(servers: list[dict]) -> None:
-    """Starts the servers and ends when one of them ends."""
+    """Starts the servers, in a session of their own, and ends when one of them ends."""
+    resource_tracker.ensure_running()  # outside the session: when that is killed, it removes what is left in /dev/shm
+    os.setsid()
     os.environ["VLLM_WORKER_MULTIPROC_METHOD"] = "fork"
     for name in USED:
         import_module(f"vllm.{name}")

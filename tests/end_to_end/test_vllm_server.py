@@ -97,9 +97,7 @@ def vllm_servers(python, started, logs):
     ]
     command = [python, Path(__file__).with_name("serve_vllm.py"), json.dumps(servers)]
     with (logs / "start.log").open("wb") as output:
-        process = subprocess.Popen(
-            command, env={**os.environ, **variables}, stdout=output, stderr=output, start_new_session=True
-        )
+        process = subprocess.Popen(command, env={**os.environ, **variables}, stdout=output, stderr=output)
         try:
             yield process
         finally:
