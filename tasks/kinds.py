@@ -44,6 +44,7 @@ class Kind:
         judge_templates: Templates for judges of the answers, where CULTUREVAL_JUDGE names judges.
         unreadable: From the metrics of a row in the details: whether its answer could not be read; None where every
             answer can be, or where metrics do not say.
+        not_generated: Of tasks whose choices are scored and that have no generative form: why.
     """
 
     prompt: "Callable[..., Doc]"
@@ -55,3 +56,4 @@ class Kind:
     few_shot_prompt: "Callable[..., Doc] | None" = None
     judge_templates: tuple[str, ...] = ()
     unreadable: "Callable[[Mapping[str, Any]], bool] | None" = None
+    not_generated: str = ""

@@ -193,7 +193,8 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
 
 def _prompts(task: Task, source: Source, rows: Sequence[PreparedRow], options: DataOptions) -> str:
     """What the prompts are, for signatures."""
-    tokens = f"+{PAPER}" if parity_of(task, options) == PAPER else ""
+    tokens = f"+{template_hash(task.instruction)}" if task.instruction else ""
+    tokens += f"+{PAPER}" if parity_of(task, options) == PAPER else ""
     if source.prompts:
         return source.prompts(rows) + tokens
     return ("curated" if source.form == "curated" else template_hash(prompt_template(task, options))) + tokens

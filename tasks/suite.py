@@ -121,6 +121,7 @@ class Task:
         images: Whether its prompts hold images, so that only vision-language models can run it.
         mean: See `Subset`.
         parity: See `MetricSet`.
+        instruction: See `MetricSet`.
     """
 
     task: str
@@ -142,6 +143,7 @@ class Task:
     images: bool = False
     mean: str | None = None
     parity: str = ""
+    instruction: str = ""
 
     def expected(self, form: str) -> int | None:
         """Rows of the published subset in that form, where known."""
@@ -198,12 +200,14 @@ class MetricSet:
         names: Names of the metrics, the headline first.
         parity: How prompts become tokens: "paper", as `lighteval vllm` makes them, or "sound"; `{name}` is replaced by
             the value of that option of a suite. Without it they are sound, and the results say nothing of it.
+        instruction: The template that the kind adds to every prompt, for signatures.
     """
 
     key: str
     task_type: str
     names: tuple[str, ...]
     parity: str = ""
+    instruction: str = ""
 
 
 @dataclass(frozen=True)
@@ -247,6 +251,7 @@ class Benchmark:
             images=self.images,
             mean=subset.mean,
             parity=self.metric_set.parity,
+            instruction=self.metric_set.instruction,
         )
 
 

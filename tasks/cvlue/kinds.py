@@ -8,6 +8,11 @@ from cultureval.runtime.dotted_names import later
 from cultureval.tasks.kinds import Kind
 
 METRICS = "cultureval.metrics.cvlue.lighteval"
+RANKED = (
+    "its numbers are ranks among all candidates (mean rank, MRR, R@1, R@5, R@10), which one generated choice does not "
+    "give; a choice among a few sampled candidates is an easier question, whose score depends on how many are drawn "
+    "and how near they are. It needs a model with log-probabilities: transformers, or a vLLM server"
+)
 KINDS: dict[str, Kind] = {
     "cvlue_vqa": Kind(docs.answer_prompt, later(f"{METRICS}:cvlue_vqa_metrics"), 32, ("\n",)),
     "vqa_v2": Kind(docs.answer_prompt, later(f"{METRICS}:vqa_v2_metrics"), 32, ("\n",)),
@@ -17,7 +22,9 @@ KINDS: dict[str, Kind] = {
         128,
         unreadable=lambda metrics: bool(metrics["unparsable"]),
     ),
-    "dialogue": Kind(docs.dialogue_prompt, later(f"{METRICS}:dialogue_metrics")),
-    "dense_dialogue": Kind(docs.dialogue_prompt, later(f"{METRICS}:dialogue_metrics", dense=True)),
-    "galleries": Kind(docs.gallery_prompt, later(f"{METRICS}:gallery_metrics")),
+    "dialogue": Kind(docs.dialogue_prompt, later(f"{METRICS}:dialogue_metrics"), not_generated=RANKED),
+    "dense_dialogue": Kind(
+        docs.dialogue_prompt, later(f"{METRICS}:dialogue_metrics", dense=True), not_generated=RANKED
+    ),
+    "galleries": Kind(docs.gallery_prompt, later(f"{METRICS}:gallery_metrics"), not_generated=RANKED),
 }

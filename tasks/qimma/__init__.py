@@ -1,8 +1,8 @@
-"""QIMMA: its table of benchmarks, readers of its code problems, and how its tasks are asked and scored."""
+"""QIMMA: its tables of benchmarks, readers of its code problems, and how its tasks are asked and scored."""
 
 from cultureval.tasks.suite import Suite
 
-SUITE = Suite(
+QIMMA = Suite(
     name="qimma",
     title="QIMMA: 109 subsets of 14 Arabic benchmarks, knowledge, reasoning, culture, poetry and code",
     benchmarks="cultureval.tasks.qimma.benchmarks:BENCHMARKS",
@@ -15,3 +15,16 @@ SUITE = Suite(
     page="docs/qimma.md",
     order=10,
 )
+# A suite of its own: other prompts and metrics, whose numbers are never averaged with those of log-probabilities.
+QIMMA_GEN = Suite(
+    name="qimma_gen",
+    title="QIMMA's choices with generated answers, for models without log-probabilities",
+    benchmarks="cultureval.tasks.qimma.generative:BENCHMARKS",
+    kinds="cultureval.tasks.qimma.generative:KINDS",
+    options="cultureval.tasks.qimma.options:PROMPT_OPTIONS",
+    headline="cultureval.reports.qimma.generative:headline",
+    standings="cultureval.reports.qimma.generative:standings",
+    page="docs/without_log_probabilities.md",
+    order=11,
+)
+SUITE = (QIMMA, QIMMA_GEN)

@@ -71,7 +71,8 @@ def test_known_row_counts_add_up_to_the_papers_totals():
         "FannOrFlop": 6984,
     }
     for benchmark, total in totals.items():
-        assert sum(task.expected_rows for task in all_tasks().values() if task.benchmark == benchmark) == total
+        tasks = [task for task in all_tasks().values() if task.suite == "qimma" and task.benchmark == benchmark]
+        assert sum(task.expected_rows for task in tasks) == total
 
 
 def test_selection_of_suites_groups_tasks_and_files(tmp_path):

@@ -56,7 +56,7 @@ def install(folder: Path, value: str = f"{MODULE}:SUITE") -> None:
 
 
 def test_our_suites_are_listed_in_their_order():
-    assert suites() == ["qimma", "jeem", "m2cqa", "aynvqa", "cvlue", "alqasida", "alqasida_dev"]
+    assert suites() == ["qimma", "qimma_gen", "jeem", "m2cqa", "aynvqa", "cvlue", "alqasida", "alqasida_dev"]
     assert list(dict.fromkeys(task.suite for task in all_tasks().values())) == suites()
 
 

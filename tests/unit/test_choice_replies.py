@@ -1,0 +1,186 @@
+"""Generated answers of multiple-choice questions: what replies name, the tasks, their prompts, table and refusals."""
+
+import time
+
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+from summary_runs import run_of
+
+from cultureval.metrics.choice_replies import parse_labels
+from cultureval.reports.qimma.generative import headline, standings
+from cultureval.runtime.data_options import DataOptions, samples_root
+from cultureval.runtime.errors import CulturevalError
+from cultureval.tasks.catalogue import all_tasks, kind_of
+from cultureval.tasks.reading import prepare_subset
+from cultureval.tasks.selection import select_tasks
+
+LABELS = "أ ب ج د هـ و".split()
+OPTIONS = ["القاهرة", "بيروت", "3", "بغداد", "فاس العتيقة", "12"]
+LATIN, ABJAD = "ABCDEF", ["ا", "ب", "جـ", "دَ", "ه", "و"]
+ORDINALS = ["الأولى", "الثانية", "الثالثة", "الرابعة", "الخامسة", "السادسة"]
+ASKED = [
+    "الإجابة النهائية: {}",
+    "Final answer: {}",
+    "**الإجابة النهائية:** {}.",
+    "الاجابة النهائية : ({})",
+    "最终答案:{}",
+]
+STATED = ["إذن الإجابة الصحيحة هي {}", "الجواب: ({})", "The answer is **{}**.", "the correct option is {}", "أختار {}"]
+REASONS = ["", "الخيار أ خاطئ لأن السؤال عن بيروت.", "Option B is tempting, but no.", "الإجابة ليست ب."]
+
+
+@pytest.mark.parametrize(
+    ("reply", "strict", "lenient"),
+    [
+        ("ب", 1, 1),
+        ("(ب).", 1, 1),
+        ("الإجابة النهائية: <هـ>", 4, 4),
+        ("الإجابة النهائية: B", None, 1),
+        ("الإجابة النهائية: ٢", None, 1),
+        ("الإجابة: 3", None, 2),  # an option's number and its text
+        ("الإجابة: 12", None, 5),
+        ("الإجابة: ب. القاهرة", None, None),  # the text of another option
+        ("الإجابة النهائية: أ أو ب", None, None),
+        ("الإجابة النهائية: أ\nالإجابة النهائية: ب", None, 1),  # two labels; the last one
+        ("الإجابة أ خاطئة. الإجابة ب", None, 1),
+        ("الإجابة هي باء", None, 1),
+        ("The answer is a country.", None, None),
+        ("The answer is A", None, 0),
+        (r"$\boxed{ج}$", 2, 2),
+        ("ج\n\nالشرح: لأن السؤال عن دمشق", None, 2),
+        ("أظنها (د).", None, 3),
+        ("الخيار أ خاطئ، والخيار ب صحيح", None, None),
+        ("لا أعرف", None, None),
+        ("", None, None),
+    ],
+)
+def test_known_replies(reply, strict, lenient):
+    found = [parse_labels(reply, LABELS, OPTIONS, profile) for profile in ("strict", "lenient")]
+    assert found == [None if place is None else (place,) for place in (strict, lenient)]
+
+
+places = st.integers(0, len(LABELS) - 1)
+
+
+@given(places, st.sampled_from(ASKED), st.sampled_from(REASONS), st.sampled_from([LABELS, ABJAD]))
+def test_the_asked_form_is_read_by_both_profiles(place, form, reason, spelling):
+    reply = f"{reason}\n{form.format(spelling[place])}\n"
+    for profile in ("strict", "lenient"):
+        assert parse_labels(reply, LABELS, OPTIONS, profile) == (place,)
+
+
+@given(places, places, st.sampled_from(STATED), st.sampled_from([LABELS, LATIN, ORDINALS, "123456"]))
+def test_the_last_clear_statement_counts_and_only_leniently(place, other, form, spelling):
+    assume(not (spelling == "123456" and OPTIONS[2] == spelling[place] and place != 2))
+    reply = f"الإجابة: {LABELS[other]}\nبل {form.format(spelling[place])}"
+    assert parse_labels(reply, LABELS, OPTIONS, "lenient") == (place,)
+    assert parse_labels(reply, LABELS, OPTIONS) is None
+
+
+@given(places, places, st.sampled_from(ASKED), st.sampled_from([" أو ", "، ", " / ", " و", " and "]))
+def test_two_labels_are_no_answer_to_a_question_with_one(first, second, form, between):
+    assume(first != second)
+    reply = form.format(f"{LABELS[first]}{between}{LABELS[second]}")
+    assert parse_labels(reply, LABELS, OPTIONS) is None
+    assert parse_labels(reply, LABELS, OPTIONS, "lenient") is None
+    twice = f"{form.format(LABELS[first])}\n{form.format(LABELS[second])}"
+    assert parse_labels(twice, LABELS, OPTIONS) is None
+
+
+@given(st.sets(places, min_size=1), st.sampled_from(["، ", ",", ", "]), st.randoms())
+def test_all_right_labels_in_any_order(right, between, random):
+    shown = [LABELS[place] for place in right]
+    random.shuffle(shown)
+    reply = f"الإجابة النهائية: {between.join(shown)}"
+    for profile in ("strict", "lenient"):
+        assert parse_labels(f"لنفكر.\n{reply}", LABELS, OPTIONS, profile, several=True) == tuple(sorted(right))
+    assert parse_labels(f"{reply}{between}{shown[0]}", LABELS, OPTIONS, several=True) == tuple(sorted(right))
+    assert parse_labels(f"{reply}{between}شيء", LABELS, OPTIONS, several=True) is None
+
+
+WORDS = [
+    *LABELS,
+    *LATIN,
+    *OPTIONS,
+    *ORDINALS,
+    "الإجابة",
+    "النهائية",
+    ":",
+    "answer",
+    "is",
+    "not",
+    "أو",
+    "\n",
+    "(",
+    "a",
+    "ليست",
+]
+
+
+@settings(max_examples=150)
+@given(st.lists(st.sampled_from(WORDS) | st.text(max_size=6), max_size=25), st.booleans())
+@example(["الإجابة", "النهائية", ":", "ب"], False)
+def test_any_reply_gives_a_position_or_none_and_what_strict_reads_lenient_reads_alike(parts, several):
+    reply = " ".join(parts)
+    strict, lenient = (parse_labels(reply, LABELS, OPTIONS, profile, several) for profile in ("strict", "lenient"))
+    for found in (strict, lenient):
+        assert found is None or (found == tuple(sorted(set(found))) and set(found) <= set(range(len(LABELS))))
+        assert several or found is None or len(found) == 1
+    assert strict in (None, lenient)
+    marked = reply.replace("ب", "\u200fب\u0651")  # marks that a reader does not see change nothing
+    assert parse_labels(marked, LABELS, OPTIONS, "strict", several) == strict
+
+
+def test_hostile_replies_are_read_in_a_moment():
+    started = time.process_time()
+    for part in ("الإجابة ", "answer ", "الإجابة: أ و ", "((((", "ﷺ", "\n", "\\boxed{", "أ،", "the best correct "):
+        for profile in ("strict", "lenient"):
+            for several in (False, True):
+                parse_labels(part * 100_000, LABELS, OPTIONS, profile, several)
+    assert time.process_time() - started < 5
+
+
+def test_every_scored_choice_task_has_a_generative_form_of_the_same_rows():
+    tasks = all_tasks()
+    scored = [one for one in tasks.values() if one.suite == "qimma" and one.task_type in ("MCQ", "multi-select")]
+    assert len(scored) > 90
+    for task in scored:
+        form = tasks[task.task.replace("qimma_", "qimma_gen_", 1)]
+        assert (form.sources, form.subset_names, form.template) == (task.sources, task.subset_names, task.template)
+        assert not {*form.metrics} & {*task.metrics} and kind_of(form.task).generation_size > 0
+    for name in ("cvlue_gen_vd", "cvlue_gen_en_vd", "cvlue_gen_itr"):
+        with pytest.raises(CulturevalError, match="has no generative form .* ranks among all candidates"):
+            select_tasks([name])
+    # Whatever else is scored by log-probabilities in any suite says why it has no such form.
+    others = {one.task for one in tasks.values() if kind_of(one.task).generation_size < 0} - {
+        one.task for one in scored
+    }
+    assert others and all(kind_of(name).not_generated for name in others)
+
+
+@pytest.mark.parametrize("name", ["qimma_palmx:culture", "qimma_mizanqa"])
+def test_the_question_is_the_task_s_and_the_signature_has_the_instruction(name):
+    form = name.replace("qimma_", "qimma_gen_", 1)
+    options = DataOptions(root=samples_root())
+    scored, generated = (prepare_subset(all_tasks()[one], options) for one in (name, form))
+    assert generated.report["fingerprint"] != "" and generated.report["rows"] == scored.report["rows"]
+    assert generated.report["prompt"].startswith(scored.report["prompt"].removesuffix("+paper") + "+")
+    row = {"prompt": "س؟\nأ. نعم\nب. لا\nالإجابة:", "choices": ["نعم", "لا"], "labels": [" أ", " ب"], "index": [1]}
+    doc = kind_of(form).prompt({**row, "source_row": "f:1", "form": "curated", "cluster": "k"}, form)
+    assert doc.query.startswith("س؟\nأ. نعم\nب. لا\n\nاختر ") and "أ، ب" in doc.query and "\nالإجابة:" not in doc.query
+    assert doc.choices == ["الإجابة النهائية: ب"] and doc.specific["right"] == [1] and doc.specific["cluster"] == "k"
+    assert parse_labels(doc.choices[0], doc.specific["labels"], several="mizan" in name) == (1,)
+    assert parse_labels(doc.query, doc.specific["labels"], row["choices"], "lenient") is None  # an echo is no answer
+
+
+def test_the_table_has_both_readings_and_says_that_it_is_another_form():
+    run = run_of(["qimma_gen"], lambda task, metric: {"acc_strict": 0.4, "acc_lenient": 0.5}.get(metric, 0.25))
+    (table,) = headline(run)
+    average = table.rows[-1]
+    assert average.label == "Average" and [cell.value for cell in average.cells[:3]] == pytest.approx([40, 50, 25])
+    assert "not comparable with QIMMA's own table" in table.notes[0]
+    (standing,) = standings(run)
+    assert standing.main.name == "strict" and sum(weight for _, weight in standing.parts.values()) == pytest.approx(1)
+    (part,) = headline(run_of(["qimma_gen_aratrust"], lambda task, metric: 0.5))
+    assert part.rows[-1].cells[0] == "no average" and not standings(run_of(["qimma_gen_aratrust"]))[0].parts
