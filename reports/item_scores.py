@@ -71,7 +71,8 @@ def item_scores(file: Path, task: str, metric: str) -> ItemScores | None:
     keys, clusters = row_names(file)
     if made.items is None:
         return ItemScores(keys, clusters, made.parts, made.score, tuple((row,) for row in range(len(keys))))
-    return ItemScores(tuple(made.items), (None,) * len(made.items), made.parts, made.score, tuple(made.items.values()))
+    names = tuple(made.items)  # an item of several rows is a cluster: it is asked in several languages and forms
+    return ItemScores(names, names, made.parts, made.score, tuple(made.items.values()))
 
 
 def gives(items: ItemScores, value: float | None) -> bool:

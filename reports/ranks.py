@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cultureval.metrics.paired_tests import ScoreOfSums
 from cultureval.metrics.resampling import cluster_names, cluster_sums, drawn_counts, drawn_together, numbers_of
 
 ITERATIONS = 2000
@@ -32,18 +33,21 @@ class SubsetScores:
     """The scores of M models on the N items of one subset.
 
     Attributes:
-        scores: [N, M] finite item scores, or the numerators of a ratio of sums.
+        scores: [N, M] finite item scores, or the numerators of a ratio of sums; with `score` [N, M, P], whose sums over
+            items give it.
         clusters: [N] what an item shares with others, of this subset or another (an image, a request that is asked in
             several dialects); None, or None for an item: nothing.
         totals: [N, M] or [N] denominators of a ratio of sums (for CFHR: Q+ was correct); None: 1 for every item, so
             that the score is the mean.
         weight: Of the subset in the average, relative to the others'.
+        score: The score of sums [..., P], such as a corpus score of counts; None: a mean, or a ratio to `totals`.
     """
 
     scores: ArrayLike
     clusters: Sequence[Hashable] | None = None
     totals: ArrayLike | None = None
     weight: float = 1.0
+    score: ScoreOfSums | None = None
 
 
 @dataclass(frozen=True)
@@ -169,11 +173,14 @@ def resample(subsets: Sequence[SubsetScores], iterations: int = ITERATIONS, seed
         for place in members:
             scores, totals, names = tables[place]
             rows = [numbers[name] for name in names]
-            parts.append((shares[place], cluster_sums(scores, rows, count), cluster_sums(totals, rows, count)))
-        sample = _average(np.ones((1, count)), parts)
+            sums = cluster_sums(scores.reshape(len(names), -1), rows, count)
+            parts.append((shares[place], sums, cluster_sums(totals, rows, count), subsets[place].score))
+        sample = _average(np.ones((1, count)), parts, models)
         values += sample[0]
         if count > 1:
-            drawn = np.concatenate([_average(taken, parts) for taken in drawn_counts(count, iterations, generator)])
+            drawn = np.concatenate(
+                [_average(taken, parts, models) for taken in drawn_counts(count, iterations, generator)]
+            )
             draws += (drawn - sample) * np.sqrt(count / (count - 1))
     return Resamples(values, values + draws, clusters, seed)
 
@@ -244,21 +251,24 @@ def kendall_distance(first: Sequence[float], second: Sequence[float]) -> tuple[f
 def _checked(subset: SubsetScores) -> tuple[Floats, Floats, list[Hashable]]:
     """Numerators [N, M], denominators [N, M] or [N, 1], and each item's cluster, its own where it shares none."""
     scores = np.asarray(subset.scores, dtype=np.float64)
-    if scores.ndim != 2 or not scores.size:
+    if scores.ndim != (2 if subset.score is None else 3) or not scores.size:
         raise ValueError(f"scores must be a table of items by models, not of shape {scores.shape}")
     totals = np.ones(len(scores)) if subset.totals is None else np.asarray(subset.totals, dtype=np.float64)
     totals = totals[:, None] if totals.ndim == 1 else totals
-    if totals.shape not in (scores.shape, (len(scores), 1)):
+    if totals.shape not in (scores.shape[:2], (len(scores), 1)):
         raise ValueError(f"totals have shape {totals.shape}, and the scores {scores.shape}")
     if not (np.isfinite(scores).all() and np.isfinite(totals).all()):
         raise ValueError("scores must be finite: leave out items that a model has no score for")
     return scores, totals, cluster_names(subset.clusters, len(scores))
 
 
-def _average(taken: Floats, parts: Sequence[tuple[float, Floats, Floats]]) -> Floats:
-    """The weighted sum of subsets' ratios, [B, M], where each cluster is taken so many times, [B, G]."""
-    average = np.zeros((len(taken), parts[0][1].shape[1]))
-    for share, scores, totals in parts:
+def _average(taken: Floats, parts: Sequence[tuple[float, Floats, Floats, ScoreOfSums | None]], models: int) -> Floats:
+    """The weighted sum of subsets' scores, [B, M], where each cluster is taken so many times, [B, G]."""
+    average = np.zeros((len(taken), models))
+    for share, scores, totals, score in parts:
+        if score is not None:
+            average += share * score((taken @ scores).reshape(len(taken), models, -1))
+            continue
         above, below = taken @ scores, np.broadcast_to(taken @ totals, average.shape)
         average += share * np.divide(above, below, out=np.full_like(above, np.nan), where=below != 0)
     return average

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from cultureval.reports.estimates import Estimate, mean_of
 from cultureval.reports.run_record import Run
 from cultureval.reports.summary import Cell, SummaryTable, suite_tables
 from cultureval.runtime.errors import described
@@ -15,7 +16,7 @@ from cultureval.runtime.errors import described
 if TYPE_CHECKING:
     from cultureval.tasks.suite import Suite
 
-LOWER = ("CFHR", "invalid")  # beginnings of columns' names in which lower is better
+LOWER = ("CFHR", "invalid", "instability")  # beginnings of columns' names in which lower is better
 INCOMPLETE = "no average"
 
 
@@ -48,8 +49,8 @@ class Standing:
         cells: A cell or a text by column, in order.
         unit: What the numbers are.
         main: The column by which models are ranked, if there is one.
-        parts: Tasks whose means of items the main column is the weighted mean of: task with `|k` -> metric and weight;
-            empty where it is no such mean, so that its rank has no interval.
+        parts: The scores that the main column is the weighted mean of: (task with `|k`, metric) -> weight; empty where
+            it is no such mean, so that its rank has no interval.
         notes: What must be known of this run's numbers.
     """
 
@@ -57,7 +58,7 @@ class Standing:
     cells: Mapping[Column, Cell | str | None]
     unit: str = ""
     main: Column | None = None
-    parts: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+    parts: Mapping[tuple[str, str], float] = field(default_factory=dict)
     notes: Sequence[str] = field(default_factory=tuple)
 
 
@@ -103,3 +104,28 @@ def flattened(table: SummaryTable) -> Standing:
             cells[place] = cell
             main = main or (place if row.label in ("Average", "Macro") else None)
     return Standing(name.strip(), cells, unit.strip(), main, notes=table.notes)
+
+
+def ranked_by(row: Standing, name: str, tasks: Mapping[str, str], metric: str) -> Standing:
+    """A row whose main column is the mean over its lines: ours, where the paper has none.
+
+    Args:
+        row: Such as of `flattened`.
+        name: The column whose cells are averaged; with a single line it is the main column itself.
+        tasks: What stands above the cells -> the task with `|k` that the score is from.
+        metric: Of these tasks.
+
+    Returns:
+        The row with the mean in front; the row itself where a score is missing.
+    """
+    known = {column: cell for column, cell in row.cells.items() if column.name == name and column.above in tasks}
+    cells = [cell for cell in known.values() if isinstance(cell, Cell) and cell.value is not None]
+    if not tasks or len(cells) < len(tasks):
+        return row
+    parts = {(task, metric): 1.0 for task in tasks.values()}
+    if len(cells) == 1:
+        return replace(row, main=next(iter(known)), parts=parts)
+    main = Column(name, f"Mean of {', '.join(tasks)}", name.startswith(LOWER))
+    mean = mean_of([Estimate(cell.value or 0.0, cell.stderr, cell.n) for cell in cells], same_items=True)
+    cell = replace(cells[0], value=mean.value, stderr=mean.stderr, n=mean.n, published=None)
+    return replace(row, cells={main: cell} | dict(row.cells), main=main, parts=parts)

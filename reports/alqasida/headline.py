@@ -29,6 +29,7 @@ from cultureval.tasks.suite import Task
 
 PUBLISHED = Path(__file__).with_name("published.csv")
 KINDS = {"mono": "monolingual", "cross": "cross-lingual"}
+TRANSLATIONS = "Translations"
 DIRECTIONS = {
     "dialect_to_eng": "dialect to English",
     "eng_to_dialect": "English to dialect",
@@ -195,7 +196,7 @@ def _translations(run: Run, suite: str, tasks: Mapping[str, TaskRecord], publish
     coverage: dict[str, list[str]] = {}
     for direction, label in DIRECTIONS.items():
         cells: list[Cell | str | None] = []
-        asked = [task for task in sets if _direction(task) == direction]
+        asked = [task for task in sets if direction_of_task(task) == direction]
         if not any(task.task in scores for task in asked):
             continue
         for corpus in corpora:
@@ -208,7 +209,7 @@ def _translations(run: Run, suite: str, tasks: Mapping[str, TaskRecord], publish
         rows.append(Row(label, cells))
     dialects = ", ".join(f"{corpus} {_range(counts)}" for corpus, counts in coverage.items())
     columns = [column for corpus in corpora for column in (corpus, "gain")]
-    title = f"Translations: spBLEU, gain over the source; dialects: {dialects}"
+    title = f"{TRANSLATIONS}: spBLEU, gain over the source; dialects: {dialects}"
     return SummaryTable(title, ("Direction", *columns), rows)
 
 
@@ -216,7 +217,8 @@ def _present(sets: Sequence[Task], corpus: str, scores: Estimates) -> bool:
     return any(task.benchmark == corpus and task.task in scores for task in sets)
 
 
-def _direction(task: Task) -> str:
+def direction_of_task(task: Task) -> str:
+    """The direction of a set of translations: `dialect_to_eng`; "" of other sets."""
     return (task.mean or "").partition(":_")[2].partition("_")[2]
 
 

@@ -1,10 +1,17 @@
-"""The rows of AL-QASIDA's paper in a leaderboard: ADI2 of requests by dialect and by genre (from its repository)."""
+"""The rows of AL-QASIDA's paper in a leaderboard: ADI2 of requests, spBLEU of translations (from its repository)."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from cultureval.reports.alqasida.headline import KINDS, PUBLISHED, headline
+from cultureval.reports.alqasida.headline import (
+    DIRECTIONS,
+    KINDS,
+    PUBLISHED,
+    TRANSLATIONS,
+    direction_of_task,
+    headline,
+)
 from cultureval.reports.published import published_rows
 from cultureval.reports.run_record import Run
 from cultureval.reports.standings import Column, Standing, flattened
@@ -25,7 +32,7 @@ def standings(run: Run, suite: str = SUITE) -> list[Standing]:
     """
     found = [flattened(table) for table in headline(run, suite)]
     sets = [record for record in run.tasks_of(suite) if record.group == f"{suite}_mono"]
-    parts = {record.task: ("adi2", 1 / len(sets)) for record in sets}
+    parts = {(record.task, "adi2"): 1 / len(sets) for record in sets}
     rows = [replace(row, main=MAIN, parts=parts) if MAIN in row.cells else replace(row, main=None) for row in found]
     return [row for row in rows if row.cells]
 
@@ -45,8 +52,18 @@ def published_standings() -> dict[str, list[Standing]]:
             parts |= {task.benchmark: [one for one in known if one.benchmark == task.benchmark] for task in known}
             parts |= {"Average": known} if len(known) == len(sets) else {}
             cells |= {Column(name, label): _mean(row, tasks) for label, tasks in parts.items()}
-        found[row["model"]] = [Standing("AL-QASIDA, requests", cells)]
+        found[row["model"]] = [Standing("AL-QASIDA, requests", cells), Standing(TRANSLATIONS, _translations(row))]
     return found
+
+
+def _translations(row: dict[str, str]) -> dict[Column, Cell | str | None]:
+    """SpBLEU by direction and corpus; the paper has no gain over the source."""
+    cells: dict[Column, Cell | str | None] = {}
+    for direction, label in DIRECTIONS.items():
+        known = [task for task in all_tasks().values() if row.get(task.task) and direction_of_task(task) == direction]
+        for corpus in dict.fromkeys(task.benchmark for task in known):
+            cells[Column(corpus, label)] = _mean(row, [task for task in known if task.benchmark == corpus])
+    return cells
 
 
 def _dialect(task: Task) -> str:

@@ -1,7 +1,8 @@
 """The rows of CVLUE's paper in a leaderboard: one row a model, Chinese and English apart (Table 10)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from cultureval.metrics.cvlue.names import MACRO
 from cultureval.reports.cvlue.headline import DIGITS, ENGLISH_ROWS, PUBLISHED, ROWS, TITLES, headline
 from cultureval.reports.published import published_rows
 from cultureval.reports.run_record import Run
@@ -20,10 +21,12 @@ def standings(run: Run) -> list[Standing]:
         run: With one number of few-shot examples.
     """
     prefixes = {title.partition(",")[0]: prefix for prefix, title in TITLES.items()}
-    return [_standing(prefixes[table.title.partition(",")[0]], table) for table in headline(run)]
+    tasks = {record.task.partition("|")[0]: record.task for record in run.tasks_of("cvlue")}
+    parts = {(tasks.get(f"cvlue_{part}", ""), metric): 1.0 for part, names in MACRO.items() for metric in names}
+    return [_standing(prefixes[table.title.partition(",")[0]], table, parts) for table in headline(run)]
 
 
-def _standing(prefix: str, table: SummaryTable) -> Standing:
+def _standing(prefix: str, table: SummaryTable, parts: Mapping[tuple[str, str], float]) -> Standing:
     cells: dict[Column, Cell | str | None] = {}
     for row in table.rows:
         kind, *numbers = row.cells
@@ -32,7 +35,8 @@ def _standing(prefix: str, table: SummaryTable) -> Standing:
             continue
         _, name, metrics = SHOWN[prefix][row.label]
         cells |= dict(zip(_columns(row.label, name, metrics), numbers, strict=False))
-    return Standing(_table(prefix), cells, UNIT, MAIN if MAIN in cells else None, notes=table.notes)
+    ranked = isinstance(cells.get(MAIN), Cell)
+    return Standing(_table(prefix), cells, UNIT, MAIN if MAIN in cells else None, parts if ranked else {}, table.notes)
 
 
 def published_standings() -> dict[str, list[Standing]]:

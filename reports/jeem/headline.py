@@ -35,6 +35,7 @@ CRITERIA = {
     "fluency": "Fluency",
     "dialect_authenticity": "Dialect",
 }
+BY_JUDGE = "JEEM, captions and answers by judge"
 # Template -> what a row of its scores is called.
 SETTINGS = {"image_reference": "with image", "reference": "reference only", "vqa": "answers"}
 Published = Mapping[str, float]
@@ -42,7 +43,7 @@ Published = Mapping[str, float]
 
 def headline(run: Run) -> list[SummaryTable]:
     """Reference metrics of captions, then each judge's scores; of answers, which the paper only judges, without one."""
-    records = sorted(run.tasks_of("jeem"), key=lambda record: VARIETIES.index(_variety(record)))
+    records = sorted(run.tasks_of("jeem"), key=lambda record: VARIETIES.index(variety_of(record)))
     tables = []
     for shots in dict.fromkeys(record.shots for record in records):
         asked = [record for record in records if record.shots == shots]
@@ -71,7 +72,7 @@ def _numbers(row: Mapping[str, str]) -> Published:
     return {name: float(cell) for name, cell in row.items() if cell and name not in ("variety", "model")}
 
 
-def _variety(record: TaskRecord) -> str:
+def variety_of(record: TaskRecord) -> str:
     """The paper's code of a task's variety, as `MA` of `jeem_vqa:ma|0`."""
     return record.task.partition("|")[0].partition(":")[2].upper()
 
@@ -81,17 +82,17 @@ def _metric_table(
 ) -> SummaryTable:
     rows = []
     for record in records:
-        paper = published.get(_variety(record), {})
+        paper = published.get(variety_of(record), {})
         found = {name: estimate(run, record, name) for name in METRICS}
         if any(found.values()):
-            rows.append(Row(_variety(record), [cell_of(found[one], paper.get(METRICS[one][1])) for one in METRICS]))
+            rows.append(Row(variety_of(record), [cell_of(found[one], paper.get(METRICS[one][1])) for one in METRICS]))
     columns = ("Variety", *(column for column, _ in METRICS.values()))
     return SummaryTable(f"JEEM, {what}: reference metrics times 100", columns, rows)
 
 
 def _judge_table(run: Run, judge: str, captions: Sequence[TaskRecord], answers: Sequence[TaskRecord]) -> SummaryTable:
     part = judged_in_part(run, [*captions, *answers], judge)
-    title = f"JEEM, captions and answers by judge {judge}, 1 to 5{part}"
+    title = f"{BY_JUDGE} {judge}, 1 to 5{part}"
     if part:
         rows = _partial_rows(run, judge, captions, answers)
         return SummaryTable(title, ("Variety", *CRITERIA.values(), "judged"), rows, [BOUNDS_NOTE])
@@ -101,10 +102,10 @@ def _judge_table(run: Run, judge: str, captions: Sequence[TaskRecord], answers: 
         published = published_varieties(file, run.model)
         for record in records:
             found = {name: criterion_estimate(run, record, judge, f"{template}_{name}") for name in CRITERIA}
-            paper = published.get(_variety(record), {})
+            paper = published.get(variety_of(record), {})
             cells = [cell_of(found[name], paper.get(prefix + name)) if found[name] else None for name in CRITERIA]
             if any(cells):
-                rows.append(Row(f"{_variety(record)}, {label}", cells))
+                rows.append(Row(f"{variety_of(record)}, {label}", cells))
     return SummaryTable(title, ("Variety", *CRITERIA.values()), rows)
 
 
@@ -116,5 +117,5 @@ def _partial_rows(run: Run, judge: str, captions: Sequence[TaskRecord], answers:
             cells = [bounded_mean(run, [record], judge, f"{template}_{name}") for name in CRITERIA]
             if any(cells):
                 share = judged_share(run, [record], judge, template)
-                rows.append(Row(f"{_variety(record)}, {label}", [*cells, share]))
+                rows.append(Row(f"{variety_of(record)}, {label}", [*cells, share]))
     return rows

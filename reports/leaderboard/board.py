@@ -81,13 +81,14 @@ def read_board(
 
 
 def _section(division: Division, group: Group, published: bool, ranks: bool, facts: dict[str, ModelFacts]) -> Section:
-    tables, charts = [], []
+    tables: list[BoardTable] = []
+    charts: list[Chart] = []
     for table in tables_of(division, group, published):
         found = _ranks_of(table, division) if ranks else None
         tables.append(
             replace(table, rows=_with_ranks(table, found), notes=[*_sentences(found), *table.notes]) if found else table
         )
-        charts += _forest(table, division, found) if found else []
+        charts += _forest(table, division, found, len(charts)) if found else []
     charts = [*_charts(division, group, tables, facts), *charts]
     if division.shots:
         charts = [replace(chart, name=f"{chart.name}_{division.shots}_shot") for chart in charts]
@@ -107,15 +108,22 @@ def _ranks_of(table: BoardTable, division: Division) -> ItemRanks | None:
     return item_ranks(rows, table.columns[table.main].lower) if any(row.parts for _, row in rows) else None
 
 
-def _forest(table: BoardTable, division: Division, found: ItemRanks) -> list[Chart]:
-    """Differences to the best model with their intervals."""
+def _forest(table: BoardTable, division: Division, found: ItemRanks, number: int) -> list[Chart]:
+    """Differences to the best model with their intervals; `number` of the suite's charts of this kind."""
     if not found.behind or not found.ranking or table.main is None:
         return []
-    points = [Point(shown(label), x, low=low, high=high) for label, (x, low, high) in found.behind.items()]
+    percent = "percent" in table.unit
+    scale = 100 if percent else 1
+    points = [
+        Point(shown(label), scale * x, low=scale * low, high=scale * high)
+        for label, (x, low, high) in found.behind.items()
+    ]
     best, column = shown(found.ranking.rows[0].model), table.columns[table.main].whole
-    title = f"Difference from {best}, the best by {column}, in percentage points"
+    title = f"{shown(table.title)}: difference from {best}, the best by {column}"
+    unit = "percentage points" if percent else f"difference in {column}"
     note = "Paired differences with 95 % intervals of the same resamples as the ranks, each for itself."
-    return [intervals(f"{division.suite}_differences", title, "percentage points", points, bars=False, note=note)]
+    name = "_".join([division.suite, "differences", *([str(number)] if number else [])])
+    return [intervals(name, title, unit, points, bars=False, note=note)]
 
 
 def _with_ranks(table: BoardTable, found: ItemRanks) -> list[BoardRow]:
@@ -141,7 +149,7 @@ def _sentences(found: ItemRanks) -> list[str]:
     for reason, labels in reasons.items():
         shown = f"{', '.join(labels[:3])}{f' and {len(labels) - 3} more' if len(labels) > 3 else ''}"
         sentences.append(f"No rank for {shown}: {reason}.")
-    return sentences
+    return [*sentences, *(f"{note[0].upper()}{note[1:]}" for note in found.notes)]
 
 
 def _charts(

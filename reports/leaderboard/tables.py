@@ -73,7 +73,7 @@ def tables_of(division: Division, group: Group, published: bool = False) -> list
 
 
 def _table(name: str, rows: Sequence[tuple[str, Entry | None, Sequence[Standing]]]) -> BoardTable:
-    found = [(label, entry, row) for label, entry, own in rows for row in own if row.table == name]
+    found = [(label, entry, row) for label, entry, own in rows for row in own if _is_of(row, entry, name)]
     columns = _columns([row for _, entry, row in found if entry])
     first = next(row for _, entry, row in found if entry)
     main = first.main if first.main in columns else None
@@ -94,6 +94,11 @@ def _table(name: str, rows: Sequence[tuple[str, Entry | None, Sequence[Standing]
     if main and place is not None:
         listed.sort(key=lambda row: _sorting(row.cells[place], main.lower))
     return BoardTable(name, first.unit, columns, listed, place, shared)
+
+
+def _is_of(row: Standing, entry: Entry | None, table: str) -> bool:
+    """Whether a row is of a table; a paper's also of those whose names go on, with that of another judge."""
+    return row.table == table or (entry is None and table.startswith(f"{row.table} "))
 
 
 def _columns(rows: Sequence[Standing]) -> list[Column]:

@@ -50,9 +50,15 @@ def headline(run: Run) -> list[SummaryTable]:
 
 def _row(run: Run, record: TaskRecord) -> Row:
     cells = [cell_of(statement_estimate(run, record, metric), digits=3) for metric in COLUMNS]
-    return Row(f"{record.domain}, {LANGUAGES.get(record.subset, record.subset)}", cells)
+    return Row(label(record), cells)
 
 
 def _joint_row(run: Run, record: TaskRecord) -> Row:
     cells = [cell_of(estimate(run, record, metric), digits=3) for metric in JOINT_COLUMNS]
-    return Row(LANGUAGES.get(record.subset, record.subset), cells)
+    return Row(label(record), cells)
+
+
+def label(record: TaskRecord) -> str:
+    """What a task's row is called."""
+    language = LANGUAGES.get(record.subset, record.subset)
+    return language if record.group == AYNVQA_JOINT else f"{record.domain}, {language}"

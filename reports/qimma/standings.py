@@ -78,12 +78,12 @@ def _partial(run: Run) -> Mapping[str, str]:
     return {name: f"{found}/{all_}" for name, (found, all_) in counts.items() if 0 < found < all_}
 
 
-def _parts(run: Run) -> dict[str, tuple[str, float]]:
+def _parts(run: Run) -> dict[tuple[str, str], float]:
     """Every subset with its headline metric and its weight in the average."""
     records = {record.task.partition("|")[0]: record for record in run.tasks_of(SUITE)}
     benchmarks = benchmark_tasks()
     return {
-        records[task.task].task: (records[task.task].metrics[0], 1 / len(benchmarks) / len(tasks))
+        (records[task.task].task, records[task.task].metrics[0]): 1 / len(benchmarks) / len(tasks)
         for tasks in benchmarks.values()
         for task in tasks
     }

@@ -8,6 +8,7 @@ SUITE = Suite(
     benchmarks="cultureval.tasks.jeem.benchmarks:BENCHMARKS",
     kinds="cultureval.tasks.jeem.kinds:KINDS",
     headline="cultureval.reports.jeem.headline:headline",
+    standings="cultureval.reports.jeem.standings:standings",
     published_standings="cultureval.reports.jeem.standings:published_standings",
     statistics="cultureval.reports.jeem.item_statistics:item_statistics",
     ratings="cultureval.reports.jeem.ratings:RATINGS",

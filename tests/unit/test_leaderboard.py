@@ -171,3 +171,27 @@ def test_what_cannot_be_a_leaderboard_is_refused(tmp_path):
     assert (facts.family, facts.billions, facts.licence) == ("Ours", 7.5, "apache-2.0")
     with pytest.raises(CulturevalError, match="no results file"):
         read_board([tmp_path / "other"])
+
+
+def test_every_suite_has_ranks_ratios_and_averages_of_several_scores_of_a_task(tmp_path, monkeypatch):
+    """M2CQA by its mean CFHR (lower is better), JEEM by CIDEr, CVLUE by its macro-average, AL-QASIDA by ADI2."""
+    wanted = {"m2cqa:tf_en", "m2cqa:tf_msa", "jeem_caption:msa", "jeem_caption:jo"}
+    names = [task.task for task in all_tasks().values() if task.task in wanted or task.group == "alqasida_mono"]
+    names += ["cvlue_vqa", "cvlue_vg", "cvlue_vd", "cvlue_itr"]
+    monkeypatch.setattr("cultureval.reports.cvlue.headline._box_note", lambda *_: [])  # invented answers are no boxes
+    for model, ability in (("lab/good", 0.9), ("lab/bad", 0.2)):
+        write_run(tmp_path, model, names, ability, 60, signed={})
+    board = read_board([tmp_path], published=True)
+    ranked = {table.title: table for section in board.sections for table in section.tables if table.main is not None}
+    columns = {title: table.columns[table.main].whole for title, table in ranked.items()}
+    assert columns == {
+        "JEEM, captions": "Mean of MSA, JO: CIDEr",
+        "M2CQA, True or False": "Mean of English, MSA: CFHR",
+        "CVLUE, Chinese": "Macro",
+        "AL-QASIDA, requests": "Average: monolingual",
+    }
+    for title, table in ranked.items():
+        first, last = ("bad", "good") if title.startswith("M2CQA") else ("good", "bad")
+        assert [(row.label, row.rank) for row in table.rows if row.entry] == [(first, "1"), (last, "2")], title
+    differences = [chart for section in board.sections for chart in section.charts if "_differences" in chart.name]
+    assert len(differences) == len({chart.name for chart in differences}) == 4

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from cultureval.metrics.paired_tests import ratio as ratio_of_sums
 from cultureval.reports.ranks import SubsetScores, kendall_distance, rank_models, resample
 
 MODELS = ("a", "b", "c", "d", "e")
@@ -74,6 +75,8 @@ def test_pairing_clusters_weights_and_ratios() -> None:
     right = np.array([[1.0, 1], [1, 0], [0, 1], [1, 1]])
     ratio = resample([SubsetScores(right * [[1], [0], [1], [0]], totals=right)])
     np.testing.assert_allclose(ratio.values, [1 / 3, 2 / 3])
+    sums = SubsetScores(np.stack([right * [[1], [0], [1], [0]], right], axis=2), score=ratio_of_sums)
+    np.testing.assert_allclose(resample([sums]).draws, ratio.draws)
     analytic = items[:, 0].std(ddof=1) / 10
     assert alone.draws[:, 0].std() == pytest.approx(analytic, rel=0.06)
 
