@@ -5,7 +5,18 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from cultureval.scripts.audit import apply, check, code, report, responses, run, shortcuts
+from cultureval.scripts.audit import (
+    apply,
+    check,
+    code,
+    export,
+    import_verdicts,
+    report,
+    responses,
+    review,
+    run,
+    shortcuts,
+)
 from cultureval.scripts.custom_suites import WithCustomSuites, with_option
 
 
@@ -27,6 +38,9 @@ audit.command("check", cls=WithCustomSuites)(check.check)
 audit.command("run", cls=WithCustomSuites)(run.run)
 audit.command("responses", cls=WithCustomSuites)(responses.responses)
 audit.command("shortcuts", cls=WithCustomSuites)(shortcuts.shortcuts)
+audit.command("export", cls=WithCustomSuites)(export.export)
+audit.command("review", cls=WithCustomSuites)(review.review)
+audit.command("import", cls=WithCustomSuites)(import_verdicts.import_verdicts)
 audit.command("apply", cls=WithCustomSuites)(apply.apply)
 audit.command("report", cls=WithCustomSuites)(report.report)
 audit.command("code", cls=WithCustomSuites)(code.code)

@@ -1,8 +1,17 @@
 """The options that sub-commands of `cultureval audit` share."""
 
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+from cultureval.runtime.settings import current_settings, use_settings
+from cultureval.scripts.custom_suites import with_sources
+from cultureval.tasks.options import read_data_options
+
+if TYPE_CHECKING:
+    from cultureval.audit.items import AuditItem
 
 SourceNames = Annotated[
     list[str],
@@ -21,3 +30,30 @@ Columns = Annotated[
         "their usual names.",
     ),
 ]
+AskedManifest = Annotated[list[Path], typer.Option(help="The manifest whose rows are to be reviewed. Repeatable.")]
+Asks = Annotated[
+    Literal["review", "discard", "all"], typer.Option(help="Show rows to review, also discarded ones, or all rows.")
+]
+
+
+def asked_items(
+    source: Sequence[str],
+    manifest: Sequence[Path],
+    decisions: Literal["review", "discard", "all"],
+    data: str | None,
+    form: str | None,
+    columns: str | None,
+    sources: Path | None,
+) -> "list[tuple[AuditItem, tuple[str, ...]]]":
+    """The items of sources that people are asked about, with the manifest's reasons; arguments are the options."""
+    from cultureval.audit.columns import columns_given
+    from cultureval.audit.review.verdicts import items_to_review
+    from cultureval.audit.sources import read_items
+    from cultureval.tasks.manifest import manifest_of
+
+    known = manifest_of([path.expanduser() for path in manifest])
+    assert known is not None  # --manifest is required
+    shown = {"review": ("review",), "discard": ("review", "discard"), "all": ("review", "discard", "keep")}[decisions]
+    with use_settings(with_sources(current_settings(), sources).with_(data_root=data, form=form)):
+        items = read_items(source, read_data_options(), columns_given(columns) if columns else None)
+    return items_to_review(items, known, shown)

@@ -1,0 +1,1 @@
+"""People's review of items: verdicts, files of other tools, the page on this machine."""

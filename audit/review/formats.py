@@ -1,0 +1,244 @@
+"""Items to review as files of other tools, and their verdicts back: CSV, Label Studio, Argilla, our review page.
+
+Label Studio: tasks as JSON and a labelling interface as XML; back, the JSON export of a project. Argilla: records and
+settings as its Python package (2.x) reads and writes them.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from cultureval.audit.items import AuditItem
+from cultureval.audit.review.verdicts import CHOICES, MOST_BYTES, Verdict, checked, read_lines
+from cultureval.runtime.data.user_cache import write_atomically
+from cultureval.runtime.errors import CulturevalError
+
+Form = Literal["csv", "label-studio", "argilla"]
+FORMS: tuple[Form, ...] = get_args(Form)
+Reviewable = Sequence[tuple[AuditItem, tuple[str, ...]]]
+COLUMNS = ("item", "hash", "annotator", "verdict", "note")  # that are read back; the others are for people
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # with which spreadsheets begin what they compute
+TITLES = {"keep": "صالح / keep", "discard": "غير صالح / discard", "unsure": "لا أدري / unsure"}
+KEYS = {"keep": "k", "discard": "d", "unsure": "u"}
+GUIDE = (
+    "Keep an item if it is clear, has exactly one right answer, which is the one marked with *, and is true and fair "
+    "to the culture that it is about; discard it otherwise.\n\n"
+    "أبقِ السؤال إن كان واضحا صحيحا منصفا، وله إجابة صحيحة واحدة هي المعلّمة بنجمة، واستبعده فيما عدا ذلك."
+)
+LABELLING = """<View>
+  <Style>.lsf-main-view { direction: DIRECTION; }</Style>
+  <Text name="reasons" value="$reasons"/>
+  <Text name="context" value="$context"/>
+  <Text name="question" value="$question"/>
+  <Text name="options" value="$options"/>
+  <Choices name="verdict" toName="question" choice="single" required="true">
+CHOICES
+  </Choices>
+  <TextArea name="note" toName="question" rows="2"/>
+</View>
+"""
+
+
+def write_export(items: Reviewable, form: Form, folder: Path) -> list[Path]:
+    """Writes the items for another tool.
+
+    Args:
+        items: With reasons, of `items_to_review`.
+        form: Whose files.
+        folder: Output folder.
+
+    Returns:
+        The files.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    records = [_record(item, reasons) for item, reasons in items]
+    arabic = sum("\u0600" <= letter <= "\u06ff" for record in records for letter in record["question"])
+    rest = sum("a" <= letter.lower() <= "z" or letter > "\u2e80" for record in records for letter in record["question"])
+    made = {
+        "csv": lambda: {"review.csv": _csv(records)},
+        "label-studio": lambda: {
+            "tasks.json": _json([{"data": record} for record in records]),
+            "labelling.xml": _labelling("rtl" if arabic > rest else "ltr"),
+        },
+        "argilla": lambda: {
+            "records.json": _json([_argilla_record(record) for record in records]),
+            "settings.json": _json(_argilla_settings()),
+        },
+    }[form]()
+    for name, text in made.items():
+        write_atomically(folder / name, text.encode("utf-8", "backslashreplace"))
+    return [folder / name for name in made]
+
+
+def _record(item: AuditItem, reasons: Sequence[str]) -> dict[str, str]:
+    options = item.options or item.answers
+    gold = set(item.gold) if item.form == "mcq" else set(range(len(options)))
+    listed = [f"{'*' if place in gold else ' '} {place + 1}. {text}" for place, text in enumerate(options)]
+    return {
+        "item": item.id,
+        "hash": item.hash,
+        "reasons": ", ".join(reasons),
+        "context": item.context,
+        "question": item.question,
+        "options": "\n".join(listed),
+    }
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=1)
+
+
+def _csv(records: Sequence[Mapping[str, str]]) -> str:
+    """A table that Excel opens as UTF-8; what it would compute begins with an apostrophe."""
+    text = io.StringIO()
+    names = [*COLUMNS[:2], "reasons", "context", "question", "options", *COLUMNS[2:]]
+    writer = csv.DictWriter(text, names, restval="", lineterminator="\r\n")
+    writer.writeheader()
+    for record in records:
+        writer.writerow({name: f"'{value}" if value.startswith(FORMULA) else value for name, value in record.items()})
+    return f"\ufeff{text.getvalue()}"
+
+
+def _labelling(direction: str) -> str:
+    choices = "\n".join(
+        f'    <Choice value="{name}" alias="{name}" hotkey="{KEYS[name]}" hint="{TITLES[name]}"/>' for name in CHOICES
+    )
+    return LABELLING.replace("DIRECTION", direction).replace("CHOICES", choices)
+
+
+def _argilla_record(record: Mapping[str, str]) -> dict[str, Any]:
+    fields = {name: record[name] for name in ("question", "options", "context", "reasons") if record[name]}
+    metadata = {"item": record["item"], "hash": record["hash"]}
+    return {"id": record["hash"][:16] + record["item"][-100:], "fields": fields, "metadata": metadata}
+
+
+def _argilla_settings() -> dict[str, Any]:
+    fields = [
+        {"name": name, "title": name, "required": name == "question", "type": "text"}
+        | {"settings": {"type": "text", "use_markdown": False}}
+        for name in ("question", "options", "context", "reasons")
+    ]
+    options = [{"text": TITLES[name], "value": name} for name in CHOICES]
+    questions = [
+        {"name": "verdict", "title": "verdict", "required": True, "type": "label_selection"}
+        | {"settings": {"type": "label_selection", "options": options}},
+        {"name": "note", "title": "note", "required": False, "type": "text"}
+        | {"settings": {"type": "text", "use_markdown": False}},
+    ]
+    metadata = [
+        {"name": name, "title": name, "visible_for_annotators": True}
+        | {"settings": {"type": "terms", "visible_for_annotators": True}}
+        for name in ("item", "hash")
+    ]
+    shared = {"vectors": [], "allow_extra_metadata": False, "distribution": {"strategy": "overlap", "min_submitted": 2}}
+    return {"guidelines": GUIDE, "fields": fields, "questions": questions, "metadata": metadata} | shared
+
+
+def read_verdicts(paths: Sequence[Path], annotator: str | None = None) -> list[Verdict]:
+    """The verdicts of files, each in the form that its content shows.
+
+    Args:
+        paths: CSV files, exports of Label Studio and Argilla, verdicts files of the review page or folders of them.
+        annotator: Who filled in a CSV file without names.
+
+    Raises:
+        CulturevalError: A file is of no known form, or a verdict breaks the form.
+    """
+    files = [file for path in paths for file in (sorted(path.glob("verdicts-*.jsonl")) if path.is_dir() else [path])]
+    found = [verdict for file in files for verdict in _read(file, annotator)]
+    if not found:
+        raise CulturevalError(f"{', '.join(map(str, paths))}: there are no verdicts.")
+    return found
+
+
+def _read(file: Path, annotator: str | None) -> list[Verdict]:
+    try:
+        if file.stat().st_size > MOST_BYTES:
+            raise CulturevalError(f"{file} is larger than a file of verdicts may be (256 MiB).")
+        if file.suffix == ".jsonl":
+            return read_lines(file)
+        text = file.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise CulturevalError(f"{file} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise CulturevalError(f"{file} is not UTF-8: save it as CSV UTF-8.") from error
+    if file.suffix == ".csv":
+        return list(_of_csv(file, text, annotator))
+    try:
+        records = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CulturevalError(f"{file} is no CSV file (.csv) and no JSON ({error}).") from error
+    if isinstance(records, list) and all(isinstance(one, dict) for one in records):
+        if any("annotations" in one for one in records):
+            return list(_of_label_studio(file, records))
+        if any("responses" in one for one in records):
+            return list(_of_argilla(file, records))
+    raise CulturevalError(f"{file} is neither a JSON export of Label Studio nor records of Argilla.")
+
+
+def _of_csv(file: Path, text: str, annotator: str | None) -> Iterator[Verdict]:
+    first = text.partition("\n")[0]
+    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count))
+    if missing := [name for name in ("item", "hash", "verdict") if name not in (reader.fieldnames or ())]:
+        raise CulturevalError(f"{file} has no column {', '.join(missing)}: keep those of the export.")
+    try:
+        for row in reader:
+            if (row.get("verdict") or "").strip():
+                plain = {name: (row.get(name) or "").strip().removeprefix("'") for name in COLUMNS}
+                plain["annotator"] = plain["annotator"] or annotator or ""
+                yield checked(plain, f"{file}, line {reader.line_num}")
+    except csv.Error as error:
+        raise CulturevalError(f"{file}, line {reader.line_num}: {error}.") from error
+
+
+def _of_label_studio(file: Path, records: Sequence[Mapping[str, Any]]) -> Iterator[Verdict]:
+    for number, record in enumerate(records):
+        where = f"{file}, task {record.get('id', number)}"
+        data = _mapping(record.get("data"), where)
+        for annotation in _listed(record.get("annotations"), where):
+            if annotation.get("was_cancelled"):
+                continue
+            found = {"item": data.get("item"), "hash": data.get("hash"), "annotator": _person(annotation)}
+            for result in _listed(annotation.get("result"), where):
+                value = _mapping(result.get("value"), where)
+                if result.get("from_name") == "verdict":
+                    found["verdict"] = next(iter(value.get("choices") or ()), "")
+                elif result.get("from_name") == "note":
+                    text = value.get("text") or ""
+                    found["note"] = "\n".join(map(str, text)) if isinstance(text, list) else str(text)
+            yield checked(found, where)
+
+
+def _person(annotation: Mapping[str, Any]) -> str:
+    who = annotation.get("completed_by")
+    if isinstance(who, Mapping):
+        who = who.get("email") or who.get("id")
+    return f"label-studio-{who}" if isinstance(who, int) else str(who or "")
+
+
+def _of_argilla(file: Path, records: Sequence[Mapping[str, Any]]) -> Iterator[Verdict]:
+    for number, record in enumerate(records):
+        where = f"{file}, record {record.get('id', number)}"
+        metadata, responses = (_mapping(record.get(name), where) for name in ("metadata", "responses"))
+        notes = {one.get("user_id"): one.get("value") for one in _listed(responses.get("note"), where)}
+        for one in _listed(responses.get("verdict"), where):
+            found = {"item": metadata.get("item"), "hash": metadata.get("hash"), "verdict": one.get("value")}
+            found |= {"annotator": f"argilla-{one.get('user_id')}", "note": notes.get(one.get("user_id"))}
+            yield checked(found, where)
+
+
+def _mapping(value: Any, where: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping | None):
+        raise CulturevalError(f"{where} is not as its tool writes it.")
+    return value or {}
+
+
+def _listed(value: Any, where: str) -> list[Mapping[str, Any]]:
+    if value is None:
+        return []
+    if not isinstance(value, list) or not all(isinstance(one, Mapping) for one in value):
+        raise CulturevalError(f"{where} is not as its tool writes it.")
+    return value

@@ -1,0 +1,34 @@
+"""What `cultureval audit import` and `cultureval audit review` print."""
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cultureval.audit.review.verdicts import Reviewed
+
+
+def reviewed_text(reviewed: "Reviewed") -> str:
+    """Who gave how many verdicts, what came of them, and how far people agree."""
+    people = ", ".join(f"{name} {count:,}" for name, count in sorted(reviewed.annotators.items()))
+    lines = [
+        f"{reviewed.verdicts:,} verdicts of {len(reviewed.annotators)} annotators ({people}).",
+        f"{reviewed.kept:,} items kept, {reviewed.discarded:,} discarded, {reviewed.tied:,} tied, which stay open, "
+        f"{reviewed.waiting:,} still without enough votes.",
+    ]
+    if reviewed.pairs:
+        named = (("AC1", "ac1"), ("alpha", "alpha"))
+        values = ", ".join(f"{name} {_value(reviewed.agreement[key])}" for name, key in named)
+        lines.append(f"Agreement on {reviewed.pairs:,} items with two votes or more: {values}.")
+    return "\n".join(lines)
+
+
+def _value(value: float) -> str:
+    return "n/a" if math.isnan(value) else f"{value:.2f}"
+
+
+def desks_text(addresses: Mapping[str, str], done: Mapping[str, tuple[int, int]]) -> str:
+    """The address of each annotator's page, which nobody else may know, and how far each is."""
+    return "\n".join(
+        f"{name} ({done[name][0]:,} of {done[name][1]:,} done): {address}" for name, address in addresses.items()
+    )

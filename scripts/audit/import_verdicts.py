@@ -1,0 +1,35 @@
+"""`cultureval audit import`: people's verdicts, from a page or another tool, into a manifest."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cultureval.runtime.printing import print_result
+
+
+def import_verdicts(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help="CSV, JSON of Label Studio or Argilla, or folders of `audit review`."),
+    ],
+    manifest: Annotated[list[Path], typer.Option(help="The manifest that asked for the review. Repeatable.")],
+    write_manifest: Annotated[Path, typer.Option(help="Write the manifest with people's decisions here.")],
+    annotator: Annotated[str | None, typer.Option(help="Who filled in CSV files without names.")] = None,
+    min_verdicts: Annotated[int, typer.Option(min=1, help="Votes that an item needs to be decided.")] = 1,
+) -> None:
+    """Decides by the majority of people's verdicts; ties stay to be reviewed. Prints agreement (AC1, alpha).
+
+    Example: cultureval audit import review --manifest audit/manifest.jsonl --write-manifest decided.jsonl
+    """
+    from cultureval.audit.review.formats import read_verdicts
+    from cultureval.audit.review.verdicts import decide
+    from cultureval.reports.audit.reviewed import reviewed_text
+    from cultureval.tasks.manifest import manifest_of
+    from cultureval.tasks.manifest import write_manifest as write_rows
+
+    known = manifest_of([path.expanduser() for path in manifest])
+    assert known is not None  # --manifest is required
+    reviewed = decide(known, read_verdicts(files, annotator), min_verdicts)
+    write_rows(write_manifest, reviewed.manifest)
+    print_result(reviewed_text(reviewed), write_manifest)
