@@ -132,3 +132,19 @@ def test_weights_that_are_not_there_are_not_made_up(arabic_bert, tmp_path):
     save_file({name: value for name, value in weights.items() if "layer.1" not in name}, folder / "model.safetensors")
     with pytest.raises(CulturevalError, match=r"lacks 16 of the weights of a BertModel.*: encoder.layer.1"):
         bertscore(["أ"], ["ب"], str(folder))
+
+
+def test_the_sentence_encoder_is_the_mean_of_tokens_whatever_the_batch(arabic_bert):
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    from cultureval.models.encoders.dual_encoder import EncoderSettings
+    from cultureval.models.encoders.sentence_encoder import SentenceEncoder
+
+    texts = ["قطة", "the cat sleeps in the old house by the sea", "بيت قديم"]
+    found = SentenceEncoder(EncoderSettings(arabic_bert, device="cpu", batch_size=2)).encode(texts)
+    tokenizer, model = AutoTokenizer.from_pretrained(arabic_bert), AutoModel.from_pretrained(arabic_bert).eval()
+    for text, vector in zip(texts, found, strict=True):
+        with torch.inference_mode():
+            mean = model(**tokenizer(text, return_tensors="pt")).last_hidden_state.mean(dim=1)[0].numpy()
+        assert np.allclose(vector, mean / np.linalg.norm(mean), atol=1e-5)

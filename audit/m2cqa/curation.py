@@ -1,0 +1,198 @@
+"""All steps of a curation: from a folder of images to items with statements, and what that would cost."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from cultureval.audit.asking import Asker, CallEstimate
+from cultureval.audit.m2cqa import questions, statements
+from cultureval.audit.m2cqa.images import IMAGE, METADATA, NEAR, metadata_file, read_images
+from cultureval.audit.m2cqa.items import LANGUAGES, ChoiceQuestion, Item, Outcome
+from cultureval.audit.m2cqa.steps import Step, read_step, run_steps
+from cultureval.metrics.judges.identity import judge_identity
+from cultureval.metrics.judges.settings import JudgeSettings
+from cultureval.runtime.data.row_files import read_rows
+from cultureval.runtime.dotted_names import load_attribute
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.journal import open_journal
+
+MAX_TOKENS = 1024
+RULES = 1  # raised with a change of the rules for replies, which redoes the steps
+# Approximate tokens of a reply, for estimates of cost.
+REPLY_TOKENS = {"questions": 220, "blind": 4, "translation": 120, "statements": 110}
+# In place of a question that is not yet written, in estimates.
+STAND_IN = ChoiceQuestion("Which of these is shown at the centre of the image? " * 2, ("three or four words",) * 3, 0)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A curation.
+
+    Attributes:
+        images: Folder of the images with their metadata.
+        output: Folder of the steps' files and the data set.
+        writer: The model that writes questions and statements; it takes images.
+        blind: The models of the image-blind filter.
+        translators: Variety -> the model that translates into it, or `PACKAGE:FUNCTION`.
+        seed: Of all random choices.
+    """
+
+    images: Path
+    output: Path
+    writer: JudgeSettings
+    blind: tuple[JudgeSettings, ...]
+    translators: Mapping[str, JudgeSettings | str] = field(default_factory=dict)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.blind:
+            raise CulturevalError(
+                "Name the models of the image-blind filter (the paper has two): --blind A.yaml,B.yaml."
+            )
+        if not self.writer.images:
+            raise CulturevalError(f"The writer {self.writer.name} takes no images (`images: false`).")
+        for variety in self.translators:
+            if variety not in LANGUAGES or variety == "en":
+                raise CulturevalError(f"There is no translation into {variety!r}: the varieties are msa, ajp and arz.")
+
+    @property
+    def varieties(self) -> tuple[str, ...]:
+        """English and those with a translator, in the order of the paper."""
+        return tuple(name for name in LANGUAGES if name == "en" or name in self.translators)
+
+    @property
+    def folder(self) -> Path:
+        """Of the steps' files."""
+        return self.output / "steps"
+
+
+@dataclass
+class Models:
+    """The models of a curation, each asked who it is when it is first needed."""
+
+    known: dict[str, Asker] = field(default_factory=dict)
+
+    def asker(self, settings: JudgeSettings) -> Asker:
+        """The asker of a model; the writer may be one of the others too.
+
+        Raises:
+            CulturevalError: It does not answer.
+        """
+        if settings.name not in self.known:
+            journal = open_journal(of=f"curation {settings.name}")
+            self.known[settings.name] = Asker(settings, judge_identity(settings), journal)
+        return self.known[settings.name]
+
+    def translator(self, given: JudgeSettings | str) -> "Asker | questions.Translator":
+        """A model, or the function of a dotted name.
+
+        Raises:
+            CulturevalError: There is no such function.
+        """
+        if isinstance(given, JudgeSettings):
+            return self.asker(given)
+        return load_attribute(given)
+
+
+def writing(settings: JudgeSettings, budget: float | None) -> JudgeSettings:
+    """A model's settings with room for the longest reply, unless they say how long one may be."""
+    known = settings if "max_tokens" in settings.model_fields_set else settings.with_(max_tokens=MAX_TOKENS)
+    return known.with_(budget=budget)
+
+
+def curate(plan: Plan, models: Models) -> dict[str, Outcome]:
+    """Runs the steps that are not done; name of a step -> its outcome, the last of which has all that was kept.
+
+    Raises:
+        CulturevalError: A model does not answer, a step keeps nothing, or the images cannot be read.
+    """
+    return run_steps(steps_of(plan, models), plan.folder)
+
+
+def steps_of(plan: Plan, models: Models) -> list[Step]:
+    """The steps of a plan, in order."""
+    rules = {"rules": RULES}
+    writer = {"model": _facts(plan.writer)}
+    mcq = {"prompts": [questions.MCQ.hash, questions.MCQ_INPUT.hash]} | writer | rules
+    blind = {
+        "prompts": [questions.BLIND.hash],
+        "models": [_facts(one) for one in plan.blind],
+        "seed": plan.seed,
+    } | rules
+    steps = [
+        Step("1_images", {"files": _state_of(plan.images), "near": NEAR} | rules, lambda _: read_images(plan.images)),
+        Step("2_questions", mcq, lambda items: questions.write_questions(items, models.asker(plan.writer))),
+        Step(
+            "3_blind",
+            blind,
+            lambda items: questions.filter_blind(items, [models.asker(one) for one in plan.blind], plan.seed),
+        ),
+    ]
+    for variety in plan.varieties[1:]:
+        given = plan.translators[variety]
+        inputs = {"prompts": [questions.TRANSLATE.hash], "model": _facts(given)} | rules
+        steps.append(Step(f"4_translation_{variety}", inputs, partial(_translate, variety, given, models)))
+    for variety in plan.varieties:
+        inputs = {"prompts": [statements.SYSTEM.hash, statements.INPUT.hash]} | writer | rules
+        steps.append(Step(f"5_statements_{variety}", inputs, partial(_statements, variety, plan.writer, models)))
+    return steps
+
+
+def _translate(variety: str, given: JudgeSettings | str, models: Models, items: Sequence[Item]) -> Outcome:
+    return questions.translate(items, variety, models.translator(given))
+
+
+def _statements(variety: str, writer: JudgeSettings, models: Models, items: Sequence[Item]) -> Outcome:
+    return statements.write_statements(items, variety, models.asker(writer))
+
+
+def _facts(model: JudgeSettings | str) -> Any:
+    """What of a model a step's outcome depends on: not addresses, prices or limits of time."""
+    if isinstance(model, str):
+        return model
+    names = ("name", "model", "revision", "temperature", "max_tokens", "extra_body", "image_format", "image_max_side")
+    return {name: getattr(model, name) for name in (*names, "re_asks", "hold_to_form")}
+
+
+def _state_of(folder: Path) -> list[Any]:
+    """The metadata's hash, and size and time of change of each file that it may name."""
+    table = metadata_file(folder)
+    named = {str(row.get(name)) for row in read_rows(table) for name in IMAGE if row.get(name)}
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in METADATA)
+    found = [(path.relative_to(folder).as_posix(), path.stat()) for path in files]
+    state = [[name, info.st_size, info.st_mtime_ns] for name, info in found]
+    return [hashlib.sha256(table.read_bytes()).hexdigest(), sorted(named), state]
+
+
+def estimates(plan: Plan, models: Models) -> dict[str, CallEstimate]:
+    """`step by model` -> its calls and cost if no item were rejected from here on; no question of a step is asked.
+
+    Where a step is not done, the questions that it will write are reckoned with a stand-in of usual length.
+    """
+    images = read_step(plan.folder / "1_images.jsonl") or read_images(plan.images)
+    written = read_step(plan.folder / "2_questions.jsonl")
+    items = [
+        item.with_(questions={name: item.questions.get(name, STAND_IN) for name in plan.varieties})
+        for item in (written or images).kept
+    ]
+    writer = models.asker(plan.writer)
+    found = {
+        f"2_questions by {plan.writer.name}": writer.estimate(
+            questions.mcq_questions(images.kept), REPLY_TOKENS["questions"]
+        )
+    }
+    blind = [question for question, _ in questions.blind_questions(items, plan.seed).values()]
+    for model in plan.blind:
+        found[f"3_blind by {model.name}"] = models.asker(model).estimate(blind, REPLY_TOKENS["blind"])
+    for variety, given in plan.translators.items():
+        if isinstance(given, JudgeSettings):
+            asked = questions.translation_questions(items, variety)
+            tokens = REPLY_TOKENS["translation"]
+            found[f"4_translation_{variety} by {given.name}"] = models.asker(given).estimate(asked, tokens)
+    for variety in plan.varieties:
+        asked = statements.statement_questions(items, variety)
+        found[f"5_statements_{variety} by {plan.writer.name}"] = writer.estimate(asked, REPLY_TOKENS["statements"])
+    return found

@@ -1,0 +1,60 @@
+"""Step 8: the data set, in the layout in which the tasks of M2CQA read QCRI/M2CQA below a data root."""
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from cultureval.audit.m2cqa.items import Item
+from cultureval.runtime.data.image_store import stored_image
+from cultureval.runtime.data.user_cache import write_atomically
+from cultureval.runtime.errors import CulturevalError
+
+REPO = "QCRI/M2CQA"
+OURS = "`cultureval curate m2cqa`"
+SHOWN = ("country", "category", "subcategory", "url", "licence")
+
+
+def write_dataset(items: Sequence[Item], varieties: Sequence[str], root: Path) -> Path:
+    """Writes the items as a source of the m2cqa tasks: `cultureval eval MODEL m2cqa --data ROOT`.
+
+    Args:
+        items: With statements in all varieties.
+        varieties: Each becomes a configuration with the split `test`.
+        root: The data root.
+
+    Returns:
+        The source's folder; one of an earlier run is replaced.
+
+    Raises:
+        CulturevalError: The folder holds data that no curation wrote.
+    """
+    folder = root / REPO
+    if folder.exists():
+        readme = folder / "README.md"
+        if not readme.is_file() or OURS not in readme.read_text(encoding="utf-8", errors="replace"):
+            raise CulturevalError(f"{folder} holds other data: give another --output-dir.")
+        shutil.rmtree(folder)
+    (folder / "images").mkdir(parents=True)
+    for item in items:
+        shutil.copyfile(stored_image(item.image), folder / "images" / item.image)
+    for variety in varieties:
+        rows = (json.dumps(_row(item, variety), ensure_ascii=False) + "\n" for item in items)
+        write_atomically(folder / variety / "test.jsonl", "".join(rows).encode("utf-8"))
+    configs = "".join(
+        f"- config_name: {name}\n  data_files:\n  - split: test\n    path: {name}/test.jsonl\n" for name in varieties
+    )
+    text = (
+        f"---\nconfigs:\n{configs}---\n\n# Counterfactual statements on images\n\n{len(items):,} items, made by {OURS} "
+        "in the way of M2CQA (arXiv 2602.05437); they are not M2CQA's. The rows name the images' "
+        "addresses and licences where their metadata do.\n"
+    )
+    write_atomically(folder / "README.md", text.encode("utf-8"))
+    return folder
+
+
+def _row(item: Item, variety: str) -> dict[str, object]:
+    statements = item.statements[variety]
+    row: dict[str, object] = {"id": item.id, "image": f"images/{item.image}"}
+    row |= {name: item.about[name] for name in SHOWN}
+    return row | {"q_plus": statements.q_plus, "q_minus": list(statements.q_minus)}

@@ -1,0 +1,118 @@
+"""Step 1: images with metadata; damaged ones, duplicates and near duplicates are left out."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from cultureval.audit.m2cqa.items import Item, Outcome, Rejected
+from cultureval.prompts.cells import has_column, image_cell, optional_text
+from cultureval.runtime.data.image_store import SUFFIXES, stored_image, upright
+from cultureval.runtime.data.row_files import read_rows
+from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn
+
+METADATA = ("metadata.jsonl", "metadata.csv", "metadata.json", "metadata.parquet")
+IMAGE = ("image", "file_name", "image_path", "file")
+ABOUT = {
+    "country": "country",
+    "category": "category",
+    "subcategory": "subcategory",
+    "description": ("description", "image_description", "caption", "title"),
+    "url": ("url", "image_url", "source_url"),
+    "licence": ("licence", "license", "rights"),
+}
+NEAR = 5  # of the 64 bits of two difference hashes that may differ
+SIDE = 8
+
+
+def metadata_file(folder: Path) -> Path:
+    """The table of the images in a folder.
+
+    Raises:
+        CulturevalError: There is none.
+    """
+    for name in METADATA:
+        if (folder / name).is_file():
+            return folder / name
+    raise CulturevalError(
+        f"{folder} holds no {METADATA[0]} (or .csv, .json, .parquet): one row an image, with `image` (its path below "
+        "the folder), `country`, `category`, `subcategory`, `description` and, where known, `id`, `url`, `licence`."
+    )
+
+
+def read_images(folder: Path) -> Outcome:
+    """The items of a folder's images, in the order of its metadata.
+
+    The paper removes images with the same address and near duplicates, and does not say how those are found: ours is
+    the difference hash, 64 signs of neighbouring pixels' differences, of which 5 may differ.
+
+    Raises:
+        CulturevalError: There is no metadata, or it names no image.
+    """
+    kept: list[Item] = []
+    rejected: list[Rejected] = []
+    seen: dict[str, str] = {}
+    hashes: dict[str, int] = {}
+    named: set[str] = set()
+    rows = read_rows(metadata_file(folder))
+    for number, row in enumerate(rows):
+        item = _item(row, number, folder)
+        if isinstance(item, Item):
+            named.add(item.about["file"])
+            problem = _duplicate(item, seen, hashes)
+            if problem is None:
+                kept.append(item)
+                continue
+            item = Rejected(item.id, *problem)
+        rejected.append(item)
+    unnamed = sorted(set(_image_files(folder)) - named - {str(row.get(name)) for row in rows for name in IMAGE})
+    rejected += [Rejected(file, "no_metadata", "no row of the metadata names this image") for file in unnamed]
+    if not kept:
+        raise CulturevalError(f"{metadata_file(folder)}: none of its {len(rows)} rows names an image that can be read.")
+    return Outcome(tuple(kept), tuple(rejected))
+
+
+def _item(row: Mapping[str, Any], number: int, folder: Path) -> Item | Rejected:
+    name = f"row {number}"
+    try:
+        file = next((str(row[column]) for column in IMAGE if isinstance(row.get(column), str)), "")
+        name = optional_text(row, "id") or Path(file).stem or name
+        about = {key: optional_text(row, column) or "" for key, column in ABOUT.items()} | {"file": file}
+        return Item(name, image_cell(row, IMAGE, folder), about)
+    except (BadRow, MissingColumn) as error:
+        return Rejected(name, "bad_image" if has_column(row, IMAGE) else "no_image", str(error))
+
+
+def _duplicate(item: Item, seen: dict[str, str], hashes: dict[str, int]) -> tuple[str, str] | None:
+    """Why an item doubles an earlier one; None where it does not, which is then among the seen."""
+    if f"id {item.id}" in seen:
+        return "same_id", "an earlier row has this id"
+    for kind, value in (("url", item.about["url"]), ("image", item.image)):
+        if value and f"{kind} {value}" in seen:
+            return f"same_{kind}", f"as {seen[f'{kind} {value}']}"
+    own = difference_hash(stored_image(item.image))
+    for other, hash_of_other in hashes.items():
+        if (own ^ hash_of_other).bit_count() <= NEAR:
+            return "near_duplicate", f"of {other}"
+    hashes[item.id] = own
+    seen |= {f"id {item.id}": item.id, f"url {item.about['url']}": item.id, f"image {item.image}": item.id}
+    return None
+
+
+def difference_hash(path: Path) -> int:
+    """64 bits: whether each pixel of the image at 9 by 8 grey pixels is brighter than its right neighbour."""
+    from PIL import Image
+
+    small = upright(path).convert("RGB").convert("L").resize((SIDE + 1, SIDE), Image.Resampling.LANCZOS)
+    pixels = list(small.tobytes())
+    bits = 0
+    for row in range(SIDE):
+        for column in range(SIDE):
+            place = row * (SIDE + 1) + column
+            bits = bits << 1 | (pixels[place] > pixels[place + 1])
+    return bits
+
+
+def _image_files(folder: Path) -> Iterator[str]:
+    for path in sorted(folder.rglob("*")):
+        if path.suffix.lower() in (*SUFFIXES.values(), ".jpeg") and path.is_file():
+            yield path.relative_to(folder).as_posix()

@@ -1,0 +1,188 @@
+"""What the steps of the curation pass on: an item with what is known of it, and why others were rejected."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from cultureval.audit.asking import Reply, ReplyRefused
+
+LANGUAGES = {
+    "en": "English",
+    "msa": "Modern Standard Arabic",
+    "ajp": "Levantine Arabic",
+    "arz": "Egyptian Arabic",
+}
+LONGEST_REPLY = 20_000  # characters
+LONGEST_TEXT = 1_000  # characters of a question, an option or a statement
+
+
+@dataclass(frozen=True)
+class ChoiceQuestion:
+    """A multiple-choice question in one variety.
+
+    Attributes:
+        question: Its text.
+        options: Three texts.
+        answer: The place of the right one, from 0.
+    """
+
+    question: str
+    options: tuple[str, ...]
+    answer: int
+
+
+@dataclass(frozen=True)
+class Statements:
+    """The statements of an item in one variety.
+
+    Attributes:
+        q_plus: The true one.
+        q_minus: The two counterfactual ones.
+    """
+
+    q_plus: str
+    q_minus: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Item:
+    """One image and what the steps have made of it.
+
+    Attributes:
+        id: Unique; from the metadata, or the name of the image's file.
+        image: Name in the store of images.
+        about: country, category, subcategory, description, url, licence and file, "" where unknown.
+        questions: Variety -> its question; from the step `mcq` on.
+        notes: rationale, cognitive_focus, semantic_focus, and what the image-blind models answered.
+        statements: Variety -> its statements; from the step `statements` on.
+    """
+
+    id: str
+    image: str
+    about: Mapping[str, str]
+    questions: Mapping[str, ChoiceQuestion] = field(default_factory=dict)
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    statements: Mapping[str, Statements] = field(default_factory=dict)
+
+    def with_(self, **changes: Any) -> "Item":
+        """The item with other attributes; notes are joined."""
+        notes = {**self.notes, **changes.pop("notes", {})}
+        return replace(self, notes=notes, **changes)
+
+    def record(self) -> dict[str, Any]:
+        """As JSON."""
+        return asdict(self)
+
+
+def item_of(record: Mapping[str, Any]) -> Item:
+    """The item of `Item.record`."""
+    questions = {
+        name: ChoiceQuestion(one["question"], tuple(one["options"]), one["answer"])
+        for name, one in record["questions"].items()
+    }
+    statements = {name: Statements(one["q_plus"], tuple(one["q_minus"])) for name, one in record["statements"].items()}
+    return Item(**{**record, "questions": questions, "statements": statements})
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """An item that is left out.
+
+    Attributes:
+        id: Of the item.
+        reason: A word (`near_duplicate`, `answered_blind`), with its variety before a colon where it has one.
+        detail: A clause.
+    """
+
+    id: str
+    reason: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a step makes of the items.
+
+    Attributes:
+        kept: In the order of the images.
+        rejected: With reasons.
+        waiting: Why some items could not be asked about; "" where all were. Such an outcome is not final.
+    """
+
+    kept: tuple[Item, ...]
+    rejected: tuple[Rejected, ...] = ()
+    waiting: str = ""
+
+
+class Unfit(ReplyRefused):
+    """A reply that can be read, and breaks a rule of the construction.
+
+    Attributes:
+        reason: The rule, as a word of `Rejected`.
+    """
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason = reason
+
+
+def rejection(item: str, reply: Reply, variety: str = "") -> Rejected:
+    """Why an item without a value is left out: the rule that the last reply breaks, else the outcome."""
+    reason, colon, detail = reply.problem.partition(": ")
+    named = bool(colon) and reason.replace("_", "").isalpha() and reason.islower()
+    word, clause = (reason, detail) if reply.outcome == "malformed" and named else (reply.outcome, reply.problem)
+    return Rejected(item, f"{variety}:{word}" if variety else word, clause)
+
+
+def json_object(text: str) -> dict[str, Any]:
+    """The JSON object of a reply; text and code fences around it are passed over.
+
+    Raises:
+        Unfit: There is none.
+    """
+    start, end = text.find("{"), text.rfind("}")
+    try:
+        found = json.loads(text[start : end + 1]) if len(text) <= LONGEST_REPLY else None
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise Unfit("unreadable_reply", "it is no JSON object")
+    return found
+
+
+def text_of(found: Mapping[str, Any], name: str) -> str:
+    """A text of a reply's object, with single spaces.
+
+    Raises:
+        Unfit: It is none, is empty or is too long.
+    """
+    return clean_text(found.get(name), name)
+
+
+def clean_text(value: Any, name: str) -> str:
+    """A value that must be a text, with single spaces and without invisible control characters.
+
+    Raises:
+        Unfit: As `text_of`.
+    """
+    text = " ".join(value.split()) if isinstance(value, str) else ""
+    if (
+        not text
+        or len(text) > LONGEST_TEXT
+        or not all(letter.isprintable() or letter in "\u200c\u200d" for letter in text)
+    ):
+        raise Unfit("unreadable_reply", f"{name} is missing, too long, or no plain text")
+    return text
+
+
+def texts_of(found: Mapping[str, Any], name: str, count: int) -> tuple[str, ...]:
+    """A list of texts of a reply's object.
+
+    Raises:
+        Unfit: It is none, or has another number of texts.
+    """
+    values = found.get(name)
+    if not isinstance(values, list) or len(values) != count:
+        raise Unfit("unreadable_reply", f"{name} is no list of {count} texts")
+    return tuple(clean_text(value, name) for value in values)

@@ -1,0 +1,151 @@
+"""Step 7: a stratified sample for people, and what their labels say.
+
+The paper (Appendix A.3): about 15 % of the items by country and category; two annotators label every statement for
+Need-Image (Yes, No, Unsure) and Correctness (Correct, Incorrect, Unsure), a third resolves; Gwet's AC1 and the raw
+agreement, of which the number of categories is 3 here, used or not.
+"""
+
+import csv
+import io
+import math
+import random
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cultureval.audit.m2cqa.dataset import REPO
+from cultureval.audit.m2cqa.items import Item
+from cultureval.metrics.rater_agreement import Coefficient, rater_agreement
+from cultureval.runtime.data.row_files import read_rows
+from cultureval.runtime.errors import CulturevalError
+
+LABELS = {"need_image": ("Yes", "No", "Unsure"), "correctness": ("Correct", "Incorrect", "Unsure")}
+ROLES = ("q_plus", "q_minus_1", "q_minus_2")
+SHEET = ("item", "image", "variety", "country", "category", "role", "statement", "gold", *LABELS)
+
+
+@dataclass(frozen=True)
+class Label:
+    """One annotator's labels of one statement; None where the cell is empty."""
+
+    need_image: str | None
+    correctness: str | None
+
+
+Key = tuple[str, str, str]  # item, variety, role
+
+
+def stratified(items: Sequence[Item], share: float, seed: int) -> list[Item]:
+    """A sample with each country and category in proportion.
+
+    Every stratum gives its share rounded down; those with the largest remainders give one more until the sample has
+    `share` of all, rounded up. The same seed draws the same items.
+    """
+    strata: dict[tuple[str, str], list[Item]] = defaultdict(list)
+    for item in items:
+        strata[item.about["country"], item.about["category"]].append(item)
+    wanted = math.ceil(share * len(items) - 1e-9)
+    counts = {name: math.floor(share * len(some)) for name, some in strata.items()}
+    chance = random.Random(seed)
+    order = sorted(strata, key=lambda name: (-(share * len(strata[name]) % 1), chance.random()))
+    for name in order[: wanted - sum(counts.values())]:
+        counts[name] += 1
+    drawn = {item.id for name, some in strata.items() for item in chance.sample(some, counts[name])}
+    return [item for item in items if item.id in drawn]
+
+
+def sheet(items: Sequence[Item], varieties: Sequence[str], seed: int) -> str:
+    """A CSV table for one annotator: a row a statement, statements in random order; labels are to be filled in."""
+    table = io.StringIO(newline="")
+    writer = csv.writer(table)
+    writer.writerow(SHEET)
+    for item in items:
+        for variety in varieties:
+            for role in random.Random(f"{seed}/{item.id}/{variety}").sample(ROLES, len(ROLES)):
+                about = (item.about["country"], item.about["category"], role, _text(item, variety, role))
+                gold = "True" if role == "q_plus" else "False"
+                writer.writerow([item.id, f"{REPO}/images/{item.image}", variety, *about, gold, "", ""])
+    return table.getvalue()
+
+
+def _text(item: Item, variety: str, role: str) -> str:
+    statements = item.statements[variety]
+    return (statements.q_plus, *statements.q_minus)[ROLES.index(role)]
+
+
+def read_sheet(path: Path) -> dict[Key, Label]:
+    """The labels of a filled sheet; statements without any label are left out.
+
+    Raises:
+        CulturevalError: A column or a label is none of those known, or a statement stands there twice.
+    """
+    found: dict[Key, Label] = {}
+    for number, row in enumerate(read_rows(path), start=1):
+        missing = [name for name in ("item", "variety", "role", *LABELS) if name not in row]
+        if missing:
+            raise CulturevalError(f"{path} has no column {missing[0]!r}: it is no sheet of `cultureval curate m2cqa`.")
+        key = str(row["item"]), str(row["variety"]), str(row["role"])
+        if key[2] not in ROLES or key in found:
+            why = "stands there twice" if key in found else f"is none of {', '.join(ROLES)}"
+            raise CulturevalError(f"{path}, row {number}: {key[2]} of {key[0]} ({key[1]}) {why}.")
+        given = {name: _label(row[name], name, f"{path}, row {number}") for name in LABELS}
+        if any(given.values()):
+            found[key] = Label(**given)
+    return found
+
+
+def _label(value: object, name: str, where: str) -> str | None:
+    text = str(value or "").strip()
+    if not text:
+        return None
+    known = next((label for label in LABELS[name] if label.casefold() == text.casefold()), None)
+    if known is None:
+        raise CulturevalError(f"{where}: {name} is {text[:40]!r}, none of {', '.join(LABELS[name])}.")
+    return known
+
+
+def agreement(sheets: Sequence[Mapping[Key, Label]]) -> dict[tuple[str, str], Mapping[str, Coefficient]]:
+    """(question, role) -> the coefficients of `rater_agreement` over statements with two labels or more.
+
+    Raises:
+        CulturevalError: There are fewer than two sheets, or they have no statement in common.
+    """
+    if len(sheets) < 2:
+        raise CulturevalError("Agreement needs the sheets of two annotators or more.")
+    found = {}
+    for question, categories in LABELS.items():
+        for role in ROLES:
+            keys = sorted({key for one in sheets for key in one if key[2] == role})
+            ratings = [[getattr(one.get(key), question, None) for one in sheets] for key in keys]
+            both = [place for place, some in enumerate(ratings) if sum(label is not None for label in some) > 1]
+            if both:
+                kept = [ratings[place] for place in both]
+                found[question, role] = rater_agreement(kept, categories, [keys[place][0] for place in both])
+    if not found:
+        raise CulturevalError("The sheets have no statement in common that two annotators labelled.")
+    return found
+
+
+def disputed(sheets: Sequence[Mapping[Key, Label]]) -> list[Key]:
+    """Statements on which no majority of annotators agrees in both questions: a further annotator resolves them."""
+    keys = sorted({key for one in sheets for key in one})
+    return [key for key in keys if any(_majority(sheets, key, question) is None for question in LABELS)]
+
+
+def wrong_items(sheets: Sequence[Mapping[Key, Label]]) -> dict[str, str]:
+    """Item -> why people reject it: a statement that most call Incorrect, or that most can judge without the image."""
+    found: dict[str, str] = {}
+    for key in sorted({key for one in sheets for key in one}):
+        item, variety, role = key
+        if _majority(sheets, key, "correctness") == "Incorrect":
+            found.setdefault(item, f"people_incorrect ({variety}, {role})")
+        elif _majority(sheets, key, "need_image") == "No":
+            found.setdefault(item, f"people_no_image_needed ({variety}, {role})")
+    return found
+
+
+def _majority(sheets: Sequence[Mapping[Key, Label]], key: Key, question: str) -> str | None:
+    given = [getattr(one[key], question) for one in sheets if key in one and getattr(one[key], question)]
+    (label, count), *_ = Counter(given).most_common(1) or [(None, 0)]
+    return label if count * 2 > len(given) else None

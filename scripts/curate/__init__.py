@@ -1,0 +1,1 @@
+"""`cultureval curate`: making data sets in the way of a paper."""

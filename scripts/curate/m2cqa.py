@@ -1,0 +1,179 @@
+"""`cultureval curate m2cqa`: from a folder of images to a data set of counterfactual statements."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.printing import print_note, print_result
+from cultureval.runtime.settings import current_settings, use_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cultureval.audit.m2cqa.contrast import Contrast
+    from cultureval.audit.m2cqa.curation import Plan
+    from cultureval.audit.m2cqa.items import Item, Outcome
+    from cultureval.metrics.judges.settings import JudgeSettings
+
+
+def curate_m2cqa(
+    images: Annotated[Path, typer.Argument(metavar="IMAGES", help="Folder of images with metadata.jsonl (or .csv).")],
+    writer: Annotated[
+        str, typer.Option(help="The model that writes questions and statements, with images: a YAML file or an id.")
+    ],
+    blind: Annotated[
+        list[str], typer.Option(help="Models of the image-blind filter, A,B: YAML files or ids. Repeatable.")
+    ],
+    translator: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="VARIETY=MODEL",
+            help="Also make msa, ajp or arz: VARIETY=FILE.yaml, an id, or PACKAGE:FUNCTION. Repeatable.",
+        ),
+    ] = None,
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            help="Sentence encoder of the contrast check (all-MiniLM-L6-v2): hub id or folder; default: none."
+        ),
+    ] = None,
+    share: Annotated[float, typer.Option(min=0, max=1, help="Share of the items in the sheet for people.")] = 0.15,
+    people: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="A filled sheet; items that most people reject are left out. Repeatable."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Random seed of the sample; the same items for all models.")] = 0,
+    dry_run: Annotated[
+        bool, typer.Option(help="Print the number of calls and their estimated cost; make nothing.")
+    ] = False,
+    budget: Annotated[float | None, typer.Option(min=0, help="Maximal cost of each model's replies.")] = None,
+    output_dir: Annotated[str, typer.Option(help="Output folder of results and details.")] = "curated",
+    resume: Annotated[
+        bool | None,
+        typer.Option(
+            "--resume/--no-resume",
+            help="Reuse the replies that are in the journal; default: CULTUREVAL_RESUME, else reuse them.",
+        ),
+    ] = None,
+) -> None:
+    """Makes true and counterfactual statements on images as M2CQA's paper does, as a data set for the m2cqa tasks.
+
+    Example: cultureval curate m2cqa images --writer gpt.yaml --blind gpt.yaml,gemini.yaml --translator msa=fanar.yaml
+    """
+    from cultureval.audit.m2cqa.curation import Models, curate, estimates
+    from cultureval.audit.m2cqa.dataset import write_dataset
+    from cultureval.reports.audit.curation import curation_text, estimates_text, write_rejected
+
+    with use_settings(current_settings().with_(resume=resume)):
+        plan, models = (
+            _plan(images, writer, blind, translator or [], budget, Path(output_dir).expanduser(), seed),
+            Models(),
+        )
+        if dry_run:
+            print(estimates_text(estimates(plan, models)))
+            return
+        outcomes = curate(plan, models)
+        outcomes |= _after_people(list(outcomes.values())[-1].kept, people or [])
+    items = list(outcomes.values())[-1].kept
+    write_rejected(outcomes, plan.output / "rejected.jsonl")
+    text = curation_text(outcomes, _contrasts(items, encoder, seed))
+    folder = write_dataset(items, plan.varieties, plan.output)
+    asked = _write_sheet(items, plan, share)
+    costs = "; ".join(f"{name}: {one.budget}" for name, one in models.known.items())
+    print_result(
+        f"{text}\n\n{len(items):,} items in {', '.join(plan.varieties)}: {folder}\n{asked}\n"
+        f"Cost: {costs or 'nothing was asked'}. Run them: cultureval eval MODEL m2cqa --data {plan.output}",
+        plan.output,
+    )
+
+
+def people_agreement(
+    sheets: Annotated[list[Path], typer.Argument(metavar="SHEET...", help="Filled sheets, one an annotator.")],
+) -> None:
+    """Agreement of annotators on the sample of a curation (AC1, raw), and the statements that a third must resolve.
+
+    Example: cultureval curate agreement annotator_1.csv annotator_2.csv
+    """
+    from cultureval.audit.m2cqa.people import agreement, disputed, read_sheet, wrong_items
+    from cultureval.reports.audit.curation import agreement_text, disputed_lines
+
+    labels = [read_sheet(sheet) for sheet in sheets]
+    found = agreement(labels)
+    items = {key[0] for one in labels for key in one}
+    lines = [agreement_text(found, len(items)), *disputed_lines(disputed(labels))]
+    wrong = wrong_items(labels)
+    lines.append(f"{len(wrong):,} items that most reject: {', '.join(list(wrong)[:10]) or 'none'}.")
+    print("\n".join(lines))
+
+
+def _plan(
+    images: Path, writer: str, blind: list[str], translators: list[str], budget: float | None, output: Path, seed: int
+) -> "Plan":
+    from cultureval.audit.m2cqa.curation import Plan
+
+    pairs = [one.partition("=") for one in translators]
+    if wrong := next((one for one, (name, sign, value) in zip(translators, pairs, strict=True) if not value), None):
+        raise CulturevalError(f"--translator {wrong!r}: write VARIETY=MODEL.")
+    given = {name: _model_or_function(value, budget) for name, _, value in pairs}
+    names = [part for name in blind for part in name.split(",") if part.strip()]
+    (known,) = _models([writer], budget) if "," not in writer else (None,)
+    if known is None:
+        raise CulturevalError("--writer names one model.")
+    return Plan(images.expanduser(), output, known, tuple(_models(names, budget)), given, seed)
+
+
+def _model_or_function(value: str, budget: float | None) -> "JudgeSettings | str":
+    from cultureval.runtime.dotted_names import load_attribute
+
+    if ":" in value and "/" not in value:
+        load_attribute(value)  # a wrong name is told before anything is paid
+        return value
+    return _models([value], budget)[0]
+
+
+def _models(names: list[str], budget: float | None) -> "list[JudgeSettings]":
+    from cultureval.audit.m2cqa.curation import writing
+    from cultureval.metrics.judges.settings import find_judges
+
+    return [writing(one, budget) for one in find_judges(names)]
+
+
+def _after_people(items: "tuple[Item, ...]", sheets: list[Path]) -> "dict[str, Outcome]":
+    """What people leave of the items: a further step, where there are sheets."""
+    if not sheets:
+        return {}
+    from cultureval.audit.m2cqa.items import Outcome, Rejected
+    from cultureval.audit.m2cqa.people import read_sheet, wrong_items
+
+    wrong = wrong_items([read_sheet(sheet) for sheet in sheets])
+    kept = tuple(item for item in items if item.id not in wrong)
+    if not kept:
+        raise CulturevalError("People reject every item.")
+    rejected = [
+        Rejected(item.id, wrong[item.id].partition(" ")[0], wrong[item.id]) for item in items if item.id in wrong
+    ]
+    return {"6_people": Outcome(kept, tuple(rejected))}
+
+
+def _contrasts(items: "tuple[Item, ...]", encoder: str | None, seed: int) -> "Mapping[str, Contrast]":
+    if not encoder:
+        print_note("no contrast check: --encoder names a sentence encoder (sentence-transformers/all-MiniLM-L6-v2).")
+        return {}
+    from cultureval.audit.m2cqa.contrast import contrasts
+    from cultureval.models.encoders.dual_encoder import EncoderSettings
+    from cultureval.models.encoders.sentence_encoder import SentenceEncoder
+
+    return contrasts(items, SentenceEncoder(EncoderSettings(encoder)).encode, seed)
+
+
+def _write_sheet(items: "tuple[Item, ...]", plan: "Plan", share: float) -> str:
+    """Writes the empty sheet for people; says where it is."""
+    from cultureval.audit.m2cqa.people import sheet, stratified
+    from cultureval.runtime.data.user_cache import write_atomically
+
+    drawn = stratified(items, share, plan.seed)
+    file = plan.output / "sheet.csv"
+    write_atomically(file, sheet(drawn, plan.varieties, plan.seed).encode("utf-8-sig"))
+    return f"A sample of {len(drawn):,} items for people, a copy an annotator: {file}"

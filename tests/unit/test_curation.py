@@ -1,0 +1,272 @@
+"""M2CQA's construction: rules for replies, duplicates of images, the contrast check, people's labels, step files."""
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw
+
+from cultureval.audit.m2cqa import people, questions, statements
+from cultureval.audit.m2cqa.contrast import contrasts
+from cultureval.audit.m2cqa.images import read_images
+from cultureval.audit.m2cqa.items import ChoiceQuestion, Item, Outcome, Rejected, Statements, Unfit
+from cultureval.audit.m2cqa.steps import Step, read_step, run_steps
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.settings import current_settings, use_settings
+
+PAPER = Path("/work/shared/papers/002_10a7fb7e2c8e7658.txt")
+MCQ = {
+    "question_en": "Which pot is on the tray?",
+    "options_en": ["a Moroccan teapot", "a Turkish coffee pot", "an oil lamp"],
+    "correct_answer_en": "A Moroccan teapot",
+    "rationale": "Its spout.",
+    "cognitive_focus": "knowledge-based",
+    "semantic_focus": ["Visual Attributes", "Something else"],
+}
+ASKED = ChoiceQuestion(MCQ["question_en"], tuple(MCQ["options_en"]), 0)
+ENGLISH = (
+    "The pot on the tray is a Moroccan teapot.",
+    "The pot on the tray is a Turkish coffee pot.",
+    "The pot on the tray is an oil lamp.",
+)
+ARABIC = ("الإبريق في الصورة إبريق شاي مغربي.", "الإبريق في الصورة إبريق قهوة تركي.", "الإبريق في الصورة مصباح زيت.")
+ASKED_AR = ChoiceQuestion("ما هذا؟", ("إبريق شاي مغربي", "إبريق قهوة تركي", "مصباح زيت"), 0)
+
+
+def test_a_question_is_read_and_its_rules_are_kept():
+    asked, notes = questions.read_mcq(f"Here it is:\n```json\n{json.dumps({'multiple-choice': MCQ})}\n```")
+    assert asked == ASKED and notes["semantic_focus"] == ["Visual Attributes"]
+    for change, reason in (
+        ({"options_en": ["a pot", "A pot ", "a lamp"]}, "options_not_distinct"),
+        ({"correct_answer_en": "a samovar"}, "answer_not_an_option"),
+        ({"question_en": "Is a Moroccan teapot on the tray?"}, "answer_in_question"),
+        ({"options_en": ["a pot", "a lamp"]}, "unreadable_reply"),
+        ({"question_en": "x" * 2000}, "unreadable_reply"),
+        ({"question_en": "Which \u202epot?"}, "unreadable_reply"),
+        ({"options_en": "a pot"}, "unreadable_reply"),
+    ):
+        with pytest.raises(Unfit) as caught:
+            questions.read_mcq(json.dumps(MCQ | change))
+        assert caught.value.reason == reason
+    for text in ("", "no", "[1]", "{" * 5000, '{"multiple-choice": 3}'):
+        with pytest.raises(Unfit):
+            questions.read_mcq(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "letter"), [("B", "B"), ("b.", "B"), ("**C**", "C"), ("(A)", "A"), ("B. a lamp\nBecause", "B")]
+)
+def test_letters_are_read(text, letter):
+    assert questions.read_letter(text) == letter
+
+
+@pytest.mark.parametrize("text", ["", "D", "I think it is the teapot", "A or B", "5"])
+def test_what_is_not_one_letter_is_no_answer(text):
+    with pytest.raises(Unfit):
+        questions.read_letter(text)
+
+
+@pytest.mark.parametrize(
+    ("variety", "changed", "reason"),
+    [
+        ("en", {}, ""),
+        ("msa", {}, ""),
+        ("en", {1: "The pot on the tray is not a Turkish coffee pot."}, "new_negation"),
+        ("en", {2: "The pot on the tray isn\u2019t an oil lamp."}, "new_negation"),
+        (
+            "en",
+            {0: "The pot without a lid is a Moroccan teapot.", 1: "The pot without a lid is a Turkish coffee pot."},
+            "",
+        ),
+        ("msa", {1: "الإبريق في الصورة ليس إبريق قهوة تركي."}, "new_negation"),
+        ("msa", {1: "الإبريق في الصورة إبريق قهوة غير تركي."}, "new_negation"),
+        ("msa", {1: "الإبريق في الصورة إبريق قهوة تركي وَلا شاي."}, "new_negation"),
+        ("ajp", {1: "الإبريق في الصورة مش إبريق قهوة تركي."}, "new_negation"),
+        ("ajp", {1: "الإبريق في الصورة مو إبريق قهوة تركي."}, "new_negation"),
+        ("arz", {1: "الإبريق في الصورة ما فيهوش قهوة تركي."}, "new_negation"),
+        ("arz", {1: "الإبريق في الصورة مفيهوش قهوة تركي."}, "new_negation"),
+        ("msa", {0: "ما في الصورة إبريق شاي مغربي.", 1: "ما في الصورة إبريق قهوة تركي."}, ""),  # "what is in"
+        ("msa", {1: "الإبريق في الصورة إبريق حلاوة تركي."}, ""),  # letters of a negation within a word
+        ("en", {2: "The pot on the tray is a Turkish  coffee pot"}, "not_distinct"),
+        ("en", {1: "Is the pot a Turkish coffee pot?"}, "not_declarative"),
+        ("en", {1: "The pot on the tray is a Turkish coffee pot. True or False"}, "not_declarative"),
+        ("msa", {1: "الإبريق في الصورة إبريق قهوة تركي، صح أم خطأ"}, "not_declarative"),
+        ("msa", {1: "The pot on the tray is a Turkish coffee pot."}, "wrong_language"),
+        ("en", {1: "الإبريق في الصورة إبريق قهوة تركي."}, "wrong_language"),
+        (
+            "en",
+            {0: "The pot on the tray is an oil lamp.", 2: "The pot on the tray is a Moroccan teapot."},
+            "swapped_roles",
+        ),
+        ("en", {2: "Oil lamp, brass, is shown here."}, "not_parallel"),
+        ("en", {2: "An oil lamp stands on the tray " + "and it is very old and made of brass " * 3}, "not_parallel"),
+    ],
+)
+def test_statements_keep_the_rules(variety, changed, reason):
+    texts = list(ENGLISH if variety == "en" else ARABIC)
+    for place, text in changed.items():
+        texts[place] = text
+    given, asked = Statements(texts[0], tuple(texts[1:])), ASKED if variety == "en" else ASKED_AR
+    if not reason:
+        return statements.check_statements(given, asked, variety)
+    with pytest.raises(Unfit) as caught:
+        statements.check_statements(given, asked, variety)
+    assert caught.value.reason == reason
+
+
+def test_images_that_double_others_or_cannot_be_read_are_left_out(tmp_path):
+    def drawn(name, shift, quality=None):
+        image = Image.new("RGB", (90, 80), "white")
+        ImageDraw.Draw(image).polygon([(5 + shift, 70), (40, 5), (80 - shift, 60)], fill="brown")
+        image.save(tmp_path / name, **({"quality": quality} if quality else {}))
+
+    drawn("a.png", 0)
+    drawn("b.png", 30)
+    drawn("a_again.jpg", 0, 60)
+    (tmp_path / "same.png").write_bytes((tmp_path / "a.png").read_bytes())
+    (tmp_path / "broken.png").write_bytes(b"\x89PNG")
+    drawn("unnamed.png", 10)
+    rows = [("a.png", "u1"), ("b.png", "u2"), ("a_again.jpg", "u3"), ("same.png", "u4"), ("b.png", "u1")]
+    rows += [("broken.png", "u5"), ("../outside.png", "u6"), ("", "u7")]
+    lines = [json.dumps({"file_name": name, "url": url, "country": "Oman"}) for name, url in rows]
+    (tmp_path / "metadata.jsonl").write_text("\n".join(lines))
+    found = read_images(tmp_path)
+    assert [item.id for item in found.kept] == ["a", "b"] and found.kept[0].about["country"] == "Oman"
+    reasons = [(one.id, one.reason) for one in found.rejected]
+    assert reasons[:3] == [("a_again", "near_duplicate"), ("same", "same_image"), ("b", "same_id")]
+    assert [reason for _, reason in reasons[3:]] == ["bad_image"] * 3 + ["no_metadata"] and reasons[-1][
+        0
+    ] == "unnamed.png"
+
+
+def made(number, country="Oman", category="Food"):
+    about = {"country": country, "category": category}
+    said = Statements(f"It is pot {number}.", (f"It is jug {number}.", f"It is lamp {number}."))
+    asked = ChoiceQuestion("What is it?", (f"lamp {number}", f"pot {number}", f"jug {number}"), 1)
+    return Item(f"i{number}", f"{number}.png", about, {"en": asked}, statements={"en": said})
+
+
+def test_contrast_is_the_mean_cosine_within_and_across_items():
+    items = [made(number) for number in range(3)]
+
+    def encode(
+        texts,
+    ):  # one axis an item; counterfactual statements at 60 degrees to the true one, options at a right one
+        number = [int(re.search(r"\d", text)[0]) for text in texts]
+        vectors = np.zeros((len(texts), 6))
+        for place, text in enumerate(texts):
+            true = "pot" in text
+            nearness = 1.0 if true else 0.5 if text.startswith("It") else 0.0
+            vectors[place, number[place]], vectors[place, 3 + number[place]] = nearness, (1 - nearness**2) ** 0.5
+        return vectors
+
+    found = contrasts(items, encode, seed=0)
+    assert found["statements"].within == pytest.approx(0.5) and found["options"].within == pytest.approx(0)
+    assert found["statements"].across == found["options"].across == 0 and found["statements"].items == 3
+
+
+def test_the_sample_for_people_is_stratified_and_their_labels_decide(tmp_path):
+    items = [
+        made(number, country, "Food") for number, country in enumerate(["Oman"] * 12 + ["Qatar"] * 6 + ["Iraq"] * 2)
+    ]
+    drawn = people.stratified(items, 0.25, seed=3)
+    counts = [sum(item.about["country"] == name for item in drawn) for name in ("Oman", "Qatar", "Iraq")]
+    assert len(drawn) == 5 and counts[0] == 3 and sorted(counts[1:]) in ([0, 2], [1, 1])
+    assert drawn == people.stratified(items, 0.25, seed=3)
+    rows = list(csv.DictReader(io.StringIO(people.sheet(drawn, ["en"], 0))))
+    assert len(rows) == 15 and {row["gold"] for row in rows if row["role"] != "q_plus"} == {"False"}
+
+    def filled(name, labels):
+        path = tmp_path / name
+        with path.open("w", newline="", encoding="utf-8-sig") as file:
+            writer = csv.DictWriter(file, people.SHEET)
+            writer.writeheader()
+            for row in rows:
+                need, right = labels.get((row["item"], row["role"]), ("yes", "Correct"))
+                writer.writerow(row | {"need_image": need, "correctness": right})
+        return people.read_sheet(path)
+
+    first, second = drawn[0].id, drawn[1].id
+    one = filled("1.csv", {(first, "q_plus"): ("Yes", "Incorrect"), (second, "q_minus_1"): ("No", "Correct")})
+    two = filled("2.csv", {(first, "q_plus"): ("Yes", "incorrect"), (second, "q_minus_1"): ("Yes", "Correct")})
+    assert people.disputed([one, two]) == [(second, "en", "q_minus_1")]
+    assert people.wrong_items([one, two]) == {first: "people_incorrect (en, q_plus)"}
+    agreed = people.agreement([one, two])
+    assert agreed["correctness", "q_plus"]["raw"].value == 1 and agreed["need_image", "q_minus_1"]["raw"].value == 0.8
+    # By hand: pa = 4/5, pi = (0.9, 0.1, 0), pe = (0.09 + 0.09) / 2, AC1 = (0.8 - 0.09) / (1 - 0.09).
+    assert agreed["need_image", "q_minus_1"]["AC1"].value == pytest.approx(0.71 / 0.91)
+    with pytest.raises(CulturevalError, match="none of Yes, No, Unsure"):
+        filled("3.csv", {(first, "q_plus"): ("perhaps", "")})
+
+
+def test_a_function_of_another_package_translates():
+    def translator(asked, variety):
+        assert variety == "msa" and asked[0]["options"] == ["lamp 0", "pot 0", "jug 0"]
+        arabic = {"question": "ما هذا؟", "options": ("مصباح", "إبريق", "جرة")}
+        return [arabic, arabic | {"options": ["إبريق", "إبريق", "جرة"]}, asked[2], {}]
+
+    items = [made(number) for number in range(4)]
+    found = questions.translate(items, "msa", translator)
+    assert found.kept[0].questions["msa"] == ChoiceQuestion("ما هذا؟", ("مصباح", "إبريق", "جرة"), 1)
+    reasons = [one.reason for one in found.rejected]
+    assert reasons == ["msa:options_not_distinct", "msa:not_arabic", "msa:unreadable_reply"]
+    for wrong, told in ((lambda *_: [], "gave 0 questions for 4"), (lambda *_: 1 / 0, "failed: ")):
+        with pytest.raises(CulturevalError, match=told):
+            questions.translate(items, "msa", wrong)
+
+
+def test_a_step_is_redone_only_when_what_it_depends_on_changed(tmp_path):
+    done = []
+
+    def step(name, keep, **inputs):
+        def run(items):
+            done.append(name)
+            kept = tuple(made(number) for number in range(keep))
+            return Outcome(kept, (Rejected("x", "odd", "it is odd"),))
+
+        return Step(name, inputs, run)
+
+    def run(first=1, second=1):
+        done.clear()
+        return run_steps([step("1", 3), step("2", 2, value=first), step("3", 1, value=second)], tmp_path)
+
+    found = run()
+    assert done == ["1", "2", "3"] and found["3"].kept == (made(0),)
+    assert run() == found and done == []
+    run(second=2)
+    assert done == ["3"]
+    run(first=2, second=2)
+    assert done == ["2", "3"]
+    file = tmp_path / "2.jsonl"
+    file.write_text(file.read_text(encoding="utf-8").replace("pot 1", "vase 1"), encoding="utf-8")
+    assert read_step(file) is None
+    run(first=2, second=2)
+    assert done[0] == "2"
+    with use_settings(current_settings().with_(resume=False)):
+        run(first=2, second=2)
+    assert done == ["1", "2", "3"]
+    with pytest.raises(CulturevalError, match="run the same command to continue"):
+        run_steps([Step("4", {}, lambda items: Outcome((), (), "m stopped (503)"))], tmp_path)
+    assert not (tmp_path / "4.jsonl").exists()
+
+
+@pytest.mark.skipif(not PAPER.is_file(), reason="the paper's text is not on this machine")
+@pytest.mark.parametrize(
+    ("template", "start", "end"),
+    [
+        (questions.MCQ, "You are an AI assistant spec", "A.2.2"),
+        (statements.SYSTEM, "You are an AI assistant.", "A.2.3"),
+    ],
+)
+def test_the_prompts_are_the_papers_word_for_word(template, start, end):
+    text = PAPER.read_text(encoding="utf-8")
+    text = text[text.index(start) :].partition(end)[0]
+    text = re.sub(
+        r"Category\tSubcategories.*?multimodal dataset\.", "", text, flags=re.DOTALL
+    )  # a table between two pages
+    words = [re.findall(r"[^\W_]+", one) for one in (text, template.file_text)]
+    assert words[0] == words[1]
