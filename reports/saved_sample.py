@@ -34,6 +34,9 @@ class _Row(TypedDict):
     metric: dict[str, Any]
 
 
+_ROWS = TypeAdapter(list[_Row])
+
+
 def find_rows(results: Path, task: str) -> list[Row]:
     """The rows of the newest details of a task; arguments as in `find_details`.
 
@@ -49,9 +52,17 @@ def rows_of(file: Path) -> list[Row]:
     Raises:
         CulturevalError: The file is cut short or of another kind.
     """
-    rows = read_details(file).to_pylist()
+    return checked_rows(read_details(file).to_pylist(), file)
+
+
+def checked_rows(rows: list[Row], file: Path) -> list[Row]:
+    """Rows of a details file, which are of the form that reports read.
+
+    Raises:
+        CulturevalError: They are not.
+    """
     try:
-        TypeAdapter(list[_Row]).validate_python(rows)
+        _ROWS.validate_python(rows)
     except ValidationError as error:
         first = error.errors()[0]
         reason = f"row {'.'.join(map(str, first['loc']))}: {first['msg']} ({shorten(first['input'])})"

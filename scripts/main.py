@@ -30,6 +30,7 @@ from cultureval.scripts import (
     run,
     show,
     suite_commands,
+    view,
 )
 from cultureval.scripts.audit.commands import audit
 from cultureval.scripts.bench import classifiers, scoring, start_up
@@ -95,6 +96,7 @@ app.command("mirror", cls=WithCustomSuites)(mirror.mirror)
 app.command("retrieval")(retrieval.retrieval)
 app.command("show", cls=WithCustomSuites)(show.show)
 app.command("leaderboard", cls=WithCustomSuites)(leaderboard.leaderboard)
+app.command("view", cls=WithCustomSuites)(view.view)
 app.command("judge", cls=WithCustomSuites)(judge.judge)
 benchmarks.command("scoring")(scoring.bench_scoring)
 benchmarks.command("retrieval")(bench_retrieval.bench_retrieval)

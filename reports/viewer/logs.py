@@ -1,0 +1,253 @@
+"""Inspect's logs of saved runs: one a task, in the folder `inspect` beside `results` and `details`."""
+
+import hashlib
+import json
+import re
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cultureval.reports.leaderboard.texts import file_name
+from cultureval.reports.run_record import Run, TaskRecord
+from cultureval.reports.saved_results import SavedTask, derived_from, find_saved_tasks, names_of_runs
+from cultureval.reports.saved_runs import read_run
+from cultureval.reports.saved_sample import Row, checked_rows
+from cultureval.reports.viewer.samples import Maker
+from cultureval.reports.viewer.texts import plain_text
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.inspect_logs import write_log
+from cultureval.runtime.progress import progressing
+from cultureval.tasks.catalogue import all_tasks, is_gated
+
+if TYPE_CHECKING:
+    from inspect_ai.log import EvalResults, EvalSpec, EvalStats
+
+FOLDER = "inspect"
+VERSION = 1  # of what a log holds; raised, logs of earlier versions are written again
+ROWS_AT_ONCE = 64
+NOT_READ = ("input_tokens", "argmax_logits_eq_gold", "unconditioned_logprobs", "logits", "input_images")
+_DATE = re.compile(r"(\d{4}-\d\d-\d\dT\d\d)-(\d\d)-(\d\d(?:\.\d{1,6})?)")
+
+
+@dataclass(frozen=True)
+class TaskLog:
+    """The log of one task of a run.
+
+    Attributes:
+        file: The log.
+        name: Its path in a folder of logs, ASCII.
+        task: The task with `|k`.
+        model: Of the run.
+        gated: Whether its data may not be passed on.
+    """
+
+    file: Path
+    name: str
+    task: str
+    model: str
+    gated: bool
+
+
+def write_logs(paths: Sequence[Path], task: str | None = None) -> list[TaskLog]:
+    """Writes the logs of the newest details of each model and task; those that are up to date stay.
+
+    Args:
+        paths: Output folders, results files, folders of details or details files.
+        task: Only this task, or group of tasks; `|k` may follow.
+
+    Raises:
+        CulturevalError: There are no details, or some cannot be read.
+    """
+    saved = find_saved_tasks(paths)
+    chosen = [one for one in saved if task in (None, *_names(one.task))]
+    if not chosen:
+        some = ", ".join(sorted({one.task.partition("|")[0] for one in saved})[:5])
+        raise CulturevalError(f"There are no details of {task}; there are some of {some}.")
+    names = names_of_runs(saved)
+    logs = []
+    for one in progressing(chosen, len(chosen), "Inspect's logs", "task"):
+        logs.append(_write(one, f"{file_name(names[one.root, one.model])}/{file_name(one.task)}.eval"))
+    return logs
+
+
+def _names(task: str) -> tuple[str, str, str]:
+    """What a task may be called: itself, without `|k`, its group."""
+    plain = task.partition("|")[0]
+    return task, plain, plain.partition(":")[0]
+
+
+def _write(saved: SavedTask, name: str) -> TaskLog:
+    derived = derived_from(saved)
+    runs = [run for one in (saved, *derived) if (run := _run_of(one))]
+    record = runs[0].record.tasks.get(saved.task) if runs else None
+    gated = is_gated(saved.task.partition("|")[0], record.source if record else "")
+    file = saved.root / FOLDER / file_name(saved.model) / f"{file_name(saved.task)}.eval"
+    log = TaskLog(file, name, saved.task, saved.model, gated)
+    made_from = _made_from(saved, derived, runs)
+    if _made_from_of(file) == made_from:
+        return log
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise CulturevalError(f"{file.parent} is not a folder.") from error
+    rows = rows_in_parts(saved.file)
+    first = next(rows, [])
+    pictures = any(row["doc"].get("images") for row in first)
+    known = all_tasks().get(saved.task.partition("|")[0])
+    maker = Maker(saved.task, saved.model, known.metrics[0] if known and known.metrics else "", pictures)
+    later = [_by_id(one.file) for one in derived]
+
+    def samples() -> Iterator[Any]:
+        place = 0
+        for part in (first, *rows):
+            for row in part:
+                yield maker.sample(place, row, [found[key] for found in later if (key := _key(row)) in found])
+                place += 1
+
+    scores = _scores_of(saved, runs)
+    headline = maker.headline
+    write_log(
+        file,
+        _spec(saved, runs, record, made_from, pictures, headline),
+        _stats(saved),
+        samples(),
+        lambda count: _results(scores, headline, count),
+    )
+    return log
+
+
+def rows_in_parts(file: Path) -> Iterator[list[Row]]:
+    """The rows of a details file, a few at a time, without the tokens of prompts.
+
+    Raises:
+        CulturevalError: The file cannot be read, or is not a details file of LightEval.
+    """
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        with pyarrow.parquet.ParquetFile(file) as opened:
+            schema = opened.schema_arrow
+            missing = {"doc", "metric", "model_response"} - set(schema.names)
+            if missing:
+                raise CulturevalError(f"{file} is not a details file of LightEval: it lacks {', '.join(missing)}.")
+            kind = schema.field("model_response").type
+            fields = [one.name for one in kind] if pyarrow.types.is_struct(kind) else []
+            response = [f"model_response.{name}" for name in fields if name not in NOT_READ] or ["model_response"]
+            for batch in opened.iter_batches(ROWS_AT_ONCE, columns=["doc", "metric", *response]):
+                yield checked_rows(batch.to_pylist(), file)
+    except (OSError, pyarrow.ArrowException) as error:
+        raise CulturevalError(f"{file} cannot be read as details of LightEval: {error}") from error
+
+
+def _by_id(file: Path) -> dict[tuple[str, str], Row]:
+    """The metrics of rows that were derived from details, by the rows' names."""
+    return {_key(row): {"metric": row["metric"]} for part in rows_in_parts(file) for row in part}
+
+
+def _key(row: Row) -> tuple[str, str]:
+    return str(row["doc"].get("id")), row["doc"]["query"]
+
+
+def _run_of(saved: SavedTask) -> Run | None:
+    file = saved.root / "results" / saved.model / f"results_{saved.date}.json"
+    return read_run(file) if file.is_file() else None
+
+
+def _made_from(saved: SavedTask, derived: Sequence[SavedTask], runs: Sequence[Run]) -> str:
+    """Changes with every file that a log is made of."""
+    parts: list[Any] = [VERSION, saved.model]
+    for file in (saved.file, *(one.file for one in derived), *(run.file for run in runs)):
+        about = file.stat()
+        parts.append([file.name, about.st_size, about.st_mtime_ns])
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+def _made_from_of(log: Path) -> str | None:
+    try:
+        with zipfile.ZipFile(log) as opened:
+            return json.loads(opened.read("header.json"))["eval"]["metadata"]["made_from"]
+    except (OSError, zipfile.BadZipFile, KeyError, ValueError, TypeError):
+        return None
+
+
+def _scores_of(saved: SavedTask, runs: Sequence[Run]) -> dict[str, tuple[float, float | None]]:
+    """Metric -> score and standard error, of the run and then of its judgements."""
+    found = {}
+    for run in runs:
+        for metric, value in run.scores.get(saved.task, {}).items():
+            if value is not None and not metric.endswith("_stderr"):
+                found[metric] = value, run.stderr(saved.task, metric)
+    return found
+
+
+def _results(scores: Mapping[str, tuple[float, float | None]], headline: str, count: int) -> "EvalResults":
+    from inspect_ai.log import EvalMetric, EvalResults, EvalScore
+
+    found = []
+    for name in sorted(scores, key=lambda name: name != headline):
+        value, error = scores[name]
+        values = {"mean": value} | ({} if error is None else {"stderr": error})
+        metrics = {key: EvalMetric(name=key, value=number) for key, number in values.items()}
+        found.append(EvalScore(name=plain_text(name, 200), scorer=plain_text(name, 200), metrics=metrics))
+    return EvalResults(total_samples=count, completed_samples=count, scores=found)
+
+
+def _spec(
+    saved: SavedTask, runs: Sequence[Run], record: TaskRecord | None, made_from: str, pictures: bool, headline: str
+) -> "EvalSpec":
+    from inspect_ai.log import EvalConfig, EvalDataset, EvalSpec
+    from inspect_ai.viewer import TaskSamplesColumn, TaskSamplesView, ViewerConfig
+
+    about = {"made_from": made_from, "run": saved.date, "made by": "cultureval view"}
+    if record and (line := _signature(runs[0], record)):
+        about["signature"] = line
+    shown = [TaskSamplesColumn(id=name) for name in ("sampleId", "input", "target", "answer")]
+    shown += [TaskSamplesColumn.score(plain_text(headline, 200))] if headline else []
+    hidden = [TaskSamplesColumn(id=name, visible=False) for name in ("sampleStatus", "tokens", "duration")]
+    identity = hashlib.sha256(f"{saved.root}\0{saved.model}\0{saved.date}\0{saved.task}".encode("utf-8", "replace"))
+    return EvalSpec(
+        eval_id=identity.hexdigest()[:22],
+        run_id=hashlib.sha256(f"{saved.model} {saved.date}".encode("utf-8", "replace")).hexdigest()[:22],
+        created=_when(saved),
+        task=plain_text(saved.task, 200),
+        task_id=identity.hexdigest()[22:44],
+        dataset=EvalDataset(name=plain_text(record.source, 200) if record and record.source else None),
+        model=plain_text(saved.model, 200),
+        config=EvalConfig(),
+        packages=_packages(runs[0]) if runs else {},
+        metadata={name: plain_text(value, 4000) for name, value in about.items()},
+        # Images need a log that is trusted; there all texts are escaped. Other logs are shown as plain text.
+        viewer=ViewerConfig(
+            trust_content=None if pictures else False,
+            task_samples_view=TaskSamplesView(name="answers", columns=[*shown, *hidden]),
+        ),
+    )
+
+
+def _packages(run: Run) -> dict[str, str]:
+    return {plain_text(name, 200): plain_text(str(version), 200) for name, version in run.record.versions.items()}
+
+
+def _signature(run: Run, record: TaskRecord) -> str:
+    name = f"{record.group}|{record.shots}"
+    return next((one.text for one in run.record.signatures if one.group == name), "")
+
+
+def _when(saved: SavedTask) -> str:
+    """The run's date as Inspect writes it; the file's where it is none."""
+    if found := _DATE.fullmatch(saved.date):
+        try:
+            return datetime.fromisoformat(":".join(found.groups())).replace(tzinfo=UTC).isoformat()
+        except ValueError:
+            pass
+    return datetime.fromtimestamp(saved.file.stat().st_mtime, UTC).isoformat()
+
+
+def _stats(saved: SavedTask) -> "EvalStats":
+    from inspect_ai.log import EvalStats
+
+    return EvalStats(started_at=_when(saved), completed_at=_when(saved))

@@ -1,0 +1,58 @@
+"""Texts of others in Inspect's viewer: shown letter by letter, never as markup, Arabic in its order.
+
+The viewer has two ways. In logs that it is told not to trust it shows plain text: no markup, no links, directions line
+by line, invisible letters made visible, and no images. In all others it shows Markdown with links and formulas, and
+images. Logs with images therefore have their texts escaped, and right-to-left lines isolated.
+"""
+
+import re
+import unicodedata
+
+from cultureval.runtime.errors import escaped
+
+LONGEST = 100_000  # letters of a text; the whole is in the details
+_MARKUP = re.compile(r"""[\\`*_{}\[\]()#+\-.!|~$:=^"']""")  # the viewer itself writes & < > as entities
+_INVISIBLE = re.compile("[\u061c\u200b\u200e\u200f\u2028\u2029\u2060-\u2064\ufeff\U000e0000-\U000e007f]")
+_ISOLATE, _END = "\u2067", "\u2069"
+
+
+def plain_text(text: str, longest: int = LONGEST) -> str:
+    """A text that any JSON reader takes: broken letters and control characters as escapes, cut where it is too long.
+
+    Args:
+        text: A prompt, an answer, a name; lone surrogates are allowed.
+        longest: Letters that are kept.
+    """
+    cut = text[:longest].encode("utf-8", "backslashreplace").decode("utf-8")
+    shown = _INVISIBLE.sub(lambda found: found[0].encode("unicode_escape").decode(), escaped(cut, keep="\n\t"))
+    return shown if len(text) <= longest else f"{shown}\n… {len(text) - longest:,} more letters: cultureval show"
+
+
+def markdown_text(text: str, longest: int = LONGEST) -> str:
+    """A text as Markdown that shows it as it is, with indentation, right-to-left lines between isolates.
+
+    Args:
+        text: As of `plain_text`.
+        longest: Likewise.
+    """
+    return "\n".join(_line(line) for line in plain_text(text, longest).split("\n"))
+
+
+def one_line(text: str, longest: int = 200) -> str:
+    """The beginning of a text in one line, for tables."""
+    return plain_text(" ".join(text[: 2 * longest].split()), longest).partition("\n")[0]
+
+
+def _line(line: str) -> str:
+    rest = line.lstrip(" \t")
+    indent = line[: len(line) - len(rest)].replace("\t", "    ").replace(" ", "\u00a0")
+    # A > at the beginning is a quotation, which a no-break space in front prevents.
+    quoted = "\u00a0" if rest.startswith(">") and not indent else ""
+    text = indent + quoted + _MARKUP.sub(r"\\\g<0>", rest)
+    return f"{_ISOLATE}{text}{_END}" if is_right_to_left(line) else text
+
+
+def is_right_to_left(line: str) -> bool:
+    """Whether the first letter of a line with a direction is written from right to left."""
+    kinds = (unicodedata.bidirectional(letter) for letter in line)
+    return next((kind in ("R", "AL") for kind in kinds if kind in ("L", "R", "AL")), False)
