@@ -1,6 +1,6 @@
 """Errors for users: what was wrong, where, and what to do."""
 
-import unicodedata
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
 
+# Control characters (category Cc), and those that change the order of writing.
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 CONTROLS = "\n\t"  # control characters that a message may hold
 
 
@@ -162,15 +164,9 @@ def escaped(text: str, keep: str = "") -> str:
         text: Any text.
         keep: Control characters that remain, such as a line break.
     """
-    return "".join(
-        letter if letter in keep or not _controls(letter) else letter.encode("unicode_escape").decode()
-        for letter in text
+    return _CONTROLS.sub(
+        lambda found: found[0] if found[0] in keep else found[0].encode("unicode_escape").decode(), text
     )
-
-
-def _controls(letter: str) -> bool:
-    order_of_writing = "\u202a" <= letter <= "\u202e" or "\u2066" <= letter <= "\u2069"
-    return order_of_writing or unicodedata.category(letter) == "Cc"
 
 
 def shorten(value: object, width: int = 120) -> str:

@@ -3,10 +3,10 @@
 import hashlib
 import json
 import re
-import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +23,12 @@ from cultureval.runtime.progress import progressing
 from cultureval.tasks.catalogue import all_tasks, is_gated
 
 if TYPE_CHECKING:
-    from inspect_ai.log import EvalResults, EvalSpec, EvalStats
+    from inspect_ai.log import EvalResults, EvalSample, EvalSpec, EvalStats
+    from inspect_ai.viewer import ViewerConfig
 
 FOLDER = "inspect"
+NAME = 200  # letters of a name
+MOST_COLUMNS = 6  # of scores, in the list of answers
 VERSION = 1  # of what a log holds; raised, logs of earlier versions are written again
 ROWS_AT_ONCE = 64
 NOT_READ = ("input_tokens", "argmax_logits_eq_gold", "unconditioned_logprobs", "logits", "input_images")
@@ -89,34 +92,37 @@ def _write(saved: SavedTask, name: str) -> TaskLog:
     made_from = _made_from(saved, derived, runs)
     if _made_from_of(file) == made_from:
         return log
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-    except FileExistsError as error:
-        raise CulturevalError(f"{file.parent} is not a folder.") from error
     rows = rows_in_parts(saved.file)
     first = next(rows, [])
-    pictures = any(row["doc"].get("images") for row in first)
     known = all_tasks().get(saved.task.partition("|")[0])
-    maker = Maker(saved.task, saved.model, known.metrics[0] if known and known.metrics else "", pictures)
-    later = [_by_id(one.file) for one in derived]
-
-    def samples() -> Iterator[Any]:
-        place = 0
-        for part in (first, *rows):
-            for row in part:
-                yield maker.sample(place, row, [found[key] for found in later if (key := _key(row)) in found])
-                place += 1
-
-    scores = _scores_of(saved, runs)
-    headline = maker.headline
+    headline = known.metrics[0] if known and known.metrics else ""
+    maker = Maker(saved.task, saved.model, headline, any(row["doc"].get("images") for row in first))
+    results = _scores_of(saved, runs, headline)
+    _make_folder(file.parent)
     write_log(
         file,
-        _spec(saved, runs, record, made_from, pictures, headline),
+        _spec(saved, runs, made_from, maker.pictures, list(results)),
         _stats(saved),
-        samples(),
-        lambda count: _results(scores, headline, count),
+        _samples(maker, chain([first], rows), [_by_id(one.file) for one in derived]),
+        lambda count: _results(results, count),
     )
     return log
+
+
+def _samples(
+    maker: Maker, parts: Iterable[list[Row]], later: Sequence[Mapping[tuple[str, str], Row]]
+) -> "Iterator[EvalSample]":
+    """The samples of all rows, each with what was derived from it later."""
+    for place, row in enumerate(chain.from_iterable(parts)):
+        key = _key(row)
+        yield maker.sample(place, row, [found[key] for found in later if key in found])
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise CulturevalError(f"{folder} cannot be a folder: a file of that name is in its place.") from error
 
 
 def rows_in_parts(file: Path) -> Iterator[list[Row]]:
@@ -167,69 +173,78 @@ def _made_from(saved: SavedTask, derived: Sequence[SavedTask], runs: Sequence[Ru
 
 
 def _made_from_of(log: Path) -> str | None:
-    try:
-        with zipfile.ZipFile(log) as opened:
-            return json.loads(opened.read("header.json"))["eval"]["metadata"]["made_from"]
-    except (OSError, zipfile.BadZipFile, KeyError, ValueError, TypeError):
+    """What an earlier log was made of; None where there is none that can be read."""
+    from inspect_ai.log import read_eval_log
+
+    if not log.is_file():
         return None
+    try:
+        about = read_eval_log(str(log), header_only=True).eval.metadata or {}
+    except Exception:  # whatever its reader raises of a broken file, which is written again
+        return None
+    return about.get("made_from")
 
 
-def _scores_of(saved: SavedTask, runs: Sequence[Run]) -> dict[str, tuple[float, float | None]]:
-    """Metric -> score and standard error, of the run and then of its judgements."""
+def _scores_of(saved: SavedTask, runs: Sequence[Run], headline: str) -> dict[str, tuple[float, float | None]]:
+    """Metric -> score and standard error, of the run and then of its judgements; the headline first."""
     found = {}
     for run in runs:
         for metric, value in run.scores.get(saved.task, {}).items():
             if value is not None and not metric.endswith("_stderr"):
                 found[metric] = value, run.stderr(saved.task, metric)
-    return found
+    return {name: found[name] for name in sorted(found, key=lambda name: name != headline)}
 
 
-def _results(scores: Mapping[str, tuple[float, float | None]], headline: str, count: int) -> "EvalResults":
+def _results(scores: Mapping[str, tuple[float, float | None]], count: int) -> "EvalResults":
     from inspect_ai.log import EvalMetric, EvalResults, EvalScore
 
     found = []
-    for name in sorted(scores, key=lambda name: name != headline):
-        value, error = scores[name]
+    for name, (value, error) in scores.items():
         values = {"mean": value} | ({} if error is None else {"stderr": error})
         metrics = {key: EvalMetric(name=key, value=number) for key, number in values.items()}
-        found.append(EvalScore(name=plain_text(name, 200), scorer=plain_text(name, 200), metrics=metrics))
+        found.append(EvalScore(name=plain_text(name, NAME), scorer=plain_text(name, NAME), metrics=metrics))
     return EvalResults(total_samples=count, completed_samples=count, scores=found)
 
 
-def _spec(
-    saved: SavedTask, runs: Sequence[Run], record: TaskRecord | None, made_from: str, pictures: bool, headline: str
-) -> "EvalSpec":
+def _spec(saved: SavedTask, runs: Sequence[Run], made_from: str, pictures: bool, metrics: Sequence[str]) -> "EvalSpec":
     from inspect_ai.log import EvalConfig, EvalDataset, EvalSpec
-    from inspect_ai.viewer import TaskSamplesColumn, TaskSamplesView, ViewerConfig
 
+    record = runs[0].record.tasks.get(saved.task) if runs else None
     about = {"made_from": made_from, "run": saved.date, "made by": "cultureval view"}
     if record and (line := _signature(runs[0], record)):
         about["signature"] = line
-    shown = [TaskSamplesColumn(id=name) for name in ("sampleId", "input", "target", "answer")]
-    shown += [TaskSamplesColumn.score(plain_text(headline, 200))] if headline else []
-    hidden = [TaskSamplesColumn(id=name, visible=False) for name in ("sampleStatus", "tokens", "duration")]
     identity = hashlib.sha256(f"{saved.root}\0{saved.model}\0{saved.date}\0{saved.task}".encode("utf-8", "replace"))
     return EvalSpec(
         eval_id=identity.hexdigest()[:22],
-        run_id=hashlib.sha256(f"{saved.model} {saved.date}".encode("utf-8", "replace")).hexdigest()[:22],
+        run_id=identity.hexdigest()[22:44],
+        task_id=identity.hexdigest()[42:],
         created=_when(saved),
-        task=plain_text(saved.task, 200),
-        task_id=identity.hexdigest()[22:44],
-        dataset=EvalDataset(name=plain_text(record.source, 200) if record and record.source else None),
-        model=plain_text(saved.model, 200),
+        task=plain_text(saved.task, NAME),
+        dataset=EvalDataset(name=plain_text(record.source, NAME) if record and record.source else None),
+        model=plain_text(saved.model, NAME),
         config=EvalConfig(),
         packages=_packages(runs[0]) if runs else {},
         metadata={name: plain_text(value, 4000) for name, value in about.items()},
-        # Images need a log that is trusted; there all texts are escaped. Other logs are shown as plain text.
-        viewer=ViewerConfig(
-            trust_content=None if pictures else False,
-            task_samples_view=TaskSamplesView(name="answers", columns=[*shown, *hidden]),
-        ),
+        viewer=_viewer(pictures, metrics),
     )
 
 
+def _viewer(pictures: bool, metrics: Sequence[str]) -> "ViewerConfig":
+    """How the viewer shows a log: as plain text, or with images where it has some; then all texts are escaped."""
+    from inspect_ai.viewer import TaskSamplesColumn, TaskSamplesView, ViewerConfig
+
+    columns = [TaskSamplesColumn(id=name) for name in ("sampleId", "input", "target", "answer")]
+    columns += [
+        TaskSamplesColumn.score(plain_text(name, NAME), visible=place < MOST_COLUMNS)
+        for place, name in enumerate(metrics)
+    ]
+    columns += [TaskSamplesColumn(id=name, visible=False) for name in ("sampleStatus", "tokens", "duration")]
+    view = TaskSamplesView(name="answers", columns=columns)
+    return ViewerConfig(trust_content=None if pictures else False, task_samples_view=view)
+
+
 def _packages(run: Run) -> dict[str, str]:
-    return {plain_text(name, 200): plain_text(str(version), 200) for name, version in run.record.versions.items()}
+    return {plain_text(name, NAME): plain_text(str(version), NAME) for name, version in run.record.versions.items()}
 
 
 def _signature(run: Run, record: TaskRecord) -> str:

@@ -22,6 +22,7 @@ NOT_SHOWN = {
     *("judge", "prefixed_stops", "answer_prefix", "plain_query", "chat_query", "stop_in_chat", "thinking", "parity"),
     *("end_logprob", "verdict", "problem", "rows_of_task", "image", "id", "prompt", "templates"),
 }
+DIGITS = 6  # decimals of a score
 MOST_FIELD = 4000  # letters of a field of the metadata
 CODE = ("plus_pass@1", "base_pass@1", "not_judged")
 
@@ -125,7 +126,7 @@ class Maker:
             elif isinstance(value, str):
                 scores[name] = Score(value=plain_text(value, 200))
             elif isinstance(value, int | float) and math.isfinite(value):
-                scores[name] = Score(value=value)
+                scores[name] = Score(value=round(value, DIGITS))
         for first in list(scores)[:1]:
             scores[first].answer = self.text(one_line(answer))
             scores[first].explanation = self.text("\n".join(_reasons(row))) or scores[first].explanation
