@@ -59,7 +59,7 @@ async def _write(
     await recorder.log_start(spec, EvalPlan())
     count, waiting, letters = 0, 0, 0
     for sample in samples:
-        await recorder.log_sample(spec, condense_sample(sample))
+        await recorder.log_sample(spec, condense_sample(sample) if _has_media(sample) else sample)
         count, waiting, letters = count + 1, waiting + 1, letters + _letters(sample)
         if waiting >= BUFFERED or letters >= BUFFERED_LETTERS:
             for log in recorder.data.values():  # the recorder's flush would copy the whole file each time
@@ -67,6 +67,13 @@ async def _write(
             waiting, letters = 0, 0
     await recorder.log_finish(spec, "success", stats, results(count), None, header_only=True)
     return count
+
+
+def _has_media(sample: "EvalSample") -> bool:
+    """Whether condensing, which keeps each image of a sample once, has something to do."""
+    return any(
+        part.type == "image" for message in sample.messages for part in message.content if not isinstance(part, str)
+    )
 
 
 def _letters(sample: "EvalSample") -> int:

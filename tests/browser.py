@@ -1,6 +1,10 @@
 """Debian's chromium, driven by playwright: pages opened as files, with every request that leaves them written down."""
 
+import functools
+import http.server
+import re
 import shutil
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,21 +32,21 @@ def chromium() -> Iterator[Any]:
 
 
 class Visited:
-    """A page of a browser.
+    """A page of a browser, of a folder or of an address.
 
     Attributes:
         page: Of playwright.
-        outside: Addresses that it asked for which are no files of the folder.
-        problems: Errors of scripts, messages of the console, dialogs.
+        outside: Addresses that it asked for which are no files of the folder or address.
+        problems: Errors of scripts, messages of the console (but traces), dialogs.
     """
 
-    def __init__(self, browser: Any, folder: Path, **context: Any) -> None:
+    def __init__(self, browser: Any, folder: Path | str, **context: Any) -> None:
         self.page = browser.new_context(**context).new_page()
         self.outside: list[str] = []
         self.problems: list[str] = []
-        inside = folder.resolve().as_uri()
+        inside = folder if isinstance(folder, str) else folder.resolve().as_uri()
         self.page.on("request", lambda request: self._note(request.url, inside))
-        self.page.on("console", lambda message: self.problems.append(message.text))
+        self.page.on("console", lambda message: message.type == "trace" or self.problems.append(message.text))
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))
         self.page.on("dialog", lambda dialog: (self.problems.append(dialog.message), dialog.dismiss()))
 
@@ -54,3 +58,34 @@ class Visited:
         """Opens a file, and returns playwright's page."""
         self.page.goto(file.resolve().as_uri() + anchor, wait_until="load")
         return self.page
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """A web server of a folder that answers requests for parts of files; yields its address."""
+    handler = functools.partial(_Parts, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+class _Parts(http.server.SimpleHTTPRequestHandler):
+    """Serves files whole, or the part that a request names."""
+
+    def do_GET(self) -> None:
+        asked = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
+        file = Path(self.translate_path(self.path))
+        if not asked or not file.is_file():
+            return super().do_GET()
+        content = file.read_bytes()
+        first, last = int(asked[1]), min(int(asked[2] or len(content)), len(content) - 1)
+        self.send_response(206)
+        self.send_header("Content-Range", f"bytes {first}-{last}/{len(content)}")
+        self.send_header("Content-Length", str(last + 1 - first))
+        self.end_headers()
+        self.wfile.write(content[first : last + 1])
+        return None
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing is printed."""

@@ -8,7 +8,7 @@ from lighteval.metrics.utils.metric_utils import SampleLevelMetric
 from lighteval.tasks.requests import Doc
 
 from cultureval.metrics.code.instrument import is_sandboxed, judge_name
-from cultureval.metrics.code.report import sample_scores
+from cultureval.metrics.code.report import sample_scores, verdict_in_details
 from cultureval.metrics.code.solution_code import program_of, programs_in_parallel
 from cultureval.metrics.lighteval.batched import batched_metric
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean, MeanOfScored
@@ -68,5 +68,8 @@ def _judge(docs: list[Doc], replies: list[str]) -> Columns:
             logger.warning("%s: EvalPlus's verdict differs from ours; ours is used.", verdict.task_id)
         if "not_judged" in (verdict.base, verdict.plus):
             logger.warning("%s was not judged: %s.", verdict.task_id, verdict.reason)
-    scores = [sample_scores(verdicts[solution.task_id, solution.sample_index]) for solution in solutions]
+    found = [verdicts[solution.task_id, solution.sample_index] for solution in solutions]
+    for doc, verdict in zip(docs, found, strict=True):
+        specific_of(doc)["verdict"] = verdict_in_details(verdict)  # so that the details say why
+    scores = [sample_scores(verdict) for verdict in found]
     return {name: np.array([score[name] for score in scores]) for name in scores[0]}

@@ -54,6 +54,11 @@ def failing_canonicals(verdicts: "Mapping[str, SolutionVerdict]") -> list[dict[s
     return [_named(verdict) for verdict in verdicts.values() if not verdict.base == verdict.plus == "pass"]
 
 
+def verdict_in_details(verdict: "SolutionVerdict") -> dict[str, str]:
+    """A verdict as the details keep it in `doc.specific["verdict"]`: both outcomes, and why, with the failing input."""
+    return {"base": verdict.base, "plus": verdict.plus, "reason": verdict.reason}
+
+
 def sample_scores(verdict: "SolutionVerdict") -> dict[str, float]:
     """The metrics of one sample: 1 or 0, and nan if it was not judged."""
     values = {"pass": 1.0, "fail": 0.0, "not_judged": math.nan}

@@ -1,5 +1,7 @@
 """The types of QIMMA's `Doc.specific`."""
 
+from typing import NotRequired
+
 from typing_extensions import TypedDict
 
 from cultureval.runtime.doc_specific import DocSpecific
@@ -29,8 +31,10 @@ class CodeSpecific(DocSpecific):
         task_id: EvalPlus's id, as in "HumanEval/0".
         dataset: "humaneval" or "mbpp".
         problem: Name of the full problem in the store of problems.
+        verdict: Once judged, the outcomes on `base` and `plus` inputs, and the `reason` with the failing input.
     """
 
     task_id: str
     dataset: str
     problem: str
+    verdict: NotRequired[dict[str, str]]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from cultureval.metrics.code.report import sample_scores
+from cultureval.metrics.code.report import sample_scores, verdict_in_details
 from cultureval.metrics.code.rules import TEST_SUITES
 from cultureval.reports.code.samples import Sample
 from cultureval.reports.lighteval_files import content_of_tasks, date_of_now, write_details, write_results
@@ -101,6 +101,7 @@ def lighteval_results(
     rows = []
     for sample, verdict in zip(samples, verdicts, strict=True):
         doc, response = _doc_and_response(name, problem_set.rows[sample.task_id]["prompt"], sample)
+        doc.specific["verdict"] = verdict_in_details(verdict)
         rows.append({"doc": asdict(doc), "metric": sample_scores(verdict), "model_response": asdict(response)})
     model, date = report["model"], date_of_now()
     write_details(output_dir, model, date, name, pyarrow.Table.from_pylist(rows))

@@ -197,7 +197,7 @@ def _metadata(place: int, row: Row, metrics: Mapping[str, Any], missing: Sequenc
     facts |= {name: value for name, value in specific.items() if name not in NOT_SHOWN and value not in (None, "", [])}
     sent, raw = response.get("input"), response.get("text")
     if sent and sent != doc["query"]:
-        facts["prompt as sent"] = sent
+        facts["prompt as sent"] = sent.replace(doc["query"], "[the prompt]") if isinstance(sent, str) else sent
     first = raw[0] if isinstance(raw, list) and raw else None
     if isinstance(first, str) and first != saved_reply(response):
         facts["answer before cleaning"] = first

@@ -11,7 +11,7 @@ import unicodedata
 from cultureval.runtime.errors import escaped
 
 LONGEST = 100_000  # letters of a text; the whole is in the details
-_MARKUP = re.compile(r"""[\\`*_{}\[\]()#+\-.!|~$:=^"']""")  # the viewer itself writes & < > as entities
+_MARKUP = re.compile(r"[\\`*_{}\[\]()#+\-.!|~$:=^]")  # the viewer itself writes & < > and quotes as entities
 _INVISIBLE = re.compile("[\u061c\u200b\u200e\u200f\u2028\u2029\u2060-\u2064\ufeff\U000e0000-\U000e007f]")
 _ISOLATE, _END = "\u2067", "\u2069"
 

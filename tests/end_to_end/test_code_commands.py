@@ -9,6 +9,7 @@ import shutil
 import stat
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 from result_files import details_of, results_of
@@ -126,6 +127,9 @@ def test_wrong_forged_and_several_solutions(cultureval, tmp_path):
     fields = {"task_id", "solution", "base_status", "plus_status", "base_fail_tests", "plus_fail_tests"}
     assert set(written["eval"][names[1]][1]) == fields
     assert written["eval"][names[1]][1]["base_fail_tests"] == [[2750]]
+    (rows,) = details_of(Path(report["results"]).parents[len(Path(report["model"]).parts) + 1]).values()
+    reasons = {row["doc"]["id"]: row["doc"]["specific"]["verdict"]["reason"] for row in rows}
+    assert "wrong output" in reasons[f"{names[1]}#1"] and "input (2750)" in reasons[f"{names[1]}#1"]
 
 
 def test_a_defect_of_the_data_is_named(cultureval, tmp_path):
@@ -154,6 +158,8 @@ def test_lighteval_scores_the_same_tasks(cultureval, tiny_lm, tmp_path):
     assert scores["qimma_code:_average|0"]["plus_pass@1"] == 0.0 == scores["qimma_code:_average|0"]["not_judged"]
     (row, *_) = details_of(tmp_path / "out")["qimma_code:mbpp_plus|0"]
     assert row["metric"] == {"plus_pass@1": 0.0, "base_pass@1": 0.0, "not_judged": 0.0}
+    verdict = row["doc"]["specific"]["verdict"]
+    assert verdict["base"] == verdict["plus"] == "fail" and verdict["reason"]
     assert row["model_response"]["input"].startswith('"""\n')
     assert "canonical_solution" not in str(row)
     assert "|scorer:EvalPlus rules, outputs compared outside the sandbox, which has numpy " in run.stdout
