@@ -39,6 +39,7 @@ MODULES = (
     "cultureval.runtime.accelerate_patches",
     "cultureval.runtime.bitsandbytes_patches",
     "cultureval.runtime.lm_eval_patches",
+    "cultureval.runtime.inspect_patches",
 )
 
 

@@ -78,7 +78,7 @@ def serve(logs: Sequence[TaskLog], port: int) -> None:
         logs: From `write_logs`.
         port: On 127.0.0.1.
     """
-    from inspect_ai._view.view import view
+    from inspect_ai import view
 
     with gathered(logs) as folder:
         view(log_dir=str(folder), port=port)

@@ -18,7 +18,7 @@ from cultureval.reports.saved_sample import Row, checked_rows
 from cultureval.reports.viewer.samples import Maker
 from cultureval.reports.viewer.texts import plain_text
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.inspect_logs import write_log
+from cultureval.runtime.inspect_patches import write_log
 from cultureval.runtime.progress import progressing
 from cultureval.tasks.catalogue import all_tasks, is_gated
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cultureval.runtime.patches import Patch, expect, source_of
+
 if TYPE_CHECKING:
     from inspect_ai.log import EvalResults, EvalSample, EvalSpec, EvalStats
 
@@ -81,3 +83,28 @@ def _letters(sample: "EvalSample") -> int:
     parts = [part for message in sample.messages for part in message.content]
     texts = [part if isinstance(part, str) else getattr(part, "image", getattr(part, "text", "")) for part in parts]
     return sum(map(len, texts))
+
+
+def _recorder_canary() -> None:
+    public = source_of("inspect_ai.log._recorders.eval")
+    expect("def _write_eval_log_with_recorder(" in public, "write_eval_log no longer goes through EvalRecorder")
+    for call in ("recorder.log_init(log.eval, output_file, clean=True)", "recorder.log_start(log.eval, log.plan)"):
+        expect(call in public, f"the public writer no longer calls {call}: write logs as it does")
+    expect("for sample in log.samples or []:" in public, "the public writer no longer takes all samples at once")
+    for name in (
+        "async def write_buffered_samples(self)",
+        "self.data: dict[str, ZipLogFile]",
+        "header_only: bool = False",
+    ):
+        expect(name in public, f"the recorder has no {name} any more")
+
+
+PATCHES = (
+    Patch(
+        "inspect_ai",
+        "inspect_ai.log._recorders.eval.EvalRecorder",
+        "The public writer of logs wants all samples of a log in memory.",
+        ("0.3.285",),
+        _recorder_canary,
+    ),
+)
