@@ -31,6 +31,7 @@ from cultureval.models.generation.generation import cut
 from cultureval.models.generation.hints import stop_strings, with_plain_query
 from cultureval.models.generation.rendering import Renderer, all_images
 from cultureval.models.refused_images import ImagesRefused, skips_refused
+from cultureval.models.refused_prompts import PromptRefused
 from cultureval.models.server import scoring as server_scoring
 from cultureval.models.server.chat import (
     ImagePart,
@@ -50,11 +51,12 @@ from cultureval.runtime.lighteval_patches.refused_docs import RefusedResponse
 from cultureval.runtime.model_facts import changed_settings, changed_values, text_hash
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.servers.answers import Answer
-from cultureval.runtime.servers.errors import ServerError
+from cultureval.runtime.servers.errors import ContentFilter, ServerError
 from cultureval.runtime.servers.identity import ServerIdentity
 from cultureval.runtime.servers.journalled_answers import Question, answer_all
 from cultureval.runtime.servers.openai_client import OpenAIClient
 from cultureval.runtime.servers.settings import ServerSettings
+from cultureval.runtime.settings import current_settings
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -227,11 +229,12 @@ class OpenAIModel(LightevalModel):
         description: str,
         first: Question | None = None,
     ) -> tuple[dict[str, Answer], dict[int, ModelResponse]]:
-        """The answers to the questions of docs, and by place what stands for docs whose images the server refuses."""
+        """The answers to the questions of docs, and by place what stands for docs that the server refuses."""
         reasons: dict[str, str] = {}
 
         def skip(key: str, error: CulturevalError) -> bool:
-            if not (isinstance(error, ImagesRefused) and skips_refused()):
+            prompt = isinstance(error, PromptRefused) and current_settings().on_refused == "unscored"
+            if not prompt and not (isinstance(error, ImagesRefused) and skips_refused()):
                 return False
             reasons[key] = error.reason
             return True
@@ -425,7 +428,7 @@ class OpenAIModel(LightevalModel):
 
 
 def _naming(doc: Doc, question: Question) -> Question:
-    """A question whose error names the doc, where the server refuses what it holds and that includes images."""
+    """A question whose error names the doc, where the server refuses what it holds."""
 
     async def ask(client: OpenAIClient) -> Answer:
         try:
@@ -433,6 +436,8 @@ def _naming(doc: Doc, question: Question) -> Question:
         except ServerError as error:
             if error.refuses_content and all_images(doc):
                 raise ImagesRefused([doc], f"the server refuses it: {error.cause.rstrip('.')}") from error
+            if error.refuses_content or isinstance(error, ContentFilter):
+                raise PromptRefused(doc, error.cause) from error
             raise
 
     return ask

@@ -22,13 +22,13 @@ class ImagesRefused(CulturevalError):
         names = "; ".join(f"{name_of(doc)}: {image_of(doc)}" for doc in docs)
         super().__init__(
             f"{names}: {reason}. Mend or replace the image, or pass --bad-rows skip (CULTUREVAL_BAD_ROWS=skip) to "
-            "leave such rows out and list them."
+            "leave such rows out and list them, or --on-refused unscored to count them as unscored."
         )
 
 
 def skips_refused() -> bool:
-    """Whether the settings say that such docs are skipped, as broken rows are."""
-    return current_settings().bad_rows == "skip"
+    """Whether the settings say that such docs are skipped, as broken rows are, or left unscored."""
+    return current_settings().bad_rows == "skip" or current_settings().on_refused == "unscored"
 
 
 def reason_to_skip(error: ImagesRefused) -> str:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +70,9 @@ def record_of(
     for name, one in task_records(configs, pipeline.pipeline_parameters.max_samples).items():
         in_run = {"parity": parity_in_run(pipeline, one.parity), "left_out": _metrics_of(unjudged or (), one)}
         scores = scores_of(pipeline).get(name, {})
-        tasks[name] = _counted(one.model_copy(update=in_run), details.get(name, ()), scores, counts.get(name, {}))
+        rows = details.get(name, ())
+        in_run["bounds"] = _bounds(pipeline.tasks_dict[name].metrics, rows, scores, one.refused) if one.refused else {}
+        tasks[name] = _counted(one.model_copy(update=in_run), rows, scores, counts.get(name, {}))
     tokens = said.get("tokens") or {
         name: sum(getattr(task, name) or 0 for task in tasks.values()) for name in ("tokens_in", "tokens_out")
     }
@@ -84,6 +87,21 @@ def record_of(
         seeds={"rows": LIGHTEVAL_SEED, "generation": getattr(generation, "seed", None)},
         timing={**getattr(pipeline, "seconds", {}), **tokens},
     ).model_copy(update={"unscorable": dict(unscorable or {}), "unjudged": dict(unjudged or {})})
+
+
+def _bounds(
+    metrics: Iterable[Any], rows: Sequence[Any], scores: Mapping[str, Any], refused: int
+) -> dict[str, tuple[float, float]]:
+    """Metric -> its mean if all refused rows had the lowest score, and if all had the highest."""
+    found = {}
+    for name, compute in chain(*(metric.get_corpus_aggregations().items() for metric in metrics)):
+        limits = getattr(getattr(compute, "__self__", compute), "bounds", None)
+        values = [row.metric.get(name) for row in rows] if limits else []
+        values = [value for value in values if isinstance(value, int | float) and not math.isnan(value)]
+        if values and math.isclose(sum(values) / len(values), scores.get(name) or 0.0, abs_tol=1e-6):
+            low, high = ((sum(values) + limit * refused) / (len(values) + refused) for limit in limits)
+            found[name] = (low, high)
+    return found
 
 
 def _metrics_of(judges: Iterable[str], task: TaskRecord) -> tuple[str, ...]:
@@ -155,7 +173,8 @@ def options_as_resolved() -> dict[str, Any]:
     options = read_data_options()
     root = str(options.root) if options.root else None
     read = {"data_root": root, "bad_rows": options.bad_rows, "form": options.form}
-    return {**read, **options.suite, "resume": current_settings().resume}
+    settings = current_settings()
+    return {**read, **options.suite, "resume": settings.resume, "on_refused": settings.on_refused}
 
 
 def _instruments(signatures: Iterable[SignatureRecord]) -> dict[str, str]:

@@ -33,7 +33,7 @@ class TaskRecord(Record):
         items: Units that its standard errors count (rows, or clusters of rows).
         expected_rows: Rows of the original source's subset, where known.
         expected_group_rows: Rows of all subsets of its group in that form, where known.
-        row_counts: Rows of its data files: `rows` = `scored` + `few_shot` + `skipped` + `not_selected`.
+        row_counts: Rows of its data files: `rows` = `scored` + `few_shot` + `skipped` + `not_selected` + `refused`.
         not_selected: Rows of these files that its filter does not select, by reason.
         limit: At most this many rows were asked; None: all.
         form: "curated" or "original".
@@ -43,6 +43,9 @@ class TaskRecord(Record):
             `+paper` where `parity` asks for the paper's tokens.
         parity: How prompts became tokens, "paper" or "sound"; "" where the task has no choice.
         skipped_rows: Broken rows that were left out; `skipped_few_shot_rows` are such examples.
+        refused: Rows whose prompts the model's server refused, which are unscored (`--on-refused unscored`).
+        bounds: Metric -> the lowest and the highest mean that the task could have with the refused rows; of means of
+            rows' scores between known bounds.
         few_shot_rows: Few-shot examples that its data have; None where unknown.
         scored: Metric -> rows that it has a value for; a metric that scores all rows is left out.
         not_applicable: Metrics that have no meaning in this task of the group (dialectal fidelity of English text).
@@ -85,6 +88,8 @@ class TaskRecord(Record):
     parity: str = ""
     skipped_rows: int = 0
     skipped_few_shot_rows: int = 0
+    refused: int = 0
+    bounds: dict[str, tuple[float, float]] = {}
     few_shot_rows: int | None = None
     scored: dict[str, int] = {}
     not_applicable: tuple[str, ...] = ()

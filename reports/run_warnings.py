@@ -22,6 +22,7 @@ def run_warnings(run: Run) -> list[str]:
         _without_judges,
         _limited,
         _skipped,
+        _refused,
         _unselected,
         _other_counts,
         _other_sums,
@@ -94,9 +95,35 @@ def _skipped(run: Run, tasks: list[TaskRecord]) -> Checks:
         )
 
 
+def _refused(run: Run, tasks: list[TaskRecord]) -> Checks:
+    found = _counted(tasks, lambda task: task.refused)
+    if not found:
+        return
+    between = {group: span for group in found if (span := _between(run, [t for t in tasks if t.group == group]))}
+    spans = [f"{group} from {low:.4g} to {high:.4g}" for group, (low, high) in between.items()]
+    more = f" With them, the means would be between: {_named(spans)}." if spans else ""
+    yield (
+        f"Prompts that the server refused, which are unscored: {_shares(found)}.{more} The results file lists them "
+        "with the server's words; running again asks them again."
+    )
+
+
+def _between(run: Run, tasks: list[TaskRecord]) -> tuple[float, float] | None:
+    """The lowest and the highest mean of a group's headline that the refused rows allow; None where unknown."""
+    spans = []
+    for task in tasks:
+        score = run.scores.get(task.task, {}).get(_headline(task))
+        span = task.bounds.get(_headline(task)) if task.refused else None if score is None else (score, score)
+        if span is None:
+            return None
+        spans.append(span)
+    low, high = (sum(ends) / len(spans) for ends in zip(*spans, strict=True))
+    return low, high
+
+
 def _other_counts(run: Run, tasks: list[TaskRecord]) -> Checks:
     asked = [task for task in tasks if task.limit is None and not task.skipped_rows and task.expected_rows]
-    found = [task.task for task in asked if task.rows and task.rows != task.expected_rows]
+    found = [task.task for task in asked if task.rows and task.rows + task.refused != task.expected_rows]
     if found:
         first = run.record.tasks[found[0]]
         yield (
@@ -130,7 +157,7 @@ def _other_sums(run: Run, tasks: list[TaskRecord]) -> Checks:
         whole = len(some) == len(groups().get(group, ())) > 1 and all(task.limit is None for task in some)
         if not whole or len(wanted) > 1 or wanted == {None}:
             continue
-        rows = sum(task.rows + task.skipped_rows for task in some)
+        rows = sum(task.rows + task.skipped_rows + task.refused for task in some)
         examples = sum((task.few_shot_rows or 0) + task.skipped_few_shot_rows for task in some)
         if not wanted & {rows, rows + examples}:
             found.append(f"{group} has {rows:,} of {wanted.pop():,}")
@@ -221,20 +248,23 @@ def _truncated(run: Run, tasks: list[TaskRecord]) -> Checks:
 
 
 def _reused(run: Run, tasks: list[TaskRecord]) -> Checks:
-    return _of_earlier_runs([(task.reused, task.reused_since) for task in tasks], "answers", "the model")
+    found = [(task.reused, task.reused_since) for task in tasks]
+    return _of_earlier_runs(found, sum(task.rows for task in tasks), "answers", "the model")
 
 
 def _reused_verdicts(run: Run, tasks: list[TaskRecord]) -> Checks:
     found = [(task.verdicts_reused, task.verdicts_reused_since) for task in tasks]
-    return _of_earlier_runs(found, "verdicts", "the judges")
+    verdicts = sum(_judges_sum(run, tasks, "_n_items").values())
+    return _of_earlier_runs(found, verdicts, "verdicts", "the judges")
 
 
-def _of_earlier_runs(found: list[tuple[int, str | None]], what: str, whom: str) -> Checks:
-    """How many are of an earlier run, and the oldest date, from each task's (count, date)."""
+def _of_earlier_runs(found: list[tuple[int, str | None]], of_all: float, what: str, whom: str) -> Checks:
+    """How many of all are of an earlier run, and the oldest date, from each task's (count, date)."""
     if count := sum(count for count, _ in found):
         dates = [date for _, date in found if date]
-        since = f", the oldest of {min(dates)}" if dates else ""
-        yield f"{count:,} {what} are of an earlier run{since}; --no-resume asks {whom} again."
+        since = f", oldest of {min(dates)}" if dates else ""
+        total = f" of {of_all:,g}" if of_all >= count else ""
+        yield f"{count:,}{total} {what} reused{since}; --no-resume asks {whom} again."
 
 
 def _headline(task: TaskRecord) -> str:

@@ -52,6 +52,7 @@ def _task_record(name: str, config: Mapping[str, Any], limit: int | None) -> Tas
         parity=report.get("parity", ""),
         skipped_rows=len(report.get("skipped_rows", ())),
         skipped_few_shot_rows=len(report.get("skipped_few_shot_rows", ())),
+        refused=len(report.get("refused_rows", ())),
         few_shot_rows=report.get("few_shot_rows"),
         notes=(*report.get("notes", ()), *filter(None, [report.get("remark")])),
     )

@@ -177,6 +177,13 @@ class Settings:
         "`error` (default) or `skip`; as `--bad-rows`",
         values=get_args(BadRows),
     )
+    on_refused = Option[Literal["error", "unscored"]](
+        "on_refused",
+        "CULTUREVAL_ON_REFUSED",
+        "error",
+        "`error` (default) or `unscored`; as `--on-refused`",
+        values=("error", "unscored"),
+    )
     form = Option[Form](
         "form",
         "CULTUREVAL_FORM",

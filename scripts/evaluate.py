@@ -52,6 +52,10 @@ def evaluate(
     bad_rows: Annotated[
         Literal["error", "skip"] | None, typer.Option(help="A broken row stops the run, or is skipped and listed.")
     ] = None,
+    on_refused: Annotated[
+        Literal["error", "unscored"] | None,
+        typer.Option(help="A prompt that the model's server refuses stops the run, or is unscored and counted."),
+    ] = None,
     form: Annotated[
         Literal["auto", "curated", "original"] | None,
         typer.Option(help="Version of the data: QIMMA's curated copy or the original."),
@@ -89,6 +93,7 @@ def evaluate(
     settings = with_sources(current_settings(), sources)
     chosen = ",".join(map(str, manifest)) if manifest else None
     settings = settings.with_(data_root=data, bad_rows=bad_rows, form=form, resume=resume, manifest=chosen)
+    settings = settings.with_(on_refused=on_refused)
     if problem := go_offline_if_unreachable():
         print_note(f"the hub does not answer ({problem}); models and data come from folders and the cache.")
     saving = Saving(

@@ -20,7 +20,7 @@ from cultureval.models.server.chat import as_data_url, chat_messages
 from cultureval.runtime.doc_specific import PAPER, specific_of
 from cultureval.runtime.journal import answer_key
 from cultureval.runtime.servers.answers import Answer
-from cultureval.runtime.servers.errors import ServerError
+from cultureval.runtime.servers.errors import ContentFilter, ServerError
 from cultureval.runtime.servers.journalled_answers import Question
 from cultureval.runtime.servers.openai_client import OpenAIClient
 
@@ -298,7 +298,7 @@ async def _unless_refused(question: Question, client: OpenAIClient) -> Answer | 
     try:
         return await question(client)
     except ServerError as error:
-        if not error.refuses_content:
+        if not (error.refuses_content or isinstance(error, ContentFilter)):
             raise
         return None
 

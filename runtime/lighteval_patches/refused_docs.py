@@ -1,7 +1,8 @@
 """Docs that a model cannot be asked, such as one whose image its processor refuses: left out of a run, and listed.
 
 A model answers such a doc with a `RefusedResponse`. After the last answer, docs and responses of that kind are taken
-out, so that no metric sees them, and are added to the skipped rows of the task's report.
+out, so that no metric sees them, and are added to the skipped rows of the task's report; with `--on-refused unscored`
+to its refused rows, which the bounds of the scores count.
 """
 
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from lighteval.models.model_output import ModelResponse
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError, shorten
 from cultureval.runtime.patches import Patch, expect
+from cultureval.runtime.settings import current_settings
 
 
 @dataclass
@@ -63,7 +65,10 @@ def leave_out_refused(pipeline: Any, outputs: Mapping[Any, list[ModelResponse]])
     for task in dict.fromkeys(doc.task_name for doc, _ in refused.values()):
         own = [(doc, reason) for doc, reason in refused.values() if doc.task_name == task]
         if not any(doc.task_name == task for docs in pipeline.sampling_docs.values() for doc in docs):
-            raise CulturevalError(f"{task}: no row is left to score; {image_of(own[0][0])}: {own[0][1]}.")
+            first, reason = own[0]
+            raise CulturevalError(
+                f"{task}: no row is left to score; {image_of(first) if first.images else name_of(first)}: {reason}."
+            )
         _list_in_report(pipeline.tasks_dict[task].config, own)
 
 
@@ -74,12 +79,15 @@ def _list_in_report(config: Any, refused: list[tuple[Any, str]]) -> None:
     for doc, reason in refused:
         file, _, number = str(specific_of(doc).get("source_row", "")).rpartition(":")
         place = {"file": file, "row": int(number) if number.isdigit() else number}
-        rows.append(place | {"column": "image", "value": shorten(image_of(doc)), "reason": reason})
+        column = {"column": "image", "value": shorten(image_of(doc))} if doc.images else {"item": name_of(doc)}
+        rows.append(place | column | {"reason": reason})
     moved, counts = len({(row["file"], row["row"]) for row in rows}), report["row_counts"]
+    unscored = current_settings().on_refused == "unscored"
+    kept, counted = ("refused_rows", "refused") if unscored else ("skipped_rows", "skipped")
     config.rows_report = {
         **report,
-        "skipped_rows": [*report["skipped_rows"], *rows],
-        "row_counts": counts | {"scored": counts["scored"] - moved, "skipped": counts["skipped"] + moved},
+        kept: [*report.get(kept, ()), *rows],
+        "row_counts": counts | {"scored": counts["scored"] - moved, counted: counts.get(counted, 0) + moved},
     }
 
 

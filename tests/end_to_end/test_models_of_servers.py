@@ -1,5 +1,6 @@
 """Answers are of the model that gave them, by what its servers say; one refused prompt does not end a run."""
 
+import json
 import logging
 from types import SimpleNamespace
 
@@ -112,3 +113,67 @@ def test_prompts_are_shortened_to_what_the_server_says_it_reads(load, tokenizer_
         longest = max(len(request["prompt"]) for request in server.requests)
     assert longest == 11 and response.truncated_tokens_count > 0  # a request generates one
     assert "were cut to keep max_length" in caplog.text
+
+
+def refuses(word):
+    return lambda prompt, count: "bad_request" if word in prompt else None
+
+
+def test_a_refused_prompt_is_named_with_what_to_do_or_left_unscored(load, tokenizer_folder, monkeypatch):
+    with FaultyServer(refuses("q3")) as server:
+        with pytest.raises(
+            CulturevalError, match=r"t, item 3: the server refuses its prompt: .*bad; .*Correct .*--on-refused unscored"
+        ):
+            load(server).greedy_until(docs_of(QUERIES))
+        monkeypatch.setenv("CULTUREVAL_ON_REFUSED", "unscored")
+        for times in (2, 3):  # at every repetition, and only that one is asked again
+            responses = load(server).greedy_until(docs_of(QUERIES))
+            assert [bool(one.text) for one in responses] == [True, True, True, False, True, True]
+            assert "bad" in responses[3].reason
+            assert server.asked["q3"] == times and {*server.answered.values()} == {1}
+    for plan in (refuses("["), lambda prompt, count: "filter_prompt"):
+        with FaultyServer(plan) as server:
+            (response,) = load(server, tokenizer=tokenizer_folder).loglikelihood(docs_of(["س"], choices=["نعم", "لا"]))
+            assert response.reason.startswith("the server refuses its prompt")
+
+
+@pytest.mark.parametrize("no_network", [[]])  # the server is on this machine
+def test_the_command_counts_lists_and_bounds_what_is_refused(cultureval, no_network, tmp_path, tokenizer_folder):
+    """The server refuses the longest of AraTrust's seven prompts."""
+    lengths = []
+
+    def plan(prompt, count):
+        lengths.append(len(prompt))
+        return "bad_request" if len(prompt) >= limit else None
+
+    limit = 10**9
+    with FaultyServer(plan, entry={"root": "/models/one"}) as server:
+        settings = {"model": MODEL, "base_url": server.url, "tokenizer": tokenizer_folder}
+        (tmp_path / "server.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
+        arguments = ("eval", "server.yaml", "qimma_aratrust", "--data", "samples")
+        all_of_them = cultureval(*arguments, HF_HUB_OFFLINE="1")
+        assert all_of_them.returncode == 0, all_of_them.stderr
+        limit = max(lengths)
+        refused = cultureval(*arguments, "--no-resume", HF_HUB_OFFLINE="1")
+        assert refused.returncode == 2
+        assert "item" in refused.stderr and "the server refuses its prompt" in refused.stderr
+        unscored = cultureval(*arguments, "--no-resume", "--on-refused", "unscored", HF_HUB_OFFLINE="1")
+        assert unscored.returncode == 0, unscored.stderr
+        again = cultureval(*arguments, HF_HUB_OFFLINE="1")  # the first run has all answers
+    assert "Prompts that the server refused, which are unscored: qimma_aratrust 1." in flat(unscored.stdout)
+    assert "7 of 7 answers reused, oldest of 20" in flat(again.stdout)
+    results = [
+        json.loads(path.read_text(encoding="utf-8")) for path in sorted((tmp_path / "results").rglob("results_*"))
+    ]
+    (record,) = results[1]["cultureval"]["tasks"].values()
+    assert (record["rows"], record["refused"], record["reused"]) == (6, 1, 0)
+    metric = record["metrics"][0]
+    score = next(iter(results[1]["results"].values()))[metric]
+    assert record["bounds"][metric] == pytest.approx([score * 6 / 7, (score * 6 + 1) / 7])
+    (config,) = results[1]["config_tasks"].values()
+    assert len(config["rows_report"]["refused_rows"]) == 1
+    assert "bad" in config["rows_report"]["refused_rows"][0]["reason"]
+
+
+def flat(text):
+    return " ".join(text.split())

@@ -24,6 +24,10 @@ def test_a_complete_run_has_no_warnings():
     [
         ({"limit": 20, "rows": 20}, ["At most 20 rows", "--limit", "run without it"]),
         ({"not_selected": {"no task has the subset 'islamik'": 4, "of another subset": 9}}, ["4 rows are in no task"]),
+        (
+            {"rows": 999, "refused": 2, "bounds": {"acc_norm": (0.25, 0.5)}},
+            ["unscored: qimma_palmx 2. With them, the means would be between: qimma_palmx from 0.25 to 0.5."],
+        ),
         ({"skipped_rows": 3}, ["3 broken rows skipped: qimma_palmx 3", "mend"]),
         (
             {"rows": 1000},
@@ -36,9 +40,12 @@ def test_a_complete_run_has_no_warnings():
         ({"truncated": 7}, ["Answers cut at the token limit: qimma_palmx 7.", "max_new_tokens"]),
         (
             {"verdicts_reused": 7, "verdicts_reused_since": "2026-01-02"},
-            ["7 verdicts are of an earlier run, the oldest of 2026-01-02", "--no-resume"],
+            ["7 verdicts reused, oldest of 2026-01-02", "--no-resume"],
         ),
-        ({"reused": 1001, "reused_since": "2026-01-02"}, ["1,001 answers", "the oldest of 2026-01-02", "--no-resume"]),
+        (
+            {"reused": 1001, "reused_since": "2026-01-02"},
+            ["1,001 of 1,001 answers reused, oldest of 2026-01-02", "--no-resume"],
+        ),
     ],
 )
 def test_each_problem_is_one_sentence_with_what_to_do(fields, words):
