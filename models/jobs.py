@@ -9,7 +9,6 @@ from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 
 from cultureval.models.generation.generation import Generation
-from cultureval.models.generation.hints import stop_strings
 from cultureval.models.generation.rendering import Renderer, all_images
 from cultureval.models.loading import LoadedModel
 from cultureval.models.refused_images import ImagesRefused, reason_to_skip
@@ -18,6 +17,7 @@ from cultureval.models.settings import HFModelSettings
 from cultureval.models.tokens import Encoder, require_whole_letters, rolling_windows
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.generation_hints import stop_strings
 from cultureval.runtime.journal import Journal
 from cultureval.runtime.lighteval_patches.refused_docs import RefusedResponse
 from cultureval.runtime.servers.data_urls import image_hash

@@ -28,7 +28,6 @@ from lighteval.utils.cache_management import SampleCache
 
 from cultureval.models.answer_log import AnswerLog
 from cultureval.models.generation.generation import cut
-from cultureval.models.generation.hints import stop_strings, with_plain_query
 from cultureval.models.generation.rendering import Renderer, all_images
 from cultureval.models.refused_images import ImagesRefused, skips_refused
 from cultureval.models.refused_prompts import PromptRefused
@@ -46,6 +45,7 @@ from cultureval.models.tokens import Encoder, encoder_of, require_whole_letters,
 from cultureval.runtime import processes
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.generation_hints import stop_strings, with_plain_query
 from cultureval.runtime.journal import answer_key, open_journal
 from cultureval.runtime.lighteval_patches.refused_docs import RefusedResponse
 from cultureval.runtime.model_facts import changed_settings, changed_values, text_hash

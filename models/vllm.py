@@ -19,7 +19,6 @@ from lighteval.utils.cache_management import SampleCache
 
 from cultureval.models import openai_api
 from cultureval.models.answer_log import AnswerLog
-from cultureval.models.generation.hints import may_reason, stop_strings
 from cultureval.models.generation.rendering import all_images
 from cultureval.models.loading import longest_sequence, model_identity, read_config, read_tokenizer
 from cultureval.models.server.settings import ServerModelConfig
@@ -27,6 +26,7 @@ from cultureval.models.server.vllm_options import require_vllm_settings, serve_o
 from cultureval.models.settings import NOT_IN_ANSWER_KEY, HFModelSettings, is_local, read_settings
 from cultureval.runtime import processes
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.generation_hints import may_reason, stop_strings
 from cultureval.runtime.journal import open_journal
 from cultureval.runtime.model_facts import changed_settings, changed_values
 from cultureval.runtime.reasoning import split_reasoning

@@ -9,11 +9,11 @@ import numpy as np
 
 from cultureval.metrics.paired_tests import ratio
 from cultureval.reports.item_scores import ItemScores, gives, item_scores
-from cultureval.reports.qimma.headline import benchmark_of
 from cultureval.reports.ranks import ITERATIONS, LEVEL, Ranking, Resamples, SubsetScores, rank_models, resample
 from cultureval.reports.run_record import Run, TaskRecord
 from cultureval.reports.saved_results import details_files_of_run
 from cultureval.runtime.errors import CulturevalError, shown_names
+from cultureval.tasks.qimma.averages import benchmark_of
 
 Parts = Mapping[tuple[str, str], float]  # task with `|k` and metric -> weight in the average
 Model = tuple[str, Mapping[str, Run]]  # a name, and the run that each task's score is from

@@ -14,7 +14,7 @@ PAPER, SOUND = PARITIES = get_args(Parity)
 
 
 class GenerationHints(TypedDict, total=False):
-    """How a task wants its answers generated; `models/generation/hints.py` says how each hint is followed.
+    """How a task wants its answers generated; `runtime/generation_hints.py` says how each hint is followed.
 
     Attributes:
         stop_in_chat: False where stop strings apply to plain prompts only.

@@ -38,6 +38,7 @@ from cultureval.scripts.bench import retrieval as bench_retrieval
 from cultureval.scripts.code.commands import code
 from cultureval.scripts.curate.commands import curate
 from cultureval.scripts.custom_suites import WithCustomSuites, custom_suites_of
+from cultureval.scripts.export import export
 from cultureval.scripts.journal import journal
 from cultureval.scripts.suite_options import WithSuiteOptions
 from cultureval.tasks.options import warn_of_unknown_variables
@@ -106,6 +107,7 @@ app.add_typer(benchmarks, name="bench")
 app.add_typer(code, name="code")
 app.add_typer(audit, name="audit")
 app.add_typer(curate, name="curate")
+app.add_typer(export, name="export")
 app.add_typer(journal, name="journal")
 app.add_typer(suite_commands.analyses, name="analyze")
 app.add_typer(suite_commands.agreements, name="agreement")

@@ -29,6 +29,7 @@ FUNCTIONS = (
     "standings",
     "published_standings",
     "charts",
+    "averages",
 )  # fields of a suite
 
 
@@ -256,6 +257,27 @@ class Benchmark:
 
 
 @dataclass(frozen=True)
+class Average:
+    """A mean of the paper's that is not that of one LightEval group.
+
+    Attributes:
+        name: As other harnesses call it, such as `qimma_stem`.
+        title: The paper's name for it.
+        members: What is averaged with equal weights: tasks, groups and averages -> the metric of each, which is
+            `SCORE` of an average.
+        parts: Groups, tasks and averages that a harness lists below it.
+    """
+
+    name: str
+    title: str
+    members: Mapping[str, str]
+    parts: tuple[str, ...]
+
+
+SCORE = "score"  # what harnesses call the value of an `Average`
+
+
+@dataclass(frozen=True)
 class Suite:
     """A suite of benchmarks and everything that `cultureval` knows about it.
 
@@ -297,6 +319,8 @@ class Suite:
         published_standings: The function that gives the rows of its paper's tables: model -> rows as of `standings`.
         charts: The function that draws a leaderboard's charts of the suite: takes the runs by the models' labels, and
             returns a list of `reports.charts.Chart`.
+        averages: The function that gives its paper's averages over several groups (a list of `Average`), for other
+            harnesses.
         page: Where its documentation is, a path below the repository or an address; `cultureval tasks` prints it.
         order: Suites are listed by this number, then by name; ours come first.
     """
@@ -321,6 +345,7 @@ class Suite:
     standings: str | Callable[..., Sequence[Any]] | None = None
     published_standings: str | Callable[[], Mapping[str, Sequence[Any]]] | None = None
     charts: str | Callable[..., Sequence[Any]] | None = None
+    averages: str | Callable[[], Sequence[Average]] | None = None
     page: str = ""
     order: int = 1000
 

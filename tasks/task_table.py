@@ -1,5 +1,6 @@
 """LightEval's TASKS_TABLE, built from the registered suites when LightEval asks for it."""
 
+import copy
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -92,6 +93,22 @@ def tasks_table() -> list[LightevalTaskConfig]:
 @cache
 def _table_of(found: Registered) -> list[LightevalTaskConfig]:
     return build_tasks_table()
+
+
+def running_config(name: str, shots: int = 0) -> SourcedTaskConfig:
+    """The configuration of a task as LightEval runs it, for other harnesses.
+
+    Args:
+        name: The task, without `|k`.
+        shots: The number of few-shot examples.
+
+    Raises:
+        CulturevalError: The suite's kinds cannot be used.
+    """
+    task = all_tasks()[name]
+    config = copy.deepcopy(_configuration(task, all_suites()[task.suite]))
+    config.num_fewshots = shots
+    return config
 
 
 def build_tasks_table() -> list[LightevalTaskConfig]:

@@ -12,11 +12,11 @@ from lighteval.tasks.prompt_manager import PromptManager
 from lighteval.tasks.requests import Doc
 from PIL import Image
 
-from cultureval.models.generation.hints import answer_prefix, may_reason, with_chat_query, with_plain_query
 from cultureval.models.settings import HFModelSettings, Placement
 from cultureval.models.template_errors import TEMPLATE_ERRORS
 from cultureval.runtime.data.image_store import upright
 from cultureval.runtime.errors import CulturevalError, described
+from cultureval.runtime.generation_hints import answer_prefix, may_reason, with_chat_query, with_plain_query
 from cultureval.runtime.model_facts import text_hash
 
 IMAGE_MARK = "<image>"

@@ -7,10 +7,10 @@ from lighteval.models.abstract_model import ModelConfig
 from lighteval.tasks.prompt_manager import PromptManager
 from lighteval.tasks.requests import Doc
 
-from cultureval.models.generation.hints import with_chat_query
 from cultureval.models.generation.rendering import message_parts
 from cultureval.models.settings import Placement
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.generation_hints import with_chat_query
 from cultureval.runtime.servers.data_urls import ImageFormat, data_url, image_hash
 
 if TYPE_CHECKING:

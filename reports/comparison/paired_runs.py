@@ -12,10 +12,10 @@ from cultureval.metrics.proportions import holm
 from cultureval.reports.comparison.obstacles import KINDS, Obstacle, obstacles
 from cultureval.reports.comparison.sides import ComparedTask, Side
 from cultureval.reports.item_scores import ItemScores, gives, item_scores
-from cultureval.reports.qimma.headline import SUITE as QIMMA
-from cultureval.reports.qimma.headline import benchmark_of, benchmark_tasks
 from cultureval.runtime.errors import CulturevalError, shown_names
 from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.qimma.averages import SUITE as QIMMA
+from cultureval.tasks.qimma.averages import benchmark_of, benchmark_tasks
 
 MOST_OBSTACLES = 8
 GROUP, SUBSET, AVERAGE = "group", "subset", "average"

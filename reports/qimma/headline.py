@@ -14,10 +14,8 @@ from cultureval.reports.published import published_scores
 from cultureval.reports.run_record import Run, TaskRecord
 from cultureval.reports.summary import Row, SummaryTable, cell_of
 from cultureval.runtime.doc_specific import PAPER, SOUND
-from cultureval.tasks.catalogue import all_tasks
-from cultureval.tasks.suite import Task
+from cultureval.tasks.qimma.averages import SUITE, benchmark_of, benchmark_tasks
 
-SUITE, CODE = "qimma", "qimma_code"
 AVERAGE = "Average"
 PUBLISHED = Path(__file__).with_name("published.csv")
 COLUMNS = ("Domain", "benchmark", "score", "domain", "subsets")
@@ -25,20 +23,6 @@ PARITY = {
     PAPER: "prompt and label tokenised together, as by `lighteval vllm`",
     SOUND: "prompt and label tokenised apart, one BOS; the paper's numbers are of `--parity paper`",
 }
-
-
-def benchmark_tasks() -> dict[str, list[Task]]:
-    """The subsets of each of the fourteen benchmarks, in the paper's order of domains and benchmarks."""
-    found: dict[str, list[Task]] = {}
-    for task in all_tasks().values():
-        if task.suite == SUITE:
-            found.setdefault(benchmark_of(task.group, task.benchmark, task.subset), []).append(task)
-    return found
-
-
-def benchmark_of(group: str, benchmark: str, subset: str) -> str:
-    """The paper's benchmark of a subset: MedArabiQ's two groups are one, the two code tasks are two."""
-    return subset if group == CODE else benchmark
 
 
 def benchmark_scores(subsets: Mapping[str, Estimate]) -> dict[str, Estimate]:

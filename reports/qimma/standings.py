@@ -6,12 +6,13 @@ Paper (arXiv 2604.03395), Tables 3 and 4; the columns' order is that of its publ
 from collections.abc import Mapping
 
 from cultureval.reports.published import published_rows
-from cultureval.reports.qimma.headline import AVERAGE, PUBLISHED, SUITE, benchmark_tasks, headline
+from cultureval.reports.qimma.headline import AVERAGE, PUBLISHED, headline
 from cultureval.reports.run_record import Run, RunRecord
 from cultureval.reports.standings import INCOMPLETE, Column, Standing
 from cultureval.reports.summary import Cell
 from cultureval.reports.task_records import task_records
 from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.qimma.averages import SUITE, benchmark_tasks
 
 ORDER = (
     "AraDiCE-Culture",

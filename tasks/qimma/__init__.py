@@ -12,6 +12,7 @@ QIMMA = Suite(
     standings="cultureval.reports.qimma.standings:standings",
     published_standings="cultureval.reports.qimma.standings:published_standings",
     charts="cultureval.reports.qimma.charts:charts",
+    averages="cultureval.tasks.qimma.averages:averages",
     page="docs/qimma.md",
     order=10,
 )

@@ -8,14 +8,8 @@ import csv
 import pytest
 
 from cultureval.reports.estimates import Estimate
-from cultureval.reports.qimma.headline import (
-    AVERAGE,
-    PUBLISHED,
-    average,
-    benchmark_scores,
-    benchmark_tasks,
-    domain_scores,
-)
+from cultureval.reports.qimma.headline import AVERAGE, PUBLISHED, average, benchmark_scores, domain_scores
+from cultureval.tasks.qimma.averages import benchmark_tasks
 
 
 def published_rows():

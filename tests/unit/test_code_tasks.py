@@ -16,7 +16,6 @@ from cultureval.metrics.code import judging
 from cultureval.metrics.code import lighteval as code_metrics
 from cultureval.metrics.code.judging import SolutionVerdict
 from cultureval.metrics.lighteval.clustered_means import MeanOfScored
-from cultureval.models.generation.hints import stop_strings
 from cultureval.models.hf import HFModel
 from cultureval.models.settings import HFModelSettings
 from cultureval.prompts.qimma.code_problems import STOPS, code_prompt
@@ -24,6 +23,7 @@ from cultureval.prompts.templates import render
 from cultureval.runtime.data.content_store import store_problem, stored_problem
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.generation_hints import stop_strings
 
 PROBLEM = {"task_id": "Mbpp/9001", "prompt": '"""\nاجمع\n"""', "source_row": "x:0", "form": "original"}
 

@@ -2,10 +2,10 @@ import pytest
 from lighteval.tasks.requests import Doc
 from tiny_models import folder_of
 
-from cultureval.models.generation.hints import may_reason, stop_strings
 from cultureval.models.hf import HFModel
 from cultureval.models.settings import HFModelSettings
 from cultureval.prompts.qimma.docs import answer_prompt, poem_prompt
+from cultureval.runtime.generation_hints import may_reason, stop_strings
 
 
 def test_qimma_answers_stop_at_a_newline_in_plain_prompts_only():

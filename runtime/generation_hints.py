@@ -12,13 +12,15 @@
 """
 
 import copy
-
-from lighteval.tasks.requests import Doc
+from typing import TYPE_CHECKING
 
 from cultureval.runtime.doc_specific import GenerationHints, specific_of
 
+if TYPE_CHECKING:
+    from lighteval.tasks.requests import Doc
 
-def stop_strings(doc: Doc, chat: bool, prefixed: bool = False) -> list[str]:
+
+def stop_strings(doc: "Doc", chat: bool, prefixed: bool = False) -> list[str]:
     """The task's stop strings for a prompt with or without a chat template, or with an answer prefix."""
     if prefixed:
         return list(_hints(doc).get("prefixed_stops") or [])
@@ -27,7 +29,7 @@ def stop_strings(doc: Doc, chat: bool, prefixed: bool = False) -> list[str]:
     return [stop for stop in doc.stop_sequences or [] if stop]
 
 
-def with_chat_query(doc: Doc) -> Doc:
+def with_chat_query(doc: "Doc") -> "Doc":
     """The doc with its `chat_query` as query, and its few-shot examples likewise."""
     wanted = _hints(doc).get("chat_query")
     if wanted is None:
@@ -37,12 +39,12 @@ def with_chat_query(doc: Doc) -> Doc:
     return turns
 
 
-def may_reason(doc: Doc) -> bool:
+def may_reason(doc: "Doc") -> bool:
     """Whether the chat template may open reasoning before the answer."""
     return _hints(doc).get("thinking") is not False
 
 
-def with_plain_query(doc: Doc) -> Doc:
+def with_plain_query(doc: "Doc") -> "Doc":
     """The doc with its `plain_query` as query, for models without a chat template."""
     query = _hints(doc).get("plain_query")
     if query is None:
@@ -52,10 +54,10 @@ def with_plain_query(doc: Doc) -> Doc:
     return plain
 
 
-def answer_prefix(doc: Doc) -> str:
+def answer_prefix(doc: "Doc") -> str:
     """The beginning of the answer; usually ""."""
     return _hints(doc).get("answer_prefix") or ""
 
 
-def _hints(doc: Doc) -> GenerationHints:
+def _hints(doc: "Doc") -> GenerationHints:
     return specific_of(doc)

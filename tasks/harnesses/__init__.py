@@ -1,0 +1,1 @@
+"""Our tasks in the forms that other harnesses read, made from the catalogue."""

@@ -1,0 +1,359 @@
+"""The class of our tasks in lm-evaluation-harness, which the files of `lm_eval_files` name.
+
+A task takes its rows, prompts, examples, metrics and standard errors from the configuration that LightEval runs; only
+the model is lm-eval's. So it reads the same environment variables (CULTUREVAL_DATA, CULTUREVAL_FORM, ...), and lm-eval's
+`--num_fewshot`, `--apply_chat_template`, `--system_instruction`, `--limit` and `--gen_kwargs` mean what `TASK|k`,
+chat_template, system_prompt, `--limit` and generation_parameters mean to `cultureval eval`.
+"""
+
+import copy
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from lm_eval.api.instance import Instance
+from lm_eval.api.metrics import bypass_agg
+from lm_eval.api.task import ConfigurableTask
+from lm_eval.config.task import TaskConfig
+from lm_eval.filters import build_filter_ensemble
+
+import cultureval
+from cultureval.runtime.data.image_store import upright
+from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.generation_hints import answer_prefix, stop_strings, with_chat_query, with_plain_query
+from cultureval.runtime.lighteval_patches.start_up import prepare_lighteval
+from cultureval.runtime.lm_eval_patches import average_groups_by
+from cultureval.runtime.reasoning import split_reasoning
+from cultureval.tasks.catalogue import all_tasks, kind_of
+from cultureval.tasks.harnesses.lm_eval_files import DEPENDENT, MEMBERS, SCORE
+from cultureval.tasks.own_tasks import OWN_TASKS
+from cultureval.tasks.running import quiet_libraries
+
+prepare_lighteval(OWN_TASKS)
+
+if TYPE_CHECKING:
+    from lighteval.metrics.utils.metric_utils import Metric
+    from lighteval.tasks.lighteval_task import LightevalTask
+    from lighteval.tasks.requests import Doc
+    from lm_eval.api.group import Group
+
+IMAGE_MARK = "<image>"  # where lm-eval puts an image
+FILTER = "none"
+BYPASS = "bypass"  # lm-eval's metric of `--predict_only`
+
+
+class SuiteTask(ConfigurableTask):
+    """A task of our catalogue, named by `dataset_name` of its file."""
+
+    VERSION = cultureval.__version__
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        """Takes the content of the file; rows are read when lm-eval first asks for them.
+
+        Raises:
+            CulturevalError: There is no such task (its suite is not installed).
+        """
+        self._config = TaskConfig(**{name: value for name, value in config.items() if name != "class"})
+        self._name = str(self._config.dataset_name)
+        if self._name not in all_tasks():
+            raise CulturevalError(
+                f"{self._config.task}: there is no task {self._name!r} here. Write the files anew with `cultureval export "
+                "lm-eval --to DIR`, and name suites that are not installed in CULTUREVAL_CUSTOM_SUITES."
+            )
+        self.OUTPUT_TYPE = self._config.output_type
+        self.MULTIMODAL = self._config.doc_to_image is not None
+        self._filters = [build_filter_ensemble(FILTER, [["take_first", None]])]
+        self._instances: list[Instance] | None = None
+        self._read: dict[int, LightevalTask] = {}
+        self._docs: dict[int, list[Doc]] = {}
+        self._scores: dict[int, dict[str, Any]] = {}
+        self._bypassed = False
+
+    # --- rows ---
+
+    @property
+    def _shots(self) -> int:
+        return int(self.config.num_fewshot or 0)
+
+    @property
+    def _lighteval(self) -> "LightevalTask":
+        if self._shots not in self._read:
+            from lighteval.tasks.lighteval_task import LightevalTask
+
+            from cultureval.tasks.task_table import running_config
+
+            quiet_libraries()
+            config = running_config(self._name, self._shots)
+            task = self._read[self._shots] = LightevalTask(config)
+            self.config.metadata = {**(self.config.metadata or {}), "cultureval": config.rows_report}
+            self._docs[self._shots] = task.get_docs()  # in LightEval's order, so that a limit takes the same rows
+        return self._read[self._shots]
+
+    def _all_docs(self) -> "list[Doc]":
+        return self._docs[self._shots] if self._lighteval else []
+
+    @property
+    def eval_docs(self) -> list[dict[str, Any]]:
+        """The rows as lm-eval logs them; `number` is the place in this list."""
+        return [
+            {
+                "number": number,
+                "id": doc.id,
+                "query": doc.query,
+                "choices": doc.choices,
+                "gold": doc.gold_index,
+                "specific": {name: value for name, value in specific_of(doc).items() if name != "judge"},
+            }
+            for number, doc in enumerate(self._all_docs())
+        ]
+
+    def _doc(self, row: Mapping[str, Any]) -> "Doc":
+        return self._all_docs()[row["number"]]
+
+    def has_test_docs(self) -> bool:
+        """Always."""
+        return True
+
+    def test_docs(self) -> list[dict[str, Any]]:  # type: ignore[override]
+        """As `eval_docs`."""
+        return self.eval_docs
+
+    # --- prompts ---
+
+    def build_all_requests(self, *, limit: int | None = None, world_size: int = 1, **options: Any) -> None:
+        """As lm-eval does, after what scoring needs has been tried.
+
+        Raises:
+            CulturevalError: Scoring models are missing, or items of several rows would be cut.
+        """
+        kind = kind_of(self._name)
+        if kind.instrument:
+            kind.instrument.check()
+        if kind.rows_per_item > 1 and (world_size > 1 or (limit or 0) % kind.rows_per_item):
+            raise CulturevalError(
+                f"{self._name} scores {kind.rows_per_item} rows together: run it in one process, with a --limit that is "
+                "a multiple of that."
+            )
+        self._scores = {}
+        super().build_all_requests(limit=limit, world_size=world_size, **options)
+
+    def fewshot_context(  # type: ignore[override]
+        self,
+        doc: Mapping[str, Any],
+        num_fewshot: int,
+        system_instruction: str | None = None,
+        apply_chat_template: bool = False,
+        fewshot_as_multiturn: bool = False,
+        chat_template: Callable[..., Any] | None = None,
+        gen_prefix: str | None = None,
+    ) -> Any:
+        """The prompt, as LightEval writes it; examples are turns of a chat unless lm-eval is told otherwise."""
+        from lighteval.tasks.prompt_manager import PromptManager
+
+        chat = chat_template if apply_chat_template else None
+        asked = self._marked(self._doc(doc), bool(chat))
+        if chat is None:
+            return PromptManager(False, None, system_instruction).prepare_prompt(with_plain_query(asked))
+        turns = with_chat_query(asked)
+        if turns.fewshot_samples and not fewshot_as_multiturn:
+            query = PromptManager(False, None, None).prepare_prompt(turns)
+            turns = copy.copy(turns)
+            turns.query, turns.instruction, turns.fewshot_samples = query, None, []
+        writer = SimpleNamespace(apply_chat_template=lambda messages, **_: chat(messages))
+        prompt = PromptManager(True, writer, system_instruction).prepare_prompt(turns)
+        prefix = "" if self.MULTIMODAL or self.OUTPUT_TYPE != "generate_until" else answer_prefix(turns)
+        return prompt + prefix if isinstance(prompt, str) else prompt  # a server writes its own template
+
+    def _marked(self, doc: "Doc", chat: bool) -> "Doc":
+        """A doc with lm-eval's mark for each of its images, at the beginning unless its text has marks."""
+        if not self.MULTIMODAL:
+            return doc
+        marked, count = copy.copy(doc), len(doc.images or [])
+        if doc.query.count(IMAGE_MARK) != count:
+            text = doc.query.replace(IMAGE_MARK, f"{IMAGE_MARK[0]} {IMAGE_MARK[1:]}")  # of the data, so no image
+            marked.query = IMAGE_MARK * count + ("" if chat else "\n") + text
+        marked.fewshot_samples = [self._marked(example, chat) for example in doc.fewshot_samples]
+        return marked
+
+    def doc_to_text(self, doc: Mapping[str, Any], doc_to_text: Any = None) -> str:
+        """The question without examples."""
+        return self._doc(doc).query
+
+    def doc_to_target(self, doc: Mapping[str, Any], doc_to_target: Any = None) -> Any:
+        """The gold answers."""
+        return self._doc(doc).get_golds()
+
+    def doc_to_choice(self, doc: Mapping[str, Any], doc_to_choice: Any = None) -> list[str]:
+        """The choices."""
+        return list(self._doc(doc).choices)
+
+    def doc_to_image(self, doc: Mapping[str, Any], doc_to_image: Any = None) -> list[Any]:
+        """The images of the examples and of the question, in the prompt's order."""
+        asked = self._doc(doc)
+        return [upright(image).convert("RGB") for one in [*asked.fewshot_samples, asked] for image in one.images or []]
+
+    def doc_to_prefix(self, doc: Mapping[str, Any]) -> None:
+        """None: the prompt holds it."""
+
+    def construct_requests(self, doc: Mapping[str, Any], ctx: Any, **about: Any) -> list[Instance]:  # type: ignore[override]
+        """One request a choice, or one for an answer."""
+        chat = about.pop("apply_chat_template", False)
+        about.pop("chat_template", None)
+        asked, row = self._doc(doc), dict(doc)
+        if self.OUTPUT_TYPE == "multiple_choice":
+            return [
+                Instance(request_type="loglikelihood", doc=row, arguments=(ctx, choice), idx=number, **about)
+                for number, choice in enumerate(asked.choices)
+            ]
+        wanted = copy.deepcopy(self.config.generation_kwargs) or {}
+        if wanted.get("until") == list(asked.stop_sequences or []):  # not the user's
+            prefixed = chat and isinstance(ctx, str) and bool(answer_prefix(asked)) and not self.MULTIMODAL
+            wanted["until"] = stop_strings(asked, bool(chat), prefixed)
+        images = ({"visual": self.doc_to_image(doc)},) if self.MULTIMODAL else ()
+        arguments = (ctx, wanted, *images)
+        return [Instance(request_type="generate_until", doc=row, arguments=arguments, idx=0, **about)]
+
+    # --- scores ---
+
+    @cached_property
+    def _metrics(self) -> "Sequence[Metric]":
+        return self._lighteval.metrics
+
+    @cached_property
+    def _aggregations(self) -> dict[str, "_Part"]:
+        found = {name: fn for metric in self._metrics for name, fn in metric.get_corpus_aggregations().items()}
+        parts = {}
+        for name, function in found.items():
+            shared = _Once(function)
+            parts[name], parts[f"{name}_stderr"] = _Part(name, shared), _Part(f"{name}_stderr", shared)
+        return parts
+
+    def process_results(self, doc: Mapping[str, Any], results: Sequence[Any]) -> dict[str, Any]:
+        """The row's scores; all rows of this process are scored when the first is asked for."""
+        if self._bypassed:
+            return {BYPASS: None}
+        if not self._scores:
+            self._scores = self._score_all()
+        return self._scores[doc["number"]]
+
+    def _score_all(self) -> dict[int, dict[str, Any]]:
+        from lighteval.metrics import apply_metric
+
+        answers: dict[int, list[Instance]] = {}
+        for instance in self._instances or []:
+            answers.setdefault(instance.doc["number"], []).append(instance)
+        docs = [self._all_docs()[number] for number in answers]
+        responses = [self._response(sorted(same, key=lambda one: one.idx)) for same in answers.values()]
+        scores = apply_metric(docs=docs, responses=responses, metrics=list(self._metrics))
+        # The error after the score, whose own error in lm-eval it replaces (see `lm_eval_patches`).
+        return {
+            number: {key: value for name, value in row.items() for key in self._written(name)}
+            for number, row in zip(answers, scores, strict=True)
+        }
+
+    def _written(self, name: str) -> tuple[str, ...]:
+        return (name, f"{name}_stderr") if name in self._aggregations else (name,)
+
+    def _response(self, instances: Sequence[Instance]) -> Any:
+        from lighteval.models.model_output import ModelResponse
+
+        found, prompt = [one.filtered_resps[FILTER] for one in instances], instances[0].args[0]
+        shown = prompt if isinstance(prompt, str) else str(prompt[0])
+        if self.OUTPUT_TYPE == "multiple_choice":
+            logprobs, greedy = map(list, zip(*found, strict=True))
+            return ModelResponse(input=shown, logprobs=logprobs, argmax_logits_eq_gold=greedy)
+        text, reasoning = split_reasoning(found[0])
+        return ModelResponse(input=shown, text=[text], reasonings=[reasoning])
+
+    def aggregation(self) -> dict[str, Callable[[list[Any]], Any]]:
+        """From the scores of all rows to a task's score, and to its standard error."""
+        return {BYPASS: bypass_agg} if self._bypassed else dict(self._aggregations)
+
+    def higher_is_better(self) -> dict[str, bool]:
+        """Of every metric."""
+        found: dict[str, bool] = {}
+        for metric in self._metrics:
+            each = metric.higher_is_better
+            found |= each if isinstance(each, dict) else {metric.metric_name: each}
+        return found
+
+    def override_metric(self, metric_name: str) -> None:
+        """Leaves the scoring out, for `--predict_only`.
+
+        Raises:
+            CulturevalError: Another metric is asked for.
+        """
+        if metric_name != BYPASS:
+            raise CulturevalError(f"{self._name} is scored by its own metrics, not by lm-eval's {metric_name}.")
+        self._bypassed = True
+
+    def __repr__(self) -> str:
+        return f"SuiteTask({self._name!r}, num_fewshot={self._shots})"
+
+
+class _Once:
+    """Aggregates the same scores once, for the score and its standard error."""
+
+    def __init__(self, function: Callable[[list[Any]], Any]) -> None:
+        self.function = function
+        self.kept: tuple[tuple[int, ...], Any] | None = None
+
+    def __call__(self, items: list[Any]) -> Any:
+        key = tuple(map(id, items))
+        if self.kept is None or self.kept[0] != key:
+            self.kept = (key, self.function(items))
+        return self.kept[1]
+
+
+class _Part:
+    """One number of an aggregation that gives several."""
+
+    def __init__(self, name: str, aggregate: _Once) -> None:
+        self.name, self.aggregate = name, aggregate
+        self.__name__ = name
+
+    def __call__(self, items: list[Any]) -> Any:
+        found = self.aggregate(items)
+        if isinstance(found, Mapping):
+            return found.get(self.name, math.nan)
+        return math.nan if self.name.endswith("_stderr") else found
+
+
+def average_group(group: "Group", task_metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The averages of a group of our files: equal weights, none where a part is missing; errors as in our own results.
+
+    Args:
+        group: Its metadata say what is averaged (`MEMBERS`; else its children) and whether the parts share items
+            (`DEPENDENT`), so that their errors are averaged, an upper bound, instead of added in quadrature.
+        task_metrics: Results of the tasks and of the groups below it.
+    """
+    about = group.metadata or {}
+    found: dict[str, Any] = {"alias": group.alias or group.name, "name": group.name}
+    leaves = [task_metrics[task.task_name] for task in group.get_all_tasks() if task.task_name in task_metrics]
+    found["sample_len"] = sum(leaf.get("sample_len", 0) for leaf in leaves)
+    for config in group.aggregate_metric_list or ():
+        named = config.metric == SCORE and about.get(MEMBERS)
+        members = dict(named) if named else dict.fromkeys(group.child_names, config.metric)
+        cells = [task_metrics.get(name, {}) for name in members]
+        values = [cell.get(f"{metric},{FILTER}") for cell, metric in zip(cells, members.values(), strict=True)]
+        errors = [cell.get(f"{metric}_stderr,{FILTER}") for cell, metric in zip(cells, members.values(), strict=True)]
+        if any(value is None for value in values):
+            continue
+        found[f"{config.metric},{FILTER}"] = sum(values) / len(values)
+        known = all(isinstance(error, float) for error in errors)
+        error = _error(errors, bool(about.get(DEPENDENT))) if known else "N/A"
+        found[f"{config.metric}_stderr,{FILTER}"] = error
+    return found
+
+
+def _error(errors: Sequence[float], dependent: bool) -> float:
+    if dependent:
+        return math.fsum(errors) / len(errors)
+    total = sum(errors[1:], errors[0])  # LightEval's own classes add in quadrature
+    return total / len(errors)
+
+
+average_groups_by(MEMBERS, average_group)
