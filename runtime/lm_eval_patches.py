@@ -56,8 +56,12 @@ def _groups_average_leaves() -> None:
     from lm_eval.api.metrics import aggregate_subtask_metrics
 
     calls = source_of("lm_eval.evaluator_utils")
-    expect("results.metrics[group.name] = group.aggregate(results.metrics)" in calls, "lm-eval averages groups elsewhere")
-    expect(".aggregation(" not in source_of("lm_eval.api.group"), "lm-eval's groups call functions now: name ours there")
+    expect(
+        "results.metrics[group.name] = group.aggregate(results.metrics)" in calls, "lm-eval averages groups elsewhere"
+    )
+    expect(
+        ".aggregation(" not in source_of("lm_eval.api.group"), "lm-eval's groups call functions now: name ours there"
+    )
     expect(hasattr(Group, "aggregate") and aggregate_subtask_metrics([1.0, 0.0], [1, 3], False) == 0.5, "means differ")
 
 
@@ -84,7 +88,7 @@ PATCHES = (
     Patch(
         "lm_eval",
         "lm_eval.evaluator_utils._compute_task_aggregations",
-        "It has no place for a task's own standard errors: a metric `NAME_stderr` after `NAME` takes that of lm-eval's.",
+        "It takes no standard errors of a task's own: a metric `NAME_stderr` after `NAME` replaces lm-eval's.",
         ("0.4.13",),
         _errors_can_follow_scores,
     ),

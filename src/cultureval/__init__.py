@@ -1,14 +1,29 @@
 """Culturally and dialectally grounded Arabic and Chinese benchmarks as LightEval custom tasks.
 
+As a library: `evaluate`, `load_results` and `score` (`docs/library.ipynb`).
 The sub-packages beside this file are links to the folders at the top of the repository.
 """
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cultureval.library import evaluate as evaluate
+    from cultureval.library import load_results as load_results
+    from cultureval.library import score as score
+    from cultureval.runtime.errors import CulturevalError as CulturevalError
+
 __version__: str
+_PLACES = {name: "library" for name in ("evaluate", "load_results", "score")} | {"CulturevalError": "runtime.errors"}
 
 
-def __getattr__(name: str) -> str:
+def __getattr__(name: str) -> Any:
+    """Loads a public name, or reads the installed version, when it is first asked for."""
     if name == "__version__":
-        from importlib.metadata import version  # reads the installed metadata only when asked
+        from importlib.metadata import version
 
         return version("cultureval")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)

@@ -57,9 +57,9 @@ def task_files(suites: Iterable[str]) -> dict[str, str]:
         suite = all_suites()[name]
         tasks = [task for task in all_tasks().values() if task.suite == name and can_be_asked(task)]
         for content in [*map(_task, tasks), *_groups(suite, tasks)]:
-            own = content.get("task") if isinstance(content.get("task"), str) else content["group"]
-            if f"{own}" in {Path(path).stem for path in contents}:
-                raise CulturevalError(f"The suite {name!r}: two tasks or groups would be {own!r} in lm-eval: rename one.")
+            own = content["group"] if "group" in content else content["task"]
+            if own in {Path(path).stem for path in contents}:
+                raise CulturevalError(f"{name}: two tasks or groups would be named {own!r} in lm-eval: rename one.")
             contents[f"{name}/{own}.yaml"] = content
     return {
         path: HEADER + yaml.dump(content, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=110)

@@ -1,7 +1,7 @@
 """The class of our tasks in lm-evaluation-harness, which the files of `lm_eval_files` name.
 
 A task takes its rows, prompts, examples, metrics and standard errors from the configuration that LightEval runs; only
-the model is lm-eval's. So it reads the same environment variables (CULTUREVAL_DATA, CULTUREVAL_FORM, ...), and lm-eval's
+the model is lm-eval's. So it reads the same environment variables (CULTUREVAL_DATA, CULTUREVAL_FORM, ...), and its
 `--num_fewshot`, `--apply_chat_template`, `--system_instruction`, `--limit` and `--gen_kwargs` mean what `TASK|k`,
 chat_template, system_prompt, `--limit` and generation_parameters mean to `cultureval eval`.
 """
@@ -60,8 +60,8 @@ class SuiteTask(ConfigurableTask):
         self._name = str(self._config.dataset_name)
         if self._name not in all_tasks():
             raise CulturevalError(
-                f"{self._config.task}: there is no task {self._name!r} here. Write the files anew with `cultureval export "
-                "lm-eval --to DIR`, and name suites that are not installed in CULTUREVAL_CUSTOM_SUITES."
+                f"{self._config.task}: there is no task {self._name!r} here. Write the files anew with `cultureval "
+                "export lm-eval --to DIR`, and name suites that are not installed in CULTUREVAL_CUSTOM_SUITES."
             )
         self.OUTPUT_TYPE = self._config.output_type
         self.MULTIMODAL = self._config.doc_to_image is not None
@@ -134,8 +134,8 @@ class SuiteTask(ConfigurableTask):
             kind.instrument.check()
         if kind.rows_per_item > 1 and (world_size > 1 or (limit or 0) % kind.rows_per_item):
             raise CulturevalError(
-                f"{self._name} scores {kind.rows_per_item} rows together: run it in one process, with a --limit that is "
-                "a multiple of that."
+                f"{self._name} scores {kind.rows_per_item} rows together: run it in one process, with a --limit "
+                "that is a multiple of that."
             )
         self._scores = {}
         super().build_all_requests(limit=limit, world_size=world_size, **options)

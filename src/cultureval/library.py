@@ -1,0 +1,179 @@
+"""The commands `eval`, `show` and `score` as functions, for notebooks and programs (`docs/library.ipynb`)."""
+
+import time
+from collections.abc import Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cultureval.runtime.errors import CulturevalError, did_you_mean
+from cultureval.runtime.settings import Settings, current_settings, use_settings
+
+if TYPE_CHECKING:
+    from cultureval.reports.run_record import Run
+    from cultureval.tasks.suite import Suite
+
+
+def evaluate(
+    model: str | Path,
+    tasks: str | Iterable[str],
+    *,
+    data: str | Path | None = None,
+    limit: int | None = None,
+    output_dir: str | Path = "results",
+    model_settings: Mapping[str, Any] | None = None,
+    skip_unscorable: bool = False,
+    **options: Any,
+) -> "Run":
+    """Evaluates a model, as `cultureval eval` does, and returns its results.
+
+    Results, details and summary are in `output_dir`; answers are in the journal, so that the same call after an
+    interruption repeats only what was in flight.
+
+    Args:
+        model: Hub id, folder, or YAML file with settings (`base_url`: a server).
+        tasks: A task, group or suite, or several; `TASK|5` is 5-shot.
+        data: Data root (`DIR/<org>/<name>`) or "samples"; None: `CULTUREVAL_DATA`, else the hub.
+        limit: At most this many rows of each task, at least 1; None: all.
+        output_dir: Output folder.
+        model_settings: Settings of the model, over those of its file, such as `{"device": "cpu"}`.
+        skip_unscorable: Whether tasks that cannot be scored are left out instead of stopping the run.
+        **options: Further options of the command or of a suite by their names in code, such as `form="original"`,
+            `bad_rows="skip"` or `parity="paper"`.
+
+    Returns:
+        The run: `run.scores[task][metric]` (the share or percentage that the task's page says; None where undefined),
+        `run.stderr(task, metric)`, `run.record`, `run.file`.
+
+    Raises:
+        CulturevalError: An argument or option is wrong, something that the run needs is missing (all that is, in one
+            message, before a model is loaded), a row is broken, or the model fails.
+    """
+    names = [tasks] if isinstance(tasks, str) else list(tasks)
+    if not names or not all(isinstance(name, str) and name for name in names):
+        raise CulturevalError(f"`tasks` is {tasks!r}: give the name of a task, group or suite, or a list of names.")
+    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
+        raise CulturevalError(f"`limit` is {limit!r}: give a whole number from 1 on, or None for all rows.")
+    from cultureval.models.preflight import check_model
+    from cultureval.reports.evaluation import evaluate_tasks
+    from cultureval.runtime.data.hub import go_offline_if_unreachable
+
+    settings = _settings(options | ({} if data is None else {"data_root": str(data)}), model_settings)
+    go_offline_if_unreachable()
+    with use_settings(settings):
+        check = partial(check_model, str(model))
+        saved = evaluate_tasks(str(model), check, names, limit, str(output_dir), skip_unscorable=skip_unscorable)
+    if saved.problems:
+        raise CulturevalError(f"Results and details are saved in {output_dir}, but {'; '.join(saved.problems)}.")
+    return saved.run
+
+
+def load_results(path: str | Path) -> "list[Run]":
+    """Reads finished runs; `cultureval.reports.scores_table(runs)` makes a pandas table of them.
+
+    Args:
+        path: A results file, an output folder, or a folder in it. Files of stock LightEval are read too.
+
+    Returns:
+        The runs, the newest first.
+
+    Raises:
+        CulturevalError: There is no results file, or some cannot be read; all of them are named, with the reasons.
+    """
+    from cultureval.reports.saved_runs import load
+
+    return load(path)
+
+
+def score(
+    name: str,
+    pred: str | Path | Iterable[str | Path],
+    *,
+    gold: str | Path | None = None,
+    output_dir: str | Path = "results/score",
+    model_name: str | None = None,
+    **options: Any,
+) -> "list[Run]":
+    """Scores answers that were made elsewhere, as `cultureval score` does.
+
+    Args:
+        name: A format (`cvlue-vqa`, `aynvqa`, ... as `cultureval score --help` lists them), or a suite that takes
+            outputs (`alqasida`).
+        pred: A file of answers or a submission, or several; folders are searched.
+        gold: The gold file of an official format, or a folder with the released layout.
+        output_dir: Where results files, tables and plots are written.
+        model_name: Name in the results; None: that of the submission's file or folder.
+        **options: As of `evaluate`.
+
+    Returns:
+        The runs that were written: one for each submission or model.
+
+    Raises:
+        CulturevalError: The format is unknown, a file cannot be read, or something could not be scored.
+    """
+    files = [Path(pred)] if isinstance(pred, str | Path) else [Path(one) for one in pred]
+    if not files:
+        raise CulturevalError("`pred` is empty: give a file of answers, or several.")
+    folder = Path(output_dir)
+    with use_settings(_settings(options, None)):
+        from cultureval.reports.saved_runs import read_run
+        from cultureval.runtime.output_folder import require_output_folder
+
+        suite, takes_gold = _scorer_of(name)
+        if takes_gold != (gold is not None):
+            needed = "needs a gold file (`gold`)" if takes_gold else "takes no `gold`, which its outputs name"
+            raise CulturevalError(f"{name} {needed}.")
+        require_output_folder(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        before = set(folder.rglob("results_*.json"))
+        problems = _scored(suite, name, files, gold, folder, model_name)
+        written = sorted(set(folder.rglob("results_*.json")) - before)
+        if problems:
+            raise CulturevalError("\n".join([f"What was scored is in {folder}. Not scored:", *problems]))
+        return [read_run(file) for file in written]
+
+
+def _settings(options: Mapping[str, Any], model_settings: Mapping[str, Any] | None) -> Settings:
+    """The current settings under options of the commands and of suites, by their names in code."""
+    settings = current_settings()
+    common = {option.name for option in Settings.options()}
+    own = {name: value for name, value in options.items() if name in common}
+    of_suites = {name: value for name, value in options.items() if name not in common}
+    if model_settings:
+        own["model_settings"] = settings.model_settings | dict(model_settings)
+    settings = settings.with_(suite=of_suites, **own)
+    if of_suites:
+        from cultureval.tasks.options import read_data_options
+
+        read_data_options(settings)  # an unknown name or value is told before anything is loaded
+    return settings
+
+
+def _scorer_of(name: str) -> "tuple[Suite, bool]":
+    """The suite of a format, and whether it scores against a gold file."""
+    from cultureval.tasks.catalogue import all_suites
+
+    known: dict[str, tuple[Suite, bool]] = {}
+    for suite in all_suites().values():
+        if suite.submissions:
+            known |= dict.fromkeys(suite.scorers(), (suite, True))
+        if suite.outputs:
+            known[suite.name] = (suite, False)
+    if name not in known:
+        raise CulturevalError(f"There is no format {name!r}.{did_you_mean(name, known)} There are {', '.join(known)}.")
+    return known[name]
+
+
+def _scored(
+    suite: "Suite", name: str, files: list[Path], gold: str | Path | None, folder: Path, model_name: str | None
+) -> list[str]:
+    """Scores the files and writes results files; returns what could not be scored."""
+    if gold is None:
+        suite.part("outputs")(files, folder)
+        return []
+    from cultureval.reports.submissions import save_submissions
+
+    started = time.time()
+    found = suite.scorers()[name](Path(gold), files, folder)
+    save_submissions(found, Path(gold), folder, started, model_name)
+    return list(found.problems)

@@ -1,0 +1,60 @@
+"""`from cultureval import evaluate, load_results, score`, and the notebook about them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cultureval
+from cultureval import CulturevalError, evaluate, load_results, score
+
+NOTEBOOK = Path(__file__).parents[2] / "docs" / "library.ipynb"
+
+
+def test_the_notebook_runs_and_tells_what_it_says(tmp_path, monkeypatch):
+    from nbclient import NotebookClient
+    from nbformat import read
+
+    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    notebook = read(NOTEBOOK, as_version=4)
+    assert not any(cell.get("outputs") for cell in notebook.cells)  # the outputs are made here
+    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    shown = ["".join(out.get("text", "") for out in cell.get("outputs", ())) for cell in notebook.cells]
+    values = [out.data["text/plain"] for cell in notebook.cells for out in cell.get("outputs", ()) if "data" in out]
+    assert any("qimma_aratrust|0   acc_norm" in text and " ± " in text for text in shown)
+    assert any("Did you mean" in text or "nearest" in text or "qimma_aratrust" in text for text in shown[5:])
+    assert "task:qimma_aratrust" in values[0] and "gold_probability_mass" in values[1]
+    assert values[2] == "('my-model', 0.75)"
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: evaluate("m", []), "name of a task"),
+        (lambda: evaluate("m", "qimma_aratrust", limit=0), "`limit` is 0"),
+        (lambda: evaluate("m", "qimma_aratrust", parityy="paper"), "parity"),
+        (lambda: evaluate("m", "qimma_aratrust", parity="papr"), "papr"),
+        (lambda: evaluate("nowhere/model", "qimma_aratrst", data="samples"), "qimma_aratrust"),
+        (lambda: load_results("/no/such/folder"), "does not exist"),
+        (lambda: score("cvlue-vqq", "a.json", gold="b.json"), "cvlue-vqa"),
+        (lambda: score("cvlue-vqa", "a.json"), "needs a gold file"),
+        (lambda: score("alqasida", "a.csv", gold="b.json"), "takes no `gold`"),
+        (lambda: score("cvlue-vqa", [], gold="b.json"), "`pred` is empty"),
+        (lambda: score("cvlue-vqa", "a.json", gold="b.json"), "json"),
+    ],
+)
+def test_errors_are_sentences(call, told, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(CulturevalError, match=told):
+        call()
+
+
+def test_importing_the_package_loads_nothing_else():
+    code = "import sys, cultureval; dir(cultureval); print(json.dumps([n for n in sys.modules if 'cultureval' in n]))"
+    done = subprocess.run([sys.executable, "-c", f"import json; {code}"], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == ["cultureval"]
+    with pytest.raises(AttributeError, match="no attribute"):
+        _ = cultureval.evalute

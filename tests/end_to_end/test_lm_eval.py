@@ -1,0 +1,167 @@
+"""Our tasks in lm-evaluation-harness: prompts, log-probabilities, replies, scores and averages as everywhere else.
+
+The same model and rows in `lighteval accelerate`, `cultureval eval` and `lm_eval`; docs/harnesses.md has the lines of
+its table from these runs.
+"""
+
+import math
+from pathlib import Path
+
+import pytest
+from harness_runs import Runs
+from parity_rows import TABLE as REAL_ROWS
+from parity_rows import prepared_rows, texts_that_merge
+from stock_vllm import merging_tokenizer
+
+from cultureval.runtime.settings import Settings
+from cultureval.samples.tiny_models.classifiers import build_tiny_instruments
+from cultureval.samples.tiny_models.encoder import build_tiny_encoder
+from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm
+from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.harnesses.lm_eval_files import INCLUDE_PATH, harness_name, task_files
+
+DOCS = Path(__file__).parents[2] / "docs" / "harnesses.md"
+CHOICES = ("qimma_aratrust", "qimma_mizanqa", "qimma_arabicmmlu:Driving Test")
+ANSWERS = ("qimma_arablegalqa", "alqasida_mono:habibi_egy", "alqasida_cross:okapi_egy", "alqasida_mt:btec_eng_to_egy")
+LONG = ("qimma_fannorflop", "qimma_code:humaneval_plus")  # answers cut off here; LightEval's own backend cuts prompts
+IMAGES = ("jeem_caption:msa", "jeem_vqa:eg", "m2cqa:tf_en", "m2cqa_aynvqa_joint:en", "cvlue_vqa", "cvlue_vg")
+
+
+@pytest.fixture(scope="module")
+def variables(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("scorers")
+    built = {getattr(Settings, name).variable: place for name, place in build_tiny_instruments(folder).items()}
+    bert = str(build_tiny_encoder(folder / "bert"))
+    built |= {"CULTUREVAL_BERTSCORE_MODEL": bert, "CULTUREVAL_CAPTION_BERTSCORE_MODEL": bert}
+    return built | {"CULTUREVAL_CAPTION_BERTSCORE_LAYER": "2", "CULTUREVAL_DATA": "samples"}
+
+
+def prompt_of(sample):
+    return sample["arguments"]["gen_args_0"]["arg_0"]
+
+
+def compare(tasks, ours, others, shots=0):
+    """Compares details of ours with LightEval's details, or lm-eval's samples; the rows of the table."""
+    lines = []
+    for task in tasks:
+        rows = ours[f"{task}|{shots}"]
+        other = others.get(task) or others[f"{task}|{shots}"]
+        assert len(rows) == len(other)
+        furthest = 0.0
+        for row, found in zip(rows, other, strict=True):
+            answer, scores = row["model_response"], found.get("metric", found)
+            stock = found.get("model_response")
+            if stock is None:
+                assert prompt_of(found) == answer["input"]
+            if answer["logprobs"]:
+                theirs = stock["logprobs"] if stock else [float(value) for value, _ in found["filtered_resps"]]
+                furthest = max(furthest, *(abs(a - b) for a, b in zip(answer["logprobs"], theirs, strict=True)))
+            else:
+                assert answer["text"][0] == (stock["text"][0] if stock else found["filtered_resps"][0])
+            for name, value in row["metric"].items():
+                same = scores[name] == value or (value != value and math.isnan(float(scores[name])))
+                assert same or scores[name] == pytest.approx(value, abs=1e-4), (task, name)
+                if all_tasks()[task].metric_set in ("multiple_choice",):
+                    assert scores[name] == value  # verdicts are exactly the same
+        assert furthest < 1e-4
+        lines.append(len(rows))
+    return lines
+
+
+def documented(tasks, counts, stock=False):
+    """Requires the table of docs/harnesses.md to say what was found equal."""
+    text, missing = DOCS.read_text(encoding="utf-8"), []
+    for task, count in zip(tasks, counts, strict=True):
+        name = task.partition("|")[0]
+        same = f"equal, {count}/{count}"
+        line = f"| `{task}` | {all_tasks()[name].metric_set} | {same if stock else 'not compared'} | {same} |"
+        missing += [] if line in text else [line]
+    assert not missing, "\n" + "\n".join(missing)
+
+
+def same_totals(tasks, ours, theirs, shots=0):
+    """Scores, standard errors, and the averages of groups."""
+    for task in tasks:
+        results = theirs["results"][harness_name(task)]
+        for name, value in ours[f"{task}|{shots}"].items():
+            other = results[f"{name},none"]
+            assert other == pytest.approx(math.nan if value is None else value, abs=1e-4, nan_ok=True), (task, name)
+
+
+def test_the_shipped_files_are_those_of_the_catalogue():
+    shipped = {str(file.relative_to(INCLUDE_PATH)): file.read_text("utf-8") for file in INCLUDE_PATH.rglob("*.yaml")}
+    wanted = task_files([folder.name for folder in INCLUDE_PATH.iterdir()])
+    assert {folder.name for folder in INCLUDE_PATH.iterdir()} == {task.suite for task in all_tasks().values()}
+    assert shipped == wanted, "write them anew: cultureval export lm-eval --to tasks/harnesses/lm_eval"
+    text = [task for task in all_tasks().values() if not task.images]
+    assert all(f"{task.suite}/{harness_name(task.task)}.yaml" in shipped for task in text)
+
+
+@pytest.fixture(scope="module")
+def text_runs(variables, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("text")
+    model = build_tiny_causal_lm(folder / "llama", max_position_embeddings=2048)
+    runs, tasks = Runs(folder, model, variables, length=None), [*CHOICES, *ANSWERS]
+    group = [name for name in all_tasks() if name.startswith("qimma_arabicmmlu:")]
+    ours = runs.ours(list(dict.fromkeys([*tasks, *group])))
+    return ours, runs.lighteval(tasks), runs.lm_eval(tasks, group="qimma_arabicmmlu")
+
+
+def test_text_tasks_are_the_same_in_three_harnesses(text_runs):
+    (scores, details), (_, stock), (results, samples) = text_runs
+    tasks = [*CHOICES, *ANSWERS]
+    counts = compare(tasks, details, samples)
+    assert counts == compare(tasks, details, stock)
+    documented(tasks, counts, stock=True)
+    same_totals(tasks, scores, results)
+    average, group = scores["qimma_arabicmmlu:_average|0"], results["groups"]["qimma_arabicmmlu"]
+    for name in ("acc_norm", "acc"):
+        assert group[f"{name},none"] == pytest.approx(average[name])
+        assert group[f"{name}_stderr,none"] == pytest.approx(average[f"{name}_stderr"])
+
+
+def test_few_shot_chats_and_system_prompts(variables, tmp_path):
+    model = build_tiny_causal_lm(tmp_path / "chat", max_position_embeddings=2048, chat_template=True)
+    runs = Runs(tmp_path, model, variables)
+    tasks = ["alqasida_mono:btec_syr", *LONG]
+    for number, chat in enumerate((("auto", ["--apply_chat_template", "--fewshot_as_multiturn", "true"]), ("off", []))):
+        shots = {"alqasida_mono:btec_syr": 5, **dict.fromkeys(LONG, 0)}
+        for task in tasks:
+            out = f"{number}{harness_name(task)}"
+            _, details = runs.ours([f"{task}|{shots[task]}"], "--chat-template", chat[0], "--limit", "3", out=f"o{out}")
+            options = ["--num_fewshot", str(shots[task]), "--limit", "3", *chat[1]]
+            _, samples = runs.lm_eval([task], *options, out=f"l{out}")
+            assert compare([task], details, samples, shots[task]) == [3]
+    documented(["alqasida_mono:btec_syr|5", *LONG], [3] * 3)
+
+
+def test_vision_tasks_under_hf_multimodal(variables, tmp_path):
+    model = build_tiny_vision_lm(tmp_path / "llava", max_position_embeddings=2048, chat_template=True)
+    runs = Runs(tmp_path, model, variables)
+    scores, details = runs.ours(list(IMAGES), "--limit", "3")
+    results, samples = runs.lm_eval(list(IMAGES), "--limit", "3", "--apply_chat_template", kind="hf-multimodal")
+    assert compare(IMAGES, details, samples) == [3] * len(IMAGES)
+    same_totals(IMAGES, scores, results)
+    documented(IMAGES, [3] * len(IMAGES))
+
+
+@pytest.mark.skipif(not REAL_ROWS.is_file(), reason="real ArabicMMLU rows are not part of the repository")
+def test_real_rows_and_the_difference_that_is_lm_evals(variables, tmp_path):
+    """lm-eval encodes prompt and choice together: as `--parity paper`, and as `sound` where no token crosses."""
+    root = tmp_path / "root"
+    rows = prepared_rows(root)[::40]
+    task, place = "qimma_arabicmmlu:Driving Test", variables | {"CULTUREVAL_DATA": str(root)}
+    place |= {"CULTUREVAL_BAD_ROWS": "skip"}
+    plain = Runs(tmp_path, build_tiny_causal_lm(tmp_path / "plain", max_position_embeddings=2048), place)
+    _, details = plain.ours([task], "--limit", "60", out="sound")
+    _, samples = plain.lm_eval([task], "--limit", "60", out="lm_sound")
+    assert compare([task], details, samples) == [60]
+    tokenizer = merging_tokenizer(texts_that_merge(rows))
+    model = build_tiny_causal_lm(tmp_path / "merging", tokenizer=tokenizer, max_position_embeddings=2048)
+    merging = Runs(tmp_path, model, place)
+    _, paper = merging.ours([task], "--limit", "60", "--parity", "paper", out="paper")
+    _, samples = merging.lm_eval([task], "--limit", "60", out="lm_paper")
+    assert compare([task], paper, samples) == [60]
+    _, sound = merging.ours([task], "--limit", "60", "--parity", "sound", out="sound2")
+    with pytest.raises(AssertionError):
+        compare([task], sound, samples)
