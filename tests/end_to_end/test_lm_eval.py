@@ -74,7 +74,7 @@ def documented(tasks, counts, stock=False):
     for task, count in zip(tasks, counts, strict=True):
         name = task.partition("|")[0]
         same = f"equal, {count}/{count}"
-        line = f"| `{task}` | {all_tasks()[name].metric_set} | {same if stock else 'not compared'} | {same} |"
+        line = f"| `{name}`{' (5-shot)' if name != task else ''} | {all_tasks()[name].metric_set} | {same if stock else 'not compared'} | {same} |"
         missing += [] if line in text else [line]
     assert not missing, "\n" + "\n".join(missing)
 
@@ -120,18 +120,18 @@ def test_text_tasks_are_the_same_in_three_harnesses(text_runs):
         assert group[f"{name}_stderr,none"] == pytest.approx(average[f"{name}_stderr"])
 
 
-def test_few_shot_chats_and_system_prompts(variables, tmp_path):
+def test_few_shot_examples_chats_and_cut_answers(variables, tmp_path):
     model = build_tiny_causal_lm(tmp_path / "chat", max_position_embeddings=2048, chat_template=True)
-    runs = Runs(tmp_path, model, variables)
-    tasks = ["alqasida_mono:btec_syr", *LONG]
-    for number, chat in enumerate((("auto", ["--apply_chat_template", "--fewshot_as_multiturn", "true"]), ("off", []))):
-        shots = {"alqasida_mono:btec_syr": 5, **dict.fromkeys(LONG, 0)}
-        for task in tasks:
-            out = f"{number}{harness_name(task)}"
-            _, details = runs.ours([f"{task}|{shots[task]}"], "--chat-template", chat[0], "--limit", "3", out=f"o{out}")
-            options = ["--num_fewshot", str(shots[task]), "--limit", "3", *chat[1]]
-            _, samples = runs.lm_eval([task], *options, out=f"l{out}")
-            assert compare([task], details, samples, shots[task]) == [3]
+    runs, chat = Runs(tmp_path, model, variables), ["--apply_chat_template", "--fewshot_as_multiturn", "true"]
+    limit = ["--limit", "3"]
+    for name, tasks, shots, ours, theirs in (
+        ("turns", ["alqasida_mono:btec_syr"], 5, [], chat),
+        ("plain", ["alqasida_mono:btec_syr"], 5, ["--chat-template", "off"], []),
+        ("cut", list(LONG), 0, [], chat),
+    ):
+        _, details = runs.ours([f"{task}|{shots}" for task in tasks], *limit, *ours, out=f"ours_{name}")
+        _, samples = runs.lm_eval(tasks, *limit, "--num_fewshot", str(shots), *theirs, out=f"lm_eval_{name}")
+        assert compare(tasks, details, samples, shots) == [3] * len(tasks)
     documented(["alqasida_mono:btec_syr|5", *LONG], [3] * 3)
 
 
