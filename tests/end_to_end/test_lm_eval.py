@@ -72,9 +72,10 @@ def documented(tasks, counts, stock=False):
     """Requires the table of docs/harnesses.md to say what was found equal."""
     text, missing = DOCS.read_text(encoding="utf-8"), []
     for task, count in zip(tasks, counts, strict=True):
-        name = task.partition("|")[0]
+        name, _, shots = task.partition("|")
+        asked = f"`{name}` ({shots}-shot)" if shots else f"`{name}`"
         same = f"equal, {count}/{count}"
-        line = f"| `{name}`{' (5-shot)' if name != task else ''} | {all_tasks()[name].metric_set} | {same if stock else 'not compared'} | {same} |"
+        line = f"| {asked} | {all_tasks()[name].metric_set} | {same if stock else 'not compared'} | {same} |"
         missing += [] if line in text else [line]
     assert not missing, "\n" + "\n".join(missing)
 
