@@ -58,6 +58,11 @@ class Plan:
             if variety not in LANGUAGES or variety == "en":
                 raise CulturevalError(f"There is no translation into {variety!r}: the varieties are msa, ajp and arz.")
 
+        models = [self.writer, *self.blind, *(one for one in self.translators.values() if not isinstance(one, str))]
+        for one in models:
+            if any(one.name == other.name and one != other for other in models):
+                raise CulturevalError(f"Two models are called {one.name!r}: give each a different `name`.")
+
     @property
     def varieties(self) -> tuple[str, ...]:
         """English and those with a translator, in the order of the paper."""

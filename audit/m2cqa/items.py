@@ -167,11 +167,8 @@ def clean_text(value: Any, name: str) -> str:
         Unfit: As `text_of`.
     """
     text = " ".join(value.split()) if isinstance(value, str) else ""
-    if (
-        not text
-        or len(text) > LONGEST_TEXT
-        or not all(letter.isprintable() or letter in "\u200c\u200d" for letter in text)
-    ):
+    plain = all(letter.isprintable() or letter in "\u200c\u200d" for letter in text)
+    if not text or len(text) > LONGEST_TEXT or not plain or text[0] in "=+-@":  # formulas in the sheet for people
         raise Unfit("unreadable_reply", f"{name} is missing, too long, or no plain text")
     return text
 

@@ -8,6 +8,7 @@ that is killed leaves none, and finds the replies that it paid for in the journa
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -57,6 +58,8 @@ def run_steps(steps: Sequence[Step], folder: Path) -> dict[str, Outcome]:
         file = folder / f"{step.name}.jsonl"
         key = _key(step, before)
         outcome = read_step(file, key) if current_settings().resume else None
+        if outcome and any(one.reason.endswith("no_answer") for one in outcome.rejected):
+            outcome = None  # a server failed with some questions, which are asked again; the journal has the others
         if outcome is None:
             print_note(f"{step.name}: {len(items):,} items" if items else step.name)
             outcome = step.run(items)
@@ -68,7 +71,9 @@ def run_steps(steps: Sequence[Step], folder: Path) -> dict[str, Outcome]:
         found[step.name], items = outcome, outcome.kept
         before = hashlib.sha256(file.read_bytes()).hexdigest()
         if not items:
-            raise CulturevalError(f"{step.name} keeps no item: {file} has the reasons.")
+            why = Counter(one.reason for one in outcome.rejected).most_common()
+            told = ", ".join(f"{count} {reason}" for reason, count in why)
+            raise CulturevalError(f"{step.name} keeps no item ({told}): {file} has the details.")
     return found
 
 

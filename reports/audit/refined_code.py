@@ -53,8 +53,13 @@ def write_refined(refined: "Sequence[Refined]", folder: Path, dataset: str) -> N
     writer.writerow(REVIEW_COLUMNS)
     for one in refined:
         if one.outcome == "review":
-            writer.writerow([one.task_id, one.reason, one.detail, one.original, one.proposed, ""])
+            writer.writerow([one.task_id, one.reason, _cell(one.detail), one.original, _cell(one.proposed), ""])
     write_atomically(review_file(folder, dataset), table.getvalue().encode("utf-8-sig"))  # spreadsheets need the mark
+
+
+def _cell(text: str) -> str:
+    """A model's text, which no spreadsheet takes for a formula; white space around a prompt is passed over."""
+    return f" {text}" if text.startswith(("=", "+", "-", "@")) else text
 
 
 def _difference(one: "Refined") -> str:

@@ -57,6 +57,8 @@ def code(
     from cultureval.tasks.qimma.code_data import load_problems
 
     folder, names = Path(output_dir).expanduser(), ("humaneval", "mbpp") if dataset == "both" else (dataset,)
+    if not model and not reviewed:
+        raise CulturevalError("Name the model that refines: --model FILE.yaml, or its id.")
     with use_settings(current_settings().with_(data_root=data, resume=resume)) as settings:
         prepare_hub(str(settings.data_root or ""))
         sets = {name: load_problems(name, limit=limit) for name in names}
@@ -91,7 +93,7 @@ def _asker(model: str, budget: float | None) -> "Asker":
 
     found = find_judges([model])
     if len(found) != 1:
-        raise CulturevalError("Name the one model that refines: --model FILE.yaml, or its id.")
+        raise CulturevalError(f"{model} holds {len(found)} models: --model names the one that refines.")
     known = found[0] if "max_tokens" in found[0].model_fields_set else found[0].with_(max_tokens=MAX_TOKENS)
     settings = known.with_(budget=budget)
     return Asker(settings, judge_identity(settings), open_journal(of=f"refinement {settings.name}"))
@@ -103,11 +105,13 @@ def _prompts(problems: "ProblemSet") -> dict[str, str]:
 
 def _cost(asker: "Asker", sets: "dict[str, ProblemSet]") -> str:
     from cultureval.audit.code_refinement import refinement_questions
+    from cultureval.metrics.judges.costs import estimate_tokens
 
     lines = []
     for problems in sets.values():
         prompts = _prompts(problems)
-        found = asker.estimate(refinement_questions(prompts), 80 + max(map(len, prompts.values())) // 4)
+        usual = sum(map(estimate_tokens, prompts.values())) // len(prompts)
+        found = asker.estimate(refinement_questions(prompts), usual)
         lines.append(f"{problems.dataset.title}: {found}")
     return "\n".join(lines)
 

@@ -46,6 +46,7 @@ def test_a_question_is_read_and_its_rules_are_kept():
         ({"question_en": "Is a Moroccan teapot on the tray?"}, "answer_in_question"),
         ({"options_en": ["a pot", "a lamp"]}, "unreadable_reply"),
         ({"question_en": "x" * 2000}, "unreadable_reply"),
+        ({"question_en": "=HYPERLINK(1)"}, "unreadable_reply"),
         ({"question_en": "Which \u202epot?"}, "unreadable_reply"),
         ({"options_en": "a pot"}, "unreadable_reply"),
     ):
@@ -249,6 +250,13 @@ def test_a_step_is_redone_only_when_what_it_depends_on_changed(tmp_path):
     with use_settings(current_settings().with_(resume=False)):
         run(first=2, second=2)
     assert done == ["1", "2", "3"]
+    failed = Step("5", {}, lambda items: done.append("5") or Outcome((made(0),), (Rejected("x", "no_answer", "503"),)))
+    done.clear()
+    for _ in range(2):
+        run_steps([failed], tmp_path)
+    assert done == ["5", "5"]  # a server's failure is no verdict on an item
+    with pytest.raises(CulturevalError, match="keeps no item .1 odd."):
+        run_steps([Step("6", {}, lambda items: Outcome((), (Rejected("x", "odd", ""),)))], tmp_path)
     with pytest.raises(CulturevalError, match="run the same command to continue"):
         run_steps([Step("4", {}, lambda items: Outcome((), (), "m stopped (503)"))], tmp_path)
     assert not (tmp_path / "4.jsonl").exists()
