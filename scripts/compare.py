@@ -29,6 +29,9 @@ def compare_runs(
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the resamples.")] = 0,
     items: Annotated[int, typer.Option(min=0, help="Show at most so many items that differ, each way.")] = 2,
     subsets: Annotated[bool, typer.Option("--subsets", help="Show subsets, too; differences.csv has them.")] = False,
+    charts: Annotated[
+        str, typer.Option(metavar="FORMATS", help="Formats of the forest plots: svg, pdf; or none.")
+    ] = "svg,pdf",
     as_json: Annotated[bool, typer.Option("--json", help="The comparison as one JSON document.")] = False,
     planned: Annotated[
         bool,
@@ -58,7 +61,7 @@ def compare_runs(
         print(compare_boards([Path(one) for one in results], metric or []))
     else:
         allowed = [name.strip() for name in allow.split(",") if name.strip()]
-        _compare(results, output_dir, metric or [], allowed, resamples, seed, items, subsets, as_json)
+        _compare(results, output_dir, metric or [], allowed, resamples, seed, items, subsets, charts, as_json)
 
 
 def _compare(
@@ -70,21 +73,24 @@ def _compare(
     seed: int,
     most_items: int,
     subsets: bool,
+    charts: str,
     as_json: bool,
 ) -> None:
+    from cultureval.reports.charts import chart_formats
     from cultureval.reports.comparison.report import compare_all
 
+    formats = chart_formats(charts)
     go_offline_if_unreachable()  # spBLEU's pieces may be fetched, and are looked for once for each task
     isolate = terminal_width() is not None
     paths = [Path(one) for one in results]
-    found = compare_all(paths, output_dir, metrics, allowed, resamples, seed, most_items, subsets, isolate)
+    found = compare_all(paths, output_dir, metrics, allowed, resamples, seed, most_items, subsets, isolate, formats)
     if as_json:
         print(json.dumps(found.document, ensure_ascii=False, indent=2))
         return
     print(found.text)
     for note in found.notes:
         print_note(note)
-    print(f"\nTables and items: {output_dir.resolve()} (differences.csv, items.jsonl, comparison.json)")
+    print(f"\nTables and items: {output_dir.resolve()} (differences.csv, items.jsonl, comparison.json, forest plots)")
 
 
 def compare_m2cqa(

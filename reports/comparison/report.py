@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 from scipy.stats import norm
 
 from cultureval.metrics.paired_tests import DRAWS
+from cultureval.reports.charts import chart_files
 from cultureval.reports.comparison.flips import shown_flips, write_flips
+from cultureval.reports.comparison.forest import forest_plots
 from cultureval.reports.comparison.obstacles import KINDS
 from cultureval.reports.comparison.paired_runs import SUBSET, Pairs, TestedDifference, pair_sides, tested_differences
 from cultureval.reports.comparison.sides import Side, read_sides
@@ -50,8 +52,9 @@ def compare_all(
     most_items: int = 2,
     subsets: bool = False,
     isolate: bool = False,
+    charts: Sequence[str] = (),
 ) -> ComparedRuns:
-    """Compares runs pair by pair, and writes differences.csv, items.jsonl and comparison.json.
+    """Compares runs pair by pair, and writes differences.csv, items.jsonl, comparison.json and forest plots.
 
     Args:
         results: Output folders or results files.
@@ -63,6 +66,7 @@ def compare_all(
         most_items: At most so many items that differ are shown each way.
         subsets: Whether subsets are in the text, too.
         isolate: Whether right-to-left lines stand between isolates, as on a terminal.
+        charts: Formats of the forest plots, of `reports.charts.FORMATS`.
 
     Raises:
         CulturevalError: Something differs that may not, a name is unknown, or nothing can be compared.
@@ -75,6 +79,10 @@ def compare_all(
     rows = tested_differences(pairs, draws, seed)
     output_dir.mkdir(parents=True, exist_ok=True)
     write_csv(output_dir / "differences.csv", [_record(row) for row in rows])
+    shown_rows = [row for row in rows if subsets or row.level != SUBSET]
+    for number, one in enumerate(pairs if charts else (), start=1):
+        for chart in forest_plots(number, one.first, one.second, shown_rows):
+            chart_files(chart, output_dir, charts)
     flips = write_flips(pairs, output_dir / "items.jsonl")
     notes = _notes(pairs, sides, rows, subsets)
     document = {"seed": seed, "draws": draws, "allowed": list(allowed), "notes": notes}
@@ -83,7 +91,7 @@ def compare_all(
     (output_dir / "comparison.json").write_text(content + "\n", encoding="utf-8")
     parts = [LEAD + f" {draws} resamples, seed {seed}."]
     for one in pairs:
-        parts.append(_table(one, [row for row in rows if subsets or row.level != SUBSET]))
+        parts.append(_table(one, shown_rows))
         if most_items:
             parts.append(shown_flips(flips, one.first, one.second, most_items, isolate))
     return ComparedRuns(escaped("\n\n".join(parts), keep="\n\t\u2068\u2069"), document, notes)

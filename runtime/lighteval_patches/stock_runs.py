@@ -38,7 +38,7 @@ def record_stock_runs(complete: str) -> None:
     from lighteval.logging.evaluation_tracker import EvaluationTracker
 
     stock_save, stock_model = module.Pipeline.save_and_push_results, module.Pipeline._init_model
-    stock_results = EvaluationTracker.results.fget
+    stock_results, stock_push = EvaluationTracker.results.fget, EvaluationTracker.push_to_hub
 
     @wraps(stock_model)
     def _init_model(self: Any, *args: Any, **options: Any) -> Any:
@@ -54,7 +54,14 @@ def record_stock_runs(complete: str) -> None:
                 load_attribute(complete)(self)
             except Exception as error:  # a finished run is saved whatever its record holds
                 logger.warning("The results file has no record of cultureval: %s.", described(error))
+                self.evaluation_tracker.withheld = None
         stock_save(self)
+
+    def push_to_hub(self: Any, date_id: str, details: dict[str, Any], results_dict: dict[str, Any]) -> None:
+        from cultureval.runtime.lighteval_patches.tracker import public_details, upload_public
+
+        public = public_details(details, vars(self).get("withheld", ()))
+        upload_public(lambda: stock_push(self, date_id, public, results_dict), public)
 
     def results(self: Any) -> dict[str, Any]:
         return stock_results(self) | vars(self).get("sections", {})
@@ -62,6 +69,7 @@ def record_stock_runs(complete: str) -> None:
     module.Pipeline._init_model = _init_model
     module.Pipeline.save_and_push_results = save_and_push_results
     EvaluationTracker.results = property(results)
+    EvaluationTracker.push_to_hub = push_to_hub
 
 
 def _keep_inside(run: Any) -> None:
@@ -132,13 +140,16 @@ def _pipelines_save_through_their_tracker() -> None:
         "self._init_model(" in inspect.getsource(Pipeline.__init__), "LightEval's pipeline no longer has _init_model"
     )
     expect("self.results" in inspect.getsource(EvaluationTracker.save), "LightEval's tracker saves other results")
+    names = list(inspect.signature(inspect.unwrap(EvaluationTracker.push_to_hub)).parameters)
+    expect(names == ["self", "date_id", "details", "results_dict"], "LightEval's tracker uploads by other arguments")
     expect(isinstance(EvaluationTracker.results, property), "LightEval's tracker has other results")
 
 
 PATCHES = (
     Patch(
         "lighteval",
-        "lighteval.pipeline.Pipeline.save_and_push_results, _init_model; EvaluationTracker.results",
+        "lighteval.pipeline.Pipeline.save_and_push_results, _init_model; EvaluationTracker.results, push_to_hub",
+        "Details of gated data are not uploaded. "
         "The results files of LightEval's own commands hold our record of the run, where its tasks are ours, and lie "
         "in the output folder: LightEval names folders by the model's path, also where that has `..`.",
         ("0.13.0",),

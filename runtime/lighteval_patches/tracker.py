@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,30 @@ from cultureval.runtime.journal import journal_folder
 from cultureval.runtime.saving import summary_file
 
 logger = logging.getLogger(__name__)
+
+
+def public_details(details: Mapping[str, Any], withheld: Collection[str] | None) -> dict[str, Any]:
+    """The details that may be uploaded; the others are named in the log.
+
+    Args:
+        details: By the task with `|k`.
+        withheld: Tasks whose data are gated; None where that is unknown: all.
+    """
+    kept_back = sorted(details if withheld is None else {*withheld} & details.keys())
+    if kept_back:
+        why = "what they are of is unknown" if withheld is None else "their data are gated"
+        logger.warning("The details of %s are not uploaded: %s. Their scores are.", shown_names(kept_back, 3), why)
+    return {task: rows for task, rows in details.items() if task not in kept_back}
+
+
+def upload_public(upload: Callable[[], None], public: Mapping[str, Any]) -> None:
+    """Uploads; LightEval's card at the end fails with an IndexError where a repository has results but no details."""
+    try:
+        upload()
+    except IndexError:
+        if public:
+            raise
+        logger.warning("The results are uploaded, without LightEval's card, which needs details.")
 
 
 class Tracker(EvaluationTracker):
@@ -100,25 +124,18 @@ class Tracker(EvaluationTracker):
     def push_to_hub(self, date_id: str, details: dict[str, Any], results_dict: dict[str, Any]) -> None:
         """As LightEval's; a failure is noted in `failed_uploads`."""
         upload = super().push_to_hub
-        self._uploaded("--push-to-hub", lambda: upload(date_id, self._public(details), results_dict))
+        public = public_details(details, self.withheld)
+        self._uploaded("--push-to-hub", lambda: upload_public(lambda: upload(date_id, public, results_dict), public))
 
     def push_to_wandb(self, results_dict: dict[str, Any], details_datasets: dict[str, Any]) -> None:
         """As LightEval's; a failure is noted in `failed_uploads`."""
         upload = super().push_to_wandb
-        self._uploaded("--wandb", lambda: upload(results_dict, self._public(details_datasets)))
+        self._uploaded("--wandb", lambda: upload(results_dict, public_details(details_datasets, self.withheld)))
 
     def push_to_tensorboard(self, results: Mapping[str, Any], details: Mapping[str, Any]) -> None:
         """As LightEval's; a failure is noted in `failed_uploads`."""
         upload = super().push_to_tensorboard
-        self._uploaded("--push-to-tensorboard", lambda: upload(results, self._public(details)))
-
-    def _public(self, details: Mapping[str, Any]) -> dict[str, Any]:
-        """The details that may be passed on."""
-        if kept_back := sorted(self.withheld & details.keys()):
-            logger.warning(
-                "The details of %s are not uploaded: their data are gated. Their scores are.", shown_names(kept_back, 3)
-            )
-        return {task: rows for task, rows in details.items() if task not in self.withheld}
+        self._uploaded("--push-to-tensorboard", lambda: upload(results, public_details(details, self.withheld)))
 
     def _uploaded(self, option: str, upload: Callable[[], None]) -> None:
         try:

@@ -41,7 +41,9 @@ def test_a_difference_is_found_and_both_ways_of_flips_are_shown_with_texts(tmp_p
     hostile = "\x1b[2J\u202e<script>alert(1)</script> مرحبا"
     save_run(tmp_path / "a", "strong", items(0, 0.8), answer="left", prompt=hostile + "{name}")
     save_run(tmp_path / "b", "weak", items(1, 0.5), answer="right " + hostile, prompt=hostile + "{name}")
-    text, document, notes = compare(tmp_path, "a", "b", isolate=True)
+    text, document, notes = compare(tmp_path, "a", "b", isolate=True, charts=("svg", "pdf"))
+    assert "strong minus weak" in (tmp_path / "out" / "differences_1.svg").read_text("utf-8")
+    assert (tmp_path / "out" / "differences_1.pdf").read_bytes().startswith(b"%PDF")
     group, *subsets = document["differences"]
     assert (group["level"], group["name"], group["metric"], group["subsets"]) == ("group", "own|0", METRIC, 2)
     assert group["low"] > 0.15 and group["p_value"] < 0.01 and group["clusters"] == 400

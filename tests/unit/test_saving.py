@@ -81,3 +81,14 @@ def test_a_failed_upload_loses_nothing_that_was_saved(tmp_path, monkeypatch):
     tracker.save()
     assert tracker.results_file.is_file()
     assert len(tracker.failed_uploads) == 1 and tracker.failed_uploads[0].startswith("--push-to-hub failed (Offline")
+
+
+def test_details_of_gated_data_are_not_uploaded_and_results_without_details_are(caplog):
+    from cultureval.runtime.lighteval_patches.tracker import public_details, upload_public
+
+    details = {"jeem_vqa:ma|0": 1, "qimma_gat|0": 2}
+    assert public_details(details, {"jeem_vqa:ma|0"}) == {"qimma_gat|0": 2} and "gated" in caplog.text
+    assert public_details(details, None) == {} and public_details(details, ()) == details
+    upload_public(lambda: [][0], {})
+    with pytest.raises(IndexError):
+        upload_public(lambda: [][0], details)
