@@ -32,6 +32,7 @@ from cultureval.models.generation.rendering import Renderer, all_images
 from cultureval.models.refused_images import ImagesRefused, skips_refused
 from cultureval.models.refused_prompts import PromptRefused
 from cultureval.models.server import scoring as server_scoring
+from cultureval.models.server.batches import RunBatch
 from cultureval.models.server.chat import (
     ImagePart,
     as_data_url,
@@ -66,6 +67,7 @@ logger = logging.getLogger(__name__)
 # Settings that answers do not depend on, or that a signature shows in other fields.
 LEFT_OUT_OF_SIGNATURES = {"model", "model_name", "revision", "base_url", "api_key_env", "cache_dir", "concurrency", "n"}
 LEFT_OUT_OF_SIGNATURES |= {"timeout_s", "max_retries", "give_up_s", "backoff_s", "max_tokens_name", "parity_tolerance"}
+LEFT_OUT_OF_SIGNATURES |= {"batch_out", "batch_in", "batch_missing", "batch_requests", "batch_mib"}
 LEFT_OUT_OF_SIGNATURES |= {"chat_template", "identify"}
 
 
@@ -84,6 +86,7 @@ class OpenAIModel(LightevalModel):
         processes.connect()
         self.config = read_config(config.model_name)
         self._prepare(self.config.servers())
+        self._batch = RunBatch(self.config) if self.config.batch else None
 
     def _prepare(self, servers: ServerSettings) -> None:
         """What does not depend on where the settings come from; several processes share the requests in flight."""
@@ -94,6 +97,7 @@ class OpenAIModel(LightevalModel):
         self.log = AnswerLog()
         self._served: set[str] = set()
         self._server_identity: ServerIdentity | None = None
+        self._batch: RunBatch | None = None
         self._cache = SampleCache(self.config)
 
     def _identify(self) -> None:
@@ -102,6 +106,8 @@ class OpenAIModel(LightevalModel):
         Raises:
             CulturevalError: None of them answers, or they serve different models.
         """
+        if self._server_identity is None and self.config.batch:
+            self._server_identity = ServerIdentity(id=self.config.model)  # who answers a batch is not there to be asked
         if self._server_identity is None:
             asked = model_identity(self.config) if processes.process_rank() == 0 else None
             self._server_identity = processes.gather(asked)[0]
@@ -166,6 +172,8 @@ class OpenAIModel(LightevalModel):
 
     def cleanup(self) -> None:
         """Called by LightEval after the last answer and before the metrics: all processes but the first end here."""
+        if self._batch:
+            self._batch.finish()
         logs = processes.gather((self.log, self._served))
         self.log = AnswerLog()
         for log, served in logs:
@@ -242,6 +250,9 @@ class OpenAIModel(LightevalModel):
         questions = {
             key: _naming(doc, question) for doc, own in zip(docs, asked, strict=True) for key, question in own.items()
         }
+        if self._batch:
+            reasons |= self._batch.answer(docs, asked, self._journal)
+            questions = {key: question for key, question in questions.items() if key not in reasons}
         answers = answer_all(
             self._servers, questions, self._journal, description, first, on_failure=skip, silent=self.disable_tqdm
         )

@@ -226,6 +226,11 @@ def _check_server(model: str, likelihoods: bool) -> str | None:
     from cultureval.runtime.servers.openai_client import health_check
 
     config = read_config(model)
+    if config.batch:
+        return (
+            "Batch files hold generated answers: tasks scored by log-probabilities cannot be asked so. QIMMA's choices "
+            "have a generated form, qimma_gen."
+        )
     failed = health_check(config.servers(), config.model)
     reasons = [f"{url} cannot be asked for {config.model} ({reason})" for url, reason in failed.items()]
     if failed and len(failed) == len(config.base_url):

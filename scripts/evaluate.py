@@ -71,6 +71,15 @@ def evaluate(
     manifest: Manifests = None,
     full: Full = False,
     as_json: AsJson = False,
+    batch_out: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write the requests as a batch (JSONL) instead of sending them.")
+    ] = None,
+    batch_in: Annotated[
+        list[str] | None, typer.Option(metavar="FILE", help="Answers of such a batch; several files: repeat it.")
+    ] = None,
+    batch_missing: Annotated[
+        Literal["unscored", "ask"] | None, typer.Option(help="Requests without an answer in --batch-in.")
+    ] = None,
     resume: Annotated[
         bool | None,
         typer.Option(
@@ -89,7 +98,7 @@ def evaluate(
     """Evaluates a model and writes LightEval's results and details. Example: cultureval eval MODEL qimma"""
     of_model = {"device": device, "dtype": dtype, "batch_size": batch_size, "chat_template": chat_template}
     of_model |= {"backend": backend, "tensor_parallel": tensor_parallel, "data_parallel": data_parallel}
-    of_model |= {"vllm_args": vllm_args}
+    of_model |= {"vllm_args": vllm_args, "batch_out": batch_out, "batch_in": batch_in, "batch_missing": batch_missing}
     settings = with_sources(current_settings(), sources)
     chosen = ",".join(map(str, manifest)) if manifest else None
     settings = settings.with_(data_root=data, bad_rows=bad_rows, form=form, resume=resume, manifest=chosen)
@@ -101,10 +110,14 @@ def evaluate(
     )
     from cultureval.models.preflight import check_model
     from cultureval.reports.evaluation import evaluate_tasks
+    from cultureval.runtime.servers.batch_files import BatchWritten
 
     with use_settings(with_model_settings(settings, of_model)):
         check = partial(check_model, model)
-        run = evaluate_tasks(model, check, tasks, limit, output_dir, saving, skip_unscorable)
+        try:
+            run = evaluate_tasks(model, check, tasks, limit, output_dir, saving, skip_unscorable)
+        except BatchWritten as written:
+            return print_note(f"{written}.")
     print_run(run.run, run.path, full, as_json)
     if run.problems:
         raise CulturevalError(f"Results and details are saved, but {'; '.join(run.problems)}.")

@@ -13,6 +13,7 @@ from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError, ProblemList, wrong_settings
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
 from cultureval.runtime.reasoning import THINK_TAGS
+from cultureval.runtime.servers.batch_files import MOST_BYTES, MOST_REQUESTS
 from cultureval.runtime.servers.data_urls import ImageFormat
 from cultureval.runtime.servers.errors import ServerError
 from cultureval.runtime.servers.identity import PROBE_TOKENS, ServerIdentity, identify, is_form
@@ -59,6 +60,11 @@ class ServerModelConfig(ModelConfig):
         max_length: Longer prompts are truncated on the left, for log-likelihoods; where the server lists a
             `max_model_len`, at most one token less, since each request generates one.
         parity_tolerance: Largest difference of a token's log-probability between repeated requests, in nats.
+        batch_out: File for the requests of a batch, which are then not sent (`--batch-out`).
+        batch_in: Files with the answers of a batch (`--batch-in`).
+        batch_missing: What becomes of requests without an answer in them: unscored, or asked of the servers.
+        batch_requests: Requests in one file.
+        batch_mib: Size of one file, in MiB.
     """
 
     model: str
@@ -86,6 +92,16 @@ class ServerModelConfig(ModelConfig):
     pairwise_tokenization: bool | None = None
     max_length: int | None = Field(None, ge=2)
     parity_tolerance: float = Field(0.2, gt=0)
+    batch_out: str | None = None
+    batch_in: list[str] = []
+    batch_missing: Literal["unscored", "ask"] = "unscored"
+    batch_requests: int = Field(MOST_REQUESTS, ge=1)
+    batch_mib: float = Field(MOST_BYTES / 2**20, gt=0)
+
+    @property
+    def batch(self) -> bool:
+        """Whether answers come from batch files, so that no server has to be there."""
+        return bool(self.batch_out or self.batch_in)
 
     @field_validator("base_url", mode="before")
     @classmethod

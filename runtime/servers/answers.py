@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import openai
+from pydantic import BaseModel
 
 from cultureval.runtime.servers.errors import IncompleteAnswer
 
@@ -22,6 +23,16 @@ async def checked_answer(answer: Awaitable[T], choices: int) -> T:
         response = await answer
     except (*NOT_JSON, openai.APIResponseValidationError) as error:
         raise IncompleteAnswer(f"the answer is not JSON: {error}") from error
+    check_response(response, choices)
+    return response
+
+
+def check_response(response: Any, choices: int) -> None:
+    """Checks that an answer is complete.
+
+    Raises:
+        IncompleteAnswer: It is not.
+    """
     if isinstance(response, str):
         raise IncompleteAnswer(f"the answer is text or a page, not JSON: {response!r}")
     if error := (getattr(response, "model_extra", None) or {}).get("error"):
@@ -32,7 +43,17 @@ async def checked_answer(answer: Awaitable[T], choices: int) -> T:
         hint = "; does the server know the parameter n? If not, set n to 1 (code: --batch-size 1)" if count == 1 else ""
         raise IncompleteAnswer(f"{count} choices instead of {choices}{hint}")
     _check_choices(got)
-    return response
+
+
+def answer_of(response: Any) -> Answer:
+    """A checked answer as `{"completions": [...], "usage", "model"}` (`OpenAIClient.chat`)."""
+    choices = sorted(response.choices, key=lambda choice: choice.index or 0)
+    usage = response.usage.model_dump(exclude_none=True) if isinstance(response.usage, BaseModel) else None
+    return {
+        "completions": [completion_of(choice) for choice in choices],
+        "usage": usage,
+        "model": getattr(response, "model", None),
+    }
 
 
 def _check_choices(choices: Sequence[Any]) -> None:

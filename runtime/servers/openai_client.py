@@ -15,10 +15,9 @@ from typing import Any, TypeVar
 
 import openai
 import tenacity
-from pydantic import BaseModel
 
 from cultureval.runtime.errors import shown_names
-from cultureval.runtime.servers.answers import NOT_JSON, Answer, checked_answer, completion_of
+from cultureval.runtime.servers.answers import NOT_JSON, Answer, answer_of, checked_answer
 from cultureval.runtime.servers.errors import (
     ContentFilter,
     IncompleteAnswer,
@@ -150,13 +149,7 @@ class OpenAIClient:
         except ContentFilter as error:
             stopped = {"text": "", "reasoning": None, "finish_reason": "content_filter", "refusal": str(error)}
             return {"completions": [stopped] * wanted, "usage": None, "model": None}
-        choices = sorted(response.choices, key=lambda choice: choice.index or 0)
-        usage = response.usage.model_dump(exclude_none=True) if isinstance(response.usage, BaseModel) else None
-        return {
-            "completions": [completion_of(choice) for choice in choices],
-            "usage": usage,
-            "model": getattr(response, "model", None),
-        }
+        return answer_of(response)
 
     async def send(self, call: Callable[[openai.AsyncOpenAI], Awaitable[T]], choices: int = 1) -> T:
         """Send a request, with retries until it is answered.

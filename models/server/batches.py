@@ -1,0 +1,93 @@
+"""A run whose answers come from batch files (`runtime/servers/batch_files.py`) instead of from a server."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from lighteval.tasks.requests import Doc
+
+from cultureval.models.server.settings import ServerModelConfig
+from cultureval.runtime import processes
+from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.journal import Journal
+from cultureval.runtime.printing import print_note
+from cultureval.runtime.servers.answers import Answer
+from cultureval.runtime.servers.batch_files import (
+    BatchRequest,
+    BatchWriter,
+    BatchWritten,
+    Recorder,
+    custom_id,
+    read_answers,
+)
+from cultureval.runtime.servers.journalled_answers import Question
+
+
+class RunBatch:
+    """The batch files of one run: takes answers out of some, and writes requests to others."""
+
+    def __init__(self, config: ServerModelConfig) -> None:
+        """Reads the answers.
+
+        Raises:
+            CulturevalError: A file cannot be read or exists already, or several processes share the run.
+        """
+        if processes.process_count() > 1:
+            raise CulturevalError("A run with batch files is one process: start it without accelerate launch.")
+        self._asks = config.batch_missing == "ask"
+        self._choices, self._reads = config.n, bool(config.batch_in)
+        self._answers = read_answers([Path(file).expanduser() for file in config.batch_in])
+        size = int(config.batch_mib * 2**20)
+        out = config.batch_out
+        self._writer = BatchWriter(Path(out).expanduser(), config.batch_requests, size) if out else None
+
+    def answer(self, docs: Sequence[Doc], asked: Sequence[Mapping[str, Question]], journal: Journal) -> dict[str, str]:
+        """Puts the batch's answers into the journal, and the requests that have none into the files.
+
+        Args:
+            docs: The docs.
+            asked: The requests of each: key of the answer -> question.
+            journal: Whose answers are not asked for again.
+
+        Returns:
+            Keys that are not to be asked of a server -> why there is no answer, a clause.
+        """
+        found: dict[str, Answer] = {}
+        reasons: dict[str, str] = {}
+        for doc, own in zip(docs, asked, strict=True):
+            row = f"{specific_of(doc).get('source_row', doc.id)}\n{doc.query}"
+            for key, question in own.items():
+                if key in found or key in reasons:
+                    continue
+                identifier = custom_id(doc.task_name, row, key)
+                if key in journal:
+                    self._answers.asked.add(identifier)
+                elif answer := self._answers.take(identifier, self._wanted(question)):
+                    found[key] = answer
+                elif self._writer:
+                    recorded = _recorded(question)
+                    self._writer.add(BatchRequest(identifier, recorded["url"], recorded["body"]))
+                    reasons[key] = "its request is in a batch file"
+                elif not self._asks:
+                    reasons[key] = self._answers.failed[identifier]
+        journal.append(found)
+        return reasons
+
+    def _wanted(self, question: Question) -> int:
+        return 1 if self._choices == 1 else _recorded(question)["body"].get("n") or 1
+
+    def finish(self) -> None:
+        """Says what did not fit, and ends the run where requests were written.
+
+        Raises:
+            BatchWritten: Requests were written.
+        """
+        for remark in self._answers.remarks() if self._reads else ():
+            print_note(remark)
+        if self._writer and (files := self._writer.close()):
+            raise BatchWritten(files, self._writer.count)
+
+
+def _recorded(question: Question) -> Answer:
+    return asyncio.run(question(Recorder()))  # type: ignore[arg-type]

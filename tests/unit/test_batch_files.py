@@ -1,0 +1,158 @@
+"""Batch files: requests out, answers in, whatever a service does to them."""
+
+import json
+import random
+
+import pytest
+import yaml
+from lighteval.models.custom.custom_model import CustomModelConfig
+from lighteval.tasks.requests import Doc
+
+from cultureval.models.openai_api import OpenAIModel
+from cultureval.models.preflight import check_model
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.lighteval_patches.refused_docs import RefusedResponse
+from cultureval.runtime.servers.batch_files import BatchRequest, BatchWriter, BatchWritten, custom_id, read_answers
+
+UNREACHABLE = "http://127.0.0.1:9/v1"
+
+
+@pytest.fixture
+def model(tmp_path, monkeypatch):
+    """Makes the model of a run with these settings; no server is there."""
+    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("CULTUREVAL_JOURNAL", raising=False)
+
+    def build(**settings):
+        file = tmp_path / "model.yaml"
+        own = {"model": "org/closed", "base_url": UNREACHABLE, "max_retries": 0, "backoff_s": 0.01}
+        file.write_text(yaml.safe_dump(own | settings))
+        return OpenAIModel(CustomModelConfig(model_name=str(file), model_definition_file_path="x"))
+
+    return build
+
+
+def docs(count=6):
+    return [
+        Doc(
+            task_name="qimma_gen_palmx:culture|0",
+            query=f"سؤال {number}؟",
+            choices=["الإجابة النهائية: أ"],
+            gold_index=0,
+            id=str(number),
+            generation_size=20,
+            specific={"source_row": f"test.jsonl:{number}", "form": "original"},
+        )
+        for number in range(count)
+    ]
+
+
+def written(lm, asked):
+    """The lines of the files that a run writes, by the question."""
+    lm.greedy_until(asked)
+    with pytest.raises(BatchWritten) as stopped:
+        lm.cleanup()
+    lines = [json.loads(line) for file in stopped.value.files for line in file.read_text("utf-8").splitlines()]
+    return {line["body"]["messages"][-1]["content"]: line for line in lines}
+
+
+def answer(request, text="الإجابة النهائية: ب"):
+    message = {"role": "assistant", "content": text}
+    body = {"model": "closed-2026", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+    body["usage"] = {"prompt_tokens": 5, "completion_tokens": 3, "total_tokens": 8}
+    return {"custom_id": request["custom_id"], "response": {"status_code": 200, "body": body}, "error": None}
+
+
+def test_answers_in_any_order_are_scored_and_what_is_wrong_with_them_is_named(model, tmp_path, capsys):
+    out, back = tmp_path / "out" / "requests.jsonl", tmp_path / "answers.jsonl"
+    requests = written(model(batch_out=str(out)), docs())
+    assert list(requests) == [f"سؤال {number}؟" for number in range(6)] and not list(out.parent.glob("*.part"))
+    first = next(iter(requests.values()))
+    assert (first["method"], first["url"]) == ("POST", "/v1/chat/completions")
+    assert first["body"]["model"] == "org/closed" and first["body"]["max_tokens"] == 20
+
+    asked = list(requests.values())
+    failed = {
+        "custom_id": asked[3]["custom_id"],
+        "response": {"status_code": 429, "body": {}},
+        "error": {"code": "late"},
+    }
+    foreign = answer({"custom_id": "another-run\x1b[31m"})
+    lines = [
+        answer(asked[0]),
+        answer(asked[0]),
+        answer(asked[1]),
+        answer(asked[1], "أ"),
+        answer(asked[2]),
+        failed,
+        foreign,
+    ]
+    lines.append({"custom_id": asked[5]["custom_id"], "response": {"status_code": 200, "body": {"choices": "none"}}})
+    random.Random(1).shuffle(lines)
+    back.write_text("\n".join([*map(json.dumps, lines), "{half a line", "[1, 2]", "[" * 100_000, ""]), "utf-8")
+
+    lm = model(batch_in=[str(back)])
+    found = lm.greedy_until(docs())
+    assert [one.text for one in (found[0], found[2])] == [["الإجابة النهائية: ب"]] * 2
+    reasons = {place: one.reason for place, one in enumerate(found) if isinstance(one, RefusedResponse)}
+    assert list(reasons) == [1, 3, 4, 5] and "different answers" in reasons[1] and "429: 'late'" in reasons[3]
+    assert reasons[4] == "the batch has no answer to it" and "cannot be read" in reasons[5]
+    lm.cleanup()
+    told = capsys.readouterr().err
+    for part in (
+        "1 have no answer",
+        "3 failed",
+        "1 are there more than once",
+        "1 are answers to other",
+        "3 are lines that",
+    ):
+        assert part in told
+    assert all(asked[place]["custom_id"] in told for place in (0, 1, 3, 4, 5)) and "\x1b" not in told
+    assert lm.run_record()["model"]["served_models"] == ["closed-2026"]
+
+    # What is missing goes into a second batch; the rest is in the journal and is not asked again.
+    second = written(model(batch_in=[str(back)], batch_out=str(tmp_path / "more.jsonl")), docs())
+    assert list(second) == [f"سؤال {number}؟" for number in (1, 3, 4, 5)]
+    rest = tmp_path / "rest.jsonl"
+    rest.write_text("\n".join(json.dumps(answer(one)) for one in second.values()), "utf-8")
+    done = model(batch_in=[str(rest)])
+    assert all(one.text == ["الإجابة النهائية: ب"] for one in done.greedy_until(docs()))
+    done.cleanup()
+
+
+def test_an_answer_to_another_prompt_setting_or_row_is_never_taken(model, tmp_path):
+    requests = written(model(batch_out=str(tmp_path / "a.jsonl")), docs(1))
+    file = tmp_path / "answers.jsonl"
+    file.write_text(json.dumps(answer(*requests.values())), "utf-8")
+    for settings, change in (({"system_prompt": "x"}, {}), ({"revision": "2"}, {}), ({}, {"query": "سؤال آخر؟"})):
+        (doc,) = docs(1)
+        doc.query = change.get("query", doc.query)
+        lm = model(batch_in=[str(file)], **settings)
+        assert isinstance(lm.greedy_until([doc])[0], RefusedResponse)
+    with pytest.raises(CulturevalError, match="does not answer|did not answer"):
+        model(batch_in=[str(file)], batch_missing="ask").greedy_until(docs(2))
+    assert len(custom_id("q" * 99 + ":قانون", "r", "f" * 64)) <= 64
+
+
+def test_files_keep_a_provider_s_limits(tmp_path):
+    lines = [BatchRequest(f"id-{number}", "/v1/chat/completions", {"text": "س" * 40}) for number in range(7)]
+    size = len(lines[0].line())
+    writer = BatchWriter(tmp_path / "r.jsonl", most=3, size=2 * size + 1)
+    for line in lines:
+        writer.add(line)
+    files = writer.close()
+    assert [file.name for file in files] == ["r.jsonl", "r-002.jsonl", "r-003.jsonl", "r-004.jsonl"]
+    assert [file.stat().st_size for file in files] == [2 * size] * 3 + [size]
+    with pytest.raises(CulturevalError, match="exists already"):
+        BatchWriter(tmp_path / "r.jsonl")
+    with pytest.raises(CulturevalError, match="more than a batch file may have"):
+        BatchWriter(tmp_path / "s.jsonl", size=size - 1).add(lines[0])
+    with pytest.raises(CulturevalError, match="cannot be read"):
+        read_answers([tmp_path / "none.jsonl"])
+
+
+def test_tasks_of_log_probabilities_are_refused_before_the_run_and_no_server_is_asked(tmp_path):
+    file = tmp_path / "model.yaml"
+    file.write_text(yaml.safe_dump({"model": "m", "base_url": UNREACHABLE, "batch_out": "r.jsonl"}))
+    checked = check_model(str(file), False, True)
+    assert "qimma_gen" in checked.no_likelihoods
