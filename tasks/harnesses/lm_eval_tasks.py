@@ -223,12 +223,20 @@ class SuiteTask(ConfigurableTask):
         return self._lighteval.metrics
 
     @cached_property
+    def _functions(self) -> dict[str, tuple[list[str], Callable[[list[Any]], Any]]]:
+        """Name of a row's value -> names of what the values of all rows give, and the function that gives it."""
+        found = {}
+        for metric in self._metrics:
+            for name, function in metric.get_corpus_aggregations().items():
+                found[name] = (list(getattr(getattr(function, "__self__", None), "names", (name,))), function)
+        return found
+
+    @cached_property
     def _aggregations(self) -> dict[str, "_Part"]:
-        found = {name: fn for metric in self._metrics for name, fn in metric.get_corpus_aggregations().items()}
         parts = {}
-        for name, function in found.items():
+        for names, function in self._functions.values():
             shared = _Once(function)
-            parts[name], parts[f"{name}_stderr"] = _Part(name, shared), _Part(f"{name}_stderr", shared)
+            parts |= {name: _Part(name, shared) for one in names for name in (one, f"{one}_stderr")}
         return parts
 
     def process_results(self, doc: Mapping[str, Any], results: Sequence[Any]) -> dict[str, Any]:
@@ -254,8 +262,10 @@ class SuiteTask(ConfigurableTask):
             for number, row in zip(answers, scores, strict=True)
         }
 
-    def _written(self, name: str) -> tuple[str, ...]:
-        return (name, f"{name}_stderr") if name in self._aggregations else (name,)
+    def _written(self, value: str) -> list[str]:
+        """The names under which a row's value is written; none where nothing is made of it."""
+        names, _ = self._functions.get(value, ((), None))
+        return [name for one in names for name in (one, f"{one}_stderr")]
 
     def _response(self, instances: Sequence[Instance]) -> Any:
         from lighteval.models.model_output import ModelResponse
