@@ -41,6 +41,7 @@ from cultureval.models.server.chat import (
     generation_arguments,
     in_parts,
 )
+from cultureval.models.server.first_token import ask_first_token, first_token_response, require_labels
 from cultureval.models.server.settings import load_tokenizer, model_identity, read_config
 from cultureval.models.tokens import Encoder, encoder_of, require_whole_letters, rolling_windows
 from cultureval.runtime import processes
@@ -68,6 +69,7 @@ logger = logging.getLogger(__name__)
 LEFT_OUT_OF_SIGNATURES = {"model", "model_name", "revision", "base_url", "api_key_env", "cache_dir", "concurrency", "n"}
 LEFT_OUT_OF_SIGNATURES |= {"timeout_s", "max_retries", "give_up_s", "backoff_s", "max_tokens_name", "parity_tolerance"}
 LEFT_OUT_OF_SIGNATURES |= {"batch_out", "batch_in", "batch_missing", "batch_requests", "batch_mib"}
+LEFT_OUT_OF_SIGNATURES |= {"top_logprobs"}
 LEFT_OUT_OF_SIGNATURES |= {"chat_template", "identify"}
 
 
@@ -357,7 +359,45 @@ class OpenAIModel(LightevalModel):
             ServerError: The server has no prompt log-probabilities, or they depend on the order of requests; or a
                 prompt was rejected or timed out.
         """
+        if self.config.scoring == "first_token":
+            return self._score_first_tokens(docs)
         return self._score_together(docs, self._prompts)
+
+    def _score_first_tokens(self, docs: Sequence[Doc]) -> list[ModelResponse]:
+        """Score labels by the first token of a chat reply."""
+        for doc in docs:
+            require_labels(doc)
+        self._identify()
+        return processes.answer_and_gather(
+            processes.split_round_robin(range(len(docs))),
+            lambda share: self._first_tokens([docs[place] for place in share]),
+        )
+
+    def _first_tokens(self, docs: Sequence[Doc]) -> list[ModelResponse]:
+        asked = [self._first_token_questions(doc) for doc in docs]
+        answers, refused = self._ask(docs, asked, "scoring first tokens")
+        self._log(docs, asked, answers, "first token")
+        return [
+            refused.get(place) or first_token_response(doc, in_parts(self._messages(doc)), answers[key])
+            for place, (doc, (key,)) in enumerate(zip(docs, asked, strict=True))
+        ]
+
+    def _first_token_questions(self, doc: Doc) -> dict[str, Question]:
+        limits = {self.config.max_tokens_name: 1, "top_logprobs": self.config.top_logprobs}
+        request = {"model": self.config.model, **limits, "extra_body": self.config.extra_body}
+        key = answer_key(
+            kind="first token",
+            identity=self._identity,
+            request=limits,
+            prompt=self._messages(doc),
+            images=[self.config.image_format, self.config.image_max_side] if all_images(doc) else None,
+        )
+
+        async def ask(client: OpenAIClient) -> Answer:
+            part = as_data_url(self.config.image_format, self.config.image_max_side)
+            return await ask_first_token(client, {**request, "messages": self._messages(doc, part)})
+
+        return {key: ask}
 
     def _score_together(
         self, docs: Sequence[Doc], prompt_of: Callable[[Doc], server_scoring.Prompt]

@@ -237,7 +237,7 @@ def _check_server(model: str, likelihoods: bool) -> str | None:
         raise CulturevalError(f"{'; '.join(reasons)}. Start the server, or correct model and base_url in {model}.")
     for reason in reasons:
         logger.warning("%s; the other servers are used until it answers.", reason)
-    if not likelihoods:
+    if not likelihoods or config.scoring == "first_token":
         return None
     try:
         load_tokenizer(config)

@@ -60,6 +60,9 @@ class ServerModelConfig(ModelConfig):
         max_length: Longer prompts are truncated on the left, for log-likelihoods; where the server lists a
             `max_model_len`, at most one token less, since each request generates one.
         parity_tolerance: Largest difference of a token's log-probability between repeated requests, in nats.
+        scoring: full: the log-probabilities of whole choices, which vLLM gives; first_token: those of labels, from
+            the `top_logprobs` of a chat reply's first token (`models/server/first_token.py`).
+        top_logprobs: How many a server gives at most.
         batch_out: File for the requests of a batch, which are then not sent (`--batch-out`).
         batch_in: Files with the answers of a batch (`--batch-in`).
         batch_missing: What becomes of requests without an answer in them: unscored, or asked of the servers.
@@ -92,6 +95,8 @@ class ServerModelConfig(ModelConfig):
     pairwise_tokenization: bool | None = None
     max_length: int | None = Field(None, ge=2)
     parity_tolerance: float = Field(0.2, gt=0)
+    scoring: Literal["full", "first_token"] = "full"
+    top_logprobs: int = Field(20, ge=1)
     batch_out: str | None = None
     batch_in: list[str] = []
     batch_missing: Literal["unscored", "ask"] = "unscored"

@@ -1,0 +1,121 @@
+"""Labels scored by the log-probabilities of a reply's first token, where a chat server gives no others.
+
+`top_logprobs` has the likeliest tokens alone (20 of OpenAI's and of vLLM's), so that a label may be missing: it is then
+less likely than all of them. A doc whose score could depend on how much less is unscored. A label of several tokens is
+scored by its first, if no other label begins with it: the log-probability of the whole label is lower.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lighteval.models.model_output import ModelResponse
+from lighteval.tasks.requests import Doc
+from lighteval.utils.utils import as_list
+
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.lighteval_patches.refused_docs import RefusedResponse
+from cultureval.runtime.servers.answers import Answer
+from cultureval.runtime.servers.errors import ServerError
+from cultureval.runtime.servers.openai_client import OpenAIClient
+
+LONGEST_LABEL = 4  # characters; what is longer is a text
+SMALL_MASS = 1e-3  # of the probability of all labels: what missing ones may have where several options are right
+
+
+def require_labels(doc: Doc) -> None:
+    """Checks that the choices of a doc are labels.
+
+    Raises:
+        CulturevalError: They are texts, or there are none.
+    """
+    if not doc.choices or max(len(choice.strip()) for choice in doc.choices) > LONGEST_LABEL:
+        raise CulturevalError(
+            f"{doc.task_name} scores texts, not labels, which the log-probability of one token cannot do "
+            "(scoring: first_token): leave the task out, or use a server with prompt_logprobs (vLLM)."
+        )
+
+
+async def ask_first_token(client: OpenAIClient, request: Mapping[str, Any]) -> Answer:
+    """The likeliest first tokens of a reply as `{"top": [[bytes in hex, log-probability], ...], "model", "usage"}`.
+
+    Args:
+        client: Of a chat server.
+        request: Messages, model, and the number of `top_logprobs`.
+
+    Raises:
+        ServerError: The server gives no log-probabilities, or does not answer.
+    """
+    response = await client.send(lambda one: one.chat.completions.create(logprobs=True, temperature=0, **request))
+    content = getattr(getattr(response.choices[0], "logprobs", None), "content", None)
+    top = getattr(content[0], "top_logprobs", None) if isinstance(content, list) and content else None
+    found = [[_bytes_of(one).hex(), one.logprob] for one in top or [] if isinstance(one.logprob, int | float)]
+    if not found or any(math.isnan(logprob) or logprob > 1e-3 for _, logprob in found):
+        raise ServerError(
+            "The server gives no top_logprobs for the first token (scoring: first_token needs them): evaluate the "
+            "generated form instead, qimma_gen.",
+            "no top_logprobs",
+        )
+    usage = response.usage.model_dump(exclude_none=True) if response.usage else None
+    return {"top": found, "model": getattr(response, "model", None), "usage": usage}
+
+
+def _bytes_of(entry: Any) -> bytes:
+    given = getattr(entry, "bytes", None)
+    whole = isinstance(given, list) and given and all(isinstance(one, int) and 0 <= one < 256 for one in given)
+    return bytes(given) if whole else str(entry.token).encode("utf-8", "replace")
+
+
+def label_scores(choices: Sequence[str], top: Sequence[tuple[str, float]]) -> list[float]:
+    """The log-probability of each label; minus infinity for one that is not among the tokens.
+
+    A token is that of a label if it is the choice, or its text with another space before, or the beginning of this
+    label alone.
+
+    Args:
+        choices: The labels as they are scored.
+        top: Bytes in hex, and log-probability.
+    """
+    labels = [choice.strip().encode() for choice in choices]
+    tokens = [(bytes.fromhex(token), logprob) for token, logprob in top]
+    scores = []
+    for choice, label in zip(choices, labels, strict=True):
+        others = [one for one in labels if one != label]
+        ranked = (
+            [logprob for token, logprob in tokens if token == choice.encode()],
+            [logprob for token, logprob in tokens if token.strip() == label],
+            [
+                logprob
+                for token, logprob in tokens
+                if (bare := token.strip()) and label.startswith(bare) and not any(o.startswith(bare) for o in others)
+            ],
+        )
+        scores.append(next((max(found) for found in ranked if found), -math.inf))
+    return scores
+
+
+def undecided(doc: Doc, scores: Sequence[float], top: Sequence[tuple[str, float]]) -> str:
+    """Why a doc has no score, a clause; "" where it has one whatever the missing labels' probabilities are."""
+    present = [score for score in scores if score > -math.inf]
+    if not present:
+        return f"none of the labels is among the {len(top)} likeliest first tokens"
+    floor = min(logprob for _, logprob in top)
+    lengths = [len(choice.strip()) for choice in doc.choices]
+    each = [score / size for score, size in zip(scores, lengths, strict=True)]
+    bounds = [floor / size for score, size in zip(scores, lengths, strict=True) if score == -math.inf]
+    several = len(as_list(doc.gold_index)) > 1 or isinstance(doc.gold_index, list)
+    share = sum(map(math.exp, bounds)) / (sum(map(math.exp, each)) + sum(map(math.exp, bounds)))
+    if any(bound >= max(each) for bound in bounds) or (several and share > SMALL_MASS):
+        return f"a label that is not among the {len(top)} likeliest first tokens could decide the score"
+    return ""
+
+
+def first_token_response(doc: Doc, messages: Sequence[dict[str, Any]], answer: Answer) -> ModelResponse:
+    """The response to a doc; a `RefusedResponse` where its score cannot be known."""
+    scores = label_scores(doc.choices, answer["top"])
+    if why := undecided(doc, scores, answer["top"]):
+        return RefusedResponse(reason=why)
+    best = max(answer["top"], key=lambda one: one[1])[1]
+    return ModelResponse(
+        input=list(messages), logprobs=scores, argmax_logits_eq_gold=[score == best for score in scores]
+    )

@@ -1,0 +1,66 @@
+"""Labels scored by a reply's first token: which token is whose, what is unscored, what is refused."""
+
+import asyncio
+import math
+from types import SimpleNamespace
+
+import pytest
+from lighteval.tasks.requests import Doc
+
+from cultureval.models.server.first_token import (
+    ask_first_token,
+    first_token_response,
+    label_scores,
+    require_labels,
+    undecided,
+)
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.lighteval_patches.refused_docs import RefusedResponse
+from cultureval.runtime.servers.errors import ServerError
+
+
+def top(**logprobs):
+    return [(token.replace("_", " ").encode().hex(), value) for token, value in logprobs.items()]
+
+
+def doc(choices="أ ب ج د", gold=0):
+    return Doc(task_name="qimma_palmx", query="س", choices=choices.split(), gold_index=gold, id="1")
+
+
+def test_each_token_is_of_one_label_and_the_exact_one_comes_first():
+    tokens = top(_أ=-0.5, أ=-1.0, ب=-2.0, ه=-3.0, مرحبا=-0.1)
+    assert label_scores("أ ب ج هـ".split(), tokens) == [-1.0, -2.0, -math.inf, -3.0]
+    assert label_scores([" أ", " ب"], tokens) == [-0.5, -2.0]
+    assert label_scores(["10", "12"], top(**{"1": -0.2})) == [-math.inf] * 2  # the token begins both
+    half = [("أ".encode()[:1].hex(), -0.2)]  # a byte that several Arabic letters begin with
+    assert (
+        label_scores("أ A".split(), half) == [-0.2, -math.inf] and label_scores("أ ب".split(), half) == [-math.inf] * 2
+    )
+
+
+def test_what_a_missing_label_could_decide_is_unscored():
+    whole = top(أ=-1.0, ب=-2.0, مرحبا=-9.0)
+    assert undecided(doc(), label_scores(doc().choices, whole), whole) == ""
+    five = doc("أ ب ج د هـ")  # acc_norm divides the fifth by two code points, which -9 / 2 does not win by
+    assert undecided(five, label_scores(five.choices, whole), whole) == ""
+    near = top(أ=-5.0, مرحبا=-9.0)
+    assert "could decide" in undecided(five, label_scores(five.choices, near), near)
+    several = doc(gold=[0, 1])
+    assert "could decide" in undecided(several, label_scores(several.choices, near), near)
+    none = top(مرحبا=-0.1, the=-3.0)
+    refused = first_token_response(doc(), [], {"top": none})
+    assert isinstance(refused, RefusedResponse) and "none of the labels is among the 2" in refused.reason
+    answered = first_token_response(doc(), [{"role": "user", "content": "س"}], {"top": whole})
+    assert answered.logprobs[:2] == [-1.0, -2.0] and answered.argmax_logits_eq_gold == [True, False, False, False]
+
+
+def test_texts_and_servers_without_log_probabilities_are_refused():
+    with pytest.raises(CulturevalError, match="scores texts, not labels"):
+        require_labels(doc("لا_أعرف نعم"))
+
+    class Client:
+        async def send(self, call):
+            return SimpleNamespace(choices=[SimpleNamespace(logprobs=None)], usage=None, model="m")
+
+    with pytest.raises(ServerError, match="no top_logprobs"):
+        asyncio.run(ask_first_token(Client(), {}))
