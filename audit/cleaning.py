@@ -152,7 +152,7 @@ def _write_subset(subset: CleanedSubset, folder: Path, form: Form) -> None:
             pyarrow.parquet.write_table(_table(subset, rows), folder / f"{split}.parquet")
         else:
             lines = (json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
-            write_atomically(folder / f"{split}.jsonl", "".join(lines).encode("utf-8"))
+            write_atomically(folder / f"{split}.jsonl", "".join(lines).encode("utf-8", "backslashreplace"))
 
 
 def _table(subset: CleanedSubset, rows: list[dict[str, Any]]) -> "pyarrow.Table":
@@ -164,6 +164,10 @@ def _table(subset: CleanedSubset, rows: list[dict[str, Any]]) -> "pyarrow.Table"
     except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as error:
         raise CulturevalError(
             f"{subset.source}, {subset.subset}: a column holds several types ({error}). Give --file-format jsonl."
+        ) from error
+    except (UnicodeEncodeError, OverflowError) as error:
+        raise CulturevalError(
+            f"{subset.source}, {subset.subset}: a cell does not fit into this form ({error}). Give --file-format jsonl."
         ) from error
 
 

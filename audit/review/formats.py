@@ -180,6 +180,7 @@ def _read(file: Path, annotator: str | None) -> list[Verdict]:
 
 
 def _of_csv(file: Path, text: str, annotator: str | None) -> Iterator[Verdict]:
+    csv.field_size_limit(MOST_BYTES)  # an export holds the items' whole texts
     first = text.partition("\n")[0]
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count))
     if missing := [name for name in ("item", "hash", "verdict") if name not in (reader.fieldnames or ())]:
@@ -205,7 +206,7 @@ def _of_label_studio(file: Path, records: Sequence[Mapping[str, Any]]) -> Iterat
             for result in _listed(annotation.get("result"), where):
                 value = _mapping(result.get("value"), where)
                 if result.get("from_name") == "verdict":
-                    found["verdict"] = next(iter(value.get("choices") or ()), "")
+                    found["verdict"] = next(iter(_list(value.get("choices"), where)), "")
                 elif result.get("from_name") == "note":
                     text = value.get("text") or ""
                     found["note"] = "\n".join(map(str, text)) if isinstance(text, list) else str(text)
@@ -223,10 +224,10 @@ def _of_argilla(file: Path, records: Sequence[Mapping[str, Any]]) -> Iterator[Ve
     for number, record in enumerate(records):
         where = f"{file}, record {record.get('id', number)}"
         metadata, responses = (_mapping(record.get(name), where) for name in ("metadata", "responses"))
-        notes = {one.get("user_id"): one.get("value") for one in _listed(responses.get("note"), where)}
+        notes = {str(one.get("user_id")): one.get("value") for one in _listed(responses.get("note"), where)}
         for one in _listed(responses.get("verdict"), where):
             found = {"item": metadata.get("item"), "hash": metadata.get("hash"), "verdict": one.get("value")}
-            found |= {"annotator": f"argilla-{one.get('user_id')}", "note": notes.get(one.get("user_id"))}
+            found |= {"annotator": f"argilla-{one.get('user_id')}", "note": notes.get(str(one.get("user_id")))}
             yield checked(found, where)
 
 
@@ -236,9 +237,11 @@ def _mapping(value: Any, where: str) -> Mapping[str, Any]:
     return value or {}
 
 
-def _listed(value: Any, where: str) -> list[Mapping[str, Any]]:
-    if value is None:
-        return []
-    if not isinstance(value, list) or not all(isinstance(one, Mapping) for one in value):
+def _list(value: Any, where: str) -> list[Any]:
+    if not isinstance(value, list | None):
         raise CulturevalError(f"{where} is not as its tool writes it.")
-    return value
+    return value or []
+
+
+def _listed(value: Any, where: str) -> list[Mapping[str, Any]]:
+    return [_mapping(one, where) for one in _list(value, where)]

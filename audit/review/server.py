@@ -9,6 +9,7 @@ reach the page as JSON and become text nodes, never markup.
 import hashlib
 import json
 import mimetypes
+import re
 import secrets
 import socket
 from collections import Counter
@@ -170,10 +171,10 @@ class _Pages:
         return desk
 
     def place(self, request: "Request") -> int:
-        place = int(request.path_params["place"])
-        if place >= len(self.review.items):
+        place = request.path_params["place"]
+        if not re.fullmatch("[0-9]{1,9}", place) or int(place) >= len(self.review.items):
             raise _refusal(404)
-        return place
+        return int(place)
 
     async def page(self, request: "Request") -> "Response":
         self.desk(request)
@@ -214,9 +215,11 @@ def _refusal(status: int) -> Exception:
 
 
 def _json(value: Any) -> "Response":
-    from starlette.responses import JSONResponse
+    from starlette.responses import Response
 
-    return JSONResponse(value, headers=HEADERS)
+    # Half a pair of surrogates, which UTF-8 has no bytes for, becomes the same JSON escape.
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "backslashreplace")
+    return Response(text, media_type="application/json", headers=HEADERS)
 
 
 def _file(path: Path, media_type: str) -> "Response":
@@ -239,8 +242,8 @@ def review_app(review: Review, port: int) -> "Starlette":
     routes = [
         Route("/{token}/", pages.page),
         Route("/{token}/state", pages.state),
-        Route("/{token}/items/{place:int}", pages.item),
-        Route("/{token}/items/{place:int}/image", pages.image),
+        Route("/{token}/items/{place}", pages.item),
+        Route("/{token}/items/{place}/image", pages.image),
         Route("/{token}/verdicts", pages.save, methods=["POST"]),
         Route("/{token}/{name}", pages.asset),
     ]

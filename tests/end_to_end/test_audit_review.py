@@ -12,8 +12,10 @@ import time
 import httpx
 import pytest
 from browser import chromium, needs_chromium
+from starlette.testclient import TestClient
 
 from cultureval.audit.checks.table import manifest_row
+from cultureval.audit.review.server import Review, new_desk, review_app
 from cultureval.audit.review.verdicts import read_lines
 from cultureval.audit.sources import read_items
 from cultureval.runtime.data_options import DataOptions
@@ -178,6 +180,8 @@ def test_other_sites_and_other_names_are_refused(folder):
                 ("GET", f"{address}server.py", {}),
                 ("GET", f"{address}..%2Fserver.py", {}),
                 ("GET", f"{address}items/99", {}),
+                ("GET", f"{own}/{'a' * 32}/items/{'9' * 5000}", {}),
+                ("GET", f"{address}items/{'9' * 5000}", {}),
                 ("GET", f"{address}items/0/image", {}),
             ],
         }
@@ -194,3 +198,15 @@ def test_other_sites_and_other_names_are_refused(folder):
         assert "default-src 'none'" in policy and "unsafe" not in policy and "frame-ancestors 'none'" in policy
     finally:
         started.end(signal.SIGINT)
+
+
+def test_a_broken_letter_in_an_item_or_a_note_does_not_stop_the_review(tmp_path):
+    (tmp_path / "items.jsonl").write_text('{"question": "x \\ud800", "A": "a\\u0000", "B": "b", "answer": "A"}\n')
+    items = read_items([str(tmp_path / "items.jsonl")], DataOptions())
+    desk = new_desk(tmp_path, "amal")
+    client = TestClient(review_app(Review([(items[0], ())], [desk], True), 80), base_url="http://127.0.0.1:80")
+    sent = {"item": items[0].id, "verdict": "keep", "note": "\udc00"}
+    headers = {"Origin": "http://127.0.0.1:80", "Host": "127.0.0.1:80", "Content-Type": "application/json"}
+    assert client.post(f"/{desk.token}/verdicts", content=json.dumps(sent), headers=headers).status_code == 200
+    shown = client.get(f"/{desk.token}/items/0", headers=headers).json()
+    assert (shown["question"], shown["options"], shown["note"]) == ("x \ud800", ["a\x00", "b"], "\udc00")

@@ -123,6 +123,20 @@ def rows_of(subset):
     return [json.loads(line) | {"source_row": ""} for line in lines]
 
 
+def test_broken_letters_are_kept_as_json_or_refused(tmp_path):
+    table = tmp_path / "items.jsonl"
+    table.write_text('{"question": "x \\ud800", "A": "a", "B": "b", "answer": "A"}\n')
+    items = read_items([str(table)], DataOptions())
+    manifest = written(tmp_path / "m.jsonl", items, ["keep"])
+    subsets = cleaned_subsets(items, manifest)
+    (folder,) = write_cleaned(subsets, manifest, tmp_path / "cleaned", "jsonl")
+    (left,) = folder.rglob("test.jsonl")
+    assert read_items([str(left)], DataOptions())[0].hash == items[0].hash
+    for form in ("parquet", "arrow"):
+        with pytest.raises(CulturevalError, match="Give --file-format jsonl"):
+            write_cleaned(subsets, manifest, tmp_path / form, form)
+
+
 def test_a_manifest_of_other_data_cleans_nothing(items, tmp_path):
     manifest = written(tmp_path / "manifest.jsonl", items, ["keep"])
     changed = replace(manifest, rows=(manifest.rows[0].model_copy(update={"hash": "0" * 64}),))
