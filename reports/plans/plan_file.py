@@ -142,10 +142,13 @@ def read_plan(file: Path, flags: Mapping[str, bool]) -> tuple[PlanFile, list[Pla
         if isinstance(content, dict) and isinstance(content.get("models"), list):
             content["models"] = [{"model": one} if isinstance(one, str) else one for one in content["models"]]
         plan = PlanFile.model_validate(content)
-        json.dumps([model.settings for model in plan.models])
+        _require_short([model.settings for model in plan.models], file)
+        Path(plan.output_dir).expanduser()
     except (UnicodeDecodeError, yaml.YAMLError, RecursionError, TypeError) as error:
         reason = " ".join(str(error).split())
         raise CulturevalError(f"{file} cannot be read as a plan: {shorten(reason, 300)}") from error
+    except RuntimeError as error:  # ~nobody
+        raise CulturevalError(f"{file}: output_dir {shorten(plan.output_dir, 60)} is of no user here.") from error
     except ValidationError as error:
         raise CulturevalError(f"{file}: {shorten(wrong_settings(error), 600)}.") from error
     except ValueError as error:  # settings that hold themselves
@@ -201,6 +204,15 @@ def arguments_of(options: Mapping[str, Scalar], flags: Mapping[str, bool], file:
         elif value:
             found.append(f"--{name}")
     return tuple(found)
+
+
+def _require_short(settings: list[dict[str, Any]], file: Path) -> None:
+    """Refuses settings that a few aliases of YAML make endless."""
+    length = 0
+    for part in json.JSONEncoder().iterencode(settings):
+        length += len(part)
+        if length > LARGEST:
+            raise CulturevalError(f"{file}: the settings of its models are longer than {LARGEST:,} letters.")
 
 
 def _place(model: str) -> str:

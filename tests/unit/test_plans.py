@@ -118,6 +118,10 @@ def test_the_array_job_quotes_what_the_plan_names(plan: Path, tmp_path: Path, mo
         assert checked.returncode == 0, checked.stdout
 
 
+# Each list names the one before it ten times: ten letters to the power of twelve, written out.
+ALIASES = "k0: &k0 [x], " + ", ".join(f"k{n}: &k{n} [{', '.join([f'*k{n - 1}'] * 10)}]" for n in range(1, 13))
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -134,6 +138,8 @@ def test_the_array_job_quotes_what_the_plan_names(plan: Path, tmp_path: Path, mo
         ('models: [a]\nsuites: q\nslurm: {time: "1\\n$(reboot)"}', "slurm.time"),
         ('models: [a]\nsuites: q\nslurm: {"x\\ny": 1}', "slurm.x"),
         ("models: [{model: a, settings: &x {y: *x}}]\nsuites: q", "cannot be read as a plan|no plain values"),
+        ("models: [{model: a, settings: {" + ALIASES + "}}]\nsuites: q", "settings of its models are longer than"),
+        ("models: [a]\nsuites: q\noutput_dir: ~no-such-user/x", "output_dir ~no-such-user/x is of no user"),
         ("models: [a", "cannot be read as a plan"),
         ("- a", "Input should be a valid dictionary"),
     ],
