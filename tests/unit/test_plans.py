@@ -139,7 +139,7 @@ ALIASES = "k0: &k0 [x], " + ", ".join(f"k{n}: &k{n} [{', '.join([f'*k{n - 1}'] *
         ('models: [a]\nsuites: q\nslurm: {"x\\ny": 1}', "slurm.x"),
         ("models: [{model: a, settings: &x {y: *x}}]\nsuites: q", "cannot be read as a plan|no plain values"),
         ("models: [{model: a, settings: {" + ALIASES + "}}]\nsuites: q", "settings of its models are longer than"),
-        ("models: [a]\nsuites: q\noutput_dir: ~no-such-user/x", "output_dir ~no-such-user/x is of no user"),
+        ("models: [a]\nsuites: q\noutput_dir: ~no-such-user/x", "~no-such-user/x. is of no user here"),
         ("models: [a", "cannot be read as a plan"),
         ("- a", "Input should be a valid dictionary"),
     ],
