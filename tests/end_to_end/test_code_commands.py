@@ -127,7 +127,7 @@ def test_wrong_forged_and_several_solutions(cultureval, tmp_path):
     fields = {"task_id", "solution", "base_status", "plus_status", "base_fail_tests", "plus_fail_tests"}
     assert set(written["eval"][names[1]][1]) == fields
     assert written["eval"][names[1]][1]["base_fail_tests"] == [[2750]]
-    (rows,) = details_of(Path(report["results"]).parents[len(Path(report["model"]).parts) + 1]).values()
+    (rows,) = details_of((tmp_path / report["results"]).parents[len(Path(report["model"]).parts) + 1]).values()
     reasons = {row["doc"]["id"]: row["doc"]["specific"]["verdict"]["reason"] for row in rows}
     assert "wrong output" in reasons[f"{names[1]}#1"] and "input (2750)" in reasons[f"{names[1]}#1"]
 
