@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from cultureval.runtime.settings import Settings
 
@@ -35,6 +35,14 @@ class WithCustomSuites(TyperCommand):
 
     def get_params(self, ctx: typer.Context) -> list[Any]:
         """The command's own parameters, `--custom-suites`, and `--help`."""
+        return with_option(super().get_params(ctx))
+
+
+class GroupWithCustomSuites(TyperGroup):
+    """A group of commands; each takes suites that are not installed, before or after its name."""
+
+    def get_params(self, ctx: typer.Context) -> list[Any]:
+        """The group's own parameters, `--custom-suites`, and `--help`."""
         return with_option(super().get_params(ctx))
 
 

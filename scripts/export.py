@@ -6,9 +6,10 @@ from typing import Annotated
 import typer
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.scripts.custom_suites import WithCustomSuites
+from cultureval.scripts.custom_suites import GroupWithCustomSuites, WithCustomSuites
 
 export = typer.Typer(
+    cls=GroupWithCustomSuites,
     help="Writes our tasks as files of other harnesses. Example: cultureval export lm-eval --where",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -22,19 +23,21 @@ def harnesses() -> None:
 
 @export.command("lm-eval", cls=WithCustomSuites)
 def lm_eval(
-    to: Annotated[Path | None, typer.Option(help="Folder to write the tasks to, a YAML file each.")] = None,
+    suite: Annotated[list[str] | None, typer.Argument(metavar="[SUITE]...", help="Only these suites.")] = None,
+    output_dir: Annotated[
+        Path | None, typer.Option("--output-dir", "--to", help="Output folder of the tasks, a YAML file each.")
+    ] = None,
     where: Annotated[bool, typer.Option("--where", help="Print the folder of the installed tasks.")] = False,
-    suite: Annotated[list[str] | None, typer.Option(help="Only this suite (repeatable).")] = None,
 ) -> None:
     """Tasks for lm-evaluation-harness. Example: lm_eval --include_path "$(cultureval export lm-eval --where)" ..."""
     from cultureval.tasks.catalogue import require_suites, suites
     from cultureval.tasks.harnesses.lm_eval_files import INCLUDE_PATH, write_task_files
 
-    if where == (to is not None) or (where and suite):
-        raise CulturevalError("Say either --where, or --to DIR (with --suite NAME for some suites only).")
-    if to is None:
+    if where == (output_dir is not None) or (where and suite):
+        raise CulturevalError("Say either --where, or --to DIR (with names of suites for these only).")
+    if output_dir is None:
         print(INCLUDE_PATH)
         return
     require_suites(suite or ())
-    count = write_task_files(to, suite or suites())
-    print(f"{count} files in {to}. Run them with: lm_eval --include_path {to} --tasks NAME ...")
+    count = write_task_files(output_dir, suite or suites())
+    print(f"{count} files in {output_dir}. Run them with: lm_eval --include_path {output_dir} --tasks NAME ...")

@@ -1,9 +1,6 @@
 """`cultureval audit`: its sub-commands under one name."""
 
-from typing import Any
-
 import typer
-from typer.core import TyperGroup
 
 from cultureval.scripts.audit import (
     apply,
@@ -17,19 +14,10 @@ from cultureval.scripts.audit import (
     run,
     shortcuts,
 )
-from cultureval.scripts.custom_suites import WithCustomSuites, with_option
-
-
-class AuditCommands(TyperGroup):
-    """The sub-commands; each takes suites that are not installed, before or after its name."""
-
-    def get_params(self, ctx: typer.Context) -> list[Any]:
-        """The group's own parameters, `--custom-suites`, and `--help`."""
-        return with_option(super().get_params(ctx))
-
+from cultureval.scripts.custom_suites import GroupWithCustomSuites, WithCustomSuites
 
 audit = typer.Typer(
-    cls=AuditCommands,
+    cls=GroupWithCustomSuites,
     help="Finds bad items before they mislead. Example: cultureval audit check qimma --data DIR",
     no_args_is_help=True,
     rich_markup_mode=None,

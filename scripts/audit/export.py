@@ -13,7 +13,7 @@ from cultureval.scripts.custom_suites import SourcesFile
 def export(
     source: SourceNames,
     manifest: AskedManifest,
-    to: Annotated[Literal["csv", "label-studio", "argilla"], typer.Option(help="Whose files.")] = "csv",
+    tool: Annotated[Literal["csv", "label-studio", "argilla"], typer.Option("--to", help="Whose files.")] = "csv",
     decisions: Asks = "review",
     data: Data = None,
     form: Form = None,
@@ -29,5 +29,5 @@ def export(
 
     items = asked_items(source, manifest, decisions, data, form, columns, sources)
     folder = Path(output_dir).expanduser()
-    files = write_export(items, to, folder)
+    files = write_export(items, tool, folder)
     print_result(f"{len(items):,} items to review: {', '.join(map(str, files))}", folder)

@@ -15,7 +15,7 @@ def import_verdicts(
     ],
     manifest: Annotated[list[Path], typer.Option(help="The manifest that asked for the review. Repeatable.")],
     write_manifest: Annotated[Path, typer.Option(help="Write the manifest with people's decisions here.")],
-    annotator: Annotated[str | None, typer.Option(help="Who filled in CSV files without names.")] = None,
+    csv_annotator: Annotated[str | None, typer.Option(help="Who filled in CSV files without names.")] = None,
     min_verdicts: Annotated[int, typer.Option(min=1, help="Votes that an item needs to be decided.")] = 1,
 ) -> None:
     """Decides by the majority of people's verdicts; ties stay to be reviewed. Prints agreement (AC1, alpha).
@@ -30,6 +30,6 @@ def import_verdicts(
 
     known = manifest_of([path.expanduser() for path in manifest])
     assert known is not None  # --manifest is required
-    reviewed = decide(known, read_verdicts(files, annotator), min_verdicts)
+    reviewed = decide(known, read_verdicts(files, csv_annotator), min_verdicts)
     write_rows(write_manifest, reviewed.manifest)
     print_result(reviewed_text(reviewed), write_manifest)

@@ -2,12 +2,11 @@
 
 import typer
 
-from cultureval.scripts.audit.commands import AuditCommands
 from cultureval.scripts.curate import m2cqa
-from cultureval.scripts.custom_suites import WithCustomSuites
+from cultureval.scripts.custom_suites import GroupWithCustomSuites, WithCustomSuites
 
 curate = typer.Typer(
-    cls=AuditCommands,
+    cls=GroupWithCustomSuites,
     help="Makes data sets in the way of a paper. Example: cultureval curate m2cqa images --writer gpt.yaml ...",
     no_args_is_help=True,
     rich_markup_mode=None,

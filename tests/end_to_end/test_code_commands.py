@@ -173,8 +173,8 @@ def knowing_server():
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self):
             asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["messages"][-1]["content"]
-            (row,) = [row for row in rows if row["prompt"].strip() in asked]
-            code = row["prompt"] + row["canonical_solution"]
+            known = [row["prompt"] + row["canonical_solution"] for row in rows if row["prompt"].strip() in asked]
+            code = known[0] if known else "7"  # the question that tells models of one name apart is of no problem
             text = f"<think>```python\ndef no(): pass\n```</think>إليك الحل:\n```python\n{code}\n```\nانتهى."
             choices = [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}]
             body = {"id": "1", "object": "chat.completion", "created": 0, "model": "knows", "choices": choices}
