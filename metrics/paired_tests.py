@@ -186,11 +186,11 @@ def smallest_difference(
     significant, found = norm.isf((1 - level) / 2 / tests), norm.ppf(power)
     if items < significant**2 + 1:  # even if all discordant items were on one side
         return None
-    difference = 0.0
-    for _ in range(100):
-        rest = max(discordant - difference**2, 0.0)
-        difference = (significant * math.sqrt(discordant) + found * math.sqrt(rest)) / math.sqrt(items)
-    return difference if difference <= min(1.0, math.sqrt(discordant)) else None
+    # the root of that equation, which is quadratic in d
+    spread = items + found**2
+    difference = math.sqrt(discordant) * (significant * math.sqrt(items) + found * math.sqrt(spread - significant**2))
+    difference = float(difference / spread)
+    return difference if difference <= 1 else None
 
 
 class _Group:

@@ -129,6 +129,16 @@ def test_the_planned_difference_is_found_with_the_planned_power() -> None:
     assert smallest_difference(3, 0.2) is None
 
 
+def test_more_tests_and_fewer_items_never_make_a_smaller_difference_found() -> None:
+    for items in (7, 10, 20, 86):
+        found = [smallest_difference(items, 0.24, tests) or 1.0 for tests in (1, 2, 3, 5, 14)]
+        assert found == sorted(found)
+        assert found[0] >= smallest_difference(items + 1, 0.24)
+    # solves its equation: z_a sqrt(v) + z_b sqrt(v - d^2) = d sqrt(n)
+    least = smallest_difference(7, 0.24)
+    assert 1.959964 * 0.24**0.5 + 0.841621 * (0.24 - least**2) ** 0.5 == pytest.approx(least * 7**0.5, abs=1e-5)
+
+
 @pytest.mark.parametrize(
     "tables",
     [
