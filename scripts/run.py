@@ -1,5 +1,6 @@
 """`cultureval run`: a plan of many models and suites; what is finished is left out."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -31,7 +32,7 @@ def run(
         print(status_table(runs))
         return
     if slurm:
-        print(f"sbatch {write_array_job(content, runs, plan)}")
+        print(shlex.join(["sbatch", str(write_array_job(content, runs, plan))]))
         return
     failed = run_plan([one for one in runs if not only or one.number in only], print_note)
     print(status_table(runs))

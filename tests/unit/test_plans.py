@@ -1,6 +1,7 @@
 """Plans of many runs: what is finished is left out, a failure stops nothing, and nothing of a plan reaches a shell."""
 
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -161,3 +162,10 @@ def test_the_command_knows_the_options_of_eval_and_shows_how_runs_stand(plan: Pa
     assert isinstance(refused.exception, CulturevalError) and "the runs 0 to 4" in str(refused.exception)
     failed = CliRunner().invoke(app, ["run", str(plan), "--only", "2"])
     assert failed.exit_code == 1 and "1 of 5 runs failed: org_fails on palmx" in failed.output
+
+
+def test_the_printed_sbatch_command_can_be_pasted_where_a_folder_has_spaces(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(json.dumps({"models": ["a"], "suites": ["qimma"], "output_dir": str(tmp_path / "o u t")}))
+    printed = CliRunner().invoke(app, ["run", str(plan), "--slurm"]).stdout
+    assert shlex.split(printed) == ["sbatch", str((tmp_path / "o u t" / "array_job.sh").resolve())]
