@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from cultureval.runtime.errors import did_you_mean
 from cultureval.runtime.printing import print_note, print_result
 from cultureval.scripts.saving_options import PublicRun
 
@@ -42,6 +43,7 @@ def leaderboard(
     """Writes a leaderboard that opens without a server. Example: cultureval leaderboard results --out site"""
     from cultureval.reports.charts import chart_formats
     from cultureval.reports.leaderboard.board import read_board
+    from cultureval.reports.leaderboard.entries import fields_of
     from cultureval.reports.leaderboard.exports import as_json as json_text
     from cultureval.reports.leaderboard.publishing import check_space, push_space
     from cultureval.reports.leaderboard.site import board_data, site_summary, write_site
@@ -51,7 +53,12 @@ def leaderboard(
         check_space(space)
     allowed = [name.strip() for name in allow.split(",") if name.strip()]
     board = read_board(results, published=published, allowed=allowed, models=models, ranks=ranks)
+    for name in allowed:
+        if name not in (known := fields_of(board.runs)):
+            print_note(f"--allow {name}: no score here has such a field.{did_you_mean(name, known)}")
     site = write_site(board, output_dir, title, formats, logs)
+    if logs and "://" not in logs and not (output_dir / logs).is_dir():
+        print_note(f"--logs {logs}: the pages link {output_dir / logs}, which is not there: cultureval view --bundle.")
     print_result(json_text(board_data(board)).rstrip() if as_json else site_summary(board, site), site.index)
     if space:
         print_note(f"uploaded: {push_space(output_dir, space, public_run)}")

@@ -124,6 +124,12 @@ def divisions(runs: Iterable[Run], allowed: Collection[str] = ()) -> list[Divisi
     ]
 
 
+def fields_of(runs: Iterable[Run]) -> set[str]:
+    """All fields in which scores of some runs may differ, as `--allow` names them."""
+    signed = {name for run in runs for signature in run.record.signatures for name in signature.fields}
+    return {*signed, *OF_THE_MODEL, *OF_THE_GROUP, *OF_THE_TASK, "limit", "signature"}
+
+
 def protocols_of(
     run: Run, tasks: Iterable[TaskRecord], allowed: Collection[str] = ()
 ) -> dict[tuple[str, str], Protocol]:

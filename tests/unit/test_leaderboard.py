@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 
 import pytest
 from board_runs import write_run
+from typer.testing import CliRunner
 
 from cultureval.reports.leaderboard.board import read_board
 from cultureval.reports.leaderboard.exports import as_csv, as_latex, as_markdown
@@ -14,6 +15,7 @@ from cultureval.reports.published import published_rows
 from cultureval.reports.qimma.headline import PUBLISHED
 from cultureval.reports.saved_runs import load
 from cultureval.runtime.errors import CulturevalError
+from cultureval.scripts.main import app
 from cultureval.tasks.catalogue import all_tasks
 
 QIMMA = [task.task for task in all_tasks().values() if task.suite == "qimma"]
@@ -127,6 +129,17 @@ def test_a_limited_run_of_a_model_is_an_entry_of_its_own(tmp_path):
     assert labels == {"a (limit 5, rows 5)", "a (limit none, rows 8)"}
     said = [*sections[0].group.differences, *sections[1].group.differences]
     assert any(one.startswith("limit: ") for one in said) and any(one.startswith("rows: ") for one in said)
+
+
+def test_a_field_that_no_score_has_and_a_viewer_that_is_not_there_are_named(tmp_path):
+    write_run(tmp_path / "runs", "a", TRUST, 0.7, 5, signed={})
+    site, options = str(tmp_path / "site"), ["--no-ranks", "--charts", "none"]
+    given = ["leaderboard", str(tmp_path / "runs"), "--out", site, *options, "--allow", "backedn,limit"]
+    said = CliRunner().invoke(app, [*given, "--logs", "answers"]).stderr
+    assert "--allow backedn: no score here has such a field. Did you mean backend" in said and "limit:" not in said
+    assert f"--logs answers: the pages link {site}/answers, which is not there" in said
+    (tmp_path / "site" / "answers").mkdir()
+    assert "--logs" not in CliRunner().invoke(app, [*given, "--logs", "answers"]).stderr
 
 
 HOSTILE = "</script><script>alert(1)</script>\u202e$_{%}&|`*SURROGATE\n"
