@@ -6,6 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # with which spreadsheets begin what they compute
+
+
+def no_formula(text: str) -> str:
+    """A text of others as a cell that no spreadsheet computes."""
+    return f"'{text}" if text.startswith(FORMULA) else text
+
 
 def write_csv(
     file: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None, encoding: str = "utf-8"

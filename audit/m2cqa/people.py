@@ -16,6 +16,7 @@ from pathlib import Path
 
 from cultureval.audit.m2cqa.dataset import REPO
 from cultureval.audit.m2cqa.items import Item
+from cultureval.audit.review.formats import FORMULA
 from cultureval.metrics.rater_agreement import Coefficient, rater_agreement
 from cultureval.runtime.data.row_files import read_rows
 from cultureval.runtime.errors import CulturevalError
@@ -65,7 +66,8 @@ def sheet(items: Sequence[Item], varieties: Sequence[str], seed: int) -> str:
             for role in random.Random(f"{seed}/{item.id}/{variety}").sample(ROLES, len(ROLES)):
                 about = (item.about["country"], item.about["category"], role, _text(item, variety, role))
                 gold = "True" if role == "q_plus" else "False"
-                writer.writerow([item.id, f"{REPO}/images/{item.image}", variety, *about, gold, "", ""])
+                plain = [f"'{text}" if text.startswith(FORMULA) else text for text in about]
+                writer.writerow([item.id, f"{REPO}/images/{item.image}", variety, *plain, gold, "", ""])
     return table.getvalue()
 
 

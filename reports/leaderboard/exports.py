@@ -7,10 +7,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from cultureval.reports.csv_files import no_formula
 from cultureval.reports.leaderboard.tables import BoardTable, best_cells, cell_data, cell_text
 from cultureval.reports.summary import Cell
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would take a name with this beginning for a formula
 LATEX = {
     "\\": r"\textbackslash{}",
     "{": r"\{",
@@ -34,12 +34,12 @@ def as_csv(table: BoardTable) -> str:
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     names = [name for column in table.columns for name in (column.whole, f"{column.whole} stderr")]
-    writer.writerow(["model", "rank", *map(_no_formula, names)])
+    writer.writerow(["model", "rank", *map(no_formula, names)])
     for row in table.rows:
         values: list[Any] = []
         for cell in row.cells:
             values += [cell.value, cell.stderr] if isinstance(cell, Cell) else [cell, None]
-        writer.writerow([_no_formula(row.label), row.rank, *values])
+        writer.writerow([no_formula(row.label), row.rank, *values])
     return file.getvalue()
 
 
@@ -102,10 +102,6 @@ FORMATS = {
     "tex": as_latex,
     "json": lambda table: as_json(as_data(table)),
 }
-
-
-def _no_formula(text: str) -> str:
-    return f"'{text}" if text.startswith(FORMULA) else text
 
 
 def _markdown(text: str) -> str:

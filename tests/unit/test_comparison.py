@@ -214,3 +214,12 @@ def test_corpus_scores_follow_from_what_their_items_are_made_of(tmp_path: Path, 
     items = item_scores(file, task, metric)
     assert items.score(items.parts.sum(axis=0)) == pytest.approx(wanted())
     assert items.score(np.stack([items.parts.sum(axis=0)] * 3)).shape == (3,) and len(items.keys) == 2
+
+
+def test_names_of_models_compute_nothing_in_a_spreadsheet(tmp_path: Path) -> None:
+    save_run(tmp_path / "a", "=1+1", items(0, 0.8, 9))
+    save_run(tmp_path / "b", "@x", items(1, 0.5, 9))
+    _, document, _ = compare(tmp_path, "a", "b")
+    first, *rows = (tmp_path / "out" / "differences.csv").read_text("utf-8").splitlines()
+    assert "first,second" in first and rows and all(",'=1+1,'@x," in row for row in rows)
+    assert document["differences"][0]["first"] == "=1+1"

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -179,6 +180,8 @@ def test_the_sample_for_people_is_stratified_and_their_labels_decide(tmp_path):
     assert len(drawn) == 5 and counts[0] == 3 and sorted(counts[1:]) in ([0, 2], [1, 1])
     assert drawn == people.stratified(items, 0.25, seed=3)
     rows = list(csv.DictReader(io.StringIO(people.sheet(drawn, ["en"], 0))))
+    said = replace(drawn[0], about={"country": "=1+1", "category": "@x"})
+    assert people.sheet([said], ["en"], 0).splitlines()[1].count(",'") == 2  # a spreadsheet computes nothing
     assert len(rows) == 15 and {row["gold"] for row in rows if row["role"] != "q_plus"} == {"False"}
 
     def filled(name, labels):
