@@ -8,32 +8,35 @@ from cultureval.reports.terminal_tables import terminal_table
 
 if TYPE_CHECKING:
     from cultureval.audit.checks.findings import Check, Finding
+    from cultureval.audit.items import AuditItem
 
 FIRST = 3  # findings of a check that are shown without --full
 COLUMNS = ("check", "severity", "items", "share")
 
 
 def findings_text(
-    checks: "Sequence[Check]", findings: "Sequence[Finding]", items: int, sources: int, full: bool = False
+    checks: "Sequence[Check]", findings: "Sequence[Finding]", items: "Sequence[AuditItem]", full: bool = False
 ) -> str:
     """The findings as a table of checks, and under it the first of each check.
 
     Args:
         checks: The table of checks, in whose order they are shown.
         findings: Of all sources.
-        items: Number of items that were looked at.
-        sources: Number of data sets.
+        items: All that were looked at, few-shot examples among them.
         full: Whether every finding is shown.
     """
     counts = Counter(finding.check for finding in findings)
     cells = [
-        (check.name, check.severity, f"{counts[check.name]:,}", f"{counts[check.name] / items:.1%}")
+        (check.name, check.severity, f"{counts[check.name]:,}", f"{counts[check.name] / len(items):.1%}")
         for check in checks
         if counts[check.name]
     ]
     rows = len({(finding.source, finding.row) for finding in findings if finding.row})
+    examples = sum(item.split == "few_shot" for item in items)
+    among = f" ({examples:,} of them few-shot examples)" if examples else ""
+    sources = len({item.source for item in items})
     places = "data set" if sources == 1 else "data sets"
-    total = f"{items:,} items of {sources} {places}: {rows:,} with findings, {len(findings):,} findings."
+    total = f"{len(items):,} items{among} of {sources} {places}: {rows:,} with findings, {len(findings):,} findings."
     if not cells:
         return total
     parts = [terminal_table(COLUMNS, cells, align="llrr")]

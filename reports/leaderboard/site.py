@@ -120,13 +120,18 @@ def _prepare(folder: Path) -> None:
         raise CulturevalError(f"--out {folder} is a file: name a folder.")
     if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).is_file():
         raise CulturevalError(f"--out {folder} holds files that are no leaderboard's: name an empty folder.")
+    links = [part for part in PARTS if (folder / part).is_symlink()]
+    if links:  # what lies behind one would be deleted
+        raise CulturevalError(f"--out {folder}: {', '.join(links)} is a link: remove it, or name another folder.")
     for part in PARTS:
         (folder / part).mkdir(parents=True, exist_ok=True)
         for file in (folder / part).iterdir():  # of models that are gone
-            if file.is_file():
+            if file.is_symlink() or file.is_file():
                 file.unlink()
     (folder / MARK).write_text(json.dumps({"made_by": "cultureval leaderboard"}), encoding="utf-8")
 
 
 def _write(file: Path, text: str) -> None:
+    if file.is_symlink():
+        file.unlink()
     file.write_bytes(text.encode("utf-8", "backslashreplace"))

@@ -100,9 +100,12 @@ def _results(folder: Path) -> set[Path]:
 
 
 def _last_message(log: Path) -> str:
-    """The last message of ours in a log, else its last line."""
+    """The last message of ours in a log, with the first problem of a list, else its last line."""
     with log.open("rb") as stream:
         stream.seek(max(0, log.stat().st_size - TAIL))
         lines = [line.strip() for line in stream.read().decode("utf-8", "replace").splitlines() if line.strip()]
-    ours = [line.removeprefix(COMMAND) for line in lines if line.startswith(COMMAND)]
-    return escaped((ours or lines or [""])[-1])
+    ours = [place for place, line in enumerate(lines) if line.startswith(COMMAND)]
+    if not ours:
+        return escaped((lines or [""])[-1])
+    message, following = lines[ours[-1]].removeprefix(COMMAND), lines[ours[-1] + 1 :]
+    return escaped(f"{message} {following[0]}" if message.endswith(":") and following else message)

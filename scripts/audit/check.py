@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from cultureval.runtime.printing import print_note
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.scripts.audit.options import Columns, Data, Form, SourceNames
 from cultureval.scripts.custom_suites import SourcesFile, with_sources
@@ -51,4 +52,6 @@ def check(
         report = {"items": len(items), "findings": [asdict(one) for one in found]}
         print(json_format.dumps(report, ensure_ascii=False, indent=2))
     else:
-        print(findings_text(CHECKS, found, len(items), len({item.source for item in items}), full))
+        print(findings_text(CHECKS, found, items, full))
+    for written in filter(None, (findings, write_manifest)):
+        print_note(f"saved: {written}")

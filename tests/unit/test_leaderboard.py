@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from html.parser import HTMLParser
 
 import pytest
@@ -176,6 +177,15 @@ def test_what_cannot_be_a_leaderboard_is_refused(tmp_path):
     (tmp_path / "other" / "thesis.tex").write_text("mine")
     with pytest.raises(CulturevalError, match="no leaderboard's"):
         write_site(board, tmp_path / "other", "T", ())
+    write_site(board, tmp_path / "site", "T", ())
+    (tmp_path / "site" / "index.html").unlink()
+    (tmp_path / "site" / "index.html").symlink_to(tmp_path / "other" / "thesis.tex")
+    write_site(board, tmp_path / "site", "T", ())
+    shutil.rmtree(tmp_path / "site" / "tasks")
+    (tmp_path / "site" / "tasks").symlink_to(tmp_path / "other")
+    with pytest.raises(CulturevalError, match="tasks is a link"):
+        write_site(board, tmp_path / "site", "T", ())
+    assert (tmp_path / "other" / "thesis.tex").read_text() == "mine"
     (tmp_path / "models.csv").write_text("model,billions\na,big\n")
     with pytest.raises(CulturevalError, match="billions is 'big'"):
         read_board([tmp_path / "r"], models=tmp_path / "models.csv")

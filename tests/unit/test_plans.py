@@ -24,7 +24,7 @@ import json, os, pathlib, sys
 *options, _, model, suite = sys.argv[1:]
 folder = pathlib.Path(next(one for one in options if one.startswith("--output-dir=")).partition("=")[2])
 if "fails" in model:
-    print("Traceback\\ncultureval: no such\\x1b[2J model", file=sys.stderr)
+    print("Traceback\\ncultureval: 1 problem, to be solved:\\n1. no such\\x1b[2J model", file=sys.stderr)
     sys.exit(2)
 file = folder / "results" / "m" / f"results_{len(list(folder.rglob('results_*.json')))}.json"
 file.parent.mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,10 @@ def test_a_plan_goes_on_after_failures_and_leaves_out_what_is_finished(plan: Pat
     said: list[str] = []
     assert running.run_plan(runs, said.append) == [runs[2]]
     assert states(plan) == ["finished", "finished", "failed", "finished", "finished"]
-    assert any(r"failed: no such\x1b[2J model" in one for one in said) and not (tmp_path / "owned").exists()
+    assert (
+        any(r"failed: 1 problem, to be solved: 1. no such\x1b[2J model" in one for one in said)
+        and not (tmp_path / "owned").exists()
+    )
     options, model, suite, settings = json.loads((runs[3].folder / "results/m/results_0.json").read_text())
     assert options == ["--limit=5", "--skip-unscorable", f"--output-dir={runs[3].folder}"]
     assert (model, suite, json.loads(settings)) == ("$(touch owned); 'x'", "qimma", {"dtype": "bfloat16"})
