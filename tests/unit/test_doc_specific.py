@@ -4,6 +4,7 @@ import pytest
 from pydantic import ConfigDict, TypeAdapter
 
 from cultureval.prompts.alqasida.specific import RequestSpecific, TranslationSpecific
+from cultureval.prompts.choice_replies import ChoiceReplySpecific
 from cultureval.prompts.choices import ChoiceSpecific
 from cultureval.prompts.cvlue.specific import BoxSpecific, DialogueSpecific, GallerySpecific, ImageSpecific
 from cultureval.prompts.jeem.specific import CaptionSpecific, QuestionSpecific
@@ -18,6 +19,8 @@ from cultureval.tasks.reading import prepare_subset
 TYPES = {
     "multiple_choice": ChoiceSpecific,
     "multi_select": ChoiceSpecific,
+    "multiple_choice_reply_ar": ChoiceReplySpecific,
+    "multi_select_reply_ar": ChoiceReplySpecific,
     "bertscore": DocSpecific,
     "fannorflop": PoemSpecific,
     "code_humaneval": CodeSpecific,
