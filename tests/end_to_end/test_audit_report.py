@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from browser import Visited, chromium, needs_chromium
 
 from cultureval.audit.decisions import Rule
 from cultureval.audit.items import AuditItem
@@ -61,31 +62,20 @@ def test_the_page_counts_as_the_papers_table_and_escapes_what_it_shows(tmp_path)
     assert "القاهرة" not in text_of(bare) and "24 items audited" in text_of(bare)
 
 
+@needs_chromium
 def test_the_page_in_a_browser(tmp_path):
-    playwright = pytest.importorskip("playwright.sync_api")
-    from pathlib import Path
-
-    chromium = Path("/usr/bin/chromium")
-    if not chromium.is_file():
-        pytest.skip("there is no /usr/bin/chromium (apt-get install chromium)")
     write_audit(audit_of(24), tmp_path / "audit")
     page_file = write_page(read_audit([tmp_path / "audit"]), tmp_path / "page", "Audit")
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=str(chromium), args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1200, "height": 900})
-        errors = []
-        page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.goto(page_file.as_uri())
+    with chromium() as browser:
+        visited = Visited(browser, page_file.parent, viewport={"width": 1200, "height": 900})
+        page = visited.open(page_file)
         page.wait_for_selector("html[data-ready]")
-        assert page.title() == "Audit" and not errors
+        assert page.title() == "Audit" and not visited.problems and not visited.outside
         assert page.locator("#inventory tbody tr").count() == 1
         page.click("#tab-examples")
         article = page.locator("article.example p[dir=auto]").nth(1)
         assert article.is_visible()
         assert page.evaluate("getComputedStyle(document.querySelectorAll('article.example ol')[0]).direction") == "rtl"
-        page.screenshot(path=str(tmp_path / "examples.png"))
-        browser.close()
 
 
 def test_scores_before_and_after_are_means_of_the_rows_that_are_left(tmp_path, monkeypatch):

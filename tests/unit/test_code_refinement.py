@@ -14,8 +14,8 @@ from cultureval.audit.asking import Reply
 from cultureval.audit.code_refinement import TEMPLATE, read_proposal, refined_prompt, with_reviews
 from cultureval.runtime.errors import CulturevalError
 
-REAL = Path("/work/shared/data/evalplus_arabic")
-PAPER = Path("/work/shared/papers/004_5660a41d0ad6e8cb.txt")
+REAL = Path(__file__).parents[2].parent / "shared/data/evalplus_arabic"
+PAPER = Path(__file__).parents[2].parent / "shared/papers/004_5660a41d0ad6e8cb.txt"
 FUNCTION = '''from typing import List
 
 

@@ -19,7 +19,7 @@ from cultureval.audit.m2cqa.steps import Step, read_step, run_steps
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import current_settings, use_settings
 
-PAPER = Path("/work/shared/papers/002_10a7fb7e2c8e7658.txt")
+PAPER = Path(__file__).parents[2].parent / "shared/papers/002_10a7fb7e2c8e7658.txt"
 MCQ = {
     "question_en": "Which pot is on the tray?",
     "options_en": ["a Moroccan teapot", "a Turkish coffee pot", "an oil lamp"],

@@ -45,7 +45,7 @@ SLOTS = {
     "source": "The cat sleeps on the chair.",
     "sample": '{"question": "أين القطة؟"}',
 }
-PAPER = Path("/work/shared/papers/004_5660a41d0ad6e8cb.txt")
+PAPER = Path(__file__).parents[2].parent / "shared/papers/004_5660a41d0ad6e8cb.txt"
 
 
 def test_the_templates_are_the_pinned_ones():
