@@ -1,13 +1,14 @@
 """`cultureval judge`: judges saved answers with any judge, all or a sample; or labels their questions."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_result
 from cultureval.runtime.settings import current_settings, use_settings
+from cultureval.scripts.judge_options import Delimit, JudgeBudget, JudgeNothing, ReuseVerdicts, Sample, Seed
 
 if TYPE_CHECKING:
     from cultureval.metrics.judges.settings import JudgeSettings
@@ -24,27 +25,12 @@ def judge(
     judges: Annotated[
         list[str] | None, typer.Option("--judge", help="YAML file, or model id; default: CULTUREVAL_JUDGE. Repeatable.")
     ] = None,
-    sample: Annotated[
-        int | None, typer.Option(min=1, help="Judge this many random items per task (see --seed).")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Random seed of the sample; the same items for all models.")] = 0,
-    dry_run: Annotated[
-        bool, typer.Option(help="Print the number of calls and their estimated cost; judge nothing.")
-    ] = False,
-    budget: Annotated[float | None, typer.Option(min=0, help="Maximal cost of each judge's verdicts.")] = None,
-    delimit: Annotated[
-        Literal["always", "never"] | None,
-        typer.Option(
-            help="Marks around the texts in all prompts, or the papers' wording; default: the judge's setting."
-        ),
-    ] = None,
-    resume: Annotated[
-        bool | None,
-        typer.Option(
-            "--resume/--no-resume",
-            help="Reuse the verdicts that are in the journal; default: CULTUREVAL_RESUME, else reuse them.",
-        ),
-    ] = None,
+    sample: Sample = None,
+    seed: Seed = 0,
+    dry_run: JudgeNothing = False,
+    budget: JudgeBudget = None,
+    delimit: Delimit = None,
+    resume: ReuseVerdicts = None,
 ) -> None:
     """Judges saved answers, labels their questions and captions, or tests how far hostile captions move a judge.
 

@@ -11,6 +11,7 @@ from cultureval.runtime.printing import print_note, print_result
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.scripts.audit.options import Data
 from cultureval.scripts.code.options import UnsafeNoSandbox, Workers, notes_on_stderr, prepare_hub
+from cultureval.scripts.judge_options import ReuseReplies
 
 if TYPE_CHECKING:
     from cultureval.audit.asking import Asker
@@ -39,13 +40,7 @@ def code(
     ] = False,
     budget: Annotated[float | None, typer.Option(min=0, help="Maximal cost of the replies.")] = None,
     output_dir: Annotated[str, typer.Option(help="Output folder of results and details.")] = "audit-code",
-    resume: Annotated[
-        bool | None,
-        typer.Option(
-            "--resume/--no-resume",
-            help="Reuse the replies that are in the journal; default: CULTUREVAL_RESUME, else reuse them.",
-        ),
-    ] = None,
+    resume: ReuseReplies = None,
     workers: Workers = None,
     unsafe_no_sandbox: UnsafeNoSandbox = False,
 ) -> None:

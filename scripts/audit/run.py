@@ -10,6 +10,7 @@ from cultureval.runtime.printing import print_note, print_result
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.scripts.audit.options import Columns, Data, Form, SourceNames
 from cultureval.scripts.custom_suites import SourcesFile, with_sources
+from cultureval.scripts.judge_options import Delimit, JudgeBudget, JudgeNothing, ReuseVerdicts, Sample, Seed
 from cultureval.tasks.options import read_data_options
 
 
@@ -33,28 +34,13 @@ def run(
     data: Data = None,
     form: Form = None,
     columns: Columns = None,
-    sample: Annotated[
-        int | None, typer.Option(min=1, help="Judge this many random items per task (see --seed).")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Random seed of the sample; the same items for all models.")] = 0,
-    dry_run: Annotated[
-        bool, typer.Option(help="Print the number of calls and their estimated cost; judge nothing.")
-    ] = False,
-    budget: Annotated[float | None, typer.Option(min=0, help="Maximal cost of each judge's verdicts.")] = None,
-    delimit: Annotated[
-        Literal["always", "never"] | None,
-        typer.Option(
-            help="Marks around the texts in all prompts, or the papers' wording; default: the judge's setting."
-        ),
-    ] = None,
+    sample: Sample = None,
+    seed: Seed = 0,
+    dry_run: JudgeNothing = False,
+    budget: JudgeBudget = None,
+    delimit: Delimit = None,
     output_dir: Annotated[str, typer.Option(help="Output folder of results and details.")] = "audit",
-    resume: Annotated[
-        bool | None,
-        typer.Option(
-            "--resume/--no-resume",
-            help="Reuse the verdicts that are in the journal; default: CULTUREVAL_RESUME, else reuse them.",
-        ),
-    ] = None,
+    resume: ReuseVerdicts = None,
     sources: SourcesFile = None,
 ) -> None:
     """Judges items by the paper's ten criteria, with two judges or more, and decides which to keep, discard or review.

@@ -8,6 +8,7 @@ import typer
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_note, print_result
 from cultureval.runtime.settings import current_settings, use_settings
+from cultureval.scripts.judge_options import ReuseReplies, Seed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,19 +45,13 @@ def curate_m2cqa(
         list[Path] | None,
         typer.Option(metavar="FILE", help="A filled sheet; items that most people reject are left out. Repeatable."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Random seed of the sample; the same items for all models.")] = 0,
+    seed: Seed = 0,
     dry_run: Annotated[
         bool, typer.Option(help="Print the number of calls and their estimated cost; make nothing.")
     ] = False,
     budget: Annotated[float | None, typer.Option(min=0, help="Maximal cost of each model's replies.")] = None,
     output_dir: Annotated[str, typer.Option(help="Output folder of results and details.")] = "curated",
-    resume: Annotated[
-        bool | None,
-        typer.Option(
-            "--resume/--no-resume",
-            help="Reuse the replies that are in the journal; default: CULTUREVAL_RESUME, else reuse them.",
-        ),
-    ] = None,
+    resume: ReuseReplies = None,
 ) -> None:
     """Makes true and counterfactual statements on images as M2CQA's paper does, as a data set for the m2cqa tasks.
 
