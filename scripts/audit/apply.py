@@ -6,9 +6,8 @@ from typing import Annotated, Literal
 import typer
 
 from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts.audit.options import Columns, Data, Form, SourceNames
+from cultureval.scripts.audit.options import Columns, Data, Form, SourceNames, read_sources
 from cultureval.scripts.custom_suites import SourcesFile, with_sources
-from cultureval.tasks.options import read_data_options
 
 
 def apply(
@@ -34,13 +33,11 @@ def apply(
     Example: cultureval audit apply qimma_arabicmmlu --manifest manifest.jsonl --output-dir cleaned
     """
     from cultureval.audit.cleaning import cleaned_subsets, push_cleaned, write_cleaned
-    from cultureval.audit.columns import columns_given
-    from cultureval.audit.sources import read_items
     from cultureval.reports.audit.cleaned import cleaned_text
     from cultureval.tasks.manifest import merged, read_manifest
 
     with use_settings(with_sources(current_settings(), sources).with_(data_root=data, form=form)):
-        items = read_items(source, read_data_options(), columns_given(columns) if columns else None)
+        items = read_sources(source, columns)
     decided = merged([read_manifest(file) for file in manifest])
     subsets = cleaned_subsets(items, decided)
     folders = write_cleaned(subsets, decided, Path(output_dir).expanduser(), file_format)

@@ -9,9 +9,8 @@ import typer
 
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts.audit.options import Columns, Data, Form, SourceNames
+from cultureval.scripts.audit.options import Columns, Data, Form, SourceNames, read_sources
 from cultureval.scripts.custom_suites import SourcesFile, with_sources
-from cultureval.tasks.options import read_data_options
 
 
 def check(
@@ -35,13 +34,11 @@ def check(
     Example: cultureval audit check qimma_arabicmmlu --data DIR
     """
     from cultureval.audit.checks.table import CHECKS, manifest_rows, run_checks
-    from cultureval.audit.columns import columns_given
-    from cultureval.audit.sources import read_items
     from cultureval.reports.audit.findings import findings_text
     from cultureval.tasks.manifest import write_manifest as write_rows
 
     with use_settings(with_sources(current_settings(), sources).with_(data_root=data, form=form)):
-        items = read_items(source, read_data_options(), columns_given(columns) if columns else None)
+        items = read_sources(source, columns)
     found = run_checks(items, only or (), without or ())
     if findings:
         lines = (json_format.dumps(asdict(one), ensure_ascii=False) for one in found)

@@ -36,6 +36,14 @@ Asks = Annotated[
 ]
 
 
+def read_sources(source: Sequence[str], columns: str | None) -> "list[AuditItem]":
+    """The items of sources under the current settings; `columns` is the value of `--columns`."""
+    from cultureval.audit.columns import columns_given
+    from cultureval.audit.sources import read_items
+
+    return read_items(source, read_data_options(), columns_given(columns) if columns else None)
+
+
 def asked_items(
     source: Sequence[str],
     manifest: Sequence[Path],
@@ -46,14 +54,12 @@ def asked_items(
     sources: Path | None,
 ) -> "list[tuple[AuditItem, tuple[str, ...]]]":
     """The items of sources that people are asked about, with the manifest's reasons; arguments are the options."""
-    from cultureval.audit.columns import columns_given
     from cultureval.audit.review.verdicts import items_to_review
-    from cultureval.audit.sources import read_items
     from cultureval.tasks.manifest import manifest_of
 
     known = manifest_of([path.expanduser() for path in manifest])
     assert known is not None  # --manifest is required
     shown = {"review": ("review",), "discard": ("review", "discard"), "all": ("review", "discard", "keep")}[decisions]
     with use_settings(with_sources(current_settings(), sources).with_(data_root=data, form=form)):
-        items = read_items(source, read_data_options(), columns_given(columns) if columns else None)
+        items = read_sources(source, columns)
     return items_to_review(items, known, shown)

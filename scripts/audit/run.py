@@ -8,10 +8,9 @@ import typer
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_note, print_result
 from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts.audit.options import Columns, Data, Form, SourceNames
+from cultureval.scripts.audit.options import Columns, Data, Form, SourceNames, read_sources
 from cultureval.scripts.custom_suites import SourcesFile, with_sources
 from cultureval.scripts.judge_options import Delimit, JudgeBudget, JudgeNothing, ReuseVerdicts, Sample, Seed
-from cultureval.tasks.options import read_data_options
 
 
 def run(
@@ -47,10 +46,9 @@ def run(
 
     Example: cultureval audit run qimma_arabicmmlu --judges qwen.yaml,deepseek.yaml
     """
-    from cultureval.audit.columns import columns_given
     from cultureval.audit.decisions import Rule
     from cultureval.audit.judging import audit_items, auditing, estimates
-    from cultureval.audit.sources import read_items, sampled_items
+    from cultureval.audit.sources import sampled_items
     from cultureval.metrics.judges.settings import configured_judges, find_judges
     from cultureval.reports.audit.verdicts import estimates_text, write_audit
 
@@ -61,7 +59,7 @@ def run(
             one.with_(budget=budget, delimit=delimit)
             for one in auditing(find_judges(names) if names else configured_judges())
         ]
-        items = read_items(source, read_data_options(), columns_given(columns) if columns else None)
+        items = read_sources(source, columns)
         items = sampled_items([item for item in items if item.split == "test"], sample, seed)
         if dry_run:
             priced = {one.name: bool(one.input_token_price or one.output_token_price) for one in found}

@@ -7,10 +7,10 @@ import typer
 
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts.audit.options import Columns, Data, Form, SourceNames
+from cultureval.scripts.audit.options import Columns, Data, Form, SourceNames, read_sources
 from cultureval.scripts.custom_suites import SourcesFile, with_sources
 from cultureval.scripts.evaluate import with_model_settings
-from cultureval.tasks.options import read_data_options
+from cultureval.scripts.judge_options import Seed
 
 
 def shortcuts(
@@ -24,7 +24,7 @@ def shortcuts(
     sample: Annotated[
         int | None, typer.Option(min=1, help="Ask this many random items per subset (see --seed).")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Random seed of the sample; the same items for all models.")] = 0,
+    seed: Seed = 0,
     rotations: Annotated[
         int, typer.Option(min=1, help="Ask each item in so many orders of its options, so that places cancel out.")
     ] = 4,
@@ -41,7 +41,6 @@ def shortcuts(
 
     Example: cultureval audit shortcuts MODEL qimma_arabicmmlu
     """
-    from cultureval.audit.columns import columns_given
     from cultureval.audit.shortcuts import (
         answer_blindly,
         blind_questions,
@@ -50,7 +49,7 @@ def shortcuts(
         shortcut_signature,
         shortcuts_of,
     )
-    from cultureval.audit.sources import read_items, sampled_items
+    from cultureval.audit.sources import sampled_items
     from cultureval.models.preflight import check_model
     from cultureval.reports.audit.shortcuts import shortcuts_text, write_answers
     from cultureval.runtime.lighteval_patches.start_up import prepare_lighteval
@@ -60,7 +59,7 @@ def shortcuts(
     of_model = {"device": device, "dtype": dtype, "chat_template": chat_template}
     settings = with_sources(current_settings(), sources).with_(data_root=data, form=form)
     with use_settings(with_model_settings(settings, of_model)):
-        items = read_items(source, read_data_options(), columns_given(columns) if columns else None)
+        items = read_sources(source, columns)
         asked = blind_questions(sampled_items([item for item in items if item.split == "test"], sample, seed))
         check_model(model, images=False, likelihoods=True)
         prepare_lighteval(OWN_TASKS)
