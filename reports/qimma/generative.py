@@ -73,7 +73,7 @@ def standings(run: Run) -> list[Standing]:
     row = flattened(tables[0])
     benchmarks, records = generative_benchmarks(), {task.task.partition("|")[0]: task for task in run.tasks_of(SUITE)}
     parts = {
-        records[task.task].task: (COLUMNS["strict"], 1 / len(benchmarks) / len(members))
+        (records[task.task].task, COLUMNS["strict"]): 1 / len(benchmarks) / len(members)
         for members in benchmarks.values()
         for task in members
         if task.task in records

@@ -197,10 +197,12 @@ def test_what_cannot_be_a_leaderboard_is_refused(tmp_path):
 
 
 def test_every_suite_has_ranks_ratios_and_averages_of_several_scores_of_a_task(tmp_path, monkeypatch):
-    """M2CQA by its mean CFHR (lower is better), JEEM by CIDEr, CVLUE by its macro-average, AL-QASIDA by ADI2."""
+    """M2CQA by its mean CFHR (lower is better), JEEM by CIDEr, CVLUE by its macro-average, AL-QASIDA by ADI2, QIMMA's
+    generated answers by their strict mean."""
     wanted = {"m2cqa:tf_en", "m2cqa:tf_msa", "jeem_caption:msa", "jeem_caption:jo"}
     names = [task.task for task in all_tasks().values() if task.task in wanted or task.group == "alqasida_mono"]
     names += ["cvlue_vqa", "cvlue_vg", "cvlue_vd", "cvlue_itr"]
+    names += [task.task for task in all_tasks().values() if task.suite == "qimma_gen"]
     monkeypatch.setattr("cultureval.reports.cvlue.headline._box_note", lambda *_: [])  # invented answers are no boxes
     for model, ability in (("lab/good", 0.9), ("lab/bad", 0.2)):
         write_run(tmp_path, model, names, ability, 60, signed={})
@@ -212,9 +214,10 @@ def test_every_suite_has_ranks_ratios_and_averages_of_several_scores_of_a_task(t
         "M2CQA, True or False": "Mean of English, MSA: CFHR",
         "CVLUE, Chinese": "Macro",
         "AL-QASIDA, requests": "Average: monolingual",
+        "QIMMA, generated answers": "Average: strict",
     }
     for title, table in ranked.items():
         first, last = ("bad", "good") if title.startswith("M2CQA") else ("good", "bad")
         assert [(row.label, row.rank) for row in table.rows if row.entry] == [(first, "1"), (last, "2")], title
     differences = [chart for section in board.sections for chart in section.charts if "_differences" in chart.name]
-    assert len(differences) == len({chart.name for chart in differences}) == 4
+    assert len(differences) == len({chart.name for chart in differences}) == 5
