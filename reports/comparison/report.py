@@ -1,6 +1,7 @@
 """`cultureval compare RUN_A RUN_B [...]`: tables for people, and files with everything."""
 
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -152,7 +153,8 @@ def _notes(pairs: Sequence[Pairs], sides: Sequence[Side], rows: Sequence[TestedD
         settings = [name for name in settings if name not in ("model.version", "model.parameters")]
         if settings:
             names = f"{sides[0].name} and {side.name} also differ in {shown_names(settings, 4)}"
-            notes.append(f"{names} (cultureval doctor {sides[0].path} {side.path} shows all).")
+            command = shlex.join(["cultureval", "doctor", str(sides[0].path), str(side.path)])
+            notes.append(f"{names} ({command} shows all).")
     hidden = sum(row.level == SUBSET for row in rows)
     if hidden and not subsets:
         notes.append(

@@ -115,6 +115,15 @@ def test_what_else_differs_is_refused_with_its_place_unless_it_is_allowed(
     assert any(note.startswith(f"compared all the same, {kind}: ") for note in notes)
 
 
+def test_the_command_that_shows_all_settings_can_be_pasted_where_a_folder_has_spaces(tmp_path: Path) -> None:
+    rows = items(0, 0.6)[TASK]
+    save_run(tmp_path / "a run", "one", {TASK: rows}, record=signed() | {"seeds": {"rows": 1}})
+    save_run(tmp_path / "b", "other", {TASK: rows}, record=signed() | {"seeds": {"rows": 2}})
+    _, _, notes = compare(tmp_path, "a run", "b")
+    command = f"cultureval doctor '{tmp_path / 'a run'}' {tmp_path / 'b'}"
+    assert f"one and other also differ in seeds.rows ({command} shows all)." in notes
+
+
 def test_what_cannot_be_compared_is_said(tmp_path: Path) -> None:
     rows = items(0, 0.6)
     save_run(tmp_path / "a", "one", rows)
