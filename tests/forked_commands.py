@@ -56,15 +56,23 @@ def forking_server():
             del os.environ[SERVER]
 
 
+@contextlib.contextmanager
+def short_path(folder: str):
+    """The folder by a path of few letters: addresses of sockets have 107 at most, and TMPDIR may be longer."""
+    descriptor = os.open(folder, os.O_PATH)
+    yield f"/proc/self/fd/{descriptor}"
+    os.close(descriptor)
+
+
 class Forker:
     """The process that forks for this test process; a command that hangs ends with it."""
 
     def __init__(self, loaded: str) -> None:
-        address = f"{os.environ[SERVER]}/{loaded}"
         connection = socket.socket(socket.AF_UNIX)
-        while not os.path.exists(address):
-            time.sleep(0.01)
-        connection.connect(address)
+        with short_path(os.environ[SERVER]) as folder:
+            while not os.path.exists(f"{folder}/{loaded}"):
+                time.sleep(0.01)
+            connection.connect(f"{folder}/{loaded}")
         self.stream = connection.makefile("rwb")
         self.connection = connection
         self.pid = int(self.stream.readline())
@@ -183,9 +191,10 @@ def cut_network() -> None:
 def serve(folder: str) -> dict:
     """Listens for test processes until the one that started it ends; returns in the forks alone, with an order."""
     listening = {name: socket.socket(socket.AF_UNIX) for name in LOAD}
-    for name, at in listening.items():
-        at.bind(f"{folder}/{name}")
-        at.listen()
+    with short_path(folder) as short:
+        for name, at in listening.items():
+            at.bind(f"{short}/{name}")
+            at.listen()
     os.dup2(2, 1)
     started = []
     while True:

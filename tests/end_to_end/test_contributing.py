@@ -15,7 +15,7 @@ from threading import Thread
 
 import pyarrow.parquet
 import pytest
-from forked_commands import run_forked
+from forked_commands import run_forked, short_path
 from stock_lighteval import ANSWER_404
 
 GUIDE = Path(__file__).parents[2] / "CONTRIBUTING.md"
@@ -68,10 +68,14 @@ def forking_server(packages):
             done = run_forked(module, arguments, Path(folder), variables, loaded=loaded)
             self.wfile.write(json.dumps([done.returncode, done.stdout, done.stderr]).encode() + b"\n")
 
-    with TemporaryDirectory() as place, UnixStreamServer(f"{place}/commands", Handler) as server:
+    with (
+        TemporaryDirectory() as place,
+        short_path(place) as short,
+        UnixStreamServer(f"{short}/commands", Handler) as server,
+    ):
         thread = Thread(target=server.serve_forever)
         thread.start()
-        yield server.server_address
+        yield f"{place}/commands"
         server.shutdown()
         thread.join()
 
