@@ -70,7 +70,10 @@ class Forker:
     def __init__(self, loaded: str) -> None:
         connection = socket.socket(socket.AF_UNIX)
         with short_path(os.environ[SERVER]) as folder:
+            end = time.monotonic() + 60
             while not os.path.exists(f"{folder}/{loaded}"):
+                if time.monotonic() > end:
+                    raise RuntimeError(f"the server that forks commands has no address {loaded!r} after 60 s: it ended")
                 time.sleep(0.01)
             connection.connect(f"{folder}/{loaded}")
         self.stream = connection.makefile("rwb")
