@@ -2,7 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
+
+from cultureval.runtime.data.image_store import stored_image
+from cultureval.runtime.errors import CulturevalError
 
 Split = Literal["test", "few_shot"]
 Form = Literal["mcq", "qa"]
@@ -30,7 +34,9 @@ class AuditItem:
         task: The task that reads it; "" for data by path.
         benchmark: The benchmark's name in the paper; the source for data by path.
         language: ISO 639 code; "" where unknown.
-        images: Whether the question is about an image; `image` tells images apart.
+        images: Whether the question is about an image.
+        image: Its name for `stored_image`; as it stands in the row where it cannot be stored, which tells images apart.
+        image_problem: Why it cannot be stored, as a clause; "" where it is.
         gold_problem: Why the gold cannot be read; "" where it can.
         refused: Why the task's reader refuses the row; "" where it takes it.
         shuffled: Whether the benchmark shuffles the options before they are shown.
@@ -55,6 +61,7 @@ class AuditItem:
     language: str = ""
     images: bool = False
     image: str = ""
+    image_problem: str = ""
     gold_problem: GoldProblem = ""
     refused: str = ""
     shuffled: bool = False
@@ -64,6 +71,16 @@ class AuditItem:
     def id(self) -> str:
         """Source and row: what names the item in verdicts and manifests."""
         return f"{self.source}/{self.row}"
+
+    @property
+    def image_file(self) -> Path | None:
+        """The image's file in this machine's store of images, never a path that data name; None without one."""
+        if not self.image or self.image_problem:
+            return None
+        try:
+            return stored_image(self.image)
+        except CulturevalError:  # the store was emptied since the item was read
+            return None
 
     @property
     def texts(self) -> tuple[str, ...]:

@@ -20,14 +20,27 @@ from cultureval.judge_prompts.suspicions import SUSPICIOUS
 from cultureval.judge_prompts.templates import JudgeTemplate, judge_template
 from cultureval.metrics.judges.costs import Budget
 from cultureval.metrics.judges.identity import identities_of
-from cultureval.metrics.judges.judge import Estimate, JudgeItem, Judgement, estimate, judge_signature, judge_with_all
+from cultureval.metrics.judges.judge import (
+    Estimate,
+    JudgeItem,
+    Judgement,
+    estimate,
+    judge_signature,
+    judge_with_all,
+    takes,
+)
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.metrics.judges.verdicts import JudgeVerdict
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import open_journal
 from cultureval.tasks.manifest import Decision, ManifestRow
 
-TEMPLATES = {"mcq": "audit_mcq", "qa": "audit_qa"}
+TEMPLATES = {
+    ("mcq", False): "audit_mcq",
+    ("qa", False): "audit_qa",
+    ("mcq", True): "audit_mcq_image",
+    ("qa", True): "audit_qa_image",
+}  # (form, about an image) -> template
 MAX_TOKENS = 1024  # ten scores and ten explanations of two sentences
 
 
@@ -112,18 +125,12 @@ def auditing(judges: Sequence[JudgeSettings]) -> list[JudgeSettings]:
 
 
 def questions_of(items: Sequence[AuditItem]) -> dict[str, list[JudgeItem]]:
-    """Template -> the items that are asked about with it; items about images are not asked about.
-
-    Raises:
-        CulturevalError: All items are about images.
-    """
+    """Template -> the items that are asked about with it, those about images with their image."""
     questions: dict[str, list[JudgeItem]] = {}
     for item in items:
-        if not item.images:
-            asked = JudgeItem(item.id, {"sample": sample_of(item)})
-            questions.setdefault(TEMPLATES[item.form], []).append(asked)
-    if not questions:
-        raise CulturevalError("All of these items are about images, which the templates of the audit do not show.")
+        shown = tuple(filter(None, [item.image_file])) if item.images else ()
+        asked = JudgeItem(item.id, {"sample": sample_of(item)}, shown)
+        questions.setdefault(TEMPLATES[item.form, item.images], []).append(asked)
     return questions
 
 
@@ -161,24 +168,31 @@ def audit_items(judges: Sequence[JudgeSettings], items: Sequence[AuditItem], rul
         rule: The decision rule.
 
     Raises:
-        CulturevalError: Some judges do not answer; nothing was judged.
+        CulturevalError: Some judges do not answer, or none takes the images that all items are about; nothing was
+            judged.
     """
+    if all(item.images for item in items) and not any(judge.images for judge in judges):
+        raise CulturevalError("All of these items are about images, and no judge takes images (`images: false`).")
     identities = identities_of(judges)
     budgets = {judge.name: Budget(judge) for judge in judges}
     questions = questions_of(items)
     found = judge_with_all(judges, questions, budgets=budgets, identities=identities)
-    opinions: dict[str, list[Opinion]] = {}
+    opinions: dict[tuple[str, str], Opinion] = {}
     for (name, template), judgement in found.items():
         row = judge_template(template)
         for verdict in judgement.verdicts:
-            opinions.setdefault(verdict.item, []).append(_opinion(name, verdict, row))
+            opinions[verdict.item, name] = _opinion(name, verdict, row)
     signatures = [
         judge_signature(judge, judge_template(template), identities[judge.name])
         for judge in judges
         for template in questions
+        if takes(judge, judge_template(template))
     ]
-    unseen = [Opinion(one.name, outcome="unusable", problem="the templates show no image") for one in judges]
-    judged = tuple(_decided(item, tuple(opinions.get(item.id, unseen)), rule) for item in items)
+    unseen = {one.name: Opinion(one.name, outcome="unusable", problem="the judge takes no images") for one in judges}
+    judged = tuple(
+        _decided(item, tuple(opinions.get((item.id, name), none) for name, none in unseen.items()), rule)
+        for item in items
+    )
     return Audit(judged, rule, tuple(signatures), budgets, _stopped(found))
 
 

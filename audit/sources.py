@@ -7,7 +7,7 @@ from typing import Any
 
 from cultureval.audit.columns import Columns, columns_found, gold_of, options_in, require_columns
 from cultureval.audit.items import AuditItem
-from cultureval.prompts.cells import is_empty
+from cultureval.prompts.cells import image_cell, is_empty
 from cultureval.prompts.preparation import PreparedRow
 from cultureval.runtime.data.row_files import PlacedRow, files_matching, read_rows
 from cultureval.runtime.data_options import DataOptions
@@ -119,10 +119,13 @@ def _item_of_task(
         return _item(place, name, row, columns, few_shot, refused=f"column {outcome.column!r} {outcome.reason}")
     prepared = outcome or []
     first = prepared[0] if prepared else {}
-    question = _text(row.get(columns.question)) or _first_text(first, TEXTS)
-    if len(prepared) > 1:  # statements on one image
-        question = "\n".join(dict.fromkeys(_first_text(one, ("statement", *TEXTS)) for one in prepared))
+    question, answers = _text(row.get(columns.question)) or _first_text(first, TEXTS), _answers(first)
+    if len(prepared) > 1:  # statements or questions on one image
+        pairs = [(_first_text(one, ("statement", *TEXTS)), " / ".join(_answers(one))) for one in prepared]
+        question = "\n".join(dict.fromkeys(text for text, _ in pairs))
+        answers = tuple(f"{text}: {answer}" for text, answer in dict.fromkeys(pairs) if answer)
     labelled = "labels" in first
+    dialogue = {"context": first["prompt"]} if "round" in first else {}  # caption and earlier rounds
     return _item(
         place,
         name,
@@ -133,17 +136,25 @@ def _item_of_task(
         form="mcq" if labelled else "qa",
         options=tuple(first["choices"]) if labelled else (),
         gold=tuple(first["index"]) if labelled else (),
-        answers=() if labelled else _answers(first),
+        answers=() if labelled else answers,
         image=str(first.get("image", "")),
         images=bool(first.get("image")),
         shuffled="permutation" in first,
         gold_problem="",
+        **dialogue,
     )
 
 
 def _answers(prepared: Mapping[str, Any]) -> tuple[str, ...]:
-    if prepared.get("index") and prepared.get("choices"):
-        return tuple(str(prepared["choices"][place]) for place in prepared["index"])
+    right = next((prepared[name] for name in ("index", "correct", "gold") if name in prepared), [])
+    if prepared.get("choices") and isinstance(right, int | list):
+        return tuple(
+            str(prepared["choices"][place]).strip() for place in (right if isinstance(right, list) else [right])
+        )
+    if "box" in prepared:
+        return ("x, y, width, height: " + ", ".join(f"{number:g}" for number in prepared["box"]),)
+    if "role" in prepared:
+        return (str(prepared["role"] == "q_plus"),)
     for name in ANSWERS:
         value = prepared.get(name)
         if value:
@@ -178,6 +189,7 @@ def _item(place: Place, name: str, row: Mapping[str, Any], columns: Columns, few
     """An item with what was read of its row; the rest as it stands in the columns."""
     cells = _cells(row, columns)
     values: dict[str, Any] = {"question": _text(row.get(columns.question)), "form": "mcq" if columns.options else "qa"}
+    values["context"] = _text(row.get(columns.context)) if columns.context else ""
     if "options" not in read and columns.options:
         options = tuple(map(_text, options_in(row, columns)))
         gold, problem = gold_of(row.get(columns.gold), options, columns.first) if columns.gold else ((), "")
@@ -187,8 +199,8 @@ def _item(place: Place, name: str, row: Mapping[str, Any], columns: Columns, few
         answers = answer if isinstance(answer, list | tuple) else [answer]
         values["answers"] = tuple(_text(one) for one in answers if not is_empty(one))
         values["gold_problem"] = "missing" if columns.gold and not values["answers"] else ""
-    if columns.image and not is_empty(row.get(columns.image)):
-        values |= {"images": True, "image": _text(row.get(columns.image))}
+    if "image" not in read and columns.image and not is_empty(row.get(columns.image)):
+        values |= _image(row, columns.image, place.folder)
     return AuditItem(
         place.source,
         place.revision,
@@ -196,7 +208,6 @@ def _item(place: Place, name: str, row: Mapping[str, Any], columns: Columns, few
         name,
         row_hash(row, place.folder),
         "few_shot" if few_shot else "test",
-        context=_text(row.get(columns.context)) if columns.context else "",
         raw=row,
         task=place.task,
         benchmark=place.benchmark,
@@ -204,6 +215,13 @@ def _item(place: Place, name: str, row: Mapping[str, Any], columns: Columns, few
         cells=cells,
         **(values | read),
     )
+
+
+def _image(row: Mapping[str, Any], column: str, folder: Path) -> dict[str, Any]:
+    try:
+        return {"images": True, "image": image_cell(row, column, folder)}
+    except BadRow as error:
+        return {"images": True, "image": _text(row[column]), "image_problem": error.reason}
 
 
 def _cells(row: Mapping[str, Any], columns: Columns) -> dict[str, Any]:

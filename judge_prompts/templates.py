@@ -20,7 +20,8 @@ fills; topic_group, as no prompt is printed for grouping topics into the 13 cate
 per criterion, so that they are judged independently, on the scales of its people: Adherence from 1 to 3, the others
 from 1 to 5. Fulfilment asks for Adherence from 1 to 5.
 
-The wording of the two files in `audit/` is that of QIMMA's paper (arXiv 2604.03395, Appendix C; checked word for word).
+The wording of `mcq.txt` and `qa.txt` in `audit/` is that of QIMMA's paper (arXiv 2604.03395, Appendix C; checked word
+for word); in `mcq_image.txt` and `qa_image.txt` the sentences on the image and on other languages are ours.
 Ours are the line breaks, the bullets, the sign `=` before the two meanings of a score in `qa.txt` and the commas after
 the scores in the form of the reply, all of which the paper's text shows only in part.
 """

@@ -67,6 +67,7 @@ CHECKS: tuple[Check, ...] = (
         "What the question refers to is not in the item.",
         each(wording.absent_reference),
     ),
+    Check("absent_image", "warning", "Nobody can see what is asked about.", each(wording.absent_image)),
     Check("wrong_type", "warning", "A cell of another type was converted on its way (3 to 3.0).", wording.wrong_type),
     Check("refused_by_reader", "error", "The task cannot score the row.", each(wording.refused_by_reader)),
     Check(

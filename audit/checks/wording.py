@@ -129,6 +129,11 @@ def absent_reference(item: AuditItem) -> str:
     return ""
 
 
+def absent_image(item: AuditItem) -> str:
+    """The image is not there, or cannot be decoded."""
+    return f"{item.image[:80]!r} {item.image_problem}" if item.image_problem else ""
+
+
 def _shows_a_table(text: str) -> bool:
     return text.count("|") > 2 or text.count("\t") > 2 or text.count("\n") > 2
 

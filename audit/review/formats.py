@@ -1,12 +1,14 @@
 """Items to review as files of other tools, and their verdicts back: CSV, Label Studio, Argilla, our review page.
 
 Label Studio: tasks as JSON and a labelling interface as XML; back, the JSON export of a project. Argilla: records and
-settings as its Python package (2.x) reads and writes them.
+settings as its Python package (2.x) reads and writes them. Images are copied into a folder beside these files, under
+the names of our store; no path of the data is written.
 """
 
 import csv
 import io
 import json
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -22,16 +24,19 @@ Reviewable = Sequence[tuple[AuditItem, tuple[str, ...]]]
 COLUMNS = ("item", "hash", "annotator", "verdict", "note")  # that are read back; the others are for people
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # with which spreadsheets begin what they compute
 TITLES = {"keep": "صالح / keep", "discard": "غير صالح / discard", "unsure": "لا أدري / unsure"}
+ARGILLA_FIELDS = ("question", "options", "image", "context", "reasons")
 KEYS = {"keep": "k", "discard": "d", "unsure": "u"}
 GUIDE = (
     "Keep an item if it is clear, has exactly one right answer, which is the one marked with *, and is true and fair "
     "to the culture that it is about; discard it otherwise.\n\n"
     "أبقِ السؤال إن كان واضحا صحيحا منصفا، وله إجابة صحيحة واحدة هي المعلّمة بنجمة، واستبعده فيما عدا ذلك."
 )
+IMAGES = "images"  # folder beside the export's files
+LOCAL_FILES = "/data/local-files/?d="  # where Label Studio serves the files below its document root
 LABELLING = """<View>
   <Style>.lsf-main-view { direction: DIRECTION; }</Style>
   <Text name="reasons" value="$reasons"/>
-  <Text name="context" value="$context"/>
+  <Text name="context" value="$context"/>IMAGE
   <Text name="question" value="$question"/>
   <Text name="options" value="$options"/>
   <Choices name="verdict" toName="question" choice="single" required="true">
@@ -55,13 +60,14 @@ def write_export(items: Reviewable, form: Form, folder: Path) -> list[Path]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     records = [_record(item, reasons) for item, reasons in items]
+    _copy_images(items, folder)
     arabic = sum("\u0600" <= letter <= "\u06ff" for record in records for letter in record["question"])
     rest = sum("a" <= letter.lower() <= "z" or letter > "\u2e80" for record in records for letter in record["question"])
     made = {
         "csv": lambda: {"review.csv": _csv(records)},
         "label-studio": lambda: {
-            "tasks.json": _json([{"data": record} for record in records]),
-            "labelling.xml": _labelling("rtl" if arabic > rest else "ltr"),
+            "tasks.json": _json([{"data": _served(record)} for record in records]),
+            "labelling.xml": _labelling("rtl" if arabic > rest else "ltr", any(one["image"] for one in records)),
         },
         "argilla": lambda: {
             "records.json": _json([_argilla_record(record) for record in records]),
@@ -84,7 +90,19 @@ def _record(item: AuditItem, reasons: Sequence[str]) -> dict[str, str]:
         "context": item.context,
         "question": item.question,
         "options": "\n".join(listed),
+        "image": f"{IMAGES}/{item.image_file.name}" if item.image_file else "",
     }
+
+
+def _copy_images(items: Reviewable, folder: Path) -> None:
+    for file in dict.fromkeys(item.image_file for item, _ in items):
+        if file and not (folder / IMAGES / file.name).exists():
+            (folder / IMAGES).mkdir(exist_ok=True)
+            shutil.copyfile(file, folder / IMAGES / file.name)
+
+
+def _served(record: Mapping[str, str]) -> dict[str, str]:
+    return dict(record) | ({"image": f"{LOCAL_FILES}{record['image']}"} if record["image"] else {})
 
 
 def _json(value: Any) -> str:
@@ -94,7 +112,7 @@ def _json(value: Any) -> str:
 def _csv(records: Sequence[Mapping[str, str]]) -> str:
     """A table that Excel opens as UTF-8; what it would compute begins with an apostrophe."""
     text = io.StringIO()
-    names = [*COLUMNS[:2], "reasons", "context", "question", "options", *COLUMNS[2:]]
+    names = [*COLUMNS[:2], "reasons", "context", "image", "question", "options", *COLUMNS[2:]]
     writer = csv.DictWriter(text, names, restval="", lineterminator="\r\n")
     writer.writeheader()
     for record in records:
@@ -102,15 +120,16 @@ def _csv(records: Sequence[Mapping[str, str]]) -> str:
     return f"\ufeff{text.getvalue()}"
 
 
-def _labelling(direction: str) -> str:
+def _labelling(direction: str, images: bool) -> str:
     choices = "\n".join(
         f'    <Choice value="{name}" alias="{name}" hotkey="{KEYS[name]}" hint="{TITLES[name]}"/>' for name in CHOICES
     )
-    return LABELLING.replace("DIRECTION", direction).replace("CHOICES", choices)
+    image = '\n  <Image name="image" value="$image"/>' if images else ""
+    return LABELLING.replace("DIRECTION", direction).replace("CHOICES", choices).replace("IMAGE", image)
 
 
 def _argilla_record(record: Mapping[str, str]) -> dict[str, Any]:
-    fields = {name: record[name] for name in ("question", "options", "context", "reasons") if record[name]}
+    fields = {name: record[name] for name in ARGILLA_FIELDS if record[name]}
     metadata = {"item": record["item"], "hash": record["hash"]}
     return {"id": record["hash"][:16] + record["item"][-100:], "fields": fields, "metadata": metadata}
 
@@ -119,7 +138,7 @@ def _argilla_settings() -> dict[str, Any]:
     fields = [
         {"name": name, "title": name, "required": name == "question", "type": "text"}
         | {"settings": {"type": "text", "use_markdown": False}}
-        for name in ("question", "options", "context", "reasons")
+        for name in ARGILLA_FIELDS
     ]
     options = [{"text": TITLES[name], "value": name} for name in CHOICES]
     questions = [

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from cultureval.audit.items import AuditItem
 from cultureval.audit.review.verdicts import CHOICES, LONGEST_NOTE, VerdictsFile
-from cultureval.runtime.data.image_store import stored_image
+from cultureval.runtime.data.image_store import png_bytes, upright
 from cultureval.runtime.errors import CulturevalError
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ PAGE = Path(__file__).parent / "page"
 FILES = {"review.css": "text/css", "review.js": "text/javascript"}
 LOOPBACK = "127.0.0.1"
 MOST_BODY = 1 << 16
+MOST_IMAGE, LONGEST_SIDE = 1 << 23, 2000  # bytes of a file that is shown as it is; pixels of what is shown else
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -114,7 +115,8 @@ class Review:
             "question": item.question,
             "options": list(item.options or item.answers),
             "gold": list(item.gold if item.form == "mcq" else range(len(item.answers))),
-            "image": bool(item.image and _image(item)),
+            "image": item.image_file is not None,
+            "image_missing": item.images and item.image_file is None,
             "reasons": list(reasons) if self.reasons else [],
             "verdict": own.verdict if own else "",
             "note": own.note if own else "",
@@ -147,14 +149,6 @@ def _digest(token: str) -> bytes:
 
 def _language(item: AuditItem) -> str:
     return "ar" if sum("\u0600" <= letter <= "\u06ff" for letter in item.question) * 3 > len(item.question) else "en"
-
-
-def _image(item: AuditItem) -> Path | None:
-    """The item's image where it is in this machine's store of images; never a path that data name."""
-    try:
-        return stored_image(Path(item.image).name)
-    except CulturevalError:
-        return None
 
 
 class _Pages:
@@ -195,10 +189,10 @@ class _Pages:
 
     async def image(self, request: "Request") -> "Response":
         self.desk(request)
-        file = _image(self.review.items[self.place(request)][0])
+        file = self.review.items[self.place(request)][0].image_file
         if file is None:
             raise _refusal(404)
-        return _file(file, mimetypes.guess_type(file.name)[0] or "application/octet-stream")
+        return _image_response(file)
 
     async def save(self, request: "Request") -> "Response":
         desk = self.desk(request)
@@ -226,6 +220,18 @@ def _file(path: Path, media_type: str) -> "Response":
     from starlette.responses import Response
 
     return Response(path.read_bytes(), media_type=media_type, headers=HEADERS)
+
+
+def _image_response(path: Path) -> "Response":
+    """The file of an image; of a large one, a copy that is scaled down."""
+    from starlette.responses import Response
+
+    if path.stat().st_size <= MOST_IMAGE:
+        return _file(path, mimetypes.guess_type(path.name)[0] or "application/octet-stream")
+    picture = upright(path)
+    picture = picture.convert("RGB") if picture.mode in ("P", "PA") else picture  # palettes' indices do not scale
+    picture.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
+    return Response(png_bytes(picture), media_type="image/png", headers=HEADERS)
 
 
 def review_app(review: Review, port: int) -> "Starlette":

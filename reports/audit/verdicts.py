@@ -139,5 +139,6 @@ def estimates_text(found: "Mapping[tuple[str, str], Estimate]", priced: Mapping[
         lines.append(
             f"{judge}  {template}: {one.calls:,} calls ({one.known:,} known), about {one.input_tokens:,} tokens of "
             f"prompts, {cost}"
+            + (f"; {one.unusable:,} without a question, image or judge for it" if one.unusable else "")
         )
     return "\n".join([*lines, "Nothing was judged."])

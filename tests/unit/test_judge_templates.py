@@ -29,7 +29,9 @@ HASHES = {
     "alqasida_fluency": "45f00e42",
     "alqasida_dialectal_fidelity": "7f0b13e8",
     "audit_mcq": "e4d523c2",
+    "audit_mcq_image": "3b078f1a",
     "audit_qa": "a6f0de8c",
+    "audit_qa_image": "a251a094",
 }
 SLOTS = {
     "country": "Egypt",

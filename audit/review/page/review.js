@@ -4,12 +4,14 @@ const WORDS = {
   ar: {
     title: "مراجعة الأسئلة", keep: "صالح", discard: "غير صالح", unsure: "لا أدري", note: "ملاحظة (اختيارية)",
     previous: "السابق", next: "التالي", saved: "حُفظ", failed: "لم يُحفظ! أعد المحاولة، أو شغّل البرنامج من جديد.",
+    image: "صورة السؤال", missing: "صورة هذا السؤال غير متاحة.",
     done: "راجعت جميع الأسئلة. شكرا لك!", why: "سبب العرض:", of: "من",
     help: "المفاتيح: K صالح، D غير صالح، U لا أدري، N ملاحظة، Esc خروج من الملاحظة، الأسهم للتنقل.",
   },
   en: {
     title: "Review of items", keep: "Keep", discard: "Discard", unsure: "Not sure", note: "Note (optional)",
     previous: "Previous", next: "Next", saved: "Saved", failed: "Not saved! Try again, or start the program anew.",
+    image: "The item's image", missing: "The image of this item is not here, or cannot be shown.",
     done: "All items are reviewed. Thank you!", why: "Shown because of:", of: "of",
     help: "Keys: K keep, D discard, U not sure, N note, Esc leaves the note, arrows move.",
   },
@@ -59,6 +61,7 @@ async function show(place) {
   at("why").querySelector("bdi").textContent = item.reasons.join(", ");
   at("why").hidden = !item.reasons.length;
   at("image").hidden = !item.image;
+  at("missing").hidden = !item.image_missing;
   if (item.image) at("image").src = `items/${place}/image`;
   else at("image").removeAttribute("src");
   at("note").value = item.note;
@@ -122,6 +125,9 @@ async function start() {
   document.title = words.title;
   at("annotator").textContent = state.annotator;
   at("help").textContent = words.help;
+  at("image").alt = words.image;
+  at("missing").textContent = words.missing;
+  at("image").addEventListener("error", () => { at("missing").hidden = false; });
   at("why").querySelector("span").textContent = words.why;
   at("note-label").textContent = words.note;
   for (const id of ["previous", "next"]) at(id).textContent = words[id];
