@@ -11,10 +11,10 @@ from cultureval.judge_prompts.templates import judge_template
 from cultureval.metrics.agreement import tau_c_with_interval
 from cultureval.metrics.judges.verdicts import metric_part
 from cultureval.metrics.rater_agreement import Coefficient, rater_agreement
-from cultureval.reports.csv_files import write_csv
 from cultureval.reports.human_ratings import HumanRatings, Rating
 from cultureval.reports.rated_texts import RatedText
 from cultureval.reports.terminal_tables import terminal_table
+from cultureval.runtime.csv_files import write_csv
 
 NAMES = {"raw": "raw", "AC1": "AC1", "AC2": "AC2", "alpha": "alpha", "kappa": "kappa", "tau_c": "tau-c"}
 MOST_ANNOTATORS = 4  # who have rows of their own in the printed table; the file has all

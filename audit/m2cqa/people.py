@@ -5,8 +5,6 @@ Need-Image (Yes, No, Unsure) and Correctness (Correct, Incorrect, Unsure), a thi
 agreement, of which the number of categories is 3 here, used or not.
 """
 
-import csv
-import io
 import math
 import random
 from collections import Counter, defaultdict
@@ -16,9 +14,8 @@ from pathlib import Path
 
 from cultureval.audit.m2cqa.dataset import REPO
 from cultureval.audit.m2cqa.items import Item
-from cultureval.audit.review.formats import FORMULA
 from cultureval.metrics.rater_agreement import Coefficient, rater_agreement
-from cultureval.runtime.data.row_files import read_rows
+from cultureval.runtime.csv_files import read_csv, write_csv
 from cultureval.runtime.errors import CulturevalError
 
 LABELS = {"need_image": ("Yes", "No", "Unsure"), "correctness": ("Correct", "Incorrect", "Unsure")}
@@ -56,19 +53,16 @@ def stratified(items: Sequence[Item], share: float, seed: int) -> list[Item]:
     return [item for item in items if item.id in drawn]
 
 
-def sheet(items: Sequence[Item], varieties: Sequence[str], seed: int) -> str:
-    """A CSV table for one annotator: a row a statement, statements in random order; labels are to be filled in."""
-    table = io.StringIO(newline="")
-    writer = csv.writer(table)
-    writer.writerow(SHEET)
+def write_sheet(file: Path, items: Sequence[Item], varieties: Sequence[str], seed: int) -> None:
+    """Writes a CSV table for one annotator: a row a statement, in random order; labels are to be filled in."""
+    rows = []
     for item in items:
         for variety in varieties:
             for role in random.Random(f"{seed}/{item.id}/{variety}").sample(ROLES, len(ROLES)):
                 about = (item.about["country"], item.about["category"], role, _text(item, variety, role))
-                gold = "True" if role == "q_plus" else "False"
-                plain = [f"'{text}" if text.startswith(FORMULA) else text for text in about]
-                writer.writerow([item.id, f"{REPO}/images/{item.image}", variety, *plain, gold, "", ""])
-    return table.getvalue()
+                cells = (item.id, f"{REPO}/images/{item.image}", variety, *about, role == "q_plus", "", "")
+                rows.append(dict(zip(SHEET, cells, strict=True)))
+    write_csv(file, rows, SHEET, "utf-8-sig")
 
 
 def _text(item: Item, variety: str, role: str) -> str:
@@ -80,25 +74,22 @@ def read_sheet(path: Path) -> dict[Key, Label]:
     """The labels of a filled sheet; statements without any label are left out.
 
     Raises:
-        CulturevalError: A column or a label is none of those known, or a statement stands there twice.
+        CulturevalError: A column or a label is none of those known, or a statement is there twice.
     """
     found: dict[Key, Label] = {}
-    for number, row in enumerate(read_rows(path), start=1):
-        missing = [name for name in ("item", "variety", "role", *LABELS) if name not in row]
-        if missing:
-            raise CulturevalError(f"{path} has no column {missing[0]!r}: it is no sheet of `cultureval curate m2cqa`.")
-        key = str(row["item"]), str(row["variety"]), str(row["role"])
+    for line, row in read_csv(path, ("item", "variety", "role", *LABELS)):
+        key = row["item"], row["variety"], row["role"]
         if key[2] not in ROLES or key in found:
-            why = "stands there twice" if key in found else f"is none of {', '.join(ROLES)}"
-            raise CulturevalError(f"{path}, row {number}: {key[2]} of {key[0]} ({key[1]}) {why}.")
-        given = {name: _label(row[name], name, f"{path}, row {number}") for name in LABELS}
+            why = "is there twice" if key in found else f"is none of {', '.join(ROLES)}"
+            raise CulturevalError(f"{path}, line {line}: {key[2]} of {key[0]} ({key[1]}) {why}.")
+        given = {name: _label(row[name], name, f"{path}, line {line}") for name in LABELS}
         if any(given.values()):
             found[key] = Label(**given)
     return found
 
 
-def _label(value: object, name: str, where: str) -> str | None:
-    text = str(value or "").strip()
+def _label(value: str, name: str, where: str) -> str | None:
+    text = value.strip()
     if not text:
         return None
     known = next((label for label in LABELS[name] if label.casefold() == text.casefold()), None)

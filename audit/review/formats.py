@@ -5,8 +5,6 @@ settings as its Python package (2.x) reads and writes them. Images are copied in
 the names of our store; no path of the data is written.
 """
 
-import csv
-import io
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,14 +13,14 @@ from typing import Any, Literal, get_args
 
 from cultureval.audit.items import AuditItem
 from cultureval.audit.review.verdicts import CHOICES, MOST_BYTES, Verdict, checked, read_lines
+from cultureval.runtime.csv_files import csv_text, read_csv
 from cultureval.runtime.data.user_cache import write_atomically
 from cultureval.runtime.errors import CulturevalError
 
 Form = Literal["csv", "label-studio", "argilla"]
 FORMS: tuple[Form, ...] = get_args(Form)
 Reviewable = Sequence[tuple[AuditItem, tuple[str, ...]]]
-COLUMNS = ("item", "hash", "annotator", "verdict", "note")  # that are read back; the others are for people
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # with which spreadsheets begin what they compute
+COLUMNS = ("item", "hash", "reasons", "context", "image", "question", "options", "annotator", "verdict", "note")
 TITLES = {"keep": "صالح / keep", "discard": "غير صالح / discard", "unsure": "لا أدري / unsure"}
 ARGILLA_FIELDS = ("question", "options", "image", "context", "reasons")
 KEYS = {"keep": "k", "discard": "d", "unsure": "u"}
@@ -64,7 +62,7 @@ def write_export(items: Reviewable, form: Form, folder: Path) -> list[Path]:
     arabic = sum("\u0600" <= letter <= "\u06ff" for record in records for letter in record["question"])
     rest = sum("a" <= letter.lower() <= "z" or letter > "\u2e80" for record in records for letter in record["question"])
     made = {
-        "csv": lambda: {"review.csv": _csv(records)},
+        "csv": lambda: {"review.csv": f"\ufeff{csv_text(records, COLUMNS)}"},  # the mark by which Excel reads UTF-8
         "label-studio": lambda: {
             "tasks.json": _json([{"data": _served(record)} for record in records]),
             "labelling.xml": _labelling("rtl" if arabic > rest else "ltr", any(one["image"] for one in records)),
@@ -107,17 +105,6 @@ def _served(record: Mapping[str, str]) -> dict[str, str]:
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=1)
-
-
-def _csv(records: Sequence[Mapping[str, str]]) -> str:
-    """A table that Excel opens as UTF-8; what it would compute begins with an apostrophe."""
-    text = io.StringIO()
-    names = [*COLUMNS[:2], "reasons", "context", "image", "question", "options", *COLUMNS[2:]]
-    writer = csv.DictWriter(text, names, restval="", lineterminator="\r\n")
-    writer.writeheader()
-    for record in records:
-        writer.writerow({name: f"'{value}" if value.startswith(FORMULA) else value for name, value in record.items()})
-    return f"\ufeff{text.getvalue()}"
 
 
 def _labelling(direction: str, images: bool) -> str:
@@ -179,13 +166,13 @@ def _read(file: Path, annotator: str | None) -> list[Verdict]:
             raise CulturevalError(f"{file} is larger than a file of verdicts may be (256 MiB).")
         if file.suffix == ".jsonl":
             return read_lines(file)
+        if file.suffix == ".csv":
+            return list(_of_csv(file, annotator))
         text = file.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise CulturevalError(f"{file} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
-        raise CulturevalError(f"{file} is not UTF-8: save it as CSV UTF-8.") from error
-    if file.suffix == ".csv":
-        return list(_of_csv(file, text, annotator))
+        raise CulturevalError(f"{file} is not UTF-8.") from error
     try:
         records = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -198,20 +185,12 @@ def _read(file: Path, annotator: str | None) -> list[Verdict]:
     raise CulturevalError(f"{file} is neither a JSON export of Label Studio nor records of Argilla.")
 
 
-def _of_csv(file: Path, text: str, annotator: str | None) -> Iterator[Verdict]:
-    csv.field_size_limit(MOST_BYTES)  # an export holds the items' whole texts
-    first = text.partition("\n")[0]
-    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count))
-    if missing := [name for name in ("item", "hash", "verdict") if name not in (reader.fieldnames or ())]:
-        raise CulturevalError(f"{file} has no column {', '.join(missing)}: keep those of the export.")
-    try:
-        for row in reader:
-            if (row.get("verdict") or "").strip():
-                plain = {name: (row.get(name) or "").strip().removeprefix("'") for name in COLUMNS}
-                plain["annotator"] = plain["annotator"] or annotator or ""
-                yield checked(plain, f"{file}, line {reader.line_num}")
-    except csv.Error as error:
-        raise CulturevalError(f"{file}, line {reader.line_num}: {error}.") from error
+def _of_csv(file: Path, annotator: str | None) -> Iterator[Verdict]:
+    for line, row in read_csv(file, ("item", "hash", "verdict")):
+        if row["verdict"].strip():
+            plain = {name: cell.strip() for name, cell in row.items()}
+            plain["annotator"] = plain.get("annotator") or annotator or ""
+            yield checked(plain, f"{file}, line {line}")
 
 
 def _of_label_studio(file: Path, records: Sequence[Mapping[str, Any]]) -> Iterator[Verdict]:

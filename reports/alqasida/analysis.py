@@ -19,9 +19,9 @@ from cultureval.reports.alqasida.figures import draw_figures
 from cultureval.reports.alqasida.human_judgements import write_human_judgements
 from cultureval.reports.alqasida.plots import draw_tree
 from cultureval.reports.alqasida.samples import ANALYSED, KINDS, Sample, samples_of
-from cultureval.reports.csv_files import write_csv
 from cultureval.reports.drawing import FORMATS
 from cultureval.reports.terminal_tables import terminal_table
+from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.errors import counted
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from cultureval.metrics.alqasida.feature_analysis import spearman
 from cultureval.reports.alqasida.ratings import CRITERIA, read_alqasida_ratings
-from cultureval.reports.csv_files import write_csv
 from cultureval.reports.human_ratings import Rating
 from cultureval.reports.terminal_tables import terminal_table
+from cultureval.runtime.csv_files import write_csv
 
 Row = dict[str, Any]
 

@@ -1,8 +1,6 @@
 """What `cultureval audit code` writes and prints."""
 
-import csv
 import difflib
-import io
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cultureval.reports.terminal_tables import terminal_table
+from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.data.user_cache import write_atomically
 from cultureval.runtime.errors import counted
 
@@ -48,18 +47,9 @@ def write_refined(refined: "Sequence[Refined]", folder: Path, dataset: str) -> N
     write_atomically(prompts_file(folder, dataset), "".join(f"{line}\n" for line in lines).encode("utf-8"))
     changes = "".join(map(_difference, refined))
     write_atomically(folder / f"{dataset}_changes.diff", changes.encode("utf-8"))
-    table = io.StringIO(newline="")
-    writer = csv.writer(table)
-    writer.writerow(REVIEW_COLUMNS)
-    for one in refined:
-        if one.outcome == "review":
-            writer.writerow([one.task_id, one.reason, _cell(one.detail), one.original, _cell(one.proposed), ""])
-    write_atomically(review_file(folder, dataset), table.getvalue().encode("utf-8-sig"))  # spreadsheets need the mark
-
-
-def _cell(text: str) -> str:
-    """A model's text, which no spreadsheet takes for a formula; white space around a prompt is passed over."""
-    return f" {text}" if text.startswith(("=", "+", "-", "@")) else text
+    rows = [asdict(one) for one in refined if one.outcome == "review"]
+    review = [{name: row.get(name) for name in REVIEW_COLUMNS} for row in rows]
+    write_csv(review_file(folder, dataset), review, REVIEW_COLUMNS, "utf-8-sig")
 
 
 def _difference(one: "Refined") -> str:

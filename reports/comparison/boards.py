@@ -1,6 +1,5 @@
 """Kendall's distance between two leaderboards: how much two orders of the same models disagree."""
 
-import csv
 import math
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -10,6 +9,7 @@ from cultureval.reports.ranks import kendall_distance
 from cultureval.reports.run_ranks import average_weights
 from cultureval.reports.run_record import Run, TaskRecord
 from cultureval.reports.saved_runs import load
+from cultureval.runtime.csv_files import read_csv
 from cultureval.runtime.errors import CulturevalError, escaped, shown_names
 
 LARGEST = 1_000_000  # bytes of a CSV file of a leaderboard
@@ -60,10 +60,9 @@ def _of_csv(path: Path) -> dict[str, float]:
     if path.stat().st_size > LARGEST:
         raise CulturevalError(f"{path} is larger than {LARGEST:,} bytes, and is no leaderboard.")
     try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            rows = [row for row in csv.reader(stream) if row][1:]
+        rows = [list(row.values()) for _, row in read_csv(path)]
         scores = {row[0]: float(row[1]) for row in rows if row[1].strip()}
-    except (ValueError, IndexError, csv.Error) as error:
+    except (ValueError, IndexError) as error:
         raise CulturevalError(
             f"{path}: a header, then a model and its score in each row, are needed ({error})."
         ) from error

@@ -16,9 +16,9 @@ from cultureval.reports.comparison.forest import forest_plots
 from cultureval.reports.comparison.obstacles import KINDS
 from cultureval.reports.comparison.paired_runs import SUBSET, Pairs, TestedDifference, pair_sides, tested_differences
 from cultureval.reports.comparison.sides import Side, read_sides
-from cultureval.reports.csv_files import no_formula, write_csv
 from cultureval.reports.differences import differences
 from cultureval.reports.terminal_tables import terminal_table
+from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.errors import CulturevalError, did_you_mean, escaped, shown_names
 
 HEADER = ("", "metric", "items", "first", "second", "difference", "95% interval", "p", "p (Holm)", "can show")
@@ -79,7 +79,7 @@ def compare_all(
     pairs = pair_sides(sides, metrics, allowed)
     rows = tested_differences(pairs, draws, seed)
     output_dir.mkdir(parents=True, exist_ok=True)
-    write_csv(output_dir / "differences.csv", [_record(row) | _plain_names(row) for row in rows])
+    write_csv(output_dir / "differences.csv", [_record(row) for row in rows])
     shown_rows = [row for row in rows if subsets or row.level != SUBSET]
     for number, one in enumerate(pairs if charts else (), start=1):
         for chart in forest_plots(number, one.first, one.second, shown_rows):
@@ -135,11 +135,6 @@ def _record(row: TestedDifference) -> dict[str, Any]:
     record = head | {"subsets": row.subsets} | scores | found | {"p_holm": row.p_holm}
     record |= {"only_first_right": flips[0], "only_second_right": flips[1]}
     return {name: None if isinstance(value, float) and value != value else value for name, value in record.items()}
-
-
-def _plain_names(row: TestedDifference) -> dict[str, str]:
-    """The names of both sides, which no spreadsheet takes for formulas."""
-    return {"first": no_formula(row.first), "second": no_formula(row.second)}
 
 
 def _notes(pairs: Sequence[Pairs], sides: Sequence[Side], rows: Sequence[TestedDifference], subsets: bool) -> list[str]:

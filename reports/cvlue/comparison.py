@@ -13,11 +13,11 @@ from typing import Any
 from cultureval.metrics.cvlue.names import KS, MACRO, RECALLS
 from cultureval.metrics.proportions import holm
 from cultureval.metrics.standard_errors import paired_difference
-from cultureval.reports.csv_files import write_csv
 from cultureval.reports.cvlue.headline import PUBLISHED
 from cultureval.reports.published import published_rows
 from cultureval.reports.saved_results import SavedTask, find_saved_tasks, names_of_runs
 from cultureval.reports.terminal_tables import terminal_table
+from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
 

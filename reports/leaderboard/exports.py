@@ -1,15 +1,13 @@
 """Tables of a leaderboard as files for other programs and for papers: CSV, Markdown, LaTeX, JSON."""
 
-import csv
-import io
 import json
 import re
 from collections.abc import Sequence
 from typing import Any
 
-from cultureval.reports.csv_files import no_formula
 from cultureval.reports.leaderboard.tables import BoardTable, best_cells, cell_data, cell_text
 from cultureval.reports.summary import Cell
+from cultureval.runtime.csv_files import csv_text
 
 LATEX = {
     "\\": r"\textbackslash{}",
@@ -31,16 +29,14 @@ CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u206
 
 def as_csv(table: BoardTable) -> str:
     """The table as CSV: a column of values and one of standard errors for each column, in full precision."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    names = [name for column in table.columns for name in (column.whole, f"{column.whole} stderr")]
-    writer.writerow(["model", "rank", *map(no_formula, names)])
+    names = ["model", "rank", *(name for one in table.columns for name in (one.whole, f"{one.whole} stderr"))]
+    rows = []
     for row in table.rows:
-        values: list[Any] = []
+        values: list[Any] = [row.label, row.rank]
         for cell in row.cells:
             values += [cell.value, cell.stderr] if isinstance(cell, Cell) else [cell, None]
-        writer.writerow([no_formula(row.label), row.rank, *values])
-    return file.getvalue()
+        rows.append(dict(zip(names, values, strict=True)))
+    return csv_text(rows, names)
 
 
 def as_markdown(table: BoardTable) -> str:

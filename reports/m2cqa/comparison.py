@@ -20,7 +20,6 @@ from cultureval.metrics.m2cqa.names import (
     Q_MINUS_ACC,
     Q_PLUS_ACC,
 )
-from cultureval.reports.csv_files import write_csv
 from cultureval.reports.drawing import FORMATS
 from cultureval.reports.m2cqa.cells import mismatches, read_cells
 from cultureval.reports.m2cqa.comparison_rows import (
@@ -38,6 +37,7 @@ from cultureval.reports.m2cqa.comparison_rows import (
 from cultureval.reports.m2cqa.plots import draw_regimes, draw_sizes
 from cultureval.reports.model_sizes import model_sizes
 from cultureval.reports.terminal_tables import terminal_table
+from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.m2cqa.benchmarks import PROMPTS, VARIETIES
 

@@ -25,10 +25,10 @@ from cultureval.metrics.m2cqa.names import (
     headline_verdict,
 )
 from cultureval.metrics.m2cqa.statement_verdicts import organisers_verdict
-from cultureval.reports.csv_files import write_csv
 from cultureval.reports.saved_results import SavedTask, find_saved_tasks
 from cultureval.reports.submissions import ScoredSubmissions, ScoredTask
 from cultureval.reports.terminal_tables import terminal_table
+from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.data.row_files import read_rows
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
@@ -195,7 +195,7 @@ def write_submissions(runs: Sequence[Path], gold: Gold, output_dir: Path) -> lis
             name = re.sub(r"[^\w.-]+", "_", f"{task.model}_{task.task.partition('|')[0]}")
             output_dir.mkdir(parents=True, exist_ok=True)
             files.append(output_dir / f"{name}.csv")
-            write_csv(files[-1], rows, COLUMNS)
+            write_csv(files[-1], rows, COLUMNS, exact=True)
     if not files:
         raise CulturevalError(
             f"{', '.join(map(str, runs))}: no run of {AYNVQA} on the statements of {gold.path}. Is it the same split "

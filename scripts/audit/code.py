@@ -121,13 +121,14 @@ def _refined(asker: "Asker", sets: "dict[str, ProblemSet]") -> "dict[str, Sequen
 def _reviewed(sets: "dict[str, ProblemSet]", folder: Path, file: Path) -> "dict[str, Sequence[Refined]]":
     from cultureval.audit.code_refinement import Refined, with_reviews
     from cultureval.reports.audit.refined_code import prompts_file
+    from cultureval.runtime.csv_files import read_csv
     from cultureval.runtime.data.row_files import read_rows
 
-    rows = read_rows(file)
+    rows = [row for _, row in read_csv(file, ("task_id", "verdict", "proposed"))]
     found: dict[str, Sequence[Refined]] = {}
     for name, problems in sets.items():
         saved = prompts_file(folder, name)
-        mine = [row for row in rows if str(row.get("task_id") or "").startswith(problems.dataset.prefix)]
+        mine = [row for row in rows if row["task_id"].startswith(problems.dataset.prefix)]
         if not mine and not saved.is_file():
             continue
         rows = [row for row in rows if row not in mine]

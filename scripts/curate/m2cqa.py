@@ -165,10 +165,9 @@ def _contrasts(items: "tuple[Item, ...]", encoder: str | None, seed: int) -> "Ma
 
 def _write_sheet(items: "tuple[Item, ...]", plan: "Plan", share: float) -> str:
     """Writes the empty sheet for people; says where it is."""
-    from cultureval.audit.m2cqa.people import sheet, stratified
-    from cultureval.runtime.data.user_cache import write_atomically
+    from cultureval.audit.m2cqa.people import stratified, write_sheet
 
     drawn = stratified(items, share, plan.seed)
     file = plan.output / "sheet.csv"
-    write_atomically(file, sheet(drawn, plan.varieties, plan.seed).encode("utf-8-sig"))
+    write_sheet(file, drawn, plan.varieties, plan.seed)
     return f"A sample of {len(drawn):,} items for people, a copy an annotator: {file}"

@@ -1,7 +1,6 @@
 """M2CQA's construction: rules for replies, duplicates of images, the contrast check, people's labels, step files."""
 
 import csv
-import io
 import json
 import re
 from dataclasses import replace
@@ -179,9 +178,12 @@ def test_the_sample_for_people_is_stratified_and_their_labels_decide(tmp_path):
     counts = [sum(item.about["country"] == name for item in drawn) for name in ("Oman", "Qatar", "Iraq")]
     assert len(drawn) == 5 and counts[0] == 3 and sorted(counts[1:]) in ([0, 2], [1, 1])
     assert drawn == people.stratified(items, 0.25, seed=3)
-    rows = list(csv.DictReader(io.StringIO(people.sheet(drawn, ["en"], 0))))
+    people.write_sheet(tmp_path / "sheet.csv", drawn, ["en"], 0)
+    with (tmp_path / "sheet.csv").open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
     said = replace(drawn[0], about={"country": "=1+1", "category": "@x"})
-    assert people.sheet([said], ["en"], 0).splitlines()[1].count(",'") == 2  # a spreadsheet computes nothing
+    people.write_sheet(tmp_path / "said.csv", [said], ["en"], 0)
+    assert (tmp_path / "said.csv").read_text("utf-8").splitlines()[1].count(",'") == 2  # a spreadsheet computes nothing
     assert len(rows) == 15 and {row["gold"] for row in rows if row["role"] != "q_plus"} == {"False"}
 
     def filled(name, labels):

@@ -1,11 +1,7 @@
-"""Tables for the terminal and CSV files: nothing is lost, columns are aligned, markup stays text."""
-
-import csv
-import math
+"""Tables for the terminal: nothing is lost, columns are aligned, markup stays text."""
 
 from rich.cells import cell_len
 
-from cultureval.reports.csv_files import write_csv
 from cultureval.reports.terminal_tables import terminal_table
 
 HEADER = ("name", "tau-c", "note")
@@ -43,14 +39,3 @@ def test_on_a_terminal_no_table_is_wider(monkeypatch):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     row = ("qimma_medarabench:Otolaryngology", "UBC-NLP/palmx_2025_subtask2_islamic", "13")
     assert max(map(cell_len, terminal_table((), [row]).splitlines())) <= 40
-
-
-def test_a_csv_file_has_empty_cells_for_what_is_undefined(tmp_path):
-    rows = [{"name": "شجرة", "score": 0.5}, {"name": 'a,"b"', "score": None}, {"name": "=1+1", "score": math.nan}]
-    file = tmp_path / "new" / "table.csv"
-    write_csv(file, rows, encoding="utf-8-sig")
-    with file.open(encoding="utf-8-sig", newline="") as stream:
-        read = list(csv.DictReader(stream))
-    assert read == [{"name": row["name"], "score": "0.5" if row["score"] == 0.5 else ""} for row in rows]
-    write_csv(file, [], columns=("name", "score"))
-    assert file.read_text(encoding="utf-8") == "name,score\n"

@@ -1,0 +1,108 @@
+"""CSV files for people and their spreadsheets: one writer, whose texts are no formulas, and a reader of filled ones.
+
+A text with which a spreadsheet would begin to compute gets an apostrophe before it; the reader takes it off again, so
+that every text comes back as it was.
+"""
+
+import csv
+import io
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cultureval.runtime.data.user_cache import write_atomically
+from cultureval.runtime.errors import CulturevalError, shown_names
+
+# Full-width and small signs are read as the common ones, and white space before a sign is passed over; tabs and
+# line ends would split a cell that is pasted.
+FORMULA = re.compile(r"'*(?:[\t\r\n]|\s*[=+\-@＝＋－＠﹦﹢﹣﹫−])")
+NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+LONGEST_CELL = 1 << 28  # characters
+
+
+def write_csv(
+    file: Path,
+    rows: Sequence[Mapping[str, Any]],
+    columns: Sequence[str] | None = None,
+    encoding: str = "utf-8",
+    exact: bool = False,
+) -> None:
+    """Writes rows as a CSV file with a header, atomically; missing folders are created.
+
+    Args:
+        file: Output file.
+        rows: Mappings from column to value. None, nan and what a row lacks become empty cells.
+        columns: In order; None: those of the first row.
+        encoding: "utf-8-sig" begins the file with a byte-order mark, without which Excel misreads Chinese and Arabic.
+        exact: Texts stand as they are, also formulas: in an official format that other programs read.
+
+    Raises:
+        ValueError: A row has a column that is not among the columns.
+    """
+    write_atomically(file, csv_text(rows, columns, exact).encode(encoding, "backslashreplace"))
+
+
+def csv_text(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None, exact: bool = False) -> str:
+    """The text of the file that `write_csv` writes."""
+    if columns is None:
+        columns = list(rows[0]) if rows else []
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, columns)
+    writer.writerow({name: _cell(name, exact) for name in columns})
+    writer.writerows({name: _cell(value, exact) for name, value in row.items()} for row in rows)
+    return text.getvalue()
+
+
+def _cell(value: Any, exact: bool) -> Any:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    return value if exact or isinstance(value, int | float) else _no_formula(str(value))
+
+
+def _no_formula(text: str) -> str:
+    return f"'{text}" if FORMULA.match(text) and not NUMBER.fullmatch(text) else text
+
+
+def _as_it_was(text: str) -> str:
+    return text[1:] if text.startswith("'") and FORMULA.match(text) else text
+
+
+def read_csv(file: Path, columns: Sequence[str] = ()) -> Iterator[tuple[int, dict[str, str]]]:
+    """The rows of a table that `write_csv` wrote and people filled in, as their spreadsheet saved it.
+
+    Args:
+        file: Cells are separated by commas, semicolons or tabs: those of which the header has most.
+        columns: That it must have.
+
+    Yields:
+        The line where the row begins, and its cells by column; those that are missing at its end are empty.
+
+    Raises:
+        CulturevalError: It cannot be read, lacks a column, or has a row with more cells than columns.
+    """
+    try:
+        text = file.read_bytes().decode("utf-8-sig")  # with the line ends that cells hold
+    except OSError as error:
+        raise CulturevalError(f"{file} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise CulturevalError(f"{file} is not UTF-8: save it as CSV UTF-8.") from error
+    csv.field_size_limit(LONGEST_CELL)
+    delimiter = max(",;\t", key=text.partition("\n")[0].count)
+    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True, restval="")
+    line = 1
+    try:
+        names = [_as_it_was(name) for name in reader.fieldnames or ()]
+        if missing := [name for name in columns if name not in names]:
+            there = f"it has {shown_names(names)}" if names else "it is empty"
+            raise CulturevalError(f"{file} has no column {', '.join(missing)}: {there}.")
+        reader.fieldnames = names
+        line = reader.line_num + 1
+        for row in reader:
+            if None in row:
+                raise csv.Error("the row has more cells than the header")
+            yield line, {name: _as_it_was(cell) for name, cell in row.items()}
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise CulturevalError(f"{file}, line {line}: {error}.") from error
