@@ -12,7 +12,7 @@ from cultureval.runtime.patches import Patch, expect, source_of
 if TYPE_CHECKING:
     from inspect_ai.log import EvalResults, EvalSample, EvalSpec, EvalStats
 
-BUFFERED = 128  # samples
+BUFFERED = 32  # samples; the recorder goes through all of them at each sample
 BUFFERED_LETTERS = 8 * 2**20
 
 
@@ -36,7 +36,9 @@ def write_log(
         The number of samples.
     """
     import anyio
+    from inspect_ai._util import zipfile
 
+    zipfile._ZSTD_THREADS = 0  # with its 12, each sample starts and ends twelve threads
     part = file.with_name(f".{file.stem}.part.eval")
     try:
         count = anyio.run(_write, part, spec, stats, samples, results)
@@ -99,6 +101,12 @@ def _recorder_canary() -> None:
         expect(name in public, f"the recorder has no {name} any more")
 
 
+def _threads_canary() -> None:
+    code = source_of("inspect_ai._util.zipfile")
+    for part in ("_ZSTD_THREADS = 12", "ZstdCompressor(level=level, threads=_ZSTD_THREADS)"):
+        expect(part in code, f"samples are not compressed with {part} any more: see whether each still starts threads")
+
+
 PATCHES = (
     Patch(
         "inspect_ai",
@@ -106,5 +114,12 @@ PATCHES = (
         "The public writer of logs wants all samples of a log in memory.",
         ("0.3.285",),
         _recorder_canary,
+    ),
+    Patch(
+        "inspect_ai",
+        "inspect_ai._util.zipfile._ZSTD_THREADS",
+        "Each sample of a log is compressed by twelve threads of its own, whose start takes a third of the time.",
+        ("0.3.285",),
+        _threads_canary,
     ),
 )
