@@ -121,9 +121,9 @@ def _items(task, model, ability, items, query):
         [pyarrow.array(one) for one in (rows, [""] * items, ["xyxy"] * items)],
         names=["source_row", "cluster", "box_format"],
     )
+    columns = [[query] * items, [["أ", "ب"]] * items, [0] * items, [str(place) for place in range(items)]]
     doc = pyarrow.StructArray.from_arrays(
-        [pyarrow.array([query] * items), specific, pyarrow.array([str(place) for place in range(items)])],
-        names=["query", "specific", "id"],
+        [*map(pyarrow.array, columns), specific], names=["query", "choices", "gold_index", "id", "specific"]
     )
     metric = pyarrow.StructArray.from_arrays([pyarrow.array(one) for one in values.values()], names=list(values))
     response = pyarrow.StructArray.from_arrays([pyarrow.array([["أ"]] * items)], names=["text"])

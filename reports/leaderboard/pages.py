@@ -13,6 +13,7 @@ from cultureval.reports.leaderboard.entries import Entry
 from cultureval.reports.leaderboard.exports import FORMATS
 from cultureval.reports.leaderboard.tables import BoardRow, BoardTable, best_cells, cell_text
 from cultureval.reports.leaderboard.texts import file_name, shown
+from cultureval.reports.published_answers import PublishedAnswers
 from cultureval.reports.run_record import TaskRecord
 from cultureval.reports.summary import Cell
 from cultureval.tasks.catalogue import all_suites, all_tasks
@@ -69,13 +70,13 @@ class Pages:
         board: The leaderboard.
         title: Heading of the first page.
         formats: Of the charts' files; empty: no charts.
-        logs: Where single answers can be looked at.
+        answers: Where single answers can be looked at.
     """
 
     board: Board
     title: str
     formats: Sequence[str]
-    logs: str = ""
+    answers: PublishedAnswers = field(default_factory=PublishedAnswers)
     _names: dict[int, str] = field(default_factory=dict)
 
     def all(self) -> Iterator[tuple[str, str]]:
@@ -176,7 +177,7 @@ class Pages:
             charts=any(self.charts_of(section) for section in self.board.sections),
             subsets=self._subsets(),
             published=any(row.entry is None for _, table, _ in self.tables() for row in table.rows),
-            logs=self.logs,
+            logs=self.answers.address,
         )
 
     def _section(self, section: Section, letter: str) -> dict[str, Any]:
@@ -271,7 +272,7 @@ class Pages:
             facts=facts,
             parts=parts,
             board=self.title,
-            logs=self.logs,
+            logs=self.answers.address,
             formats=self.formats,
             charts=any(part["charts"] for part in parts),
         )
@@ -288,7 +289,7 @@ class Pages:
         return {
             "suite": _suite_name(section.division.suite, section.division.shots),
             "label": shown(entry.label),
-            "rows": [_score_row(one, scale[one.metric], "task") for one in scores],
+            "rows": [self._score_row(one, scale[one.metric], "task") for one in scores],
             "signatures": [
                 {"group": one.group, "text": shown(one.text, 4000)}
                 for one in record.signatures
@@ -335,12 +336,19 @@ class Pages:
             licence=source.licence if source else "",
             metric=headline,
             rows=[
-                _score_row(one, scale[one.metric], "model", letters[id(one.entry)] if several else "") for one in rows
+                self._score_row(one, scale[one.metric], "model", letters[id(one.entry)] if several else "")
+                for one in rows
             ],
-            others=[_score_row(one, scale[one.metric], "model") for one in others],
+            others=[self._score_row(one, scale[one.metric], "model") for one in others],
             several=several,
-            logs=self.logs,
+            logs=self.answers.address,
         )
+
+    def _score_row(self, score: TaskScore, scale: float, link: str, letter: str = "") -> dict[str, Any]:
+        source = score.entry.sources.get(score.record.task)
+        answers = self.answers.of(source, score.record.task) if source else ""
+        outside = answers if "://" in answers or not answers else f"../{answers}"
+        return _score_row(score, scale, link, letter) | {"answers": outside}
 
 
 def _group_of(group: str) -> tuple[str, int]:

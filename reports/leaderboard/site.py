@@ -13,7 +13,8 @@ from cultureval.reports.leaderboard.exports import FORMATS, as_data, as_json
 from cultureval.reports.leaderboard.pages import Pages
 from cultureval.reports.leaderboard.publishing import space_card
 from cultureval.reports.leaderboard.texts import shown
-from cultureval.runtime.errors import CulturevalError
+from cultureval.reports.published_answers import link_back, read_published
+from cultureval.runtime.errors import CulturevalError, counted
 from cultureval.runtime.output_folder import require_folder
 
 MARK = ".cultureval-leaderboard"  # a folder with it may be written again
@@ -50,9 +51,10 @@ def write_site(board: Board, folder: Path, title: str, formats: Sequence[str], l
     Raises:
         CulturevalError: The folder holds something else, or cannot be written.
     """
-    _prepare(folder)
+    _prepare(folder, logs)
     write_assets(folder / "assets", charts=bool(formats))
-    pages = Pages(board, shown(title), formats, logs)
+    answers = read_published(folder, logs)
+    pages = Pages(board, shown(title), formats, answers)
     count = 0
     for name, text in pages.all():
         _write(folder / name, text)
@@ -65,6 +67,7 @@ def write_site(board: Board, folder: Path, title: str, formats: Sequence[str], l
     charts = [chart for section in board.sections for chart in pages.charts_of(section)] + pages.subset_charts()
     for chart in charts:
         chart_files(chart, folder / "charts", formats)
+    link_back(folder, answers, shown(title, 60))
     _write(folder / "README.md", space_card(title))
     _write(folder / "leaderboard.json", as_json(board_data(board)))
     return Site(folder / "index.html", count, tables, len(charts))
@@ -73,11 +76,11 @@ def write_site(board: Board, folder: Path, title: str, formats: Sequence[str], l
 def site_summary(board: Board, site: Site) -> str:
     """What a person reads at the end: how much there is, what is not comparable, where the page is."""
     parts = [
-        f"{len({one.model for section in board.sections for one in section.group.entries})} models",
-        f"{len(board.runs)} results files",
-        f"{site.tables} tables",
-        f"{site.charts} charts",
-        f"{site.pages} pages",
+        counted(len({one.model for section in board.sections for one in section.group.entries}), "model"),
+        counted(len(board.runs), "results file"),
+        counted(site.tables, "table"),
+        counted(site.charts, "chart"),
+        counted(site.pages, "page"),
     ]
     lines = [", ".join(parts)]
     for section in board.sections:
@@ -114,11 +117,13 @@ def board_data(board: Board) -> dict[str, Any]:
     }
 
 
-def _prepare(folder: Path) -> None:
+def _prepare(folder: Path, logs: str) -> None:
+    own = (MARK, *Path(logs).parts[:1])  # the viewer's bundle may be there before the first page
     require_folder(folder, "--out")
     if folder.exists() and not folder.is_dir():
         raise CulturevalError(f"--out {folder} is a file: name a folder.")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).is_file():
+    others = folder.is_dir() and any(one.name not in own for one in folder.iterdir())
+    if others and not (folder / MARK).is_file():
         raise CulturevalError(f"--out {folder} holds files that are no leaderboard's: name an empty folder.")
     links = [part for part in PARTS if (folder / part).is_symlink()]
     if links:  # what lies behind one would be deleted

@@ -10,10 +10,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from cultureval.reports.published_answers import MARK
 from cultureval.reports.viewer.logs import TaskLog
 from cultureval.runtime.errors import CulturevalError
-
-MARK = "cultureval_viewer.json"
 
 
 def check_bundle(folder: Path) -> None:
@@ -52,7 +51,11 @@ def write_bundle(logs: Sequence[TaskLog], folder: Path, gated: bool = False) -> 
         )
     with gathered(kept) as place, contextlib.redirect_stdout(io.StringIO()):
         bundle_log_dir(str(place), str(folder), overwrite=True)
-    content = {"made_by": "cultureval view", "logs": {log.name: [log.model, log.task] for log in kept}}
+    content = {
+        "made_by": "cultureval view",
+        "logs": {log.name: [log.model, log.task] for log in kept},
+        "dates": {log.name: log.dates for log in kept},
+    }
     (folder / MARK).write_text(json.dumps(content), encoding="utf-8")
     return [log for log in logs if log not in kept]
 

@@ -45,6 +45,7 @@ class TaskLog:
         task: The task with `|k`.
         model: Of the run.
         gated: Whether its data may not be passed on.
+        dates: Of the run, and of what was derived from its details later.
     """
 
     file: Path
@@ -52,6 +53,7 @@ class TaskLog:
     task: str
     model: str
     gated: bool
+    dates: tuple[str, ...]
 
 
 def write_logs(paths: Sequence[Path], task: str | None = None) -> list[TaskLog]:
@@ -88,7 +90,7 @@ def _write(saved: SavedTask, name: str) -> TaskLog:
     record = runs[0].record.tasks.get(saved.task) if runs else None
     gated = is_gated(saved.task.partition("|")[0], record.source if record else "")
     file = saved.root / FOLDER / file_name(saved.model) / f"{file_name(saved.task)}.eval"
-    log = TaskLog(file, name, saved.task, saved.model, gated)
+    log = TaskLog(file, name, saved.task, saved.model, gated, tuple(one.date for one in (saved, *derived)))
     made_from = _made_from(saved, derived, runs)
     if _made_from_of(file) == made_from:
         return log

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shutil
 from html.parser import HTMLParser
 
@@ -15,6 +16,8 @@ from cultureval.reports.leaderboard.site import write_site
 from cultureval.reports.published import published_rows
 from cultureval.reports.qimma.headline import PUBLISHED
 from cultureval.reports.saved_runs import load
+from cultureval.reports.viewer.bundle import write_bundle
+from cultureval.reports.viewer.logs import write_logs
 from cultureval.runtime.errors import CulturevalError
 from cultureval.scripts.main import app
 from cultureval.tasks.catalogue import all_tasks
@@ -221,3 +224,28 @@ def test_every_suite_has_ranks_ratios_and_averages_of_several_scores_of_a_task(t
         assert [(row.label, row.rank) for row in table.rows if row.entry] == [(first, "1"), (last, "2")], title
     differences = [chart for section in board.sections for chart in section.charts if "_differences" in chart.name]
     assert len(differences) == len({chart.name for chart in differences}) == 5
+
+
+def test_scores_link_their_answers_in_the_viewer_and_the_viewer_links_back(tmp_path):
+    root, site = tmp_path / "results", tmp_path / "site"
+    write_run(root, "lab/a", [*TRUST, "jeem_vqa:ma"], 0.5, 4, signed={})
+    write_run(root, "lab/a", TRUST, 0.5, 4, signed={}, date="2026-01-01T00-00-00")
+    write_bundle(write_logs([root]), site / "some where" / "answers")
+    with pytest.raises(CulturevalError, match="no leaderboard's"):
+        write_site(read_board([root], ranks=False), site, "A <board>", ())
+    for _ in range(2):
+        write_site(read_board([root], ranks=False), site, "A <board>", (), "some where/answers")
+    (model,) = (site / "models").iterdir()
+    links = re.findall('<a href="([^"]*)" title="The answers">', model.read_text())
+    assert len(links) == 1, "those of gated data are not in the bundle"
+    place, _, name = links[0].partition("#/logs/")
+    assert (model.parent / place).is_file()
+    assert (site / "some where" / "answers" / "logs" / name.removesuffix("/samples")).is_file()
+    page = (site / "some where" / "answers" / "index.html").read_text()
+    assert page.count("A &lt;board&gt;</a>") == 1
+    back = re.search('id="cultureval-back" href="([^"]*)"', page)[1]
+    assert (site / "some where" / "answers" / back).resolve() == site / "index.html"
+    for bad in ('{"logs": 1}', "x"):
+        (site / "some where" / "answers" / "cultureval_viewer.json").write_text(bad)
+        with pytest.raises(CulturevalError, match="write the bundle again"):
+            write_site(read_board([root], ranks=False), site, "b", (), "some where/answers")

@@ -1,0 +1,87 @@
+"""Answers that are published in Inspect's viewer beside a leaderboard: links from its scores to them, and back."""
+
+import html
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cultureval.reports.run_record import Run
+from cultureval.reports.saved_results import place_of_last
+from cultureval.runtime.errors import CulturevalError
+
+MARK = "cultureval_viewer.json"  # in a bundle of `cultureval view`: what its logs are of
+BACK = "cultureval-back"
+STYLE = "position:fixed;right:8px;bottom:8px;z-index:9;padding:4px 10px;border-radius:6px;background:#0b57a4;color:#fff"
+
+
+@dataclass(frozen=True)
+class PublishedAnswers:
+    """A bundle of the viewer, as a leaderboard links it.
+
+    Attributes:
+        address: Of the bundle, relative to the leaderboard's first page; "": none.
+        logs: The model's folder, the run's date and the task with `|k` -> the log's name in the bundle.
+    """
+
+    address: str = ""
+    logs: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
+
+    def of(self, run: Run, task: str) -> str:
+        """The address of the answers that a run's score of a task is of; "" where they are not published.
+
+        Args:
+            run: Whose.
+            task: With `|k`.
+        """
+        parts = run.file.absolute().parts[:-1]
+        folder = "/".join(parts[place_of_last(parts, "results") + 1 :]) if "results" in parts else run.model
+        name = self.logs.get((folder, run.date, task))
+        return f"{self.address.rstrip('/')}/index.html#/logs/{name}/samples" if name else ""
+
+
+def read_published(site: Path, address: str) -> PublishedAnswers:
+    """Reads which answers a bundle has; of one that lies elsewhere only its address is known.
+
+    Args:
+        site: Folder of the leaderboard.
+        address: Of the bundle, relative to the leaderboard's first page, or a whole one. Only one below is read.
+
+    Raises:
+        CulturevalError: The bundle's own list cannot be read.
+    """
+    file = site / address / MARK
+    if not address or "://" in address or {"..", "/"} & {*Path(address).parts} or not file.is_file():
+        return PublishedAnswers(address)
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        dates = content.get("dates", {})  # bundles of earlier versions have none
+        logs = {
+            (str(model), str(date), str(task)): str(name)
+            for name, (model, task) in content["logs"].items()
+            for date in dates.get(name, ())
+        }
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise CulturevalError(f"{file} cannot be read: write the bundle again with `cultureval view`.") from error
+    return PublishedAnswers(address, logs)
+
+
+def link_back(site: Path, answers: PublishedAnswers, title: str) -> None:
+    """Writes a link to the leaderboard into the viewer's page; one of an earlier call is replaced.
+
+    Args:
+        site: Folder of the leaderboard.
+        answers: A bundle without logs, or elsewhere, stays as it is.
+        title: Of the leaderboard.
+    """
+    if not answers.logs:
+        return
+    page = site / answers.address / "index.html"
+    if page.is_symlink() or not page.is_file():
+        return
+    lines = [line for line in page.read_text(encoding="utf-8").splitlines() if f'id="{BACK}"' not in line]
+    home = "../" * len(Path(answers.address).parts)
+    link = f'<a id="{BACK}" href="{home}index.html" style="{STYLE}">{html.escape(title)}</a>'
+    place = next((number for number, line in enumerate(lines) if '<div id="app">' in line), None)
+    if place is not None:
+        page.write_text("\n".join([*lines[:place], link, *lines[place:]]) + "\n", encoding="utf-8")
