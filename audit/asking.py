@@ -6,22 +6,19 @@ no reply, with the reason. What a model that stops answering leaves open is "not
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from cultureval.metrics.judges.costs import Budget, BudgetSpent, estimate_tokens, price, prompt_tokens
+from cultureval.metrics.judges.calls import Call, PaidCalls
+from cultureval.metrics.judges.costs import Budget, price
 from cultureval.metrics.judges.identity import holds_to_form
 from cultureval.metrics.judges.settings import JudgeSettings
-from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import Journal, answer_key
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.servers.answers import Answer
-from cultureval.runtime.servers.data_urls import data_url, image_hash
-from cultureval.runtime.servers.errors import ServerError
+from cultureval.runtime.servers.data_urls import image_hash
 from cultureval.runtime.servers.identity import ServerIdentity, held_to
-from cultureval.runtime.servers.journalled_answers import answer_all
-from cultureval.runtime.servers.openai_client import OpenAIClient
 
 T = TypeVar("T")
 
@@ -97,28 +94,24 @@ class CallEstimate:
         )
 
 
-@dataclass
 class Asker:
     """A model that is asked many questions.
 
-    Attributes:
+    Args:
         settings: Of the model and its servers.
-        identity: What its servers say of it.
+        identity: What its servers say of it; None: they were not asked.
         journal: Read and written.
-        budget: What was spent.
-        stopped: Why it stopped answering; None while it answers.
     """
 
-    settings: JudgeSettings
-    identity: ServerIdentity | None
-    journal: Journal
-    budget: Budget = field(init=False)
-    stopped: str | None = field(default=None, init=False)
-    _failures: dict[str, str] = field(default_factory=dict, init=False, repr=False)
-    _failed_in_a_row: int = field(default=0, init=False, repr=False)
+    def __init__(self, settings: JudgeSettings, identity: ServerIdentity | None, journal: Journal) -> None:
+        self.settings, self.identity, self.journal = settings, identity, journal
+        self.budget = Budget(settings)
+        self._calls = PaidCalls(settings, journal, self.budget)
 
-    def __post_init__(self) -> None:
-        self.budget = Budget(self.settings)
+    @property
+    def stopped(self) -> str | None:
+        """Why the model stopped answering, as a clause; None while it answers."""
+        return self._calls.stopped
 
     def ask(
         self, questions: Sequence[Question], read: Callable[[Question, str], T], description: str
@@ -137,7 +130,8 @@ class Asker:
         waiting = list(questions)
         for attempt in range(1 + self.settings.re_asks):
             again = f", asked again ({attempt})" if attempt else ""
-            answers = self._answers(waiting, attempt, f"{description} by {self.settings.name}{again}")
+            keyed = {self._key(one, attempt): self._call(one) for one in waiting}
+            answers = self._calls.answers(keyed, f"{description} by {self.settings.name}{again}")
             for question in waiting:
                 key = self._key(question, attempt)
                 replies[question.id] = self._read(question, key, answers.get(key), attempt, read)
@@ -154,55 +148,23 @@ class Asker:
             reply_tokens: Approximate number of tokens of a reply.
         """
         new = [one for one in questions if self.identity is None or self._key(one, 0) not in self.journal]
-        inputs = [self._tokens(one) for one in new]
+        inputs = [self._calls.tokens(self._call(one)) for one in new]
         cost = sum(price(self.settings, tokens, reply_tokens) for tokens in inputs)
         most = sum(price(self.settings, tokens, self.settings.max_tokens) for tokens in inputs)
         return CallEstimate(len(new), len(questions) - len(new), cost, most * (1 + self.settings.re_asks))
 
-    def _answers(self, questions: Sequence[Question], attempt: int, description: str) -> dict[str, Answer]:
-        keyed = {self._key(one, attempt): one for one in questions}
-        for key, question in keyed.items():
-            if (known := self.journal.get(key)) is not None:
-                self._pay(key, question, known)
-        if self.stopped is None:
-            try:
-                answer_all(
-                    self.settings.servers(),
-                    {key: self._call(key, question) for key, question in keyed.items()},
-                    self.journal,
-                    description,
-                    on_failure=self._continue_after,
-                    note=lambda: str(self.budget),
-                )
-            except (ServerError, BudgetSpent) as error:
-                self.stopped = error.cause if isinstance(error, ServerError) else str(error)
-        return {key: answer for key in keyed if (answer := self.journal.get(key)) is not None}
-
-    def _call(self, key: str, question: Question) -> Callable[[OpenAIClient], Any]:
-        most = price(self.settings, self._tokens(question), self.settings.max_tokens)
-        fields = self._form(question) | self.settings.extra_body
-        extra = {"extra_body": fields} if fields else {}
-
-        async def call(client: OpenAIClient) -> Answer:
-            await self.budget.reserve(most)
-            try:
-                answer = await client.chat(
-                    model=self.settings.model, messages=self._messages(question), **self._request(), **extra
-                )
-            finally:
-                self.budget.release(most)
-            self._failed_in_a_row = 0
-            self._pay(key, question, answer)
-            return answer | {"model_name": self.settings.name, "item": question.id}
-
-        return call
+    def _call(self, question: Question) -> Call:
+        images = (question.image,) if question.image else ()
+        record = {"model_name": self.settings.name, "item": question.id}
+        return Call(question.text, question.system, images, self._form(question), record)
 
     def _read(
         self, question: Question, key: str, answer: Answer | None, attempt: int, read: Callable[[Question, str], T]
     ) -> Reply[T]:
         if answer is None:
-            if key in self._failures:
-                return Reply(question.id, None, self._failures[key], "no_answer", asked=attempt + 1)
+            if key in self._calls.failures:
+                reason = f"no answer ({self._calls.failures[key]})"
+                return Reply(question.id, None, reason, "no_answer", asked=attempt + 1)
             return Reply(question.id, None, f"not asked: {self.stopped}", "not_asked", asked=attempt)
         completion = answer["completions"][0]
         text = completion["text"]
@@ -220,16 +182,12 @@ class Asker:
             kind="question",
             model={name: getattr(self.settings, name) for name in ("name", "model", "revision", "extra_body")},
             server=self.identity.known if self.identity else None,
-            request=self._request() | self._form(question),
+            request=self._calls.limits() | self._form(question),
             system=question.system,
             text=question.text,
             image=[image_hash(question.image), *shown[1:]] if question.image else None,
             attempt=attempt,
         )
-
-    def _request(self) -> dict[str, Any]:
-        limits = {"temperature": self.settings.temperature, self.settings.max_tokens_name: self.settings.max_tokens}
-        return {name: value for name, value in limits.items() if value is not None}
 
     def _form(self, question: Question) -> dict[str, Any]:
         if question.schema is None or self.identity is None or not holds_to_form(self.settings):
@@ -237,29 +195,3 @@ class Asker:
         if self.identity.holds_schema or self.identity.owner == "sglang":
             return {"response_format": held_to(question.schema)}
         return {"structured_outputs": {"json": dict(question.schema)}} if self.identity.owner == "vllm" else {}
-
-    def _messages(self, question: Question) -> list[dict[str, Any]]:
-        system = [{"role": "system", "content": question.system}] if question.system else []
-        if question.image is None:
-            return [*system, {"role": "user", "content": question.text}]
-        # Encoded here, so that only the images of requests in flight are in memory.
-        url = data_url(question.image, self.settings.image_format, self.settings.image_max_side)
-        parts = [{"type": "image_url", "image_url": {"url": url}}, {"type": "text", "text": question.text}]
-        return [*system, {"role": "user", "content": parts}]
-
-    def _tokens(self, question: Question) -> int:
-        return prompt_tokens(self.settings, f"{question.system}\n{question.text}", int(question.image is not None))
-
-    def _pay(self, key: str, question: Question, answer: Answer) -> None:
-        written = sum(estimate_tokens(completion["text"]) for completion in answer["completions"])
-        self.budget.pay(key, answer["usage"], (self._tokens(question), written))
-
-    def _continue_after(self, key: str, error: CulturevalError) -> bool:
-        """Whether to continue with other questions after one was not answered."""
-        if isinstance(error, BudgetSpent):
-            return False
-        refuses_all = isinstance(error, ServerError) and error.refuses_all
-        if not refuses_all:
-            self._failures[key] = f"no answer ({error.cause if isinstance(error, ServerError) else error})"
-        self._failed_in_a_row += 1
-        return not refuses_all and self._failed_in_a_row < max(8, 2 * self.settings.concurrency)

@@ -1,27 +1,23 @@
 """One judge with one template: from items to prompts, calls and verdicts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from cultureval.judge_prompts import JudgeReplyError, Reading
 from cultureval.judge_prompts.slots import FilledPrompt, share_of_arabic
 from cultureval.judge_prompts.templates import JudgeTemplate
-from cultureval.metrics.judges.costs import Budget, BudgetSpent, estimate_tokens, price, prompt_tokens
+from cultureval.metrics.judges.calls import Call, PaidCalls
+from cultureval.metrics.judges.costs import Budget
 from cultureval.metrics.judges.identity import form_fields
 from cultureval.metrics.judges.settings import JudgeSettings
-from cultureval.metrics.judges.verdicts import ItemImage, JudgeItem, Judgement, JudgeVerdict, Outcome
+from cultureval.metrics.judges.verdicts import ItemImage, JudgeItem, Judgement, JudgeVerdict
 from cultureval.runtime import processes
 from cultureval.runtime.data.image_store import decoded
-from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import Journal, answer_key
 from cultureval.runtime.servers.answers import Answer
-from cultureval.runtime.servers.data_urls import data_url, image_hash
-from cultureval.runtime.servers.errors import ServerError
+from cultureval.runtime.servers.data_urls import image_hash
 from cultureval.runtime.servers.identity import ServerIdentity
-from cultureval.runtime.servers.journalled_answers import Question, answer_all
-from cultureval.runtime.servers.openai_client import OpenAIClient
 
 
 @dataclass(frozen=True)
@@ -57,10 +53,7 @@ class JudgeSession:
         self.settings, self.template, self.journal, self.budget = settings, template, journal, budget
         self.identity = identity
         self.form = form_fields(settings, template, identity)
-        self.failures: dict[str, tuple[Outcome, str]] = {}
-        self.stopped: str | None = None
-        self.server_failed = False
-        self._failed_in_a_row = 0
+        self._calls = PaidCalls(settings, journal, budget)
 
     def run(self, items: Sequence[JudgeItem]) -> Judgement:
         """Ask about all items, read the replies, and ask again after malformed ones."""
@@ -84,7 +77,7 @@ class JudgeSession:
                     del waiting[index]
         ordered = [verdicts[index] for index in range(len(items))]
         spent, names = self.budget.spent - before, tuple(sorted(served))
-        return Judgement(ordered, spent, self.stopped, self.server_failed, names, self.identity)
+        return Judgement(ordered, spent, self._why_stopped(), self._calls.server_failed, names, self.identity)
 
     def prepare(self, item: JudgeItem) -> ReadyItem | JudgeVerdict:
         """The item's prompt and images, or an `unusable` verdict."""
@@ -116,15 +109,11 @@ class JudgeSession:
             kind="judgement",
             judge={name: getattr(self.settings, name) for name in ("name", "model", "revision", "extra_body")},
             server=self.identity.known if self.identity else None,
-            request=self._request() | self.form,
+            request=self._calls.limits() | self.form,
             prompt=entry.prompt.text,
             images=[*entry.hashes, self.settings.image_format, self.settings.image_max_side] if entry.images else None,
             attempt=attempt,
         )
-
-    def _request(self) -> dict[str, Any]:
-        limits = {"temperature": self.settings.temperature, self.settings.max_tokens_name: self.settings.max_tokens}
-        return {name: value for name, value in limits.items() if value is not None}
 
     def _ask(self, entries: Sequence[ReadyItem], attempt: int) -> dict[str, Answer]:
         """The replies by key; processes that score together each ask for a share, but the first for all on a budget."""
@@ -134,103 +123,49 @@ class JudgeSession:
         mine = entries[rank::count] if self.settings.budget is None else entries if rank == 0 else []
         own = self._ask_for(mine, attempt)
         answers: dict[str, Answer] = {}
+        calls = self._calls
         for found, failures, stopped, failed in processes.gather(
-            (own, self.failures, self.stopped, self.server_failed)
+            (own, calls.failures, calls.stopped, calls.server_failed)
         ):
             answers |= found
-            self.failures |= failures
-            self.stopped, self.server_failed = self.stopped or stopped, self.server_failed or failed
+            calls.failures |= failures
+            calls.stopped, calls.server_failed = calls.stopped or stopped, calls.server_failed or failed
         for entry in entries:
             if (answer := answers.get(key := self.key(entry, attempt))) is not None:
-                self._pay(key, entry, answer)
+                calls.pay(key, self._call(entry, attempt), answer)
         return answers
 
     def _ask_for(self, entries: Sequence[ReadyItem], attempt: int) -> dict[str, Answer]:
-        keyed = {self.key(entry, attempt): entry for entry in entries}
-        for key in keyed:
-            if (known := self.journal.get(key)) is not None:
-                self._pay(key, keyed[key], known)
-        questions = {key: self._question(key, entry, attempt) for key, entry in keyed.items()}
-        if self.stopped is not None:
-            return {key: answer for key in questions if (answer := self.journal.get(key)) is not None}
         again = f", asked again ({attempt})" if attempt else ""
-        description = f"judge {self.settings.name} ({self.template.short}{again})"
-        servers = self.settings.servers()
-        try:
-            return answer_all(
-                replace(servers, concurrency=max(1, servers.concurrency // processes.together())),
-                questions,
-                self.journal,
-                description,
-                on_failure=self._continue_after,
-                note=lambda: str(self.budget),
-            )
-        except (ServerError, BudgetSpent) as error:
-            self.stopped, self.server_failed = self._why_stopped(error), isinstance(error, ServerError)
-            if self.server_failed:
-                self.budget.halted = self.stopped
-        return {key: answer for key in questions if (answer := self.journal.get(key)) is not None}
+        answers = self._calls.answers(
+            {self.key(entry, attempt): self._call(entry, attempt) for entry in entries},
+            f"judge {self.settings.name} ({self.template.short}{again})",
+            processes.together(),
+        )
+        if self._calls.server_failed:
+            self.budget.halted = self._why_stopped()
+        return answers
 
-    def _question(self, key: str, entry: ReadyItem, attempt: int) -> Question:
-        tokens = prompt_tokens(self.settings, entry.prompt.text, len(entry.images))
-        most = price(self.settings, tokens, self.settings.max_tokens)
-        fields = self.form | self.settings.extra_body
-        extra = {"extra_body": fields} if fields else {}
+    def _call(self, entry: ReadyItem, attempt: int) -> Call:
+        record = {
+            "judge": self.settings.name,
+            "server": str(self.identity),
+            "template": f"{self.template.name}#{self.template.hash}",
+            "item": entry.item.id,
+            "attempt": attempt,
+        }
+        return Call(entry.prompt.text, images=entry.images, form=self.form, record=record)
 
-        async def ask(client: OpenAIClient) -> Answer:
-            await self.budget.reserve(most)
-            try:
-                # Encoded here, so that only the images of requests in flight are in memory.
-                answer = await client.chat(
-                    model=self.settings.model, messages=self._messages(entry), **self._request(), **extra
-                )
-            finally:
-                self.budget.release(most)
-            self._failed_in_a_row = 0
-            self._pay(key, entry, answer)
-            return answer | {
-                "judge": self.settings.name,
-                "server": str(self.identity),
-                "template": f"{self.template.name}#{self.template.hash}",
-                "item": entry.item.id,
-                "attempt": attempt,
-            }
-
-        return ask
-
-    def _messages(self, entry: ReadyItem) -> list[dict[str, Any]]:
-        if not entry.images:
-            return [{"role": "user", "content": entry.prompt.text}]
-        urls = [data_url(image, self.settings.image_format, self.settings.image_max_side) for image in entry.images]
-        parts = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
-        return [{"role": "user", "content": [*parts, {"type": "text", "text": entry.prompt.text}]}]
-
-    def _pay(self, key: str, entry: ReadyItem, answer: Answer) -> None:
-        texts = [completion["text"] for completion in answer["completions"]]
-        tokens = prompt_tokens(self.settings, entry.prompt.text, len(entry.images))
-        self.budget.pay(key, answer["usage"], (tokens, sum(map(estimate_tokens, texts))))
-
-    def _continue_after(self, key: str, error: CulturevalError) -> bool:
-        """Whether to continue with other items after one was not answered."""
-        if isinstance(error, BudgetSpent):
-            return False
-        cause = error.cause if isinstance(error, ServerError) else str(error)
-        if not (isinstance(error, ServerError) and error.refuses_all):
-            self.failures[key] = ("no_answer", f"the judge did not answer ({cause})")
-        self._failed_in_a_row += 1
-        refuses_all = isinstance(error, ServerError) and error.refuses_all
-        return not refuses_all and self._failed_in_a_row < max(8, 2 * self.settings.concurrency)
-
-    def _why_stopped(self, error: CulturevalError) -> str:
-        if isinstance(error, ServerError):
-            urls = " / ".join(self.settings.base_url)
-            return f"the judge {self.settings.name} at {urls} stopped answering ({error.cause})"
-        return str(error)
+    def _why_stopped(self) -> str | None:
+        if not self._calls.server_failed:
+            return self._calls.stopped
+        urls = " / ".join(self.settings.base_url)
+        return f"the judge {self.settings.name} at {urls} stopped answering ({self._calls.stopped})"
 
     def _not_answered(self, entry: ReadyItem, attempt: int) -> JudgeVerdict:
-        outcome, reason = self.failures.get(
-            self.key(entry, attempt), ("not_asked", f"not asked{' again' if attempt else ''}: {self.stopped}")
-        )
+        outcome, reason = "not_asked", f"not asked{' again' if attempt else ''}: {self._why_stopped()}"
+        if cause := self._calls.failures.get(self.key(entry, attempt)):
+            outcome, reason = "no_answer", f"the judge did not answer ({cause})"
         return JudgeVerdict(entry.item.id, {}, None, outcome, reason, entry.flags, None, attempt, entry.item.cluster)
 
     def _read(self, entry: ReadyItem, answer: Answer, attempt: int) -> JudgeVerdict:

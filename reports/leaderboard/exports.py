@@ -2,10 +2,9 @@
 
 import json
 import re
-from collections.abc import Sequence
 from typing import Any
 
-from cultureval.reports.leaderboard.tables import BoardTable, best_cells, cell_data, cell_text
+from cultureval.reports.leaderboard.tables import BoardTable, best_cells, cell_data, cell_text, column_spans
 from cultureval.reports.summary import Cell
 from cultureval.runtime.csv_files import csv_text
 
@@ -55,9 +54,9 @@ def as_markdown(table: BoardTable) -> str:
 def as_latex(table: BoardTable) -> str:
     """The table in LaTeX with booktabs, the best value of each column in bold; standard errors are small."""
     best = best_cells(table)
-    above = _spans([column.above for column in table.columns])
+    above = column_spans(table)
     lines = [r"% needs \usepackage{booktabs}", rf"\begin{{tabular}}{{ll{'r' * len(table.columns)}}}", r"\toprule"]
-    if any(name for name, _ in above):
+    if above:
         lines.append(" & & " + " & ".join(rf"\multicolumn{{{n}}}{{c}}{{{_latex(name)}}}" for name, n in above) + r" \\")
     lines += ["Rank & Model & " + " & ".join(_latex(column.name) for column in table.columns) + r" \\", r"\midrule"]
     for number, row in enumerate(table.rows):
@@ -115,13 +114,3 @@ def _latex_cell(cell: Cell | str | None, best: bool) -> str:
     value = f"{cell.value:z.{cell.digits}f}"
     value = rf"\textbf{{{value}}}" if best else value
     return value if cell.stderr is None else rf"{value} {{\scriptsize$\pm${cell.stderr:.{cell.digits}f}}}"
-
-
-def _spans(names: Sequence[str]) -> list[tuple[str, int]]:
-    found: list[tuple[str, int]] = []
-    for name in names:
-        if found and found[-1][0] == name:
-            found[-1] = (name, found[-1][1] + 1)
-        else:
-            found.append((name, 1))
-    return found

@@ -11,7 +11,7 @@ from cultureval.reports.charts import Chart, Point, intervals
 from cultureval.reports.leaderboard.board import Board, Section
 from cultureval.reports.leaderboard.entries import Entry
 from cultureval.reports.leaderboard.exports import FORMATS
-from cultureval.reports.leaderboard.tables import BoardRow, BoardTable, best_cells, cell_text
+from cultureval.reports.leaderboard.tables import BoardRow, BoardTable, best_cells, cell_text, column_spans
 from cultureval.reports.leaderboard.texts import file_name, shown
 from cultureval.reports.published_answers import PublishedAnswers
 from cultureval.reports.run_record import TaskRecord
@@ -196,7 +196,7 @@ class Pages:
             "id": name,
             "title": shown(table.title),
             "unit": shown(table.unit),
-            "spans": _spans([column.above for column in table.columns]),
+            "spans": [(shown(name, 60), count) for name, count in column_spans(table)],
             "columns": [
                 {"name": shown(one.name), "lower": one.lower, "main": place == table.main}
                 for place, one in enumerate(table.columns)
@@ -406,16 +406,6 @@ def _cell(cell: Cell | str | None, best: bool) -> dict[str, Any]:
         return {"text": shown(cell or "", 60), "value": None, "error": "", "best": False, "n": None}
     error = "" if cell.stderr is None or cell.value is None else f"{cell.stderr:.{cell.digits}f}"
     return {"text": cell_text(cell, errors=False), "value": cell.value, "error": error, "best": best, "n": cell.n}
-
-
-def _spans(names: Sequence[str]) -> list[tuple[str, int]]:
-    found: list[tuple[str, int]] = []
-    for name in names:
-        if found and found[-1][0] == name:
-            found[-1] = (name, found[-1][1] + 1)
-        else:
-            found.append((shown(name, 60), 1))
-    return found if any(name for name, _ in found) else []
 
 
 def _suite_name(suite: str, shots: int) -> str:

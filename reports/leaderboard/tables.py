@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from cultureval.reports.leaderboard.entries import Division, Entry, Group
 from cultureval.reports.standings import Column, Standing, standings
@@ -122,6 +123,12 @@ def _sorting(cell: Cell | str | None, lower: bool) -> tuple[bool, float]:
 
 def _number(cell: Cell | str | None) -> float | None:
     return cell.value if isinstance(cell, Cell) else None
+
+
+def column_spans(table: BoardTable) -> list[tuple[str, int]]:
+    """The header above the columns' names: each name with the number of columns below it; [] where there is none."""
+    found = [(name, len(list(columns))) for name, columns in groupby(table.columns, lambda column: column.above)]
+    return found if any(name for name, _ in found) else []
 
 
 def best_cells(table: BoardTable) -> set[tuple[int, int]]:

@@ -1,7 +1,7 @@
 """The folder in which cultureval caches files for later runs."""
 
 import os
-import tempfile
+import secrets
 from pathlib import Path
 
 from cultureval.runtime.settings import current_settings
@@ -23,7 +23,8 @@ def write_atomically(path: Path, content: bytes) -> None:
         OSError: It cannot be written; the error holds a file's name, also where the disk is full.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, scratch = tempfile.mkstemp(dir=path.parent, suffix=".part")
+    scratch = path.with_name(f"{secrets.token_hex(8)}.part")
+    handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)  # readable as the umask has it
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)

@@ -1,0 +1,139 @@
+"""Chat calls to the model of a judge's YAML file: paid from its budget, journalled, stopped when its servers fail.
+
+Judges (`session.py`) and models that write or answer (`audit.asking`) are both asked by it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from cultureval.metrics.judges.costs import Budget, BudgetSpent, estimate_tokens, price, prompt_tokens
+from cultureval.metrics.judges.settings import JudgeSettings
+from cultureval.metrics.judges.verdicts import ItemImage
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.journal import Journal
+from cultureval.runtime.servers.answers import Answer
+from cultureval.runtime.servers.data_urls import data_url
+from cultureval.runtime.servers.errors import ServerError
+from cultureval.runtime.servers.journalled_answers import Question, answer_all
+from cultureval.runtime.servers.openai_client import OpenAIClient
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call.
+
+    Attributes:
+        text: The user's message.
+        system: The system's message; "" sends none.
+        images: Shown before the text.
+        form: Fields of the request by which the server holds its reply to a form.
+        record: Fields that the answer has in the journal besides its own.
+    """
+
+    text: str
+    system: str = ""
+    images: Sequence[ItemImage] = ()
+    form: Mapping[str, Any] = field(default_factory=dict)
+    record: Mapping[str, Any] = field(default_factory=dict)
+
+
+class PaidCalls:
+    """The calls of one run to one model.
+
+    Attributes:
+        failures: Key of a call that failed alone -> the cause.
+        stopped: Why no more is asked, as a clause; None while calls go on.
+        server_failed: Whether that is the servers' failure (rather than the budget being spent).
+    """
+
+    def __init__(self, settings: JudgeSettings, journal: Journal, budget: Budget) -> None:
+        self.settings, self.journal, self.budget = settings, journal, budget
+        self.failures: dict[str, str] = {}
+        self.stopped: str | None = None
+        self.server_failed = False
+        self._failed_in_a_row = 0
+
+    def limits(self) -> dict[str, Any]:
+        """Fields of every request: temperature and length of the reply, where the settings have them."""
+        limits = {"temperature": self.settings.temperature, self.settings.max_tokens_name: self.settings.max_tokens}
+        return {name: value for name, value in limits.items() if value is not None}
+
+    def tokens(self, call: Call) -> int:
+        """Estimated tokens of a call's prompt."""
+        return prompt_tokens(
+            self.settings, f"{call.system}\n{call.text}" if call.system else call.text, len(call.images)
+        )
+
+    def pay(self, key: str, call: Call, answer: Answer) -> None:
+        """Count the cost of an answer, once a key."""
+        written = sum(estimate_tokens(completion["text"]) for completion in answer["completions"])
+        self.budget.pay(key, answer["usage"], (self.tokens(call), written))
+
+    def answers(self, calls: Mapping[str, Call], description: str, processes: int = 1) -> dict[str, Answer]:
+        """The answers to calls, from the journal or the servers; those that have none are left out.
+
+        Args:
+            calls: Key of the answer -> its call.
+            description: Of the calls, for the progress bar.
+            processes: How many share the servers' concurrency.
+        """
+        for key, call in calls.items():
+            if (known := self.journal.get(key)) is not None:
+                self.pay(key, call, known)
+        if self.stopped is None:
+            servers = self.settings.servers()
+            try:
+                answer_all(
+                    replace(servers, concurrency=max(1, servers.concurrency // processes)),
+                    {key: self._question(key, call) for key, call in calls.items()},
+                    self.journal,
+                    description,
+                    on_failure=self._continue_after,
+                    note=lambda: str(self.budget),
+                )
+            except (ServerError, BudgetSpent) as error:
+                self.stopped, self.server_failed = _cause(error), isinstance(error, ServerError)
+        return {key: answer for key in calls if (answer := self.journal.get(key)) is not None}
+
+    def _question(self, key: str, call: Call) -> Question:
+        most = price(self.settings, self.tokens(call), self.settings.max_tokens)
+        fields = dict(call.form) | self.settings.extra_body
+        extra = {"extra_body": fields} if fields else {}
+
+        async def ask(client: OpenAIClient) -> Answer:
+            await self.budget.reserve(most)
+            try:
+                # Messages are made here, so that only the images of requests in flight are in memory.
+                answer = await client.chat(
+                    model=self.settings.model, messages=self._messages(call), **self.limits(), **extra
+                )
+            finally:
+                self.budget.release(most)
+            self._failed_in_a_row = 0
+            self.pay(key, call, answer)
+            return answer | call.record
+
+        return ask
+
+    def _messages(self, call: Call) -> list[dict[str, Any]]:
+        system = [{"role": "system", "content": call.system}] if call.system else []
+        if not call.images:
+            return [*system, {"role": "user", "content": call.text}]
+        urls = [data_url(image, self.settings.image_format, self.settings.image_max_side) for image in call.images]
+        parts = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+        return [*system, {"role": "user", "content": [*parts, {"type": "text", "text": call.text}]}]
+
+    def _continue_after(self, key: str, error: CulturevalError) -> bool:
+        """Whether to continue with other calls after one was not answered."""
+        if isinstance(error, BudgetSpent):
+            return False
+        refuses_all = isinstance(error, ServerError) and error.refuses_all
+        if not refuses_all:
+            self.failures[key] = _cause(error)
+        self._failed_in_a_row += 1
+        return not refuses_all and self._failed_in_a_row < max(8, 2 * self.settings.concurrency)
+
+
+def _cause(error: CulturevalError) -> str:
+    return error.cause if isinstance(error, ServerError) else str(error)
