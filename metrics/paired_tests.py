@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cultureval.metrics.proportions import wilson_interval
+from cultureval.metrics.proportions import newcombe_interval, wilson_interval
 from cultureval.metrics.resampling import (
     bootstrap_sums,
     cluster_names,
@@ -101,7 +101,8 @@ def compare_paired(subsets: Sequence[PairedSubset], draws: int = DRAWS, seed: in
     is McNemar's mid-p (Fagerland, Lydersen and Laake, BMC Medical Research Methodology 13, 2013), which has the level
     that it says, while the exact one (Psychometrika 12, 1947) stays below it; else that of approximate randomisation
     (Noreen 1989), which swaps the two models on random clusters: 1 + the swaps that differ more, and half of those that
-    differ as much, over draws + 1. Bounds of scores between 0 and 1 stay within -1 and 1.
+    differ as much, over draws + 1. Bounds of scores between 0 and 1 stay within -1 and 1; of
+    ratios that no draw changes (none fooled, of other numbers of items) the interval is Newcombe's.
 
     Args:
         subsets: At least one.
@@ -129,6 +130,8 @@ def compare_paired(subsets: Sequence[PairedSubset], draws: int = DRAWS, seed: in
     low, high, error = _interval(difference, spread, clusters, groups)
     if low is not None and high is not None and _within_one(subsets, tables):
         low, high = max(low, -1.0), min(high, 1.0)
+        if low == high and not identical and len(tables) == 1:
+            low, high = _of_constant_ratios(*tables[0][:2])
     flips = _flips(subsets, tables, clusters)
     p_value, p_exact, test = _p_value(difference, swapped, clusters, identical, flips)
     items = sum(len(first) for first, _, _ in tables)
@@ -261,6 +264,12 @@ def _within_one(subsets: Sequence[PairedSubset], tables: Sequence[tuple]) -> boo
     return all(subset.score is ratio for subset in subsets) and all(
         ((side[:, 0] >= 0) & (side[:, 0] <= side[:, 1])).all() for side in sides
     )
+
+
+def _of_constant_ratios(first: Floats, second: Floats) -> tuple[float, float]:
+    """Newcombe's interval of two ratios that no draw changes, such as no success at all in another number of trials."""
+    counts = [(int(round(hits)), int(round(trials))) for hits, trials in (first.sum(axis=0), second.sum(axis=0))]
+    return newcombe_interval(*counts)
 
 
 def _flips(subsets: Sequence[PairedSubset], tables: Sequence[tuple], clusters: int) -> tuple[int, int] | None:

@@ -1,12 +1,11 @@
-"""Standard errors and intervals of means, and of paired differences, over items that are not independent."""
+"""Standard errors and intervals of means over items that are not independent."""
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from cultureval.metrics.proportions import wilson_error, wilson_interval
+from cultureval.metrics.proportions import wilson_error
 
 Bounds = tuple[float, float]  # the lowest and the highest score that there can be
 
@@ -133,58 +132,3 @@ def bootstrap_interval(replicates: np.ndarray, clusters: int) -> tuple[float, fl
     tail = float(stats.norm.cdf(-math.sqrt(clusters / (clusters - 1)) * stats.t.ppf(0.975, clusters - 1)))
     low, high = np.quantile(replicates, [tail, 1 - tail])
     return float(low), float(high)
-
-
-@dataclass(frozen=True)
-class MeanDifference:
-    """The mean of paired differences, with its 95% interval and two-sided p-value.
-
-    Attributes:
-        value: The mean.
-        low: Lower bound; None where it is unknown.
-        high: Upper bound.
-        p_value: None where it is unknown, and where no pair differs.
-    """
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-    p_value: float | None = None
-
-
-def paired_difference(
-    differences: Sequence[float], clusters: Sequence[Hashable], weights: Sequence[float] | None = None
-) -> MeanDifference:
-    """The weighted mean of paired differences; interval and p-value are Student's with G - 1 degrees of freedom.
-
-    The standard error is cluster-robust, and that of a ratio of sums: of the residuals around the mean, times the
-    weights over their mean. Where no pair differs, the interval is (0, 0). Where all differ alike, as at 100%
-    against 0%, Student's would be empty: the interval is then Wilson's of the share of such clusters times the
-    difference, and the p-value that of the sign test over clusters.
-
-    Args:
-        differences: For each of n items the first score minus the second, finite.
-        clusters: The cluster of each item, G in all; interval and p-value are unknown for fewer than two.
-        weights: Of each item, positive; None: all count alike.
-
-    Raises:
-        ValueError: There is no item, or as in `clustered_standard_error`.
-    """
-    from scipy import stats
-
-    if not len(differences):
-        raise ValueError("there is no pair to compare")
-    shares = np.ones(len(differences)) if weights is None else np.array(weights) / np.mean(weights)
-    mean = float(np.mean(np.array(differences) * shares))
-    error = clustered_standard_error(list((np.array(differences) - mean) * shares), clusters)
-    if not any(differences):
-        return MeanDifference(mean, 0.0, 0.0)
-    if math.isnan(error):
-        return MeanDifference(mean)
-    count = len(set(clusters))
-    if np.ptp(differences) < 1e-12:
-        least, _ = wilson_interval(count, count)
-        return MeanDifference(mean, *sorted((mean * least, mean)), p_value=0.5 ** (count - 1))
-    half = float(stats.t.ppf(0.975, count - 1)) * error
-    p_value = float(2 * stats.t.sf(abs(mean) / error, count - 1)) if error else None
-    return MeanDifference(mean, mean - half, mean + half, p_value)

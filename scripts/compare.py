@@ -97,8 +97,8 @@ def compare_m2cqa(
     results: Annotated[list[Path], typer.Argument(metavar="RESULTS...", help="Output folders or results files.")],
     output_dir: Annotated[Path, typer.Option(help="Output folder of tables and figures.")] = Path("results/compare"),
     profile: Annotated[Profile, typer.Option(help="How verdicts are parsed; the paper's is strict.")] = "strict",
-    resamples: Annotated[int, typer.Option(min=1, help="Bootstrap resamples of items.")] = 1000,
-    seed: Annotated[int, typer.Option(help="Random seed of the resamples.")] = 0,
+    resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples, and random swaps.")] = 10_000,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the resamples.")] = 0,
     size: Annotated[
         list[str] | None, typer.Option(help="MODEL=BILLIONS of parameters, if the name has no size such as -32B-.")
     ] = None,

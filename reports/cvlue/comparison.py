@@ -10,9 +10,11 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cultureval.metrics.cvlue.names import KS, MACRO, RECALLS
+from cultureval.metrics.paired_tests import PairedSubset, compare_paired
 from cultureval.metrics.proportions import holm
-from cultureval.metrics.standard_errors import paired_difference
 from cultureval.reports.cvlue.headline import PUBLISHED
 from cultureval.reports.published import published_rows
 from cultureval.reports.saved_results import SavedTask, find_saved_tasks, names_of_runs
@@ -110,7 +112,7 @@ def mismatches(tasks: Sequence[ScoredTask]) -> Iterator[tuple[str, bool]]:
 def difference_rows(tasks: Sequence[ScoredTask]) -> list[Row]:
     """The paired differences of every two runs of a task, on the items that both have.
 
-    Interval and p-value are those of `paired_difference`, clustered by image; `p_holm` is adjusted over all rows.
+    Interval and p-value are those of `compare_paired`, clustered by image; `p_holm` is adjusted over all rows.
     """
     rows = [_difference(first, second, metric) for first, second in _pairs(tasks) for metric in NUMBERS[first.task]]
     tested = [row for row in rows if row["p"] is not None]
@@ -167,18 +169,20 @@ def _pairs(tasks: Sequence[ScoredTask]) -> Iterator[tuple[ScoredTask, ScoredTask
 
 
 def _difference(first: ScoredTask, second: ScoredTask, metric: str) -> Row:
-    deltas, clusters, weights = [], [], []
+    pairs, clusters = [], []
     for item, (cluster, weight, scores) in first.items.items():
-        pair = (scores.get(metric), second.items[item][2].get(metric)) if item in second.items else (None, None)
-        if None not in pair and not math.isnan(delta := float(pair[0]) - float(pair[1])):
-            deltas.append(delta)
+        values = (scores.get(metric), second.items[item][2].get(metric)) if item in second.items else (None, None)
+        if None not in values and not any(map(math.isnan, values)):
+            pairs.append([*values, weight if metric.startswith("IR@") else 1.0])
             clusters.append(cluster)
-            weights.append(weight if metric.startswith("IR@") else 1.0)
     row: Row = dict.fromkeys(DIFFERENCE_COLUMNS)
-    row |= {"task": first.task, "metric": metric, "first": first.model, "second": second.model, "items": len(deltas)}
-    if deltas:
-        found = paired_difference(deltas, clusters, weights)
-        row |= {"difference": found.value, "low": found.low, "high": found.high, "p": found.p_value}
+    row |= {"task": first.task, "metric": metric, "first": first.model, "second": second.model, "items": len(pairs)}
+    if pairs:
+        ours, theirs, weights = np.array(pairs, dtype=np.float64).T
+        sides = [np.column_stack([values * weights, weights]) for values in (ours, theirs)]
+        found = compare_paired([PairedSubset(*sides, clusters=clusters)])
+        row |= {"difference": found.difference, "low": found.low, "high": found.high}
+        row["p"] = None if found.identical else found.p_value
     return row
 
 

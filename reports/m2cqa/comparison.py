@@ -82,7 +82,7 @@ def write_comparison(
     results: Sequence[Path],
     output_dir: Path,
     profile: str,
-    iterations: int,
+    draws: int,
     seed: int,
     sizes: Sequence[str],
     borders: Borders,
@@ -95,8 +95,8 @@ def write_comparison(
         results: Output folders or results files.
         output_dir: Output folder; created if missing.
         profile: How verdicts are parsed: strict, tolerant, lenient or organisers.
-        iterations: Bootstrap resamples of items.
-        seed: Random seed of the resamples.
+        draws: Of bootstrap and permutation test.
+        seed: Of the draws.
         sizes: MODEL=BILLIONS of parameters, for names without a size.
         borders: Thresholds above which Q+ accuracy and CFHR count as high.
         force: Compare runs with different signatures, on the items that both have.
@@ -113,7 +113,7 @@ def write_comparison(
             f"{differing[0]}{more} Scores with different data or prompts are not comparable; --force overrides this."
         )
     known_sizes = model_sizes({cell.model for cell in cells}, sizes)
-    rows, differences = cell_rows(cells, borders, known_sizes), difference_rows(cells, iterations, seed)
+    rows, differences = cell_rows(cells, borders, known_sizes), difference_rows(cells, draws, seed)
     write_csv(output_dir / "cells.csv", rows, CELL_COLUMNS)
     write_csv(output_dir / "differences.csv", differences, DIFFERENCE_COLUMNS)
     breakdown = breakdown_rows(cells)
@@ -131,7 +131,7 @@ def write_comparison(
         figures += draw_regimes(rows, borders, output_dir / "regimes", formats)
         figures += draw_sizes(rows, output_dir / "cfhr_by_size", formats)
     text = "\n\n".join([*lead, *(section.terminal() for section in sections)])
-    notes = [*differing, *not_drawn(rows, known_sizes), *too_few_resamples(differences, iterations)]
+    notes = [*differing, *not_drawn(rows, known_sizes), *too_few_resamples(differences, draws)]
     return Comparison(text, notes, figures)
 
 
@@ -157,7 +157,7 @@ def cell_sections(rows: Sequence[Row]) -> list[Section]:
 
 def difference_sections(differences: Sequence[Row]) -> list[Section]:
     """Tables of differences like Table 7: between prompts, and between models, if any."""
-    lead = "CFHR of the first minus the second; 95% interval of a paired bootstrap; p, and p by Holm for this table."
+    lead = "CFHR of the first minus the second, paired by item; p of a permutation test, and by Holm for this table."
     sections = []
     for title, held in (("Differences of prompts", "Model"), ("Differences of models", "Prompt")):
         table = [
@@ -218,10 +218,10 @@ def not_drawn(rows: Sequence[Row], sizes: Mapping[str, float]) -> list[str]:
     return notes
 
 
-def too_few_resamples(differences: Sequence[Row], iterations: int) -> list[str]:
+def too_few_resamples(differences: Sequence[Row], draws: int) -> list[str]:
     """A sentence where Holm's p-values cannot be below 0.05, since p-values are at least 1 / (resamples + 1)."""
     most = max((sum((row["held"] in PROMPTS) == one for row in differences) for one in (True, False)), default=0)
-    if most / (iterations + 1) < 0.05:
+    if most / (draws + 1) < 0.05:
         return []
     return [f"with {most} differences no p-value by Holm can be below 0.05: --resamples {20 * most} or more."]
 

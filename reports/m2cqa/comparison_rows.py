@@ -4,14 +4,14 @@ Paper: arXiv 2602.05437, Table 2 (cells), Table 7 (differences of CFHR), Figure 
 Our own: the thresholds between the regimes, which the paper only names.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from cultureval.metrics.m2cqa.counterfactual import cfhr_replicates, percentile_difference
 from cultureval.metrics.m2cqa.names import (
     CFHR,
     CFHR_VALID_ONLY,
@@ -25,7 +25,8 @@ from cultureval.metrics.m2cqa.names import (
     Q_PLUS_ACC,
 )
 from cultureval.metrics.m2cqa.statement_items import cell_report, right_judgements
-from cultureval.metrics.proportions import holm, newcombe_interval, wilson_interval
+from cultureval.metrics.paired_tests import PairedSubset, compare_paired
+from cultureval.metrics.proportions import holm, wilson_interval
 from cultureval.reports.m2cqa.cells import Cell
 from cultureval.tasks.m2cqa.benchmarks import DIALECTS, PROMPTS
 
@@ -49,7 +50,6 @@ DIFFERENCE_COLUMNS = (
     "p_holm",
     "identical",
     "n_items",
-    "skipped",
 )
 BREAKDOWN_COLUMNS = ("model", "prompt", "variety", "field", "value", N_ITEMS, N_Q_PLUS, CFHR, LOW, HIGH)
 
@@ -68,15 +68,6 @@ class Borders:
         if q_plus_acc >= self.q_plus_acc:
             return "over-acceptance" if cfhr >= self.cfhr else "strong grounding"
         return "frequent hallucination" if cfhr >= self.cfhr else "conservative rejection"
-
-
-@dataclass(frozen=True)
-class Sampled:
-    """A CFHR in the sample and in shared resamples of its items; nan if undefined."""
-
-    ids: tuple[str, ...]
-    point: float
-    draws: np.ndarray
 
 
 def cell_rows(cells: Sequence[Cell], borders: Borders, sizes: Mapping[str, float]) -> list[Row]:
@@ -127,19 +118,20 @@ def _interval(rate: float | None, hits: float | None) -> dict[str, float | None]
     return {LOW: low, HIGH: high}
 
 
-def difference_rows(cells: Sequence[Cell], iterations: int, seed: int) -> list[Row]:
+def difference_rows(cells: Sequence[Cell], draws: int, seed: int) -> list[Row]:
     """CFHR of every pair of prompts of a model, and of every pair of models under a prompt, variety by variety.
 
-    The difference is first minus second; each resample draws the items once for both (paper, appendix A.5). `skipped`
-    counts the resamples without a correct Q+ in either. `p_holm` is adjusted for all differences of models, or of
-    prompts. Cells with the same verdicts are `identical` and have no test. Where no resample varies (both CFHR are 0 or
-    1), the interval is Newcombe's.
+    The difference is first minus second on the items of both; interval and p-value are those of `compare_paired`, in
+    Dialect rows of the mean of both dialects, an item drawn in both at once. `p_holm` is adjusted for all differences
+    of models, or of prompts. Cells with the same verdicts are `identical` and have no test.
     """
-    sampled = {(cell.model, cell.prompt, cell.variety): _sample(cell, cell.ids, iterations, seed) for cell in cells}
-    of_cell = {(cell.model, cell.prompt, cell.variety): cell for cell in cells}
-    rows = [_difference(*pair, sampled, of_cell, iterations, seed) for pair in _pairs(sampled)]
-    dialects = _dialects(sampled)
-    rows += [_difference(*pair, dialects, {}, iterations, seed) for pair in _pairs(dialects)]
+    of_cell: dict[Key, list[Cell]] = {(cell.model, cell.prompt, cell.variety): [cell] for cell in cells}
+    dialects: dict[Key, list[Cell]] = {}
+    for model, prompt in dict.fromkeys((cell.model, cell.prompt) for cell in cells):
+        members = [of_cell.get((model, prompt, variety), []) for variety in DIALECTS]
+        if all(members):
+            dialects[model, prompt, "dialect"] = [cell for one in members for cell in one]
+    rows = [_difference(*pair, found, draws, seed) for found in (of_cell, dialects) for pair in _pairs(found)]
     for of_models in (True, False):
         family = [row for row in rows if (row["held"] in PROMPTS) == of_models and row["p_value"] is not None]
         for row, adjusted in zip(family, holm([row["p_value"] for row in family]), strict=True):
@@ -147,59 +139,37 @@ def difference_rows(cells: Sequence[Cell], iterations: int, seed: int) -> list[R
     return rows
 
 
-def _pairs(keys: Mapping[Key, Sampled]) -> Iterator[tuple[Key, Key]]:
+def _pairs(keys: Collection[Key]) -> Iterator[tuple[Key, Key]]:
     for first, second in combinations(keys, 2):
         if first[2] == second[2] and (first[0] == second[0]) != (first[1] == second[1]):
             yield first, second
 
 
-def _sample(cell: Cell, ids: tuple[str, ...], iterations: int, seed: int) -> Sampled:
-    point, draws = cfhr_replicates([cell.on(ids)], iterations, seed)
-    return Sampled(ids, float(point[0]), draws[:, 0])
-
-
-def _dialects(sampled: Mapping[Key, Sampled]) -> dict[Key, Sampled]:
-    """Means of the CFHR of both dialects, if both have the same items, since resamples must be shared."""
-    means = {}
-    for model, prompt in dict.fromkeys((model, prompt) for model, prompt, _ in sampled):
-        pair = [sampled.get((model, prompt, variety)) for variety in DIALECTS]
-        if all(pair) and pair[0].ids == pair[1].ids:
-            point, draws = (pair[0].point + pair[1].point) / 2, (pair[0].draws + pair[1].draws) / 2
-            means[model, prompt, "dialect"] = Sampled(pair[0].ids, point, draws)
-    return means
-
-
-def _difference(
-    first: Key, second: Key, sampled: Mapping[Key, Sampled], cells: Mapping[Key, Cell], iterations: int, seed: int
-) -> Row:
-    a, b = sampled[first], sampled[second]
-    if a.ids != b.ids and first in cells:
-        shared = tuple(sorted(set(a.ids) & set(b.ids)))
-        if shared:
-            a, b = (_sample(cells[key], shared, iterations, seed) for key in (first, second))
-    if a.ids == b.ids:
-        draws = a.draws - b.draws
-        values = percentile_difference(a.point - b.point, draws) | {"skipped": int(np.isnan(draws).sum())}
-        if np.nanmax(draws, initial=-2) - np.nanmin(draws, initial=2) == 0:
-            values |= _without_variation([cells[key].on(a.ids) for key in (first, second) if key in cells])
-    else:
-        values = dict.fromkeys(("delta", "ci_low", "ci_high", "p_value", "skipped"))
+def _difference(first: Key, second: Key, cells: Mapping[Key, Sequence[Cell]], draws: int, seed: int) -> Row:
     same_model = first[0] == second[0]
-    names = {"held": first[0] if same_model else first[1], "variety": first[2]}
-    names |= {"first": first[1 if same_model else 0], "second": second[1 if same_model else 0]}
-    names |= {"p_holm": None, "identical": False}
-    return names | values | {"n_items": len(a.ids) if a.ids == b.ids else 0}
+    row: Row = dict.fromkeys(DIFFERENCE_COLUMNS) | {"identical": False, "n_items": 0}
+    row |= {"held": first[0] if same_model else first[1], "variety": first[2]}
+    row |= {"first": first[1 if same_model else 0], "second": second[1 if same_model else 0]}
+    pairs = list(zip(cells[first], cells[second], strict=True))
+    shared = [sorted({*one.ids} & {*other.ids}) for one, other in pairs]
+    if not all(shared):
+        return row
+    subsets = [
+        PairedSubset(_fooled(one, ids), _fooled(other, ids), clusters=ids)
+        for (one, other), ids in zip(pairs, shared, strict=True)
+    ]
+    found = compare_paired(subsets, draws, seed)
+    row |= {"n_items": found.clusters, "identical": found.identical and not math.isnan(found.difference)}
+    if math.isnan(found.difference):
+        return row
+    row["delta"] = found.difference
+    return row if found.identical else row | {"ci_low": found.low, "ci_high": found.high, "p_value": found.p_value}
 
 
-def _without_variation(pair: Sequence[tuple[np.ndarray, np.ndarray]]) -> Row:
-    """What replaces interval and p-value of a difference that no resample changes; of means, nothing is known."""
-    if not pair:
-        return {"ci_low": None, "ci_high": None, "p_value": None}
-    if all(np.array_equal(one, other) for one, other in zip(*pair, strict=True)):
-        return {"ci_low": None, "ci_high": None, "p_value": None, "identical": True}
-    counts = [(int((right & ~rejected.all(axis=1)).sum()), int(right.sum())) for right, rejected in pair]
-    low, high = newcombe_interval(*counts)
-    return {"ci_low": low, "ci_high": high}
+def _fooled(cell: Cell, ids: Sequence[str]) -> np.ndarray:
+    """[N, 2] what CFHR is the ratio of: items with a correct Q+ and an accepted Q-, items with a correct Q+."""
+    right, rejected = cell.on(ids)
+    return np.column_stack([right & ~rejected.all(axis=1), right])
 
 
 def _mean(first: float | None, second: float | None) -> float | None:

@@ -1,13 +1,13 @@
 """CVLUE's comparison of runs: paired differences and intervals by hand."""
 
-from dataclasses import astuple
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from cultureval.metrics.standard_errors import MeanDifference, clustered_interval, paired_difference
+from cultureval.metrics.paired_tests import PairedSubset, compare_paired
+from cultureval.metrics.standard_errors import clustered_interval
 from cultureval.reports.cvlue.comparison import ScoredTask, difference_rows, mismatches, paper_rows
 from cultureval.reports.saved_results import SavedTask, names_of_runs
 
@@ -24,19 +24,23 @@ def test_differences_are_paired_and_adjusted_for_their_number():
     one, other = (numbers.integers(0, 2, 40).astype(float) for _ in range(2))
     rows = difference_rows([run_of("a", one), run_of("b", other[:30]), run_of("c", one)])
     first, same, last = rows
-    wanted = stats.ttest_rel(one[:30], other[:30])
+    tables = [np.column_stack([scores[:30], np.ones(30)]) for scores in (one, other)]
+    wanted = compare_paired([PairedSubset(*tables)])
     assert (first["items"], first["difference"], first["p"]) == (
         30,
         *map(
             pytest.approx,
             (
                 np.mean(one[:30] - other[:30]),
-                wanted.pvalue,
+                wanted.p_value,
             ),
         ),
     )
-    assert (first["low"], first["high"]) == pytest.approx(tuple(wanted.confidence_interval()))
+    assert (first["low"], first["high"]) == (wanted.low, wanted.high)
     assert (same["first"], same["second"], same["difference"], same["low"], same["p"]) == ("a", "c", 0, 0, None)
+    student = stats.ttest_rel(one[:30], other[:30])
+    assert (first["low"], first["high"]) == pytest.approx(tuple(student.confidence_interval()), abs=0.03)
+    assert first["p"] == pytest.approx(student.pvalue, abs=0.03)
     assert first["p_holm"] == pytest.approx(min(1, 2 * min(first["p"], last["p"])))
 
 
@@ -48,23 +52,18 @@ def test_runs_of_one_model_have_their_folders_names_and_equal_ones_their_paths()
     assert names == ["m (a/out)", "m (b/out)", "m (other)", "n"]
 
 
-def test_a_weighted_difference_is_that_of_the_repeated_items():
-    deltas, weights = [0.5, -0.25, 1.0, 0.0], [1, 3, 2, 2]
-    repeated = [delta for delta, weight in zip(deltas, weights, strict=True) for _ in range(weight)]
-    of_item = [item for item, weight in enumerate(weights) for _ in range(weight)]
-    weighted, of_repeated = paired_difference(deltas, range(4), weights), paired_difference(repeated, of_item)
-    assert astuple(weighted) == pytest.approx(astuple(of_repeated))
-    assert paired_difference([0.0, 0.0], "ab") == MeanDifference(0.0, 0.0, 0.0), "identical: there is no test"
-    assert paired_difference([0.5, 0.25], "aa") == MeanDifference(0.375), "one image has no interval"
+def test_captions_of_a_gallery_weigh_by_their_number_and_images_are_clusters():
+    def gallery(model, shares):
+        items = {str(n): (f"image {n // 2}", 1.0 + n % 3, {"IR@1": share}) for n, share in enumerate(shares)}
+        return ScoredTask(model, "2026-01-01", "cvlue_itr", {}, items, MADE)
 
-
-@pytest.mark.parametrize("all_differ_by", [1.0, -0.1])
-def test_a_difference_that_is_the_same_everywhere_has_an_interval(all_differ_by):
-    """100% against 0% on 20 images had the interval 100% to 100% and no p-value."""
-    found = paired_difference([all_differ_by] * 40, [item // 2 for item in range(40)])
-    least, most = sorted((found.low, found.high), key=abs)
-    assert (least, most) == pytest.approx((all_differ_by * 20 / (20 + 1.959964**2), all_differ_by))
-    assert found.p_value == pytest.approx(stats.binomtest(20, 20).pvalue)
+    numbers = np.random.default_rng(1)
+    one, other, weights = numbers.random(30), numbers.random(30), 1.0 + np.arange(30) % 3
+    row = next(row for row in difference_rows([gallery("a", one), gallery("b", other)]) if row["metric"] == "IR@1")
+    assert row["difference"] == pytest.approx(np.average(one - other, weights=weights))
+    tables = [np.column_stack([scores * weights, weights]) for scores in (one, other)]
+    wanted = compare_paired([PairedSubset(*tables, clusters=[n // 2 for n in range(30)])])
+    assert (row["low"], row["high"], row["p"]) == (wanted.low, wanted.high, wanted.p_value)
 
 
 def test_runs_of_different_data_are_told_apart_from_those_of_different_prompts():
