@@ -2,15 +2,16 @@
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cultureval.audit.m2cqa.items import Item
+from cultureval.audit.m2cqa.items import REPO, Item
+from cultureval.audit.m2cqa.people import Decided
 from cultureval.runtime.data.image_store import stored_image
 from cultureval.runtime.data.user_cache import write_atomically
 from cultureval.runtime.errors import CulturevalError
+from cultureval.tasks.manifest import ManifestRow, row_hash
 
-REPO = "QCRI/M2CQA"
 OURS = "`cultureval curate m2cqa`"
 SHOWN = ("country", "category", "subcategory", "url", "licence")
 
@@ -51,6 +52,31 @@ def write_dataset(items: Sequence[Item], varieties: Sequence[str], root: Path) -
     )
     write_atomically(folder / "README.md", text.encode("utf-8"))
     return folder
+
+
+def manifest_rows(items: Sequence[Item], varieties: Sequence[str], decided: Mapping[str, Decided]) -> list[ManifestRow]:
+    """The lines of a manifest on the rows of `write_dataset`; a decision on an item is one on all its varieties.
+
+    Args:
+        items: As written.
+        varieties: As written.
+        decided: Item -> what people decide; rows of others have no line.
+    """
+    return [
+        ManifestRow(
+            source=REPO,
+            revision="local",
+            subset=variety,
+            row=f"{variety}/test.jsonl:{number}",
+            hash=row_hash(_row(item, variety)),
+            decision=decided[item.id].decision,
+            reasons=list(decided[item.id].reasons),
+            by=[f"person:{name}" for name in decided[item.id].by],
+        )
+        for variety in varieties
+        for number, item in enumerate(items)
+        if item.id in decided
+    ]
 
 
 def _row(item: Item, variety: str) -> dict[str, object]:

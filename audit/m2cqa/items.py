@@ -7,6 +7,7 @@ from typing import Any
 
 from cultureval.audit.asking import Reply, ReplyRefused
 
+REPO = "QCRI/M2CQA"  # of the data set that is made, below a data root
 LANGUAGES = {
     "en": "English",
     "msa": "Modern Standard Arabic",

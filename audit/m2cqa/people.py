@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cultureval.audit.m2cqa.dataset import REPO
-from cultureval.audit.m2cqa.items import Item
+from cultureval.audit.m2cqa.items import REPO, Item
 from cultureval.metrics.rater_agreement import Coefficient, rater_agreement
 from cultureval.runtime.csv_files import read_csv, write_csv
 from cultureval.runtime.errors import CulturevalError
+from cultureval.tasks.manifest import Decision
 
 LABELS = {"need_image": ("Yes", "No", "Unsure"), "correctness": ("Correct", "Incorrect", "Unsure")}
 ROLES = ("q_plus", "q_minus_1", "q_minus_2")
@@ -25,10 +25,32 @@ SHEET = ("item", "image", "variety", "country", "category", "role", "statement",
 
 @dataclass(frozen=True)
 class Label:
-    """One annotator's labels of one statement; None where the cell is empty."""
+    """One annotator's labels of one statement; None where the cell is empty.
+
+    Attributes:
+        need_image: Of `LABELS`.
+        correctness: Of `LABELS`.
+        statement: Which the annotator saw; "" where the sheet has lost its column.
+    """
 
     need_image: str | None
     correctness: str | None
+    statement: str = ""
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What annotators decide of an item, as words of a manifest.
+
+    Attributes:
+        decision: keep, discard or review.
+        reasons: `person:...`.
+        by: The annotators' names.
+    """
+
+    decision: Decision
+    reasons: tuple[str, ...]
+    by: tuple[str, ...]
 
 
 Key = tuple[str, str, str]  # item, variety, role
@@ -84,7 +106,7 @@ def read_sheet(path: Path) -> dict[Key, Label]:
             raise CulturevalError(f"{path}, line {line}: {key[2]} of {key[0]} ({key[1]}) {why}.")
         given = {name: _label(row[name], name, f"{path}, line {line}") for name in LABELS}
         if any(given.values()):
-            found[key] = Label(**given)
+            found[key] = Label(**given, statement=row.get("statement") or "")
     return found
 
 
@@ -127,14 +149,54 @@ def disputed(sheets: Sequence[Mapping[Key, Label]]) -> list[Key]:
 
 
 def wrong_items(sheets: Sequence[Mapping[Key, Label]]) -> dict[str, str]:
-    """Item -> why people reject it: a statement that most call Incorrect, or that most can judge without the image."""
+    """Item -> why people reject it, as a word of a manifest.
+
+    It is `person:incorrect:en:q_plus` of the first statement that most call Incorrect, or `person:no_image_needed:...`
+    of one that most can judge without the image.
+    """
     found: dict[str, str] = {}
     for key in sorted({key for one in sheets for key in one}):
         item, variety, role = key
         if _majority(sheets, key, "correctness") == "Incorrect":
-            found.setdefault(item, f"people_incorrect ({variety}, {role})")
+            found.setdefault(item, f"person:incorrect:{variety}:{role}")
         elif _majority(sheets, key, "need_image") == "No":
-            found.setdefault(item, f"people_no_image_needed ({variety}, {role})")
+            found.setdefault(item, f"person:no_image_needed:{variety}:{role}")
+    return found
+
+
+def decisions(sheets: Mapping[str, Mapping[Key, Label]], items: Sequence[Item]) -> dict[str, Decided]:
+    """Item -> what most annotators decide, of those that somebody labelled.
+
+    An item is discarded if most reject one of its statements (`wrong_items`), else to be reviewed where some statement
+    has no majority or most are unsure, else kept.
+
+    Args:
+        sheets: Annotator -> labels.
+        items: Of the curation.
+
+    Raises:
+        CulturevalError: A label is of an item or a statement that the curation does not hold.
+    """
+    known = {item.id: item for item in items}
+    for name, labels in sheets.items():
+        for (item, variety, role), label in labels.items():
+            here = _text(known[item], variety, role) if item in known and variety in known[item].statements else None
+            if here is None or (label.statement and label.statement.strip() != here.strip()):
+                raise CulturevalError(
+                    f"{name} labelled another {role} of {item} ({variety}) than this curation holds: fill its sheet."
+                )
+    labelled = list(sheets.values())
+    wrong, open_ones = wrong_items(labelled), dict.fromkeys(key[0] for key in disputed(labelled))
+    unsure = {key[0] for one in labelled for key in one if "Unsure" in (_majority(labelled, key, q) for q in LABELS)}
+    found: dict[str, Decided] = {}
+    for item in known:
+        by = tuple(name for name, labels in sheets.items() if any(key[0] == item for key in labels))
+        if item in wrong:
+            found[item] = Decided("discard", (wrong[item],), by)
+        elif item in open_ones or item in unsure:
+            found[item] = Decided("review", ("person:tie" if item in open_ones else "person:unsure",), by)
+        elif by:
+            found[item] = Decided("keep", ("person:keep",), by)
     return found
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cultureval.audit.asking import CallEstimate
     from cultureval.audit.m2cqa.contrast import Contrast
     from cultureval.audit.m2cqa.items import Outcome
+    from cultureval.audit.m2cqa.people import Decided
     from cultureval.metrics.rater_agreement import Coefficient
 
 PUBLISHED = {"statements": (0.71, 0.19), "options": (0.39, 0.16)}  # M2CQA, A.2.3: within, across
@@ -75,6 +76,16 @@ def agreement_text(found: "Mapping[tuple[str, str], Mapping[str, Coefficient]]",
         rows.append([question, role, cells[0], f"{paper[0]}", cells[1], f"{paper[1]}"])
     table = terminal_table(["question", "statement", "AC1", "[paper]", "raw", "[paper]"], rows, "llr")
     return f"{items:,} items with labels; 95% intervals of a bootstrap over items.\n{table}"
+
+
+def people_text(decided: "Mapping[str, Decided]", file: Path, root: Path) -> str:
+    """What people decide of the items that they labelled, and how a run leaves out what they discard."""
+    counts = Counter(one.decision for one in decided.values())
+    return (
+        f"Of {len(decided):,} items that people labelled, {counts['keep']:,} are kept, {counts['discard']:,} "
+        f"discarded, {counts['review']:,} still to be reviewed: {file}\n"
+        f"Leave out the discarded ones: cultureval eval MODEL m2cqa --data {root} --manifest {file}"
+    )
 
 
 def disputed_lines(keys: "Sequence[tuple[str, str, str]]", most: int = 10) -> list[str]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from cultureval.audit.m2cqa.contrast import Contrast
     from cultureval.audit.m2cqa.curation import Plan
-    from cultureval.audit.m2cqa.items import Item, Outcome
+    from cultureval.audit.m2cqa.items import Item
     from cultureval.metrics.judges.settings import JudgeSettings
 
 
@@ -43,7 +43,7 @@ def curate_m2cqa(
     share: Annotated[float, typer.Option(min=0, max=1, help="Share of the items in the sheet for people.")] = 0.15,
     people: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="A filled sheet; items that most people reject are left out. Repeatable."),
+        typer.Option(metavar="FILE", help="An annotator's filled sheet (amal.csv), for manifest.jsonl. Repeatable."),
     ] = None,
     seed: Seed = 0,
     dry_run: Annotated[
@@ -70,12 +70,11 @@ def curate_m2cqa(
             print(estimates_text(estimates(plan, models)))
             return
         outcomes = curate(plan, models)
-        outcomes |= _after_people(list(outcomes.values())[-1].kept, people or [])
     items = list(outcomes.values())[-1].kept
     write_rejected(outcomes, plan.output / "rejected.jsonl")
     text = curation_text(outcomes, _contrasts(items, encoder, seed))
     folder = write_dataset(items, plan.varieties, plan.output)
-    asked = _write_sheet(items, plan, share)
+    asked = _decide(items, plan, people) if people else _write_sheet(items, plan, share)
     costs = "; ".join(f"{name}: {one.budget}" for name, one in models.known.items())
     print_result(
         f"{text}\n\n{len(items):,} items in {', '.join(plan.varieties)}: {folder}\n{asked}\n"
@@ -135,21 +134,21 @@ def _models(names: list[str], budget: float | None) -> "list[JudgeSettings]":
     return [writing(one, budget) for one in find_judges(names)]
 
 
-def _after_people(items: "tuple[Item, ...]", sheets: list[Path]) -> "dict[str, Outcome]":
-    """What people leave of the items: a further step, where there are sheets."""
-    if not sheets:
-        return {}
-    from cultureval.audit.m2cqa.items import Outcome, Rejected
-    from cultureval.audit.m2cqa.people import read_sheet, wrong_items
+def _decide(items: "tuple[Item, ...]", plan: "Plan", sheets: list[Path]) -> str:
+    """Writes the manifest of what people decide; says where it is and what is in it."""
+    from cultureval.audit.m2cqa.dataset import manifest_rows
+    from cultureval.audit.m2cqa.people import decisions, read_sheet
+    from cultureval.audit.review.verdicts import require_annotator
+    from cultureval.reports.audit.curation import people_text
+    from cultureval.tasks.manifest import write_manifest
 
-    wrong = wrong_items([read_sheet(sheet) for sheet in sheets])
-    kept = tuple(item for item in items if item.id not in wrong)
-    if not kept:
-        raise CulturevalError("People reject every item.")
-    rejected = [
-        Rejected(item.id, wrong[item.id].partition(" ")[0], wrong[item.id]) for item in items if item.id in wrong
-    ]
-    return {"6_people": Outcome(kept, tuple(rejected))}
+    labels = {require_annotator(sheet.stem, str(sheet)): read_sheet(sheet) for sheet in sheets}
+    if len(labels) < len(sheets):
+        raise CulturevalError("Two sheets have one name: name each after its annotator, as amal.csv.")
+    decided = decisions(labels, items)
+    file = plan.output / "manifest.jsonl"
+    write_manifest(file, manifest_rows(items, plan.varieties, decided))
+    return people_text(decided, file, plan.output)
 
 
 def _contrasts(items: "tuple[Item, ...]", encoder: str | None, seed: int) -> "Mapping[str, Contrast]":

@@ -12,9 +12,10 @@ import pytest
 import yaml
 from faulty_server import MODEL, FaultyServer
 from forked_commands import StartedCommand, run_forked
-from result_files import results_of
+from result_files import details_of, results_of
 
 from cultureval.samples.tiny_models.encoder import build_tiny_encoder
+from cultureval.tasks.manifest import read_manifest
 
 IMAGES = Path(__file__).parents[2] / "samples" / "QCRI" / "M2CQA" / "images"
 ROWS = [json.loads(line) for line in (IMAGES / "metadata.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -166,6 +167,14 @@ def test_from_twelve_images_to_a_run_of_m2cqa_across_a_kill(place):
         (place / "model.yaml").write_text(yaml.safe_dump({"model": MODEL, "base_url": model.url, "concurrency": 8}))
         run("eval", "model.yaml", "m2cqa", "--data", "curated", "--output-dir", "results")
         assert len(model.requests) == 3 * 2 * 3 * len(KEPT)  # the scripts say the same in the three Arabic varieties
+        manifest = ("--manifest", "curated/manifest.jsonl")
+        run("eval", "model.yaml", "m2cqa:tf_en", "--data", "curated", *manifest, "--output-dir", "without")
+    check_results(place)
+
+
+def check_results(place):
+    (details,) = details_of(place / "without").values()
+    assert len(details) == 3 * (len(KEPT) - 1)
     results = results_of(place / "results")["results"]
     for variety in ("en", "msa", "ajp", "arz"):
         found = results[f"m2cqa:tf_{variety}|0"]
@@ -220,5 +229,9 @@ def check_people(place, run, options):
     told = run("curate", "agreement", "a.csv", "b.csv")
     assert re.search(r"correctness +q_plus +1\.000 ", told) and f"1 items that most reject: {rows[0]['item']}" in told
     text = run(*options, "--people", "a.csv", "--people", "b.csv", "--output-dir", "curated")
-    assert re.search(r"6_people +5 +1 +1 people_incorrect", text), text
-    run(*options)  # all again, for the run below
+    assert "Of 3 items that people labelled, 2 are kept, 1 discarded, 0 still to be reviewed" in text, text
+    manifest = read_manifest(place / "curated" / "manifest.jsonl")
+    assert Counter(row.decision for row in manifest.rows) == {"keep": 2 * 4, "discard": 4}
+    assert {(*row.reasons, *row.by) for row in manifest.rows if row.decision == "discard"} == {
+        ("person:incorrect:en:q_plus", "person:a", "person:b")
+    }

@@ -200,7 +200,12 @@ def test_the_sample_for_people_is_stratified_and_their_labels_decide(tmp_path):
     one = filled("1.csv", {(first, "q_plus"): ("Yes", "Incorrect"), (second, "q_minus_1"): ("No", "Correct")})
     two = filled("2.csv", {(first, "q_plus"): ("Yes", "incorrect"), (second, "q_minus_1"): ("Yes", "Correct")})
     assert people.disputed([one, two]) == [(second, "en", "q_minus_1")]
-    assert people.wrong_items([one, two]) == {first: "people_incorrect (en, q_plus)"}
+    assert people.wrong_items([one, two]) == {first: "person:incorrect:en:q_plus"}
+    decided = people.decisions({"amal": one, "basim": two}, drawn)
+    assert [decided[item.id].decision for item in drawn] == ["discard", "review", "keep", "keep", "keep"]
+    assert decided[second] == people.Decided("review", ("person:tie",), ("amal", "basim"))
+    with pytest.raises(CulturevalError, match="amal labelled another q_"):
+        people.decisions({"amal": one}, drawn[1:])
     agreed = people.agreement([one, two])
     assert agreed["correctness", "q_plus"]["raw"].value == 1 and agreed["need_image", "q_minus_1"]["raw"].value == 0.8
     # By hand: pa = 4/5, pi = (0.9, 0.1, 0), pe = (0.09 + 0.09) / 2, AC1 = (0.8 - 0.09) / (1 - 0.09).
