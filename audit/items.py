@@ -40,6 +40,9 @@ class AuditItem:
         gold_problem: Why the gold cannot be read; "" where it can.
         refused: Why the task's reader refuses the row; "" where it takes it.
         shuffled: Whether the benchmark shuffles the options before they are shown.
+        folder: The source's folder.
+        copy: "curated" or "original", of the task's source; "" for data by path.
+        source_row: File and number of the row, as results name it; "" for data by path.
         cells: Part of the question ("question", "context", "gold", "option 1", ...) -> the cell as it stands.
     """
 
@@ -65,6 +68,9 @@ class AuditItem:
     gold_problem: GoldProblem = ""
     refused: str = ""
     shuffled: bool = False
+    folder: Path = field(default=Path(), repr=False, compare=False)
+    copy: str = ""
+    source_row: str = ""
     cells: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property

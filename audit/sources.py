@@ -36,6 +36,7 @@ class Place:
     task: str = ""
     benchmark: str = ""
     language: str = ""
+    copy: str = ""
 
 
 def read_items(names: Sequence[str], options: DataOptions, columns: Columns | None = None) -> list[AuditItem]:
@@ -49,13 +50,23 @@ def read_items(names: Sequence[str], options: DataOptions, columns: Columns | No
     Raises:
         CulturevalError: A name is unknown, or there are no data.
     """
-    quiet_libraries()
     items: dict[tuple[str, str, str], AuditItem] = {}
+    for item in read_items_of_each_task(names, options, columns):
+        items.setdefault((item.source, item.row, item.split), item)
+    return list(items.values())
+
+
+def read_items_of_each_task(
+    names: Sequence[str], options: DataOptions, columns: Columns | None = None
+) -> list[AuditItem]:
+    """As `read_items`, but a row that several tasks read is an item of each."""
+    quiet_libraries()
+    items: dict[tuple[str, str, str, str], AuditItem] = {}
     for name in names:
         path = Path(name).expanduser()
         found = _items_by_path(path, columns) if _is_path(name, path) else _items_of_tasks(name, with_defaults(options))
         for item in found:
-            items.setdefault((item.source, item.row, item.split), item)
+            items.setdefault((item.source, item.row, item.split, item.task), item)
     if not items:
         raise CulturevalError(f"{', '.join(names)}: there are no rows.")
     return list(items.values())
@@ -94,8 +105,10 @@ def _items_of_tasks(name: str, options: DataOptions) -> Iterator[AuditItem]:
 
 def _items_of_task(task: Task, options: DataOptions) -> Iterator[AuditItem]:
     found = find_subset(task, options)
+    source = found.source
     place = Place(
-        found.source.repo, found.revision, task.subset, found.folder, task.task, task.benchmark, task.language
+        *(source.repo, found.revision, task.subset, found.folder),
+        *(task.task, task.benchmark, task.language, source.form),
     )
     for files, few_shot in ((found.few_shot_files, True), (found.files, False)):
         rows = [one for one in tried_rows(task, found, files, few_shot, options) if one[1] is not None]
@@ -116,7 +129,8 @@ def _item_of_task(
     """The item of a row: as the task's reader reads it, or as it stands where the reader refuses it."""
     name, row = row_name(placed, files, found.folder), placed.row
     if isinstance(outcome, BadRow):
-        return _item(place, name, row, columns, few_shot, refused=f"column {outcome.column!r} {outcome.reason}")
+        why = f"column {outcome.column!r} {outcome.reason}"
+        return _item(place, name, row, columns, few_shot, refused=why, source_row=placed.name)
     prepared = outcome or []
     first = prepared[0] if prepared else {}
     question, answers = _text(row.get(columns.question)) or _first_text(first, TEXTS), _answers(first)
@@ -141,6 +155,7 @@ def _item_of_task(
         images=bool(first.get("image")),
         shuffled="permutation" in first,
         gold_problem="",
+        source_row=placed.name,
         **dialogue,
     )
 
@@ -212,6 +227,8 @@ def _item(place: Place, name: str, row: Mapping[str, Any], columns: Columns, few
         task=place.task,
         benchmark=place.benchmark,
         language=place.language,
+        folder=place.folder,
+        copy=place.copy,
         cells=cells,
         **(values | read),
     )

@@ -30,7 +30,6 @@ FORMAT, VERSION = "cultureval-manifest", 1
 CODE = r"^[A-Za-z0-9_.:+=@/-]{1,120}$"
 NO_CONTROLS = r"^[^\x00-\x1f\x7f]{0,300}$"
 MOST_BYTES = 1 << 30
-CLEANED = ".cultureval-manifest"  # in the folder of a cleaned data set
 SHOWN_ROWS = 10  # changed rows that an error lists
 
 Decision = Literal["keep", "discard", "review"]
@@ -167,27 +166,6 @@ def misfit(manifest: Manifest, source: str, changed: Sequence[str], gone: Sequen
         "it names."
     )
     return Problems([first, *problems[:SHOWN_ROWS], *more])
-
-
-def cleaned_by(folder: Path, subset: str) -> dict[str, Any] | None:
-    """What a run records of the manifest by which a data set was cleaned (`audit apply`); None for others.
-
-    Args:
-        folder: The data set's folder.
-        subset: The subset's name in the paper.
-
-    Raises:
-        CulturevalError: The record cannot be read.
-    """
-    file = folder / CLEANED
-    if not file.is_file():
-        return None
-    try:
-        record = json.loads(file.read_text(encoding="utf-8"))
-        found = {"name": str(record["name"]), "hash": str(record["hash"])}
-        return found | {"discarded": int(record["discarded"].get(subset, 0)), "for_review": 0}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise CulturevalError(f"{file} is no record of cleaned data; write them again with `audit apply`.") from error
 
 
 def row_name(placed: PlacedRow, files: Sequence[Path], folder: Path) -> str:

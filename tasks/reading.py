@@ -42,7 +42,8 @@ from cultureval.runtime.errors import (
     likeness,
     shorten,
 )
-from cultureval.tasks.manifest import Selection, cleaned_by, manifest_of
+from cultureval.tasks.cleaned_data import cleaned_files, cleaned_record, cleaned_rows
+from cultureval.tasks.manifest import Selection, manifest_of
 from cultureval.tasks.options import with_defaults
 from cultureval.tasks.registration import Registered, mirror_arguments, registered
 from cultureval.tasks.suite import Source, Task
@@ -66,6 +67,7 @@ class FoundSource:
         files: Data files of the evaluated rows.
         few_shot_files: Data files of the few-shot examples.
         mixed: Whether the files hold the rows of several subsets, so that `source.subset_of` selects the task's.
+        cleaned: Whether `audit apply` wrote the files, with rows as the source's own reader gives them.
     """
 
     source: Source
@@ -74,6 +76,7 @@ class FoundSource:
     files: tuple[Path, ...]
     few_shot_files: tuple[Path, ...]
     mixed: bool = False
+    cleaned: bool = False
 
 
 class BrokenRows(CulturevalError):
@@ -153,7 +156,7 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
                 outcome.discarded += 1
             else:
                 outcome.add(task, found, placed, prepared)
-    selection.finish([] if found.source.read else [*found.files, *found.few_shot_files])
+    selection.finish([] if found.source.read and not found.cleaned else [*found.files, *found.few_shot_files])
     skipped, rows, few_shot = evaluated.broken, evaluated.rows, examples.rows
     if (broken := [*skipped, *examples.broken]) and options.bad_rows == "error":
         raise BrokenRows([_told(task, found, row) for row in broken])
@@ -184,9 +187,10 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
         "notes": found.source.notes(rows) if found.source.notes else [],
         "remark": found.source.caveat,
     }
-    cleaned = cleaned_by(found.folder, task.subset)
-    if used := selection.report(evaluated.discarded) if manifest else cleaned:
-        report["manifest"] = used
+    if manifest:
+        report["manifest"] = selection.report(evaluated.discarded)
+    elif cleaned := cleaned_record(found.folder):
+        report["manifest"] = cleaned.report(task.task)
     _report(task, report, found)
     return PreparedSubset(folder, report, with_examples)
 
@@ -244,6 +248,12 @@ def find_subset(task: Task, options: DataOptions) -> FoundSource:
 
 def _task_files(task: Task, source: Source, folder: Path, revision: str) -> FoundSource | None:
     """The files of a task: by config and split, else by the source's file patterns, else the tables that hold it."""
+    if (record := cleaned_record(folder)) and record.tasks:
+        known = record.tasks.get(task.task)
+        if known is None or known.form != source.form:
+            return None
+        files, few_shot = cleaned_files(folder, known)
+        return FoundSource(source, folder, revision, tuple(files), tuple(few_shot), cleaned=True)
     if source.find:
         files, few_shot = source.find(folder, task)
         return FoundSource(source, folder, revision, tuple(files), tuple(few_shot), True) if files else None
@@ -345,7 +355,7 @@ def tried_rows(
     preparation = Preparation(prompt_template(task, options), found.folder, options, task.language)
     one_table = bool(source.few_shot_column) and set(found.files) == set(found.few_shot_files)
     asked: set[str] = set()
-    for placed in source.read(files, task) if source.read and files else _records(files, source, asked):
+    for placed in _placed_rows(task, found, files, asked):
         other = found.mixed and not _in_subset(placed.row, task, source)
         if other or (one_table and _is_example(placed.row, source) != few_shot):
             yield placed, None
@@ -355,15 +365,22 @@ def tried_rows(
             items = prepared if isinstance(prepared, list) else [prepared]
             for item in items:
                 check_labels(item, preparation.template, ready_made=source.form == "curated")
-            place = {"source_row": f"{placed.file}:{placed.number}", "form": source.form}
+            place = {"source_row": placed.name, "form": source.form}
             yield placed, [item | place for item in items]
         except MissingColumn as error:
             text = f"{where(task, found)}, {placed.file}: {error}{_misspelt_columns(source, asked)}"
             raise MissingColumn(text) from error
         except BadRow as error:
             yield placed, error
-    if files:
+    if files and not found.cleaned:
         _require_read_columns(source, asked, where(task, found))
+
+
+def _placed_rows(task: Task, found: FoundSource, files: Sequence[Path], asked: set[str]) -> Iterable[PlacedRow]:
+    if found.cleaned:
+        return cleaned_rows(files)
+    read = found.source.read
+    return read(files, task) if read and files else _records(files, found.source, asked)
 
 
 def _require_read_columns(source: Source, asked: set[str], place: str) -> None:

@@ -24,12 +24,22 @@ Row = dict[str, Any]
 
 
 class PlacedRow(NamedTuple):
-    """A row with the name of its file and its number in that file, from 0; `path` is the file where names repeat."""
+    """A row with the name of its file and its number in that file, from 0.
+
+    `path` is the file where names repeat, or what manifests call it where several rows are made of one record;
+    `source_row` is what results call the row of a cleaned copy, which stood elsewhere in its source.
+    """
 
     file: str
     number: int
     row: Row
     path: Path | None = None
+    source_row: str = ""
+
+    @property
+    def name(self) -> str:
+        """What results call the row."""
+        return self.source_row or f"{self.file}:{self.number}"
 
 
 MOST_LINES = 10  # broken lines of a file that its error names

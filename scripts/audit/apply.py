@@ -36,9 +36,9 @@ def apply(
     from cultureval.reports.audit.cleaned import cleaned_text
     from cultureval.tasks.manifest import merged, read_manifest
 
-    with use_settings(with_sources(current_settings(), sources).with_(data_root=data, form=form)):
-        items = read_sources(source, columns)
     decided = merged([read_manifest(file) for file in manifest])
+    with use_settings(with_sources(current_settings(), sources).with_(data_root=data, form=form)):
+        items = read_sources(source, columns, each_task=True)
     subsets = cleaned_subsets(items, decided)
     folders = write_cleaned(subsets, decided, Path(output_dir).expanduser(), file_format)
     if push_to:

@@ -36,12 +36,19 @@ Asks = Annotated[
 ]
 
 
-def read_sources(source: Sequence[str], columns: str | None) -> "list[AuditItem]":
-    """The items of sources under the current settings; `columns` is the value of `--columns`."""
-    from cultureval.audit.columns import columns_given
-    from cultureval.audit.sources import read_items
+def read_sources(source: Sequence[str], columns: str | None, each_task: bool = False) -> "list[AuditItem]":
+    """The items of sources under the current settings.
 
-    return read_items(source, read_data_options(), columns_given(columns) if columns else None)
+    Args:
+        source: Tasks, groups, suites, files and folders.
+        columns: The value of `--columns`.
+        each_task: Whether a row that several tasks read is an item of each.
+    """
+    from cultureval.audit.columns import columns_given
+    from cultureval.audit.sources import read_items, read_items_of_each_task
+
+    read = read_items_of_each_task if each_task else read_items
+    return read(source, read_data_options(), columns_given(columns) if columns else None)
 
 
 def asked_items(

@@ -186,7 +186,13 @@ def _build_requests(files: Sequence[Path], name: SetName) -> Iterator[PlacedRow]
     for place, number in enumerate(kept):
         template = templates[published[place % len(published)] % len(templates)]
         row = {"prompt": template.replace("{}", sentences[number]), "cluster": _cluster(name, place)}
-        yield PlacedRow(files[0].name, number, row | features_of(row, name, templates))
+        yield PlacedRow(files[0].name, number, row | features_of(row, name, templates), _of_set(files[0], name))
+
+
+def _of_set(file: Path, name: SetName) -> Path:
+    """What manifests of audits call a set's rows: several sets are built from the same record of one file."""
+    languages = f"{name.source}_to_{name.target}" if name.is_translation else name.target
+    return file.with_name(f"{file.name}@{name.corpus}_{languages}{'_dev' * name.dev}")
 
 
 def _leftover(name: SetName) -> bool:
@@ -204,7 +210,7 @@ def _build_translations(files: Sequence[Path], name: SetName) -> Iterator[Placed
     for place, number in enumerate(shuffled(len(source))[:TRANSLATION_ROWS]):
         row = {"sentence": source[number][1], "completion": target[number][1], "from": name.source}
         about = {"dialect": name.target, "genre": name.corpus, "cluster": _cluster(name, place)}
-        yield PlacedRow(files[0].name, number, row | about)
+        yield PlacedRow(files[0].name, number, row | about, _of_set(files[0], name))
 
 
 def _corpus_files(folder: Path, name: SetName, code: str) -> list[Path]:
@@ -282,7 +288,7 @@ def read_language_confusion(files: Sequence[Path], task: Task) -> Iterator[Place
         rows = [row | {"prompt": _in_dialect(row, name)} for row in table]
         for number, (row, place) in enumerate(zip(rows, same_requests(rows, name), strict=True)):
             cluster = {"cluster": _cluster(name, place)}
-            yield PlacedRow(file.name, number, row | cluster | features_of(row, name, []))
+            yield PlacedRow(file.name, number, row | cluster | features_of(row, name, []), _of_set(file, name))
 
 
 def _language_confusion(task: Task) -> str:
@@ -394,7 +400,8 @@ def _read_examples(file: Path, name: SetName) -> Iterator[PlacedRow]:
     if "".join(f"Q: {question}\nA: {answer}\n\n" for question, answer in pairs) + "Q: " != prefix:
         raise CulturevalError(f"{file}: the prefix for {name.target} is not a series of questions and answers.")
     for number, (question, answer) in enumerate(pairs):
-        yield PlacedRow(file.name, number, {"prompt": question, "answer": answer, "dialect": name.target})
+        row = {"prompt": question, "answer": answer, "dialect": name.target}
+        yield PlacedRow(file.name, number, row, file.with_name(f"{file.name}@{name.target}"))
 
 
 def _named(folder: Path, name: str) -> list[Path]:

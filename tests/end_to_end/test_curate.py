@@ -233,5 +233,5 @@ def check_people(place, run, options):
     manifest = read_manifest(place / "curated" / "manifest.jsonl")
     assert Counter(row.decision for row in manifest.rows) == {"keep": 2 * 4, "discard": 4}
     assert {(*row.reasons, *row.by) for row in manifest.rows if row.decision == "discard"} == {
-        ("person:incorrect:en:q_plus", "person:a", "person:b")
+        ("person:incorrect:ajp:q_plus", "person:a", "person:b")
     }

@@ -7,7 +7,7 @@ import pytest
 
 from cultureval.audit.checks.table import manifest_row
 from cultureval.audit.cleaning import cleaned_subsets, push_cleaned, write_cleaned
-from cultureval.audit.sources import read_items
+from cultureval.audit.sources import read_items, read_items_of_each_task
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import all_tasks
@@ -162,3 +162,51 @@ def test_cleaned_subsets_are_pushed_as_private_configs(items, tmp_path, monkeypa
     assert (repo, splits, others) == ("lab/clean", {"test": len(items) - 1}, [])
     assert options["private"] is True and options["config_name"] == items[0].subset
     assert manifest.hash in options["commit_message"]
+    shown = read_items_of_each_task(["jeem"], DataOptions(root=samples_root()))
+    manifest = written(tmp_path / "jeem.jsonl", shown[:1], ["discard"])
+    with pytest.raises(CulturevalError, match="hf upload lab/clean FOLDER"):
+        push_cleaned(cleaned_subsets(shown, manifest), manifest, "lab/clean")
+
+
+@pytest.mark.parametrize(
+    ("names", "form"),
+    [
+        (["cvlue"], "jsonl"),
+        (["jeem"], "parquet"),
+        (["m2cqa"], "parquet"),
+        (["alqasida", "alqasida_dev"], "jsonl"),
+        (["qimma"], "jsonl"),
+    ],
+)
+def test_every_task_reads_the_same_from_a_cleaned_copy_as_by_the_manifest(names, form, tmp_path, monkeypatch):
+    own = DataOptions(root=samples_root())
+    items = read_items_of_each_task(names, own)
+    once = {(item.source, item.row): item for item in items if item.split == "test"}
+    by_task = {item.task: (item.source, item.row) for item in items if item.split == "test"}
+    gone = set(by_task.values())  # the last row of each task
+    decided = ["discard" if key in gone else "keep" for key in once]
+    manifest = written(tmp_path / "m.jsonl", list(once.values()), decided)
+    subsets = cleaned_subsets(items, manifest)
+    write_cleaned(subsets, manifest, tmp_path / "cleaned", form)
+    tasks = [all_tasks()[name] for name in by_task if name not in left_empty(items, gone)]
+    assert len(tasks) >= len(names)
+    found = {}
+    for kind, options in (
+        ("by", replace(own, manifests=(tmp_path / "m.jsonl",))),
+        ("from", DataOptions(root=tmp_path / "cleaned")),
+    ):
+        # Another cache: what rows refer to must come with the copy.
+        monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / kind))
+        found[kind] = {task.task: prepare_subset(task, options).report for task in tasks}
+    for name, report in found["by"].items():
+        same = ("fingerprint", "manifest", "rows", "form", "prompt", "revision", "few_shot_rows")
+        other = found["from"][name]
+        assert {key: report[key] for key in same} | {"manifest": report["manifest"] | {"for_review": 0}} == {
+            key: other[key] for key in same
+        }, name
+        assert report["manifest"]["discarded"] >= 1
+
+
+def left_empty(items, gone):
+    left = {item.task for item in items if item.split == "test" and (item.source, item.row) not in gone}
+    return {item.task for item in items} - left
