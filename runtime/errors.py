@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,6 +25,24 @@ class SourceUnavailable(CulturevalError):
 
 class MissingColumn(CulturevalError):
     """A source lacks a column that every one of its rows needs."""
+
+
+class BatchWritten(Exception):
+    """A run ends because its requests are in files, which are to be answered first.
+
+    Args:
+        files: The files.
+        requests: How many requests they hold.
+    """
+
+    def __init__(self, files: Sequence[Path], requests: int) -> None:
+        self.files, self.requests = list(files), requests
+        names = ", ".join(str(file) for file in self.files)
+        super().__init__(
+            f"{requests:,} requests are in {names}. Have them answered (a provider's batch service, or vLLM: python -m "
+            f"vllm.entrypoints.openai.run_batch -i {self.files[0]} -o ANSWERS.jsonl --model MODEL), then run this "
+            "command with --batch-in ANSWERS.jsonl in place of --batch-out"
+        )
 
 
 class Problems(CulturevalError):

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from cultureval.runtime.data.hub import go_offline_if_unreachable
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import BatchWritten, CulturevalError
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.saving import Saving
 from cultureval.runtime.settings import Settings, current_settings, use_settings
@@ -110,7 +110,6 @@ def evaluate(
     )
     from cultureval.models.preflight import check_model
     from cultureval.reports.evaluation import evaluate_tasks
-    from cultureval.runtime.servers.batch_files import BatchWritten
 
     with use_settings(with_model_settings(settings, of_model)):
         check = partial(check_model, model)

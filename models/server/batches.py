@@ -9,14 +9,13 @@ from lighteval.tasks.requests import Doc
 from cultureval.models.server.settings import ServerModelConfig
 from cultureval.runtime import processes
 from cultureval.runtime.doc_specific import specific_of
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import BatchWritten, CulturevalError
 from cultureval.runtime.journal import Journal
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.batch_files import (
     BatchRequest,
     BatchWriter,
-    BatchWritten,
     Recorder,
     custom_id,
     read_answers,

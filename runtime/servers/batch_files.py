@@ -25,24 +25,6 @@ MISSING, DIFFERENT = "the batch has no answer to it", "the batch has different a
 CHAT, PLAIN = "/v1/chat/completions", "/v1/completions"
 
 
-class BatchWritten(Exception):
-    """A run ends because its requests are in files, which are to be answered first.
-
-    Args:
-        files: The files.
-        requests: How many requests they hold.
-    """
-
-    def __init__(self, files: Sequence[Path], requests: int) -> None:
-        self.files, self.requests = list(files), requests
-        names = ", ".join(str(file) for file in self.files)
-        super().__init__(
-            f"{requests:,} requests are in {names}. Have them answered (a provider's batch service, or vLLM: python -m "
-            f"vllm.entrypoints.openai.run_batch -i {self.files[0]} -o ANSWERS.jsonl --model MODEL), then run this "
-            "command with --batch-in ANSWERS.jsonl in place of --batch-out"
-        )
-
-
 @dataclass(frozen=True)
 class BatchRequest:
     """One request of a batch.

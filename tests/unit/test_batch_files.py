@@ -10,9 +10,9 @@ from lighteval.tasks.requests import Doc
 
 from cultureval.models.openai_api import OpenAIModel
 from cultureval.models.preflight import check_model
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import BatchWritten, CulturevalError
 from cultureval.runtime.lighteval_patches.refused_docs import RefusedResponse
-from cultureval.runtime.servers.batch_files import BatchRequest, BatchWriter, BatchWritten, custom_id, read_answers
+from cultureval.runtime.servers.batch_files import BatchRequest, BatchWriter, custom_id, read_answers
 
 UNREACHABLE = "http://127.0.0.1:9/v1"
 
