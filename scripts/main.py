@@ -4,7 +4,8 @@ import errno
 import io
 import os
 import sys
-from contextlib import nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Annotated, Any
 
 import typer
@@ -13,6 +14,7 @@ from typer.core import TyperGroup
 import cultureval
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.garbage import no_last_collection
 from cultureval.runtime.interruption import exit_code, interruption_message, orderly_end
 from cultureval.runtime.printing import print_message, print_note, steady_streams
 from cultureval.runtime.progress import is_terminal, plain_libraries
@@ -54,22 +56,30 @@ class Commands(TyperGroup):
         """As typer does; then those suites are in the settings, and unknown variables have been told."""
         if args[:1] == [LIGHTEVAL]:  # whose options are its own, and whose table of tasks warns
             return super().parse_args(ctx, args)
-        if named := custom_suites_of(args):
-            ctx.with_resource(use_settings(current_settings().with_(custom_suites=",".join(named))))
-        helps = bool({*args} & {*ctx.help_option_names})
-        with suppress(CulturevalError) if helps else nullcontext():  # help must not end in the error of a suite
-            warn_of_unknown_variables()
+        with _interruption_told():
+            if named := custom_suites_of(args):
+                ctx.with_resource(use_settings(current_settings().with_(custom_suites=",".join(named))))
+            helps = bool({*args} & {*ctx.help_option_names})
+            with suppress(CulturevalError) if helps else nullcontext():  # help must not end in the error of a suite
+                warn_of_unknown_variables()
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: typer.Context) -> Any:
-        """As typer does, which would only say "Aborted"."""
-        try:
+        """As typer does, which would say nothing at Ctrl-C."""
+        with _interruption_told():
             return super().invoke(ctx)
-        except KeyboardInterrupt as error:
-            ahead = "\n" if is_terminal() else ""  # after a progress bar
-            print(ahead, end="", file=sys.stderr)
-            print_note(interruption_message(error))
-            raise SystemExit(exit_code(error)) from error
+
+
+@contextmanager
+def _interruption_told() -> Iterator[None]:
+    """A context that Ctrl-C ends with what was kept, and with the exit code that shells have for it."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        ahead = "\n" if is_terminal() else ""  # after a progress bar
+        print(ahead, end="", file=sys.stderr)
+        print_note(interruption_message(error))
+        raise SystemExit(exit_code(error)) from error
 
 
 app = typer.Typer(
@@ -150,8 +160,11 @@ def main() -> None:
     So do files that cannot be read or written.
     """
     plain_libraries()
-    with steady_streams(), orderly_end():
-        _run()
+    try:
+        with steady_streams(), orderly_end():
+            _run()
+    finally:
+        no_last_collection()
 
 
 def _run() -> None:

@@ -10,6 +10,7 @@ from cultureval.runtime.checked_model import CheckedModel, ModelCheck
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import CulturevalError, ProblemList, SourceUnavailable, all_of
+from cultureval.runtime.garbage import no_collection
 from cultureval.runtime.output_folder import require_folder, require_output_folder
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.settings import Settings, current_settings, use_settings
@@ -51,6 +52,7 @@ class Plan:
     unjudged: dict[str, str] = field(default_factory=dict)
 
 
+@no_collection()
 def preflight(
     names: list[str],
     check_model: ModelCheck,

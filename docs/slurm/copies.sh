@@ -35,7 +35,7 @@ srun --kill-on-bad-exit=1 bash -c '
   exec accelerate launch --multi_gpu --num_machines "$SLURM_NNODES" --num_processes "$((SLURM_NNODES * GPUS))" \
     --machine_rank "$SLURM_NODEID" --main_process_ip "$HEAD_NODE" --main_process_port "$PORT" \
     --mixed_precision no --dynamo_backend no \
-    -m cultureval.scripts.main eval "$@" --output-dir "${RESULTS:-$SCRATCH/results}"
+    -m cultureval eval "$@" --output-dir "${RESULTS:-$SCRATCH/results}"
 ' cultureval "$@" &
 step=$!
 wait "$step"

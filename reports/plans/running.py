@@ -50,7 +50,7 @@ def run_plan(runs: Sequence[PlannedRun], say: Callable[[str], None]) -> list[Pla
 
 def command_of(run: PlannedRun) -> list[str]:
     """The command of a run as a list of words, which no shell reads."""
-    words = [sys.executable, "-m", "cultureval.scripts.main", "eval", *run.arguments]
+    words = [sys.executable, "-m", "cultureval", "eval", *run.arguments]
     return [*words, f"--output-dir={run.folder}", "--", run.model, run.suite]
 
 

@@ -26,7 +26,7 @@ def write_array_job(plan: PlanFile, runs: Sequence[PlannedRun], file: Path) -> P
     at_once = f"%{plan.at_once}" if plan.at_once else ""
     options = {"job-name": "cultureval", "array": f"0-{len(runs) - 1}{at_once}"}
     options |= {name.replace("_", "-"): value for name, value in plan.slurm.items() if name not in OURS}
-    words = [sys.executable, "-m", "cultureval.scripts.main", "run", str(file.absolute())]
+    words = [sys.executable, "-m", "cultureval", "run", str(file.absolute())]
     command = " ".join(map(shlex.quote, words))
     lines = [
         "#!/bin/bash",

@@ -19,7 +19,7 @@ from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import Settings
 
-OURS = [sys.executable, "-m", "cultureval.scripts.main"]
+OURS = [sys.executable, "-m", "cultureval"]
 PROBLEMS = "cultureval eval (list of problems)"  # of all of QIMMA, whose output folder cannot be written
 ENCODER = "tiny-encoder"
 STOCK = [sys.executable, "-m", "lighteval"]

@@ -3,6 +3,9 @@
 import errno
 import os
 import re
+import signal
+import subprocess
+import sys
 from importlib.metadata import version
 
 import pytest
@@ -10,6 +13,8 @@ import typer
 from typer.testing import CliRunner
 
 import cultureval
+from cultureval.__main__ import STOPPED
+from cultureval.runtime.interruption import interruption_message
 from cultureval.scripts import main
 from cultureval.scripts.main import app
 
@@ -124,3 +129,14 @@ def test_a_full_disk_is_one_sentence(monkeypatch, capsys, tmp_path, number, plac
     (line,) = capsys.readouterr().err.splitlines()
     assert exit_.value.code == 2
     assert os.strerror(number) in line and (place or str(tmp_path)) in line
+
+
+@pytest.mark.parametrize("module", ["typer", "stopping_suite"])  # loaded by the command line, and by its first command
+def test_ctrl_c_while_modules_load_is_one_sentence(tmp_path, module):
+    stop = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nassert False\n"
+    (tmp_path / f"{module}.py").write_text(stop)
+    command = [sys.executable, "-m", "cultureval", "tasks", "--custom-suites", "stopping_suite"]
+    variables = os.environ | {"PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGINT, "", STOPPED)
+    assert f"cultureval: {interruption_message(KeyboardInterrupt())}\n" == STOPPED

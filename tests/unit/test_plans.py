@@ -113,7 +113,7 @@ def test_the_array_job_quotes_what_the_plan_names(plan: Path, tmp_path: Path, mo
         "#SBATCH --cpus-per-task=8",
     ]
     done = subprocess.run([script], capture_output=True, text=True, env={"SLURM_ARRAY_TASK_ID": "3"}, cwd="/")
-    assert done.stdout.splitlines() == ["-m", "cultureval.scripts.main", "run", str(plan), "--only", "3"], done.stderr
+    assert done.stdout.splitlines() == ["-m", "cultureval", "run", str(plan), "--only", "3"], done.stderr
     alone = subprocess.run([script], capture_output=True, text=True, env={})
     assert alone.returncode and "submit this script with sbatch" in alone.stderr
     assert not list(tmp_path.rglob("owned"))

@@ -28,3 +28,17 @@ def test_listing_tasks_loads_nothing_heavy():
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     heavy = {"torch", "transformers", "lighteval", "datasets", "numpy", "camel_tools", "openai", "pandas"}
     assert not heavy & set(loaded)
+
+
+def test_a_run_loads_no_client_of_servers_before_its_model_is_looked_at():
+    code = """
+import sys
+from cultureval.reports import evaluation
+from cultureval.scripts.main import app
+evaluation.evaluate_tasks = lambda *arguments: sys.exit(" ".join(sys.modules))
+app(["eval", "model", "qimma"])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    loaded = set(done.stderr.split())
+    assert "cultureval.models.preflight" in loaded
+    assert not {"openai", "aiohttp", "torch", "transformers", "lighteval", "datasets", "pandas"} & loaded

@@ -1,0 +1,26 @@
+"""When Python looks for objects that only refer to each other: not while what lasts is loaded, nor at the end.
+
+While torch and transformers are imported it would look again and again, in vain: a quarter of the time until a run's
+model loads.
+"""
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """A context, or decorator, in which Python does not look for them; other objects are freed as always."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def no_last_collection() -> None:
+    """Keeps Python from looking for them when the process ends, which frees everything."""
+    gc.freeze()
