@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cultureval.reports.run_record import TaskRecord
+from cultureval.runtime.rows_report import RowsReport
 from cultureval.tasks.catalogue import all_tasks
 
 COPIED = ("suite", "benchmark", "group", "subset", "domain", "task_type", "language", "register", "metrics")
@@ -32,7 +33,7 @@ def task_records(configs: Mapping[str, Any], limit: int | None) -> dict[str, Tas
 def _task_record(name: str, config: Mapping[str, Any], limit: int | None) -> TaskRecord:
     bare, _, shots = name.partition("|")
     task = all_tasks()[bare]
-    report = config.get("rows_report") or {}  # files of before the reports have none
+    report: RowsReport = config.get("rows_report") or {}  # files of before the reports have none
     rows = config.get("effective_num_docs")
     return TaskRecord(
         task=name,
@@ -54,5 +55,5 @@ def _task_record(name: str, config: Mapping[str, Any], limit: int | None) -> Tas
         skipped_few_shot_rows=len(report.get("skipped_few_shot_rows", ())),
         refused=len(report.get("refused_rows", ())),
         few_shot_rows=report.get("few_shot_rows"),
-        notes=(*report.get("notes", ()), *filter(None, [report.get("remark")])),
+        notes=(*report.get("notes", ()), *filter(None, [report.get("caveat")])),
     )

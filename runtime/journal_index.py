@@ -136,7 +136,7 @@ class JournalIndex:
 
         Args:
             entries: The lines, of one file, at least one.
-            size: The file's size behind them, in bytes.
+            size: The file's size up to their end, in bytes.
             changed: Its modification time in ns.
         """
 
@@ -286,7 +286,7 @@ def packed(key: str) -> bytes:
 
 
 def _is_other(now: os.stat_result | None, size: int, changed: int) -> bool:
-    """Whether a file is gone, shorter, or as long but not the same: nobody but its process writes, and only behind."""
+    """Whether a file is gone, shorter, or as long but not the same: only its process writes, at its end."""
     return now is None or now.st_size < size or (now.st_size == size and now.st_mtime_ns != changed)
 
 

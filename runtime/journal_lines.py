@@ -1,4 +1,4 @@
-"""A line of the journal: one answer, behind a checksum of all that follows it.
+"""A line of the journal: one answer, after a checksum of all that follows it.
 
     {"checksum": "<16 hex digits>", "sequence": 7, "time": <ns>, "key": "<64 hex digits>", "of": "...", "answer": {...}}
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, get_args, overload
 
 from cultureval.runtime.data_options import BadRows, Form, data_root
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, did_you_mean
 
 T = TypeVar("T")
 
@@ -85,7 +85,8 @@ class Option(Generic[T]):
         except ValueError as error:
             link = " " if self.name in settings.overrides else "="  # as each is written
             shown = "" if self.secret else f"{link}{text!r}"
-            raise CulturevalError(f"{self.setter(settings)}{shown} {error}.") from error
+            nearest = did_you_mean(text, self.values)
+            raise CulturevalError(f"{self.setter(settings)}{shown} {error}.{nearest}") from error
 
     def _checked(self, value: Any) -> T:
         """A value that a command gave parsed; the message does not show it, it may contain an API key."""
@@ -383,17 +384,28 @@ def use_settings(settings: Settings) -> Iterator[Settings]:
             _used = before
 
 
-def warn_of_unknown_variables(suite_options: Callable[[], Iterable[Option[Any]]]) -> None:
-    """Warns on standard error, once a process, of variables CULTUREVAL_* that set nothing, with the nearest name.
+def check_variables(suite_options: Callable[[], Iterable[Option[Any]]]) -> None:
+    """Checks the variables CULTUREVAL_* that choose one of several values, whether or not the command reads them.
+
+    Those that set nothing are warned of on standard error, once a process, with the nearest name.
 
     Args:
         suite_options: Returns the options of suites; called only where a variable is none of the settings here.
+
+    Raises:
+        CulturevalError: A variable holds none of its values; names the nearest.
     """
-    known = {option.variable for option in Settings.options()} | _warned
-    unknown = [name for name in current_settings().variables if name not in known and not name.startswith(TEST_PREFIX)]
-    if not unknown or os.environ.get("RANK", "0") != "0":  # only the first of several processes warns
+    settings, options = current_settings(), Settings.options()
+    known = {option.variable for option in options} | _warned
+    unknown = [name for name in settings.variables if name not in known and not name.startswith(TEST_PREFIX)]
+    if unknown:
+        options += suite_options()
+        known |= {option.variable for option in options}
+    for option in options:
+        if option.values and option.variable in settings.variables:
+            option.read(settings)
+    if os.environ.get("RANK", "0") != "0":  # only the first of several processes warns
         return
-    known |= {option.variable for option in suite_options()}
     for name in sorted(set(unknown) - known):
         _warned.add(name)
         own_names = {other.removeprefix(PREFIX) for other in known - _warned}

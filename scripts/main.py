@@ -43,7 +43,7 @@ from cultureval.scripts.custom_suites import WithCustomSuites, custom_suites_of
 from cultureval.scripts.export import export
 from cultureval.scripts.journal import journal
 from cultureval.scripts.suite_options import WithSuiteOptions
-from cultureval.tasks.options import warn_of_unknown_variables
+from cultureval.tasks.options import check_variables
 
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG}
 LIGHTEVAL = "lighteval"
@@ -61,7 +61,7 @@ class Commands(TyperGroup):
                 ctx.with_resource(use_settings(current_settings().with_(custom_suites=",".join(named))))
             helps = bool({*args} & {*ctx.help_option_names})
             with suppress(CulturevalError) if helps else nullcontext():  # help must not end in the error of a suite
-                warn_of_unknown_variables()
+                check_variables()
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: typer.Context) -> Any:

@@ -14,6 +14,8 @@ from cultureval.tasks.registration import registered
 
 PREFIX = "suite_option_"  # of the parameters' names, so that none is that of the command's own
 
+WIDEST_VALUES = 40  # characters of values that help shows beside an option; more stand in its text
+
 SuiteOptions = tuple[tuple[Option[Any], str], ...]  # options and the suites that they are of
 
 
@@ -81,4 +83,6 @@ def _parameters(options: SuiteOptions) -> list[Any]:
 
 def _type(option: Option[Any], suite: str) -> Any:
     kind: Any = Literal[option.values] if option.values else str
-    return Annotated[kind | None, typer.Option(option.flag, help=f"{suite}: {option.help.replace('`', '')}.")]
+    metavar = None if len("|".join(option.values)) < WIDEST_VALUES else option.name.upper()
+    text = f"{suite}: {option.help.replace('`', '')}."
+    return Annotated[kind | None, typer.Option(option.flag, help=text, metavar=metavar)]

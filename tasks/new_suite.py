@@ -5,6 +5,7 @@ import keyword
 import re
 import unicodedata
 from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -43,8 +44,7 @@ def write_suite(name: str, labels: Sequence[str], language: str, folder: Path) -
     """
     check_name(name)
     check_labels(labels)
-    if not re.fullmatch("[a-z]{2,3}", language):
-        raise CulturevalError(f"The language {language!r} is not an ISO 639 code such as fa or arz.")
+    check_language(language)
     target = folder / name
     if target.exists():
         raise CulturevalError(f"{target} exists already: choose another name, or another folder with --output-dir.")
@@ -62,6 +62,25 @@ def write_suite(name: str, labels: Sequence[str], language: str, folder: Path) -
     lines = [json.dumps(row, ensure_ascii=False) for row in rows]
     _write(target / "samples" / "my-lab" / name / "test.jsonl", "\n".join(lines))
     return target
+
+
+def check_language(code: str) -> None:
+    """Checks that a text is the ISO 639-1 or 639-3 code of a language.
+
+    Raises:
+        CulturevalError: It is none; names the code of the language that it names, or is near to.
+    """
+    from pycountry import languages
+
+    codes = {getattr(one, "alpha_2", one.alpha_3): one.name for one in languages}
+    if code in codes or languages.get(alpha_3=code):
+        return
+    named = {name.casefold(): known for known, name in codes.items()}
+    word = code.casefold()
+    holding = sorted((name for name in named if word in name.split()), key=len)[:3]
+    nearest = [word] if word in named else holding or get_close_matches(word, named, n=3, cutoff=0.7)
+    hint = f" Did you mean {', '.join(f'{named[name]} ({codes[named[name]]})' for name in nearest)}?" if nearest else ""
+    raise CulturevalError(f"The language {code!r} is not an ISO 639 code such as fa or arz.{hint}")
 
 
 def check_name(name: str) -> None:

@@ -24,9 +24,13 @@ def _options_of(found: Registered) -> tuple[Option[Any], ...]:
     return tuple(options)
 
 
-def warn_of_unknown_variables() -> None:
-    """Warns on standard error of variables CULTUREVAL_* that neither the settings nor a suite's options know."""
-    runtime_settings.warn_of_unknown_variables(all_options)
+def check_variables() -> None:
+    """Checks the variables CULTUREVAL_* of the settings and of suites' options; unknown ones are warned of.
+
+    Raises:
+        CulturevalError: One that chooses among values holds none of them.
+    """
+    runtime_settings.check_variables(all_options)
 
 
 def read_data_options(settings: Settings | None = None) -> DataOptions:

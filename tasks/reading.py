@@ -42,6 +42,7 @@ from cultureval.runtime.errors import (
     likeness,
     shorten,
 )
+from cultureval.runtime.rows_report import RowsReport
 from cultureval.tasks.cleaned_data import cleaned_files, cleaned_record, cleaned_rows
 from cultureval.tasks.manifest import Selection, manifest_of
 from cultureval.tasks.options import with_defaults
@@ -109,12 +110,12 @@ class PreparedSubset:
     """
 
     folder: Path
-    report: dict[str, Any] = field(default_factory=dict)
+    report: RowsReport = field(default_factory=RowsReport)
     fingerprint: str = ""
 
-    def report_with(self, shots: int) -> dict[str, Any]:
+    def report_with(self, shots: int) -> RowsReport:
         """The report of a run with that many few-shot examples, on whose rows its scores depend as well."""
-        return self.report | {"fingerprint": self.fingerprint} if shots else self.report
+        return {**self.report, "fingerprint": self.fingerprint} if shots else self.report
 
 
 @contextmanager
@@ -157,42 +158,58 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
             else:
                 outcome.add(task, found, placed, prepared)
     selection.finish([] if found.source.read and not found.cleaned else [*found.files, *found.few_shot_files])
-    skipped, rows, few_shot = evaluated.broken, evaluated.rows, examples.rows
+    rows = _evaluated_rows(task, found, evaluated, examples, options)
+    folder, fingerprint, with_examples = _write(task, rows, examples.rows)
+    report = _rows_report(task, found, rows, evaluated, examples, options) | {"fingerprint": fingerprint}
+    if manifest:
+        report["manifest"] = selection.report(evaluated.discarded)
+    elif cleaned := cleaned_record(found.folder):
+        report["manifest"] = cleaned.report(task.task)
+    _warn(task, report, found)
+    return PreparedSubset(folder, report, with_examples)
+
+
+def _evaluated_rows(
+    task: Task, found: FoundSource, evaluated: "_Outcome", examples: "_Outcome", options: DataOptions
+) -> list[PreparedRow]:
+    skipped = evaluated.broken
     if (broken := [*skipped, *examples.broken]) and options.bad_rows == "error":
         raise BrokenRows([_told(task, found, row) for row in broken])
-    if not rows:
+    if not evaluated.rows:
         gone = f"{len(skipped)} were skipped" + (f", {evaluated.discarded} discarded" if evaluated.discarded else "")
         raise CulturevalError(f"{where(task, found)}: no row is left to evaluate ({gone}).")
     if found.source.check:
-        found.source.check(rows)
-    if found.source.reorder:
-        rows = found.source.reorder(rows)
-    folder, fingerprint, with_examples = _write(task, rows, few_shot)
-    report = {
+        found.source.check(evaluated.rows)
+    return found.source.reorder(evaluated.rows) if found.source.reorder else evaluated.rows
+
+
+def _rows_report(
+    task: Task,
+    found: FoundSource,
+    rows: list[PreparedRow],
+    evaluated: "_Outcome",
+    examples: "_Outcome",
+    options: DataOptions,
+) -> RowsReport:
+    """The report of a task's rows, without their hash."""
+    return {
         "source": found.source.repo,
         "form": found.source.form,
         "revision": found.revision,
-        "fingerprint": fingerprint,
         "prompt": _prompts(task, found.source, rows, options),
         "parity": parity_of(task, options),
         "rows": len(rows),
         "expected_rows": task.expected(found.source.form),
         "expected_group_rows": task.group_rows.get(found.source.form),
-        "few_shot_rows": len(few_shot),
-        "skipped_rows": skipped,
+        "few_shot_rows": len(examples.rows),
+        "skipped_rows": evaluated.broken,
         "skipped_few_shot_rows": examples.broken,
         "row_counts": _row_counts(found, evaluated, examples),
         "sources": found.source.given,
         "not_selected": _reasons(evaluated.other_subsets, found.source.repo),
         "notes": found.source.notes(rows) if found.source.notes else [],
-        "remark": found.source.caveat,
+        "caveat": found.source.caveat,
     }
-    if manifest:
-        report["manifest"] = selection.report(evaluated.discarded)
-    elif cleaned := cleaned_record(found.folder):
-        report["manifest"] = cleaned.report(task.task)
-    _report(task, report, found)
-    return PreparedSubset(folder, report, with_examples)
 
 
 def _prompts(task: Task, source: Source, rows: Sequence[PreparedRow], options: DataOptions) -> str:
@@ -204,7 +221,7 @@ def _prompts(task: Task, source: Source, rows: Sequence[PreparedRow], options: D
     return ("curated" if source.form == "curated" else template_hash(prompt_template(task, options))) + tokens
 
 
-def require_examples(name: str, shots: int, report: Mapping[str, Any]) -> None:
+def require_examples(name: str, shots: int, report: RowsReport) -> None:
     """Checks that a source has the few-shot examples that are asked for.
 
     Args:
@@ -586,7 +603,7 @@ def _front_matter(splits: list[str]) -> str:
     return f"---\nconfigs:\n  - config_name: default\n    data_files:\n{entries}---\n"
 
 
-def _report(task: Task, report: dict[str, Any], found: FoundSource) -> None:
+def _warn(task: Task, report: RowsReport, found: FoundSource) -> None:
     if report["skipped_rows"]:
         logger.warning("%s: skipped %d broken rows.", where(task, found), len(report["skipped_rows"]))
     for note in report["notes"]:

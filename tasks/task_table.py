@@ -15,8 +15,9 @@ from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError, described
 from cultureval.runtime.lighteval_patches.copied_configs import RunAwareConfig
 from cultureval.runtime.lighteval_patches.stock_runs import record_stock_runs
+from cultureval.runtime.rows_report import RowsReport
 from cultureval.tasks.catalogue import all_suites, all_tasks, kind_of
-from cultureval.tasks.options import read_data_options, warn_of_unknown_variables
+from cultureval.tasks.options import check_variables, read_data_options
 from cultureval.tasks.reading import PreparedSubset, at_hand, prepare_subset, require_examples
 from cultureval.tasks.registration import Registered, registered
 from cultureval.tasks.suite import Suite, Task
@@ -37,7 +38,7 @@ class SourcedTaskConfig(RunAwareConfig, LightevalTaskConfig):
     """
 
     source_task: str = ""
-    rows_report: dict[str, Any] = field(default_factory=dict)
+    rows_report: RowsReport = field(default_factory=RowsReport)
 
     @property
     def hf_repo(self) -> str:
@@ -116,7 +117,7 @@ def build_tasks_table() -> list[LightevalTaskConfig]:
 
     A suite from another package whose kinds cannot be loaded is left out with a warning, so that others can be run.
     """
-    warn_of_unknown_variables()
+    check_variables()
     table: list[LightevalTaskConfig] = []
     for suite in all_suites().values():
         try:

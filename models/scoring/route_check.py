@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 FACTOR = 2.0  # sound routes of 19 families differed by at most 0.9 of the measured rounding in 16 bits, 1.6 in fp32
 LEAST = 1e-5  # nats; differences below are rounding in any case
-FED = 3  # tokens that are fed behind a probe's prompt, for choices of one token too
+FED = 3  # tokens that are fed after a probe's prompt, for choices of one token too
 LAST_TOKENS = 6  # of each probed beginning; they cost nothing, since a last token is only predicted
 ROUTE_ERRORS = (TypeError, ValueError, KeyError, IndexError, AttributeError, NotImplementedError, RuntimeError)
 
@@ -122,7 +122,7 @@ def never_packed(model: PreTrainedModel) -> str:
 
 def never_cached(model: PreTrainedModel) -> str:
     """Why choices are not scored after a model's own cache, as a clause; "" where they may be."""
-    # Jamba begins with empty states behind a cached prompt; in 16 bits this is less than rounding on some weights.
+    # Jamba begins with empty states after a cached prompt; in 16 bits this is less than rounding on some weights.
     if keeps_states(model) and model.dtype.itemsize < 4:
         return f"{type(model).__name__} keeps recurrent states, whose errors 16 bits hide"
     return ""

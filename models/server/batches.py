@@ -82,8 +82,8 @@ class RunBatch:
         Raises:
             BatchWritten: Requests were written.
         """
-        for remark in self._answers.remarks() if self._reads else ():
-            print_note(remark)
+        for warning in self._answers.warnings() if self._reads else ():
+            print_note(warning)
         if self._writer and (files := self._writer.close()):
             raise BatchWritten(files, self._writer.count)
 

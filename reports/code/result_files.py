@@ -19,6 +19,7 @@ from cultureval.reports.run_record import ModelRecord, RunRecord
 from cultureval.reports.signing import signature_of_line
 from cultureval.reports.task_records import task_records
 from cultureval.runtime.errors import wrong_settings
+from cultureval.runtime.rows_report import RowsReport
 
 BACKENDS = {"hf": "transformers", "openai": "server"}
 # Of what `code generate` saves: fields of the record, the problems' data, and what is no setting of the model.
@@ -179,7 +180,7 @@ def _task_config(problem_set: "ProblemSet", report: dict[str, Any]) -> Any:
     config = copy.copy(next(item for item in build_tasks_table() if item.name == problem_set.dataset.task))
     config.original_num_docs = config.effective_num_docs = report["tasks"]
     kept = ("tasks", "samples", "bounds", "not_judged", "differs_from_evalplus", "canonical_failures", "sandboxed")
-    config.rows_report = {
+    known: RowsReport = {
         "source": problem_set.source,
         "form": "original",
         "revision": problem_set.revision,
@@ -190,5 +191,6 @@ def _task_config(problem_set: "ProblemSet", report: dict[str, Any]) -> Any:
         "skipped_rows": [],
         "skipped_few_shot_rows": [],
         "signature": report["signature"],
-    } | {name: report[name] for name in kept}
+    }
+    config.rows_report = known | {name: report[name] for name in kept}
     return config

@@ -183,7 +183,7 @@ class BatchAnswers:
             self.failed[identifier] = f"the batch's answer cannot be read ({shorten(str(error))})"
             return None
 
-    def remarks(self) -> list[str]:
+    def warnings(self) -> list[str]:
         """Sentences about all that did not fit: missing, failed, repeated and foreign answers, unreadable lines."""
         found = {identifier: why for identifier, why in self.failed.items() if identifier in self.asked}
         missing = [identifier for identifier, why in found.items() if why == MISSING]

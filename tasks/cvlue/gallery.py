@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.rows_report import RowsReport
 
 if TYPE_CHECKING:
     from lighteval.tasks.requests import Doc
@@ -32,7 +33,7 @@ class Gallery:
     texts: list[str]
     of_images: list[list[int]]
     of_texts: list[list[int]]
-    report: dict[str, Any]
+    report: RowsReport
     by_index: bool = False
 
 

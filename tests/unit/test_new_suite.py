@@ -23,7 +23,9 @@ LETTERS = "A B C D".split()
         ("new_sums", ["A"], "en", "not two or more distinct"),
         ("new_sums", ["A", "A"], "en", "not two or more distinct"),
         ("new_sums", ["1.", "2."], "en", "'1.' holds punctuation"),
-        ("new_sums", LETTERS, "Persian", "not an ISO 639 code"),
+        ("new_sums", LETTERS, "persian", r"not an ISO 639 code .*Did you mean fa \(Persian\)\?"),
+        ("new_sums", LETTERS, "xx", "not an ISO 639 code"),
+        ("new_sums", LETTERS, "Egyptian", r"Did you mean .*arz \(Egyptian Arabic\)"),
         ("there", LETTERS, "en", "there exists already"),
     ],
 )

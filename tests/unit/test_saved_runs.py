@@ -26,7 +26,7 @@ TASK = "qimma_palmx:culture|0"
 
 def content(**more):
     report = {"source": "qimma/x", "form": "curated", "revision": "local", "fingerprint": "ab12", "prompt": "curated"}
-    report |= {"rows": 9, "expected_rows": None, "skipped_rows": [{}], "notes": ["a note"], "remark": "a caveat"}
+    report |= {"rows": 9, "expected_rows": None, "skipped_rows": [{}], "notes": ["a note"], "caveat": "a caveat"}
     scores = {"acc_norm": 0.5, "acc_norm_stderr": 0.25, "acc": float("nan")}
     return {
         "config_general": {"model_name": "org/m", "max_samples": 4},

@@ -100,7 +100,8 @@ def test_an_error_ends_the_override_and_blocks_nest(tmp_path):
 @pytest.mark.parametrize(
     ("variable", "text", "message"),
     [
-        ("CULTUREVAL_BAD_ROWS", "ignore", "CULTUREVAL_BAD_ROWS='ignore' is not one of error, skip."),
+        ("CULTUREVAL_BAD_ROWS", "ignore", "CULTUREVAL_BAD_ROWS='ignore' is not one of error, skip.$"),
+        ("CULTUREVAL_FINGERPRINT", "ful", r"not one of sampled, full\. Did you mean full\?"),
         ("CULTUREVAL_RESUME", "maybe", "CULTUREVAL_RESUME='maybe' is neither 1 .* nor 0 .*"),
         ("CULTUREVAL_JUDGE_SETTINGS", '["sk-1"]', "CULTUREVAL_JUDGE_SETTINGS must be a JSON object"),
         ("CULTUREVAL_CAPTION_BERTSCORE_LAYER", "0", "CULTUREVAL_CAPTION_BERTSCORE_LAYER='0' is not the number"),

@@ -1,0 +1,65 @@
+"""The type of `rows_report`: what a results file says of the rows that a task read, in its `config_tasks`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from typing_extensions import TypedDict
+
+
+class RowsReport(TypedDict, total=False):
+    """Provenance and counts of a task's rows. Files of earlier versions, and runs of other packages' tasks, lack some.
+
+    Attributes:
+        source: Hub id of the data that were read.
+        form: "original", or "curated" for a copy that others cleaned.
+        revision: Commit on the hub, or "local".
+        fingerprint: Hash of the prepared rows; with few-shot examples also of these.
+        prompt: Hash of what the prompts are made of.
+        parity: "paper" or "sound"; "" where the task has no choice.
+        rows: Prepared rows.
+        expected_rows: How many the paper, or the source's card, gives; None where neither does.
+        expected_group_rows: The same for all tasks of the group together.
+        few_shot_rows: Prepared examples.
+        skipped_rows: Broken rows that were left out: file, row, column, value and reason.
+        skipped_few_shot_rows: The same of examples.
+        refused_rows: Rows that the model's processor or server refused, likewise.
+        row_counts: Rows by what became of them: scored, few_shot, skipped, not_selected, discarded, refused; `rows` is
+            their sum.
+        sources: `FILE@hash` of `--sources` where that gave the source; else "".
+        not_selected: Why rows of the same files are not the task's -> how many.
+        notes: Sentences on all rows together.
+        caveat: A sentence on the source itself; "" without one.
+        manifest: The audits whose decisions left rows out: name, hash, discarded, for_review.
+        signature: Of generated code: the run's signature.
+        tasks: Of generated code: the number of problems; `samples`: of solutions.
+        bounds, not_judged, differs_from_evalplus, canonical_failures, sandboxed: Of generated code, as
+            `cultureval code evaluate` reports them.
+    """
+
+    source: str
+    form: str
+    revision: str
+    fingerprint: str
+    prompt: str
+    parity: str
+    rows: int
+    expected_rows: int | None
+    expected_group_rows: int | None
+    few_shot_rows: int
+    skipped_rows: list[dict[str, Any]]
+    skipped_few_shot_rows: list[dict[str, Any]]
+    refused_rows: list[dict[str, Any]]
+    row_counts: Mapping[str, int]
+    sources: str
+    not_selected: Mapping[str, int]
+    notes: list[str]
+    caveat: str
+    manifest: Mapping[str, Any]
+    signature: str
+    tasks: int
+    samples: int
+    bounds: Mapping[str, Any]
+    not_judged: list[str]
+    differs_from_evalplus: list[str]
+    canonical_failures: list[str]
+    sandboxed: bool
