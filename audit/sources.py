@@ -1,5 +1,6 @@
 """From SOURCE, a task, a group, a suite or data by path, to audited items."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,12 +10,13 @@ from cultureval.audit.columns import Columns, columns_found, gold_of, options_in
 from cultureval.audit.items import AuditItem
 from cultureval.prompts.cells import image_cell, is_empty
 from cultureval.prompts.preparation import PreparedRow
+from cultureval.runtime.data.declared_files import format_of
 from cultureval.runtime.data.row_files import PlacedRow, files_matching, read_rows
 from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import BadRow, CulturevalError, SourceUnavailable
 from cultureval.runtime.sampling import sampled_rows
 from cultureval.tasks.catalogue import all_tasks
-from cultureval.tasks.manifest import relative_path, row_hash, row_name
+from cultureval.tasks.manifest import printed, relative_path, row_hash, row_name
 from cultureval.tasks.options import with_defaults
 from cultureval.tasks.reading import TRAINING_NAMES, FoundSource, find_subset, tried_rows
 from cultureval.tasks.running import quiet_libraries
@@ -86,9 +88,13 @@ def sampled_items(items: Sequence[AuditItem], sample: int | None, seed: int) -> 
 
 def _is_path(name: str, path: Path) -> bool:
     try:
-        return path.exists()
+        if path.exists():
+            return True
     except OSError:  # longer than a path may be
         return False
+    if os.sep in name or format_of(path) or name.startswith((".", "~")):
+        raise CulturevalError(f"{name}: no such file or folder.")
+    return False
 
 
 def _items_of_tasks(name: str, options: DataOptions) -> Iterator[AuditItem]:
@@ -187,13 +193,13 @@ def _items_by_path(path: Path, columns: Columns | None) -> Iterator[AuditItem]:
     files = [file for file in files if not any(part.startswith(".") for part in file.relative_to(folder).parts)]
     if not files:
         raise CulturevalError(f"{path} holds no data file (.csv, .tsv, .json, .jsonl, .parquet).")
-    name = path.resolve().name
+    name = printed(path.resolve().name)
     for file in files:
         rows = read_rows(file)
         used = columns or columns_found(rows)
         if rows:
             require_columns(used, rows[0], str(file))
-        below = relative_path(file, folder)
+        below = printed(relative_path(file, folder))
         place = Place(name, "local", below.partition(".")[0], folder, benchmark=name)
         few_shot = any(word in file.stem.lower() for word in TRAINING_NAMES)
         for number, row in enumerate(rows):

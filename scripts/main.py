@@ -3,6 +3,7 @@
 import errno
 import io
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -13,7 +14,7 @@ from typer.core import TyperGroup
 
 import cultureval
 from cultureval.runtime.data.user_cache import user_cache
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, did_you_mean
 from cultureval.runtime.garbage import no_last_collection
 from cultureval.runtime.interruption import exit_code, interruption_message, orderly_end
 from cultureval.runtime.printing import print_message, print_note, steady_streams
@@ -173,7 +174,7 @@ def _run() -> None:
     except typer.TyperException as error:  # a wrong command line
         with io.StringIO() as text:
             error.show(text)  # type: ignore[attr-defined]
-            print_message(text.getvalue().rstrip())
+            print_message(_with_near_name(text.getvalue().rstrip()))
         sys.exit(error.exit_code)
     except CulturevalError as error:
         print_note(str(error))
@@ -184,6 +185,12 @@ def _run() -> None:
             raise
         print_note(message)
         sys.exit(2)
+
+
+def _with_near_name(message: str) -> str:
+    """The message; where it lists the values of an option, with the one that resembles what was given."""
+    found = re.search(r"'([^'\n]*)' is not one of ((?:'[^'\n]*'(?:,\s+)?)+)\.?$", message)
+    return message + did_you_mean(found[1], re.findall("'([^']*)'", found[2])) if found else message
 
 
 def _file_problem(error: BaseException) -> str | None:

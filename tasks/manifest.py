@@ -13,6 +13,7 @@ can stand in a manifest. It may be published where the data may not.
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -28,12 +29,19 @@ from cultureval.runtime.signatures import combined_hash
 
 FORMAT, VERSION = "cultureval-manifest", 1
 CODE = r"^[A-Za-z0-9_.:+=@/-]{1,120}$"
-NO_CONTROLS = r"^[^\x00-\x1f\x7f]{0,300}$"
+# Neither control characters, nor those that turn the direction of a line, nor breaks of lines.
+PRINTED = r"[^\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+NAME = rf"^{PRINTED}{{0,1000}}$"
 MOST_BYTES = 1 << 30
 SHOWN_ROWS = 10  # changed rows that an error lists
 
 Decision = Literal["keep", "discard", "review"]
 Code = Annotated[str, Field(pattern=CODE)]
+
+
+def printed(name: str) -> str:
+    """The name of a file or folder as a manifest may hold it: other characters become escapes."""
+    return re.sub(rf"(?!{PRINTED})[\s\S]|[\ud800-\udfff]", lambda one: one[0].encode("unicode_escape").decode(), name)
 
 
 class ManifestRow(BaseModel):
@@ -52,10 +60,10 @@ class ManifestRow(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    source: str = Field(pattern=NO_CONTROLS, min_length=1)
-    revision: str = Field(pattern=NO_CONTROLS)
-    subset: str = Field(pattern=NO_CONTROLS)
-    row: str = Field(pattern=r"^[^\x00-\x1f\x7f]{1,400}:[0-9]{1,12}$")
+    source: str = Field(pattern=NAME, min_length=1)
+    revision: str = Field(pattern=NAME)
+    subset: str = Field(pattern=NAME)
+    row: str = Field(pattern=rf"^{PRINTED}{{1,4000}}:[0-9]{{1,12}}$")
     hash: str = Field(pattern=r"^[0-9a-f]{64}$")
     decision: Decision
     reasons: list[Code] = Field(default_factory=list, max_length=200)

@@ -38,7 +38,7 @@ class Verdict:
         annotator: Who; letters, digits and `_.@+-`.
         verdict: "unsure" is no vote.
         note: Free text; never in a manifest.
-        time: Seconds since 1970; 0 where it is not known.
+        time: Seconds since 1970 by the clock of that machine, for people; nothing is decided by it.
     """
 
     item: str
@@ -182,7 +182,7 @@ def decide(manifest: Manifest, verdicts: Iterable[Verdict], fewest: int = 1) -> 
 
     Args:
         manifest: The manifest that asked for the review.
-        verdicts: Of all annotators, in the order in which they were given.
+        verdicts: Of all annotators, each one's in the order in which they were given.
         fewest: Votes (keep or discard) that an item needs; with fewer it stays to be reviewed.
 
     Raises:
@@ -215,7 +215,7 @@ def _votes(manifest: Manifest, verdicts: Iterable[Verdict]) -> dict[tuple[str, s
     """(source, row) -> annotator -> the last verdict."""
     known = {f"{row.source}/{row.row}": row for row in manifest.rows}
     votes: dict[tuple[str, str], dict[str, Choice]] = {}
-    for one in sorted(verdicts, key=lambda one: one.time):
+    for one in verdicts:
         row = known.get(one.item)
         if row is None:
             raise CulturevalError(f"{one.annotator} has a verdict on {one.item}, which {manifest.name} does not hold.")

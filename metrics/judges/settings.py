@@ -188,6 +188,8 @@ def _read(path: str) -> list[JudgeSettings]:
 
     try:
         content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise CulturevalError(f"{path}: no such file (settings of a judge or a model that writes).") from error
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise CulturevalError(f"The judge's settings {path!r} cannot be read: {error}") from error
     several = isinstance(content, dict) and set(content) == {"judges"}

@@ -9,7 +9,7 @@ import typer
 
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts.audit.options import Columns, Data, Form, SourceNames, read_sources
+from cultureval.scripts.audit.options import Columns, Data, Force, Form, SourceNames, read_sources, require_new
 from cultureval.scripts.custom_suites import SourcesFile, with_sources
 
 
@@ -25,6 +25,7 @@ def check(
         Path | None,
         typer.Option(help="Write a manifest: errors discard an item, warnings ask for a review, all others are kept."),
     ] = None,
+    force: Force = False,
     full: Annotated[bool, typer.Option("--full", help="Print every finding.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     sources: SourcesFile = None,
@@ -37,6 +38,7 @@ def check(
     from cultureval.reports.audit.findings import findings_text
     from cultureval.tasks.manifest import write_manifest as write_rows
 
+    require_new(write_manifest, force)
     with use_settings(with_sources(current_settings(), sources).with_(data_root=data, form=form)):
         items = read_sources(source, columns)
     found = run_checks(items, only or (), without or ())

@@ -54,17 +54,18 @@ def code(
     folder, names = Path(output_dir).expanduser(), ("humaneval", "mbpp") if dataset == "both" else (dataset,)
     if not model and not reviewed:
         raise CulturevalError("Name the model that refines: --model FILE.yaml, or its id.")
+    if model and reviewed:
+        raise CulturevalError("--reviewed asks no model: leave --model out.")
+    if reviewed and not reviewed.is_file():
+        raise CulturevalError(f"{reviewed}: no such file.")
     with use_settings(current_settings().with_(data_root=data, resume=resume)) as settings:
+        asker = None if reviewed else _asker(model, budget)
         prepare_hub(str(settings.data_root or ""))
         sets = {name: load_problems(name, limit=limit) for name in names}
-        if reviewed:
-            refined = _reviewed(sets, folder, reviewed)
-        else:
-            asker = _asker(model, budget)
-            if dry_run:
-                print(_cost(asker, sets))
-                return
-            refined = _refined(asker, sets)
+        if asker and dry_run:
+            print(_cost(asker, sets))
+            return
+        refined = _refined(asker, sets) if asker else _reviewed(sets, folder, reviewed)
         for name, some in refined.items():
             write_refined(some, folder, name)
         canonical = {}
@@ -73,7 +74,7 @@ def code(
             canonical[problems.dataset.title] = _passing(used, workers, not unsafe_no_sandbox)
     titled = {sets[name].dataset.title: some for name, some in refined.items()}
     print_result(refined_text(titled, canonical), folder)
-    if not reviewed and asker.stopped:
+    if asker and asker.stopped:
         raise CulturevalError(f"{asker.stopped}. Replies so far are kept: run the same command to continue.")
     if any(passed < number for passed, number in canonical.values()):
         raise typer.Exit(1)

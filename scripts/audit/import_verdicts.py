@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from cultureval.runtime.printing import print_result
+from cultureval.scripts.audit.options import Force, require_new
 
 
 def import_verdicts(
@@ -17,6 +18,7 @@ def import_verdicts(
     write_manifest: Annotated[Path, typer.Option(help="Write the manifest with people's decisions here.")],
     csv_annotator: Annotated[str | None, typer.Option(help="Who filled in CSV files without names.")] = None,
     min_verdicts: Annotated[int, typer.Option(min=1, help="Votes that an item needs to be decided.")] = 1,
+    force: Force = False,
 ) -> None:
     """Decides by the majority of people's verdicts; ties stay to be reviewed. Prints agreement (AC1, alpha).
 
@@ -28,6 +30,7 @@ def import_verdicts(
     from cultureval.tasks.manifest import manifest_of
     from cultureval.tasks.manifest import write_manifest as write_rows
 
+    require_new(write_manifest, force)
     known = manifest_of([path.expanduser() for path in manifest])
     assert known is not None  # --manifest is required
     reviewed = decide(known, read_verdicts(files, csv_annotator), min_verdicts)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.scripts.custom_suites import with_sources
 from cultureval.tasks.options import read_data_options
@@ -34,6 +35,23 @@ AskedManifest = Annotated[list[Path], typer.Option(help="The manifest whose rows
 Asks = Annotated[
     Literal["review", "discard", "all"], typer.Option(help="Show rows to review, also discarded ones, or all rows.")
 ]
+
+
+Force = Annotated[bool, typer.Option("--force", help="Replace a manifest that is there already.")]
+
+
+def require_new(manifest: Path | None, force: bool) -> None:
+    """Refuses to replace a manifest, which may hold people's decisions, unless that is asked for."""
+    if manifest and not force and manifest.expanduser().exists():
+        raise CulturevalError(f"{manifest} is there already: name another file, or replace it with --force.")
+
+
+def require_no_people(manifest: Path) -> None:
+    """Refuses to replace a manifest that holds people's decisions by judges'."""
+    from cultureval.tasks.manifest import read_manifest
+
+    if manifest.is_file() and any(by.startswith("person:") for row in read_manifest(manifest).rows for by in row.by):
+        raise CulturevalError(f"{manifest} holds people's decisions, which this would replace: move it elsewhere.")
 
 
 def read_sources(source: Sequence[str], columns: str | None, each_task: bool = False) -> "list[AuditItem]":

@@ -8,7 +8,7 @@ import typer
 
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts.audit.options import Data, Form
+from cultureval.scripts.audit.options import Data, Force, Form, require_new
 from cultureval.scripts.custom_suites import SourcesFile, with_sources
 from cultureval.tasks.options import read_data_options
 
@@ -26,6 +26,7 @@ def responses(
         Path | None,
         typer.Option(help="Write a manifest that asks for a review of the items with a reason; see --data."),
     ] = None,
+    force: Force = False,
     data: Data = None,
     form: Form = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
@@ -41,6 +42,7 @@ def responses(
     from cultureval.reports.audit.responses import report_records, responses_text, write_reports
     from cultureval.tasks.manifest import write_manifest as write_rows
 
+    require_new(write_manifest, force)
     answers = read_answers(results)
     if len(answers.models) < FEWEST_MODELS:
         raise CulturevalError(

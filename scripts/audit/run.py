@@ -8,7 +8,7 @@ import typer
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_note, print_result
 from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts.audit.options import Columns, Data, Form, SourceNames, read_sources
+from cultureval.scripts.audit.options import Columns, Data, Form, SourceNames, read_sources, require_no_people
 from cultureval.scripts.custom_suites import SourcesFile, with_sources
 from cultureval.scripts.judge_options import Delimit, JudgeBudget, JudgeNothing, ReuseVerdicts, Sample, Seed
 
@@ -50,8 +50,10 @@ def run(
     from cultureval.audit.judging import audit_items, auditing, estimates
     from cultureval.audit.sources import sampled_items
     from cultureval.metrics.judges.settings import configured_judges, find_judges
-    from cultureval.reports.audit.verdicts import estimates_text, write_audit
+    from cultureval.reports.audit.verdicts import MANIFEST, estimates_text, write_audit
 
+    folder = Path(output_dir).expanduser()
+    require_no_people(folder / MANIFEST)
     settings = with_sources(current_settings(), sources).with_(data_root=data, form=form, resume=resume)
     with use_settings(settings):
         names = [part for name in judges or [] for part in name.split(",")]
@@ -69,7 +71,6 @@ def run(
             one.servers()  # raises for a missing key before any call
         print_note(f"{len(items):,} items, {len(found)} judges; --dry-run tells the cost before.")
         audit = audit_items(found, items, Rule(rule, threshold, gap))
-    folder = Path(output_dir).expanduser()
     print_result(write_audit(audit, folder), folder)
     if audit.stopped:
         raise CulturevalError(

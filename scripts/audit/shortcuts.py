@@ -7,7 +7,7 @@ import typer
 
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts.audit.options import Columns, Data, Form, SourceNames, read_sources
+from cultureval.scripts.audit.options import Columns, Data, Force, Form, SourceNames, read_sources, require_new
 from cultureval.scripts.custom_suites import SourcesFile, with_sources
 from cultureval.scripts.evaluate import with_model_settings
 from cultureval.scripts.judge_options import Seed
@@ -35,6 +35,7 @@ def shortcuts(
     write_manifest: Annotated[
         Path | None, typer.Option(help="Write a manifest that asks for a review of items that are right without it.")
     ] = None,
+    force: Force = False,
     sources: SourcesFile = None,
 ) -> None:
     """Scores choices without the question, and image questions without the image: which subsets are above chance?
@@ -56,6 +57,7 @@ def shortcuts(
     from cultureval.tasks.manifest import write_manifest as write_rows
     from cultureval.tasks.own_tasks import OWN_TASKS
 
+    require_new(write_manifest, force)
     of_model = {"device": device, "dtype": dtype, "chat_template": chat_template}
     settings = with_sources(current_settings(), sources).with_(data_root=data, form=form)
     with use_settings(with_model_settings(settings, of_model)):

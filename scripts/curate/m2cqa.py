@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cultureval.audit.m2cqa.contrast import Contrast
     from cultureval.audit.m2cqa.curation import Plan
     from cultureval.audit.m2cqa.items import Item
+    from cultureval.audit.m2cqa.people import Key, Label
     from cultureval.metrics.judges.settings import JudgeSettings
 
 
@@ -61,6 +62,7 @@ def curate_m2cqa(
     from cultureval.audit.m2cqa.dataset import write_dataset
     from cultureval.reports.audit.curation import curation_text, estimates_text, write_rejected
 
+    labels = _labels(people or [])  # before anything is paid
     with use_settings(current_settings().with_(resume=resume)):
         plan, models = (
             _plan(images, writer, blind, translator or [], budget, Path(output_dir).expanduser(), seed),
@@ -74,7 +76,7 @@ def curate_m2cqa(
     write_rejected(outcomes, plan.output / "rejected.jsonl")
     text = curation_text(outcomes, _contrasts(items, encoder, seed))
     folder = write_dataset(items, plan.varieties, plan.output)
-    asked = _decide(items, plan, people) if people else _write_sheet(items, plan, share)
+    asked = _decide(items, plan, labels) if labels else _write_sheet(items, plan, share)
     costs = "; ".join(f"{name}: {one.budget}" for name, one in models.known.items())
     print_result(
         f"{text}\n\n{len(items):,} items in {', '.join(plan.varieties)}: {folder}\n{asked}\n"
@@ -134,17 +136,24 @@ def _models(names: list[str], budget: float | None) -> "list[JudgeSettings]":
     return [writing(one, budget) for one in find_judges(names)]
 
 
-def _decide(items: "tuple[Item, ...]", plan: "Plan", sheets: list[Path]) -> str:
+def _labels(sheets: list[Path]) -> "dict[str, dict[Key, Label]]":
+    """Annotator -> the labels of the filled sheet that has that name."""
+    from cultureval.audit.m2cqa.people import read_sheet
+    from cultureval.audit.review.verdicts import require_annotator
+
+    found = {require_annotator(sheet.stem, str(sheet)): read_sheet(sheet) for sheet in sheets}
+    if len(found) < len(sheets):
+        raise CulturevalError("Two sheets have one name: name each after its annotator, as amal.csv.")
+    return found
+
+
+def _decide(items: "tuple[Item, ...]", plan: "Plan", labels: "dict[str, dict[Key, Label]]") -> str:
     """Writes the manifest of what people decide; says where it is and what is in it."""
     from cultureval.audit.m2cqa.dataset import manifest_rows
-    from cultureval.audit.m2cqa.people import decisions, read_sheet
-    from cultureval.audit.review.verdicts import require_annotator
+    from cultureval.audit.m2cqa.people import decisions
     from cultureval.reports.audit.curation import people_text
     from cultureval.tasks.manifest import write_manifest
 
-    labels = {require_annotator(sheet.stem, str(sheet)): read_sheet(sheet) for sheet in sheets}
-    if len(labels) < len(sheets):
-        raise CulturevalError("Two sheets have one name: name each after its annotator, as amal.csv.")
     decided = decisions(labels, items)
     file = plan.output / "manifest.jsonl"
     write_manifest(file, manifest_rows(items, plan.varieties, decided))

@@ -1,0 +1,80 @@
+"""What commands of audits refuse before they begin: missing files, manifests that would be replaced, hostile names."""
+
+import pytest
+from typer.testing import CliRunner
+
+from cultureval.audit.checks.table import manifest_rows
+from cultureval.audit.sources import read_items
+from cultureval.runtime.data_options import DataOptions
+from cultureval.runtime.errors import CulturevalError
+from cultureval.scripts.main import _with_near_name, app
+from cultureval.tasks.manifest import read_manifest, write_manifest
+
+TABLE = "question,A,B,answer\nما عاصمة مصر؟,القاهرة,دمشق,A\nما عاصمة سوريا؟,القاهرة,دمشق,B\n"
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "q.csv").write_text(TABLE, encoding="utf-8")
+
+    def invoke(*words):
+        try:
+            done = CliRunner().invoke(app, words, catch_exceptions=False)
+        except (CulturevalError, OSError) as error:
+            return str(error)
+        return done.output
+
+    return invoke
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("audit check nope.csv", "nope.csv: no such file or folder."),
+        ("audit check ./nope", "./nope: no such file or folder."),
+        ("audit run q.csv --judges A.yaml,B.yaml", "A.yaml: no such file"),
+        ("audit code --model A.yaml", "A.yaml: no such file"),
+        ("audit code --reviewed nope.csv", "nope.csv: no such file."),
+        ("audit code --reviewed nope.csv --model A.yaml", "leave --model out"),
+        ("curate m2cqa nope --writer A.yaml --blind B.yaml", "A.yaml: no such file"),
+        ("curate m2cqa nope --writer A.yaml --blind B.yaml --people x.csv", "x.csv"),
+    ],
+)
+def test_a_missing_file_is_named_as_a_file(run, command, told):
+    assert told in run(*command.split())
+
+
+def test_a_manifest_is_replaced_only_by_force(run, tmp_path):
+    check = ("audit", "check", "q.csv", "--write-manifest", "m.jsonl")
+    run(*check)
+    before = (tmp_path / "m.jsonl").read_bytes()
+    assert "m.jsonl is there already" in run(*check, "--only", "missing_gold")
+    assert "m.jsonl is there already" in run(
+        "audit", "import", "x", "--manifest", "m.jsonl", "--write-manifest", "m.jsonl"
+    )
+    assert (tmp_path / "m.jsonl").read_bytes() == before
+    assert "saved: m.jsonl" in run(*check, "--force")
+    rows = [row.model_copy(update={"by": ["person:amal"]}) for row in read_manifest(tmp_path / "m.jsonl").rows]
+    write_manifest(tmp_path / "audit" / "manifest.jsonl", rows)
+    assert "holds people's decisions" in run("audit", "run", "q.csv", "--judges", "a,b")
+
+
+def test_names_of_files_stand_in_manifests_without_what_a_terminal_obeys(tmp_path):
+    folder = tmp_path / "a\x1b[2J\u202eb"
+    folder.mkdir()
+    (folder / "x\ty\u200f.csv").write_text(TABLE, encoding="utf-8")
+    items = read_items([str(folder)], DataOptions())
+    saved = write_manifest(tmp_path / "m.jsonl", manifest_rows(items, []))
+    row = read_manifest(tmp_path / "m.jsonl").rows[0]
+    assert row == saved.rows[0] and (row.source, row.row) == (r"a\x1b[2J\u202eb", r"x\ty\u200f.csv:0")
+    line = (tmp_path / "m.jsonl").read_text(encoding="utf-8").replace(r"a\\x1b[2J\\u202eb", r"a\u001b[2J")
+    (tmp_path / "m.jsonl").write_text(line, encoding="utf-8")
+    with pytest.raises(CulturevalError, match="line 2: source"):
+        read_manifest(tmp_path / "m.jsonl")
+
+
+def test_a_value_that_nearly_is_one_is_told():
+    message = "Error: Invalid value for '--to': 'cvs' is not one of 'csv', 'label-studio',\n'argilla'."
+    assert _with_near_name(message).endswith("Did you mean csv?")
+    assert _with_near_name("Error: no") == "Error: no"
