@@ -147,7 +147,7 @@ def require_weights(name: str, revision: str = "main") -> None:
     files = [path for path in sorted(folder.iterdir()) if path.name.endswith(WEIGHTS) and path.is_file()]
     if not files:
         raise CulturevalError(
-            f"{name} has no weights (*.safetensors or *.bin) in {folder}. Give a complete checkpoint."
+            f"{name} has no weights (*.safetensors or *.bin) in the folder {str(folder)!r}. Give a complete checkpoint."
         )
     if not any((folder / start).is_file() for start in STARTS) and not _names_its_weights(folder):
         raise CulturevalError(

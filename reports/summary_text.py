@@ -16,7 +16,7 @@ from cultureval.reports.full_text import full_text
 from cultureval.reports.run_record import Run
 from cultureval.reports.run_warnings import run_notes, run_warnings
 from cultureval.reports.saved_results import place_of_last
-from cultureval.reports.summary import MOST_LINES, Cell, SummaryTable, suite_tables
+from cultureval.reports.summary import MOST_LINES, Cell, SummaryTable, printed, suite_tables
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.errors import escaped
 from cultureval.runtime.printing import as_printed
@@ -170,11 +170,11 @@ def _column(cells: Sequence[Cell | str | None], details: Sequence[str]) -> list[
 
 
 def _parts(cell: Cell, details: Sequence[str]) -> tuple[str, str, str]:
-    value = UNDEFINED if cell.value is None else f"{cell.value:z.{cell.digits}f}"
+    value = UNDEFINED if cell.value is None else printed(cell.value, cell.digits)
     error = STANDARD_ERRORS in details and cell.stderr is not None
     digits = cell.digits if cell.published_digits is None else cell.published_digits
-    published = "" if cell.published is None else f"[{cell.published:.{digits}f}]"
-    return value, as_printed(f"±{cell.stderr:.{cell.digits}f}") if error else "", published
+    published = "" if cell.published is None else f"[{printed(cell.published, digits)}]"
+    return value, as_printed(f"±{printed(cell.stderr, cell.digits)}") if error else "", published
 
 
 def _counts(counts: Sequence[int | None]) -> str:

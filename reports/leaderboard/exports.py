@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 from cultureval.reports.leaderboard.tables import BoardTable, best_cells, cell_data, cell_text, column_spans
-from cultureval.reports.summary import Cell
+from cultureval.reports.summary import Cell, printed
 from cultureval.runtime.csv_files import csv_text
 
 LATEX = {
@@ -111,6 +111,6 @@ def _latex(text: str) -> str:
 def _latex_cell(cell: Cell | str | None, best: bool) -> str:
     if not isinstance(cell, Cell) or cell.value is None:
         return _latex(cell_text(cell))
-    value = f"{cell.value:z.{cell.digits}f}"
+    value = printed(cell.value, cell.digits)
     value = rf"\textbf{{{value}}}" if best else value
-    return value if cell.stderr is None else rf"{value} {{\scriptsize$\pm${cell.stderr:.{cell.digits}f}}}"
+    return value if cell.stderr is None else rf"{value} {{\scriptsize$\pm${printed(cell.stderr, cell.digits)}}}"

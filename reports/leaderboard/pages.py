@@ -15,7 +15,7 @@ from cultureval.reports.leaderboard.tables import BoardRow, BoardTable, best_cel
 from cultureval.reports.leaderboard.texts import file_name, shown
 from cultureval.reports.published_answers import PublishedAnswers
 from cultureval.reports.run_record import TaskRecord
-from cultureval.reports.summary import Cell
+from cultureval.reports.summary import Cell, printed
 from cultureval.tasks.catalogue import all_suites, all_tasks
 
 if TYPE_CHECKING:
@@ -377,9 +377,9 @@ def _score_row(score: TaskScore, scale: float, link: str, letter: str = "") -> d
         "language": shown(record.language, 20),
         "metric": shown(score.metric, 80),
         "value": score.value,
-        "text": "n/a" if score.value is None else f"{score.value:.{digits}f}",
-        "low": None if interval is None else f"{interval[0]:.{digits}f}",
-        "high": None if interval is None else f"{interval[1]:.{digits}f}",
+        "text": "n/a" if score.value is None else printed(score.value, digits),
+        "low": None if interval is None else printed(interval[0], digits),
+        "high": None if interval is None else printed(interval[1], digits),
         "bar": 0 if score.value is None else pixels(score.value),
         "ends": None if interval is None else [pixels(end) for end in interval],
         "scored": score.scored,
@@ -404,7 +404,7 @@ def _rounded_up(value: float) -> float:
 def _cell(cell: Cell | str | None, best: bool) -> dict[str, Any]:
     if not isinstance(cell, Cell):
         return {"text": shown(cell or "", 60), "value": None, "error": "", "best": False, "n": None}
-    error = "" if cell.stderr is None or cell.value is None else f"{cell.stderr:.{cell.digits}f}"
+    error = "" if cell.stderr is None or cell.value is None else printed(cell.stderr, cell.digits)
     return {"text": cell_text(cell, errors=False), "value": cell.value, "error": error, "best": best, "n": cell.n}
 
 

@@ -6,7 +6,7 @@ from itertools import groupby
 
 from cultureval.reports.leaderboard.entries import Division, Entry, Group
 from cultureval.reports.standings import Column, Standing, standings
-from cultureval.reports.summary import Cell
+from cultureval.reports.summary import Cell, printed
 from cultureval.tasks.catalogue import all_suites
 
 UNDEFINED = "n/a"
@@ -152,8 +152,8 @@ def cell_text(cell: Cell | str | None, errors: bool = True) -> str:
         return cell or ""
     if cell.value is None:
         return UNDEFINED
-    error = f" ± {cell.stderr:.{cell.digits}f}" if errors and cell.stderr is not None else ""
-    return f"{cell.value:z.{cell.digits}f}{error}"
+    error = f" ± {printed(cell.stderr, cell.digits)}" if errors and cell.stderr is not None else ""
+    return f"{printed(cell.value, cell.digits)}{error}"
 
 
 def cell_data(cell: Cell | str | None) -> object:
