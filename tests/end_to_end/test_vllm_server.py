@@ -4,6 +4,7 @@ The server has an environment of its own (CULTUREVAL_TEST_VLLM_PYTHON, or .venv-
 """
 
 import contextlib
+import io
 import json
 import os
 import shutil
@@ -29,9 +30,14 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageText
 from cultureval.audit.decisions import Rule
 from cultureval.audit.items import AuditItem
 from cultureval.audit.judging import audit_items
+from cultureval.audit.m2cqa.curation import Models
+from cultureval.audit.m2cqa.items import Item
+from cultureval.audit.m2cqa.questions import write_questions
+from cultureval.audit.shortcuts import answer_blindly, blind_questions
 from cultureval.judge_prompts.templates import judge_template
 from cultureval.metrics.judges.judge import JudgeItem, JudgeSettings, judge_items
 from cultureval.models.openai_api import OpenAIModel
+from cultureval.runtime.data.image_store import store_image
 from cultureval.runtime.journal import Journal
 from cultureval.runtime.settings import Settings, use_settings
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm
@@ -375,6 +381,39 @@ def test_an_auditing_judge_is_held_to_ten_scores(servers, tmp_path):
         totals = {"text": first.total, "second": second.total}
         assert one.decision == Rule().decide(totals)[0] and (first.scores or one.decision == "review")
     assert all("held_to_form:structured_outputs" in line for line in audit.signatures)
+
+
+def test_a_vision_model_judges_answers_blindly_and_writes_questions(servers, vision_folder, load, tmp_path):
+    """What audits and curations ask about images, of a real server; random weights, so that only forms are right."""
+    image = store_image(drawn_png())
+    about = {"images": True, "image": image}
+    item = AuditItem(
+        *("s", "local", "x", "f:0", "0" * 64, "test", "mcq"), "ما هذا؟", ("إبريق", "كأس"), (0,), **about, language="ar"
+    )
+    judges = [
+        JudgeSettings(name=name, model=MODEL, base_url=servers["vision"], max_tokens=600, re_asks=0, revision=name)
+        for name in ("one", "two")
+    ]
+    judged = audit_items(judges, [item], Rule())
+    assert all("audit_mcq_image#" in line and "held_to_form:structured_outputs" in line for line in judged.signatures)
+    assert all(opinion.reply.startswith("{") for opinion in judged.items[0].opinions)
+    model = load(servers["vision"], tokenizer=str(vision_folder))
+    answers = answer_blindly(blind_questions([item]), model.loglikelihood)
+    assert [one.without for one in answers] == ["question", "image"]
+    assert all(sum(one.probabilities) == pytest.approx(1) for one in answers)
+    options = ["a clay teapot", "a wool tent", "a river fish"]
+    question = {"question_en": "What is shown?", "options_en": options, "correct_answer_en": options[0]}
+    one_reply = {"structured_outputs": {"choice": [json.dumps({"multiple-choice": question})]}}
+    settings = JudgeSettings(model=MODEL, base_url=servers["vision"], max_tokens=400, extra_body=one_reply)
+    shown = Item("a", image, dict.fromkeys(("description", "country", "category", "subcategory"), "clay"))
+    outcome = write_questions([shown], Models().asker(settings))
+    assert outcome.kept[0].questions["en"].options == tuple(options)
+
+
+def drawn_png():
+    content = io.BytesIO()
+    Image.new("RGB", (48, 32), "brown").save(content, "PNG")
+    return content.getvalue()
 
 
 @pytest.mark.parametrize("no_network", [[]])
