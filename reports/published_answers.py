@@ -9,6 +9,7 @@ from pathlib import Path
 from cultureval.reports.run_record import Run
 from cultureval.reports.saved_results import place_of_last
 from cultureval.runtime.errors import CulturevalError
+from cultureval.tasks.catalogue import is_gated
 
 MARK = "cultureval_viewer.json"  # in a bundle of `cultureval view`: what its logs are of
 BACK = "cultureval-back"
@@ -64,6 +65,20 @@ def read_published(site: Path, address: str) -> PublishedAnswers:
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise CulturevalError(f"{file} cannot be read: write the bundle again with `cultureval view`.") from error
     return PublishedAnswers(address, logs)
+
+
+def gated_answers(site: Path) -> list[Path]:
+    """The bundles below a folder that hold answers to gated data, or whose list of answers cannot be read."""
+    found = []
+    for file in sorted(site.rglob(MARK)):
+        try:
+            content = json.loads(file.read_text(encoding="utf-8"))
+            tasks = [task.partition("|")[0] for _, task in content["logs"].values()]
+            gated = content["gated"] if "gated" in content else [task for task in tasks if is_gated(task, "")]
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            gated = ["?"]
+        found += [file.parent] if gated else []
+    return found
 
 
 def link_back(site: Path, answers: PublishedAnswers, title: str) -> None:

@@ -225,8 +225,12 @@ def details_of_run(run: Run, task: str, most: int | None = None) -> list[dict[st
     return read_details(file).slice(0, most).to_pylist() if file else []
 
 
-def details_files_of_run(run: Run) -> dict[str, Path]:
+def details_files_of_run(run: Run, derived: bool = False) -> dict[str, Path]:
     """The details of a run's tasks by their names with `|k`; {} where they were not saved.
+
+    Args:
+        run: A results file.
+        derived: Whether files that were derived from others, such as judgements, are among them.
 
     Raises:
         CulturevalError: One cannot be read.
@@ -234,7 +238,7 @@ def details_files_of_run(run: Run) -> dict[str, Path]:
     if "results" not in run.file.absolute().parts[:-1]:
         return {}
     saved = map(_saved_task, _details_of_results(run.file.absolute()))
-    return {task.task: task.file for task in saved if task and not _is_derived(task.file)}
+    return {task.task: task.file for task in saved if task and (derived or not _is_derived(task.file))}
 
 
 def _details_of_results(file: Path) -> list[Path]:

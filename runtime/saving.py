@@ -54,7 +54,7 @@ class Saving:
         pushes = [name for name in ("push_to_hub", "push_to_tensorboard") if getattr(self, name)]
         if pushes:
             option = f"--{pushes[0].replace('_', '-')}"
-            yield from _hub_problems(option, self.results_org)
+            yield from hub_problems(option, self.results_org)
         if self.push_to_tensorboard:
             missing = [name for name in ("tensorboardX", "nanotron") if find_spec(name) is None]
             if missing:
@@ -97,7 +97,13 @@ def _template_problems(template: str) -> Iterator[str]:
         yield f"--results-path-template has {', '.join(unknown)!r}; it may have {known}."
 
 
-def _hub_problems(option: str, results_org: str | None) -> Iterator[str]:
+def hub_problems(option: str, results_org: str | None) -> Iterator[str]:
+    """A sentence for each thing that an upload lacks.
+
+    Args:
+        option: What asked for it.
+        results_org: Account or organisation on the hub.
+    """
     from huggingface_hub import get_token
 
     if not results_org:

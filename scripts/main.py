@@ -29,6 +29,7 @@ from cultureval.scripts import (
     list_tasks,
     mirror,
     new_benchmark,
+    publish,
     retrieval,
     run,
     show,
@@ -109,6 +110,7 @@ app.command("retrieval")(retrieval.retrieval)
 app.command("show", cls=WithCustomSuites)(show.show)
 app.command("leaderboard", cls=WithCustomSuites)(leaderboard.leaderboard)
 app.command("view", cls=WithCustomSuites)(view.view)
+app.command("publish", cls=WithCustomSuites)(publish.publish_results)
 app.command("judge", cls=WithCustomSuites)(judge.judge)
 benchmarks.command("scoring")(scoring.bench_scoring)
 benchmarks.command("retrieval")(bench_retrieval.bench_retrieval)

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 from cultureval.reports.leaderboard.texts import shown
+from cultureval.reports.published_answers import gated_answers
 from cultureval.runtime.errors import CulturevalError, described
 
 CARD = """---
@@ -58,10 +59,12 @@ def push_space(folder: Path, name: str, public: bool) -> str:
         public: Whether a new Space is public.
 
     Raises:
-        CulturevalError: The upload failed; the site is on the disk all the same.
+        CulturevalError: A bundle in it has answers to gated data, or the upload failed; the site is on the disk all the same.
     """
     from huggingface_hub import HfApi
 
+    if gated := gated_answers(folder):
+        raise CulturevalError(f"{gated[0]} holds answers to gated data, which are not published: remove that folder.")
     hub = HfApi()
     try:
         hub.create_repo(name, repo_type="space", space_sdk="static", private=not public, exist_ok=True)

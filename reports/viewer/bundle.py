@@ -54,6 +54,7 @@ def write_bundle(logs: Sequence[TaskLog], folder: Path, gated: bool = False) -> 
     content = {
         "made_by": "cultureval view",
         "logs": {log.name: [log.model, log.task] for log in kept},
+        "gated": [log.name for log in kept if log.gated],
         "dates": {log.name: log.dates for log in kept},
     }
     (folder / MARK).write_text(json.dumps(content), encoding="utf-8")

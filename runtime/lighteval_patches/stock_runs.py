@@ -58,10 +58,11 @@ def record_stock_runs(complete: str) -> None:
         stock_save(self)
 
     def push_to_hub(self: Any, date_id: str, details: dict[str, Any], results_dict: dict[str, Any]) -> None:
-        from cultureval.runtime.lighteval_patches.tracker import public_details, upload_public
+        from cultureval.runtime.lighteval_patches.tracker import public_details, public_results, upload_public
 
-        public = public_details(details, vars(self).get("withheld", ()))
-        upload_public(lambda: stock_push(self, date_id, public, results_dict), public)
+        withheld = vars(self).get("withheld", ())
+        public, results = public_details(details, withheld), public_results(results_dict, withheld)
+        upload_public(lambda: stock_push(self, date_id, public, results), public)
 
     def results(self: Any) -> dict[str, Any]:
         return stock_results(self) | vars(self).get("sections", {})

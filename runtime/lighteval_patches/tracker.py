@@ -14,6 +14,8 @@ from cultureval.runtime.journal import journal_folder
 from cultureval.runtime.saving import summary_file
 
 logger = logging.getLogger(__name__)
+LEFT_OUT_ROWS = ("skipped_rows", "skipped_few_shot_rows", "refused_rows")  # of a task's `rows_report`
+PLACE = ("file", "row", "column")
 
 
 def public_details(details: Mapping[str, Any], withheld: Collection[str] | None) -> dict[str, Any]:
@@ -28,6 +30,23 @@ def public_details(details: Mapping[str, Any], withheld: Collection[str] | None)
         why = "what they are of is unknown" if withheld is None else "their data are gated"
         logger.warning("The details of %s are not uploaded: %s. Their scores are.", shown_names(kept_back, 3), why)
     return {task: rows for task, rows in details.items() if task not in kept_back}
+
+
+def public_results(results: Mapping[str, Any], withheld: Collection[str] | None) -> dict[str, Any]:
+    """A results file's content that may be uploaded: rows that were left out keep their places, and not their texts.
+
+    Args:
+        results: LightEval's sections and ours.
+        withheld: Tasks whose data are gated; None where that is unknown: all.
+    """
+    content = json.loads(json.dumps(results, cls=EnhancedJSONEncoder))
+    tasks = content.get("config_tasks") or {}
+    for task in tasks if withheld is None else {*withheld} & tasks.keys():
+        report = tasks[task].get("rows_report") if isinstance(tasks[task], dict) else None
+        for name in LEFT_OUT_ROWS if isinstance(report, dict) else ():
+            if name in report:
+                report[name] = [{key: row[key] for key in PLACE if key in row} for row in report[name] or ()]
+    return content
 
 
 def upload_public(upload: Callable[[], None], public: Mapping[str, Any]) -> None:
@@ -124,8 +143,8 @@ class Tracker(EvaluationTracker):
     def push_to_hub(self, date_id: str, details: dict[str, Any], results_dict: dict[str, Any]) -> None:
         """As LightEval's; a failure is noted in `failed_uploads`."""
         upload = super().push_to_hub
-        public = public_details(details, self.withheld)
-        self._uploaded("--push-to-hub", lambda: upload_public(lambda: upload(date_id, public, results_dict), public))
+        public, results = public_details(details, self.withheld), public_results(results_dict, self.withheld)
+        self._uploaded("--push-to-hub", lambda: upload_public(lambda: upload(date_id, public, results), public))
 
     def push_to_wandb(self, results_dict: dict[str, Any], details_datasets: dict[str, Any]) -> None:
         """As LightEval's; a failure is noted in `failed_uploads`."""

@@ -6,9 +6,11 @@ import subprocess
 import sys
 
 import pytest
+from board_runs import write_run
 from writable_hub import serve_writable_hub
 
 from cultureval.reports.leaderboard import publishing
+from cultureval.reports.publishing import publications
 from cultureval.runtime.errors import CulturevalError
 
 # The library checks a card at a fixed address, whatever HF_ENDPOINT is.
@@ -74,6 +76,7 @@ def test_results_and_details_arrive_as_they_are_saved(tmp_path):
 PUSH = """
 from pathlib import Path
 from cultureval.reports.leaderboard import publishing
+from cultureval.reports.publishing import publications
 publishing.check_space("lab/board")
 print(publishing.push_space(Path("site"), "lab/board", public=False))
 """
@@ -96,3 +99,58 @@ def test_a_leaderboard_becomes_a_static_space(tmp_path):
     assert b'title: "---\\\\nevil: 1\\\\n"\nsdk: static' in hub.files["spaces/lab/board"]["README.md"]
     with pytest.raises(CulturevalError, match="ORG/NAME"):
         publishing.check_space("../../board")
+
+
+PUBLISH = """
+import os, sys
+from types import SimpleNamespace
+import huggingface_hub.repocard as cards
+from cultureval.scripts.main import main
+session, here = cards.get_session(), os.environ["HF_ENDPOINT"]
+cards.get_session = lambda: SimpleNamespace(post=lambda url, **more: session.post(
+    url.replace("https://huggingface.co", here), **more))
+main()
+"""
+SECRET = "نص لا يجوز نشره"
+
+
+def test_finished_results_are_published_when_asked_and_nothing_gated_with_them(tmp_path):
+    import pyarrow.parquet
+
+    root = tmp_path / "results"
+    tasks = ["qimma_aratrust", "jeem_vqa:ma", "m2cqa:tf_en"]
+    write_run(root, "lab/a b", tasks, 0.5, 3, signed={}, query="سؤال")
+    for file in [*root.rglob("details_jeem*"), *root.rglob("details_m2cqa*")]:
+        table = pyarrow.parquet.read_table(file).to_pylist()
+        pyarrow.parquet.write_table(
+            pyarrow.Table.from_pylist([row | {"doc": row["doc"] | {"query": SECRET}} for row in table]), file
+        )
+    (saved,) = root.rglob("results_*.json")
+    content = json.loads(saved.read_text(encoding="utf-8"))
+    bad = {"skipped_rows": [{"file": "a.parquet", "row": 3, "value": SECRET, "reason": SECRET}]}
+    content["config_tasks"]["jeem_vqa:ma|0"]["rows_report"] = bad
+    saved.write_text(json.dumps(content), encoding="utf-8")
+    write_run(root, "lab/a b", ["qimma_aratrust"], 0.5, 2, date="2026-11-02T10-00-00")
+    (unknown,) = root.rglob("2026-11-02*/details_*")
+    unknown.rename(unknown.with_name(unknown.name.replace("qimma_aratrust", "their_own_gated_suite")))
+
+    told = "\n".join(one.sentence() for one in publications([root], "lab", public=False))
+    assert "not the details of jeem_vqa:ma|0, m2cqa:tf_en|0, whose data are gated" in told
+    assert "not the details of their_own_gated_suite|0, which no suite here has" in told
+    with serve_writable_hub() as (address, hub):
+        command = [sys.executable, "-c", PUBLISH, "publish", str(root), "--results-org", "lab"]
+        variables = variables_of(address, tmp_path)
+        done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and f"{address}/datasets/lab/details_lab__a_b_private" in done.stderr, done.stderr
+    assert {asked["visibility"] for asked in hub.created} == {"private"}
+    ((name, files),) = hub.files.items()
+    assert name == "datasets/lab/details_lab__a_b_private"
+    details = [path for path in files if "/details_" in path]
+    assert details == ["2026-11-01T10-00-00/details_qimma_aratrust|0_2026-11-01T10-00-00.parquet"]
+    assert {f"results_2026-11-0{day}T10-00-00.{kind}" for day in (1, 2) for kind in ("json", "parquet")} < {*files}
+    assert files[details[0]] == next(root.rglob("2026-11-01*/details_qimma*")).read_bytes()
+    forms = (SECRET.encode(), json.dumps(SECRET)[1:-1].encode())
+    assert not any(form in sent for form in forms for sent in files.values())
+    sent = json.loads(files["results_2026-11-01T10-00-00.json"])
+    assert sent["config_tasks"]["jeem_vqa:ma|0"]["rows_report"]["skipped_rows"] == [{"file": "a.parquet", "row": 3}]
+    assert sent["results"] == content["results"] and "config_name: results" in files["README.md"].decode()

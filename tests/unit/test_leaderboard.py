@@ -12,8 +12,10 @@ from typer.testing import CliRunner
 
 from cultureval.reports.leaderboard.board import read_board
 from cultureval.reports.leaderboard.exports import as_csv, as_latex, as_markdown
+from cultureval.reports.leaderboard.publishing import push_space
 from cultureval.reports.leaderboard.site import write_site
 from cultureval.reports.published import published_rows
+from cultureval.reports.published_answers import gated_answers
 from cultureval.reports.qimma.headline import PUBLISHED
 from cultureval.reports.saved_runs import load
 from cultureval.reports.viewer.bundle import write_bundle
@@ -245,6 +247,11 @@ def test_scores_link_their_answers_in_the_viewer_and_the_viewer_links_back(tmp_p
     assert page.count("A &lt;board&gt;</a>") == 1
     back = re.search('id="cultureval-back" href="([^"]*)"', page)[1]
     assert (site / "some where" / "answers" / back).resolve() == site / "index.html"
+    assert gated_answers(site) == []
+    write_bundle(write_logs([root]), site / "all", gated=True)
+    assert gated_answers(site) == [site / "all"]
+    with pytest.raises(CulturevalError, match="all holds answers to gated data"):
+        push_space(site, "lab/board", public=False)
     for bad in ('{"logs": 1}', "x"):
         (site / "some where" / "answers" / "cultureval_viewer.json").write_text(bad)
         with pytest.raises(CulturevalError, match="write the bundle again"):

@@ -1,0 +1,148 @@
+"""Finished results and their details on the hub, in the layout of LightEval's `--push-to-hub`.
+
+A run becomes one commit to the data set `ORG/details_<model>` (`_private` behind it where it is private): its results
+file as JSON and as parquet, and `<date>/details_<task>_<date>.parquet`. Details of gated data are never sent.
+"""
+
+import io
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cultureval.reports.run_record import Run
+from cultureval.reports.saved_results import details_files_of_run, read_details
+from cultureval.reports.saved_runs import load
+from cultureval.runtime.errors import CulturevalError, counted, described, shown_names
+from cultureval.runtime.saving import hub_problems
+from cultureval.tasks.catalogue import all_tasks, is_gated
+
+LONGEST = 90  # letters of a repository's name, of 96 that the hub takes
+_ORG = re.compile(r"\w[\w.-]*", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Publication:
+    """What would be sent of one run.
+
+    Attributes:
+        run: The run.
+        repo: The data set, ORG/NAME.
+        details: The task with `|k` -> its details, those that may be sent.
+        gated: Tasks whose details stay here, since their data are gated.
+        unknown: Tasks whose details stay here, since no loaded suite has them.
+    """
+
+    run: Run
+    repo: str
+    details: Mapping[str, Path]
+    gated: Sequence[str]
+    unknown: Sequence[str]
+
+    def sentence(self) -> str:
+        """What is sent, and what is not."""
+        text = f"{self.run.file} and {counted(len(self.details), 'details file')} -> {self.repo}"
+        if self.gated:
+            text += f"; not the details of {shown_names(self.gated, 3)}, whose data are gated"
+        if self.unknown:
+            text += f"; not the details of {shown_names(self.unknown, 3)}, which no suite here has (--custom-suites)"
+        return text
+
+
+def publications(paths: Sequence[Path], org: str, public: bool) -> list[Publication]:
+    """What of some results would be sent, the oldest run first.
+
+    Args:
+        paths: Output folders or results files.
+        org: Account or organisation on the hub.
+        public: Whether the data sets are public.
+
+    Raises:
+        CulturevalError: There are no results, or a file cannot be read.
+    """
+    if not _ORG.fullmatch(org):
+        raise CulturevalError(f"--results-org {org!r} is no account or organisation.")
+    runs = {run.file.resolve(): run for path in paths for run in load(path)}
+    found = []
+    for run in sorted(runs.values(), key=lambda one: (one.date, one.model)):
+        model = re.sub(r"[^\w.-]+|-{2,}|\.{2,}", "_", run.model.replace("/", "__"), flags=re.ASCII)
+        name = f"details_{model}"[:LONGEST].rstrip("-.") + ("" if public else "_private")
+        files = details_files_of_run(run, derived=True)
+        names = {task: task.partition("|")[0] for task in files}
+        unknown = [task for task, bare in names.items() if bare not in all_tasks()]
+        gated = [task for task in files if may_not_be_sent(run, task)]
+        kept = {task: file for task, file in files.items() if task not in (*gated, *unknown)}
+        found.append(Publication(run, f"{org}/{name}", kept, gated, unknown))
+    return found
+
+
+def may_not_be_sent(run: Run, task: str) -> bool:
+    """Whether the data of a run's task, named with `|k`, are gated."""
+    record = run.record.tasks.get(task)
+    return is_gated(task.partition("|")[0], record.source if record else "")
+
+
+def publish(found: Sequence[Publication], public: bool, say: Callable[[str], None]) -> None:
+    """Uploads, run by run.
+
+    Args:
+        found: As of `publications`.
+        public: Whether data sets that are not there yet become public.
+        say: Gets a sentence for each run.
+
+    Raises:
+        CulturevalError: Nobody is logged in, the hub is off, or an upload failed.
+    """
+    if problems := list(hub_problems("cultureval publish", found[0].repo.partition("/")[0])):
+        raise CulturevalError(" ".join(problems))
+    for number, one in enumerate(found):
+        try:
+            address = _upload(one, public)
+        except CulturevalError:
+            raise
+        except Exception as error:  # anything that a network or the hub's library can raise
+            done = f"{counted(number, 'run')} before it {'is' if number == 1 else 'are'} there"
+            raise CulturevalError(f"The upload of {one.run.file} failed ({described(error)}); {done}.") from error
+        say(f"{one.sentence()}: {address}")
+
+
+def _upload(one: Publication, public: bool) -> str:
+    from huggingface_hub import CommitOperationAdd, HfApi
+
+    from cultureval.runtime.lighteval_patches.tracker import Tracker, public_results, upload_public
+
+    name, content = f"results_{one.run.date}", one.run.content
+    gated = [task for task in content.get("config_tasks") or {} if may_not_be_sent(one.run, task)]
+    content = public_results(content, gated)
+    files: list[tuple[str, Path | bytes]] = [
+        (f"{name}.json", json.dumps(content, indent=2, ensure_ascii=False).encode("utf-8", "backslashreplace")),
+        (f"{name}.parquet", _table(content)),
+    ]
+    for task, file in one.details.items():
+        read_details(file, ("metric",))  # what is no details file is not sent
+        files.append((f"{one.run.date}/details_{task}_{one.run.date}.parquet", file))
+    hub = HfApi()
+    hub.create_repo(one.repo, repo_type="dataset", private=not public, exist_ok=True)
+    hub.create_commit(
+        one.repo,
+        [CommitOperationAdd(name, content) for name, content in files],
+        repo_type="dataset",
+        commit_message=f"Results of {one.run.date}",
+    )
+    tracker = Tracker(output_dir=str(one.run.file.parent), hub_results_org=one.repo.partition("/")[0], public=public)
+    tracker.general_config_logger.model_name = one.run.model
+    upload_public(lambda: tracker.recreate_metadata_card(one.repo), one.details)
+    return f"{hub.endpoint}/datasets/{one.repo}"
+
+
+def _table(content: Mapping[str, Any]) -> bytes:
+    """A results file's content as LightEval's parquet: a column a section, a row of JSON."""
+    import pyarrow
+    import pyarrow.parquet
+
+    columns = {name: [json.dumps(section, indent=2)] for name, section in content.items()}
+    stream = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table(columns), stream)
+    return stream.getvalue()
