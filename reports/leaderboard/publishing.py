@@ -59,7 +59,7 @@ def push_space(folder: Path, name: str, public: bool) -> str:
         public: Whether a new Space is public.
 
     Raises:
-        CulturevalError: A bundle in it has answers to gated data, or the upload failed; the site is on the disk all the same.
+        CulturevalError: A bundle in it has answers to gated data, or the upload failed; the site stays on the disk.
     """
     from huggingface_hub import HfApi
 
