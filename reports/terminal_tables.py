@@ -1,6 +1,7 @@
 """Tables for terminals: columns aligned by display width, without colours or box characters."""
 
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from itertools import chain, repeat
 
@@ -9,6 +10,13 @@ from cultureval.runtime.printing import as_printed
 GAP = 2  # cells between columns
 LEAST = 8  # cells that other columns keep before names in the first one are cut
 ALIGNMENTS = {"l": "left", "r": "right"}
+
+
+def wrapped(text: str) -> str:
+    """A paragraph in lines of the terminal's width, of 100 letters where standard output is none."""
+    from rich.console import Console
+
+    return textwrap.fill(text, Console().width if sys.stdout.isatty() else 100, break_long_words=False)
 
 
 def terminal_table(

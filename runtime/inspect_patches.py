@@ -40,6 +40,7 @@ def write_log(
 
     zipfile._ZSTD_THREADS = 0  # with its 12, each sample starts and ends twelve threads
     part = file.with_name(f".{file.stem}.part.eval")
+    part.unlink(missing_ok=True)  # of a killed command, or a link
     try:
         count = anyio.run(_write, part, spec, stats, samples, results)
         part.replace(file)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, counted
 from cultureval.runtime.printing import print_note
 from cultureval.scripts.suite_options import WithSuiteOptions
 
@@ -20,12 +20,13 @@ def run(
     only: Annotated[list[int] | None, typer.Option(min=0, help="Run this number of --status. Repeatable.")] = None,
 ) -> None:
     """Runs models on suites as a YAML file says, unless they are finished. Example: cultureval run PLAN.yaml"""
-    from cultureval.reports.plans.plan_file import read_plan
+    from cultureval.reports.plans.plan_file import read_plan, require_suites
     from cultureval.reports.plans.progress import status_table
     from cultureval.reports.plans.running import run_plan
     from cultureval.reports.plans.slurm import write_array_job
 
     content, runs = read_plan(plan, eval_options())
+    require_suites(runs, plan)
     if wrong := [number for number in only or () if number >= len(runs)]:
         raise CulturevalError(f"--only {wrong[0]}: {plan} has the runs 0 to {len(runs) - 1}.")
     if status:
@@ -39,7 +40,7 @@ def run(
     print(f"Results: {Path(content.output_dir).expanduser().resolve()} (cultureval leaderboard makes their page)")
     if failed:
         names = ", ".join(one.name for one in failed)
-        print_note(f"{len(failed)} of {len(runs)} runs failed: {names}. The same command tries them again.")
+        print_note(f"{len(failed)} of {counted(len(runs), 'run')} failed: {names}. The same command tries them again.")
         raise SystemExit(1)
 
 

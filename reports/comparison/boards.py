@@ -10,7 +10,7 @@ from cultureval.reports.run_ranks import average_weights
 from cultureval.reports.run_record import Run, TaskRecord
 from cultureval.reports.saved_runs import load
 from cultureval.runtime.csv_files import read_csv
-from cultureval.runtime.errors import CulturevalError, escaped, shown_names
+from cultureval.runtime.errors import CulturevalError, counted, escaped, shown_names
 
 LARGEST = 1_000_000  # bytes of a CSV file of a leaderboard
 MOST_PAIRS = 10
@@ -34,7 +34,9 @@ def compare_boards(paths: Sequence[Path], metrics: Sequence[str]) -> str:
     models = [model for model in boards[0] if model in boards[1]]
     if len(models) < 2:
         there = " and ".join(shown_names(list(board), 3) or "no model" for board in boards)
-        raise CulturevalError(f"the leaderboards share {len(models)} models, and a distance needs two: {there}.")
+        raise CulturevalError(
+            f"the leaderboards share {counted(len(models), 'model')}, and a distance needs two: {there}."
+        )
     first, second = ([board[model] for model in models] for board in boards)
     distance, tau = kendall_distance(first, second)
     lines = [

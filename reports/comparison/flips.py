@@ -12,7 +12,7 @@ from cultureval.reports.comparison.paired_runs import PairedTask, Pairs
 from cultureval.reports.saved_items import answer_of
 from cultureval.reports.saved_results import read_details
 from cultureval.reports.saved_sample import gold_of, shown_text
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, counted
 
 TEXTS = ["doc.query", "doc.choices", "doc.gold_index"]
 ANSWERS = [f"model_response.{name}" for name in ("text", "text_post_processed", "logprobs", "output_tokens")]
@@ -66,7 +66,7 @@ def shown_flips(flips: Sequence[Flip], first: str, second: str, most: int, isola
     for better, worse, sign in ((first, second, 1), (second, first, -1)):
         found = [flip for flip in ours if sign * (flip["first_score"] - flip["second_score"]) > 0]
         found.sort(key=lambda flip: -abs(flip["first_score"] - flip["second_score"]))
-        title = f"Higher with {better} than with {worse}: {len(found)} items"
+        title = f"Higher with {better} than with {worse}: {counted(len(found), 'item')}"
         parts.append("\n".join([title, *(_shown(flip, isolate) for flip in found[:most])]))
     return "\n\n".join(parts)
 

@@ -9,7 +9,7 @@ from cultureval.metrics.standard_errors import clustered_standard_error
 from cultureval.reports.comparison.paired_runs import SUBSET, metrics_of, pair_sides, tested_differences
 from cultureval.reports.comparison.sides import Side, sides_of
 from cultureval.reports.item_scores import item_scores
-from cultureval.reports.terminal_tables import terminal_table
+from cultureval.reports.terminal_tables import terminal_table, wrapped
 from cultureval.runtime.errors import CulturevalError, escaped
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.selection import tasks_named
@@ -60,12 +60,13 @@ def plan(what: Sequence[str], discordant: float, power: float, tests: int | None
         found = [smallest_difference(row.items, row.variance, count, power) for count in (1, family)]
         cells = ["none: too few items" if one is None else f"{one:.4f}" for one in found]
         table.append([row.name, f"{row.items:.0f}", f"{row.variance:.4f}", *cells, row.source])
+    together = "1 difference is" if family == 1 else f"{family} differences are"
     lead = (
         f"The smallest difference of two models that a paired test at 5% finds with {100 * power:.0f}% probability, and"
-        f" where {family} differences are tested together. On the scale of an item's score: 0.01 of an accuracy is one "
+        f" where {together} tested together. On the scale of an item's score: 0.01 of an accuracy is one "
         "point. Where no runs tell the variance, every score is taken for an accuracy."
     )
-    return escaped(f"{lead}\n\n{terminal_table(HEADER, table, 'lrrrrl')}", keep="\n")
+    return escaped(f"{wrapped(lead)}\n\n{terminal_table(HEADER, table, 'lrrrrl')}", keep="\n")
 
 
 def _assumed(name: str, discordant: float) -> Iterator[Planned]:
@@ -73,7 +74,7 @@ def _assumed(name: str, discordant: float) -> Iterator[Planned]:
     if name.isdigit():
         if not int(name):
             raise CulturevalError("0 items show nothing: name their number.")
-        yield Planned(f"{name} items", int(name), discordant, source)
+        yield Planned(f"{name} item{'' if int(name) == 1 else 's'}", int(name), discordant, source)
         return
     groups: dict[str, list[Task]] = {}
     for task in tasks_named(name):

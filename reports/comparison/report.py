@@ -14,12 +14,19 @@ from cultureval.reports.charts import chart_files
 from cultureval.reports.comparison.flips import shown_flips, write_flips
 from cultureval.reports.comparison.forest import forest_plots
 from cultureval.reports.comparison.obstacles import KINDS
-from cultureval.reports.comparison.paired_runs import SUBSET, Pairs, TestedDifference, pair_sides, tested_differences
-from cultureval.reports.comparison.sides import Side, read_sides
+from cultureval.reports.comparison.paired_runs import (
+    SUBSET,
+    Pairs,
+    TestedDifference,
+    metrics_of,
+    pair_sides,
+    tested_differences,
+)
+from cultureval.reports.comparison.sides import Side, named_twice, read_sides
 from cultureval.reports.differences import differences
-from cultureval.reports.terminal_tables import terminal_table
+from cultureval.reports.terminal_tables import terminal_table, wrapped
 from cultureval.runtime.csv_files import write_csv
-from cultureval.runtime.errors import CulturevalError, did_you_mean, escaped, shown_names
+from cultureval.runtime.errors import CulturevalError, counted, did_you_mean, escaped, shown_names
 
 HEADER = ("", "metric", "items", "first", "second", "difference", "95% interval", "p", "p (Holm)", "can show")
 POWER = float(norm.ppf(0.975) + norm.ppf(0.8))  # standard errors of a difference that is found 4 times in 5
@@ -76,6 +83,7 @@ def compare_all(
         if name not in KINDS:
             raise CulturevalError(f"--allow {name}: it takes {', '.join(KINDS)}.{did_you_mean(name, KINDS)}")
     sides = read_sides(results)
+    _require_metrics(metrics, sides)
     pairs = pair_sides(sides, metrics, allowed)
     rows = tested_differences(pairs, draws, seed)
     output_dir.mkdir(parents=True, exist_ok=True)
@@ -90,12 +98,25 @@ def compare_all(
     document["differences"] = [_record(row) for row in rows]
     content = json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)
     (output_dir / "comparison.json").write_text(content + "\n", encoding="utf-8")
-    parts = [LEAD + f" {draws} resamples, seed {seed}."]
+    parts = [wrapped(LEAD + f" {draws} resamples, seed {seed}.")]
     for one in pairs:
         parts.append(_table(one, shown_rows))
         if most_items:
             parts.append(shown_flips(flips, one.first, one.second, most_items, isolate))
     return ComparedRuns(escaped("\n\n".join(parts), keep="\n\t\u2068\u2069"), document, notes)
+
+
+def _require_metrics(metrics: Sequence[str], sides: Sequence[Side]) -> None:
+    known = dict.fromkeys(
+        name
+        for side in sides
+        for task in side.tasks.values()
+        for name in (*metrics_of(task, ()), *(task.run.scores.get(task.saved.task, {}) if task.run else ()))
+        if not name.endswith("_stderr")
+    )
+    for metric in metrics:
+        if not any(metrics_of(task, [metric]) for side in sides for task in side.tasks.values()):
+            raise CulturevalError(f"--metric {metric}: no run has it.{did_you_mean(metric, known)}")
 
 
 def _table(pairs: Pairs, rows: Sequence[TestedDifference]) -> str:
@@ -138,7 +159,8 @@ def _record(row: TestedDifference) -> dict[str, Any]:
 
 
 def _notes(pairs: Sequence[Pairs], sides: Sequence[Side], rows: Sequence[TestedDifference], subsets: bool) -> list[str]:
-    notes = [f"compared all the same, {one.kind}: {one.text}" for pair in pairs for one in pair.obstacles]
+    notes = named_twice(sides)
+    notes += [f"compared all the same, {one.kind}: {one.text}" for pair in pairs for one in pair.obstacles]
     notes += [note for pair in pairs for note in pair.notes]
     first = next(iter(sides[0].tasks.values())).run
     for side in sides[1:]:
@@ -153,13 +175,13 @@ def _notes(pairs: Sequence[Pairs], sides: Sequence[Side], rows: Sequence[TestedD
     hidden = sum(row.level == SUBSET for row in rows)
     if hidden and not subsets:
         notes.append(
-            f"{hidden} differences of subsets, with their own p-values by Holm: --subsets, or differences.csv."
+            f"{counted(hidden, 'difference')} of subsets, with p-values by Holm of their own: --subsets, or "
+            "differences.csv."
         )
     lowest = 1 / (rows[0].result.draws + 1) if rows else 0
     for level in ({"group", "average"}, {SUBSET}):
         count = sum(row.level in level and row.result.test == "permutation" for row in rows)
         if count * lowest > 0.05:
-            notes.append(
-                f"with {count} permutation tests none can be below 0.05 by Holm: --resamples {20 * count} or more."
-            )
+            tests = counted(count, "permutation test")
+            notes.append(f"with {tests} none can be below 0.05 by Holm: --resamples {20 * count} or more.")
     return list(dict.fromkeys(notes))

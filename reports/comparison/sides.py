@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import combinations
 from pathlib import Path
 
 from cultureval.reports.run_record import Run, SignatureRecord, TaskRecord
@@ -68,6 +69,16 @@ def read_sides(paths: Sequence[Path]) -> list[Side]:
             "(results/<model>/results_<date>.json) where one model was run twice."
         )
     return found
+
+
+def named_twice(sides: Sequence[Side]) -> list[str]:
+    """A sentence for each two sides that are the same results."""
+    files = [{task.saved.file.resolve() for task in side.tasks.values()} for side in sides]
+    return [
+        f"{sides[one].name} and {sides[other].name} are the same results, named twice."
+        for one, other in combinations(range(len(sides)), 2)
+        if files[one] & files[other]
+    ]
 
 
 def sides_of(paths: Sequence[Path]) -> list[Side]:

@@ -4,15 +4,25 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictInt,
+    StringConstraints,
+    ValidationError,
+)
 
-from cultureval.runtime.errors import CulturevalError, did_you_mean, shorten, wrong_settings
+from cultureval.runtime.errors import CulturevalError, ProblemList, did_you_mean, shorten, wrong_settings
 from cultureval.runtime.signatures import installed_versions
+from cultureval.tasks.selection import select_tasks
 
 LARGEST = 1_000_000  # bytes of a plan
 MOST_RUNS = 10_000
@@ -21,6 +31,16 @@ Scalar = bool | int | float | str
 Text = Annotated[str, StringConstraints(min_length=1, max_length=1000, pattern=r"^[^-\x00-\x1f\x7f][^\x00-\x1f\x7f]*$")]
 # What sbatch may be told: no space, quote or line break, so that a value stays one word of its line.
 Word = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.,:=/%@+-]{1,200}$")]
+
+
+def _slurm_option(name: str) -> str:
+    if name in ("array", "wrap"):
+        raise ValueError("the jobs of the array are the plan's runs")
+    return name
+
+
+# The name of an option of sbatch, without dashes.
+SlurmOption = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,60}$"), AfterValidator(_slurm_option)]
 
 
 def _listed(value: Any) -> Any:
@@ -74,7 +94,7 @@ class PlanFile(_Part):
     suites: Names | None = None
     output_dir: Text = "results"
     options: dict[str, Scalar] = {}
-    slurm: dict[Word, Word | int] = {}
+    slurm: dict[SlurmOption, Word | StrictInt] = {}
     at_once: Annotated[int, Field(ge=1)] | None = None
 
 
@@ -154,6 +174,25 @@ def read_plan(file: Path, flags: Mapping[str, bool]) -> tuple[PlanFile, list[Pla
     except ValueError as error:  # settings that hold themselves
         raise CulturevalError(f"{file}: settings of a model are no plain values ({error}).") from error
     return plan, _runs(plan, file, flags)
+
+
+def require_suites(runs: Sequence[PlannedRun], file: Path) -> None:
+    """Checks that all suites of a plan are known.
+
+    Args:
+        runs: Of the plan.
+        file: The plan, for messages.
+
+    Raises:
+        CulturevalError: Names all that are not, with the nearest names.
+    """
+    problems = ProblemList()
+    for suite in dict.fromkeys(run.suite for run in runs):
+        try:
+            select_tasks([suite])
+        except CulturevalError as error:
+            problems.add(CulturevalError(f"{file}: {error}"))
+    problems.raise_if_any()
 
 
 def _runs(plan: PlanFile, file: Path, flags: Mapping[str, bool]) -> list[PlannedRun]:

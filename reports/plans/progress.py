@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import IO
 
 from cultureval.reports.plans.plan_file import PlannedRun
 from cultureval.reports.terminal_tables import terminal_table
-from cultureval.runtime.errors import escaped
+from cultureval.runtime.errors import counted, escaped
 
 FOLDER = ".plan"
 FINISHED, FAILED, RUNNING, CHANGED, LOST, OPEN = (
@@ -78,25 +79,28 @@ def write_state(run: PlannedRun, signature: str, finished: bool, message: str, r
 
 
 @contextmanager
-def taken(run: PlannedRun) -> Iterator[bool]:
-    """A context that says whether the run is ours; not where another process runs it, until which ends."""
+def taken(run: PlannedRun) -> Iterator[IO[str] | None]:
+    """A context with the lock of a run if it is ours; None where another process runs it, until which ends.
+
+    A process that inherits the lock keeps it: a run whose `cultureval run` was killed is still running.
+    """
     file = state_file(run).with_suffix(".lock")
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("w") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            yield False
+            yield None
             return
-        yield True
+        yield stream
 
 
 def standing(run: PlannedRun) -> tuple[str, RunState | None]:
     """How a run stands, one of the words above, and its state."""
     state = read_state(run)
     if state_file(run).with_suffix(".lock").exists():
-        with taken(run) as ours:
-            if not ours:
+        with taken(run) as lock:
+            if not lock:
                 return RUNNING, state
     if state is None:
         return OPEN, None
@@ -119,7 +123,7 @@ def status_table(runs: Sequence[PlannedRun]) -> str:
         rows.append([str(run.number), run.label, run.suite, word, last, about])
     table = terminal_table(("run", "model", "suite", "state", "last ended (UTC)", "why"), rows, "rlllll")
     total = ", ".join(f"{count} {word}" for word, count in counts.items())
-    return escaped(f"{table}\n{len(runs)} runs: {total}", keep="\n")
+    return escaped(f"{table}\n{counted(len(runs), 'run')}: {total}", keep="\n")
 
 
 def _plain(suite: str) -> str:

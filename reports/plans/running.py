@@ -36,12 +36,12 @@ def run_plan(runs: Sequence[PlannedRun], say: Callable[[str], None]) -> list[Pla
         if word in (FINISHED, RUNNING):
             say(f"{run.name}: {word}, left out.")
             continue
-        with taken(run) as ours:
-            if not ours:
+        with taken(run) as lock:
+            if not lock:
                 say(f"{run.name}: running elsewhere, left out.")
                 continue
             say(f"{run.name}: starts; its output is in {log_file(run)}")
-            problem = _run(run)
+            problem = _run(run, lock.fileno())
         say(f"{run.name}: {'finished' if problem is None else f'failed: {problem}'}")
         if problem is not None:
             failed.append(run)
@@ -54,8 +54,8 @@ def command_of(run: PlannedRun) -> list[str]:
     return [*words, f"--output-dir={run.folder}", "--", run.model, run.suite]
 
 
-def _run(run: PlannedRun) -> str | None:
-    """Runs one, keeps its state, and returns why it failed; None where it did not."""
+def _run(run: PlannedRun, lock: int) -> str | None:
+    """Runs one, which inherits its lock, keeps its state, and returns why it failed; None where it did not."""
     signature, before, log = run.signature(), _results(run.folder), log_file(run)
     environment = dict(os.environ)
     if run.settings:
@@ -63,7 +63,7 @@ def _run(run: PlannedRun) -> str | None:
         environment[Settings.model_settings.variable] = json.dumps(settings)
     if suites := Settings.custom_suites.given(current_settings()):  # --custom-suites of this command
         environment[Settings.custom_suites.variable] = suites
-    status = _status(command_of(run), environment, log)
+    status = _status(command_of(run), environment, log, lock)
     written = sorted(_results(run.folder) - before)
     problem = None
     if status < 0:
@@ -76,11 +76,13 @@ def _run(run: PlannedRun) -> str | None:
     return problem
 
 
-def _status(command: Sequence[str], environment: Mapping[str, str], log: Path) -> int:
+def _status(command: Sequence[str], environment: Mapping[str, str], log: Path, lock: int) -> int:
     """Runs a command with its output in a file; where we are interrupted, it gets time to save what it has."""
     with (
         log.open("wb") as stream,
-        subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream) as process,
+        subprocess.Popen(
+            command, env=environment, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, pass_fds=(lock,)
+        ) as process,
     ):
         try:
             return process.wait()

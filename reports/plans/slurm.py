@@ -8,7 +8,6 @@ from pathlib import Path
 from cultureval.reports.plans.plan_file import PlanFile, PlannedRun
 
 NAME = "array_job.sh"
-OURS = ("array", "output", "job-name")
 
 
 def write_array_job(plan: PlanFile, runs: Sequence[PlannedRun], file: Path) -> Path:
@@ -25,7 +24,7 @@ def write_array_job(plan: PlanFile, runs: Sequence[PlannedRun], file: Path) -> P
     folder = Path(plan.output_dir).expanduser().absolute()
     at_once = f"%{plan.at_once}" if plan.at_once else ""
     options = {"job-name": "cultureval", "array": f"0-{len(runs) - 1}{at_once}"}
-    options |= {name.replace("_", "-"): value for name, value in plan.slurm.items() if name not in OURS}
+    options |= {name.replace("_", "-"): value for name, value in plan.slurm.items()}
     words = [sys.executable, "-m", "cultureval", "run", str(file.absolute())]
     command = " ".join(map(shlex.quote, words))
     lines = [

@@ -100,7 +100,7 @@ def _write(saved: SavedTask, name: str) -> TaskLog:
     headline = known.metrics[0] if known and known.metrics else ""
     maker = Maker(saved.task, saved.model, headline, any(row["doc"].get("images") for row in first))
     results = _scores_of(saved, runs, headline)
-    _make_folder(file.parent)
+    _make_folder(saved.root, file)
     write_log(
         file,
         _spec(saved, runs, made_from, maker.pictures, list(results)),
@@ -120,7 +120,13 @@ def _samples(
         yield maker.sample(place, row, [found[key] for found in later if key in found])
 
 
-def _make_folder(folder: Path) -> None:
+def _make_folder(root: Path, file: Path) -> None:
+    folder = file.parent
+    for place in (file, *file.parents):
+        if place == root:
+            break
+        if place.is_symlink():  # what lies behind one may be anybody's
+            raise CulturevalError(f"{place} is a link, through which nothing is written: remove it.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError as error:

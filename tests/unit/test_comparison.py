@@ -134,9 +134,11 @@ def test_what_cannot_be_compared_is_said(tmp_path: Path) -> None:
         compare(tmp_path, "a", "b", allowed=["prompt"])
     with pytest.raises(CulturevalError, match="share no task .*\n.* do not give the acc@0.5 of its results"):
         compare(tmp_path, "a", "b")
-    with pytest.raises(CulturevalError, match=r"no such metric"):
-        compare(tmp_path, "a", "a", metrics=["missing"])
-    assert compare(tmp_path, "a", "a").document["differences"][0]["second"] == "one (2)"
+    with pytest.raises(CulturevalError, match=r"--metric acc@0.55: no run has it. Did you mean acc@0.5"):
+        compare(tmp_path, "a", "a", metrics=["acc@0.55"])
+    twice = compare(tmp_path, "a", "a")
+    assert twice.document["differences"][0]["second"] == "one (2)"
+    assert "one (1) and one (2) are the same results, named twice." in twice.notes
 
 
 def test_plans_count_items_tasks_and_runs(tmp_path: Path) -> None:
@@ -146,7 +148,8 @@ def test_plans_count_items_tasks_and_runs(tmp_path: Path) -> None:
     rows = {line.split("  ")[0]: line.split() for line in text.splitlines()[3:]}
     assert rows["5000 items"][4] == "0.0177" and "too few items" in text
     assert rows["own|0"][1] == "600" and float(rows["own|0"][2]) == pytest.approx(0.48, abs=0.12)
-    assert "where 4 differences are tested together" in text
+    assert "where 4 differences are tested together" in " ".join(text.split())
+    assert max(map(len, text.splitlines()[:4])) <= 100
     assert "one alone: an upper bound" in plan([str(tmp_path / "a")], 0.2, 0.8, 1)
     for wrong, words in ((["0"], "0 items"), (["qima"], "Did you mean qimma")):
         with pytest.raises(CulturevalError, match=words):

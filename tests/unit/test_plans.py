@@ -1,8 +1,10 @@
 """Plans of many runs: what is finished is left out, a failure stops nothing, and nothing of a plan reaches a shell."""
 
 import json
+import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -33,7 +35,7 @@ file.write_text(json.dumps([options, model, suite, os.environ.get("CULTUREVAL_MO
 PLAN = """
 models:
   - org/first
-  - {model: org/fails, suites: palmx}
+  - {model: org/fails, suites: qimma_palmx}
   - {model: "$(touch owned); 'x'", name: third, settings: {dtype: bfloat16}, options: {limit: 5}}
 suites: [qimma, "m2cqa:tf_en|0"]
 options: {limit: 3, skip_unscorable: true}
@@ -62,7 +64,7 @@ def test_a_plan_goes_on_after_failures_and_leaves_out_what_is_finished(plan: Pat
     assert [run.name for run in runs] == [
         "org_first on qimma",
         "org_first on m2cqa:tf_en|0",
-        "org_fails on palmx",
+        "org_fails on qimma_palmx",
         "third on qimma",
         "third on m2cqa:tf_en|0",
     ]
@@ -96,13 +98,19 @@ def test_a_plan_goes_on_after_failures_and_leaves_out_what_is_finished(plan: Pat
     assert "Traceback" in log_file(runs[2]).read_text()
 
 
-def test_the_array_job_quotes_what_the_plan_names(plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "name", ['it\'s "a" plan; $(touch owned) `touch owned`.yaml', "-rf.yaml", "خطة مارس.yaml", "a\nb\\$HOME.yaml"]
+)
+def test_the_array_job_quotes_what_the_plan_names(
+    plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     shown = tmp_path / "shows its words; $(touch owned)"
     shown.write_text('#!/bin/bash\nprintf "%s\\n" "$@"\n')
     shown.chmod(0o755)
     monkeypatch.setattr(slurm.sys, "executable", str(shown))
     plan.write_text(PLAN + "output_dir: \"out $(touch owned) 'x'\"\n")
     content, runs = read_plan(plan, FLAGS)
+    plan = plan.rename(plan.with_name(name))
     script = slurm.write_array_job(content, runs, plan)
     lines = script.read_text().splitlines()
     assert lines[0] == "#!/bin/bash"
@@ -113,7 +121,8 @@ def test_the_array_job_quotes_what_the_plan_names(plan: Path, tmp_path: Path, mo
         "#SBATCH --cpus-per-task=8",
     ]
     done = subprocess.run([script], capture_output=True, text=True, env={"SLURM_ARRAY_TASK_ID": "3"}, cwd="/")
-    assert done.stdout.splitlines() == ["-m", "cultureval", "run", str(plan), "--only", "3"], done.stderr
+    assert done.stdout == "\n".join(["-m", "cultureval", "run", str(plan), "--only", "3", ""]), done.stderr
+    assert subprocess.run(["bash", "-n", script]).returncode == 0
     alone = subprocess.run([script], capture_output=True, text=True, env={})
     assert alone.returncode and "submit this script with sbatch" in alone.stderr
     assert not list(tmp_path.rglob("owned"))
@@ -141,6 +150,10 @@ ALIASES = "k0: &k0 [x], " + ", ".join(f"k{n}: &k{n} [{', '.join([f'*k{n - 1}'] *
         ("models: [{model: a, name: ../b}]\nsuites: q", "models.0.name: String should match"),
         ('models: [a]\nsuites: q\nslurm: {time: "1\\n$(reboot)"}', "slurm.time"),
         ('models: [a]\nsuites: q\nslurm: {"x\\ny": 1}', "slurm.x"),
+        ("models: [a]\nsuites: q\nslurm: {--partition: gpu}", "slurm.--partition"),
+        ("models: [a]\nsuites: q\nslurm: {array: 0-99}", "slurm.array"),
+        ("models: [a]\nsuites: q\nslurm: {wrap: reboot}", "slurm.wrap"),
+        ("models: [a]\nsuites: q\nslurm: {exclusive: true}", "slurm.exclusive"),
         ("models: [{model: a, settings: &x {y: *x}}]\nsuites: q", "cannot be read as a plan|no plain values"),
         ("models: [{model: a, settings: {" + ALIASES + "}}]\nsuites: q", "settings of its models are longer than"),
         ("models: [a]\nsuites: q\noutput_dir: ~no-such-user/x", "~no-such-user/x. is of no user here"),
@@ -155,7 +168,7 @@ def test_wrong_plans_are_refused_with_the_place(tmp_path: Path, text: str, words
         read_plan(file, FLAGS)
 
 
-def test_the_command_knows_the_options_of_eval_and_shows_how_runs_stand(plan: Path) -> None:
+def test_the_command_knows_the_options_of_eval_and_shows_how_runs_stand(plan: Path, tmp_path: Path) -> None:
     known = eval_options()
     assert (known["limit"], known["skip-unscorable"], known["dtype"]) == (False, True, False)
     assert not {"output-dir", "json", "help"} & set(known)
@@ -163,8 +176,14 @@ def test_the_command_knows_the_options_of_eval_and_shows_how_runs_stand(plan: Pa
     assert done.exit_code == 0 and "5 runs: 5 not run" in done.stdout, done.output
     refused = CliRunner().invoke(app, ["run", str(plan), "--only", "5"])
     assert isinstance(refused.exception, CulturevalError) and "the runs 0 to 4" in str(refused.exception)
+    unknown = plan.with_name("unknown.yaml")
+    unknown.write_text("models: [a]\nsuites: [qima, qimma, palmxx]")
+    for option in ("--status", "--slurm"):
+        told = str(CliRunner().invoke(app, ["run", str(unknown), option]).exception)
+        assert "'qima'" in told and "Did you mean qimma" in told and "'palmxx'" in told
+    assert not (tmp_path / "results" / "array_job.sh").exists()
     failed = CliRunner().invoke(app, ["run", str(plan), "--only", "2"])
-    assert failed.exit_code == 1 and "1 of 5 runs failed: org_fails on palmx" in failed.output
+    assert failed.exit_code == 1 and "1 of 5 runs failed: org_fails on qimma_palmx" in failed.output
 
 
 def test_the_printed_sbatch_command_can_be_pasted_where_a_folder_has_spaces(tmp_path: Path) -> None:
@@ -172,3 +191,65 @@ def test_the_printed_sbatch_command_can_be_pasted_where_a_folder_has_spaces(tmp_
     plan.write_text(json.dumps({"models": ["a"], "suites": ["qimma"], "output_dir": str(tmp_path / "o u t")}))
     printed = CliRunner().invoke(app, ["run", str(plan), "--slurm"]).stdout
     assert shlex.split(printed) == ["sbatch", str((tmp_path / "o u t" / "array_job.sh").resolve())]
+
+
+# Stands for `cultureval eval` with its journal: asks what is not answered yet, waits half-way while `hold` is there.
+ASKS = """
+import os, pathlib, signal, sys
+*options, _, model, suite = sys.argv[1:]
+folder = pathlib.Path(next(one for one in options if one.startswith("--output-dir=")).partition("=")[2])
+journal = folder / f"journal {suite}"
+for question in range(6):
+    if str(question) not in (journal.read_text().split() if journal.exists() else ()):
+        with journal.open("a") as stream:
+            stream.write(f"{question} ")
+    if question == 2 and pathlib.Path("hold").exists():
+        open("half", "w").close()
+        open("pipe").read()
+file = folder / "results" / "m" / f"results_{suite}_{os.getpid()}.json"
+file.parent.mkdir(parents=True, exist_ok=True)
+file.write_text("{}")
+"""
+RUN = """
+import sys
+from cultureval.reports.plans import running
+from cultureval.scripts.main import main
+whole = running.command_of
+running.command_of = lambda run: [sys.executable, "asks.py", *whole(run)[4:]]
+main()
+"""
+
+
+@pytest.mark.parametrize("ended_by", [signal.SIGKILL, signal.SIGINT])
+def test_a_plan_that_is_killed_goes_on_and_asks_nothing_twice(tmp_path: Path, ended_by: signal.Signals) -> None:
+    (tmp_path / "asks.py").write_text(ASKS)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "hold").touch()
+    file = tmp_path / "plan.yaml"
+    file.write_text("models: [m]\nsuites: [qimma_palmx, qimma_aratrust]")
+    command = [sys.executable, "-c", RUN, "run", str(file)]
+
+    def again() -> str:
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100).stderr
+
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, start_new_session=True) as first:
+        with (tmp_path / "pipe").open("w"):  # opens once the run is half-way
+            assert (tmp_path / "half").exists()
+            (tmp_path / "hold").unlink()
+            if ended_by == signal.SIGKILL:  # of the plan's process alone: its run goes on
+                first.kill()
+                first.wait()
+                told = again()
+                assert "m on qimma_palmx: running, left out" in told and "m on qimma_aratrust: finished" in told
+            else:  # as a terminal does
+                os.killpg(first.pid, ended_by)
+        first.wait()
+        assert first.returncode
+    told = again()
+    while "running, left out" in told:  # until the run that was left alone has ended
+        told = again()
+    folder = tmp_path / "results" / "m"
+    assert {
+        suite: (folder / f"journal {suite}").read_text() for suite in ("qimma_palmx", "qimma_aratrust")
+    } == dict.fromkeys(("qimma_palmx", "qimma_aratrust"), "0 1 2 3 4 5 ")
+    assert "failed" not in told and again().count("finished, left out") == 2

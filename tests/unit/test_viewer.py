@@ -103,6 +103,14 @@ def test_logs_stay_until_what_they_are_made_of_changes(run):
         CulturevalError, match=r"no details of nothing; there are some of arc_of_stock_lighteval, cvlue"
     ):
         write_logs([root], "nothing")
+    (root / "inspect").rename(root / "elsewhere")
+    (root / "inspect").symlink_to(root / "elsewhere")
+    (file,) = root.rglob("details_qimma_arablegalqa*.parquet")
+    file.touch()
+    with pytest.raises(CulturevalError, match=r"inspect is a link"):
+        write_logs([file])
+    (root / "inspect").unlink()
+    (root / "elsewhere").rename(root / "inspect")
     file.write_bytes(b"PAR1")
     with pytest.raises(CulturevalError, match="cannot be read as details"):
         write_logs([file])
