@@ -17,6 +17,7 @@ FORMATS = ("svg", "pdf")
 WIDTH, HEIGHT = 560, 340
 COLOURS = ("#3b6fb6", "#d1731f", "#3a8f5c", "#b23a48", "#7a5aa6", "#8c6d46", "#c45d9b", "#6b7280", "#a39b1f", "#2a94a8")
 MOST_SERIES = 8  # of a radar
+Row = dict[str, Any]  # of a chart's data
 
 
 @dataclass(frozen=True)
@@ -105,24 +106,11 @@ def scatter(
     """
     import altair as alt
 
-    rows = [
-        {
-            "model": point.label,
-            "x": point.x,
-            "y": point.y,
-            "group": point.group,
-            "x1": point.x - (point.x_error or 0),
-            "x2": point.x + (point.x_error or 0),
-            "y1": point.y - (point.y_error or 0),
-            "y2": point.y + (point.y_error or 0),
-        }
-        for point in points
-    ]
     x_scale = alt.Scale(type="log", nice=False, padding=24) if log_x else alt.Scale(zero=False, nice=not limits)
     y_scale = alt.Scale(zero=False, nice=not limits)
     if limits:
         x_scale, y_scale = alt.Scale(domain=limits, nice=False), alt.Scale(domain=limits, nice=False)
-    base = alt.Chart(alt.Data(values=rows)).encode(
+    base = alt.Chart(alt.Data(values=[_with_errors(point) for point in points])).encode(
         alt.X("x:Q").title(axes[0]).scale(x_scale), alt.Y("y:Q").title(axes[1]).scale(y_scale)
     )
     grouped = len({point.group for point in points} - {""}) > 1
@@ -143,6 +131,13 @@ def scatter(
         for x, y, text, align in names
     ]
     return Chart(name, title, _spec(alt.layer(*layers).properties(width=WIDTH, height=HEIGHT)), note)
+
+
+def _with_errors(point: Point) -> Row:
+    """A point of a scatter plot, and the ends of its bars."""
+    across, up = point.x_error or 0, point.y_error or 0
+    ends = {"x1": point.x - across, "x2": point.x + across, "y1": point.y - up, "y2": point.y + up}
+    return {"model": point.label, "x": point.x, "y": point.y, "group": point.group, **ends}
 
 
 def heat_map(
@@ -205,23 +200,7 @@ def radar(name: str, title: str, values: Mapping[str, Mapping[str, float]], note
     """
     import altair as alt
 
-    axes = list(next(iter(values.values())))
-    angles = {axis: math.pi / 2 - 2 * math.pi * place / len(axes) for place, axis in enumerate(axes)}
-    ring = [*axes, axes[0]]
-
-    def place(axis: str, radius: float) -> dict[str, float]:
-        return {"x": radius * math.cos(angles[axis]), "y": radius * math.sin(angles[axis])}
-
-    grid = [
-        {"ring": level, "step": step, **place(axis, level)}
-        for level in (25, 50, 75, 100)
-        for step, axis in enumerate(ring)
-    ]
-    lines = [
-        {"model": model, "axis": axis, "value": row[axis], "step": step, **place(axis, row[axis])}
-        for model, row in list(values.items())[:MOST_SERIES]
-        for step, axis in enumerate(ring)
-    ]
+    grid, names, lines = _polygons(values)
     hidden: dict[str, Any] = {"axis": None, "scale": alt.Scale(domain=[-130, 130], nice=False)}
     x, y = alt.X("x:Q", **hidden), alt.Y("y:Q", **hidden)
     chosen = alt.selection_point(fields=["model"], bind="legend", name="chosen")
@@ -233,9 +212,7 @@ def radar(name: str, title: str, values: Mapping[str, Mapping[str, float]], note
         alt.Chart(alt.Data(values=[{"t": level, "x": 0, "y": level} for level in (25, 50, 75, 100)]))
         .mark_text(fontSize=8, dx=4, align="left", opacity=0.7)
         .encode(x, y, text="t:N"),
-        alt.Chart(alt.Data(values=[{"t": axis, **place(axis, 116)} for axis in axes]))
-        .mark_text(fontSize=11)
-        .encode(x, y, text="t:N"),
+        alt.Chart(alt.Data(values=names)).mark_text(fontSize=11).encode(x, y, text="t:N"),
         alt.Chart(alt.Data(values=lines))
         .mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=30))
         .encode(
@@ -250,6 +227,28 @@ def radar(name: str, title: str, values: Mapping[str, Mapping[str, float]], note
     ]
     chart = alt.layer(*layers).properties(width=380, height=380, view=alt.ViewBackground(stroke=None))
     return Chart(name, title, _spec(chart), note)
+
+
+def _polygons(values: Mapping[str, Mapping[str, float]]) -> tuple[list[Row], list[Row], list[Row]]:
+    """The rows of a radar's grid, of its axes' names, and of its polygons, with the place of each point."""
+    axes = list(next(iter(values.values())))
+    angles = {axis: math.pi / 2 - 2 * math.pi * place / len(axes) for place, axis in enumerate(axes)}
+    ring = [*axes, axes[0]]
+
+    def place(axis: str, radius: float) -> Row:
+        return {"x": radius * math.cos(angles[axis]), "y": radius * math.sin(angles[axis])}
+
+    grid = [
+        {"ring": level, "step": step, **place(axis, level)}
+        for level in (25, 50, 75, 100)
+        for step, axis in enumerate(ring)
+    ]
+    lines = [
+        {"model": model, "axis": axis, "value": row[axis], "step": step, **place(axis, row[axis])}
+        for model, row in list(values.items())[:MOST_SERIES]
+        for step, axis in enumerate(ring)
+    ]
+    return grid, [{"t": axis, **place(axis, 116)} for axis in axes], lines
 
 
 def intervals(
