@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from cultureval.runtime.errors import counted
 from cultureval.runtime.journal import journal_folder
 from cultureval.runtime.journal_pruning import holdings, journal_size, prune
 
@@ -38,14 +39,15 @@ def size() -> None:
     Example: cultureval journal size
     """
     found = journal_size(journal_folder())
-    print(f"{journal_folder()}: {_mebibytes(found.bytes)} MiB in {found.files} files; its index here has ", end="")
-    print(f"{_mebibytes(found.index_bytes)} MiB.")
-    replaced = found.bytes - found.answer_bytes
     print(
-        f"{found.answers:,} answers, {_mebibytes(found.answer_bytes)} MiB; {_mebibytes(replaced)} MiB were replaced ",
+        f"{journal_folder()}: {_mebibytes(found.bytes)} MiB in {counted(found.files, 'file')}, and on this machine ",
         end="",
     )
-    print(f"by newer ones or are damaged ({found.damaged:,} lines): cultureval journal prune")
+    print(f"an index of {_mebibytes(found.index_bytes)} MiB.")
+    replaced = found.bytes - found.answer_bytes
+    print(f"{counted(found.answers, 'answer')}: {_mebibytes(found.answer_bytes)} MiB. No run finds the other ", end="")
+    print(f"{_mebibytes(replaced)} MiB, replaced answers and {counted(found.damaged, 'damaged line')}; ", end="")
+    print("cultureval journal prune deletes them.")
 
 
 @journal.command("prune")

@@ -73,7 +73,7 @@ def _assumed(name: str, discordant: float) -> Iterator[Planned]:
     source = f"--discordant {discordant:g}"
     if name.isdigit():
         if not int(name):
-            raise CulturevalError("0 items show nothing: name their number.")
+            raise CulturevalError("--plan 0: give the number of items of the test, 1 or more.")
         yield Planned(f"{name} item{'' if int(name) == 1 else 's'}", int(name), discordant, source)
         return
     groups: dict[str, list[Task]] = {}

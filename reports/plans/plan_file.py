@@ -168,11 +168,13 @@ def read_plan(file: Path, flags: Mapping[str, bool]) -> tuple[PlanFile, list[Pla
         reason = " ".join(str(error).split())
         raise CulturevalError(f"{file} cannot be read as a plan: {shorten(reason, 300)}") from error
     except RuntimeError as error:  # ~nobody
-        raise CulturevalError(f"{file}: output_dir {shorten(plan.output_dir, 60)} is of no user here.") from error
+        raise CulturevalError(
+            f"{file}: output_dir {shorten(plan.output_dir, 60)} names no user of this machine."
+        ) from error
     except ValidationError as error:
         raise CulturevalError(f"{file}: {shorten(wrong_settings(error), 600)}.") from error
     except ValueError as error:  # settings that hold themselves
-        raise CulturevalError(f"{file}: settings of a model are no plain values ({error}).") from error
+        raise CulturevalError(f"{file}: settings hold texts, numbers, lists and mappings alone ({error}).") from error
     return plan, _runs(plan, file, flags)
 
 

@@ -47,7 +47,7 @@ def write_bundle(logs: Sequence[TaskLog], folder: Path, gated: bool = False) -> 
     kept = [log for log in logs if gated or not log.gated]
     if not kept:
         raise CulturevalError(
-            "All of these tasks have gated data, whose texts may not be published: a bundle for yourself has --gated."
+            "All of these tasks have gated data, whose texts may not be published; --gated makes a bundle with them."
         )
     with gathered(kept) as place, contextlib.redirect_stdout(io.StringIO()):
         bundle_log_dir(str(place), str(folder), overwrite=True)

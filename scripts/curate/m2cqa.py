@@ -116,7 +116,7 @@ def _plan(
     names = [part for name in blind for part in name.split(",") if part.strip()]
     (known,) = _models([writer], budget) if "," not in writer else (None,)
     if known is None:
-        raise CulturevalError("--writer names one model.")
+        raise CulturevalError(f"--writer {writer}: name one model, not several.")
     return Plan(images.expanduser(), output, known, tuple(_models(names, budget)), given, seed)
 
 
@@ -143,7 +143,7 @@ def _labels(sheets: list[Path]) -> "dict[str, dict[Key, Label]]":
 
     found = {require_annotator(sheet.stem, str(sheet)): read_sheet(sheet) for sheet in sheets}
     if len(found) < len(sheets):
-        raise CulturevalError("Two sheets have one name: name each after its annotator, as amal.csv.")
+        raise CulturevalError("Two sheets have the same name: name each after its annotator, as amal.csv.")
     return found
 
 

@@ -151,7 +151,7 @@ def test_plans_count_items_tasks_and_runs(tmp_path: Path) -> None:
     assert "where 4 differences are tested together" in " ".join(text.split())
     assert max(map(len, text.splitlines()[:4])) <= 100
     assert "one alone: an upper bound" in plan([str(tmp_path / "a")], 0.2, 0.8, 1)
-    for wrong, words in ((["0"], "0 items"), (["qima"], "Did you mean qimma")):
+    for wrong, words in ((["0"], "--plan 0: give"), (["qima"], "Did you mean qimma")):
         with pytest.raises(CulturevalError, match=words):
             plan(wrong, 0.2, 0.8, None)
     with pytest.raises(CulturevalError, match="--discordant"):
