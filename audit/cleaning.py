@@ -153,16 +153,24 @@ def write_cleaned(subsets: Sequence[CleanedSubset], manifest: Manifest, folder: 
             raise CulturevalError(f"{place} holds other data, which are not replaced: give another --output-dir.")
         if any(one.root.resolve() == place.resolve() for one in own):
             raise CulturevalError(f"{place} is the data set that is to be cleaned: give another --output-dir.")
+        partial = place.with_name(f".{place.name}.partial")  # a copy that was cut short is never read
+        shutil.rmtree(partial, ignore_errors=True)
+        _write_copy(own, manifest, partial, form)
         shutil.rmtree(place, ignore_errors=True)
-        own = _without_copies([_portable(one, place, form) for one in own])
-        for one in {one.folder: one for one in own}.values():
-            _write_subset(one, place / one.folder, form)
-        write_atomically(place / "README.md", _readme(own, manifest, form).encode("utf-8"))
-        record = CleanedRecord(manifest.name, manifest.hash, {} if form == "arrow" else _tasks(own, form))
-        write_atomically(place / CLEANED, json.dumps(asdict(record), ensure_ascii=False).encode("utf-8"))
-        write_atomically(place / ".cultureval-revision", f"{own[0].revision}\n".encode())
+        partial.rename(place)
         written.append(place)
     return written
+
+
+def _write_copy(subsets: Sequence[CleanedSubset], manifest: Manifest, place: Path, form: Form) -> None:
+    """One data set; errors as of `write_cleaned`."""
+    own = _without_copies([_portable(one, place, form) for one in subsets])
+    for one in {one.folder: one for one in own}.values():
+        _write_subset(one, place / one.folder, form)
+    write_atomically(place / "README.md", _readme(own, manifest, form).encode("utf-8"))
+    record = CleanedRecord(manifest.name, manifest.hash, {} if form == "arrow" else _tasks(own, form))
+    write_atomically(place / CLEANED, json.dumps(asdict(record), ensure_ascii=False).encode("utf-8"))
+    write_atomically(place / ".cultureval-revision", f"{own[0].revision}\n".encode())
 
 
 def _tasks(subsets: Sequence[CleanedSubset], form: Form) -> dict[str, CleanedTask]:

@@ -54,6 +54,13 @@ class Columns:
     image: str = ""
     first: int = 0
 
+    def __str__(self) -> str:
+        """`question=Q, options=A+B, gold=answer`, and what there is none of."""
+        named = {name: getattr(self, name) for name in NAMES} | {"options": "+".join(self.options)}
+        there = ", ".join(f"{name}={column}" for name, column in named.items() if column)
+        lacking = " and ".join(f"no {name}" for name in ("options", "gold") if not named[name])
+        return f"{there}; {lacking}" if lacking else there
+
 
 def columns_given(text: str) -> Columns:
     """The columns of `question=Q,options=A+B+C+D,gold=answer,context=passage`.

@@ -14,6 +14,7 @@ from cultureval.runtime.data.declared_files import format_of
 from cultureval.runtime.data.row_files import PlacedRow, files_matching, read_rows
 from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import BadRow, CulturevalError, SourceUnavailable
+from cultureval.runtime.printing import print_note
 from cultureval.runtime.sampling import sampled_rows
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.manifest import printed, relative_path, row_hash, row_name
@@ -194,11 +195,15 @@ def _items_by_path(path: Path, columns: Columns | None) -> Iterator[AuditItem]:
     if not files:
         raise CulturevalError(f"{path} holds no data file (.csv, .tsv, .json, .jsonl, .parquet).")
     name = printed(path.resolve().name)
+    told: set[str] = set()
     for file in files:
         rows = read_rows(file)
         used = columns or columns_found(rows)
         if rows:
             require_columns(used, rows[0], str(file))
+        if rows and not columns and str(used) not in told:
+            told.add(str(used))
+            print_note(f"{file} is read as {used}; --columns names others.")
         below = printed(relative_path(file, folder))
         place = Place(name, "local", below.partition(".")[0], folder, benchmark=name)
         few_shot = any(word in file.stem.lower() for word in TRAINING_NAMES)

@@ -6,7 +6,7 @@ from itertools import permutations
 from cultureval.audit.checks.text import seen_as, words
 from cultureval.audit.items import AuditItem
 from cultureval.prompts.option_labels import split_label
-from cultureval.runtime.errors import shorten
+from cultureval.runtime.errors import counted, shorten
 
 _EVERY = r"(?:جميع|كل|كافة|كلا?|أي|اي)"
 _NONE = r"(?:ال?\s*شي[ءئ]|الشى[ءئ]|لا\s*شيء|لاشيء|لا\s*شئ|لاشئ|ليس|لا\s+أحد|لا\s+احد|لا\s+واحد[ةه]?)"
@@ -32,13 +32,14 @@ _NAMES_LABELS = re.compile(
 
 def too_few_options(item: AuditItem) -> str:
     """A question with options has fewer than two."""
-    return f"it has {len(item.options)} options" if item.form == "mcq" and len(item.options) < 2 else ""
+    return f"it has {counted(len(item.options), 'option')}" if item.form == "mcq" and len(item.options) < 2 else ""
 
 
 def empty_option(item: AuditItem) -> str:
     """An option before the last filled one is empty."""
     empty = [str(place) for place, option in enumerate(item.options, start=1) if not seen_as(option)]
-    return f"option {', '.join(empty)} is empty" if empty and len(empty) < len(item.options) else ""
+    told = f"options {', '.join(empty)} are" if len(empty) > 1 else f"option {', '.join(empty)} is"
+    return f"{told} empty" if empty and len(empty) < len(item.options) else ""
 
 
 def duplicate_options(item: AuditItem) -> str:

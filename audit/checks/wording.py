@@ -162,8 +162,12 @@ def _odd_cell(item: AuditItem, usual: dict[str, str]) -> str:
         kind, expected = _type(cell), usual[_column(name)]
         if kind != expected or (name != "gold" and kind not in ("text", "whole number")):
             wanted = expected if kind != expected else "text"
-            return f"the {name} holds a {kind} where a {wanted} is expected: {shorten(cell, 40)}"
+            return f"the {name} holds {_a(kind)} where {_a(wanted)} is expected: {shorten(cell, 40)}"
     return ""
+
+
+def _a(kind: str) -> str:
+    return f"an {kind}" if kind == "object" else f"a {kind}"
 
 
 def _column(name: str) -> str:

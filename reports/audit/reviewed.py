@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from cultureval.runtime.errors import counted
+
 if TYPE_CHECKING:
     from cultureval.audit.review.verdicts import Reviewed
 
@@ -12,14 +14,14 @@ def reviewed_text(reviewed: "Reviewed") -> str:
     """Who gave how many verdicts, what came of them, and how far people agree."""
     people = ", ".join(f"{name} {count:,}" for name, count in sorted(reviewed.annotators.items()))
     lines = [
-        f"{reviewed.verdicts:,} verdicts of {len(reviewed.annotators)} annotators ({people}).",
-        f"{reviewed.kept:,} items kept, {reviewed.discarded:,} discarded, {reviewed.tied:,} tied, which stay open, "
-        f"{reviewed.waiting:,} still without enough votes.",
+        f"{counted(reviewed.verdicts, 'verdict')} of {counted(len(reviewed.annotators), 'annotator')} ({people}).",
+        f"{counted(reviewed.kept, 'item')} kept, {reviewed.discarded:,} discarded, {reviewed.tied:,} tied, which stay "
+        f"open, {reviewed.waiting:,} still without enough votes.",
     ]
     if reviewed.pairs:
         named = (("AC1", "ac1"), ("alpha", "alpha"))
         values = ", ".join(f"{name} {_value(reviewed.agreement[key])}" for name, key in named)
-        lines.append(f"Agreement on {reviewed.pairs:,} items with two votes or more: {values}.")
+        lines.append(f"Agreement on {counted(reviewed.pairs, 'item')} with two votes or more: {values}.")
     return "\n".join(lines)
 
 

@@ -134,7 +134,12 @@ def test_broken_letters_are_kept_as_json_or_refused(tmp_path):
     assert read_items([str(left)], DataOptions())[0].hash == items[0].hash
     for form in ("parquet", "arrow"):
         with pytest.raises(CulturevalError, match="Give --file-format jsonl"):
-            write_cleaned(subsets, manifest, tmp_path / form, form)
+            write_cleaned(subsets, manifest, tmp_path / "cleaned", form)
+    assert left.is_file()  # what was written before stays, and is replaced as a whole
+    write_cleaned(subsets, manifest, tmp_path / "cleaned", "jsonl")
+    (folder / ".cultureval-manifest").unlink()
+    with pytest.raises(CulturevalError, match="holds other data"):
+        write_cleaned(subsets, manifest, tmp_path / "cleaned", "jsonl")
 
 
 def test_a_manifest_of_other_data_cleans_nothing(items, tmp_path):
