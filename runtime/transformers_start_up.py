@@ -27,6 +27,7 @@ COMPILER = "torch._dynamo"
 STRUCTURE = "transformers.utils.import_utils"
 TYPES = "transformers.distributed.utils"
 INIT = "torch.nn.init"
+SHAPES, PERMUTATION = "torch._prims_common", "compute_elementwise_output_logical_to_physical_perm"
 LOSSES = ("for_object_detection", "deformable_detr", "grounding_dino", "lw_detr", "rf_detr", "rt_detr")
 DISTRIBUTED = {"torch.distributed.tensor", "torch.distributed.tensor.placement_types"}
 FSDP = {"torch.distributed._composable.fsdp", "torch.distributed.fsdp"}
@@ -52,6 +53,7 @@ _marked: list[tuple[str, Callable[..., Any]]] = []
 def prepare_transformers() -> None:
     """Makes transformers load faster; call it before anything imports PyTorch. Called again, it changes nothing."""
     then = {STRUCTURE: _read_less, INIT: _draw_no_shapes, TYPES: _know_types_that_are_loaded}
+    then |= {"torch": _know_what_is_true, SHAPES: _keep_contiguous}
     within = {STRUCTURE: _distributions_when_needed}
     if "torch" in sys.modules:  # then its compiler may be loaded as well, and is left as it is
         defer_imports(DEFERRED, then, within)
@@ -195,6 +197,45 @@ def _only_with_data(stock: Callable[..., Any]) -> Callable[..., Any]:
     return draw
 
 
+def _know_what_is_true(torch: ModuleType) -> None:
+    """Changes PyTorch's check of a condition, which loads sympy to ask whether True is true.
+
+    It checks so when it makes positions without data (`torch.arange`), as most models do before their weights are read.
+    """
+    stock = torch._check_with
+
+    @wraps(stock)
+    def check(error_type: Any, cond: Any, message: Any) -> None:
+        if cond is not True:
+            stock(error_type, cond, message)
+
+    torch._check_with = check
+
+
+def _keep_contiguous(shapes: ModuleType) -> None:
+    """Changes how PyTorch finds the order of dimensions of a copy without data, for which it loads sympy.
+
+    That of one contiguous tensor of at most three dimensions, as buffers of positions are, is its own.
+    """
+    stock = getattr(shapes, PERMUTATION)
+
+    @wraps(stock)
+    def order(*tensors: Any, **options: Any) -> tuple[list[int], bool]:
+        if len(tensors) == 1 and _is_plainly_contiguous(tensors[0]):
+            return list(range(tensors[0].ndim)), False
+        return stock(*tensors, **options)
+
+    setattr(shapes, PERMUTATION, order)
+
+
+def _is_plainly_contiguous(tensor: Any) -> bool:
+    import torch
+
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout != torch.strided or tensor.ndim > 3:
+        return False
+    return all(type(size) is int for size in tensor.shape) and tensor.is_contiguous()
+
+
 def _know_types_that_are_loaded(utilities: ModuleType) -> None:
     """Changes transformers' question for a tensor on several devices: nothing is one before their module is loaded."""
     stock = utilities.is_dtensor
@@ -214,6 +255,30 @@ def _shapes_are_drawn_into() -> None:
         expect("is_meta" not in inspect.getsource(stock), f"torch.nn.init.{name} leaves tensors without data alone")
         drawn = getattr(torch.nn.init, name)(torch.zeros(9), 1.0, 2.0)
         expect(bool((drawn != 0).all()), f"torch.nn.init.{name} draws into another tensor than it returns")
+
+
+def _what_is_true_is_asked_of_sympy() -> None:
+    import torch
+
+    source = inspect.getsource(inspect.unwrap(torch._check_with))
+    expect("    from torch.fx.experimental.symbolic_shapes import" in source, "torch._check_with no longer loads sympy")
+    torch._check_with(RuntimeError, True, None)
+    try:
+        torch._check_with(RuntimeError, False, lambda: "false")
+    except RuntimeError:
+        return
+    expect(False, "torch._check_with takes False for true")
+
+
+def _order_of_dimensions_is_asked_of_sympy() -> None:
+    import torch
+
+    shapes = importlib.import_module(SHAPES)
+    ours, stock = getattr(shapes, PERMUTATION), inspect.unwrap(getattr(shapes, PERMUTATION))
+    expect("    from torch.fx.experimental.symbolic_shapes import" in inspect.getsource(stock), "it loads no sympy")
+    for dimensions in ((), (3,), (1, 4), (1, 1), (2, 0), (2, 1, 3)):
+        tensor = torch.empty(dimensions, device="meta")
+        expect(ours(tensor) == stock(tensor), f"{SHAPES} orders the dimensions of a contiguous tensor otherwise")
 
 
 def _types_are_loaded_to_be_asked_for() -> None:
@@ -305,6 +370,20 @@ PATCHES = (
         "They draw into tensors without data, of which a model is built before its weights are read, and load sympy.",
         ("2.13.0",),
         _shapes_are_drawn_into,
+    ),
+    Patch(
+        "torch",
+        "torch._check_with",
+        "It loads sympy to check a condition that is True, as for the positions of a model that is built without data.",
+        ("2.13.0",),
+        _what_is_true_is_asked_of_sympy,
+    ),
+    Patch(
+        "torch",
+        f"{SHAPES}.{PERMUTATION}",
+        "It loads sympy to find the order of dimensions, also of a contiguous buffer whose data are still to come.",
+        ("2.13.0",),
+        _order_of_dimensions_is_asked_of_sympy,
     ),
     Patch(
         "torch",
