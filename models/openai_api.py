@@ -27,17 +27,14 @@ from lighteval.tasks.requests import Doc
 from lighteval.utils.cache_management import SampleCache
 
 from cultureval.models.answer_log import AnswerLog
-from cultureval.models.generation.generation import cut
 from cultureval.models.generation.rendering import Renderer, all_images
 from cultureval.models.refused_images import ImagesRefused, skips_refused
 from cultureval.models.refused_prompts import PromptRefused
 from cultureval.models.server import scoring as server_scoring
 from cultureval.models.server.batches import RunBatch
 from cultureval.models.server.chat import (
-    ImagePart,
     as_data_url,
     as_hash,
-    chat_messages,
     generation_arguments,
     in_parts,
 )
@@ -45,9 +42,10 @@ from cultureval.models.server.first_token import ask_first_token, first_token_re
 from cultureval.models.server.settings import load_tokenizer, model_identity, read_config
 from cultureval.models.tokens import Encoder, encoder_of, require_whole_letters, rolling_windows
 from cultureval.runtime import processes
+from cultureval.runtime.chat_messages import ImagePart, chat_messages
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.generation_hints import stop_strings, with_plain_query
+from cultureval.runtime.generation_hints import cut, stop_strings, with_plain_query
 from cultureval.runtime.journal import answer_key, open_journal
 from cultureval.runtime.lighteval_patches.refused_docs import RefusedResponse
 from cultureval.runtime.model_facts import changed_settings, changed_values, text_hash

@@ -10,6 +10,7 @@ from lighteval.models.model_input import GenerationParameters
 from pydantic import BaseModel, BeforeValidator, Field, PositiveInt, ValidationError, field_validator
 
 from cultureval.models.adapters import read_adapter, with_base_model
+from cultureval.runtime.chat_messages import Placement
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError, ProblemList, wrong_settings
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
@@ -21,7 +22,6 @@ Switch = Annotated[
     BeforeValidator(lambda value: ("on" if value else "off") if isinstance(value, bool) else value),
 ]
 Tag = Annotated[str, Field(min_length=1)]
-Placement = Literal["first", "last"]
 Backend = Literal["auto", "transformers", "vllm"]
 Settings = TypeVar("Settings", bound=BaseModel)
 

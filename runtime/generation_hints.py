@@ -12,6 +12,7 @@
 """
 
 import copy
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cultureval.runtime.doc_specific import GenerationHints, specific_of
@@ -27,6 +28,11 @@ def stop_strings(doc: "Doc", chat: bool, prefixed: bool = False) -> list[str]:
     if chat and _hints(doc).get("stop_in_chat") is False:
         return []
     return [stop for stop in doc.stop_sequences or [] if stop]
+
+
+def cut(text: str, stops: Sequence[str]) -> str:
+    """A text up to the first stop string."""
+    return min((text.split(stop, 1)[0] for stop in stops if stop), key=len, default=text)
 
 
 def with_chat_query(doc: "Doc") -> "Doc":

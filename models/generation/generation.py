@@ -10,6 +10,7 @@ from transformers import LogitsProcessor, PreTrainedTokenizerBase, StoppingCrite
 
 from cultureval.models.loading import LoadedModel
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.generation_hints import cut
 from cultureval.runtime.onednn_products import onednn_products
 from cultureval.runtime.reasoning import Tags, split_reasoning
 
@@ -90,11 +91,6 @@ class StopOnStrings(StoppingCriteria):
             return False
         answer, _ = split_reasoning(opened + self.tokenizer.decode(row), self.tags)
         return any(stop in answer for stop in stops)
-
-
-def cut(text: str, stops: Sequence[str]) -> str:
-    """A text up to the first stop string."""
-    return min((text.split(stop, 1)[0] for stop in stops if stop), key=len, default=text)
 
 
 def pad_left(prompts: Sequence[Sequence[int]], pad: int) -> dict[str, Tensor]:

@@ -2,7 +2,6 @@
 
 import copy
 import math
-from collections.abc import Sequence
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -12,14 +11,14 @@ from lighteval.tasks.prompt_manager import PromptManager
 from lighteval.tasks.requests import Doc
 from PIL import Image
 
-from cultureval.models.settings import HFModelSettings, Placement
+from cultureval.models.settings import HFModelSettings
 from cultureval.models.template_errors import TEMPLATE_ERRORS
+from cultureval.runtime.chat_messages import IMAGE_MARK, Placement, message_parts
 from cultureval.runtime.data.image_store import upright
 from cultureval.runtime.errors import CulturevalError, described
 from cultureval.runtime.generation_hints import answer_prefix, may_reason, with_chat_query, with_plain_query
 from cultureval.runtime.model_facts import text_hash
 
-IMAGE_MARK = "<image>"
 PROBE = "Whatever?"
 
 
@@ -176,24 +175,6 @@ class Renderer:
     def _turn(self, content: Any) -> str:
         turn = [{"role": "user", "content": content}]
         return self.writer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True)
-
-
-def message_parts(text: str, images: Sequence[dict[str, Any]], placement: Placement) -> list[dict[str, Any]]:
-    """The parts of one turn of a chat: images at the text's `<image>` marks, or else all before or after the text.
-
-    Args:
-        text: The turn's text.
-        images: The parts of the turn's images, in order.
-        placement: Position of the images in a text without one mark for each.
-    """
-    if not images or text.count(IMAGE_MARK) != len(images):
-        words = [{"type": "text", "text": text}]
-        return [*images, *words] if placement == "first" else [*words, *images]
-    first, *pieces = text.split(IMAGE_MARK)
-    parts = [{"type": "text", "text": first}]
-    for image, piece in zip(images, pieces, strict=True):
-        parts += [image, {"type": "text", "text": piece}]
-    return [part for part in parts if part.get("text") != ""]
 
 
 def all_images(doc: Doc) -> list[Any]:

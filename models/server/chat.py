@@ -1,22 +1,16 @@
 """Docs and LightEval's generation parameters as requests to an OpenAI-compatible server."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from lighteval.models.abstract_model import ModelConfig
-from lighteval.tasks.prompt_manager import PromptManager
-from lighteval.tasks.requests import Doc
 
-from cultureval.models.generation.rendering import message_parts
-from cultureval.models.settings import Placement
+from cultureval.runtime.chat_messages import ImagePart
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.generation_hints import with_chat_query
 from cultureval.runtime.servers.data_urls import ImageFormat, data_url, image_hash
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-
-ImagePart = Callable[["Image"], dict[str, Any]]
 
 _STANDARD = {"temperature", "top_p", "frequency_penalty", "presence_penalty", "seed"}
 # Not in OpenAI's API; vLLM, SGLang and others read them from the request body.
@@ -32,28 +26,6 @@ def as_hash(image: "Image") -> dict[str, Any]:
 def as_data_url(image_format: ImageFormat, max_side: int | None) -> ImagePart:
     """A function that makes the message part of an image in a request."""
     return lambda image: {"type": "image_url", "image_url": {"url": data_url(image, image_format, max_side)}}
-
-
-def chat_messages(
-    doc: Doc, system_prompt: str | None, image_part: ImagePart, placement: Placement = "first"
-) -> list[dict[str, Any]]:
-    """LightEval's chat messages for a Doc, with images placed as in the transformers models.
-
-    Args:
-        doc: With or without images; its few-shot samples may have images of their own.
-        system_prompt: The first message, if given.
-        image_part: Makes the message part of an image.
-        placement: Position of images in a turn that does not place them with `<image>` marks.
-    """
-    doc = with_chat_query(doc)
-    messages: list[dict[str, Any]] = PromptManager(
-        use_chat_template=True, system_prompt=system_prompt
-    ).prepare_prompt_api(doc)
-    questions = [message for message in messages if message["role"] == "user"]
-    for message, source in zip(questions, [*doc.fewshot_samples, doc], strict=True):
-        if source.images:
-            message["content"] = message_parts(message["content"], [*map(image_part, source.images)], placement)
-    return messages
 
 
 def in_parts(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -16,7 +16,8 @@ from lighteval.models.abstract_model import ModelConfig
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 
-from cultureval.models.server.chat import as_data_url, chat_messages
+from cultureval.models.server.chat import as_data_url
+from cultureval.runtime.chat_messages import chat_messages
 from cultureval.runtime.doc_specific import PAPER, specific_of
 from cultureval.runtime.journal import answer_key
 from cultureval.runtime.servers.answers import Answer

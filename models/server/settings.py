@@ -8,7 +8,8 @@ from lighteval.models.abstract_model import ModelConfig
 from lighteval.models.model_input import GenerationParameters
 from pydantic import Field, ValidationError, field_validator
 
-from cultureval.models.settings import Placement, Switch, Tag
+from cultureval.models.settings import Switch, Tag
+from cultureval.runtime.chat_messages import Placement
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError, ProblemList, wrong_settings
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown

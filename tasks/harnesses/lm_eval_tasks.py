@@ -20,6 +20,7 @@ from lm_eval.config.task import TaskConfig
 from lm_eval.filters import build_filter_ensemble
 
 import cultureval
+from cultureval.runtime.chat_messages import IMAGE_MARK
 from cultureval.runtime.data.image_store import upright
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from lighteval.tasks.requests import Doc
     from lm_eval.api.group import Group
 
-IMAGE_MARK = "<image>"  # where lm-eval puts an image
 FILTER = "none"
 BYPASS = "bypass"  # lm-eval's metric of `--predict_only`
 

@@ -15,11 +15,11 @@ from tiny_models import folder_of
 from transformers import AutoConfig, AutoModelForMaskedLM, AutoModelForSeq2SeqLM
 
 from cultureval.models import loading
-from cultureval.models.generation.generation import cut
 from cultureval.models.generation.rendering import scaled
 from cultureval.models.settings import NOT_IN_ANSWER_KEY, HFModelSettings, read_settings
 from cultureval.runtime import weight_files
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.generation_hints import cut
 from cultureval.runtime.model_facts import changed_settings
 from cultureval.runtime.settings import Settings, use_settings
 from cultureval.runtime.weight_files import fingerprint
