@@ -1,6 +1,7 @@
-"""Inspect's log files, written sample by sample: its public writer wants all samples of a log in memory.
+"""What we use of Inspect that is not public: its writer of logs sample by sample, and its error for users.
 
-What is reached into, `EvalRecorder`, is what the public `write_eval_log` calls.
+The public writer wants all samples of a log in memory; what is reached into, `EvalRecorder`, is what the public
+`write_eval_log` calls.
 """
 
 from collections.abc import Callable, Iterable
@@ -47,6 +48,13 @@ def write_log(
     finally:
         part.unlink(missing_ok=True)
     return count
+
+
+def refusal(sentence: str) -> Exception:
+    """The error that `inspect` prints as a sentence, without a traceback."""
+    from inspect_ai._util.error import PrerequisiteError
+
+    return PrerequisiteError(sentence)
 
 
 async def _write(
@@ -108,7 +116,20 @@ def _threads_canary() -> None:
         expect(part in code, f"samples are not compressed with {part} any more: see whether each still starts threads")
 
 
+def _errors_for_users_have_no_traceback() -> None:
+    source = source_of("inspect_ai._util.error")
+    expect("class PrerequisiteError(Exception)" in source, "Inspect's error for users has another name now")
+    expect("if isinstance(exception, PrerequisiteError):" in source, "Inspect shows its error for users otherwise now")
+
+
 PATCHES = (
+    Patch(
+        "inspect_ai",
+        "inspect_ai._util.error.PrerequisiteError",
+        "Any other error of a task is shown with a traceback; it is in no public module.",
+        ("0.3.285",),
+        _errors_for_users_have_no_traceback,
+    ),
     Patch(
         "inspect_ai",
         "inspect_ai.log._recorders.eval.EvalRecorder",

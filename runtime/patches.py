@@ -31,6 +31,7 @@ MODULES = (
     "cultureval.runtime.lighteval_patches.refused_docs",
     "cultureval.runtime.lighteval_patches.uncached_scoring",
     "cultureval.runtime.lighteval_patches.deferred_imports",
+    "cultureval.runtime.lighteval_patches.inspect_eval",
     "cultureval.runtime.evalplus_patches",
     "cultureval.runtime.sacrebleu_patches",
     "cultureval.runtime.torch_patches",

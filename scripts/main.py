@@ -152,9 +152,10 @@ def options(
 def lighteval(context: typer.Context) -> None:
     """Passes every argument to LightEval's command line."""
     from cultureval.runtime.lighteval_patches.command_line import lighteval_command
-    from cultureval.tasks.own_tasks import OWN_TASKS
+    from cultureval.tasks.own_tasks import INSPECT_TASKS, OWN_TASKS
 
-    raise typer.Exit(lighteval_command(list(context.args), OWN_TASKS) or 0)
+    own = INSPECT_TASKS if context.args[:1] == ["eval"] else OWN_TASKS
+    raise typer.Exit(lighteval_command(list(context.args), own) or 0)
 
 
 def main() -> None:

@@ -5,3 +5,4 @@ from cultureval.tasks.catalogue import task_names
 from cultureval.tasks.registration import unknown_name_hint
 
 OWN_TASKS = OwnTasks("cultureval.tasks", task_names, unknown_name_hint)
+INSPECT_TASKS = OwnTasks("cultureval.tasks.harnesses.inspect_table", task_names, unknown_name_hint)  # of `eval`

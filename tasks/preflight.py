@@ -107,6 +107,19 @@ def preflight(
     return Plan(model, tasks, missing, unscorable, subsets, of_model, judges=judges, unjudged=unjudged)
 
 
+def check_scorers(names: list[str]) -> None:
+    """Tries what scores tasks, for harnesses with runs of their own, and says what their suites say before a run.
+
+    Args:
+        names: Tasks, as LightEval spells them.
+
+    Raises:
+        CulturevalError: All that is missing.
+    """
+    checks = [check for check, _ in _scorer_checks({name: kind_of(name) for name in names}, None)]
+    all_of([*checks, partial(warn_before_run, names)])
+
+
 def _settings_checks() -> list[Callable[[], object]]:
     settings = current_settings()
     options = (*OF_EVERY_RUN, *OF_DATA, *all_options(settings))

@@ -80,7 +80,7 @@ class CorpusBleu(CorpusLevelComputation):
         """BLEU in 0 to 100 and its standard error, nan for fewer than two clusters."""
         numbers: dict[object, int] = {}
         members = [numbers.setdefault(item.cluster or index, len(numbers)) for index, item in enumerate(items)]
-        counts = np.zeros((len(numbers), items[0].statistics.size))
+        counts = np.zeros((len(numbers), len(items[0].statistics)))
         np.add.at(counts, members, [item.statistics for item in items])
         value = 100 * float(bleu_of(counts.sum(axis=0))[self.order - 1])
         return {self.name: value, f"{self.name}_stderr": StandardError(self._error(counts), len(items))}

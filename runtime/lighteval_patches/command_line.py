@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.lighteval_patches.inspect_eval import mend_inspect_eval
 from cultureval.runtime.lighteval_patches.start_up import OwnTasks, prepare_lighteval
 from cultureval.runtime.patches import Patch, expect, imports_at_load
 
@@ -94,7 +95,10 @@ def lighteval_app(module: str) -> "Typer":
     """LightEval's own Typer app, with the code of one of its modules of sub-commands and stubs for the others."""
     others = {command.module for command in SUB_COMMANDS.values()} - {module}
     with _stub_modules(others):
-        return importlib.import_module("lighteval.__main__").app
+        app = importlib.import_module("lighteval.__main__").app
+        if module == "main_inspect":
+            mend_inspect_eval(importlib.import_module("lighteval.main_inspect"))
+        return app
 
 
 @contextmanager
