@@ -46,10 +46,9 @@
   }
   function filter() {
     for (const [table, one] of tables) if (table.closest(".panel.open")) one.draw();
-    const open = document.querySelector(".panel.open table");
+    const names = new Set(all(".panel.open tbody tr:not(.paper) > th").map((one) => one.textContent));
     const out = byId("matching");
-    const count = open ? open.tBodies[0].querySelectorAll("tr:has(th):not(.paper)").length : 0;
-    if (out && open) out.textContent = `${count} model${count === 1 ? "" : "s"} shown`;
+    if (out) out.textContent = `${names.size} model${names.size === 1 ? "" : "s"} shown`;
   }
 
   // Charts, drawn when their tab is first open.
