@@ -57,6 +57,7 @@ VQAV2 = Source(
     "original",
     rows.question_with_ten_answers,
     splits=("validation",),
+    few_shot_splits=(),  # the hub has no training split
     pool_configs=True,
     read=files.read_streamed,
     licence="CC BY 4.0",

@@ -59,6 +59,11 @@ def test_groups_hold_one_set_of_metrics():
         assert len({all_tasks()[name].metrics for name in members}) == 1
 
 
+def test_no_task_draws_its_examples_from_the_split_that_it_evaluates():
+    sources = [source for task in all_tasks().values() for source in task.sources if not source.find]
+    assert [one.repo for one in sources if set(one.splits) & set(one.few_shot_splits)] == []
+
+
 def test_known_row_counts_add_up_to_the_papers_totals():
     """Table 2a, kept and discarded together; MedAraBench's public file has 4,959 rows, the paper says 4,960."""
     totals = {"AraDiCE-Culture": 180, "ArabCulture": 3482, "PalmX": 3001, "3LM STEM": 2609, "MedAraBench": 4959}
