@@ -224,11 +224,13 @@ def _moved_text(cell: str, root: Path, place: Path) -> str:
         return _with_stored_texts(cell, place)
     if Path(cell).suffix.lower() not in IMAGES:
         return cell
-    below = os.path.relpath(os.path.abspath(root / cell), os.path.abspath(root))
     try:
         content = image_bytes(cell, root)
     except (ValueError, OSError):
         return cell  # no path, or one that the task's reader refuses too
+    below = os.path.relpath(os.path.abspath(root / cell), os.path.abspath(root))
+    if below.startswith(os.pardir):  # the source's folder is a link, and the path is not
+        below = f"files/{hashlib.sha256(content).hexdigest()}{Path(cell).suffix.lower()}"
     if not (place / below).exists():
         write_atomically(place / below, content)
     return Path(below).as_posix()
@@ -316,7 +318,8 @@ def _readme(subsets: Sequence[CleanedSubset], manifest: Manifest, form: Form) ->
 
 
 def _names_images(row: Mapping[str, Any]) -> bool:
-    return any(isinstance(cell, str) and Path(cell[-9:]).suffix.lower() in IMAGES for cell in row.values())
+    paths = [cell.get("path") if isinstance(cell, Mapping) and not cell.get("bytes") else cell for cell in row.values()]
+    return any(isinstance(path, str) and path.lower().endswith(IMAGES) for path in paths)
 
 
 def _without_our_cells(subset: CleanedSubset) -> CleanedSubset:

@@ -39,6 +39,7 @@ Decision = Literal["keep", "discard", "review"]
 Code = Annotated[str, Field(pattern=CODE)]
 
 
+@lru_cache(maxsize=4096)
 def printed(name: str) -> str:
     """The name of a file or folder as a manifest may hold it: other characters become escapes."""
     return re.sub(rf"(?!{PRINTED})[\s\S]|[\ud800-\udfff]", lambda one: one[0].encode("unicode_escape").decode(), name)
@@ -142,7 +143,7 @@ class Selection:
         """
         if not self.wanted or self.manifest is None:
             return
-        read = {relative_path(file, self.folder) for file in files}
+        read = {printed(relative_path(file, self.folder)) for file in files}
         gone = [name for name in self.wanted if name.rpartition(":")[0] in read and name not in self.seen]
         if self.changed or gone:
             raise misfit(self.manifest, self.source, self.changed, gone)
@@ -186,7 +187,7 @@ def row_name(placed: PlacedRow, files: Sequence[Path], folder: Path) -> str:
     """
     named = (file for file in files if str(file).endswith(f"/{placed.file}"))
     file = placed.path or next(named, Path(placed.file))
-    return f"{relative_path(file, folder)}:{placed.number}"
+    return f"{printed(relative_path(file, folder))}:{placed.number}"
 
 
 def relative_path(file: Path, folder: Path) -> str:

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from PIL import Image
 
 from cultureval.audit.checks.table import manifest_row
 from cultureval.audit.cleaning import cleaned_subsets, push_cleaned, write_cleaned
@@ -140,6 +141,27 @@ def test_broken_letters_are_kept_as_json_or_refused(tmp_path):
     (folder / ".cultureval-manifest").unlink()
     with pytest.raises(CulturevalError, match="holds other data"):
         write_cleaned(subsets, manifest, tmp_path / "cleaned", "jsonl")
+
+
+def test_no_path_in_data_writes_outside_the_cleaned_copy(tmp_path):
+    (tmp_path / "deep" / "real").mkdir(parents=True)
+    real = tmp_path / "deep" / "real" / "x.png"
+    Image.new("RGB", (4, 4), "red").save(real)
+    (tmp_path / "secret.png").write_bytes(real.read_bytes())
+    named = [str(real), "x.png", "../real/x.png", "../../secret.png"]
+    rows = [{"question": f"q{n}?", "A": "a", "B": "b", "answer": "A", "image": name} for n, name in enumerate(named)]
+    (real.parent / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "link").symlink_to(real.parent)
+    items = read_items([str(tmp_path / "link" / "t.jsonl")], DataOptions())
+    manifest = written(tmp_path / "m.jsonl", items, ["keep"] * 4)
+    before = {path for path in tmp_path.rglob("*") if path.is_file()}
+    (folder,) = write_cleaned(cleaned_subsets(items, manifest), manifest, tmp_path / "a" / "cleaned", "jsonl")
+    added = {path for path in tmp_path.rglob("*") if path.is_file()} - before
+    assert added and all(path.is_relative_to(folder) for path in added)
+    (left,) = folder.rglob("test.jsonl")
+    images = [json.loads(line)["image"] for line in left.read_text().splitlines()]
+    assert [(folder / name).is_file() for name in images[:3]] == [True] * 3
+    assert images[3] == named[3] and not (folder / "secret.png").exists()
 
 
 def test_a_manifest_of_other_data_cleans_nothing(items, tmp_path):
