@@ -104,7 +104,7 @@ def _refuse_repeated_keys(node: yaml.Node | None, file: Path, levels: int = 3) -
     for key, value in node.value:
         name = str(key.value)
         if name in seen:
-            raise CulturevalError(f"{file.name}, line {key.start_mark.line + 1}: {name!r} stands there twice.")
+            raise CulturevalError(f"{file.name}, line {key.start_mark.line + 1}: {name!r} is there twice.")
         seen.add(name)
         _refuse_repeated_keys(value, file, levels - 1)
 

@@ -56,7 +56,7 @@ def contained_option(item: AuditItem) -> str:
     spelled = [words(option) for option in item.options]
     for (place, short), (other, long) in permutations(enumerate(spelled, start=1), 2):
         if short and len(short) < len(long) and not all(word.isdigit() for word in short) and _holds(long, short):
-            return f"option {place} {shorten(item.options[place - 1], 40)} stands in option {other}"
+            return f"option {place} {shorten(item.options[place - 1], 40)} is part of option {other}"
     return ""
 
 

@@ -108,8 +108,8 @@ def test_a_mistake_is_named_with_what_is_near(tmp_path, content, words):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (f"{TASK}: {{repo: a/b}}\n{TASK}: {{repo: c/d}}\n", f"line 2: '{TASK}' stands there twice"),
-        (f"{TASK}:\n  repo: a/b\n  split: test\n  repo: c/d\n", "line 4: 'repo' stands there twice"),
+        (f"{TASK}: {{repo: a/b}}\n{TASK}: {{repo: c/d}}\n", f"line 2: '{TASK}' is there twice"),
+        (f"{TASK}:\n  repo: a/b\n  split: test\n  repo: c/d\n", "line 4: 'repo' is there twice"),
     ],
 )
 def test_no_entry_is_lost_to_one_of_its_name(tmp_path, text, words):
