@@ -67,7 +67,7 @@ class HFModelSettings(ModelConfig, extra="forbid"):
         attn_implementation: Attention of transformers, e.g. "eager"; None: transformers chooses.
         max_length: Longest sequence in tokens; None: the model's own.
         batch_size: Prompts per generation batch.
-        token_budget: Tokens per scoring batch beyond the shared prefix; None: 384 on a CPU and 2048 on an accelerator
+        token_budget: Tokens per scoring batch beyond the shared prefix; None: 512 on a CPU and 2048 on an accelerator
             (4096 for the choices of one prompt).
         chat_template: "auto" uses the tokenizer's if it has one.
         add_special_tokens: "auto" adds BOS to a prompt unless the chat template already does, or as the task says

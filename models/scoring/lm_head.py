@@ -5,6 +5,7 @@ dropped one slice of the vocabulary at a time, which saves memory. Whether a mod
 scaling or quantised head) is checked numerically on its first rows; otherwise the model computes the logits.
 """
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -51,20 +52,24 @@ class Rows:
             a tie).
         """
         picked = torch.zeros(len(tokens), device=self.values.device)
-        top: Tensor | None = None
+        is_best = torch.zeros(len(tokens), dtype=torch.bool, device=self.values.device)
+        top = torch.full((len(self.values),), -math.inf, device=self.values.device)
+        total = torch.zeros_like(top)
         for start, logits in self._slices():
             here = ((tokens >= start) & (tokens < start + logits.shape[1])).nonzero().flatten()
-            picked[here] = logits[at[here], tokens[here] - start]
-            high, place = logits.max(-1)
-            if top is None:
-                top, best = high, place
-                total = (logits - top[:, None]).exp_().sum(-1)
-                continue
+            rows, places = at[here], tokens[here] - start
+            picked[here] = logits[rows, places]
+            high = logits.amax(-1)
+            # Few tokens are their row's highest: to find the first of a tie for these alone is much faster.
+            highest = (picked[here] == high[rows]) & (high > top)[rows]
+            is_best &= ~(high > top)[at]
+            asked, row = rows[highest].unique(return_inverse=True)
+            is_best[here[highest]] = logits[asked].argmax(-1)[row] == places[highest]
             higher = torch.maximum(top, high)
-            total = total * (top - higher).exp_() + (logits - higher[:, None]).exp_().sum(-1)
-            best = torch.where(high > top, place + start, best)
+            # The largest probability is 1 / sum(exp(logits - high)).
+            total = total * (top - higher).exp_() + (high - higher).exp_() / logits.softmax(-1).amax(-1)
             top = higher
-        return picked - (top + total.log())[at], best[at] == tokens
+        return picked - (top + total.log())[at], is_best
 
     def _slices(self) -> Iterator[tuple[int, Tensor]]:
         """(first token, fp32 logits [rows, tokens of the slice]) over the whole vocabulary."""

@@ -37,8 +37,8 @@ logger = logging.getLogger(__name__)
 
 # In a tree, attention between tokens of different prompts is computed and masked, so larger trees gain nothing once
 # the processor is busy.
-TOKEN_BUDGET_CPU, TOKEN_BUDGET_ACCELERATOR = 384, 2048
-TREE_BUDGET = 4096
+TOKEN_BUDGET_CPU, TOKEN_BUDGET_ACCELERATOR = 512, 2048
+TREE_BUDGET_CPU, TREE_BUDGET_ACCELERATOR = 512, 4096
 LONG_PREFIX = 256  # a shared prefix of this many tokens is fed separately, with causal attention
 MAX_LOGITS = 2**28  # most logits in memory: 1 GiB in fp32
 
@@ -105,9 +105,9 @@ class ChoiceScorer:
         self.model = model
         self.head = LMHead(model)
         self.end_ids = list(end_ids)
-        default = TOKEN_BUDGET_CPU if model.device.type == "cpu" else TOKEN_BUDGET_ACCELERATOR
-        self.token_budget = token_budget or default
-        self.tree_budget = token_budget or TREE_BUDGET
+        on_cpu = model.device.type == "cpu"
+        self.token_budget = token_budget or (TOKEN_BUDGET_CPU if on_cpu else TOKEN_BUDGET_ACCELERATOR)
+        self.tree_budget = token_budget or (TREE_BUDGET_CPU if on_cpu else TREE_BUDGET_ACCELERATOR)
         self.unmasked = UnmaskedScorer(model, self.end_ids, self.token_budget)
         self.routes: dict[bool, str] = {}
         self.checks: dict[bool, RouteCheck] = {}

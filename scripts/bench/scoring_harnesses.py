@@ -1,4 +1,4 @@
-"""The ways of scoring that are compared: ours, the limit of one pass, one pass a candidate, LightEval, lm-eval."""
+"""The ways of scoring that are compared: ours, one pass over all, one pass a candidate, LightEval, lm-eval."""
 
 import math
 import sys
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cultureval.runtime.lighteval_patches.uncached_scoring import loglikelihood_without_cache
 from cultureval.runtime.lm_eval_patches import encode_pair
+from cultureval.runtime.onednn_products import onednn_products
+from cultureval.scripts.bench.scoring_limit import image_flops, needed_flops, needed_tokens
 
 if TYPE_CHECKING:
     from lighteval.tasks.requests import Doc
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 # LightEval holds the logits of all choices of a doc twice: 100 at once would be over 20 GB, so it gets them in tens.
 STOCK_CHOICES = 10
-LIMIT_TOKENS = 512  # per batch of the limit; larger batches are slower on a CPU, since they pad more
+PASS_TOKENS = 512  # per batch of `one_pass`; larger batches are slower on a CPU, since they pad more
 
 Scores = list[list[float]]
 
@@ -63,34 +65,41 @@ def scored_afresh(ours: "HFModel", docs: list["Doc"]) -> Scores:
     return [response.logprobs for response in ours.loglikelihood(docs)]
 
 
-def with_our_products(ours: "HFModel", run: Callable[[], None]) -> None:
-    """Run with the matrix products of our scoring, which may be PyTorch's own."""
-    from cultureval.runtime.onednn_products import onednn_products
-
-    with onednn_products(ours.loaded.model.device):
-        run()
-
-
-def limit(ours: "HFModel", questions: Sequence[Question]) -> None:
-    """One causal pass over the prompts' and choices' tokens by the unchanged model, without the lm_head.
+def one_pass(ours: "HFModel", questions: Sequence[Question]) -> None:
+    """One causal pass over the prompts' and choices' tokens by the unchanged model, with our matrix products.
 
     Every question is one sequence of its prompt and all its choices. They are sorted by length and padded, as many in a
-    batch as fit LIMIT_TOKENS; nothing is shared between them.
+    batch as fit PASS_TOKENS; nothing is shared between them. The lm_head is applied to the rows that predict a choice's
+    token.
     """
     import torch
     from torch.nn.utils.rnn import pad_sequence
 
-    model, sequences = ours.loaded.model, []
-    for prompt, choices in questions:
-        contexts, continuations = ours.tok_encode_pair(prompt, choices, pairwise=True)
-        sequences.append(torch.tensor([*contexts[0], *chain.from_iterable(continuations)]))
-    sequences.sort(key=len, reverse=True)
-    with torch.inference_mode():
+    model = ours.loaded.model
+    sequences = []
+    for prompt, continuations in tokens_of(ours, questions):
+        rows = 1 + sum(len(choice) - 1 for choice in continuations)
+        sequences.append((torch.tensor([*prompt, *chain.from_iterable(continuations)]), rows))
+    sequences.sort(key=lambda sequence: len(sequence[0]), reverse=True)
+    head = model.get_output_embeddings()
+    with torch.inference_mode(), onednn_products(model.device):
         while sequences:
-            count = max(1, LIMIT_TOKENS // len(sequences[0]))
-            ids = pad_sequence(sequences[:count], batch_first=True)
-            model.base_model(input_ids=ids.to(model.device), use_cache=False)
-            del sequences[:count]
+            batch = sequences[: max(1, PASS_TOKENS // len(sequences[0][0]))]
+            ids = pad_sequence([tokens for tokens, _ in batch], batch_first=True)
+            hidden = model.base_model(input_ids=ids.to(model.device), use_cache=False)[0]
+            head(hidden.flatten(0, 1)[: sum(rows for _, rows in batch)])
+            del sequences[: len(batch)]
+
+
+def tokens_of(ours: "HFModel", questions: Sequence[Question]) -> list[tuple[list[int], list[list[int]]]]:
+    """Each question's prompt and choices as tokens, which are encoded apart."""
+    pairs = (ours.tok_encode_pair(prompt, choices, pairwise=True) for prompt, choices in questions)
+    return [(contexts[0], continuations) for contexts, continuations in pairs]
+
+
+def text_limit(ours: "HFModel", questions: Sequence[Question]) -> float:
+    """Floating-point operations that scoring these questions needs at least."""
+    return needed_flops(ours.loaded.model, needed_tokens(tokens_of(ours, questions)))
 
 
 def lighteval_runner(
@@ -157,16 +166,25 @@ def _vision_inputs(ours: "HFModel", doc: "Doc") -> tuple[dict[str, "Tensor"], li
     return {name: value.to(ours.loaded.model.device) for name, value in inputs.items()}, continuations
 
 
-def vision_limit(ours: "HFModel", doc: "Doc") -> None:
-    """One causal pass over image, prompt and all choices' tokens, without the lm_head."""
+def vision_pass(ours: "HFModel", doc: "Doc") -> None:
+    """One causal pass over image, prompt and all choices' tokens, with the lm_head of the rows that are needed."""
     import torch
 
     inputs, continuations = _vision_inputs(ours, doc)
     tokens = torch.tensor([list(chain.from_iterable(continuations))], device=inputs["input_ids"].device)
     inputs["input_ids"] = torch.cat([inputs["input_ids"], tokens], 1)
     del inputs["attention_mask"]
-    with torch.inference_mode():
-        ours.loaded.model.base_model(**inputs, use_cache=False)
+    model, rows = ours.loaded.model, 1 + sum(len(choice) - 1 for choice in continuations)
+    with torch.inference_mode(), onednn_products(model.device):
+        model.get_output_embeddings()(model.base_model(**inputs, use_cache=False)[0][0, -rows:])
+
+
+def vision_limit(ours: "HFModel", doc: "Doc") -> float:
+    """Floating-point operations that scoring the choices after an image needs at least."""
+    inputs, continuations = _vision_inputs(ours, doc)
+    del inputs["attention_mask"]
+    model, prompt = ours.loaded.model, inputs["input_ids"][0].tolist()
+    return needed_flops(model, needed_tokens([(prompt, continuations)])) + image_flops(model, inputs)
 
 
 def vision_naive(ours: "HFModel", doc: "Doc") -> list[float]:

@@ -26,15 +26,17 @@ from cultureval.scripts.bench.scoring_harnesses import (
     Scores,
     doc_of,
     lighteval_runner,
-    limit,
     lm_eval_runner,
     load_ours,
+    one_pass,
     ours_scores,
     scored_afresh,
+    text_limit,
     vision_limit,
     vision_naive,
-    with_our_products,
+    vision_pass,
 )
+from cultureval.scripts.bench.scoring_limit import multiply, product_flops
 
 if TYPE_CHECKING:
     from cultureval.models.hf import HFModel
@@ -174,12 +176,13 @@ class Bench:
     def _text(self, questions: Sequence[Question]) -> dict[str, float | None]:
         runners = {
             "ours": lambda: ours_scores(self.ours, questions),
-            "limit": lambda: limit(self.ours, questions),
-            "limit_with_our_products": lambda: with_our_products(self.ours, lambda: limit(self.ours, questions)),
+            "one_pass": lambda: one_pass(self.ours, questions),
+            "products": lambda: multiply(self.ours.loaded.model),
             "lighteval": lighteval_runner(self.ours, self.model_folder, questions, self.batch_size, self.temporary),
             "lm_eval": lm_eval_runner(self.ours, questions, self.batch_size),
         }
-        return summary(interleaved(runners, self.repeats, self.ours.loaded.model.device.type))
+        measured = interleaved(runners, self.repeats, self.ours.loaded.model.device.type)
+        return summary(measured, text_limit(self.ours, questions) / product_flops(self.ours.loaded.model))
 
     def _vision(self) -> dict[str, float | None]:
         """100 candidates after an image of 576 tokens and a question, against one pass per candidate."""
@@ -194,11 +197,12 @@ class Bench:
         docs = [doc_of(self.ranking()._replace(prompt="ماذا ترى في الصورة؟"), _picture(336))]
         runners = {
             "ours": lambda: scored_afresh(vision, docs),
-            "limit": lambda: vision_limit(vision, docs[0]),
-            "limit_with_our_products": lambda: with_our_products(vision, lambda: vision_limit(vision, docs[0])),
+            "one_pass": lambda: vision_pass(vision, docs[0]),
+            "products": lambda: multiply(vision.loaded.model),
             "naive": lambda: [vision_naive(vision, docs[0])],
         }
-        return summary(interleaved(runners, self.repeats, vision.loaded.model.device.type))
+        measured = interleaved(runners, self.repeats, vision.loaded.model.device.type)
+        return summary(measured, vision_limit(vision, docs[0]) / product_flops(vision.loaded.model))
 
 
 def build_bench_model(folder: Path, questions: Sequence[Question]) -> Path:
