@@ -11,6 +11,7 @@ import hashlib
 import inspect
 import logging
 import os
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -64,6 +65,7 @@ class HFModel(LightevalModel):
         renderer: Renders docs as prompts.
         scorer: Scores choices.
         journal: Stores answers.
+        seconds: That the model has computed log-probabilities of choices.
         log: Where answers came from; of all processes once the last answer is there.
     """
 
@@ -85,6 +87,7 @@ class HFModel(LightevalModel):
         self.scorer = ChoiceScorer(self.loaded.model, self.loaded.end_ids(), settings.token_budget)
         self.journal = open_journal(of=self.config.model_name)
         self.log = AnswerLog()
+        self.seconds = 0.0
         self._cache = SampleCache(self.config)  # LightEval's pipeline gives it the task registry
 
     @property
@@ -160,6 +163,7 @@ class HFModel(LightevalModel):
                 "settings": changed_values(self.config, NOT_SETTINGS),
             },
             "tasks": self.log.tasks(),
+            "seconds": {"computing": self.seconds} if self.seconds else {},
         }
 
     # --- log-likelihood ---
@@ -232,7 +236,9 @@ class HFModel(LightevalModel):
         needed = [item for item in batch if not item[0].done]
         finished = {}
         with failures_named(self.config.model_name, [item[0].doc for item in needed]):
+            start = time.perf_counter()
             found = self.scorer.score([item[2] for item in needed])
+            self.seconds += time.perf_counter() - start
         for (job, number, _), scores in zip(needed, found, strict=True):
             if job.add_scores(number, scores):
                 finished[job.key] = job.record

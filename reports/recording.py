@@ -85,7 +85,7 @@ def record_of(
         model,
         missing=tuple(missing),
         seeds={"rows": LIGHTEVAL_SEED, "generation": getattr(generation, "seed", None)},
-        timing={**getattr(pipeline, "seconds", {}), **tokens},
+        timing={**getattr(pipeline, "seconds", {}), **said.get("seconds", {}), **tokens},
     ).model_copy(update={"unscorable": dict(unscorable or {}), "unjudged": dict(unjudged or {})})
 
 

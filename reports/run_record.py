@@ -196,6 +196,8 @@ class TimingRecord(Record):
         started: Date and time in UTC, ISO 8601.
         total: From the start of the command (less its imports) to the writing of the record.
         load_data: Of it, reading data; likewise `load_model`, `answering` and `scoring` (judges included).
+        computing: Of `answering`, what a transformers model took to compute choices: without prompts, tokenisation and
+            the journal; of the first process.
         tokens_in: Tokens of all prompts, reused answers included; `tokens_out` of all answers (or choices).
     """
 
@@ -205,6 +207,7 @@ class TimingRecord(Record):
     load_model: float | None = None
     answering: float | None = None
     scoring: float | None = None
+    computing: float | None = None
     tokens_in: int | None = None
     tokens_out: int | None = None
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cultureval.runtime.lighteval_patches.uncached_scoring import loglikelihood_without_cache
 from cultureval.runtime.lm_eval_patches import encode_pair
-from cultureval.runtime.onednn_products import onednn_products
 from cultureval.scripts.bench.scoring_limit import image_flops, needed_flops, needed_tokens
 
 if TYPE_CHECKING:
@@ -74,6 +73,8 @@ def one_pass(ours: "HFModel", questions: Sequence[Question]) -> None:
     """
     import torch
     from torch.nn.utils.rnn import pad_sequence
+
+    from cultureval.runtime.onednn_products import onednn_products
 
     model = ours.loaded.model
     sequences = []
@@ -169,6 +170,8 @@ def _vision_inputs(ours: "HFModel", doc: "Doc") -> tuple[dict[str, "Tensor"], li
 def vision_pass(ours: "HFModel", doc: "Doc") -> None:
     """One causal pass over image, prompt and all choices' tokens, with the lm_head of the rows that are needed."""
     import torch
+
+    from cultureval.runtime.onednn_products import onednn_products
 
     inputs, continuations = _vision_inputs(ours, doc)
     tokens = torch.tensor([list(chain.from_iterable(continuations))], device=inputs["input_ids"].device)

@@ -8,8 +8,6 @@ needs. All else (norms, activations, softmax, masks, copies, tokenisation, files
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cultureval.runtime.onednn_products import onednn_products
-
 if TYPE_CHECKING:
     from torch import nn
 
@@ -74,6 +72,8 @@ def image_flops(model: Any, inputs: dict[str, Any]) -> float:
 def multiply(model: Any) -> None:
     """Run the products of all layers of the text model for `ROWS` rows, whose time says how fast this machine is."""
     import torch
+
+    from cultureval.runtime.onednn_products import onednn_products
 
     linear = [part for layer in model.get_decoder().layers for part in layer.modules() if _is_linear(part)]
     sizes = {part.in_features for part in linear}

@@ -1,4 +1,4 @@
-"""`cultureval bench scoring`: its JSON, and that every harness gives the same scores."""
+"""`cultureval bench`: its JSON, and that every harness gives the same scores."""
 
 import json
 
@@ -91,3 +91,17 @@ def test_figures_of_start_up_and_classifiers(cultureval):
     done = cultureval("bench", "classifiers", "--texts", "20", "--repeats", "1", "--bert", "tiny")
     assert done.returncode == 0 and "one at a time / batched:" in done.stdout, done.stderr
     assert "65% of several lines" in done.stdout and "all profiles / the paper's:" in done.stdout
+
+
+def test_the_whole_command_and_lm_eval_answer_the_same(cultureval, tiny_lm, tmp_path):
+    table = tmp_path / "table.csv"
+    row = "{number},{number},,,Other,Driving Test,,سؤال {number}؟,,A,نعم,لا,,,,0\n"
+    header = "#,ID,Source,Country,Group,Subject,Level,Question,Context,Answer Key,Option 1,Option 2,Option 3,Option 4,"
+    rows = "".join(row.format(number=number) for number in range(3))
+    table.write_text(f"{header}Option 5,is_few_shot\n{rows}", encoding="utf-8")
+    done = cultureval("bench", "end-to-end", "--model", str(tiny_lm), "--data", str(table), "--json")
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)
+    assert figures["rows_with_same_scores"] == figures["rows"] == 3
+    assert figures["max_abs_difference"] < 1e-4
+    assert 0 < figures["model_s"] < figures["ours_s"] and figures["lm_eval_s"] > 0
