@@ -114,8 +114,9 @@ def _upload(one: Publication, public: bool) -> str:
     from cultureval.runtime.lighteval_patches.tracker import Tracker, public_results, upload_public
 
     name, content = f"results_{one.run.date}", one.run.content
-    gated = [task for task in content.get("config_tasks") or {} if may_not_be_sent(one.run, task)]
-    content = public_results(content, gated)
+    tasks = content.get("config_tasks") or {}
+    withheld = [task for task in tasks if task.partition("|")[0] not in all_tasks() or may_not_be_sent(one.run, task)]
+    content = public_results(content, withheld)
     files: list[tuple[str, Path | bytes]] = [
         (f"{name}.json", json.dumps(content, indent=2, ensure_ascii=False).encode("utf-8", "backslashreplace")),
         (f"{name}.parquet", _table(content)),

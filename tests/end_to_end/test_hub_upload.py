@@ -131,6 +131,10 @@ def test_finished_results_are_published_when_asked_and_nothing_gated_with_them(t
     content["config_tasks"]["jeem_vqa:ma|0"]["rows_report"] = bad
     saved.write_text(json.dumps(content), encoding="utf-8")
     write_run(root, "lab/a b", ["qimma_aratrust"], 0.5, 2, date="2026-11-02T10-00-00")
+    (second,) = root.rglob("results_2026-11-02*.json")
+    content = json.loads(second.read_text(encoding="utf-8"))
+    content["config_tasks"]["their_own_gated_suite|0"] = {"rows_report": bad}
+    second.write_text(json.dumps(content), encoding="utf-8")
     (unknown,) = root.rglob("2026-11-02*/details_*")
     unknown.rename(unknown.with_name(unknown.name.replace("qimma_aratrust", "their_own_gated_suite")))
 
@@ -153,4 +157,5 @@ def test_finished_results_are_published_when_asked_and_nothing_gated_with_them(t
     assert not any(form in sent for form in forms for sent in files.values())
     sent = json.loads(files["results_2026-11-01T10-00-00.json"])
     assert sent["config_tasks"]["jeem_vqa:ma|0"]["rows_report"]["skipped_rows"] == [{"file": "a.parquet", "row": 3}]
-    assert sent["results"] == content["results"] and "config_name: results" in files["README.md"].decode()
+    assert sent["results"] == json.loads(saved.read_text(encoding="utf-8"))["results"]
+    assert "config_name: results" in files["README.md"].decode()
