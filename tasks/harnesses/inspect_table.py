@@ -1,7 +1,7 @@
 """LightEval's TASKS_TABLE for `lighteval eval`, which runs tasks in Inspect: with what it asks and scores there."""
 
 import copy
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from cultureval.runtime.errors import CulturevalError
@@ -10,6 +10,7 @@ from cultureval.tasks.catalogue import kind_of
 if TYPE_CHECKING:
     from inspect_ai.dataset import Sample
 
+    from cultureval.tasks.harnesses.inspect_scoring import AskedTask
     from cultureval.tasks.task_table import SourcedTaskConfig
 
 
@@ -36,11 +37,19 @@ def _for_inspect(config: "SourcedTaskConfig") -> "SourcedTaskConfig":
 
 def _sample(name: str, record: dict[str, Any]) -> "Sample":
     """A prepared row as a sample of Inspect."""
-    from cultureval.tasks.harnesses.inspect_scoring import asked_task
     from cultureval.tasks.harnesses.inspect_tasks import sample_of
 
-    asked = asked_task(name, 0, "{}")
-    return sample_of(name, asked.doc_of(record))
+    return sample_of(name, _checked(name).doc_of(record))
+
+
+@cache
+def _checked(name: str) -> "AskedTask":
+    """A task with its rows, once what scores it has been tried."""
+    from cultureval.tasks.harnesses.inspect_scoring import asked_task
+    from cultureval.tasks.preflight import check_scorers
+
+    check_scorers([f"{name}|0"])
+    return asked_task(name, 0, "{}")
 
 
 def _refuse_examples(name: str, sample: "Sample") -> NoReturn:
