@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from cultureval.metrics.judges.calls import Call, PaidCalls
-from cultureval.metrics.judges.costs import Budget, price
 from cultureval.metrics.judges.identity import holds_to_form
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.runtime.journal import Journal, answer_key
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.servers.answers import Answer
+from cultureval.runtime.servers.costs import Budget, price
 from cultureval.runtime.servers.data_urls import image_hash
 from cultureval.runtime.servers.identity import ServerIdentity, held_to
 

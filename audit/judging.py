@@ -18,7 +18,6 @@ from cultureval.judge_prompts.binary_replies import mend_binary
 from cultureval.judge_prompts.replies import JudgeReplyError
 from cultureval.judge_prompts.suspicions import SUSPICIOUS
 from cultureval.judge_prompts.templates import JudgeTemplate, judge_template
-from cultureval.metrics.judges.costs import Budget
 from cultureval.metrics.judges.identity import identities_of
 from cultureval.metrics.judges.judge import (
     Estimate,
@@ -33,6 +32,7 @@ from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.metrics.judges.verdicts import JudgeVerdict
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import open_journal
+from cultureval.runtime.servers.costs import Budget
 from cultureval.tasks.manifest import Decision, ManifestRow
 
 TEMPLATES = {

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from cultureval.runtime.journal import Journal
+from cultureval.runtime.servers.costs import Budget
 
 
 @dataclass
@@ -17,13 +18,30 @@ class AnswerLog:
         routes: Task -> route of scoring -> docs.
         reused: Task -> times in ns at which its reused answers were written.
         tokens_in: Tokens of prompts, as a server counts them.
-        tokens_out: Tokens of its answers.
+        tokens_out: Tokens of its answers, reasoning included.
+        tokens_cached: Those of prompts that the server had cached.
+        tokens_reasoning: Those of answers that are reasoning.
+        cost: What all answers cost, those of earlier runs included; 0 without prices.
     """
 
     routes: dict[str, Counter[str]] = field(default_factory=dict)
     reused: dict[str, list[int]] = field(default_factory=dict)
     tokens_in: int = 0
     tokens_out: int = 0
+    tokens_cached: int = 0
+    tokens_reasoning: int = 0
+    cost: float = 0.0
+
+    def count(self, budget: Budget) -> None:
+        """Takes over what a model's answers cost so far."""
+        self.tokens_in, self.tokens_out, self.cost = budget.input_tokens, budget.output_tokens, budget.spent
+        self.tokens_cached, self.tokens_reasoning = budget.cached_tokens, budget.reasoning_tokens
+
+    def spent(self) -> dict[str, int | float]:
+        """The tokens and the cost by the names of the record; what is 0 is left out, but for the first two."""
+        always = {"tokens_in": self.tokens_in, "tokens_out": self.tokens_out}
+        more = {"tokens_cached": self.tokens_cached, "tokens_reasoning": self.tokens_reasoning, "cost": self.cost}
+        return always | {name: value for name, value in more.items() if value}
 
     def answered(self, task: str, route: str) -> None:
         """Counts a doc that the model answered."""
@@ -45,6 +63,9 @@ class AnswerLog:
             self.reused.setdefault(task, []).extend(times)
         self.tokens_in += other.tokens_in
         self.tokens_out += other.tokens_out
+        self.tokens_cached += other.tokens_cached
+        self.tokens_reasoning += other.tokens_reasoning
+        self.cost += other.cost
 
     def tasks(self) -> dict[str, dict[str, Any]]:
         """Task with `|k` -> fields of its record: `routes`, `reused`, `reused_since`."""

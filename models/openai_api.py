@@ -39,7 +39,9 @@ from cultureval.models.server.chat import (
     in_parts,
 )
 from cultureval.models.server.first_token import ask_first_token, first_token_response, require_labels
+from cultureval.models.server.refused_answers import refused_answers
 from cultureval.models.server.settings import load_tokenizer, model_identity, read_config
+from cultureval.models.server.spending import Spending
 from cultureval.models.tokens import Encoder, encoder_of, require_whole_letters, rolling_windows
 from cultureval.runtime import processes
 from cultureval.runtime.chat_messages import ImagePart, chat_messages
@@ -51,9 +53,10 @@ from cultureval.runtime.lighteval_patches.refused_docs import RefusedResponse
 from cultureval.runtime.model_facts import changed_settings, changed_values, text_hash
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.servers.answers import Answer
+from cultureval.runtime.servers.costs import BudgetSpent
 from cultureval.runtime.servers.errors import ContentFilter, ServerError
 from cultureval.runtime.servers.identity import ServerIdentity
-from cultureval.runtime.servers.journalled_answers import Question, answer_all
+from cultureval.runtime.servers.journalled_answers import OnFailure, Question, answer_all
 from cultureval.runtime.servers.openai_client import OpenAIClient
 from cultureval.runtime.servers.settings import ServerSettings
 from cultureval.runtime.settings import current_settings
@@ -68,7 +71,9 @@ LEFT_OUT_OF_SIGNATURES = {"model", "model_name", "revision", "base_url", "api_ke
 LEFT_OUT_OF_SIGNATURES |= {"timeout_s", "max_retries", "give_up_s", "backoff_s", "max_tokens_name", "parity_tolerance"}
 LEFT_OUT_OF_SIGNATURES |= {"batch_out", "batch_in", "batch_missing", "batch_requests", "batch_mib"}
 LEFT_OUT_OF_SIGNATURES |= {"top_logprobs"}
-LEFT_OUT_OF_SIGNATURES |= {"chat_template", "identify"}
+LEFT_OUT_OF_SIGNATURES |= {"chat_template", "identify", "provider", "leave_out", "dry_run", "budget", "image_tokens"}
+LEFT_OUT_OF_SIGNATURES |= {"input_token_price", "cached_token_price", "output_token_price", "batch_price"}
+LEFT_OUT_OF_SIGNATURES |= {"most_images", "image_mib", "request_mib"}
 
 
 class OpenAIModel(LightevalModel):
@@ -86,7 +91,7 @@ class OpenAIModel(LightevalModel):
         processes.connect()
         self.config = read_config(config.model_name)
         self._prepare(self.config.servers())
-        self._batch = RunBatch(self.config) if self.config.batch else None
+        self._batch = RunBatch(self.config) if self.config.batch and not self.config.dry_run else None
 
     def _prepare(self, servers: ServerSettings) -> None:
         """What does not depend on where the settings come from; several processes share the requests in flight."""
@@ -98,6 +103,7 @@ class OpenAIModel(LightevalModel):
         self._served: set[str] = set()
         self._server_identity: ServerIdentity | None = None
         self._batch: RunBatch | None = None
+        self._spending = Spending(self.config, self._journal)
         self._cache = SampleCache(self.config)
 
     def _identify(self) -> None:
@@ -144,6 +150,7 @@ class OpenAIModel(LightevalModel):
         chat = "on" if self._uses_chat else "off"
         settings = changed_settings(self.config, LEFT_OUT_OF_SIGNATURES)
         fields = {"model": f"{self.config.model}{revision}", "backend": "server", "chat": chat, "settings": settings}
+        fields |= {"without": "+".join(self.config.left_out)} if self.config.left_out else {}
         return fields | ({"server": str(self._server_identity)} if self._server_identity else {})
 
     def run_record(self) -> dict[str, Any]:
@@ -160,9 +167,10 @@ class OpenAIModel(LightevalModel):
                 "served_models": sorted(self._served),
                 "server": self._server_identity.known if self._server_identity else {},
                 "settings": changed_values(self.config, LEFT_OUT_OF_SIGNATURES),
+                "left_out": list(self.config.left_out),
             },
             "tasks": self.log.tasks(),
-            "tokens": {"tokens_in": self.log.tokens_in, "tokens_out": self.log.tokens_out},
+            "tokens": self.log.spent(),
         }
 
     @property
@@ -172,6 +180,7 @@ class OpenAIModel(LightevalModel):
 
     def cleanup(self) -> None:
         """Called by LightEval after the last answer and before the metrics: all processes but the first end here."""
+        self._spending.finish()
         if self._batch:
             self._batch.finish()
         logs = processes.gather((self.log, self._served))
@@ -225,10 +234,15 @@ class OpenAIModel(LightevalModel):
         asked = [self._generations(doc) for doc in docs]
         answers, refused = self._ask(docs, asked, "generating")
         self._log(docs, asked, answers, "generation")
-        return [
-            (refused[place], {}) if place in refused else self._generated(doc, [answers[key] for key in keys])
-            for place, (doc, keys) in enumerate(zip(docs, asked, strict=True))
-        ]
+        none = refused_answers(docs, asked, answers)
+        responses: list[tuple[ModelResponse, dict[str, Any]]] = []
+        for place, (doc, keys) in enumerate(zip(docs, asked, strict=True)):
+            if place in refused:
+                responses.append((refused[place], {}))
+                continue
+            response, added = self._generated(doc, [answers[key] for key in keys])
+            responses.append((none.get(place, response), added))
+        return responses
 
     def _ask(
         self,
@@ -250,17 +264,39 @@ class OpenAIModel(LightevalModel):
         questions = {
             key: _naming(doc, question) for doc, own in zip(docs, asked, strict=True) for key, question in own.items()
         }
-        if self._batch:
+        if self.config.dry_run:
+            reasons |= self._spending.plan(docs, asked)
+        elif self._batch:
             reasons |= self._batch.answer(docs, asked, self._journal)
-            questions = {key: question for key, question in questions.items() if key not in reasons}
-        answers = answer_all(
-            self._servers, questions, self._journal, description, first, on_failure=skip, silent=self.disable_tqdm
-        )
+        questions = {key: question for key, question in questions.items() if key not in reasons}
+        answers = self._answered(questions, description, first, skip)
         found = {}
         for place, own in enumerate(asked):
             if why := [reasons[key] for key in own if key in reasons]:
                 found[place] = RefusedResponse(reason=why[0])
         return answers, found
+
+    def _answered(
+        self, questions: Mapping[str, Question], description: str, first: Question | None, skip: OnFailure
+    ) -> dict[str, Answer]:
+        """The answers to questions, within the budget if there is one."""
+        spending, budget = self._spending, self._spending.budget
+        spending.begin(list(questions))
+        try:
+            return answer_all(
+                self._servers,
+                {key: spending.guarded(key, question) for key, question in questions.items()},
+                self._journal,
+                description,
+                first,
+                on_failure=skip,
+                note=(lambda: str(budget)) if self.config.budget is not None else None,
+                silent=self.disable_tqdm,
+                on_answered_elsewhere=spending.pay,
+            )
+        except BudgetSpent as error:
+            answered = sum(key in self._journal for key in questions)
+            raise spending.explain(error, answered, len(questions)) from None
 
     def _log(
         self, docs: Sequence[Doc], keys: Sequence[Iterable[str]], answers: Mapping[str, Answer], route: str
@@ -270,18 +306,17 @@ class OpenAIModel(LightevalModel):
             own = [key for key in of_doc if key in answers]
             if own and not self.log.look_up(doc.task_name, self._journal, own):
                 self.log.answered(doc.task_name, route)
-        for answer in answers.values():
-            usage = answer.get("usage") or {}
-            self.log.tokens_in += usage.get("prompt_tokens") or 0
-            self.log.tokens_out += usage.get("completion_tokens") or 0
+        for key, answer in answers.items():
+            self._spending.pay(key, answer)
             self._served |= {answer["model"]} if answer.get("model") else set()
+        self.log.count(self._spending.budget)
 
     def _generations(self, doc: Doc) -> dict[str, Question]:
         """The requests for a Doc's samples, `n` at a time: key -> question."""
         require_whole_letters(doc, doc.query)
-        if doc.num_samples > 1 and not self._generation["temperature"]:
+        if doc.num_samples > 1 and not self._generation.get("temperature", "temperature" in self.config.left_out):
             raise CulturevalError(f"{doc.task_name} wants several samples: set a temperature above 0.")
-        arguments = {**self._generation, "stop": self._stops(doc) or None}
+        arguments = {**self._generation, "stop": self._stops_to_send(doc) or None}
         first_seed = self._generation.get("seed") if self.config.seed is None else self.config.seed
         limit = self.config.generation_parameters.max_new_tokens or doc.generation_size
         arguments |= {self.config.max_tokens_name: limit} if limit else {}
@@ -296,11 +331,36 @@ class OpenAIModel(LightevalModel):
                 identity=self._identity,
                 request=request,
                 prompt=self._prompt(doc),
-                images=[self.config.image_format, self.config.image_max_side] if all_images(doc) else None,
+                images=self._image_key(doc),
                 sampling_index=start,
             )
+            self._spending.size(key, self._prompt(doc), request)
             questions[key] = self._generation_question(doc, request)
         return questions
+
+    def _image_key(self, doc: Doc) -> list[Any] | None:
+        """How a doc's images are sent, as a part of its answer's key; None without images."""
+        if not (images := all_images(doc)):
+            return None
+        limit = self.config.bytes_for_images(len(images))
+        return [self.config.image_format, self.config.image_max_side, *([limit] if limit else [])]
+
+    def _image_part(self, doc: Doc) -> ImagePart:
+        """What makes the parts of a doc's images in a request, within the provider's limits.
+
+        Raises:
+            PromptRefused: They are too many.
+        """
+        count, most = len(all_images(doc)), self.config.most_images
+        if most is not None and count > most:
+            raise PromptRefused(doc, f"it has {count} images, and {self.config.model} takes {most}")
+        return as_data_url(self.config.image_format, self.config.image_max_side, self.config.bytes_for_images(count))
+
+    def _stops_to_send(self, doc: Doc) -> list[str]:
+        """The stop strings that the server is told; answers are cut at all of them here."""
+        left_out = self.config.left_out
+        stops = [] if "stop" in left_out else self._stops(doc)
+        return [stop for stop in stops if stop.strip()] if "blank_stop" in left_out else stops
 
     def _stops(self, doc: Doc) -> list[str]:
         return sorted(
@@ -312,8 +372,7 @@ class OpenAIModel(LightevalModel):
             if not self._uses_chat:
                 return await client.complete(prompt=self._plain(doc), **request)
             # Encoded here, so that only the images of requests in flight are in memory.
-            part = as_data_url(self.config.image_format, self.config.image_max_side)
-            return await client.chat(messages=self._messages(doc, part), **request)
+            return await client.chat(messages=self._messages(doc, self._image_part(doc)), **request)
 
         return ask
 
@@ -388,12 +447,13 @@ class OpenAIModel(LightevalModel):
             identity=self._identity,
             request=limits,
             prompt=self._messages(doc),
-            images=[self.config.image_format, self.config.image_max_side] if all_images(doc) else None,
+            images=self._image_key(doc),
         )
+        self._spending.size(key, self._messages(doc), limits)
 
         async def ask(client: OpenAIClient) -> Answer:
-            part = as_data_url(self.config.image_format, self.config.image_max_side)
-            return await ask_first_token(client, {**request, "messages": self._messages(doc, part)})
+            messages = self._messages(doc, self._image_part(doc))
+            return await ask_first_token(client, {**request, "messages": messages})
 
         return {key: ask}
 

@@ -16,10 +16,13 @@ from cultureval.runtime.checked_model import CheckedModel
 from cultureval.runtime.data.hub import cached_file, is_offline
 from cultureval.runtime.errors import CulturevalError, ProblemList, all_of
 from cultureval.runtime.model_settings import read_model_settings
+from cultureval.runtime.printing import print_note
+from cultureval.runtime.servers.providers import HUB, providers
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
+    from cultureval.models.server.settings import ServerModelConfig
     from cultureval.models.settings import HFModelSettings
 
 logger = logging.getLogger(__name__)
@@ -42,7 +45,9 @@ def check_model(model: str, images: bool, likelihoods: bool) -> CheckedModel:
     """
     file = model_file(model)
     if file.name == "openai_api.py":
-        return CheckedModel(file, no_likelihoods=_check_server(model, likelihoods))
+        return CheckedModel(file, no_likelihoods=_check_server(model, images, likelihoods))
+    _refuse_costs(model)
+    _tell_of_hub(model)
     with_vllm = [] if file.name == "hf.py" else [partial(_check_vllm, model)]
     no_images, model_type = _check_transformers(model, images, with_vllm)
     return CheckedModel(file, no_images=no_images, model_type=model_type)
@@ -220,27 +225,85 @@ def _broken(path: Path) -> str | None:
     return None if size >= whole else f"is cut short ({size} of {whole} bytes)"
 
 
-def _check_server(model: str, likelihoods: bool) -> str | None:
+def _refuse_costs(model: str) -> None:
+    """Refuses options of paid servers for a model that runs here."""
+    given = [name for name in ("budget", "dry_run") if name in read_model_settings(model)]
+    if given:
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise CulturevalError(
+            f"{flags}: for models on servers, whose answers are paid by the token; {model} runs here."
+        )
+
+
+def _tell_of_hub(model: str) -> None:
+    """Says that a name that begins as a provider's is the hub's, before it is downloaded."""
+    from cultureval.models.settings import is_local
+
+    prefix, _, name = model.partition("/")
+    if name and prefix in providers() and not is_local(model) and not cached_file(model, "config.json"):
+        print_note(f"{model} is the hub's model; {prefix}:{name} would be asked of {providers()[prefix].title}.")
+
+
+def _check_server(model: str, images: bool, likelihoods: bool) -> str | None:
     """Returns why tasks with log-likelihoods cannot be run, as a sentence."""
     from cultureval.models.server.settings import load_tokenizer, read_config
-    from cultureval.runtime.servers.openai_client import health_check
 
     config = read_config(model)
+    config.servers()  # raises for a missing key
+    _tell_of_provider(model, config, images)
     if config.batch:
         return (
             "Batch files hold generated answers: tasks scored by log-probabilities cannot be asked so. QIMMA's choices "
             "have a generated form, qimma_gen."
         )
+    provider = config.provided_by
+    if not config.dry_run and (provider is None or provider.lists_models):
+        _require_answer(model, config)
+    if not likelihoods:
+        return None
+    if config.scoring == "first_token":
+        refused = provider is not None and "top_logprobs" in config.left_out
+        return f"{config.model} of {provider.title} gives no top_logprobs: use qimma_gen." if refused else None
+    if provider is not None or config.dry_run or config.budget is not None:
+        whose = provider.title if provider else "A dry run or a budget"
+        return (
+            f"{whose}: no log-probabilities of prompts, which choices are scored by. QIMMA's choices have a generated "
+            "form, qimma_gen; `scoring: first_token` scores labels where a server gives top_logprobs."
+        )
+    try:
+        load_tokenizer(config)
+    except CulturevalError as error:
+        return str(error)
+    return None
+
+
+def _require_answer(model: str, config: "ServerModelConfig") -> None:
+    """Checks that a server answers and knows the model."""
+    from cultureval.runtime.servers.openai_client import health_check
+
     failed = health_check(config.servers(), config.model)
     reasons = [f"{url} cannot be asked for {config.model} ({reason})" for url, reason in failed.items()]
     if failed and len(failed) == len(config.base_url):
         raise CulturevalError(f"{'; '.join(reasons)}. Start the server, or correct model and base_url in {model}.")
     for reason in reasons:
         logger.warning("%s; the other servers are used until it answers.", reason)
-    if not likelihoods or config.scoring == "first_token":
-        return None
-    try:
-        load_tokenizer(config)
-    except CulturevalError as error:
-        return str(error)
-    return None
+
+
+def _tell_of_provider(model: str, config: "ServerModelConfig", images: bool) -> None:
+    """Says who is asked, and what of the tasks' requests the provider does not take."""
+    provider = config.provided_by
+    if provider is None:
+        return
+    other = f" ({HUB}:{model} would be the hub's)" if model.startswith(f"{provider.id}/") else ""
+    key = f", with the key in {config.api_key_env}" if config.api_key_env else ""
+    print_note(f"{config.model} is asked of {provider.title} at {' / '.join(config.base_url)}{key}{other}.")
+    left_out = [name for name in config.left_out if name in ("temperature", "stop")]
+    if left_out:
+        print_note(f"{config.model} takes no {', '.join(left_out)}: not sent (stop strings are cut off here).")
+    if provider.family(config.model).reasons and config.generation_parameters.max_new_tokens is None:
+        print_note(
+            f"{config.model} reasons, and the tasks' limits of tokens include reasoning: set max_new_tokens in "
+            "generation_parameters where answers are cut."
+        )
+    if images and (limits := str(provider.images)):
+        print_note(f"{provider.title} takes {limits}: larger images are scaled down, and more are refused.")

@@ -213,8 +213,6 @@ def require_model(name: str) -> None:
     Raises:
         CulturevalError: It is not.
     """
-    if name.startswith(("http://", "https://")):
-        raise CulturevalError(f"{name!r} is an address: a server is named by a YAML file with `base_url` and `model`.")
     if looks_like_path(name) and not is_local(name):
         raise CulturevalError(f"There is no model folder {name!r}. Give a folder, a hub id (org/name) or a YAML file.")
     if is_local(name) and not (Path(name).expanduser() / "config.json").is_file():

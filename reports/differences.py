@@ -29,6 +29,9 @@ OUTCOMES = {
     "unparsable",
     "tokens_in",
     "tokens_out",
+    "tokens_cached",
+    "tokens_reasoning",
+    "cost",
     "routes",
     "items",
 }

@@ -43,7 +43,8 @@ class TaskRecord(Record):
             `+paper` where `parity` asks for the paper's tokens.
         parity: How prompts became tokens, "paper" or "sound"; "" where the task has no choice.
         skipped_rows: Broken rows that were left out; `skipped_few_shot_rows` are such examples.
-        refused: Rows whose prompts the model's server refused, which are unscored (`--on-refused unscored`).
+        refused: Rows that the model, its server or a filter refused, which are unscored (`--on-refused unscored`).
+        refused_by: Of these, how many by whom: `server` (the prompt), `filter` (of a provider), `refusal` (the model).
         bounds: Metric -> the lowest and the highest mean that the task could have with the refused rows; of means of
             rows' scores between known bounds.
         few_shot_rows: Few-shot examples that its data have; None where unknown.
@@ -89,6 +90,7 @@ class TaskRecord(Record):
     skipped_rows: int = 0
     skipped_few_shot_rows: int = 0
     refused: int = 0
+    refused_by: dict[str, int] = {}
     bounds: dict[str, tuple[float, float]] = {}
     few_shot_rows: int | None = None
     scored: dict[str, int] = {}
@@ -147,6 +149,7 @@ class ModelRecord(Record):
         server: What they say of it: id, root, max_model_len, fingerprint, and eight digits of the SHA-256 of their
             answer to a short question.
         settings: All settings that differ from their defaults, generation included.
+        left_out: Request parameters that the model does not take, and that were not sent.
     """
 
     backend: str = ""
@@ -169,6 +172,7 @@ class ModelRecord(Record):
     served_models: tuple[str, ...] = ()
     server: dict[str, str | int] = {}
     settings: dict[str, Any] = {}
+    left_out: tuple[str, ...] = ()
 
 
 class MachineRecord(Record):
@@ -199,6 +203,9 @@ class TimingRecord(Record):
         computing: Of `answering`, what a transformers model took to compute choices: without prompts, tokenisation and
             the journal; of the first process.
         tokens_in: Tokens of all prompts, reused answers included; `tokens_out` of all answers (or choices).
+        tokens_cached: Those of prompts that a server had cached; `tokens_reasoning` those of answers that are
+            reasoning.
+        cost: Of all answers of a server with prices, those of earlier runs included.
     """
 
     started: str = ""
@@ -210,6 +217,9 @@ class TimingRecord(Record):
     computing: float | None = None
     tokens_in: int | None = None
     tokens_out: int | None = None
+    tokens_cached: int | None = None
+    tokens_reasoning: int | None = None
+    cost: float | None = None
 
 
 class RunRecord(Record):

@@ -1,12 +1,18 @@
 """What a reader of a run's scores must know: what is missing, unscored, cut or reused, and what to do about it."""
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from cultureval.reports.run_record import Run, TaskRecord
 from cultureval.tasks.catalogue import groups
 
 UNPARSABLE = 0.02  # shares of answers above this are told
 NAMED = 3  # groups that a sentence names
+REFUSED = {
+    "server": "Prompts that the server refused",
+    "filter": "Answers that the provider's filter stopped",
+    "refusal": "Answers that the model refused",
+}
 
 
 def run_warnings(run: Run) -> list[str]:
@@ -35,6 +41,7 @@ def run_warnings(run: Run) -> list[str]:
         _truncated,
         _reused,
         _reused_verdicts,
+        _cost,
     )
     return [sentence for check in checks for sentence in check(run, tasks)]
 
@@ -102,10 +109,15 @@ def _refused(run: Run, tasks: list[TaskRecord]) -> Checks:
     between = {group: span for group in found if (span := _between(run, [t for t in tasks if t.group == group]))}
     spans = [f"{group} from {low:.4g} to {high:.4g}" for group, (low, high) in between.items()]
     more = f" With them, the means would be between: {_named(spans)}." if spans else ""
-    yield (
-        f"Prompts that the server refused, which are unscored: {_shares(found)}.{more} The results file lists them "
-        "with the server's words; running again asks them again."
-    )
+    kinds = {kind: _counted(tasks, partial(_refused_by, kind)) for kind in REFUSED}
+    parts = [f"{REFUSED[kind]}, which are unscored: {_shares(counts)}." for kind, counts in kinds.items() if counts]
+    again = " running again asks those of the server again." if kinds["server"] else " --no-resume asks again."
+    yield f"{' '.join(parts)}{more} The results file lists them with the server's words;{again}"
+
+
+def _refused_by(kind: str, task: TaskRecord) -> int:
+    """Rows that one of them refused; older files have the server's alone."""
+    return task.refused_by.get(kind, 0) if task.refused_by else task.refused * (kind == "server")
 
 
 def _between(run: Run, tasks: list[TaskRecord]) -> tuple[float, float] | None:
@@ -250,6 +262,17 @@ def _truncated(run: Run, tasks: list[TaskRecord]) -> Checks:
 def _reused(run: Run, tasks: list[TaskRecord]) -> Checks:
     found = [(task.reused, task.reused_since) for task in tasks]
     return _of_earlier_runs(found, sum(task.rows for task in tasks), "answers", "the model")
+
+
+def _cost(run: Run, tasks: list[TaskRecord]) -> Checks:
+    took = run.record.timing
+    if took.cost:
+        cached = f" ({took.tokens_cached:,} cached)" if took.tokens_cached else ""
+        reasoning = f" ({took.tokens_reasoning:,} of reasoning)" if took.tokens_reasoning else ""
+        yield (
+            f"All answers cost {took.cost:.4g}, those of earlier runs included: {took.tokens_in:,} tokens of "
+            f"prompts{cached}, {took.tokens_out:,} of answers{reasoning}. The provider's bill counts."
+        )
 
 
 def _reused_verdicts(run: Run, tasks: list[TaskRecord]) -> Checks:

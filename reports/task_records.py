@@ -1,5 +1,6 @@
 """What was asked in the tasks of a run: from the catalogue and from the configurations that LightEval writes."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,6 +55,7 @@ def _task_record(name: str, config: Mapping[str, Any], limit: int | None) -> Tas
         skipped_rows=len(report.get("skipped_rows", ())),
         skipped_few_shot_rows=len(report.get("skipped_few_shot_rows", ())),
         refused=len(report.get("refused_rows", ())),
+        refused_by=Counter(row.get("kind", "server") for row in report.get("refused_rows", ())),
         few_shot_rows=report.get("few_shot_rows"),
         notes=(*report.get("notes", ()), *filter(None, [report.get("caveat")])),
     )

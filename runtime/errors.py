@@ -27,6 +27,10 @@ class MissingColumn(CulturevalError):
     """A source lacks a column that every one of its rows needs."""
 
 
+class DryRun(Exception):
+    """A run ends before it asked anything; its text tells what it would have asked, and at what cost."""
+
+
 class BatchWritten(Exception):
     """A run ends because its requests are in files, which are to be answered first.
 

@@ -6,24 +6,28 @@ from pathlib import Path
 from typing import Any
 
 from cultureval.runtime.errors import CulturevalError, ProblemList
+from cultureval.runtime.servers.providers import hub_name, server_settings_of
 from cultureval.runtime.settings import current_settings
 
 
-def read_model_settings(model: str) -> dict[str, Any]:
+def read_model_settings(model: str, base_url: str | None = None) -> dict[str, Any]:
     """Read the user's settings of a model.
 
     Args:
         model: A YAML file (its keys at the top or under `model_parameters`, as in LightEval's own), or the model
-            itself, which becomes the setting `model`.
+            itself, which becomes the setting `model`; a file's `model` may be written as on the command line.
+        base_url: An address that the command gives; the model's name is then what that server calls it.
 
     Returns:
-        The settings; CULTUREVAL_MODEL_SETTINGS and the command's options override the file.
+        The settings; CULTUREVAL_MODEL_SETTINGS and the command's options override the file. A model that names a
+        server (`openai/gpt-4o`, `http://HOST/v1#NAME`) also gives `base_url` and the like.
 
     Raises:
-        CulturevalError: the file or the variable does not hold a mapping.
+        CulturevalError: the file or the variable does not hold a mapping; or the model could be the hub's and a
+            provider's.
     """
     if not model.endswith((".yaml", ".yml")):
-        return {"model": model, **current_settings().model_settings}
+        return _with_server({"model": model, **current_settings().model_settings}, base_url)
     import yaml
 
     try:
@@ -34,7 +38,18 @@ def read_model_settings(model: str) -> dict[str, Any]:
         content = content["model_parameters"]
     if not isinstance(content, dict):
         raise CulturevalError(f"The model settings {model!r} must be `name: value` lines.")
-    return content | current_settings().model_settings
+    return _with_server(content | current_settings().model_settings, base_url)
+
+
+def _with_server(settings: dict[str, Any], base_url: str | None) -> dict[str, Any]:
+    """The settings with what the model's name says of its server (`providers.server_settings_of`), if it names one."""
+    name = next((settings[key] for key in ("model", "model_name") if isinstance(settings.get(key), str)), "")
+    if "base_url" in settings or base_url or not name:
+        return settings
+    if implied := server_settings_of(name):
+        others = {key: value for key, value in settings.items() if key not in ("model", "model_name")}
+        return implied | others
+    return {key: hub_name(value) if value == name else value for key, value in settings.items()}
 
 
 def refuse_unknown(

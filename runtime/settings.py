@@ -221,6 +221,13 @@ class Settings:
         parse=_json_object,
         secret=True,
     )
+    api_key = Option[str | None](
+        "api_key",
+        "CULTUREVAL_API_KEY",
+        None,
+        "key of a server that MODEL names by its address, `http://HOST/v1#NAME`",
+        secret=True,
+    )
     judges = Option[tuple[str, ...]](
         "judges",
         "CULTUREVAL_JUDGE",

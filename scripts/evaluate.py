@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from cultureval.runtime.data.hub import go_offline_if_unreachable
-from cultureval.runtime.errors import BatchWritten, CulturevalError
+from cultureval.runtime.errors import BatchWritten, CulturevalError, DryRun
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.saving import Saving
 from cultureval.runtime.settings import Settings, current_settings, use_settings
@@ -26,7 +26,11 @@ from cultureval.scripts.showing import AsJson, Full, print_run
 
 def evaluate(
     model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="Hub id, folder, or YAML file with settings (base_url: a server).")
+        str,
+        typer.Argument(
+            metavar="MODEL",
+            help="Hub id, folder, provider's model (openai/gpt-4o), http://HOST/v1#NAME, or YAML file with settings.",
+        ),
     ],
     tasks: Annotated[
         list[str], typer.Argument(metavar="TASKS...", help="Tasks, groups, suites (qimma) or files; TASK|5 is 5-shot.")
@@ -80,6 +84,13 @@ def evaluate(
     batch_missing: Annotated[
         Literal["unscored", "ask"] | None, typer.Option(help="Requests without an answer in --batch-in.")
     ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(min=0, help="Paid servers: the most that all answers may cost; the run stops before more."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Servers: ask nothing; print how many requests, tokens, and their cost.")
+    ] = False,
     resume: Annotated[
         bool | None,
         typer.Option(
@@ -99,6 +110,7 @@ def evaluate(
     of_model = {"device": device, "dtype": dtype, "batch_size": batch_size, "chat_template": chat_template}
     of_model |= {"backend": backend, "tensor_parallel": tensor_parallel, "data_parallel": data_parallel}
     of_model |= {"vllm_args": vllm_args, "batch_out": batch_out, "batch_in": batch_in, "batch_missing": batch_missing}
+    of_model |= {"budget": budget, "dry_run": dry_run or None}
     settings = with_sources(current_settings(), sources)
     chosen = ",".join(map(str, manifest)) if manifest else None
     settings = settings.with_(data_root=data, bad_rows=bad_rows, form=form, resume=resume, manifest=chosen)
@@ -117,6 +129,8 @@ def evaluate(
             run = evaluate_tasks(model, check, tasks, limit, output_dir, saving, skip_unscorable)
         except BatchWritten as written:
             return print_note(f"{written}.")
+        except DryRun as told:
+            return print(told)
     print_run(run.run, run.path, full, as_json)
     if run.problems:
         raise CulturevalError(f"Results and details are saved, but {'; '.join(run.problems)}.")

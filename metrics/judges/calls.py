@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cultureval.metrics.judges.costs import Budget, BudgetSpent, estimate_tokens, price, prompt_tokens
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.metrics.judges.verdicts import ItemImage
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import Journal
 from cultureval.runtime.servers.answers import Answer
+from cultureval.runtime.servers.costs import Budget, BudgetSpent, estimate_tokens, price, prompt_tokens
 from cultureval.runtime.servers.data_urls import data_url
 from cultureval.runtime.servers.errors import ServerError
 from cultureval.runtime.servers.journalled_answers import Question, answer_all

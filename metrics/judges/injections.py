@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cultureval.judge_prompts.replies import HIGHEST
-from cultureval.metrics.judges.costs import Budget
 from cultureval.metrics.judges.judge import JudgeItem, JudgeSettings, judge_items
 from cultureval.metrics.judges.verdicts import JudgeVerdict
+from cultureval.runtime.servers.costs import Budget
 from cultureval.runtime.servers.identity import ServerIdentity
 
 WITHOUT_DIALECT = ("english", "msa")  # judged without Dialect Authenticity

@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from cultureval.judge_prompts.replies import PARSER_VERSION
 from cultureval.judge_prompts.slots import NOTICE
 from cultureval.judge_prompts.templates import JudgeTemplate, judge_template
-from cultureval.metrics.judges.costs import Budget, price, prompt_tokens
 from cultureval.metrics.judges.identity import form_fields, identities_of, judge_identity
 from cultureval.metrics.judges.session import JudgeSession, ReadyItem
 from cultureval.metrics.judges.settings import JudgeSettings, configured_judges, find_judges
 from cultureval.metrics.judges.verdicts import JudgeItem, Judgement, JudgeVerdict, metric_part, summarize
 from cultureval.runtime import processes
 from cultureval.runtime.journal import Journal, open_journal
+from cultureval.runtime.servers.costs import Budget, price, prompt_tokens
 from cultureval.runtime.servers.identity import ServerIdentity
 from cultureval.runtime.signatures import signature
 from cultureval.runtime.text_templates import short_hash

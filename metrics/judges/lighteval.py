@@ -19,7 +19,6 @@ from lighteval.tasks.requests import Doc
 from cultureval.judge_prompts.replies import HIGHEST
 from cultureval.judge_prompts.templates import JudgeTemplate, judge_template, templates_beside
 from cultureval.metrics.judges.checks import identity_in_run, known_identity
-from cultureval.metrics.judges.costs import Budget
 from cultureval.metrics.judges.items import item_of, metric_prefix, record_of
 from cultureval.metrics.judges.judge import (
     JudgeItem,
@@ -44,6 +43,7 @@ from cultureval.runtime.lighteval_patches.group_averages import (
     StandardError,
     Total,
 )
+from cultureval.runtime.servers.costs import Budget
 from cultureval.runtime.servers.identity import ServerIdentity
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,6 @@ from cultureval.judge_prompts import JudgeReplyError, Reading
 from cultureval.judge_prompts.slots import FilledPrompt, share_of_arabic
 from cultureval.judge_prompts.templates import JudgeTemplate
 from cultureval.metrics.judges.calls import Call, PaidCalls
-from cultureval.metrics.judges.costs import Budget
 from cultureval.metrics.judges.identity import form_fields
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.metrics.judges.verdicts import ItemImage, JudgeItem, Judgement, JudgeVerdict
@@ -16,6 +15,7 @@ from cultureval.runtime import processes
 from cultureval.runtime.data.image_store import decoded
 from cultureval.runtime.journal import Journal, answer_key
 from cultureval.runtime.servers.answers import Answer
+from cultureval.runtime.servers.costs import Budget
 from cultureval.runtime.servers.data_urls import image_hash
 from cultureval.runtime.servers.identity import ServerIdentity
 

@@ -49,7 +49,8 @@ class JudgeSettings(BaseModel):
         give_up_s: Limit of one request with all its retries and waits.
         backoff_s: First wait before a retry.
         input_token_price: Price of one token of a prompt.
-        output_token_price: Price of one token of a reply.
+        cached_token_price: Price of one that the server had cached; None: as the others.
+        output_token_price: Price of one token of a reply, reasoning included.
         budget: Maximal cost of the verdicts, including those reused from earlier runs.
         images: Whether the model takes images; if not, templates with images are not used.
         image_format: as_given sends an image file's bytes unchanged.
@@ -84,6 +85,7 @@ class JudgeSettings(BaseModel):
     give_up_s: float = Field(900.0, gt=0)
     backoff_s: float = Field(0.5, gt=0)
     input_token_price: float = Field(0.0, ge=0, allow_inf_nan=False)
+    cached_token_price: float | None = Field(None, ge=0, allow_inf_nan=False)
     output_token_price: float = Field(0.0, ge=0, allow_inf_nan=False)
     budget: float | None = Field(None, ge=0, allow_inf_nan=False)
     images: bool = True

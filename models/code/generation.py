@@ -160,7 +160,8 @@ def decoder_model_settings(model: str, **given: str | None) -> dict[str, Any]:
     Raises:
         CulturevalError: It has an unknown setting, or names no model.
     """
-    settings = read_model_settings(model)
+    settings = read_model_settings(model, given.get("base_url"))
+    settings.pop("provider", None)  # its address and key are there too
     refuse_unknown(settings, MODEL_SETTINGS, "`cultureval code generate`")
     settings |= {name: value for name, value in given.items() if value is not None}
     settings["model"] = settings.get("model") or settings.get("model_name")

@@ -63,7 +63,7 @@ class RunBatch:
                 if key in journal:
                     self._answers.asked.add(identifier)
                 elif answer := self._answers.take(identifier, self._wanted(question)):
-                    found[key] = answer
+                    found[key] = answer | {"batch": True}
                 elif self._writer:
                     recorded = _recorded(question)
                     self._writer.add(BatchRequest(identifier, recorded["url"], recorded["body"]))

@@ -1,10 +1,9 @@
 """Docs and LightEval's generation parameters as requests to an OpenAI-compatible server."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lighteval.models.abstract_model import ModelConfig
-
+from cultureval.models.server.settings import ServerModelConfig
 from cultureval.runtime.chat_messages import ImagePart
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.servers.data_urls import ImageFormat, data_url, image_hash
@@ -23,9 +22,9 @@ def as_hash(image: "Image") -> dict[str, Any]:
     return {"type": "image", "sha256": image_hash(image)}
 
 
-def as_data_url(image_format: ImageFormat, max_side: int | None) -> ImagePart:
+def as_data_url(image_format: ImageFormat, max_side: int | None, max_bytes: int | None = None) -> ImagePart:
     """A function that makes the message part of an image in a request."""
-    return lambda image: {"type": "image_url", "image_url": {"url": data_url(image, image_format, max_side)}}
+    return lambda image: {"type": "image_url", "image_url": {"url": data_url(image, image_format, max_side, max_bytes)}}
 
 
 def in_parts(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -41,7 +40,7 @@ def in_parts(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def generation_arguments(config: ModelConfig) -> dict[str, Any]:
+def generation_arguments(config: ServerModelConfig) -> dict[str, Any]:
     """LightEval's generation parameters as arguments of the openai client, without the token limit.
 
     Raises:
@@ -59,4 +58,24 @@ def generation_arguments(config: ModelConfig) -> dict[str, Any]:
         raise CulturevalError(
             f"OpenAI-compatible servers do not support the generation parameters {', '.join(sorted(given))}."
         )
-    return arguments | ({"extra_body": body} if body else {})
+    given = config.generation_parameters.model_fields_set
+    return without(arguments, config.left_out, given) | ({"extra_body": body} if body else {})
+
+
+def without(arguments: dict[str, Any], left_out: Collection[str], given: Collection[str]) -> dict[str, Any]:
+    """Arguments of a request without those that the model refuses or passes over.
+
+    Args:
+        arguments: Of the openai client.
+        left_out: Names of parameters; stop strings are cut off here in any case.
+        given: Those that the user set: to leave out one of them would not be what was asked for.
+
+    Raises:
+        CulturevalError: The user set one that the model does not take.
+    """
+    if refused := sorted(name for name in left_out if name in given and name in arguments):
+        raise CulturevalError(
+            f"The model takes no {', '.join(refused)}, as its provider's documentation says: leave it out of "
+            "generation_parameters, or set `leave_out` in the model's YAML file to what it really refuses."
+        )
+    return {name: value for name, value in arguments.items() if name not in left_out}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from lighteval.models.abstract_model import ModelConfig
 from lighteval.models.model_input import GenerationParameters
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from cultureval.models.settings import Switch, Tag
 from cultureval.runtime.chat_messages import Placement
@@ -15,9 +15,11 @@ from cultureval.runtime.errors import CulturevalError, ProblemList, wrong_settin
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
 from cultureval.runtime.reasoning import THINK_TAGS
 from cultureval.runtime.servers.batch_files import MOST_BYTES, MOST_REQUESTS
+from cultureval.runtime.servers.costs import has_prices
 from cultureval.runtime.servers.data_urls import ImageFormat
 from cultureval.runtime.servers.errors import ServerError
 from cultureval.runtime.servers.identity import PROBE_TOKENS, ServerIdentity, identify, is_form
+from cultureval.runtime.servers.providers import Provider, provider_at, providers
 from cultureval.runtime.servers.settings import ServerSettings
 
 if TYPE_CHECKING:
@@ -64,6 +66,18 @@ class ServerModelConfig(ModelConfig):
         scoring: full: the log-probabilities of whole choices, which vLLM gives; first_token: those of labels, from
             the `top_logprobs` of a chat reply's first token (`models/server/first_token.py`).
         top_logprobs: How many a server gives at most.
+        provider: The provider whose model it is (`runtime/servers/providers.yaml`); set by MODEL, or by base_url.
+        leave_out: Request parameters that the model refuses; None: as the provider's documentation says.
+        input_token_price: Price of one token of a prompt, in the currency of the budget; likewise the next two.
+        cached_token_price: Of one that the server had cached; None: as the others.
+        output_token_price: Of one token of an answer, reasoning included.
+        batch_price: Price of a batch as a share of these.
+        budget: Maximal cost of a run's answers, those of earlier runs included (`--budget`).
+        image_tokens: Tokens per image in estimates of costs.
+        most_images: More images in one request are refused without asking.
+        image_mib: An image that is larger in base64 is sent as JPEG, and scaled down as far as it must be.
+        request_mib: Likewise for all images of a request together.
+        dry_run: Ask nothing, and tell what it would cost (`--dry-run`).
         batch_out: File for the requests of a batch, which are then not sent (`--batch-out`).
         batch_in: Files with the answers of a batch (`--batch-in`).
         batch_missing: What becomes of requests without an answer in them: unscored, or asked of the servers.
@@ -98,6 +112,18 @@ class ServerModelConfig(ModelConfig):
     parity_tolerance: float = Field(0.2, gt=0)
     scoring: Literal["full", "first_token"] = "full"
     top_logprobs: int = Field(20, ge=1)
+    provider: str | None = None
+    leave_out: list[str] | None = None
+    input_token_price: float = Field(0.0, ge=0, allow_inf_nan=False)
+    cached_token_price: float | None = Field(None, ge=0, allow_inf_nan=False)
+    output_token_price: float = Field(0.0, ge=0, allow_inf_nan=False)
+    batch_price: float = Field(1.0, gt=0, le=1)
+    budget: float | None = Field(None, ge=0, allow_inf_nan=False)
+    image_tokens: int = Field(1105, ge=0)
+    most_images: int | None = Field(None, ge=1)
+    image_mib: float | None = Field(None, gt=0)
+    request_mib: float | None = Field(None, gt=0)
+    dry_run: bool = False
     batch_out: str | None = None
     batch_in: list[str] = []
     batch_missing: Literal["unscored", "ask"] = "unscored"
@@ -114,10 +140,52 @@ class ServerModelConfig(ModelConfig):
     def _one_or_more(cls, value: Any) -> Any:
         return [value] if isinstance(value, str) else value
 
+    @property
+    def provided_by(self) -> Provider | None:
+        """The provider whose model it is."""
+        return providers().get(self.provider or "")
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The request parameters that are not sent."""
+        if self.leave_out is not None:
+            return tuple(self.leave_out)
+        return self.provided_by.left_out(self.model) if self.provided_by else ()
+
+    def bytes_for_images(self, count: int) -> int | None:
+        """How many bytes each of so many images of a request may have in base64; None: any number."""
+        request = self.request_mib / max(1, count) if self.request_mib else None
+        limits = [limit for limit in (self.image_mib, request) if limit]
+        return int(min(limits) * 2**20) if limits else None
+
+    @field_validator("provider")
+    @classmethod
+    def _known(cls, name: str | None) -> str | None:
+        if name is not None and name not in providers():
+            raise ValueError(f"there are {', '.join(providers())}")
+        return name
+
+    @model_validator(mode="after")
+    def _fits_the_provider(self) -> "ServerModelConfig":
+        if self.budget is not None and not has_prices(self):
+            raise ValueError(
+                f"a budget needs prices, and none is known of {self.model}: set input_token_price and "
+                "output_token_price (of one token) in the model's YAML file"
+            )
+        sampling = {"n": self.n > 1, "seed": self.seed is not None}
+        if wrong := [name for name, given in sampling.items() if given and name in self.left_out]:
+            raise ValueError(f"{self.model} takes no {', '.join(wrong)}: leave it out")
+        return self
+
     def servers(self) -> ServerSettings:
-        """The settings of the client."""
-        shared = ("api_key_env", "concurrency", "timeout_s", "max_retries", "give_up_s", "backoff_s")
-        return ServerSettings(tuple(self.base_url), **{name: getattr(self, name) for name in shared})
+        """The settings of the client; without a key where nothing will be asked."""
+        shared = ("concurrency", "timeout_s", "max_retries", "give_up_s", "backoff_s")
+        return ServerSettings(
+            tuple(self.base_url),
+            api_key_env=None if self.dry_run and self.provider else self.api_key_env,
+            blocks_without_choices=bool(self.provided_by and self.provided_by.blocks_without_choices),
+            **{name: getattr(self, name) for name in shared},
+        )
 
 
 def read_config(model: str) -> ServerModelConfig:
@@ -129,7 +197,7 @@ def read_config(model: str) -> ServerModelConfig:
     Raises:
         CulturevalError: A setting is unknown, missing or has a wrong value.
     """
-    settings, problems = read_model_settings(model), ProblemList()
+    settings, problems = with_provider(read_model_settings(model)), ProblemList()
     known = set(ServerModelConfig.model_fields) - {"model_name", "cache_dir"}
     generation = settings.get("generation_parameters")
     with problems.collecting():
@@ -137,7 +205,8 @@ def read_config(model: str) -> ServerModelConfig:
     if isinstance(generation, Mapping):
         with problems.collecting():
             refuse_unknown(generation, GenerationParameters.model_fields, "generation_parameters")
-    folder = "/".join(part for part in str(settings.get("model", "")).split("/") if part not in {"", ".", ".."})
+    name = "/".join(str(settings[part]) for part in ("provider", "model") if settings.get(part))
+    folder = "/".join(part for part in name.split("/") if part not in {"", ".", ".."})
     values = {name: value for name, value in settings.items() if name in known}
     with problems.collecting():
         try:
@@ -148,14 +217,37 @@ def read_config(model: str) -> ServerModelConfig:
     return config
 
 
+def with_provider(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a model on a server over what is known of its provider: limits, prices, names of parameters."""
+    urls = settings.get("base_url") or []
+    found = provider_at([urls] if isinstance(urls, str) else [url for url in urls if isinstance(url, str)])
+    provider = providers().get(str(settings.get("provider"))) or (None if "provider" in settings else found)
+    if provider is None:
+        return dict(settings)
+    images = provider.images
+    known = {
+        "provider": provider.id,
+        "max_tokens_name": provider.token_limit,
+        "batch_price": provider.batch_price,
+        "image_max_side": images.side,
+        "most_images": images.count,
+        "image_mib": images.image_mib,
+        "request_mib": images.request_mib,
+    } | provider.token_prices(str(settings.get("model")))
+    return {name: value for name, value in known.items() if value is not None} | dict(settings)
+
+
 def model_identity(config: ServerModelConfig) -> ServerIdentity:
     """Ask a model's servers who they are, before any answer is looked up; says so where they tell nothing.
 
     Raises:
         CulturevalError: None of the servers answers, or they serve different models.
     """
+    if config.provided_by and "identify" not in config.model_fields_set:
+        return _of_provider(config, config.provided_by)
     extra = {name: value for name, value in config.extra_body.items() if not is_form(name)}
-    request: dict[str, Any] = {"model": config.model, config.max_tokens_name: PROBE_TOKENS, "temperature": 0}
+    request: dict[str, Any] = {"model": config.model, config.max_tokens_name: PROBE_TOKENS}
+    request |= {} if "temperature" in config.left_out else {"temperature": 0}
     request |= {"extra_body": extra} if extra else {}
     try:
         found = identify(config.servers(), request, config.identify == "all", plain=True)
@@ -167,6 +259,12 @@ def model_identity(config: ServerModelConfig) -> ServerIdentity:
     if told := found.anonymity(config.model, config.revision):
         logger.warning("%s", told)
     return found
+
+
+def _of_provider(config: ServerModelConfig, provider: Provider) -> ServerIdentity:
+    """A provider's model is known by its id: its answers change from call to call, and each would be paid for."""
+    own = all(map(provider.is_at, config.base_url))
+    return ServerIdentity(id=config.model, root=provider.id if own else " ".join(sorted(config.base_url)))
 
 
 def load_tokenizer(config: ServerModelConfig) -> "PreTrainedTokenizerBase":

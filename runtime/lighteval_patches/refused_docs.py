@@ -24,9 +24,11 @@ class RefusedResponse(ModelResponse):
 
     Attributes:
         reason: A clause that says why ("the processor refuses ...").
+        kind: Who refused: "server" (prompt or images), "filter" (a provider's), or "refusal" (the model).
     """
 
     reason: str = ""
+    kind: str = "server"
 
 
 def name_of(doc: Any) -> str:
@@ -50,11 +52,11 @@ def leave_out_refused(pipeline: Any, outputs: Mapping[Any, list[ModelResponse]])
     Raises:
         CulturevalError: Nothing is left of a task.
     """
-    refused: dict[int, tuple[Any, str]] = {}
+    refused: dict[int, tuple[Any, RefusedResponse]] = {}
     for method, responses in outputs.items():
         for doc, response in zip(pipeline.sampling_docs[method], responses, strict=True):
             if isinstance(response, RefusedResponse):
-                refused[id(doc)] = (doc, response.reason)
+                refused[id(doc)] = (doc, response)
     if not refused:
         return
     for method, responses in outputs.items():
@@ -63,24 +65,23 @@ def leave_out_refused(pipeline: Any, outputs: Mapping[Any, list[ModelResponse]])
         pipeline.sampling_docs[method] = [doc for doc, _ in kept]
         responses[:] = [response for _, response in kept]
     for task in dict.fromkeys(doc.task_name for doc, _ in refused.values()):
-        own = [(doc, reason) for doc, reason in refused.values() if doc.task_name == task]
+        own = [(doc, response) for doc, response in refused.values() if doc.task_name == task]
         if not any(doc.task_name == task for docs in pipeline.sampling_docs.values() for doc in docs):
-            first, reason = own[0]
-            raise CulturevalError(
-                f"{task}: no row is left to score; {image_of(first) if first.images else name_of(first)}: {reason}."
-            )
+            first, response = own[0]
+            named = image_of(first) if first.images else name_of(first)
+            raise CulturevalError(f"{task}: no row is left to score; {named}: {response.reason}.")
         _list_in_report(pipeline.tasks_dict[task].config, own)
 
 
-def _list_in_report(config: Any, refused: list[tuple[Any, str]]) -> None:
+def _list_in_report(config: Any, refused: list[tuple[Any, RefusedResponse]]) -> None:
     if not (report := getattr(config, "rows_report", None)):
         return  # a task of LightEval's own
     rows = []
-    for doc, reason in refused:
+    for doc, response in refused:
         file, _, number = str(specific_of(doc).get("source_row", "")).rpartition(":")
         place = {"file": file, "row": int(number) if number.isdigit() else number}
         column = {"column": "image", "value": shorten(image_of(doc))} if doc.images else {"item": name_of(doc)}
-        rows.append(place | column | {"reason": reason})
+        rows.append(place | column | {"reason": response.reason, "kind": response.kind})
     moved, counts = len({(row["file"], row["row"]) for row in rows}), report["row_counts"]
     unscored = current_settings().on_refused == "unscored"
     kept, counted = ("refused_rows", "refused") if unscored else ("skipped_rows", "skipped")

@@ -7,7 +7,9 @@ from typing import Any, TypeVar
 import openai
 from pydantic import BaseModel
 
-from cultureval.runtime.servers.errors import IncompleteAnswer
+from cultureval.runtime.servers.costs import read_usage
+from cultureval.runtime.servers.errors import IncompleteAnswer, PromptBlocked
+from cultureval.runtime.servers.providers import filters
 
 T = TypeVar("T")
 Answer = dict[str, Any]
@@ -17,14 +19,27 @@ _FAILED_REASONS = {"error", "abort", "insufficient_system_resource", "network_er
 NOT_JSON = (json.JSONDecodeError, UnicodeDecodeError, RecursionError)
 
 
-async def checked_answer(answer: Awaitable[T], choices: int) -> T:
-    """Await an answer and check that it is complete."""
+async def checked_answer(answer: Awaitable[T], choices: int, blocks_without_choices: bool = False) -> T:
+    """Await an answer and check that it is complete.
+
+    Raises:
+        IncompleteAnswer: It is not.
+        PromptBlocked: It has no choices, by which this provider says that a filter blocked the prompt.
+    """
     try:
         response = await answer
     except (*NOT_JSON, openai.APIResponseValidationError) as error:
         raise IncompleteAnswer(f"the answer is not JSON: {error}") from error
+    if blocks_without_choices and _has_counts_alone(response):
+        raise PromptBlocked("the provider blocked the prompt: its answer has token counts and no choices")
     check_response(response, choices)
     return response
+
+
+def _has_counts_alone(response: Any) -> bool:
+    usage = getattr(response, "usage", None)
+    counts = read_usage(usage.model_dump()) if isinstance(usage, BaseModel) else None
+    return not getattr(response, "choices", None) and counts is not None and counts.input > 0 and counts.output == 0
 
 
 def check_response(response: Any, choices: int) -> None:
@@ -60,7 +75,8 @@ def _check_choices(choices: Sequence[Any]) -> None:
     for choice in choices:
         message = getattr(choice, "message", None)
         text = getattr(choice, "text", None) if message is None else getattr(message, "content", None)
-        if (message is None and text is None) or not isinstance(text, str | list | None):
+        filtered = filters().in_finish_reason(choice.finish_reason)
+        if (message is None and text is None and not filtered) or not isinstance(text, str | list | None):
             raise IncompleteAnswer(f"a choice has no text: {choice!r}")
         if not isinstance(choice.index, int | None):
             raise IncompleteAnswer(f"a choice's index is not a number: {choice.index!r}")
@@ -76,7 +92,7 @@ def completion_of(choice: Any) -> Answer:
     """
     message = getattr(choice, "message", None)
     if message is None:
-        text, reasoning, refusal = choice.text, None, None
+        text, reasoning, refusal = getattr(choice, "text", None), None, None
     else:
         extra = message.model_extra or {}
         text, reasoning = _parts(message.content)

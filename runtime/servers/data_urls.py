@@ -17,6 +17,7 @@ ImageFormat = Literal["as_given", "png", "jpeg"]
 _SENT_AS_THEY_ARE = {"PNG": "png", "JPEG": "jpeg", "MPO": "jpeg", "WEBP": "webp", "GIF": "gif"}  # their MIME types
 _WITH_PALETTE = {"P", "PA"}
 _JPEG_QUALITY = 95
+_SMALLEST_SIDE = 32
 
 
 def image_hash(image: "Image | Path | str | bytes") -> str:
@@ -31,7 +32,10 @@ def image_hash(image: "Image | Path | str | bytes") -> str:
 
 
 def data_url(
-    image: "Image | Path | str | bytes", image_format: ImageFormat = "as_given", max_side: int | None = None
+    image: "Image | Path | str | bytes",
+    image_format: ImageFormat = "as_given",
+    max_side: int | None = None,
+    max_bytes: int | None = None,
 ) -> str:
     """Encode an image for a request.
 
@@ -41,6 +45,7 @@ def data_url(
             formats that servers do not read, and more than 8 bits a channel: as PNG); "png" and "jpeg" (quality 95)
             re-encode.
         max_side: An image whose longer side has more pixels is scaled down to this.
+        max_bytes: An image that would be longer in base64 is sent as JPEG, and scaled down as far as it must be.
 
     Returns:
         `data:image/...;base64,...`
@@ -56,13 +61,15 @@ def data_url(
         too_large = max_side is not None and max(picture.size) > max_side
         kept = is_file and image_format == "as_given" and not too_large and picture.format in _SENT_AS_THEY_ARE
         if kept and eight_bits(picture) is picture:
-            return _url(_file_bytes(image), _SENT_AS_THEY_ARE[picture.format])
+            url = _url(_file_bytes(image), _SENT_AS_THEY_ARE[picture.format])
+            return url if max_bytes is None or len(url) <= max_bytes else _within(upright(picture), max_bytes)
         picture = upright(picture)  # re-encoding drops the EXIF orientation
         if too_large:
             # Pillow scales a palette's indices instead of its colours.
             picture = picture.convert("RGB") if picture.mode in _WITH_PALETTE else picture.copy()
             picture.thumbnail((max_side, max_side))
-        return _url(*_encode(picture, image_format))
+        url = _url(*_encode(picture, image_format))
+        return url if max_bytes is None or len(url) <= max_bytes else _within(picture, max_bytes)
     except (OSError, ValueError, images.DecompressionBombError) as error:
         raise CulturevalError(f"An image cannot be read: {error}") from error
 
@@ -73,6 +80,17 @@ def _encode(picture: "Image", image_format: ImageFormat) -> tuple[bytes, str]:
     stream = io.BytesIO()
     picture.convert("RGB").save(stream, "JPEG", quality=_JPEG_QUALITY)
     return stream.getvalue(), "jpeg"
+
+
+def _within(picture: "Image", most: int) -> str:
+    """A picture as JPEG, scaled down by quarters until its data URL has at most so many bytes."""
+    picture = picture.convert("RGB")
+    while len(url := _url(*_encode(picture, "jpeg"))) > most:
+        side = max(picture.size) * 3 // 4
+        if side < _SMALLEST_SIDE:
+            raise ValueError(f"it cannot be made to fit into {most:,} bytes")
+        picture.thumbnail((side, side))
+    return url
 
 
 def _url(content: bytes, kind: str) -> str:

@@ -1,19 +1,18 @@
 """Errors of OpenAI-compatible servers, and whether a request that got one is worth repeating."""
 
-import email.utils
-import time
 from collections.abc import Mapping
 
 import openai
 
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.servers.providers import filters
+from cultureval.runtime.servers.rate_limits import wait_after_refusal
 from cultureval.runtime.servers.replies import refusal_of
 
 _RETRIED_STATUS = {408, 409, 429}
 _REFUSING_STATUS = {401, 402, 404}
 _REFUSED_CONTENT = {400, 413, 415, 422}
-# Error codes of content filters: OpenAI and Azure, OpenAI for images, Alibaba.
-_FILTER_CODES = {"content_filter", "content_policy_violation", "moderation_blocked", "data_inspection_failed"}
+_FILTERING_STATUS = {400, 403, 422}
 
 
 class ServerError(CulturevalError):
@@ -40,9 +39,31 @@ class ContentFilter(ServerError):
     """The provider's filter refused the prompt."""
 
 
+class PromptBlocked(Exception):
+    """A server answered 200 without any choice, which is how this provider says that a filter blocked the prompt."""
+
+
 def is_content_filter(error: Exception) -> bool:
-    """Whether a request ended because the provider's filter refused its prompt."""
-    return isinstance(error, openai.BadRequestError) and error.code in _FILTER_CODES
+    """Whether a request ended because the provider's filter refused its prompt.
+
+    Servers tell it by a code, by words, or, as OpenRouter's moderation does, by 403 with the flagged text.
+    """
+    if isinstance(error, PromptBlocked):
+        return True
+    if not isinstance(error, openai.APIStatusError) or error.status_code not in _FILTERING_STATUS:
+        return False
+    if str(error.code) in filters().codes or _inner_code(error.body) in filters().codes:
+        return True
+    metadata = error.body.get("metadata") if isinstance(error.body, Mapping) else None
+    flagged = isinstance(metadata, Mapping) and ("flagged_input" in metadata or "reasons" in metadata)
+    return flagged or any(words in error_text(error) for words in filters().messages)
+
+
+def _inner_code(body: object) -> str:
+    """Azure's code within the error: ResponsibleAIPolicyViolation, or that of the content filter."""
+    inner = body.get("innererror") if isinstance(body, Mapping) else None
+    code = inner.get("code") if isinstance(inner, Mapping) else None
+    return "content_filter" if code == "ResponsibleAIPolicyViolation" else str(code)
 
 
 def error_text(error: Exception) -> str:
@@ -82,17 +103,7 @@ def worth_retrying(error: BaseException) -> bool:
 
 
 def retry_after(error: BaseException | None) -> float | None:
-    """Seconds to wait according to a server's Retry-After header (seconds, or a date)."""
+    """Seconds to wait as a server says (`rate_limits`); None where it does not, or where waiting would not help."""
     if not isinstance(error, openai.APIStatusError) or not worth_retrying(error):
         return None
-    value = error.response.headers.get("retry-after")
-    if value is None:
-        return None
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        date = email.utils.parsedate_tz(value)
-    try:
-        return max(0.0, email.utils.mktime_tz(date) - time.time()) if date else None
-    except (ValueError, OverflowError):  # an impossible date
-        return None
+    return wait_after_refusal(error.response.headers, error.body)

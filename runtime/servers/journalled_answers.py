@@ -1,9 +1,14 @@
-"""Many requests to servers, each sent once: answers come from the journal, or are journalled as they arrive."""
+"""Many requests to servers, each sent once: answers come from the journal, or are journalled as they arrive.
+
+Two runs with one journal do not ask the same question at the same time (`claims`): the second one waits for the answer.
+"""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
+from cultureval.runtime.claims import Claims
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import Journal
 from cultureval.runtime.progress import Progress
@@ -13,6 +18,7 @@ from cultureval.runtime.servers.settings import ServerSettings
 
 Question = Callable[[OpenAIClient], Awaitable[Answer]]
 OnFailure = Callable[[str, CulturevalError], bool]
+_POLL_S = 0.1  # while other runs ask all that is left
 
 
 def answer_all(
@@ -24,6 +30,7 @@ def answer_all(
     on_failure: OnFailure | None = None,
     note: Callable[[], str] | None = None,
     silent: bool = False,
+    on_answered_elsewhere: Callable[[str, Answer], None] | None = None,
 ) -> dict[str, Answer]:
     """Answer every question, from the journal if it is there, else from the servers.
 
@@ -39,6 +46,7 @@ def answer_all(
         on_failure: Called with the key and the error of a question that failed; True skips the question and continues.
         note: Called after each answer; returns the text next to the progress bar.
         silent: Whether no progress is shown, as in all but the first of several processes.
+        on_answered_elsewhere: Called with key and answer of a question that another run asked meanwhile.
 
     Returns:
         Key -> answer, for all questions except the skipped ones, in their order.
@@ -50,7 +58,8 @@ def answer_all(
     if missing:
         known = len(questions) - len(missing)
         with Progress(len(questions), description, "answer", known, silent, kept_in=journal.folder) as progress:
-            run = _Run(journal, progress, iter(missing.items()), on_failure, note)
+            waiting, claims = deque(missing.items()), Claims(journal.folder)
+            run = _Run(journal, progress, waiting, claims, on_failure, note, on_answered_elsewhere)
             asyncio.run(_ask(settings, run, min(settings.concurrency, len(missing)), first))
     return {key: journal.get(key) for key in questions if key in journal}
 
@@ -61,10 +70,33 @@ class _Run:
 
     journal: Journal
     progress: Progress
-    waiting: Iterator[tuple[str, Question]]
+    waiting: deque[tuple[str, Question]]
+    claims: Claims
     on_failure: OnFailure | None
     note: Callable[[], str] | None
+    on_answered_elsewhere: Callable[[str, Answer], None] | None
     failures: list[Exception] = field(default_factory=list)
+
+    async def next(self) -> tuple[str, Question] | None:
+        """A question that is now claimed; None where none is left, or after a failure."""
+        while self.waiting and not self.failures:
+            for _ in range(len(self.waiting)):
+                key, question = self.waiting.popleft()
+                if not self.claims.take(key):
+                    self.waiting.append((key, question))
+                elif (answer := self.journal.get(key)) is None:
+                    return key, question
+                else:
+                    self.claims.give_back(key)
+                    self._found(key, answer)
+            if self.waiting:
+                await asyncio.sleep(_POLL_S)
+        return None
+
+    def _found(self, key: str, answer: Answer) -> None:
+        if self.on_answered_elsewhere is not None:
+            self.on_answered_elsewhere(key, answer)
+        self.progress.update()
 
 
 async def _ask(settings: ServerSettings, run: _Run, workers: int, first: Question | None) -> None:
@@ -77,17 +109,23 @@ async def _ask(settings: ServerSettings, run: _Run, workers: int, first: Questio
 
 
 async def _work(client: OpenAIClient, run: _Run) -> None:
-    for key, question in run.waiting:
-        if run.failures:
-            return
+    while (found := await run.next()) is not None:
+        key, question = found
         try:
-            answer = await question(client)
-        except CulturevalError as error:
-            if run.on_failure is not None and run.on_failure(key, error):
-                run.progress.update()
-                continue
+            await _answer(client, run, key, question)
+        finally:
+            run.claims.give_back(key)
+
+
+async def _answer(client: OpenAIClient, run: _Run, key: str, question: Question) -> None:
+    try:
+        answer = await question(client)
+    except CulturevalError as error:
+        if run.on_failure is not None and run.on_failure(key, error):
+            run.progress.update()
+        else:
             run.failures.append(error)
-            return
-        # fsync in a thread: a slow disk must not delay the other requests.
-        await asyncio.to_thread(run.journal.append, {key: answer})
-        run.progress.update(note=run.note() if run.note is not None else "")
+        return
+    # fsync in a thread: a slow disk must not delay the other requests.
+    await asyncio.to_thread(run.journal.append, {key: answer})
+    run.progress.update(note=run.note() if run.note is not None else "")

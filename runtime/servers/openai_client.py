@@ -9,7 +9,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -21,6 +21,7 @@ from cultureval.runtime.servers.answers import NOT_JSON, Answer, answer_of, chec
 from cultureval.runtime.servers.errors import (
     ContentFilter,
     IncompleteAnswer,
+    PromptBlocked,
     ServerError,
     error_text,
     is_content_filter,
@@ -29,6 +30,7 @@ from cultureval.runtime.servers.errors import (
     retry_after,
     worth_retrying,
 )
+from cultureval.runtime.servers.rate_limits import pause_after_answer
 from cultureval.runtime.servers.replies import CarefulClient
 from cultureval.runtime.servers.settings import ServerSettings
 
@@ -47,7 +49,7 @@ class _Server:
     """One server and what is known of its health."""
 
     url: str
-    client: openai.AsyncOpenAI
+    client: openai.AsyncOpenAI = field(init=False)
     in_flight: int = 0
     asked: int = 0
     times_skipped: int = 0  # since its last answer
@@ -55,6 +57,11 @@ class _Server:
     paused_until: float = 0.0
     pause: Exception | None = None  # the error with Retry-After
     watcher: asyncio.Task[None] | None = field(default=None, repr=False)
+
+    def note_limits(self, headers: Mapping[str, str]) -> None:
+        """Leaves the server alone where its answer says that a limit is used up."""
+        if pause := pause_after_answer(headers):
+            self.paused_until = max(self.paused_until, time.monotonic() + pause)
 
     @property
     def left_out(self) -> bool:
@@ -68,17 +75,18 @@ class OpenAIClient:
         self.settings = settings
         self._key = settings.api_key()
         self._slots = asyncio.Semaphore(settings.concurrency)
-        self._servers = [_Server(url, self._connect(url)) for url in settings.base_urls]
+        self._servers = [self._connect(_Server(url)) for url in settings.base_urls]
 
-    def _connect(self, url: str) -> openai.AsyncOpenAI:
+    def _connect(self, server: _Server) -> _Server:
         # Retries are ours, because they may go to another server. The client insists on some key.
-        return openai.AsyncOpenAI(
-            base_url=url,
+        server.client = openai.AsyncOpenAI(
+            base_url=server.url,
             api_key=self._key or "none",
             timeout=self.settings.timeout_s,
             max_retries=0,
-            http_client=CarefulClient(),
+            http_client=CarefulClient(server.note_limits),
         )
+        return server
 
     async def __aenter__(self) -> "OpenAIClient":
         return self
@@ -147,7 +155,7 @@ class OpenAIClient:
         try:
             response = await self.send(call, wanted)
         except ContentFilter as error:
-            stopped = {"text": "", "reasoning": None, "finish_reason": "content_filter", "refusal": str(error)}
+            stopped = {"text": "", "reasoning": None, "finish_reason": "content_filter", "refusal": error.cause}
             return {"completions": [stopped] * wanted, "usage": None, "model": None}
         return answer_of(response)
 
@@ -172,7 +180,7 @@ class OpenAIClient:
             deadline = time.monotonic() + self.settings.give_up_s
             try:
                 return await retrying(self._try_once, call, choices, deadline)
-            except (openai.OpenAIError, IncompleteAnswer, TimeoutError) as error:
+            except (openai.OpenAIError, IncompleteAnswer, PromptBlocked, TimeoutError) as error:
                 kind = ContentFilter if is_content_filter(error) else ServerError
                 raise kind(
                     self._explain(error), self._cause(error), refuses_all(error), refuses_content(error)
@@ -184,7 +192,7 @@ class OpenAIClient:
         server.asked += 1
         try:
             async with asyncio.timeout(self.settings.timeout_s):
-                response = await checked_answer(call(server.client), choices)
+                response = await checked_answer(call(server.client), choices, self.settings.blocks_without_choices)
         except (openai.OpenAIError, IncompleteAnswer, TimeoutError) as error:
             self._note_failure(server, error)
             raise

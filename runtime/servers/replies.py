@@ -1,5 +1,6 @@
 """What is taken from a server: replies of the asked host only, and of a limited size."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -24,9 +25,14 @@ class RefusedReply(Exception):
 class CarefulClient(openai.DefaultAsyncHttpxClient):
     """Reads replies whole, up to a limit, and follows no redirect to another host, which would get prompts and keys."""
 
-    def __init__(self) -> None:
-        """A client with the defaults of the openai package."""
+    def __init__(self, on_answer: Callable[[Mapping[str, str]], None] | None = None) -> None:
+        """A client with the defaults of the openai package.
+
+        Args:
+            on_answer: Called with the headers of each reply that is no error.
+        """
         super().__init__(event_hooks={"response": [_require_same_host]})
+        self._on_answer = on_answer
 
     async def send(self, request: Any, **arguments: Any) -> Any:
         """Sends a request; the reply is read, also where it was asked for as a stream.
@@ -39,6 +45,8 @@ class CarefulClient(openai.DefaultAsyncHttpxClient):
             body = await _read(response)
         except RefusedReply as error:
             raise openai.APIConnectionError(message="Refused.", request=request) from error
+        if self._on_answer and response.status_code == 200:
+            self._on_answer(response.headers)
         headers = [pair for pair in response.headers.multi_items() if pair[0].lower() not in OF_THE_PACKING]
         whole = {"headers": headers, "content": body, "request": response.request}
         return type(response)(response.status_code, **whole, extensions=response.extensions)

@@ -19,6 +19,8 @@ class ServerSettings:
         max_retries: Further tries of one request after the first; waiting for Retry-After does not count.
         give_up_s: Limit of one request with all its retries and waits.
         backoff_s: First wait before a retry; it doubles, with jitter, up to 60 s.
+        blocks_without_choices: Whether an answer with token counts and without choices says that a filter blocked the
+            prompt, as Gemini's does.
         key: The key itself, of a server that was started here; never shown.
 
     Raises:
@@ -33,6 +35,7 @@ class ServerSettings:
     max_retries: int = 8
     give_up_s: float = 3600.0
     backoff_s: float = 0.5
+    blocks_without_choices: bool = False
     key: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:

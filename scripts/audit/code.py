@@ -101,7 +101,7 @@ def _prompts(problems: "ProblemSet") -> dict[str, str]:
 
 def _cost(asker: "Asker", sets: "dict[str, ProblemSet]") -> str:
     from cultureval.audit.code_refinement import refinement_questions
-    from cultureval.metrics.judges.costs import estimate_tokens
+    from cultureval.runtime.servers.costs import estimate_tokens
 
     lines = []
     for problems in sets.values():

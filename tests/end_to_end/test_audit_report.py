@@ -9,10 +9,10 @@ from cultureval.audit.decisions import Rule
 from cultureval.audit.items import AuditItem
 from cultureval.audit.judging import Audit, JudgedItem, Opinion
 from cultureval.judge_prompts.templates import judge_template
-from cultureval.metrics.judges.costs import Budget
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.reports.audit.page import _before_and_after, read_audit, write_page
 from cultureval.reports.audit.verdicts import write_audit
+from cultureval.runtime.servers.costs import Budget
 
 CRITERIA = judge_template("audit_mcq").criteria
 HOSTILE = '<script>document.title="x"</script> \u202e"\' أين تقع القاهرة؟'

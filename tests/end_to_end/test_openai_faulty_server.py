@@ -199,13 +199,18 @@ def test_a_wrong_request_is_not_repeated(load):
         assert server.asked == {"q": 1}
 
 
-def test_refusals_and_filters_are_recorded_as_such(load):
+def test_refusals_and_filters_are_an_outcome_of_their_own(load, monkeypatch):
     queries = ["filter_prompt", "other_filter", "filter_answer", "refusal", "plain"]
     with FaultyServer(lambda prompt, count: prompt) as server:
+        with pytest.raises(CulturevalError, match=r"4 of 5 answers are none \(3 stopped .* 1 refused .*--on-refused"):
+            load(server).greedy_until(docs_of(queries))
+        monkeypatch.setenv("CULTUREVAL_ON_REFUSED", "unscored")
         docs = docs_of(queries)
         responses = load(server).greedy_until(docs)
-        assert server.asked == dict.fromkeys(queries, 1)
-    assert [response.text for response in responses] == [[""], [""], [""], ["I will not."], [answer_text("plain")]]
+        assert server.asked == dict.fromkeys(queries, 1)  # what they answered is kept, and not asked again
+    assert [getattr(one, "kind", "") for one in responses] == ["filter", "filter", "filter", "refusal", ""]
+    assert "no" in responses[0].reason and "I will not." in responses[3].reason
+    assert responses[4].text == [answer_text("plain")]
     reasons = [doc.specific["finish_reasons"] for doc in docs]
     assert reasons == [["content_filter"], ["content_filter"], ["content_filter"], ["stop"], ["stop"]]
     assert [bool(doc.specific["refusals"][0]) for doc in docs] == [True, True, False, True, False]

@@ -7,11 +7,11 @@ import pytest
 from faulty_server import FaultyServer
 from pydantic import ValidationError
 
-from cultureval.metrics.judges.costs import estimate_tokens
 from cultureval.metrics.judges.judge import JudgeSettings, configured_judges, find_judges
 from cultureval.metrics.judges.optional_judges import check_judges, judge_metrics, signatures_of_judges
 from cultureval.reports.machine import check_judges as doctor
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.servers.costs import estimate_tokens
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,220 @@
+"""What the answers of a model on a server cost: counted, kept within a budget, or told without asking."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from lighteval.tasks.requests import Doc
+
+from cultureval.models.server.settings import ServerModelConfig
+from cultureval.runtime import processes
+from cultureval.runtime.claims import Claims
+from cultureval.runtime.errors import CulturevalError, DryRun
+from cultureval.runtime.journal import Journal, answer_key
+from cultureval.runtime.printing import print_note
+from cultureval.runtime.servers.answers import Answer
+from cultureval.runtime.servers.costs import (
+    Budget,
+    BudgetSpent,
+    DryRun,
+    estimate_tokens,
+    has_prices,
+    price,
+    prompt_tokens,
+)
+from cultureval.runtime.servers.journalled_answers import Question
+from cultureval.runtime.servers.openai_client import OpenAIClient
+from cultureval.runtime.servers.providers import MILLION, read_on
+
+SHOWN_GROUPS = 20
+
+
+class Size(NamedTuple):
+    """An estimate of one request.
+
+    Attributes:
+        input: Tokens of its prompt.
+        most: Tokens of its answers at most; None without a limit.
+    """
+
+    input: int
+    most: int | None
+
+
+class Spending:
+    """The costs of one run; an answer that the journal had counts with what it once cost."""
+
+    def __init__(self, config: ServerModelConfig, journal: Journal) -> None:
+        """Counts nothing yet.
+
+        Raises:
+            CulturevalError: Several processes would share a budget.
+        """
+        self.budget = Budget(config)
+        self._config, self._journal = config, journal
+        self._sizes: dict[str, Size] = {}
+        self._planned: dict[str, Counter[str]] = {}
+        self._whose = answer_key(budget_of=config.model, base_url=config.base_url)
+        self._alone = False
+        if config.budget is not None and processes.process_count() > 1:
+            raise CulturevalError("A run with a budget is one process: start it without accelerate launch.")
+
+    def size(self, key: str, prompt: str | Sequence[Mapping[str, Any]], request: Mapping[str, Any]) -> None:
+        """Notes the size of a request.
+
+        Args:
+            key: Of its answer in the journal.
+            prompt: Text, or chat messages with images in any form.
+            request: Its other fields.
+        """
+        parts = [{"type": "text", "text": prompt}] if isinstance(prompt, str) else _parts(prompt)
+        text = "\n".join(part["text"] for part in parts if part["type"] == "text")
+        images = sum(part["type"] != "text" for part in parts)
+        most = request.get(self._config.max_tokens_name)
+        count = request.get("n") or 1
+        self._sizes[key] = Size(prompt_tokens(self._config, text, images), most * count if most else None)
+
+    def begin(self, keys: Sequence[str]) -> None:
+        """Counts what the journal has already; with a budget, one run of a model asks at a time.
+
+        Args:
+            keys: Of all answers that the run needs.
+        """
+        config = self._config
+        if config.budget is None or config.dry_run:
+            return
+        if not self._alone:
+            Claims(self._journal.folder).wait_for(
+                self._whose,
+                lambda: print_note(f"another run spends a budget on {config.model}; this one waits for its end."),
+            )
+            self._alone = True
+        for key in keys:
+            if (known := self._journal.get(key)) is not None:
+                self.pay(key, known)
+
+    def guarded(self, key: str, question: Question) -> Question:
+        """The question, asked only if the budget has room for its longest answer, and counted."""
+        size = self._sizes.get(key)
+        if self._config.budget is None or size is None:
+            return question
+        if size.most is None:
+            raise CulturevalError("A budget needs a limit of tokens: set max_new_tokens in generation_parameters.")
+        most = price(self._config, size.input, size.most)
+
+        async def ask(client: OpenAIClient) -> Answer:
+            await self.budget.reserve(most)
+            try:
+                answer = await question(client)
+            finally:
+                self.budget.release(most)
+            self.pay(key, answer)
+            return answer
+
+        return ask
+
+    def pay(self, key: str, answer: Answer) -> None:
+        """Counts an answer, once; where the server gave no counts, by the lengths of prompt and answer."""
+        texts = [
+            f"{completion['text']}{completion['reasoning'] or ''}"
+            for completion in answer.get("completions", ())
+            if completion["finish_reason"] != "content_filter"
+        ]
+        size = self._sizes.get(key, Size(0, None))
+        share = self._config.batch_price if answer.get("batch") else 1.0
+        self.budget.pay(key, answer.get("usage"), (size.input, sum(map(estimate_tokens, texts))), share)
+
+    def explain(self, error: BudgetSpent, answered: int, wanted: int) -> CulturevalError:
+        """The error that ends a run whose budget is spent."""
+        return CulturevalError(
+            f"{str(error)[:1].upper()}{str(error)[1:]}: {answered:,} of {wanted:,} answers of {self._config.model} are "
+            "there and kept. The same command with a larger --budget goes on from here and pays for none of them "
+            "again; --dry-run tells what the rest costs."
+        )
+
+    def plan(self, docs: Sequence[Doc], asked: Sequence[Mapping[str, Question]]) -> dict[str, str]:
+        """Notes what would be asked, without asking.
+
+        Returns:
+            Keys of the answers that are not in the journal -> why there is none.
+        """
+        missing: dict[str, str] = {}
+        for doc, own in zip(docs, asked, strict=True):
+            counts = self._planned.setdefault(doc.task_name.partition(":")[0], Counter())
+            for key in own:
+                if (known := self._journal.get(key)) is not None:
+                    self.pay(key, known)
+                    counts["known"] += 1
+                elif key not in missing:
+                    size = self._sizes.get(key, Size(0, 0))
+                    counts.update(requests=1, input=size.input, most=size.most or 0, unlimited=size.most is None)
+                    missing[key] = "nothing is asked in a dry run"
+        return missing
+
+    def finish(self) -> None:
+        """Lets the next run with a budget go on after the last answer; ends a dry run.
+
+        Raises:
+            DryRun: It is one.
+        """
+        if self._alone:
+            Claims(self._journal.folder).give_back(self._whose)
+            self._alone = False
+        if self._config.dry_run:
+            raise DryRun("\n".join(self._told()))
+
+    def _told(self) -> list[str]:
+        total: Counter[str] = Counter()
+        for counts in self._planned.values():
+            total.update(counts)
+        groups = sorted(self._planned.items(), key=lambda one: -one[1]["input"])
+        lines = [f"{name}: {self._line(counts)}" for name, counts in groups[:SHOWN_GROUPS]] if len(groups) > 1 else []
+        more = [f"and {len(groups) - SHOWN_GROUPS} more groups"] if len(groups) > SHOWN_GROUPS else []
+        lines += [*more, f"{self._config.model}: {self._line(total)}", *self._money(total)]
+        return [*lines, "Nothing was asked."]
+
+    def _line(self, counts: Mapping[str, int]) -> str:
+        most = f"at most {counts['most']:,} of answers" if not counts["unlimited"] else "no limit of answers is set"
+        return (
+            f"{counts['requests']:,} requests ({counts['known']:,} answers are in the journal), about "
+            f"{counts['input']:,} tokens of prompts, {most}{self._cost(counts)}"
+        )
+
+    def _cost(self, counts: Mapping[str, int], share: float = 1.0) -> str:
+        if not has_prices(self._config):
+            return ""
+        least, most = (share * price(self._config, counts["input"], output) for output in (0, counts["most"]))
+        return f"; cost from {least:.4g} (prompts alone) to {most:.4g} (answers as long as they may be)"
+
+    def _money(self, total: Mapping[str, int]) -> list[str]:
+        config = self._config
+        if not has_prices(config):
+            return ["No prices are known: set input_token_price and output_token_price in the model's YAML file."]
+        cached = config.input_token_price if config.cached_token_price is None else config.cached_token_price
+        each = [config.input_token_price, cached, config.output_token_price]
+        words = " / ".join(f"{MILLION * one:g}" for one in each)
+        known = config.provided_by.token_prices(config.model) if config.provided_by else {}
+        ours = known and all(getattr(config, name) == value for name, value in known.items())
+        lines = [f"Prices of a million tokens (input / cached / output): {words}, {_source(bool(ours))}."]
+        if config.batch_price < 1:
+            lines.append(f"As a batch (--batch-out){self._cost(total, config.batch_price).removeprefix(';')}.")
+        if config.budget is not None:
+            left = config.budget - self.budget.spent
+            fits = "covers" if price(config, total["input"], total["most"]) <= left else "may not cover"
+            lines.append(
+                f"Spent on answers in the journal: {self.budget.spent:.4g}; the budget of {config.budget:g} "
+                f"{fits} the rest."
+            )
+        return lines
+
+
+def _source(ours: bool) -> str:
+    return f"US dollars, as read on {read_on()}; check them with your provider" if ours else "as you set them"
+
+
+def _parts(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    found: list[Mapping[str, Any]] = []
+    for message in messages:
+        content = message["content"]
+        found += [{"type": "text", "text": content}] if isinstance(content, str) else content
+    return found

@@ -1,0 +1,229 @@
+"""Providers of models: what of them differs (`providers.yaml`), and which MODEL of a command line names one.
+
+`PROVIDER:NAME` is always asked of a provider, `hf:NAME` is always the hub's. `PROVIDER/NAME`, as Inspect writes it, is
+asked of the provider too, except for a folder of that name, and for names under `openai/` and `google/` that are not of
+these providers' own models (`google/gemma-2-2b-it`): those are hub ids. `http://HOST/v1#NAME` is any server.
+"""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from cultureval.runtime.data.hub import cached_file
+from cultureval.runtime.errors import CulturevalError, did_you_mean
+from cultureval.runtime.settings import Settings, current_settings
+
+HUB = "hf"
+MILLION = 1e6
+_VERSION = re.compile(r"-(latest|\d{4}-\d{2}-\d{2}|\d{8}|0\d{2}|\d{2}-\d{4})$")
+
+Parameter = Literal[
+    "temperature",
+    "top_p",
+    "frequency_penalty",
+    "presence_penalty",
+    "response_format",
+    "seed",
+    "n",
+    "stop",
+    "blank_stop",
+    "top_logprobs",
+]
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ImageLimits(_Row):
+    """How many and how large images a provider takes; None: no limit is known.
+
+    Attributes:
+        count: Images of one request.
+        side: Pixels of an image's longer side.
+        image_mib: One image in base64, in MiB.
+        request_mib: All images of a request together, in MiB.
+    """
+
+    count: int | None = None
+    side: int | None = None
+    image_mib: float | None = None
+    request_mib: float | None = None
+
+    def __str__(self) -> str:
+        """The limits in words; "" where there are none."""
+        known = {
+            "{:,} images a request": self.count,
+            "{:,} pixels a side": self.side,
+            "{:g} MiB an image": self.image_mib,
+            "{:g} MiB of images a request": self.request_mib,
+        }
+        return ", ".join(words.format(value) for words, value in known.items() if value)
+
+
+class ModelFamily(_Row):
+    """What differs for some models of a provider.
+
+    Attributes:
+        reasons: Whether they reason, so that the limit of tokens includes reasoning.
+        without: Parameters that they refuse, besides the provider's.
+    """
+
+    reasons: bool = False
+    without: tuple[Parameter, ...] = ()
+
+
+class Provider(_Row):
+    """One provider; the fields are explained in `providers.yaml`."""
+
+    id: str
+    title: str
+    base_url: str
+    hosts: str | None = None
+    key: str
+    address: str
+    own_names: str | None = None
+    token_limit: Literal["max_tokens", "max_completion_tokens"]
+    lists_models: bool = False
+    top_logprobs: int | None = None
+    without: tuple[Parameter, ...] = ()
+    blocks_without_choices: bool = False
+    images: ImageLimits = ImageLimits()
+    batch_price: float = Field(1.0, gt=0, le=1)
+    models: dict[str, ModelFamily] = {}
+    prices: dict[str, tuple[float, float, float]] = {}
+
+    def family(self, model: str) -> ModelFamily:
+        """What differs for a model."""
+        found = (family for names, family in self.models.items() if re.fullmatch(names, model))
+        return next(found, ModelFamily())
+
+    def left_out(self, model: str) -> tuple[str, ...]:
+        """The request parameters that a model refuses or passes over."""
+        logprobs = () if self.top_logprobs else ("top_logprobs",)
+        return tuple(dict.fromkeys([*self.without, *logprobs, *self.family(model).without]))
+
+    def token_prices(self, model: str) -> dict[str, float]:
+        """Prices of a model's tokens, by the names of the settings; {} where none is known."""
+        known = self.prices.get(model) or self.prices.get(_VERSION.sub("", model))
+        names = ("input_token_price", "cached_token_price", "output_token_price")
+        return {name: value / MILLION for name, value in zip(names, known, strict=True)} if known else {}
+
+    def url(self) -> str:
+        """Its address, or that of the environment variable that replaces it."""
+        return os.environ.get(self.address) or self.base_url
+
+    def is_at(self, url: str) -> bool:
+        """Whether an address is the provider's own."""
+        host = urlsplit(url).hostname or ""
+        return host == urlsplit(self.base_url).hostname or bool(self.hosts and re.fullmatch(self.hosts, host))
+
+
+class Filters(_Row):
+    """How servers say that a filter stopped a prompt or an answer.
+
+    Attributes:
+        codes: Codes of errors.
+        messages: Words of errors' messages.
+        finish_reasons: In small letters.
+    """
+
+    codes: frozenset[str]
+    messages: tuple[str, ...]
+    finish_reasons: frozenset[str]
+
+    def in_finish_reason(self, reason: object) -> bool:
+        """Whether an answer ended by a filter; Gemini writes `content_filter: SAFETY`, or `SAFETY` alone."""
+        return isinstance(reason, str) and reason.lower().partition(":")[0].strip() in self.finish_reasons
+
+
+@cache
+def _table() -> Mapping[str, Any]:
+    import yaml
+
+    return yaml.safe_load(Path(__file__).with_name("providers.yaml").read_text(encoding="utf-8"))
+
+
+def read_on() -> str:
+    """The date on which the providers' documentation and prices were read, `YYYY-MM-DD`."""
+    return str(_table()["read"])
+
+
+@cache
+def providers() -> dict[str, Provider]:
+    """All providers by the name that stands before `/` or `:`."""
+    return {name: Provider(id=name, **fields) for name, fields in _table()["providers"].items()}
+
+
+@cache
+def filters() -> Filters:
+    """How servers say that a filter stopped something."""
+    return Filters(**_table()["filters"])
+
+
+def provider_at(urls: Sequence[str]) -> Provider | None:
+    """The provider whose own addresses these are; None for other servers."""
+    return next((one for one in providers().values() if urls and all(one.is_at(url) for url in urls)), None)
+
+
+def server_settings_of(model: str) -> dict[str, Any]:
+    """The settings that a MODEL implies which names a server; {} for one that is not on a server.
+
+    Args:
+        model: A provider's model, an address with a name, or anything else.
+
+    Returns:
+        `model`, `base_url`, `api_key_env` (where there is a key) and `provider` (if it is one).
+
+    Raises:
+        CulturevalError: It could be the hub's as well, or an address has no name of a model.
+    """
+    if model.startswith(("http://", "https://")):
+        return _at_address(model)
+    written = re.fullmatch(r"([a-z]+)([:/])(.+)", model)
+    if not written:
+        return {}
+    prefix, mark, name = written.groups()
+    if mark == ":" and prefix not in providers() and prefix != HUB:
+        known = [*providers(), HUB]
+        raise CulturevalError(f"{model!r}: no provider is called {prefix!r}.{did_you_mean(prefix, known)}")
+    provider = providers().get(prefix)
+    if provider is None or (mark == "/" and not _is_meant(provider, model, name)):
+        return {}
+    return {"model": name, "base_url": provider.url(), "api_key_env": provider.key, "provider": provider.id}
+
+
+def hub_name(model: str) -> str:
+    """A name without `hf:`."""
+    return model.removeprefix(f"{HUB}:")
+
+
+def _is_meant(provider: Provider, model: str, name: str) -> bool:
+    """Whether `PROVIDER/NAME` is the provider's model, and no folder or hub id."""
+    if Path(model).expanduser().is_dir() or (provider.own_names and not re.fullmatch(provider.own_names, name)):
+        return False
+    if cached_file(model, "config.json"):
+        raise CulturevalError(
+            f"{model!r} is in the hub's cache on this machine, and could be a model of {provider.title} as well: write "
+            f"{HUB}:{model} for the hub's, or {provider.id}:{name} to ask {provider.title}."
+        )
+    return True
+
+
+def _at_address(model: str) -> dict[str, Any]:
+    address, _, name = model.partition("#")
+    if not name:
+        raise CulturevalError(
+            f"{address!r} is an address without a model: write {address}#NAME with the name under which the server "
+            "serves it, or a YAML file with `base_url` and `model`."
+        )
+    provider = provider_at([address])
+    key = provider.key if provider else Settings.api_key.variable if current_settings().api_key else None
+    implied = {"model": name, "base_url": address}
+    return implied | ({"api_key_env": key} if key else {}) | ({"provider": provider.id} if provider else {})
