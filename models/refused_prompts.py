@@ -18,8 +18,8 @@ class PromptRefused(ServerError):
         self.reason = f"the server refuses its prompt: {cause.rstrip('.')}"
         super().__init__(
             f"{name_of(doc)}: {self.reason}. All answers so far are kept. Correct the settings that it names "
-            "(max_new_tokens, chat_template, extra_body, or the server's --max-model-len), or pass --on-refused "
-            "unscored (CULTUREVAL_ON_REFUSED=unscored) to leave such rows unscored and count them.",
+            "(max_new_tokens, chat_template, extra_body, leave_out, or the server's --max-model-len), or pass "
+            "--on-refused unscored (CULTUREVAL_ON_REFUSED=unscored) to leave such rows unscored and count them.",
             cause,
             refuses_content=True,
         )

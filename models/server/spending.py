@@ -1,5 +1,6 @@
 """What the answers of a model on a server cost: counted, kept within a budget, or told without asking."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -140,7 +141,7 @@ class Spending:
         """
         missing: dict[str, str] = {}
         for doc, own in zip(docs, asked, strict=True):
-            counts = self._planned.setdefault(doc.task_name.partition(":")[0], Counter())
+            counts = self._planned.setdefault(re.split("[:|]", doc.task_name)[0], Counter())
             for key in own:
                 if (known := self._journal.get(key)) is not None:
                     self.pay(key, known)
@@ -197,7 +198,7 @@ class Spending:
         ours = known and all(getattr(config, name) == value for name, value in known.items())
         lines = [f"Prices of a million tokens (input / cached / output): {words}, {_source(bool(ours))}."]
         if config.batch_price < 1:
-            lines.append(f"As a batch (--batch-out){self._cost(total, config.batch_price).removeprefix(';')}.")
+            lines.append(f"As a batch (--batch-out): {self._cost(total, config.batch_price).removeprefix('; ')}.")
         if config.budget is not None:
             left = config.budget - self.budget.spent
             fits = "covers" if price(config, total["input"], total["most"]) <= left else "may not cover"

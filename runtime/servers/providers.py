@@ -121,7 +121,10 @@ class Provider(_Row):
 
     def is_at(self, url: str) -> bool:
         """Whether an address is the provider's own."""
-        host = urlsplit(url).hostname or ""
+        try:
+            host = urlsplit(url).hostname or ""
+        except ValueError:  # what is wrong with it is said where it is used
+            return False
         return host == urlsplit(self.base_url).hostname or bool(self.hosts and re.fullmatch(self.hosts, host))
 
 

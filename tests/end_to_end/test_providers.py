@@ -1,0 +1,237 @@
+"""Models of providers: who is asked, with what, at what cost; nothing is paid twice, and every item has an outcome."""
+
+import json
+import os
+import time
+from types import SimpleNamespace
+
+import pytest
+from forked_commands import StartedCommand
+from lighteval.tasks.requests import Doc
+from PIL import Image
+from provider_servers import KEY, REASONING, REPLY, STYLES, ProviderServer, fault_of
+
+from cultureval.models.openai_api import OpenAIModel
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.journal import open_journal
+from cultureval.runtime.servers.providers import providers, read_on
+
+MODELS = {
+    "openai/gpt-4o-2024-08-06": "openai",
+    "openai/o3": "openai reasoning",
+    "anthropic/claude-opus-4-8": "anthropic",
+    "google/gemini-2.5-pro": "google",
+    "openrouter/openai/gpt-4o": "openrouter",
+    "together/meta-llama/Llama-3.3-70B-Instruct-Turbo": "together",
+    "deepseek/deepseek-v4-pro": "deepseek",
+    "dashscope/qwen-max": "dashscope",
+    "mistral/mistral-small-latest": "mistral",
+}
+
+
+@pytest.fixture(autouse=True)
+def own_folders(tmp_path, monkeypatch):
+    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("CULTUREVAL_JOURNAL", str(tmp_path / "journal"))
+    for provider in providers().values():
+        monkeypatch.setenv(provider.key, KEY)
+
+
+def ask(model, prompts, server, monkeypatch, **settings):
+    """The responses to prompts, and the model."""
+    provider = providers()[model.partition("/")[0]]
+    monkeypatch.setenv(provider.address, server.url)
+    monkeypatch.setenv("CULTUREVAL_MODEL_SETTINGS", json.dumps({"backoff_s": 0.02, **settings}))
+    loaded = OpenAIModel(SimpleNamespace(model_name=model))
+    fields = {"choices": ["x"], "gold_index": 0, "task_name": "t", "generation_size": 64}
+    docs = [Doc(query=prompt, id=prompt, stop_sequences=["\n", "END"], **fields) for prompt in prompts]
+    return loaded.greedy_until(docs), loaded
+
+
+@pytest.mark.parametrize(("model", "style"), MODELS.items())
+def test_each_provider_is_asked_as_it_documents(model, style, monkeypatch):
+    prompts = ["plain", "blocked", "stopped", "refused", "rate"]
+    monkeypatch.setenv("CULTUREVAL_ON_REFUSED", "unscored")
+    with ProviderServer(style, fault=lambda prompt: prompt, reply=lambda prompt: "yes END more") as server:
+        responses, loaded = ask(model, prompts, server, monkeypatch)
+        assert not server.wrong and server.asked == Counter_of(prompts, rate=2)
+        ask(model, prompts, server, monkeypatch)
+        assert server.asked == Counter_of(prompts, rate=2), "what was answered, filters included, is paid once"
+        body = server.bodies[0]
+    assert [getattr(one, "kind", "") for one in responses] == ["", "filter", "filter", "refusal", ""]
+    assert responses[0].text == responses[4].text == ["yes "]
+    assert responses[0].reasonings == [STYLES[style].message and "thought" or None]
+    assert body[STYLES[style].limit] == 64
+    spent, provider = loaded.run_record()["tokens"], providers()[model.partition("/")[0]]
+    answered = [prompt for prompt in prompts if prompt != "blocked"]
+    assert spent["tokens_out"] == len(answered) * (REPLY + REASONING)
+    told = style.startswith(("openai", "openrouter", "google", "deepseek", "dashscope"))
+    assert spent.get("tokens_reasoning", 0) == (len(answered) * REASONING if told else 0)
+    prices = provider.token_prices(model.partition("/")[2])
+    if prices:
+        cached = sum(len(prompt) // 2 for prompt in answered) if style.startswith(("openai", "deepseek")) else 0
+        wanted = prices["input_token_price"] * (spent["tokens_in"] - cached) + prices["cached_token_price"] * cached
+        assert spent["cost"] == pytest.approx(wanted + prices["output_token_price"] * spent["tokens_out"])
+    assert spent.get("cost", 0) == pytest.approx(0.25 * len(answered)) or style != "openrouter"
+
+
+def Counter_of(prompts, **more):
+    return {prompt: more.get(prompt, 1) for prompt in prompts}
+
+
+def test_what_a_model_does_not_take_is_refused_where_the_user_asked_for_it(monkeypatch):
+    with ProviderServer("openai reasoning") as server:
+        with pytest.raises(CulturevalError, match="takes no temperature"):
+            ask("openai/o3", ["a"], server, monkeypatch, generation_parameters={"temperature": 0.7})
+        with pytest.raises(CulturevalError, match="takes no n"):
+            ask("anthropic/claude-opus-4-8", ["a"], server, monkeypatch, n=2)
+        with pytest.raises(CulturevalError, match="a budget needs prices"):
+            ask("dashscope/qwen-max", ["a"], server, monkeypatch, budget=1)
+        with pytest.raises(CulturevalError, match="Unsupported parameter: temperature.*leave_out"):  # as the user said
+            ask("openai/o3", ["b"], server, monkeypatch, leave_out=["stop"])
+
+
+def test_images_are_scaled_into_the_limits_and_too_many_are_refused(monkeypatch, tmp_path):
+    noise = Image.frombytes("RGB", (900, 700), os.urandom(900 * 700 * 3))
+    fields = {"choices": ["x"], "gold_index": 0, "task_name": "t", "generation_size": 8}
+    monkeypatch.setenv("CULTUREVAL_ON_REFUSED", "unscored")
+    monkeypatch.setenv("OPENAI_BASE_URL", "")
+    with ProviderServer("openai", fault=lambda prompt: "") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        limits = {"image_mib": 0.25, "request_mib": 0.4, "most_images": 2, "backoff_s": 0.02}
+        monkeypatch.setenv("CULTUREVAL_MODEL_SETTINGS", json.dumps(limits))
+        loaded = OpenAIModel(SimpleNamespace(model_name="openai/gpt-4o"))
+        docs = [Doc(query=f"q{count}", images=[noise] * count, id=str(count), **fields) for count in (1, 2, 3)]
+        one, two, three = loaded.greedy_until(docs)
+        sizes = [
+            int(part.split()[1][:-1]) for prompt in server.asked for part in prompt.split("\n") if "[image" in part
+        ]
+    assert one.text and two.text and "3 images" in three.reason and "takes 2" in three.reason
+    assert len(sizes) == 3 and max(sizes) <= 0.25 * 2**20 and sorted(sizes)[1] <= 0.2 * 2**20 < sorted(sizes)[2]
+
+
+PRICE = providers()["openai"].token_prices("gpt-4o")
+TASKS = "qimma_gen_arabicmmlu"
+CONCURRENCY = 4
+
+
+def cost_of(prompt):
+    cached = len(prompt) // 2
+    sent = PRICE["input_token_price"] * (len(prompt) - cached) + PRICE["cached_token_price"] * cached
+    return sent + PRICE["output_token_price"] * (REPLY + REASONING)
+
+
+@pytest.mark.parametrize("no_network", [[]])  # the server is on this machine
+def test_a_closed_model_run(cultureval, no_network, tmp_path):
+    """Refusals, filters, rate limits, a budget that is spent, a SIGKILL, two runs at once: nothing is paid twice."""
+    settings = {"concurrency": CONCURRENCY, "backoff_s": 0.02, "generation_parameters": {"max_new_tokens": 20}}
+    with ProviderServer(delay=0.03, reply=lambda prompt: "الإجابة النهائية: أ") as server:
+        variables = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url, "HF_HUB_OFFLINE": "1"}
+        variables["CULTUREVAL_MODEL_SETTINGS"] = json.dumps(settings)
+        command = ("eval", "openai/gpt-4o", TASKS, "--data", "samples", "--on-refused", "unscored")
+
+        told = cultureval(*command, "--dry-run", **variables)
+        assert told.returncode == 0 and not server.asked, told.stderr
+        assert f"as read on {read_on()}" in told.stdout and "86 requests (0 answers are in the journal)" in told.stdout
+
+        stopped = cultureval(*command, "--budget", "0.02", **variables)
+        assert stopped.returncode == 2 and "a larger --budget goes on from here" in stopped.stderr, stopped.stderr
+        billed = sum(cost_of(prompt) for prompt in server.answered if fault_of(prompt) != "blocked")
+        assert 0.01 < billed <= 0.02 and not list(tmp_path.rglob("results_*"))
+
+        before = dict(server.answered)
+
+        def started(*more):
+            arguments, environment = [*command, *more], own(tmp_path, variables)
+            return StartedCommand(
+                "cultureval.scripts.main", arguments, tmp_path, environment, network=True, loaded="ours"
+            )
+
+        killed = started("--budget", "1")
+        while sum(server.answered.values()) < len(before) + 15 and killed.is_alive():
+            time.sleep(0.002)
+        killed.kill()
+        assert killed.end().returncode < 0
+        kept = len(open_journal_of(tmp_path))
+
+        runs = [started("--output-dir", "one"), started("--output-dir", "two", "--budget", "1")]
+        ended = [run.end() for run in runs]
+        assert [one.returncode for one in ended] == [0, 0], ended[0].stderr + ended[1].stderr
+        assert len(server.asked) == 86 and not server.wrong and not server.early > CONCURRENCY
+        twice = {prompt: count for prompt, count in server.answered.items() if count > 1}
+        assert len(twice) <= CONCURRENCY and {*twice.values()} <= {2}, "only what was in flight at the SIGKILL"
+        assert sum(server.answered.values()) - 86 <= CONCURRENCY and kept >= len(before) + 15 - CONCURRENCY
+    for folder in ("one", "two"):
+        (file,) = (tmp_path / folder).rglob("results_*.json")
+        check_results(json.loads(file.read_text(encoding="utf-8")), server.asked, " ".join(ended[0].stdout.split()))
+    for file in tmp_path.rglob("*"):
+        assert not file.is_file() or KEY.encode() not in file.read_bytes(), file
+    assert KEY not in "".join(one.stdout + one.stderr for one in [told, stopped, *ended])
+
+
+def own(tmp_path, variables):
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "CULTUREVAL_"))}
+    return kept | {"CULTUREVAL_CACHE": str(tmp_path / "cache"), "HF_HOME": str(tmp_path / "hf"), **variables}
+
+
+def open_journal_of(tmp_path):
+    os.environ["CULTUREVAL_JOURNAL"] = str(tmp_path / "cache" / "journal")
+    return open_journal()
+
+
+def check_results(results, prompts, summary):
+    """Every item is scored or refused, by whom is counted, and the cost is that of the bill."""
+    tasks = results["cultureval"]["tasks"].values()
+    refused = {"filter": {"blocked", "stopped"}, "refusal": {"refused"}}
+    for kind, faults in refused.items():
+        count = sum(fault_of(prompt) in faults for prompt in prompts)
+        assert count and sum(task["refused_by"].get(kind, 0) for task in tasks) == count
+    assert sum(task["rows"] + task["refused"] for task in tasks) == 86
+    timing = results["cultureval"]["timing"]
+    blocked = [prompt for prompt in prompts if fault_of(prompt) == "blocked"]
+    exact = sum(cost_of(prompt) for prompt in prompts if prompt not in blocked)
+    # A blocked prompt has no counts, and is estimated as paid.
+    assert exact < timing["cost"] < exact + sum(len(prompt) for prompt in blocked) * PRICE["input_token_price"]
+    assert timing["tokens_reasoning"] == REASONING * (86 - len(blocked)) and timing["tokens_cached"]
+    assert "Answers that the provider's filter stopped" in summary and "All answers cost" in summary
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("openai:whisper-large", {"model": "whisper-large", "provider": "openai"}),
+        ("google:gemma-3-27b-it", {"model": "gemma-3-27b-it", "provider": "google"}),
+        ("hf:openai/gpt-4o", {"model": "openai/gpt-4o"}),
+        ("google/gemma-2-2b-it", {"model": "google/gemma-2-2b-it"}),
+        ("openai/gpt-oss-20b", {"model": "openai/gpt-oss-20b"}),
+        ("openai/whisper-large", {"model": "openai/whisper-large"}),
+        ("http://h:1/v1#org/a", {"model": "org/a", "base_url": "http://h:1/v1", "api_key_env": "CULTUREVAL_API_KEY"}),
+        ("https://api.mistral.ai/v1#m", {"model": "m", "api_key_env": "MISTRAL_API_KEY", "provider": "mistral"}),
+    ],
+)
+def test_who_is_meant_by_a_name(name, settings, monkeypatch):
+    from cultureval.runtime.model_settings import read_model_settings
+
+    monkeypatch.setenv("CULTUREVAL_API_KEY", "k")
+    found = read_model_settings(name)
+    assert settings.items() <= found.items() and ("base_url" in found) == (
+        "provider" in settings or "base_url" in settings
+    )
+    assert read_model_settings(name, "http://else/v1") == {"model": name}
+
+
+def test_a_folder_wins_and_the_hubs_cache_is_ambiguous(tmp_path, monkeypatch):
+    from cultureval.runtime.model_settings import read_model_settings
+    from cultureval.runtime.servers import providers as table
+
+    assert read_model_settings("openai/gpt-4o")["provider"] == "openai"
+    monkeypatch.setattr(table, "cached_file", lambda name, file: tmp_path)
+    with pytest.raises(CulturevalError, match="hf:openai/gpt-4o for the hub's, or openai:gpt-4o to ask OpenAI"):
+        read_model_settings("openai/gpt-4o")
+    (tmp_path / "openai" / "gpt-4o").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert read_model_settings("openai/gpt-4o") == {"model": "openai/gpt-4o"}
+    with pytest.raises(CulturevalError, match="no provider is called 'opnai'. Did you mean openai"):
+        read_model_settings("opnai:gpt-4o")
+    with pytest.raises(CulturevalError, match="an address without a model: write http://h/v1#NAME"):
+        read_model_settings("http://h/v1")
