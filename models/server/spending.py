@@ -17,7 +17,6 @@ from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.costs import (
     Budget,
     BudgetSpent,
-    DryRun,
     estimate_tokens,
     has_prices,
     price,

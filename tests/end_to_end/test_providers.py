@@ -1,6 +1,7 @@
 """Models of providers: who is asked, with what, at what cost; nothing is paid twice, and every item has an outcome."""
 
 import json
+import multiprocessing
 import os
 import time
 from types import SimpleNamespace
@@ -123,7 +124,7 @@ def cost_of(prompt):
 
 @pytest.mark.parametrize("no_network", [[]])  # the server is on this machine
 def test_a_closed_model_run(cultureval, no_network, tmp_path):
-    """Refusals, filters, rate limits, a budget that is spent, a SIGKILL, two runs at once: nothing is paid twice."""
+    """Refusals, filters, rate limits, a budget that is spent, a SIGKILL and a rerun: nothing is paid twice."""
     settings = {"concurrency": CONCURRENCY, "backoff_s": 0.02, "generation_parameters": {"max_new_tokens": 20}}
     with ProviderServer(delay=0.03, reply=lambda prompt: "الإجابة النهائية: أ") as server:
         variables = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url, "HF_HUB_OFFLINE": "1"}
@@ -154,19 +155,48 @@ def test_a_closed_model_run(cultureval, no_network, tmp_path):
         assert killed.end().returncode < 0
         kept = len(open_journal_of(tmp_path))
 
-        runs = [started("--output-dir", "one"), started("--output-dir", "two", "--budget", "1")]
-        ended = [run.end() for run in runs]
-        assert [one.returncode for one in ended] == [0, 0], ended[0].stderr + ended[1].stderr
+        ended = started("--budget", "1").end()
+        assert ended.returncode == 0, ended.stderr
         assert len(server.asked) == 86 and not server.wrong and not server.early > CONCURRENCY
         twice = {prompt: count for prompt, count in server.answered.items() if count > 1}
         assert len(twice) <= CONCURRENCY and {*twice.values()} <= {2}, "only what was in flight at the SIGKILL"
         assert sum(server.answered.values()) - 86 <= CONCURRENCY and kept >= len(before) + 15 - CONCURRENCY
-    for folder in ("one", "two"):
-        (file,) = (tmp_path / folder).rglob("results_*.json")
-        check_results(json.loads(file.read_text(encoding="utf-8")), server.asked, " ".join(ended[0].stdout.split()))
+    (file,) = tmp_path.rglob("results_*.json")
+    check_results(json.loads(file.read_text(encoding="utf-8")), server.asked, " ".join(ended.stdout.split()))
     for file in tmp_path.rglob("*"):
         assert not file.is_file() or KEY.encode() not in file.read_bytes(), file
-    assert KEY not in "".join(one.stdout + one.stderr for one in [told, stopped, *ended])
+    assert KEY not in "".join(one.stdout + one.stderr for one in (told, stopped, ended))
+
+
+def answered_by(prompts, server_url, budget, results):
+    """In a process of its own: answer the prompts, and say what was read and at what cost."""
+    os.environ["OPENAI_BASE_URL"] = server_url
+    given = {"backoff_s": 0.02, "concurrency": CONCURRENCY} | ({"budget": budget} if budget else {})
+    os.environ["CULTUREVAL_MODEL_SETTINGS"] = json.dumps(given)
+    loaded = OpenAIModel(SimpleNamespace(model_name="openai/gpt-4o"))
+    fields = {"choices": ["x"], "gold_index": 0, "task_name": "t", "generation_size": 20}
+    responses = loaded.greedy_until([Doc(query=prompt, id=prompt, **fields) for prompt in prompts])
+    loaded.cleanup()
+    results.put(([one.text for one in responses], loaded.run_record()["tokens"]["cost"]))
+
+
+@pytest.mark.parametrize("budgets", [(None, None), (0.02, 0.02)])
+def test_two_runs_at_once_pay_for_each_answer_once(budgets, monkeypatch):
+    """With budgets one asks after the other, and the second finds all answers; without, they share the questions."""
+    prompts = [f"prompt {number}" for number in range(40)]
+    context = multiprocessing.get_context("fork")
+    results = context.Queue()
+    with ProviderServer(fault=lambda prompt: "", delay=0.02, reply=lambda prompt: f"to {prompt}") as server:
+        runs = [context.Process(target=answered_by, args=(prompts, server.url, one, results)) for one in budgets]
+        for run in runs:
+            run.start()
+        found = [results.get(timeout=120) for _ in runs]
+        for run in runs:
+            run.join(60)
+    cost = sum(map(cost_of, prompts))
+    assert [texts for texts, _ in found] == [[[f"to {prompt}"] for prompt in prompts]] * 2
+    assert [spent for _, spent in found] == [pytest.approx(cost)] * 2 and cost < 0.02
+    assert server.answered == dict.fromkeys(prompts, 1)
 
 
 def own(tmp_path, variables):
