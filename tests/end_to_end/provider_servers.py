@@ -103,6 +103,11 @@ def fault_of(prompt):
     return {0: "blocked", 1: "stopped", 2: "refused", 3: "rate", 4: "rate"}.get(number, "")
 
 
+def tokens_of(prompt):
+    """What a server counts of a prompt."""
+    return len(prompt) // 3
+
+
 def text_of(messages):
     """The text of chat messages; an image is `[image BYTES]`, by the length of its data URL."""
     return "\n".join(part for message in messages for part in _parts(message["content"]))
@@ -201,7 +206,7 @@ class _Handler(BaseHTTPRequestHandler):
         time.sleep(state.delay)
         status, content = state.style.blocked if fault == "blocked" else (200, self._answer(prompt, fault))
         if fault == "blocked" and status == 200:
-            content = content | {"usage": {"prompt_tokens": len(prompt), "completion_tokens": 0}}
+            content = content | {"usage": {"prompt_tokens": tokens_of(prompt), "completion_tokens": 0}}
         with state.lock:
             state.answered[prompt] += 1
         self._send(status, content)
@@ -214,7 +219,7 @@ class _Handler(BaseHTTPRequestHandler):
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         if fault == "stopped":
             choice |= {"finish_reason": style.stopped, "message": None}
-        usage = style.usage(len(prompt), REPLY, REASONING)
+        usage = style.usage(tokens_of(prompt), REPLY, REASONING)
         return {"id": "x", "object": "chat.completion", "model": "served", "choices": [choice], "usage": usage}
 
     def _has_key(self):
