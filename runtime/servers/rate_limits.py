@@ -31,7 +31,7 @@ def wait_after_refusal(headers: Mapping[str, str], body: Any) -> float | None:
         return given / 1000
     if (text := headers.get("retry-after")) is not None:
         return _seconds_or_date(text)
-    spent = [wait for wait in _spent(headers)]
+    spent = list(_spent(headers))
     return max(spent) if spent else _delay_in_body(body)
 
 
