@@ -7,31 +7,30 @@ reads its answers from there; LightEval's response cache is not used, since its 
 Under `accelerate launch` or `torchrun` every process answers its share and the first one computes the metrics.
 """
 
-import hashlib
 import inspect
 import logging
 import os
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
-import torch
 from lighteval.models.abstract_model import LightevalModel
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 from lighteval.utils.cache_management import SampleCache
 
 from cultureval.models.answer_log import AnswerLog
-from cultureval.models.generation.generation import Sampling, generate, pad_left
+from cultureval.models.answering import Answer, Generator
+from cultureval.models.failures import failures_named
 from cultureval.models.generation.rendering import Renderer, all_images, open_images
-from cultureval.models.jobs import GenerationJob, ScoringJob
+from cultureval.models.jobs import ScoringJob
 from cultureval.models.loading import BITS, LoadedModel, load
-from cultureval.models.refused_images import ImagesRefused, reason_to_skip
+from cultureval.models.memory import is_out_of_memory
+from cultureval.models.refused_images import ImagesRefused
 from cultureval.models.scoring.packed import ChoiceScorer, ScoringRequest
 from cultureval.models.settings import (
     NOT_IN_ANSWER_KEY,
@@ -41,7 +40,7 @@ from cultureval.models.settings import (
 from cultureval.models.tokens import Encoder, encoder_of
 from cultureval.runtime import processes
 from cultureval.runtime.doc_specific import specific_of
-from cultureval.runtime.errors import CulturevalError, described
+from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import answer_key, open_journal
 from cultureval.runtime.model_facts import changed_settings, changed_values, loaded_facts, text_hash
 from cultureval.runtime.progress import Progress
@@ -64,6 +63,7 @@ class HFModel(LightevalModel):
         loaded: The model, its tokenizer and its identity.
         renderer: Renders docs as prompts.
         scorer: Scores choices.
+        generator: Generates answers.
         journal: Stores answers.
         seconds: That the model has computed log-probabilities of choices.
         log: Where answers came from; of all processes once the last answer is there.
@@ -88,6 +88,7 @@ class HFModel(LightevalModel):
         self.journal = open_journal(of=self.config.model_name)
         self.log = AnswerLog()
         self.seconds = 0.0
+        self.generator = Generator(self)
         self._cache = SampleCache(self.config)  # LightEval's pipeline gives it the task registry
 
     @property
@@ -143,7 +144,7 @@ class HFModel(LightevalModel):
 
     def run_record(self) -> dict[str, Any]:
         """What a run's record says of this model: `model`, the backend as resolved, and `tasks`, counts by task."""
-        model, routes = self.loaded.model, self.scorer.routes
+        model = self.loaded.model
         return {
             "model": {
                 "backend": "transformers",
@@ -151,19 +152,26 @@ class HFModel(LightevalModel):
                 **loaded_facts(model),
                 "processes": processes.process_count(),
                 "max_length": self.max_length,
-                "batch_size": self.config.batch_size,
+                "batch_size": self.generator.size.most,
                 "adds_bos": self.add_special_tokens,
                 "chat_template": self.renderer.uses_chat_template,
                 "chat_template_hash": self.renderer.template_hash,
                 "system_prompt_hash": text_hash(self.config.system_prompt),
-                "routes": {"images" if images else "text": route for images, route in routes.items()},
-                "route_checks": {
-                    "images" if images else "text": asdict(check) for images, check in self.scorer.checks.items()
-                },
+                "routes": {kind: check["route"] for kind, check in self._route_checks().items()},
+                "route_checks": self._route_checks(),
                 "settings": changed_values(self.config, NOT_SETTINGS),
             },
             "tasks": self.log.tasks(),
             "seconds": {"computing": self.seconds} if self.seconds else {},
+        }
+
+    def _route_checks(self) -> dict[str, dict[str, Any]]:
+        """Kind of prompt -> what the choice of its route rests on."""
+        checks = {"text": self.scorer.checks, "generated": self.generator.checks}
+        return {
+            f"{kind} images".removeprefix("text ") if images else kind: asdict(check)
+            for kind, of_kind in checks.items()
+            for images, check in of_kind.items()
         }
 
     # --- log-likelihood ---
@@ -235,10 +243,17 @@ class HFModel(LightevalModel):
         """Score what is missing in a batch, write completed docs to the journal and count them."""
         needed = [item for item in batch if not item[0].done]
         finished = {}
-        with failures_named(self.config.model_name, [item[0].doc for item in needed]):
-            start = time.perf_counter()
-            found = self.scorer.score([item[2] for item in needed])
-            self.seconds += time.perf_counter() - start
+        try:
+            with failures_named(self.config.model_name, [item[0].doc for item in needed]):
+                start = time.perf_counter()
+                found = self.scorer.score([item[2] for item in needed])
+                self.seconds += time.perf_counter() - start
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            self.scorer.halve(self.config.model_name, error)
+            parts = self.scorer.batches([item[2] for item in needed])
+            return sum(self._score_batch([needed[index] for index in part]) for part in parts)
         for (job, number, _), scores in zip(needed, found, strict=True):
             if job.add_scores(number, scores):
                 finished[job.key] = job.record
@@ -267,81 +282,25 @@ class HFModel(LightevalModel):
                 f"The tokenizer of {self.config.model_name} has neither a padding nor an end-of-text token, and "
                 "batches need one: set it in tokenizer_config.json, or set another tokenizer in the settings."
             )
-        jobs = [GenerationJob(self, doc) for doc in docs]
-        order = sorted(range(len(docs)), key=lambda index: (jobs[index].group, -len(jobs[index].prompt)))
+        order = sorted(range(len(docs)), key=lambda index: self._place_in_queue(docs[index]))
         answered = processes.answer_and_gather(
-            processes.split_round_robin(order), lambda share: self._generate_all([jobs[index] for index in share])
+            processes.split_round_robin(order), lambda share: self._generate_all([docs[index] for index in share])
         )
         for doc, (_, reasons) in zip(docs, answered, strict=True):
             doc.specific = {**specific_of(doc), "finish_reasons": reasons}
         return self._warn_if_truncated(docs, [response for response, _ in answered])
 
-    def _generate_all(self, jobs: Sequence[GenerationJob]) -> list[tuple[ModelResponse, list[str | None]]]:
-        """Answer jobs in batches of one group each; batches do not depend on the content of the journal."""
-        bar = self._progress(len(jobs), "Generating")
-        responses: list[tuple[ModelResponse, list[str | None]]] = []
-        for _, group in groupby(jobs, key=lambda job: job.group):
-            members = list(group)
-            for start in range(0, len(members), self.config.batch_size):
-                batch = members[start : start + self.config.batch_size]
-                for job in batch:
-                    job.look_up()
-                    self.log.look_up(job.doc.task_name, self.journal, [job.key])
-                if not all(job.answers for job in batch):
-                    self._generate_batch(batch)
-                responses += [(job.response(), job.finish_reasons()) for job in batch]
-                bar.update(len(batch))
+    def _place_in_queue(self, doc: Doc) -> tuple[Any, ...]:
+        """Sorts docs: those that may share images or text are adjacent, and long answers and prompts come first."""
+        length = self.config.generation_parameters.max_new_tokens or doc.generation_size or 0
+        texts = (text for one in (*doc.fewshot_samples, doc) for text in (one.query, one.instruction) if text)
+        return [_image_key(image) for image in all_images(doc)], -length, doc.task_name, -sum(map(len, texts))
+
+    def _generate_all(self, docs: Sequence[Doc]) -> list[Answer]:
+        bar = self._progress(len(docs), "Generating")
+        answers = self.generator.answer_all(docs, bar)
         bar.close()
-        return responses
-
-    def _generate_batch(self, batch: Sequence[GenerationJob]) -> None:
-        """Answer a batch and journal it; the seed depends only on the batch, so that a resumed run samples the same."""
-        try:
-            inputs = self._generation_inputs(batch)
-        except ImagesRefused as error:
-            if len(batch) > 1:  # one of them: the others are answered
-                for job in batch:
-                    self._generate_batch([job])
-            else:
-                batch[0].refused = reason_to_skip(error)
-            return
-        room = self.max_length - inputs["input_ids"].shape[1]
-        wanted = batch[0].max_new_tokens
-        if wanted and room < wanted and len(batch) > 1:  # a long prompt would shorten the other answers
-            for job in batch:
-                self._generate_batch([job])
-            return
-        parameters = self.config.generation_parameters
-        sampling = parameters.to_transformers_dict()
-        for name in ("max_new_tokens", "stop_strings", "output_scores", "return_dict_in_generate"):
-            sampling.pop(name, None)
-        digest = hashlib.sha256("".join(job.key for job in batch).encode()).digest()
-        seed = int.from_bytes(digest[:4]) ^ (parameters.seed or 0)
-        with failures_named(self.config.model_name, [job.doc for job in batch]):
-            answers = generate(
-                self.loaded,
-                inputs,
-                [job.stops for job in batch],
-                [job.opened for job in batch],
-                max_new_tokens=max(1, min(wanted or room, room)),
-                sampling=Sampling(batch[0].doc.num_samples, sampling, seed),
-                tags=self.config.reasoning_tags,
-            )
-        fresh = {}
-        for job, answer in zip(batch, answers, strict=True):
-            if not job.answers:
-                job.answers = answer
-                fresh[job.key] = job.record()
-                self.log.answered(job.doc.task_name, "generation")
-        self.journal.append(fresh)
-
-    def _generation_inputs(self, batch: Sequence[GenerationJob]) -> dict[str, Any]:
-        if batch[0].images:
-            inputs = self.with_images([job.prompt for job in batch], [job.doc for job in batch], self.max_length - 1)
-            for job, ids, mask in zip(batch, inputs["input_ids"], inputs["attention_mask"], strict=True):
-                job.tokens = ids[mask.bool()].tolist()
-            return inputs
-        return pad_left([job.tokens for job in batch], self.tokenizer.pad_token_id)
+        return answers
 
     # --- shared ---
 
@@ -397,21 +356,6 @@ class HFModel(LightevalModel):
             images=images,
             **parts,
         )
-
-
-@contextmanager
-def failures_named(model: str, docs: Sequence[Doc]) -> Iterator[None]:
-    """A context in which an error inside the model's own computation names the model, a prompt, and what may help."""
-    try:
-        yield
-    except torch.OutOfMemoryError:
-        raise
-    except (RuntimeError, IndexError) as error:
-        raise CulturevalError(
-            f"{model} fails on a prompt of {docs[0].task_name} (item {docs[0].id}): {described(error)[:400]}. Its "
-            "config.json may not fit its weights or tokenizer, or this device lacks a kernel: try dtype: float32, "
-            "attn_implementation: eager or device: cpu. All answers so far are kept."
-        ) from error
 
 
 def _image_key(image: Any) -> str:

@@ -14,7 +14,7 @@ from cultureval.models.loading import LoadedModel
 from cultureval.models.refused_images import ImagesRefused, reason_to_skip
 from cultureval.models.scoring.packed import ChoiceScore, ScoringRequest
 from cultureval.models.settings import HFModelSettings
-from cultureval.models.tokens import Encoder, require_whole_letters, rolling_windows
+from cultureval.models.tokens import Encoder, kept, require_whole_letters, rolling_windows
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.generation_hints import stop_strings
@@ -174,7 +174,7 @@ class ScoringJob:
             earlier = self.record.get("prompt_tokens")  # of earlier versions
             self._encode(out_of_runs(self.record["image_prompt"]) if earlier is None else earlier)
         differ = not self.apart and any(context != self.contexts[0] for context in self.contexts)
-        return [list(context) for context in self.contexts] if differ else list(self.contexts[0])
+        return [kept(context) for context in self.contexts] if differ else kept(self.contexts[0])
 
     def response(self) -> ModelResponse:
         """The answer as LightEval's response."""
@@ -185,7 +185,7 @@ class ScoringJob:
         return ModelResponse(
             input=self.prompt,
             input_tokens=[prompt] * len(self.choices) if each else prompt,
-            output_tokens=[list(chain(*self.continuations))] if self.rolling else list(map(list, self.continuations)),
+            output_tokens=[kept(chain(*self.continuations))] if self.rolling else list(map(kept, self.continuations)),
             logprobs=self.record["logprobs"],
             argmax_logits_eq_gold=self.record["greedy"],
             logits=None if ends is None else [[end] for end in ends],
@@ -210,7 +210,6 @@ class GenerationJob:
         self.opened = next((start for start in starts if self.prompt.rstrip().endswith(start)), "")
         self.stops = [*task_stops, *filter(None, parameters.stop_tokens or [])]
         self.max_new_tokens = parameters.max_new_tokens or doc.generation_size
-        self.group = (self.images, -(self.max_new_tokens or 0), doc.num_samples)
         self.encoder = lm.encoder(doc)
         self.key = lm.key(
             "generation",
@@ -260,10 +259,10 @@ class GenerationJob:
             return RefusedResponse(reason=self.refused)
         return ModelResponse(
             input=self.prompt,
-            input_tokens=self.tokens,
+            input_tokens=kept(self.tokens),
             text=[answer.text for answer in self.answers],
             reasonings=[answer.reasoning for answer in self.answers],
-            output_tokens=[answer.tokens for answer in self.answers],
+            output_tokens=[kept(answer.tokens) for answer in self.answers],
             truncated_tokens_count=self.truncated,
         )
 

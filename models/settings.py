@@ -66,9 +66,11 @@ class HFModelSettings(ModelConfig, extra="forbid"):
         trust_remote_code: Whether code in the model's repository may run.
         attn_implementation: Attention of transformers, e.g. "eager"; None: transformers chooses.
         max_length: Longest sequence in tokens; None: the model's own.
-        batch_size: Prompts per generation batch.
+        batch_size: Answers that are generated at once. "auto": as many as the free memory holds, at most 32 on a CPU
+            and 256 on an accelerator. Where memory does not suffice, the number is halved.
         token_budget: Tokens per scoring batch beyond the shared prefix; None: 512 on a CPU and 2048 on an accelerator
-            (4096 for the choices of one prompt).
+            (4096 for the choices of one prompt). "auto": 512 or fewer by the free memory on a CPU; 8192 on an
+            accelerator. Where memory does not suffice, the number is halved.
         chat_template: "auto" uses the tokenizer's if it has one.
         add_special_tokens: "auto" adds BOS to a prompt unless the chat template already does, or as the task says
             (QIMMA's `--parity`); "on" always does, like LightEval (BOS may then be duplicated).
@@ -101,8 +103,8 @@ class HFModelSettings(ModelConfig, extra="forbid"):
     trust_remote_code: bool = False
     attn_implementation: str | None = None
     max_length: PositiveInt | None = None
-    batch_size: PositiveInt = 8
-    token_budget: PositiveInt | None = None
+    batch_size: PositiveInt | Literal["auto"] = "auto"
+    token_budget: PositiveInt | Literal["auto"] | None = None
     chat_template: Switch = "auto"
     add_special_tokens: Switch = "auto"
     pairwise_tokenization: bool | None = None

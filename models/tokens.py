@@ -7,7 +7,7 @@ some ends of prompts and labels), consist of its last token only, or have none a
 chat template has written one. All other Docs get sound tokens: prompt and choice are encoded apart, with one BOS.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -92,3 +92,11 @@ def rolling_windows(start: Sequence[int], tokens: Sequence[int], longest: int) -
         begin = max(0, len(start) + end - longest)
         windows.append((whole[begin : len(start) + first], list(tokens[first:end])))
     return windows
+
+
+_numbers: dict[int, int] = {}
+
+
+def kept(tokens: Iterable[int]) -> list[int]:
+    """Tokens to be kept in results: equal numbers are one object, so that each takes 8 bytes rather than 40."""
+    return [_numbers.setdefault(token, token) for token in tokens]

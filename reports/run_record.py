@@ -137,7 +137,7 @@ class ModelRecord(Record):
         attention: Implementation of transformers: `sdpa`.
         processes: How many shared the run.
         max_length: Longest sequence in tokens.
-        batch_size: Prompts per generation batch.
+        batch_size: Answers that were generated at once, at most.
         adds_bos: Whether BOS is added before prompts, but for tasks whose `parity` is "paper".
         chat_template: Whether prompts are rendered by one; `chat_template_hash` is its hash.
         system_prompt_hash: Hash of the system prompt; "" for none.

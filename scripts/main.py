@@ -37,7 +37,7 @@ from cultureval.scripts import (
     view,
 )
 from cultureval.scripts.audit.commands import audit
-from cultureval.scripts.bench import classifiers, end_to_end, scoring, start_up
+from cultureval.scripts.bench import classifiers, end_to_end, generation, scoring, start_up
 from cultureval.scripts.bench import retrieval as bench_retrieval
 from cultureval.scripts.code.commands import code
 from cultureval.scripts.curate.commands import curate
@@ -113,6 +113,7 @@ app.command("view", cls=WithCustomSuites)(view.view)
 app.command("publish", cls=WithCustomSuites)(publish.publish_results)
 app.command("judge", cls=WithCustomSuites)(judge.judge)
 benchmarks.command("scoring")(scoring.bench_scoring)
+benchmarks.command("generation")(generation.bench_generation)
 benchmarks.command("retrieval")(bench_retrieval.bench_retrieval)
 benchmarks.command("end-to-end")(end_to_end.bench_end_to_end)
 benchmarks.command("start-up")(start_up.bench_start_up)

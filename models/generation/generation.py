@@ -76,21 +76,34 @@ class StopOnStrings(StoppingCriteria):
             tags: Pairs of tags around reasoning.
         """
         self.tokenizer, self.stops, self.opened, self.width, self.tags = tokenizer, stops, opened, prompt_width, tags
-        # A token has at least one byte, so a stop string that ends now is within this many tokens.
-        self.tail = max((len(stop.encode()) for row in stops for stop in row), default=0) + 1
 
     def __call__(self, input_ids: Tensor, scores: Tensor, **_: Any) -> Tensor:
         """Which rows are done: bool [rows]."""
-        rows = input_ids[:, self.width :].tolist()
-        done = [self._done(*each) for each in zip(rows, self.stops, self.opened, strict=True)]
+        rows = zip(input_ids[:, self.width :].tolist(), self.stops, self.opened, strict=True)
+        done = [ends_with_stop(self.tokenizer, row, stops, opened, self.tags) for row, stops, opened in rows]
         return torch.tensor(done, device=input_ids.device)
 
-    def _done(self, row: list[int], stops: Sequence[str], opened: str) -> bool:
-        tail = self.tokenizer.decode(row[-self.tail :])
-        if not any(stop in tail for stop in stops):
-            return False
-        answer, _ = split_reasoning(opened + self.tokenizer.decode(row), self.tags)
-        return any(stop in answer for stop in stops)
+
+def ends_with_stop(
+    tokenizer: PreTrainedTokenizerBase, tokens: Sequence[int], stops: Sequence[str], opened: str, tags: Tags
+) -> bool:
+    """Whether the last token of an answer completes a stop string outside its reasoning.
+
+    Args:
+        tokenizer: The model's.
+        tokens: The answer so far.
+        stops: Stop strings.
+        opened: The start tag of reasoning that the prompt ends with, "" for none.
+        tags: Pairs of tags around reasoning.
+    """
+    if not any(stops):
+        return False
+    # A token has at least one byte, so a stop string that ends now is within this many tokens.
+    tail = tokenizer.decode(tokens[-max(len(stop.encode()) for stop in stops) - 1 :])
+    if not any(stop in tail for stop in stops):
+        return False
+    answer, _ = split_reasoning(opened + tokenizer.decode(tokens), tags)
+    return any(stop in answer for stop in stops)
 
 
 def pad_left(prompts: Sequence[Sequence[int]], pad: int) -> dict[str, Tensor]:
@@ -165,18 +178,28 @@ def generate(
             stopping_criteria=[StopOnStrings(loaded.tokenizer, per_row, opened, width, tags)] if any(per_row) else [],
         )
     rows = zip(output[:, width:].tolist(), per_row, opened, strict=True)
-    answers = [_answer(*row, loaded, end_ids, tags) for row in rows]
+    answers = [read_answer(*row, loaded, end_ids, tags) for row in rows]
     return [answers[start : start + count] for start in range(0, len(answers), count)]
 
 
-def _answer(
-    row: list[int], stops: Sequence[str], opened: str, loaded: LoadedModel, ends: Sequence[int], tags: Tags
+def read_answer(
+    row: Sequence[int], stops: Sequence[str], opened: str, loaded: LoadedModel, ends: Sequence[int], tags: Tags
 ) -> Generation:
+    """The answer that some tokens are, without the end token and what follows it.
+
+    Args:
+        row: The generated tokens.
+        stops: Stop strings.
+        opened: The start tag of reasoning that the prompt ends with, "" for none.
+        loaded: The model.
+        ends: Tokens that end a text.
+        tags: Pairs of tags around reasoning.
+    """
     last = next((place for place, token in enumerate(row) if token in ends), len(row))
     # Rows ended by a stop string are padded to the longest row.
     while last and row[last - 1] == loaded.tokenizer.pad_token_id:
         last -= 1
-    tokens = row[:last]
+    tokens = list(row[:last])
     # Tags that are special tokens must not be removed before the split.
     special = set(loaded.tokenizer.all_special_tokens)
     keep = any(tag in special for pair in tags for tag in pair)

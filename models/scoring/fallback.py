@@ -65,14 +65,14 @@ class UnmaskedScorer:
             return [[self._read(row[None], choice, False) for choice in one.choices] for one, row in pairs]
         scores = []
         for request in requests:
-            rows = self._cached_rows(request) if route == "cached" else self._plain_rows(request)
+            rows = self._cached_rows(request) if route == "cached" else self.plain_rows(request)
             pairs = zip(request.choices, rows, strict=True)
             scores.append([self._read(logits, choice, request.ending) for choice, logits in pairs])
         return scores
 
     def looks_ahead(self, request: Request) -> float:
         """Mean change of the log-probabilities after the prompt if its last choice follows."""
-        alone, followed = self._plain_rows(replace(request, choices=[[], request.choices[-1]], ending=False))
+        alone, followed = self.plain_rows(replace(request, choices=[[], request.choices[-1]], ending=False))
         return (alone[0].log_softmax(-1) - followed[0].log_softmax(-1)).abs().mean().item()
 
     def _read(self, logits: Tensor, choice: Sequence[int], ending: bool) -> ChoiceScore:
@@ -101,7 +101,7 @@ class UnmaskedScorer:
     def _vision(self, request: Request) -> dict[str, Tensor]:
         return {name: value.to(self.model.device) for name, value in (request.vision or {}).items()}
 
-    def _plain_rows(self, request: Request) -> Iterator[Tensor]:
+    def plain_rows(self, request: Request) -> Iterator[Tensor]:
         """For each choice the logits of the prompt's last row and of the following rows, by one pass per choice.
 
         Consecutive choices with the same input share a pass: choices of one token, whose only row is the prompt's.

@@ -18,18 +18,20 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from cultureval.models.memory import available_bytes, free_unused
 from cultureval.models.scoring.choice_scores import ChoiceScore, read_scores
 from cultureval.models.scoring.fallback import CROSS_MASK, PALIGEMMA, UnmaskedScorer
 from cultureval.models.scoring.lm_head import LMHead, Rows
 from cultureval.models.scoring.prefix_cache import PrefixCache, longest_reusable
 from cultureval.models.scoring.route_check import RouteCheck, choose_route
 from cultureval.models.scoring.token_tree import Branch, TokenTree, build_tree, common_length
+from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.onednn_products import onednn_products
 from cultureval.runtime.transformers_patches import rope_offset
 
@@ -41,6 +43,8 @@ TOKEN_BUDGET_CPU, TOKEN_BUDGET_ACCELERATOR = 512, 2048
 TREE_BUDGET_CPU, TREE_BUDGET_ACCELERATOR = 512, 4096
 LONG_PREFIX = 256  # a shared prefix of this many tokens is fed separately, with causal attention
 MAX_LOGITS = 2**28  # most logits in memory: 1 GiB in fp32
+AUTO_ACCELERATOR, LEAST_BUDGET = 8192, 16
+Budget = int | Literal["auto"] | None
 
 
 @dataclass(frozen=True)
@@ -94,18 +98,19 @@ class ChoiceScorer:
         last_route: The route of the last batch: one of these, or single_pass for prompts that need only themselves.
     """
 
-    def __init__(self, model: PreTrainedModel, end_ids: Sequence[int] = (), token_budget: int | None = None) -> None:
+    def __init__(self, model: PreTrainedModel, end_ids: Sequence[int] = (), token_budget: Budget = None) -> None:
         """Prepare to score.
 
         Args:
             model: A causal or image-text-to-text model with an lm_head.
             end_ids: Tokens that end a text.
-            token_budget: Sets both budgets; None takes the defaults above.
+            token_budget: Sets both budgets; None takes the defaults above, "auto" what may fit.
         """
         self.model = model
         self.head = LMHead(model)
         self.end_ids = list(end_ids)
         on_cpu = model.device.type == "cpu"
+        token_budget = what_may_fit(model) if token_budget == "auto" else token_budget
         self.token_budget = token_budget or (TOKEN_BUDGET_CPU if on_cpu else TOKEN_BUDGET_ACCELERATOR)
         self.tree_budget = token_budget or (TREE_BUDGET_CPU if on_cpu else TREE_BUDGET_ACCELERATOR)
         self.unmasked = UnmaskedScorer(model, self.end_ids, self.token_budget)
@@ -120,11 +125,40 @@ class ChoiceScorer:
         self.prefix = PrefixCache()
         self.last_route = ""
         self._fed = 0
+        self._halved = False
 
     @property
     def forwarded_tokens(self) -> int:
         """Tokens fed to the model so far, padding and the self-check included."""
         return self._fed + self.unmasked.forwarded_tokens
+
+    def halve(self, name: str, error: BaseException) -> None:
+        """Halve the budgets after memory did not suffice; says so the first time.
+
+        Args:
+            name: Of the model, for messages.
+            error: Which said so; what it holds is freed.
+
+        Raises:
+            CulturevalError: They are so small already that the prompts themselves must be too long.
+        """
+        device = self.model.device
+        if self.token_budget <= LEAST_BUDGET:
+            raise CulturevalError(
+                f"{name} has too little memory on {device} to score one prompt ({str(error)[:200]}). Lower max_length, "
+                "set dtype: bfloat16, 8bit or 4bit, or device_map: auto. All answers so far are kept."
+            ) from None
+        self.token_budget //= 2
+        self.tree_budget = self.unmasked.token_budget = self.token_budget
+        if not self._halved:
+            logger.warning(
+                "memory on %s did not suffice for batches of %d tokens: going on with %d, fewer if need be",
+                *(device, self.token_budget * 2, self.token_budget),
+            )
+        self._halved = True
+        error.__traceback__ = None  # its frames hold what did not fit
+        self.clear_cache()
+        free_unused(device)
 
     def clear_cache(self) -> None:
         """Free the memory of the prefix cache."""
@@ -314,18 +348,29 @@ class ChoiceScorer:
     # --- images ---
 
     def _images_end(self, request: ScoringRequest) -> int:
-        """Number of tokens of a prompt up to the end of its last image: 0 for text alone."""
-        if not request.vision:
-            return 0
-        config = self.model.config
-        token = getattr(config, "image_token_id", None) or getattr(config, "image_token_index", None)
-        places = [place for place, one in enumerate(request.prompt, start=1) if one == token]
-        return places[-1] if places else len(request.prompt)  # without an image token, an image may be anywhere
+        return images_end(self.model, request.prompt) if request.vision else 0
 
     def _fit_together(self, first: ScoringRequest, other: ScoringRequest) -> bool:
         """Whether both can share a prefix: the same images, and the same tokens up to their end."""
         same = first.images == other.images
         return same and common_length(first.prompt, other.prompt) >= self._images_end(first)
+
+
+def what_may_fit(model: PreTrainedModel) -> int:
+    """A token budget to start with: by the free memory on a CPU; large on an accelerator, to be halved if need be."""
+    if model.device.type != "cpu":
+        return AUTO_ACCELERATOR
+    config = model.config.get_text_config(decoder=True)
+    # Logits and their log-softmax; what a layer and its MLP hold at once.
+    per_token = model.dtype.itemsize * (3 * config.vocab_size + 32 * config.hidden_size)
+    return max(LEAST_BUDGET, min(TOKEN_BUDGET_CPU, available_bytes(model.device) // (2 * per_token)))
+
+
+def images_end(model: PreTrainedModel, prompt: Sequence[int]) -> int:
+    """Number of tokens of a prompt with images up to the end of its last image."""
+    token = getattr(model.config, "image_token_id", None) or getattr(model.config, "image_token_index", None)
+    places = [place for place, one in enumerate(prompt, start=1) if one == token]
+    return places[-1] if places else len(prompt)  # without an image token, an image may be anywhere
 
 
 def tree_masks(model: PreTrainedModel, tree: TokenTree) -> Tensor | dict[str, Tensor]:

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from cultureval.models.memory import is_out_of_memory
 from cultureval.models.scoring.choice_scores import ChoiceScore
 from cultureval.models.scoring.fallback import Request, UnmaskedScorer
 from cultureval.runtime.errors import CulturevalError
@@ -78,7 +79,7 @@ def choose_route(
         try:
             off = _distance(_values(tried[route](probes)), expected)
         except ROUTE_ERRORS as error:
-            if isinstance(error, torch.OutOfMemoryError):
+            if is_out_of_memory(error):
                 raise
             refusals.append(f"{type(model).__name__} rejects {route} scoring: {' '.join(str(error).split())}")
         else:

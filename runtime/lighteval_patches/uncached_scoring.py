@@ -1,4 +1,4 @@
-"""LightEval's scoring of choices without its cache of answers, for `cultureval bench`."""
+"""LightEval's scoring of choices and its generation without its cache of answers, for `cultureval bench`."""
 
 import inspect
 from collections.abc import Sequence
@@ -16,21 +16,27 @@ def loglikelihood_without_cache(model: Any, docs: "Sequence[Doc]") -> "list[Mode
     return inspect.unwrap(type(model).loglikelihood)(model, list(docs))
 
 
-def _scoring_is_cached() -> None:
+def greedy_until_without_cache(model: Any, docs: "Sequence[Doc]") -> "list[ModelResponse]":
+    """What LightEval's `TransformersModel.greedy_until` generates, without taking answers from its cache."""
+    return inspect.unwrap(type(model).greedy_until)(model, list(docs))
+
+
+def _answers_are_cached() -> None:
     from lighteval.models.transformers.transformers_model import TransformersModel
 
-    method = TransformersModel.loglikelihood
-    expect(inspect.unwrap(method) is not method, "LightEval's scoring takes no answers from a cache: call it as it is")
-    taken = list(inspect.signature(inspect.unwrap(method)).parameters)
-    expect(taken == ["self", "docs"], f"LightEval's loglikelihood takes {', '.join(taken)} now")
+    for method in (TransformersModel.loglikelihood, TransformersModel.greedy_until):
+        name = method.__name__
+        expect(inspect.unwrap(method) is not method, f"LightEval's {name} uses no cache: call it as it is")
+        taken = list(inspect.signature(inspect.unwrap(method)).parameters)
+        expect(taken == ["self", "docs"], f"LightEval's {name} takes {', '.join(taken)} now")
 
 
 PATCHES = (
     Patch(
         "lighteval",
-        "lighteval.models.transformers.transformers_model.TransformersModel.loglikelihood (without its decorator)",
-        "`cultureval bench` times scoring, and the second round would come from LightEval's cache.",
+        "lighteval.models.transformers.transformers_model.TransformersModel.loglikelihood, greedy_until (bare)",
+        "`cultureval bench` times them, and the second round would come from LightEval's cache.",
         ("0.13.0",),
-        _scoring_is_cached,
+        _answers_are_cached,
     ),
 )

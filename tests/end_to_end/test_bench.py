@@ -8,6 +8,7 @@ from tiny_models import folder_of
 from typer.testing import CliRunner
 
 from cultureval.runtime.errors import CulturevalError
+from cultureval.scripts.bench.generation import bench_generation
 from cultureval.scripts.bench.scoring import bench_scoring
 from cultureval.scripts.bench.scoring_runs import Bench, read_questions
 
@@ -20,8 +21,17 @@ def run(monkeypatch, tmp_path):
     monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("CULTUREVAL_JOURNAL", raising=False)
     monkeypatch.delenv("CULTUREVAL_RESUME", raising=False)
+    return runner_of(bench_scoring)
+
+
+@pytest.fixture
+def run_generation(run):
+    return runner_of(bench_generation)
+
+
+def runner_of(command):
     app = typer.Typer()
-    app.command()(bench_scoring)
+    app.command()(command)
     return lambda *arguments: CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
@@ -105,3 +115,13 @@ def test_the_whole_command_and_lm_eval_answer_the_same(cultureval, tiny_lm, tmp_
     assert figures["rows_with_same_scores"] == figures["rows"] == 3
     assert figures["max_abs_difference"] < 1e-4
     assert 0 < figures["model_s"] < figures["ours_s"] and figures["lm_eval_s"] > 0
+
+
+def test_generated_texts_are_those_of_the_other_harnesses(run_generation):
+    options = ["--model", folder_of("llama"), "--prompts", "6", "--shared", "60", "--new-tokens", "5", "--json"]
+    result = run_generation(*options)
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)["generation"]
+    assert list(found) == ["ours", "generate", "lighteval", "lm_eval"]
+    assert all(numbers["same_texts"] == 1.0 for numbers in found.values()), found
+    assert found["ours"]["tokens_per_second"] == pytest.approx(30 / found["ours"]["seconds"], rel=0.1)

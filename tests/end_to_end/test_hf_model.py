@@ -374,3 +374,23 @@ def test_two_processes_write_one_results_file_and_one_summary(tmp_path):
     assert run.returncode == 0, run.stderr
     assert run.stdout.count("QIMMA, percent") == run.stdout.count("Results: ") == 1
     assert len(list((tmp_path / "out").glob("results/**/*.json"))) == 1
+
+
+@pytest.mark.parametrize("family", ["qwen2_vl", "gemma3_vision", "llava"])
+def test_questions_about_one_image_read_it_once_and_are_answered_as_alone(family):
+    model, processor, stock = load(folder_of(family, True)), vision_processor(family), vision_model(family)
+    questions = ["وش فيه بالصورة؟", "كم واحد لابس ثوب في هذي الصورة؟", "وين هذا؟", "ليش؟"]
+    image = picture(64, 64, seed=5)
+    docs = [
+        Doc(query=query, choices=[], gold_index=0, id=query, task_name="t", generation_size=5 + place, images=[image])
+        for place, query in enumerate(questions)
+    ]
+    other = image_docs()[0]
+    other.specific = None
+    answers, read = model.greedy_until([*docs, other]), []
+    for doc, answer in zip([*docs, other], answers, strict=True):
+        inputs = dict(processor(text=[answer.input], images=[doc.images], return_tensors="pt"))
+        read.append(inputs["input_ids"].shape[1])
+        output = stock.generate(**inputs, max_new_tokens=doc.generation_size, do_sample=False)[0, read[-1] :]
+        assert answer.output_tokens == [[token for token in output.tolist() if token not in model.loaded.end_ids()]]
+    assert model.log.tasks()["t"]["routes"] == {"queue": 5}

@@ -107,7 +107,7 @@ def test_equal_runs_differ_in_nothing_though_the_second_reused_all_answers(runs,
     assert {one.what for one in differences(base, skipped)} == {"options.bad_rows"}
     task = skipped.record.tasks[f"{ANSWERS}|0"]
     assert task.reused == task.rows and task.reused_since and not task.routes
-    assert base.record.tasks[f"{ANSWERS}|0"].routes == {"generation": task.rows}
+    assert base.record.tasks[f"{ANSWERS}|0"].routes == {"queue": task.rows}
     assert base.record.tasks[f"{ANSWERS}|0"].truncated == task.truncated == task.rows  # of four tokens each
     assert base.record.tasks[f"{CHOICES}|0"].routes.keys() <= {"packed", "single_pass"}
 

@@ -1,0 +1,105 @@
+"""The choice of the next token of each row: the likeliest, or drawn with the row's own random numbers."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import (
+    GenerationConfig,
+    LogitsProcessorList,
+    MinPLogitsWarper,
+    TemperatureLogitsWarper,
+    TopKLogitsWarper,
+    TopPLogitsWarper,
+)
+from transformers.generation import GenerationMode
+
+from cultureval.models.generation.generation import RefuseNaN, Sampling
+from cultureval.models.generation.rows import Row
+from cultureval.models.loading import LoadedModel
+
+# These look at nothing but the scores, so that one call serves all rows.
+OF_SCORES_ALONE = (TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper, MinPLogitsWarper)
+MODES = (GenerationMode.GREEDY_SEARCH, GenerationMode.SAMPLE)
+
+
+class TokenChooser:
+    """Chooses tokens as transformers' `generate` does with the same settings and the model's own generation config.
+
+    Attributes:
+        refused: Why only `generate` itself can decode with these settings, as a clause; "" where this class can.
+    """
+
+    def __init__(self, loaded: LoadedModel, settings: Mapping[str, Any]) -> None:
+        """Prepare to choose.
+
+        Args:
+            loaded: The model.
+            settings: Of `generate`; without a temperature (or with 0) decoding is greedy.
+        """
+        self.loaded, self.arguments = loaded, Sampling(1, settings, 0).arguments()
+        start = [(loaded.end_ids() or [0])[0]]
+        self._shared, config = self._processors(start, 1)
+        self._of_rows = not all(isinstance(one, OF_SCORES_ALONE) for one in self._shared)
+        self.sampled = bool(config.do_sample)
+        self._refuse_nan = RefuseNaN(loaded)
+        self.refused = _needs_generate(config)
+
+    def _processors(self, prompt: Sequence[int], limit: int) -> tuple[LogitsProcessorList, GenerationConfig]:
+        """What `generate` would do to the scores after a prompt whose answer has so many tokens, and its settings."""
+        found: list[Any] = []
+
+        def kept(
+            *_: Any, logits_processor: LogitsProcessorList, generation_config: GenerationConfig, **__: Any
+        ) -> None:
+            found.extend((logits_processor, generation_config))
+
+        ids = torch.tensor([list(prompt)], device=self.loaded.model.device)
+        more = {"max_new_tokens": limit, "pad_token_id": self.loaded.tokenizer.pad_token_id}
+        more["eos_token_id"] = self.loaded.end_ids() or None
+        self.loaded.model.generate(
+            input_ids=ids, attention_mask=torch.ones_like(ids), custom_generate=kept, **self.arguments, **more
+        )
+        return found[0], found[1]
+
+    def choose(self, rows: Sequence[Row], logits: Tensor) -> list[int]:
+        """The next token of each row.
+
+        Args:
+            rows: Their tokens so far, on which penalties of repetition depend.
+            logits: [rows, vocabulary], fp32.
+
+        Raises:
+            CulturevalError: A logit is not a number.
+        """
+        ids = torch.empty(len(rows), 0, dtype=torch.long, device=logits.device)
+        self._refuse_nan(ids, logits)
+        if self._of_rows:
+            scores = torch.cat([self._of_row(row, one) for row, one in zip(rows, logits.split(1), strict=True)])
+        else:
+            scores = self._shared(ids, logits)
+        return (self._drawn(rows, scores) if self.sampled else scores.argmax(-1)).tolist()
+
+    def _of_row(self, row: Row, scores: Tensor) -> Tensor:
+        if row.processors is None:
+            row.processors = self._processors(row.prompt, row.limit)[0]
+        return row.processors(torch.tensor([row.to_be_read()], device=scores.device), scores)
+
+    def _drawn(self, rows: Sequence[Row], scores: Tensor) -> Tensor:
+        """Tokens drawn by one random number each: the first whose probabilities add up to more than it."""
+        sums = scores.double().softmax(-1).cumsum(-1)
+        numbers = torch.tensor([[row.numbers.random()] for row in rows], dtype=torch.double, device=scores.device)
+        found = torch.searchsorted(sums, numbers * sums[:, -1:], right=True)
+        return found[:, 0].clamp(max=scores.shape[-1] - 1)
+
+
+def _needs_generate(config: GenerationConfig) -> str:
+    mode = config.get_generation_mode()
+    if mode not in MODES:
+        return f"its generation settings ask for {mode.value.replace('_', ' ')}"
+    if config.guidance_scale not in (None, 1):
+        return "its generation settings ask for guidance, which reads every prompt twice"
+    if config.cache_implementation not in (None, "dynamic"):
+        return f"its generation settings ask for the cache {config.cache_implementation!r}"
+    return ""

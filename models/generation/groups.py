@@ -1,0 +1,87 @@
+"""Which rows are read together: those that share a long beginning, which is then read once, and short ones."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from cultureval.models.generation.rows import Row
+from cultureval.models.scoring.token_tree import common_length
+
+LEAST_SHARED = 32  # tokens; copying the keys of a shorter beginning saves nothing
+
+
+@dataclass
+class Group:
+    """Rows that are read in one pass.
+
+    Attributes:
+        rows: In the order of the queue.
+        shared: Tokens that all of them begin with and that are read once; 0 for none.
+    """
+
+    rows: list[Row]
+    shared: int
+
+
+def in_reading_order(rows: Sequence[Row]) -> list[Row]:
+    """Rows with those that share a beginning next to each other, and otherwise the longest first."""
+    adjacent = sorted(rows, key=lambda row: (row.images, row.prompt))
+    runs = [group.rows for group in _runs(adjacent, None)]
+    runs.sort(key=lambda run: -max(map(len, run)))
+    return [row for run in runs for row in run]
+
+
+def groups(rows: Sequence[Row], following: Row | None, held: Sequence[int], images: str, most: int) -> Iterator[Group]:
+    """Group rows for reading.
+
+    Args:
+        rows: In reading order.
+        following: The next one in the queue, for whose sake a beginning is read separately.
+        held: Tokens of the prefix that is held already.
+        images: Hash of its images.
+        most: Tokens of one pass, padding included, though one row is always read whole.
+    """
+    alone: list[Row] = []
+    for run in _runs(rows, following):
+        first = run.rows[0]
+        kept = common_length(held, first.to_be_read()[:-1]) if first.images == images else 0
+        if len(run.rows) == 1 and not run.shared and not first.images and kept < max(LEAST_SHARED, len(held) // 2):
+            alone.append(first)
+            continue
+        shared = run.shared or max(kept, first.images_end)
+        for part in _passes(run.rows, shared, most):
+            yield Group(part, shared)
+    for part in _passes(sorted(alone, key=len, reverse=True), 0, most):
+        yield Group(part, 0)
+
+
+def _runs(rows: Sequence[Row], following: Row | None) -> Iterator[Group]:
+    """Runs of adjacent rows with a long common beginning; a row that shares none is a run of its own, of 0 tokens."""
+    run: Group | None = None
+    for row in [*rows, following] if following else rows:
+        tokens = row.to_be_read()
+        if run:
+            first = run.rows[0].to_be_read()
+            now = run.shared or min(len(first), len(tokens)) - 1
+            found = min(common_length(first[:now], tokens), len(tokens) - 1)
+            long_enough = found >= max(LEAST_SHARED, run.shared // 2, row.images_end)
+            if long_enough and row.images == run.rows[0].images:
+                run.shared = found
+                run.rows += [row] if row is not following else []
+                continue
+            yield run
+        run = Group([row], 0) if row is not following else None
+    if run:
+        yield run
+
+
+def _passes(rows: Sequence[Row], shared: int, most: int) -> Iterator[list[Row]]:
+    """As many rows at once as a pass may have tokens."""
+    part: list[Row] = []
+    for row in rows:
+        width = max(map(len, [*part, row])) - shared
+        if part and width * (len(part) + 1) > most:
+            yield part
+            part = []
+        part.append(row)
+    if part:
+        yield part

@@ -1,0 +1,72 @@
+"""Memory: what is free, and how errors tell that there was too little."""
+
+import gc
+import os
+from pathlib import Path
+
+import torch
+
+CGROUP = Path("/sys/fs/cgroup")
+# What PyTorch's allocators say, and oneDNN, which says more where a product is impossible.
+ONEDNN_SAYS = "could not create a primitive"
+SIGNS = ("can't allocate memory", "not enough memory", "out of memory", "failed to allocate", "bad_alloc")
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory, of a device or of the machine, did not suffice."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    said = str(error).lower()
+    return isinstance(error, RuntimeError) and (said == ONEDNN_SAYS or any(sign in said for sign in SIGNS))
+
+
+def free_unused(device: torch.device) -> None:
+    """Give back memory that nothing uses any more."""
+    gc.collect()
+    if device.type != "cpu":
+        torch.accelerator.empty_cache()
+
+
+def available_bytes(device: torch.device) -> int:
+    """Bytes that this process may still take on a device: its share, if other processes of this run compute there."""
+    if device.type != "cpu":
+        free, _ = torch.accelerator.get_memory_info(device)
+        return free
+    return _main_memory() // int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+
+
+def _main_memory() -> int:
+    """The least of what the system, the control group and the process's own limit leave."""
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    if (found := _field(Path("/proc/meminfo"), "MemAvailable:")) is not None:
+        limits.append(found * 1024)
+    most, used = (_number(CGROUP / name) for name in ("memory.max", "memory.current"))
+    if most is not None and used is not None:
+        limits.append(most - used + (_field(CGROUP / "memory.stat", "inactive_file") or 0))  # can be given back
+    limits.append(_address_space())
+    return max(min(limits), 0)
+
+
+def _address_space() -> int:
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return 2**62
+    most, _ = resource.getrlimit(resource.RLIMIT_AS)
+    used = _field(Path("/proc/self/status"), "VmSize:")
+    return 2**62 if most == resource.RLIM_INFINITY or used is None else most - used * 1024
+
+
+def _field(file: Path, name: str) -> int | None:
+    try:
+        lines = file.read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) for line in lines if line.startswith(name)), None)
+
+
+def _number(file: Path) -> int | None:
+    try:
+        return int(file.read_text(encoding="ascii"))
+    except (OSError, ValueError):  # no control group, or no limit ("max")
+        return None

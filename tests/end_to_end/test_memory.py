@@ -1,0 +1,132 @@
+"""Too little memory halves batches and changes no answer; what a long run keeps of an answer is its text and tokens."""
+
+import gc
+import logging
+import multiprocessing
+import resource
+import tracemalloc
+
+import pytest
+import torch
+from lighteval.tasks.requests import Doc
+from tiny_models import folder_of
+
+from cultureval.models.generation.batch_size import BatchSize
+from cultureval.models.hf import HFModel
+from cultureval.models.memory import available_bytes
+from cultureval.models.settings import HFModelSettings
+from cultureval.runtime.errors import CulturevalError
+
+MIB = 2**20
+
+
+@pytest.fixture(autouse=True)
+def own_folders(tmp_path, monkeypatch):
+    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("CULTUREVAL_RESUME", "0")
+
+
+def model(**settings):
+    name = str(folder_of("llama"))
+    return HFModel(HFModelSettings(model_name=name, device="cpu", dtype="float32", chat_template="off", **settings))
+
+
+def docs(count, words=60, choices=(), shared=False):
+    return [
+        Doc(
+            query=("" if shared else f"{number} ") + "وش هذا؟ " * words + str(number),
+            choices=list(choices),
+            gold_index=0,
+            task_name="t",
+            id=str(number),
+            generation_size=6,
+        )
+        for number in range(count)
+    ]
+
+
+def virtual_bytes():
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[0]) * resource.getpagesize()
+
+
+def in_little_memory(room, method, settings, asked, found):
+    """In a process of its own: answers with so many more bytes than it has."""
+    said = []
+    logging.getLogger("cultureval").addHandler(handler := logging.Handler())
+    handler.emit = lambda record: said.append(record.getMessage())
+    lm = model(**settings)
+    getattr(lm, method)(asked[:1])
+    limit = virtual_bytes() + room
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    try:
+        answers = [(one.text, one.logprobs) for one in getattr(lm, method)(asked)]
+        found.put((answers, said, lm.generator.size.most, lm.scorer.token_budget))
+    except CulturevalError as error:
+        found.put((str(error), said, 0, 0))
+
+
+def answered_in(room, method, settings, asked):
+    context = multiprocessing.get_context("fork")
+    found = context.Queue()
+    process = context.Process(target=in_little_memory, args=(room, method, settings, asked, found))
+    process.start()
+    answers = found.get(timeout=120)
+    process.join(10)
+    return answers
+
+
+def test_memory_that_does_not_suffice_halves_the_batch_of_answers_and_changes_none():
+    asked = docs(48, 200, shared=True)
+    expected = [(one.text, one.logprobs) for one in model(batch_size=8).greedy_until(asked)]
+    answers, said, size, _ = answered_in(24 * MIB, "greedy_until", {"batch_size": 48}, asked)
+    assert answers == expected
+    assert size < 48 and sum("did not suffice" in line for line in said) == 1, said
+
+
+def test_memory_that_does_not_suffice_halves_the_scored_batches():
+    asked = docs(12, 60, ["نعم والله", "لا أدري"])
+    expected = [one.logprobs for one in model().loglikelihood(asked)]
+    answers, said, _, budget = answered_in(10 * MIB, "loglikelihood", {"token_budget": 20_000}, asked)
+    assert [logprobs for _, logprobs in answers] == [pytest.approx(one, abs=1e-4) for one in expected]
+    assert budget < 20_000 and sum("did not suffice" in line for line in said) == 1, said
+
+
+def test_what_does_not_fit_alone_is_a_sentence():
+    lm = model(token_budget=64)
+    with pytest.raises(CulturevalError, match="too little memory on cpu to score one prompt .*max_length"):
+        for _ in range(4):
+            lm.scorer.halve("tiny", MemoryError())
+    lm.generator.size.halve(32, MemoryError())
+    assert lm.generator.size.most == 16
+    with pytest.raises(CulturevalError, match="too little memory on cpu for one answer .*max_length"):
+        lm.generator.size.halve(1, MemoryError("none left"))
+
+
+def test_auto_takes_what_fits(monkeypatch):
+    lm = model()
+    size = BatchSize("auto", lm.loaded.model, "tiny")
+    assert size.most == 32 and size.fits(32, 1000, 1000)
+    monkeypatch.setattr("cultureval.models.generation.batch_size.available_bytes", lambda _: 10 * MIB)
+    assert size.fits(4, 1000, 1000) and not size.fits(8, 1000, 1000)
+    assert BatchSize(8, lm.loaded.model, "tiny").fits(8, 10**9, 1000)  # as set
+    assert 0 < available_bytes(torch.device("cpu")) <= 2**50
+    monkeypatch.setattr("cultureval.models.scoring.packed.available_bytes", lambda _: MIB)
+    assert 16 <= model(token_budget="auto").scorer.token_budget < 512
+
+
+def test_of_an_answer_only_text_and_tokens_are_kept():
+    lm, asked = model(batch_size=32), docs(64, 40)
+    lm.greedy_until(asked[:8])
+    gc.collect()
+    tensors = sum(isinstance(one, torch.Tensor) for one in gc.get_objects())
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    answers = lm.greedy_until(asked)
+    gc.collect()
+    kept = (tracemalloc.get_traced_memory()[0] - before) / len(asked)
+    tracemalloc.stop()
+    assert sum(isinstance(one, torch.Tensor) for one in gc.get_objects()) <= tensors
+    tokens = len(answers[0].input_tokens)
+    # Eight bytes a token, two a letter of the prompt, and the objects themselves.
+    assert tokens > 150 and kept < 10 * tokens + 2 * len(answers[0].input) + 3000, (kept, tokens)
