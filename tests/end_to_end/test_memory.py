@@ -77,11 +77,11 @@ def answered_in(room, method, settings, asked):
 
 
 def test_memory_that_does_not_suffice_halves_the_batch_of_answers_and_changes_none():
-    asked = docs(48, 200, shared=True)
+    asked = docs(64, 200, shared=True)
     expected = [(one.text, one.logprobs) for one in model(batch_size=8).greedy_until(asked)]
-    answers, said, size, _ = answered_in(24 * MIB, "greedy_until", {"batch_size": 48}, asked)
+    answers, said, size, _ = answered_in(48 * MIB, "greedy_until", {"batch_size": 64}, asked)
     assert answers == expected
-    assert size < 48 and sum("did not suffice" in line for line in said) == 1, said
+    assert size < 64 and sum("did not suffice" in line for line in said) == 1, said
 
 
 def test_memory_that_does_not_suffice_halves_the_scored_batches():
