@@ -10,6 +10,7 @@ from PIL import Image
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
 
 from cultureval.models.processors import load_processor
+from cultureval.models.scoring.packed import ScoringRequest
 from cultureval.samples.tiny_models.language_models import VisionFamily, build_tiny_causal_lm, build_tiny_vision_lm
 
 __all__ = ["VISION", "build_tiny_causal_lm", "build_tiny_vision_lm"]
@@ -50,13 +51,29 @@ def picture(width, height, seed=0):
     return Image.fromarray(pixels.numpy())
 
 
+def image_requests(family, sizes, texts, choices):
+    """Requests about the same images, with different texts behind them."""
+    processor, requests = vision_processor(family), []
+    images = [picture(*size, seed=number) for number, size in enumerate(sizes)]
+    for text, of_one in zip(texts, choices, strict=True):
+        parts = [{"type": "image"}] * len(sizes) + [{"type": "text", "text": text}]
+        prompt = processor.apply_chat_template([{"role": "user", "content": parts}], add_generation_prompt=True)
+        inputs = dict(processor(text=[prompt], images=[images], return_tensors="pt"))
+        del inputs["attention_mask"]
+        requests.append(ScoringRequest(inputs.pop("input_ids")[0].tolist(), of_one, vision=inputs))
+    return requests
+
+
 @torch.inference_mode()
 def plain_scores(model, prompt, choices, **inputs):
-    """Every choice by a forward pass of its own, log-softmax over everything: sums, and whether all are the argmax."""
+    """Every choice by a forward pass of its own, log-softmax over everything: sums, and whether all are the argmax.
+
+    Inputs of one number a token are of the prompt, and are 0 for the choice; or of both.
+    """
     scores = []
     for choice in choices:
         per_token = {
-            name: torch.nn.functional.pad(value, (0, len(choice))) if name.endswith("token_type_ids") else value
+            name: torch.nn.functional.pad(value, (0, len(choice))) if value.shape[1:] == (len(prompt),) else value
             for name, value in inputs.items()
         }
         logits = model(input_ids=torch.tensor([[*prompt, *choice]]), use_cache=False, **per_token).logits[0]

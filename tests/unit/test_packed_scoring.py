@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny_models import VISION, picture, plain_scores, text_model, vision_model, vision_processor
+from tiny_models import VISION, image_requests, picture, plain_scores, text_model, vision_model, vision_processor
 
 from cultureval.models.scoring import packed as packed_scoring
 from cultureval.models.scoring.lm_head import Rows
@@ -75,19 +75,6 @@ def test_text_prompts_score_as_plain_passes_do_whatever_they_share(family, count
     for own, prompt, of_one in zip(scores, prompts, choices, strict=True):
         agree(own, plain_scores(model, prompt, of_one))
     assert set(scorer.routes.values()) <= {"packed"}
-
-
-def image_requests(family, sizes, texts, choices):
-    """Requests about the same images, with different texts behind them."""
-    processor, requests = vision_processor(family), []
-    images = [picture(*size, seed=number) for number, size in enumerate(sizes)]
-    for text, of_one in zip(texts, choices, strict=True):
-        parts = [{"type": "image"}] * len(sizes) + [{"type": "text", "text": text}]
-        prompt = processor.apply_chat_template([{"role": "user", "content": parts}], add_generation_prompt=True)
-        inputs = dict(processor(text=[prompt], images=[images], return_tensors="pt"))
-        del inputs["attention_mask"]
-        requests.append(ScoringRequest(inputs.pop("input_ids")[0].tolist(), of_one, vision=inputs))
-    return requests
 
 
 @pytest.mark.parametrize(("family", "count"), grid(VISION))
