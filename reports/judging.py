@@ -152,7 +152,9 @@ def _grouped(
 def _job(task: SavedTask, label: bool, sample: int | None, seed: int) -> Job:
     table = task.table()
     docs = table.column("doc").to_pylist()
-    chosen = sampled_rows([str(doc["id"]) for doc in docs], task.task, sample, seed)
+    # Details of retrieval have no id of LightEval's, which is the place in the data.
+    names_of_docs = [str(doc.get("id", place)) for place, doc in enumerate(docs)]
+    chosen = sampled_rows(names_of_docs, task.task, sample, seed)
     table = table.take(chosen)
     docs, responses = [docs[index] for index in chosen], table.column("model_response").to_pylist()
     known = [specific_of(doc).get("judge") or {"templates": [], "slots": {}} for doc in docs]
@@ -163,14 +165,14 @@ def _job(task: SavedTask, label: bool, sample: int | None, seed: int) -> Job:
     for name in names:
         questions[name] = [
             item_of(
-                f"{task.task}/{doc['id']}",
+                f"{task.task}/{names_of_docs[place]}",
                 row["slots"],
                 judge_template(name),
                 saved_reply(response),
                 [saved_image(image) for image in doc.get("images") or ()],
                 specific_of(doc).get("cluster") or "",
             )
-            for doc, row, response in zip(docs, known, responses, strict=True)
+            for place, doc, row, response in zip(chosen, docs, known, responses, strict=True)
         ]
     return Job(task, table, questions)
 

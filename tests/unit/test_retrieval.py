@@ -1,11 +1,17 @@
 import numpy as np
+import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cultureval.metrics.cvlue.full_gallery import rank_both_ways
+from cultureval.metrics.cvlue.full_gallery import Direction, rank_both_ways
 from cultureval.metrics.cvlue.one_product import rank_two_ways
 from cultureval.metrics.cvlue.retrieval import best_ranks, correct_items, list_ranks, recall, reranked_ranks, top_items
+from cultureval.reports.cvlue.retrieval import details_rows
+from cultureval.reports.judging import saved_jobs
+from cultureval.reports.lighteval_files import write_details
+from cultureval.runtime.errors import CulturevalError
+from cultureval.tasks.cvlue.gallery import Gallery
 
 
 def dense_ranks(queries, gallery, correct):
@@ -105,3 +111,19 @@ def test_first_items_and_their_new_order(queries, gallery, k, seed):
         expected = [*(row[place] for place in order), *row[top.shape[1] :]]
         assert anew[query].tolist() == expected[: top.shape[1]]
         assert ranks[query] == expected.index(correct[query][0]) + 1
+
+
+def test_details_of_retrieval_beside_answers_for_judges(tmp_path):
+    """Retrieval's rows hold nothing to judge, and a folder that has them as well is judged."""
+    gallery = Gallery(["a.png"], ["images/a"], ["caption"], [[0]], [[0]], {"source": "s"})
+    one = Direction(np.array([1]), np.array([[0]]), [[0]])
+    rows = details_rows("cvlue_itr", gallery, {"TR": one, "IR": one})
+    write_details(tmp_path, "m", "2026-01-01", "cvlue_itr|0", rows)
+    with pytest.raises(CulturevalError, match="no answers that a judge can score"):
+        saved_jobs([tmp_path], label=False, sample=1, seed=0)
+    slots = {"question": "ما هذا؟", "reference": "قلعة"}
+    doc = {"id": "7", "query": "?", "specific": {"judge": {"templates": ["jeem_vqa"], "slots": slots}}}
+    row = {"doc": doc, "metric": {"x": 1.0}, "model_response": {"text": ["قلعة"]}}
+    write_details(tmp_path, "m", "2026-01-01", "jeem_vqa:jo|0", pyarrow.Table.from_pylist([row]))
+    (job,) = saved_jobs([tmp_path], label=False, sample=1, seed=0)
+    assert [item.id for item in job.questions["jeem_vqa"]] == ["jeem_vqa:jo|0/7"]
