@@ -1,10 +1,10 @@
 """Tables of a leaderboard as files for other programs and for papers: CSV, Markdown, LaTeX, JSON."""
 
 import json
-import re
 from typing import Any
 
 from cultureval.reports.leaderboard.tables import BoardTable, best_cells, cell_data, cell_text, column_spans
+from cultureval.reports.markdown import escaped_markdown, markdown_table, without_controls
 from cultureval.reports.summary import Cell, printed
 from cultureval.runtime.csv_files import csv_text
 
@@ -23,7 +23,6 @@ LATEX = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
 }
-CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def as_csv(table: BoardTable) -> str:
@@ -41,14 +40,13 @@ def as_csv(table: BoardTable) -> str:
 def as_markdown(table: BoardTable) -> str:
     """The table in Markdown, the best value of each column in bold."""
     best = best_cells(table)
-    header = ["Rank", "Model", *(column.whole for column in table.columns)]
-    lines = [header, ["---:", "---", *("---:" for _ in table.columns)]]
+    lines = []
     for number, row in enumerate(table.rows):
         cells = [cell_text(cell) for cell in row.cells]
         cells = [f"**{text}**" if (number, place) in best else text for place, text in enumerate(cells)]
-        lines.append([row.rank, _markdown(row.label), *cells])
-    notes = [f"\n{_markdown(note)}" for note in table.notes]
-    return "\n".join(["| " + " | ".join(line) + " |" for line in lines] + notes) + "\n"
+        lines.append([row.rank, escaped_markdown(row.label), *cells])
+    text = markdown_table(["Rank", "Model", *(column.whole for column in table.columns)], lines, "rlr")
+    return "\n".join([text, *(f"\n{escaped_markdown(note)}" for note in table.notes)]) + "\n"
 
 
 def as_latex(table: BoardTable) -> str:
@@ -99,13 +97,8 @@ FORMATS = {
 }
 
 
-def _markdown(text: str) -> str:
-    """A text in which Markdown and HTML have no meaning."""
-    return re.sub(r"([\\`*_{}\[\]<>()#!|&~])", r"\\\1", CONTROLS.sub(" ", text))
-
-
 def _latex(text: str) -> str:
-    return "".join(LATEX.get(letter, letter) for letter in CONTROLS.sub(" ", text))
+    return "".join(LATEX.get(letter, letter) for letter in without_controls(text))
 
 
 def _latex_cell(cell: Cell | str | None, best: bool) -> str:

@@ -4,7 +4,6 @@ Paper: arXiv 2602.05437, Table 2 (cells), Table 7 (differences of CFHR), Figure 
 Figures 5 and 8 (CFHR against model size).
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +34,7 @@ from cultureval.reports.m2cqa.comparison_rows import (
     difference_rows,
 )
 from cultureval.reports.m2cqa.plots import draw_regimes, draw_sizes
+from cultureval.reports.markdown import escaped_markdown, markdown_table
 from cultureval.reports.model_sizes import model_sizes
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.csv_files import write_csv
@@ -45,7 +45,6 @@ CELL_HEADER = ("Variety", "Model", "Q+", "Q-", "F1", "Combined", "CFHR", "95%", 
 CELL_ALIGN = "llrrrrrrrrl"
 DIFFERENCE_ALIGN = "llllrlll"
 MOST_COLUMNS = 6  # of models and prompts in the tables by country and category
-RULES = {"l": "---", "r": "--:"}  # of Markdown
 
 
 class Comparison(NamedTuple):
@@ -58,7 +57,7 @@ class Comparison(NamedTuple):
 
 @dataclass(frozen=True)
 class Section:
-    """A table of the report with its title and lead."""
+    """A table of the report with its title and lead; names in it are as they are, markup or not."""
 
     title: str
     lead: str
@@ -68,9 +67,9 @@ class Section:
 
     def markdown(self) -> str:
         """The section as Markdown."""
-        lines = [f"| {' | '.join(self.header)} |", f"|{'|'.join(RULES[letter] for letter in self.align)}|"]
-        lines += [f"| {' | '.join(row)} |" for row in self.rows]
-        return "\n".join([f"## {self.title}", "", *([self.lead, ""] if self.lead else []), *lines])
+        header, *rows = ([escaped_markdown(cell) for cell in row] for row in (self.header, *self.rows))
+        table = markdown_table(header, rows, self.align)
+        return "\n".join([f"## {self.title}", "", *([self.lead, ""] if self.lead else []), table])
 
     def terminal(self) -> str:
         """The section as text for the terminal."""
@@ -120,17 +119,18 @@ def write_comparison(
     if breakdown:
         write_csv(output_dir / "breakdown.csv", breakdown, BREAKDOWN_COLUMNS)
     sections = [*cell_sections(rows), *difference_sections(differences), *breakdown_sections(breakdown)]
-    lead = [f"Verdicts parsed with the {profile} profile. Read CFHR together with Q+: few correct Q+ also keep it low."]
+    lead = f"Verdicts parsed with the {profile} profile. Read CFHR together with Q+: few correct Q+ also keep it low."
+    parts = ["# M2CQA", lead]
     if differing:
-        lead.append("**Compared despite different signatures, on the items that both have:**")
-        lead.append("\n".join(f"- {note}" for note in differing))
-    markdown = "\n\n".join(["# M2CQA", *lead, *(section.markdown() for section in sections)]) + "\n"
+        parts.append("**Compared despite different signatures, on the items that both have:**")
+        parts.append("\n".join(f"- {escaped_markdown(note)}" for note in differing))
+    markdown = "\n\n".join([*parts, *(section.markdown() for section in sections)]) + "\n"
     (output_dir / "comparison.md").write_text(markdown, encoding="utf-8")
     figures: list[Path] = []
     if formats:
         figures += draw_regimes(rows, borders, output_dir / "regimes", formats)
         figures += draw_sizes(rows, output_dir / "cfhr_by_size", formats)
-    text = "\n\n".join([*lead, *(section.terminal() for section in sections)])
+    text = "\n\n".join([lead, *(section.terminal() for section in sections)])
     notes = [*differing, *not_drawn(rows, known_sizes), *too_few_resamples(differences, draws)]
     return Comparison(text, notes, figures)
 
@@ -144,7 +144,7 @@ def cell_sections(rows: Sequence[Row]) -> list[Section]:
         of_prompt = [row for row in rows if row["prompt"] == prompt]
         table = [
             [
-                *(row["variety"], plain_name(row["model"]), *(_rounded(row[name]) for name in names)),
+                *(row["variety"], row["model"], *(_rounded(row[name]) for name in names)),
                 *(_interval(row[LOW], row[HIGH]), _rounded(row[INVALID_RATE])),
                 *(f"{row[N_Q_PLUS]:g} of {row[N_ITEMS]:g}", row["regime"]),
             ]
@@ -161,7 +161,7 @@ def difference_sections(differences: Sequence[Row]) -> list[Section]:
     sections = []
     for title, held in (("Differences of prompts", "Model"), ("Differences of models", "Prompt")):
         table = [
-            [row["variety"], *(plain_name(row[name]) for name in ("held", "first", "second")), *_difference_cells(row)]
+            [row["variety"], *(row[name] for name in ("held", "first", "second")), *_difference_cells(row)]
             for row in differences
             if (row["held"] in PROMPTS) == (held == "Prompt")
         ]
@@ -182,12 +182,9 @@ def breakdown_sections(breakdown: Sequence[Row]) -> list[Section]:
         for row in breakdown:
             if row["field"] == field:
                 groups.setdefault(row["value"], {}).setdefault((row["model"], row["prompt"]), []).append(row)
-        table = [
-            [plain_name(value), *(_pooled(found.get(cell, [])) for cell in cells)]
-            for value, found in sorted(groups.items())
-        ]
+        table = [[value, *(_pooled(found.get(cell, [])) for cell in cells)] for value, found in sorted(groups.items())]
         lead = "Fooled of the items with a correct Q+, varieties together; breakdown.csv has each with its interval."
-        header = (field.capitalize(), *(f"{plain_name(model)} {prompt}" for model, prompt in cells))
+        header = (field.capitalize(), *(f"{model} {prompt}" for model, prompt in cells))
         sections.append(Section(f"CFHR by {field}", lead, header, table, "l" + "r" * len(cells)))
     return sections
 
@@ -224,11 +221,6 @@ def too_few_resamples(differences: Sequence[Row], draws: int) -> list[str]:
     if most / (draws + 1) < 0.05:
         return []
     return [f"with {most} differences no p-value by Holm can be below 0.05: --resamples {20 * most} or more."]
-
-
-def plain_name(text: str) -> str:
-    """A name without characters that break a table row or are markup."""
-    return re.sub(r"[|<>`*\[\]\\\s]", " ", text).strip()
 
 
 def _difference_cells(row: Row) -> list[str]:
