@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 
 QUEUE, BATCHES, ONE_BY_ONE = "queue", "batches", "one_by_one"
 FORCED = 3  # tokens after each probed prompt
+KINDS = {"full_attention", "sliding_attention", "chunked_attention"}  # whose caches are keys and values alone
 LONGEST = 512  # probed tokens of a prompt
 
 
@@ -45,8 +46,10 @@ def choose_generation_route(loaded: LoadedModel, rows: Sequence[Row], refused: s
     expected = _plain(plain, probes)
     with last_bits_changed(model):
         rounding = _distance(_plain(plain, probes), expected)
-    if not refused and keeps_states(model):
-        refused = f"{name} keeps recurrent states, which rows of different lengths cannot share"
+    others = set(getattr(model.config.get_text_config(decoder=True), "layer_types", None) or []) - KINDS
+    if not refused and (keeps_states(model) or others):
+        kind = f" (layers of kind {', '.join(sorted(others))})" if others else ""
+        refused = f"{name} keeps states{kind}, which rows of different lengths cannot share"
     refusals = [refused] if refused else []
     tried: dict[str, Callable[[], list[Tensor]]] = {QUEUE: lambda: _queued(loaded, probes)}
     if not rows[0].images:

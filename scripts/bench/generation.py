@@ -24,13 +24,12 @@ def bench_generation(
     new_tokens: Annotated[int, typer.Option(min=1, help="Most tokens of an answer.")] = 32,
     batch_size: Annotated[int, typer.Option(min=1, help="Batch size of the others; ours is auto.")] = 8,
     repeats: Annotated[int, typer.Option(min=1, help="Interleaved repeats; medians are shown.")] = 1,
-    continuous: Annotated[bool, typer.Option(help="Time transformers' continuous batching too.")] = False,
     device: Annotated[str, typer.Option(help="cpu, cuda, ...")] = "cpu",
     as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object to stdout and nothing else.")] = False,
 ) -> None:
     """Times generated answers to prompts with a shared beginning. Example: cultureval bench generation --prompts 40"""
     with contextlib.redirect_stdout(sys.stderr):
-        found = measure_generation(model, prompts, shared, new_tokens, repeats, batch_size, device, continuous)
+        found = measure_generation(model, prompts, shared, new_tokens, repeats, batch_size, device)
     if as_json:
         print(json.dumps({"generation": found}))
         return

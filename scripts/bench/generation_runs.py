@@ -28,7 +28,6 @@ def measure_generation(
     repeats: int,
     batch_size: int,
     device: str,
-    with_continuous: bool = False,
 ) -> dict[str, dict[str, float]]:
     """Times greedy answers to prompts with a shared beginning, in turns.
 
@@ -40,7 +39,6 @@ def measure_generation(
         repeats: Turns, of which the median counts.
         batch_size: Of the others; ours is `auto`.
         device: "cpu", "cuda", ...
-        with_continuous: Whether transformers' continuous batching is timed as well.
 
     Returns:
         By name: seconds, tokens a second, the share of texts that are ours, and how much slower than ours.
@@ -53,8 +51,6 @@ def measure_generation(
         ours = load_ours(model or build_bench_model(folder / "bench-model", questions), device, folder, "off")
         texts = with_beginning(ours, [question.prompt for question in questions], prompts, shared)
         runners = _runners(ours, model or folder / "bench-model", new_tokens, batch_size, folder)
-        if with_continuous:
-            runners["generate_batch"] = _continuous(ours, new_tokens)
         for run in runners.values():
             run(texts[:2])  # chooses our route, and loads what is loaded once
         seconds: dict[str, list[float]] = {name: [] for name in runners}
@@ -172,21 +168,5 @@ def _lm_eval(ours: "HFModel", new_tokens: int, batch_size: int) -> Runner | None
             ],
             disable_tqdm=True,
         )
-
-    return run
-
-
-def _continuous(ours: "HFModel", new_tokens: int) -> Runner:
-    """Transformers' continuous batching."""
-
-    def run(texts: Sequence[str]) -> Texts:
-        import copy
-
-        config = copy.deepcopy(ours.loaded.model.generation_config)
-        config.update(max_new_tokens=new_tokens, do_sample=False, pad_token_id=ours.tokenizer.pad_token_id)
-        inputs = [ours.tokenizer(text)["input_ids"] for text in texts]
-        outputs = ours.loaded.model.generate_batch(inputs=inputs, generation_config=config)
-        tokens = (outputs[f"req_{number}"].generated_tokens for number in range(len(texts)))
-        return [ours.tokenizer.decode(one, skip_special_tokens=True) for one in tokens]
 
     return run
