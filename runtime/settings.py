@@ -38,7 +38,7 @@ class Option(Generic[T]):
         name: Its attribute name in code.
         variable: The environment variable, `CULTUREVAL_...`.
         default: Its value where it is not set; an empty text counts as not set.
-        help: What it does, in Markdown: the variable's row in README.md or in the suite's page.
+        help: What it does, in Markdown: the variable's row in docs/settings.md or in the suite's page.
         values: The allowed texts; empty allows every text that `parse` accepts.
         parse: From the text to the value; its ValueError is a clause such as "is not a number".
         option: Its option on the command line, where that is not called as the attribute.
@@ -420,6 +420,6 @@ def check_variables(suite_options: Callable[[], Iterable[Option[Any]]]) -> None:
         hint = (
             f"did you mean {PREFIX}{near[0]}?"
             if near
-            else "README.md and the pages of the suites in docs/ list those there are."
+            else "docs/settings.md and the pages of the suites list those there are."
         )
         print(f"cultureval: the environment variable {name} sets nothing; {hint}", file=sys.stderr)
