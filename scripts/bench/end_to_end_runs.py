@@ -100,7 +100,7 @@ class Commands:
         self.folder, self.model, self.batch_size, self.device = folder, model, batch_size, device
         self.limit = ["--limit", str(limit)] if limit else []
         own = {Settings.data_root.variable: root, Settings.bad_rows.variable: "skip", "HF_HUB_OFFLINE": "1"}
-        own |= {"CULTUREVAL_CACHE": str(folder / "cache"), "HF_DATASETS_CACHE": str(folder / "datasets")}
+        own |= {Settings.cache.variable: str(folder / "cache"), "HF_DATASETS_CACHE": str(folder / "datasets")}
         self.environment = os.environ | own
 
     def ours(self, out: Path) -> float:
