@@ -7,6 +7,7 @@ They flag a text, and change nothing in its prompt. Means are given with and wit
 import re
 import unicodedata
 from collections.abc import Collection
+from functools import cache
 
 from cultureval.runtime.invisible_marks import INVISIBLE
 
@@ -69,11 +70,7 @@ _CLAIMS = (
 )
 
 
-def _any(patterns: Collection[str]) -> re.Pattern[str]:
-    return re.compile("|".join(patterns), re.IGNORECASE | re.MULTILINE | re.DOTALL)
-
-
-_FLAGS = {"looks_like_a_rating": _any(_RATING), "gives_orders": _any(_ORDERS), "claims_a_rating": _any(_CLAIMS)}
+_FLAGS = {"looks_like_a_rating": _RATING, "gives_orders": _ORDERS, "claims_a_rating": _CLAIMS}
 SUSPICIOUS = frozenset({*_FLAGS, "holds_a_heading"})
 
 
@@ -88,11 +85,16 @@ def suspicions(text: str, headings: Collection[str] = ()) -> tuple[str, ...]:
         Some of "looks_like_a_rating", "gives_orders", "claims_a_rating" (of the text itself), "holds_a_heading".
     """
     plain = folded(text)
-    found = [flag for flag, pattern in _FLAGS.items() if pattern.search(plain)]
+    found = [flag for flag in _FLAGS if _pattern(flag).search(plain)]
     heading = "|".join(re.escape(folded(one)) for one in headings)
     if heading and re.search(rf"(?<!\w)(?:{heading})[\"'”]?\s*(?:\([^)]*\)\s*)?[:=]", plain):
         found.append("holds_a_heading")
     return tuple(found)
+
+
+@cache
+def _pattern(flag: str) -> re.Pattern[str]:
+    return re.compile("|".join(_FLAGS[flag]), re.IGNORECASE | re.MULTILINE | re.DOTALL)
 
 
 def folded(text: str) -> str:

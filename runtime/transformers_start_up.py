@@ -13,6 +13,7 @@ the latter begins at the line that matters.
 import importlib
 import importlib.metadata
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -26,6 +27,7 @@ from cultureval.runtime.patches import Patch, expect, expect_imports, source_of
 COMPILER = "torch._dynamo"
 STRUCTURE = "transformers.utils.import_utils"
 TYPES = "transformers.distributed.utils"
+RENAMING = "transformers.core_model_loading"
 INIT = "torch.nn.init"
 SHAPES, PERMUTATION = "torch._prims_common", "compute_elementwise_output_logical_to_physical_perm"
 LOSSES = ("for_object_detection", "deformable_detr", "grounding_dino", "lw_detr", "rf_detr", "rt_detr")
@@ -53,6 +55,7 @@ _marked: list[tuple[str, Callable[..., Any]]] = []
 def prepare_transformers() -> None:
     """Makes transformers load faster; call it before anything imports PyTorch. Called again, it changes nothing."""
     then = {STRUCTURE: _read_less, INIT: _draw_no_shapes, TYPES: _know_types_that_are_loaded}
+    then |= {RENAMING: _compile_when_used}
     then |= {"torch": _know_what_is_true, SHAPES: _keep_contiguous}
     within = {STRUCTURE: _distributions_when_needed}
     if "torch" in sys.modules:  # then its compiler may be loaded as well, and is left as it is
@@ -180,6 +183,36 @@ def _provides(distribution: str, package: str) -> bool:
     return any(file.parts[0] == package and file.suffix == ".py" for file in found.files or ())
 
 
+class _PatternWhenUsed:
+    """A regular expression that is compiled when it is used."""
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        return re.compile(self.pattern)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # asked for by copies, before there is a pattern
+            raise AttributeError(name)
+        return getattr(self._compiled, name)
+
+
+class _Expressions:
+    """Stands for `re` in one module, whose expressions are compiled when they are used."""
+
+    compile = _PatternWhenUsed
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(re, name)
+
+
+def _compile_when_used(renaming: ModuleType) -> None:
+    """Changes how transformers renames weights: it compiles 800 expressions, for all models, and uses those of one."""
+    renaming.re = _Expressions()  # type: ignore[attr-defined]
+
+
 def _draw_no_shapes(init: ModuleType) -> None:
     """Changes torch.nn.init so that nothing is drawn into tensors without data, for which PyTorch loads sympy.
 
@@ -288,6 +321,17 @@ def _types_are_loaded_to_be_asked_for() -> None:
     expect(not utilities.is_dtensor(None), "is_dtensor takes None for a tensor")
 
 
+def _expressions_of_all_models_are_compiled() -> None:
+    from copy import deepcopy
+
+    source = source_of(RENAMING)
+    expect("    self.compiled_sources = re.compile(" in source, "they are compiled elsewhere")
+    expect(", re.compile" not in source and "re.I" not in source, "its expressions have flags")
+    transform = importlib.import_module(RENAMING).WeightTransform("^a.(b|c)", "d")
+    found = deepcopy(transform).compiled_sources
+    expect(found.search("a.c.weight")[0] == "a.c" and dict(found.groupindex) == {"g0": 1}, "it finds other weights")
+
+
 def _names_are_read_at_import() -> None:
     utilities = importlib.import_module(STRUCTURE)
     lines = source_of(STRUCTURE).splitlines()
@@ -363,6 +407,13 @@ PATCHES = (
         "It loads what PyTorch has for tensors on several devices to ask whether a tensor is one of those.",
         TESTED_VERSIONS["transformers"],
         _types_are_loaded_to_be_asked_for,
+    ),
+    Patch(
+        "transformers",
+        "transformers.core_model_loading.re.compile",
+        "It compiles expressions for the weights of all kinds of models to load one: each is compiled when it is used.",
+        TESTED_VERSIONS["transformers"],
+        _expressions_of_all_models_are_compiled,
     ),
     Patch(
         "torch",
