@@ -77,7 +77,11 @@ class CorpusBleu(CorpusLevelComputation):
         self.order = order
 
     def compute_corpus(self, items: list[BleuScore]) -> dict[str, float]:
-        """BLEU in 0 to 100 and its standard error, nan for fewer than two clusters."""
+        """BLEU in 0 to 100 and its standard error.
+
+        The error is nan for fewer than two clusters, and where no item matches at one of the orders: then BLEU is 0 in
+        every replicate, which says nothing of its error.
+        """
         numbers: dict[object, int] = {}
         members = [numbers.setdefault(item.cluster or index, len(numbers)) for index, item in enumerate(items)]
         counts = np.zeros((len(numbers), len(items[0].statistics)))
@@ -87,7 +91,7 @@ class CorpusBleu(CorpusLevelComputation):
 
     def _error(self, counts: np.ndarray) -> float:
         clusters = len(counts)
-        if clusters < 2:
+        if clusters < 2 or not counts[:, : self.order].any(axis=0).all():
             return float("nan")
         draws = np.random.default_rng(0).multinomial(clusters, [1 / clusters] * clusters, size=BLEU_DRAWS)
         return float(100 * bleu_of(draws @ counts)[:, self.order - 1].std(ddof=1))

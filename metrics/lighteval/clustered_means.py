@@ -46,12 +46,14 @@ class ClusteredMean(CorpusLevelComputation):
         self.bounds = None if highest is None else (0.0, highest)
 
     def compute_corpus(self, items: list[float]) -> dict[str, float]:
-        """The mean and the clustered standard error, which is nan for fewer than two clusters.
+        """The mean and the clustered standard error.
 
-        The error is always present, since LightEval expects the same keys from all subsets of a group.
+        It is nan for fewer than two clusters, and where all scores are the same and have no bounds, which says nothing
+        of it. The error is always present, since LightEval expects the same keys from all subsets of a group.
         """
         clusters = [getattr(item, "cluster", "") or index for index, item in enumerate(items)]
-        parts = errors_of_clusters(items, clusters, self.bounds)
+        unknown = self.bounds is None and min(items) == max(items)
+        parts = {} if unknown else errors_of_clusters(items, clusters, self.bounds)
         # Items of one name in several tasks of a group (a request in each dialect) are one cluster of its average.
         named = {cluster: part for cluster, part in parts.items() if isinstance(cluster, str)}
         error = StandardError(math.hypot(*parts.values()) if parts else math.nan, len(items), named)

@@ -88,6 +88,14 @@ def test_bleus_error_is_the_spread_of_resampled_corpora():
     assert corpus["bleu_1_stderr"] == pytest.approx(spread, rel=0.1)
 
 
+def test_corpora_without_a_match_have_no_error():
+    docs, _ = items(4)
+    corpus, _ = scores(docs, [ModelResponse(text=["شيء"])] * 4)
+    assert corpus["bleu_4"] < 0.01 and corpus["cider"] == corpus["rouge_l"] == 0
+    assert np.isnan(corpus["bleu_4_stderr"]) and np.isnan(corpus["cider_stderr"])
+    assert corpus["rouge_l_stderr"] > 0  # a share of 0 to 100
+
+
 @pytest.mark.parametrize(("layer", "message"), [("three", "number of a layer"), ("40", "outside the")])
 def test_a_wrong_layer_is_one_sentence(monkeypatch, layer, message):
     monkeypatch.setenv(CAPTION_VARIABLES[1], layer)
