@@ -30,7 +30,7 @@ def require_whole_letters(doc: Doc, *texts: str) -> None:
         except UnicodeEncodeError as error:
             half = f"U+{ord(text[error.start]):04X}"
             raise CulturevalError(
-                f"{doc.task_name}, item {doc.id}: its text holds half of a letter ({half}, a lone surrogate, behind "
+                f"{doc.task_name}, item {doc.id}: its text holds half of a letter ({half}, a lone surrogate, after "
                 f"{text[max(0, error.start - 20) : error.start]!r}), which no tokenizer reads. Mend this row."
             ) from error
 

@@ -1,7 +1,7 @@
 """Finished results and their details on the hub, in the layout of LightEval's `--push-to-hub`.
 
-A run becomes one commit to the data set `ORG/details_<model>` (`_private` behind it where it is private): its results
-file as JSON and as parquet, and `<date>/details_<task>_<date>.parquet`. Details of gated data are never sent.
+A run becomes one commit to the data set `ORG/details_<model>` (`details_<model>_private` where it is private): its
+results file as JSON and as parquet, and `<date>/details_<task>_<date>.parquet`. Details of gated data are never sent.
 """
 
 import io

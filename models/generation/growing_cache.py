@@ -1,6 +1,6 @@
 """Keys and values of several rows, aligned at their ends, in buffers with room for the tokens to come.
 
-Transformers' own cache is copied whole for every token; here a token is written behind the others. Rows of different
+Transformers' own cache is copied whole for every token; here a token is written after the others. Rows of different
 lengths end in the same column, with zeros before the shorter ones: the layout of prompts padded on the left, which
 every model that generates in batches can read. So rows can leave a batch and join it, and rows that share a prefix get
 copies of its keys, moved to where each row needs them.
@@ -42,7 +42,7 @@ class GrowingLayer(DynamicLayer):
         self.show(columns)
 
     def show(self, columns: int) -> None:
-        """Keeps the first columns; those behind them become free."""
+        """Keeps the first columns; those after them become free."""
         self.keys, self.values = (buffer[..., :columns, :] for buffer in self._buffers)
 
 
@@ -73,7 +73,7 @@ def assembled(parts: Sequence[Part], room: int) -> Cache:
 
     Args:
         parts: Of caches of one model.
-        room: Free columns behind.
+        room: Free columns after those in use.
     """
     made = empty_cache()
     for number in range(len(parts[0].cache.layers)):

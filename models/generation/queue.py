@@ -137,7 +137,7 @@ class GenerationQueue:
         return len(coming) or int(not live)
 
     def _join(self, rows: list[Row], load: Callable[[Row], bool]) -> None:
-        """Reads new rows, chooses their first tokens, and puts them behind those of the batch."""
+        """Reads new rows, chooses their first tokens, and puts them after those of the batch."""
         self._joining = rows
         loaded = [row for row in rows if load(row)]
         following = self._waiting[0] if self._waiting else None

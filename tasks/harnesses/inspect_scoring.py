@@ -213,7 +213,7 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
     known = {option.name: option for option in all_options(settings)}
     for name in suite:
         if name not in known:
-            near = did_you_mean(name, list(known))
+            near = did_you_mean(name, [*known, *(one.name for one in Settings.options())])
             raise CulturevalError(f"-T {name}: no suite has such an option.{near} There are {', '.join(known)}.")
     settings = settings.with_(suite=suite)
     for name in suite:
@@ -247,8 +247,8 @@ def response_of(doc: "Doc", text: str, reasoning: str | None) -> "ModelResponse"
     from lighteval.models.model_output import ModelResponse
 
     answer, inside = split_reasoning(text)
-    texts, thoughts = [cut(answer, stop_strings(doc, chat=True))], [reasoning or inside]
-    return ModelResponse(input=turns_of(doc), text=texts, reasonings=thoughts)
+    texts, reasonings = [cut(answer, stop_strings(doc, chat=True))], [reasoning or inside]
+    return ModelResponse(input=turns_of(doc), text=texts, reasonings=reasonings)
 
 
 def kept(value: Any) -> dict[str, Any]:

@@ -204,8 +204,8 @@ def suite_scores(task: str, shots: int = 0, options: dict[str, str] | None = Non
 def _written(state: TaskState) -> tuple[str, str | None]:
     """The text of an answer and its reasoning."""
     content = state.output.message.content if state.output.choices else ""
-    thoughts = [part.reasoning for part in content if isinstance(part, ContentReasoning)] if content else []
-    return state.output.completion, "\n\n".join(thoughts) or None
+    reasoning = [part.reasoning for part in content if isinstance(part, ContentReasoning)] if content else []
+    return state.output.completion, "\n\n".join(reasoning) or None
 
 
 class _Together:
