@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from cultureval.reports.printed_numbers import printed, printed_or_na
 from cultureval.reports.run_record import Run
 from cultureval.reports.run_warnings import run_notes
 from cultureval.reports.terminal_tables import terminal_table
@@ -55,18 +56,14 @@ def judges_means(scores: Mapping[str, Mapping[str, float | None]]) -> list[str]:
                 name.removeprefix(f"{prefix}_"): values[name] for name in criteria if name.startswith(f"{prefix}_")
             }
             if task != OVERALL and means:
-                cells = [f"{name} {_shown(mean)}" for name, mean in means.items()]
+                cells = [f"{name} {printed_or_na(mean)}" for name, mean in means.items()]
                 scored = f"scored {values[f'{prefix}_n_parsed']:g}/{values[f'{prefix}_n_items']:g}"
                 lines.append("  ".join([f"  {task}  {prefix}", *cells, scored]))
                 if values.get(f"{prefix}_n_flagged"):
-                    cells = [f"{name} {_shown(values.get(f'{prefix}_{name}_unflagged'))}" for name in means]
+                    cells = [f"{name} {printed_or_na(values.get(f'{prefix}_{name}_unflagged'))}" for name in means]
                     count = f"{values.get(f'{prefix}_n_parsed_unflagged') or 0:g} scored"
                     lines.append("  ".join(["    without flagged texts:", *cells, count]))
     return ["Judges' means, from 1 to 5 (the table above has their bounds and errors):", *lines] if lines else []
-
-
-def _shown(mean: float | None) -> str:
-    return "n/a" if mean is None else f"{mean:.2f}"
 
 
 def _score_rows(run: Run) -> Iterator[tuple[str, str, str, str]]:
@@ -79,8 +76,8 @@ def _score_rows(run: Run) -> Iterator[tuple[str, str, str, str]]:
             yield (
                 shown,
                 metric,
-                "n/a" if value is None else f"{value:.4f}",
-                "" if error is None else f"{error:.4f}",
+                printed_or_na(value, 4),
+                "" if error is None else printed(error, 4),
             )
             shown = ""
         for metric in run.record.tasks[task].left_out if task in run.record.tasks else ():

@@ -1,6 +1,5 @@
 """Judges' verdicts on saved answers: their files and the report."""
 
-import math
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ from cultureval.metrics.judges.judge import Budget, Judgement, JudgeSettings, ju
 from cultureval.metrics.judges.verdicts import reuse_line, unscored_lines
 from cultureval.reports.judging import Job, judge_jobs
 from cultureval.reports.lighteval_files import date_of_now, write_results, write_summary
+from cultureval.reports.printed_numbers import printed_or_na
 from cultureval.reports.recording import reused_verdicts, run_record
 from cultureval.reports.run_record import RunRecord
 from cultureval.reports.saved_results import write_derived
@@ -117,13 +117,9 @@ def _incomplete(found: Judgement) -> str:
 
 def _cell(values: Mapping[str, float], part: str, highest: int) -> str:
     low, high = values[f"{part}_missing_as_1"], values[f"{part}_missing_as_{highest}"]
-    mean, error, unflagged = (_number(values[f"{part}{end}"]) for end in ("", "_stderr", "_unflagged"))
-    shown = f"{mean} ± {error} [{_number(low)}, {_number(high)}]"
+    mean, error, unflagged = (printed_or_na(values[f"{part}{end}"]) for end in ("", "_stderr", "_unflagged"))
+    shown = f"{mean} ± {error} [{printed_or_na(low)}, {printed_or_na(high)}]"
     return f"{shown}, {unflagged}" if values["n_flagged"] else shown
-
-
-def _number(value: float) -> str:
-    return "n/a" if math.isnan(value) else f"{value:.2f}"
 
 
 def write_judgements(

@@ -3,10 +3,8 @@
 A suite's `headline` (a function of `reports/<suite>/headline.py`, named in its `Suite`) makes them from a `Run`.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from decimal import ROUND_HALF_UP, Decimal
 from typing import TYPE_CHECKING
 
 from cultureval.reports.estimates import Estimate
@@ -17,8 +15,6 @@ if TYPE_CHECKING:
     from cultureval.tasks.suite import Suite
 
 MOST_LINES = 25  # of a suite: titles, headers, rows and notes together
-NOISE = 7  # digits after the last that is printed; what follows those is the error of binary sums
-LARGEST = 1e15  # of larger numbers no decimal place is known
 
 
 @dataclass(frozen=True)
@@ -40,21 +36,6 @@ class Cell:
     published: float | None = None
     digits: int = 2
     published_digits: int | None = None
-
-
-def printed(value: float, digits: int) -> str:
-    """A number as tables print it: halves away from zero, as the papers' tables and calculators have it.
-
-    Python's own formatting takes the nearest even digit, of the binary number: 47.12 for 47.125, and 0.14 for 0.145.
-
-    Args:
-        value: Any number.
-        digits: Decimal places.
-    """
-    if not math.isfinite(value) or abs(value) >= LARGEST:
-        return f"{value:z.{digits}f}"
-    number = Decimal(repr(round(float(value), digits + NOISE)))
-    return f"{number.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP):zf}"
 
 
 def cell_of(

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from cultureval.reports.full_text import full_text
+from cultureval.reports.printed_numbers import printed
 from cultureval.reports.run_record import Run
 from cultureval.reports.run_warnings import run_notes, run_warnings
 from cultureval.reports.saved_results import place_of_last
-from cultureval.reports.summary import MOST_LINES, Cell, SummaryTable, printed, suite_tables
+from cultureval.reports.summary import MOST_LINES, Cell, SummaryTable, suite_tables
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.errors import escaped
 from cultureval.runtime.printing import as_printed

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cultureval.reports.audit.answers import AnsweredItem, Answers
+from cultureval.reports.printed_numbers import printed_or_na
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.data.user_cache import write_atomically
 
@@ -50,7 +51,12 @@ def _cells(number: int, answers: Answers, one: "ItemReport", reasons: Mapping[st
     shares = [_percent(value) for value in (one.share_right, one.strong_right, one.weak_right)]
     return [
         *(str(number), f"{item.task} {item.name}", str(one.models), *shares),
-        *(_number(one.correlation), _number(one.scalability), f"{one.evidence:.1f}", _why(item, one, reasons)),
+        *(
+            printed_or_na(one.correlation),
+            printed_or_na(one.scalability),
+            f"{one.evidence:.1f}",
+            _why(item, one, reasons),
+        ),
     ]
 
 
@@ -67,10 +73,6 @@ def _why(item: AnsweredItem, one: "ItemReport", reasons: Mapping[str, str]) -> s
 
 def _percent(value: float) -> str:
     return "n/a" if math.isnan(value) else f"{value:.0%}"
-
-
-def _number(value: float) -> str:
-    return "n/a" if math.isnan(value) else f"{value:.2f}"
 
 
 def report_records(answers: Answers, reports: "Sequence[ItemReport]") -> list[dict[str, Any]]:

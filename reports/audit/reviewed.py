@@ -1,9 +1,9 @@
 """What `cultureval audit import` and `cultureval audit review` print."""
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from cultureval.reports.printed_numbers import printed_or_na
 from cultureval.runtime.errors import counted
 
 if TYPE_CHECKING:
@@ -20,13 +20,9 @@ def reviewed_text(reviewed: "Reviewed") -> str:
     ]
     if reviewed.pairs:
         named = (("AC1", "ac1"), ("alpha", "alpha"))
-        values = ", ".join(f"{name} {_value(reviewed.agreement[key])}" for name, key in named)
+        values = ", ".join(f"{name} {printed_or_na(reviewed.agreement[key])}" for name, key in named)
         lines.append(f"Agreement on {counted(reviewed.pairs, 'item')} with two votes or more: {values}.")
     return "\n".join(lines)
-
-
-def _value(value: float) -> str:
-    return "n/a" if math.isnan(value) else f"{value:.2f}"
 
 
 def desks_text(addresses: Mapping[str, str], done: Mapping[str, tuple[int, int]]) -> str:

@@ -1,13 +1,13 @@
 """What `cultureval audit run` writes and prints."""
 
 import json
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cultureval.metrics.rater_agreement import gwet_ac1, krippendorff_alpha
+from cultureval.reports.printed_numbers import printed_or_na
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.data.user_cache import write_atomically
 from cultureval.tasks.manifest import write_manifest
@@ -109,12 +109,8 @@ def _agreement(items: "Sequence[JudgedItem]", threshold: int) -> str:
     values = agreement_of(flags)
     return (
         f"Judges agree on {same:,} of {len(both):,} items whether the total is below {threshold}: "
-        f"AC1 {_value(values['ac1'])}, alpha {_value(values['alpha'])}."
+        f"AC1 {printed_or_na(values['ac1'])}, alpha {printed_or_na(values['alpha'])}."
     )
-
-
-def _value(value: float) -> str:
-    return "n/a" if math.isnan(value) else f"{value:.2f}"
 
 
 def agreement_of(flags: Sequence[Sequence[int]]) -> dict[str, float]:

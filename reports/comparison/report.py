@@ -24,6 +24,7 @@ from cultureval.reports.comparison.paired_runs import (
 )
 from cultureval.reports.comparison.sides import Side, named_twice, read_sides
 from cultureval.reports.differences import differences
+from cultureval.reports.printed_numbers import printed_or_na
 from cultureval.reports.terminal_tables import terminal_table, wrapped
 from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.errors import CulturevalError, counted, did_you_mean, escaped, shown_names
@@ -129,14 +130,14 @@ def _cells(row: TestedDifference) -> list[str]:
     items = f"{found.items}" if found.clusters == found.items else f"{found.items} in {found.clusters}"
     large = max(abs(found.first), abs(found.second)) > 1.5
 
-    def number(value: float | None, sign: str = "") -> str:
-        return "n/a" if value is None or value != value else f"{value:{sign}.{2 if large else 4}f}"
+    def number(value: float | None, signed: bool = False) -> str:
+        return printed_or_na(value, 2 if large else 4, signed)
 
-    cells = [row.name, row.metric, items, number(found.first), number(found.second), number(found.difference, "+")]
+    cells = [row.name, row.metric, items, number(found.first), number(found.second), number(found.difference, True)]
     if found.identical:
         return [*cells, "identical on every item", p_text(found.p_value), p_text(row.p_holm), ""]
     bounds = (
-        "n/a" if found.low is None or found.high is None else f"[{number(found.low, '+')}, {number(found.high, '+')}]"
+        "n/a" if found.low is None or found.high is None else f"[{number(found.low, True)}, {number(found.high, True)}]"
     )
     can_show = None if not found.stderr else POWER * found.stderr
     return [*cells, bounds, p_text(found.p_value), p_text(row.p_holm), number(can_show)]

@@ -16,6 +16,7 @@ from cultureval.metrics.cvlue.names import KS, MACRO, RECALLS
 from cultureval.metrics.paired_tests import PairedSubset, compare_paired
 from cultureval.metrics.proportions import holm
 from cultureval.reports.cvlue.headline import PUBLISHED
+from cultureval.reports.printed_numbers import printed
 from cultureval.reports.published import published_rows
 from cultureval.reports.saved_results import SavedTask, find_saved_tasks, names_of_runs
 from cultureval.reports.terminal_tables import terminal_table
@@ -203,14 +204,14 @@ def _scores_table(tasks: Sequence[ScoredTask]) -> str:
 def _macro(scores: Mapping[str, Mapping[str, float | None]]) -> str:
     values = [scores[f"cvlue_{task}"].get(metric) for task, metrics in MACRO.items() for metric in metrics]
     known = [value for value in values if value is not None]
-    return f"{100 * sum(known) / len(known):.1f}" if len(known) == len(values) else f"{len(known)}/{len(values)}"
+    return printed(100 * sum(known) / len(known), 1) if len(known) == len(values) else f"{len(known)}/{len(values)}"
 
 
 def _cell(scores: Mapping[str, float | None], metric: str) -> str:
     value, error = scores.get(metric), scores.get(f"{metric}_stderr")
     if value is None:
         return "-"
-    return f"{100 * value:.1f}" + (f" ±{100 * error:.1f}" if error is not None else "")
+    return printed(100 * value, 1) + (f" ±{printed(100 * error, 1)}" if error is not None else "")
 
 
 def _paper_table() -> str:
@@ -236,6 +237,7 @@ def _told(row: Row) -> list[str]:
         return ["no shared items", "", "", ""]
     if row["low"] == row["high"] == 0:
         return ["0.0", "identical on every item", "", ""]
-    interval = "-" if row["low"] is None else f"[{100 * row['low']:+.1f}, {100 * row['high']:+.1f}]"
+    low, high = ("" if row[name] is None else printed(100 * row[name], 1, signed=True) for name in ("low", "high"))
     p_values = ["-" if row[name] is None else f"{row[name]:.3f}" for name in ("p", "p_holm")]
-    return [f"{100 * row['difference']:+.1f}", interval, *p_values]
+    difference = printed(100 * row["difference"], 1, signed=True)
+    return [difference, f"[{low}, {high}]" if low else "-", *p_values]

@@ -16,6 +16,7 @@ from cultureval.reports.lighteval_files import (
     write_results,
     write_summary,
 )
+from cultureval.reports.printed_numbers import printed
 from cultureval.reports.recording import run_record
 from cultureval.reports.run_record import ModelRecord, RunRecord, SignatureRecord
 from cultureval.reports.signing import signature_record
@@ -201,7 +202,7 @@ def retrieval_summary(
     kind = "captions" if gallery.by_index else "distinct captions"
     title = f"\n{name}: {counted(len(gallery.images), 'image')}, {len(gallery.texts)} {kind}"
     rows = [
-        [metric, f"{value:.4f} ± {scores[f'{metric}_stderr']:.4f}"]
+        [metric, f"{printed(value, 4)} ± {printed(scores[f'{metric}_stderr'], 4)}"]
         for metric, value in scores.items()
         if "gallery" not in metric and not metric.endswith("_stderr")
     ]

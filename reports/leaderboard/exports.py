@@ -5,7 +5,8 @@ from typing import Any
 
 from cultureval.reports.leaderboard.tables import BoardTable, best_cells, cell_data, cell_text, column_spans
 from cultureval.reports.markdown import escaped_markdown, markdown_table, without_controls
-from cultureval.reports.summary import Cell, printed
+from cultureval.reports.printed_numbers import printed
+from cultureval.reports.summary import Cell
 from cultureval.runtime.csv_files import csv_text
 
 LATEX = {

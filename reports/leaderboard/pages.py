@@ -13,9 +13,10 @@ from cultureval.reports.leaderboard.entries import Entry
 from cultureval.reports.leaderboard.exports import FORMATS
 from cultureval.reports.leaderboard.tables import BoardRow, BoardTable, best_cells, cell_text, column_spans
 from cultureval.reports.leaderboard.texts import file_name, shown
+from cultureval.reports.printed_numbers import printed
 from cultureval.reports.published_answers import PublishedAnswers
 from cultureval.reports.run_record import TaskRecord
-from cultureval.reports.summary import Cell, printed
+from cultureval.reports.summary import Cell
 from cultureval.tasks.catalogue import all_suites, all_tasks
 
 if TYPE_CHECKING:

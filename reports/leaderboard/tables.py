@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from cultureval.reports.leaderboard.entries import Division, Entry, Group
+from cultureval.reports.printed_numbers import printed
 from cultureval.reports.standings import Column, Standing, standings
-from cultureval.reports.summary import Cell, printed
+from cultureval.reports.summary import Cell
 from cultureval.tasks.catalogue import all_suites
 
 UNDEFINED = "n/a"

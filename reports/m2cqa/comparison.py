@@ -36,6 +36,7 @@ from cultureval.reports.m2cqa.comparison_rows import (
 from cultureval.reports.m2cqa.plots import draw_regimes, draw_sizes
 from cultureval.reports.markdown import escaped_markdown, markdown_table
 from cultureval.reports.model_sizes import model_sizes
+from cultureval.reports.printed_numbers import printed, printed_or_na
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.errors import CulturevalError
@@ -193,7 +194,7 @@ def _pooled(rows: Sequence[Row]) -> str:
     """CFHR of some cells together, with its counts."""
     hits = sum(row[N_Q_PLUS] for row in rows)
     fooled = sum(round((row[CFHR] or 0) * row[N_Q_PLUS]) for row in rows)
-    return f"{fooled / hits:.3f} ({fooled}/{hits})" if hits else "n/a"
+    return f"{printed(fooled / hits, 3)} ({fooled}/{hits})" if hits else "n/a"
 
 
 def p_text(p_value: float | None) -> str:
@@ -231,8 +232,8 @@ def _difference_cells(row: Row) -> list[str]:
 
 
 def _interval(low: float | None, high: float | None) -> str:
-    return "n/a" if low is None or high is None else f"[{low:.3f}, {high:.3f}]"
+    return "n/a" if low is None or high is None else f"[{printed(low, 3)}, {printed(high, 3)}]"
 
 
 def _rounded(value: float | None) -> str:
-    return "n/a" if value is None else f"{value:.3f}"
+    return printed_or_na(value, 3)

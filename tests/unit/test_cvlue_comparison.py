@@ -1,14 +1,23 @@
 """CVLUE's comparison of runs: paired differences and intervals by hand."""
 
+import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow
 import pytest
 from scipy import stats
 
 from cultureval.metrics.paired_tests import PairedSubset, compare_paired
 from cultureval.metrics.standard_errors import clustered_interval
-from cultureval.reports.cvlue.comparison import ScoredTask, difference_rows, mismatches, paper_rows
+from cultureval.reports.cvlue.comparison import (
+    ScoredTask,
+    compare_runs_of_cvlue,
+    difference_rows,
+    mismatches,
+    paper_rows,
+)
+from cultureval.reports.lighteval_files import write_details
 from cultureval.reports.saved_results import SavedTask, names_of_runs
 
 MADE = {"source": "cvlue", "revision": "local", "limit": None, "prompt": "a"}
@@ -70,6 +79,17 @@ def test_runs_of_different_data_are_told_apart_from_those_of_different_prompts()
     one, prompt, data = run_of("a", [1.0]), run_of("b", [1.0], prompt="b"), run_of("c", [1.0], limit=3)
     assert [must for _, must in mismatches([one, prompt])] == [False]
     assert [must for _, must in mismatches([one, data])] == [True]
+
+
+def test_scores_are_rounded_as_in_the_summary(tmp_path):
+    """12.25 is 12.3 in every table; Python's own formatting has 12.2."""
+    (tmp_path / "results/m").mkdir(parents=True)
+    content = {"results": {"cvlue_vg|0": {"iou": 0.1225, "iou_stderr": 0.0225}}}
+    (tmp_path / "results/m/results_2026-01-01.json").write_text(json.dumps(content))
+    row = {"doc": {"query": "?", "specific": {"id": "1"}}, "metric": {"iou": 0.1225}, "model_response": {"text": ["x"]}}
+    write_details(tmp_path, "m", "2026-01-01", "cvlue_vg|0", pyarrow.Table.from_pylist([row]))
+    text, _ = compare_runs_of_cvlue([tmp_path], tmp_path / "out", force=False)
+    assert "12.3 ±2.3" in text
 
 
 def test_the_papers_numbers_are_marked():

@@ -7,7 +7,8 @@ import pytest
 from rich.cells import cell_len
 from summary_runs import run_of
 
-from cultureval.reports.summary import MOST_LINES, Cell, Row, SummaryTable, group_table, printed, suite_tables
+from cultureval.reports.printed_numbers import printed
+from cultureval.reports.summary import MOST_LINES, Cell, Row, SummaryTable, group_table, suite_tables
 from cultureval.reports.summary_text import suite_lines, summaries_json, summary_text, table_lines
 from cultureval.tasks.catalogue import suites
 
@@ -43,6 +44,7 @@ def test_halves_are_rounded_away_from_zero():
     shown = {47.125: "47.13", -47.125: "-47.13", 0.145: "0.15", 63.23499999999999: "63.24", 0.0: "0.00", -0.004: "0.00"}
     assert {value: printed(value, 2) for value in shown} == shown
     assert [printed(value, 0) for value in (0.5, 2.5, 1e20, float("nan"))] == ["1", "3", "1" + 20 * "0", "nan"]
+    assert [printed(value, 1, signed=True) for value in (12.25, -12.25, -0.04)] == ["+12.3", "-12.3", "+0.0"]
 
 
 def test_a_small_loss_is_not_minus_zero():
