@@ -14,6 +14,7 @@ CULTUREVAL_MODEL_SETTINGS (a JSON object) overrides the file.
 """
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -39,6 +40,7 @@ from cultureval.models.server.chat import (
     in_parts,
 )
 from cultureval.models.server.first_token import ask_first_token, first_token_response, require_labels
+from cultureval.models.server.long_prompts import ask_to_fit
 from cultureval.models.server.refused_answers import refused_answers
 from cultureval.models.server.settings import load_tokenizer, model_identity, read_config
 from cultureval.models.server.spending import Spending
@@ -242,6 +244,7 @@ class OpenAIModel(LightevalModel):
                 continue
             response, added = self._generated(doc, [answers[key] for key in keys])
             responses.append((none.get(place, response), added))
+        _tell_of_cut(docs, [response for response, _ in responses])
         return responses
 
     def _ask(
@@ -369,10 +372,12 @@ class OpenAIModel(LightevalModel):
 
     def _generation_question(self, doc: Doc, request: dict[str, Any]) -> Question:
         async def ask(client: OpenAIClient) -> Answer:
-            if not self._uses_chat:
-                return await client.complete(prompt=self._plain(doc), **request)
             # Encoded here, so that only the images of requests in flight are in memory.
-            return await client.chat(messages=self._messages(doc, self._image_part(doc)), **request)
+            part = self._image_part(doc)
+            prompt = {"messages": self._messages(doc, part)} if self._uses_chat else {"prompt": self._plain(doc)}
+            if self.config.provided_by is None and not all_images(doc):
+                return await ask_to_fit(client, prompt, request, self.config.max_tokens_name)
+            return await (client.chat if self._uses_chat else client.complete)(**prompt, **request)
 
         return ask
 
@@ -402,6 +407,7 @@ class OpenAIModel(LightevalModel):
                 completion["reasoning"] or reasoning
                 for completion, (_, reasoning) in zip(completions, split, strict=True)
             ],
+            truncated_tokens_count=max(answer.get("truncated", 0) for answer in answers),
         )
         return response, added
 
@@ -534,6 +540,14 @@ class OpenAIModel(LightevalModel):
             refused.get(place) or server_scoring.response(prompt, [answers[key] for key in keys])
             for place, (prompt, keys) in enumerate(zip(prompts, asked, strict=True))
         ]
+
+
+def _tell_of_cut(docs: Sequence[Doc], responses: Sequence[ModelResponse]) -> None:
+    """Says whose prompts were shortened for an answer."""
+    pairs = zip(docs, responses, strict=True)
+    cut = Counter(doc.task_name for doc, response in pairs if response.truncated_tokens_count)
+    for task, count in sorted(cut.items()):
+        logger.warning("%s: of %d prompts, the beginnings were cut, since they are too long for the model", task, count)
 
 
 def _naming(doc: Doc, question: Question) -> Question:

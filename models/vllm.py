@@ -156,6 +156,16 @@ class VLLMModel(openai_api.OpenAIModel):
         of_task = stop_strings(doc, self._uses_chat, self._renderer.begins_answer(doc))
         return sorted({text for text in [*self._generation.get("stop", []), *of_task] if text})
 
+    def _image_key(self, doc: Doc) -> list[Any] | None:
+        key = super()._image_key(doc)
+        return key and [*key, self._chat_body(doc)]
+
+    def _chat_body(self, doc: Doc) -> dict[str, Any]:
+        """Fields of a request by which the server renders a chat with images as transformers' do: BOS, no reasoning."""
+        silent = self._renderer.knows_thinking and not may_reason(doc)
+        thinking = {"chat_template_kwargs": {"enable_thinking": False}} if silent else {}
+        return {"add_special_tokens": self._encoder(doc).add_special_tokens, **thinking}
+
     def _tokens(self, doc: Doc, wanted: int | None) -> tuple[list[int], int]:
         """The tokens of a text prompt, cut on the left where not one more would fit, and how many were cut."""
         tokens: list[int] = self._encoder(doc).tok_encode(self._prompt(doc))
@@ -167,7 +177,8 @@ class VLLMModel(openai_api.OpenAIModel):
 
     def _generation_question(self, doc: Doc, request: dict[str, Any]) -> Question:
         if all_images(doc):
-            return super()._generation_question(doc, request)
+            rendered = {**request.get("extra_body", {}), **self._chat_body(doc)}
+            return super()._generation_question(doc, {**request, "extra_body": rendered})
         wanted = request.get(self.config.max_tokens_name)
         tokens, _ = self._tokens(doc, wanted)
         room = self.max_length + 1 - len(tokens)

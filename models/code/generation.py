@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from evalplus.provider.base import DecoderBase
 
 MODEL_SETTINGS = {"model", "model_name", "base_url", "api_key_env", "dtype", "trust_remote_code"}
+MODEL_SETTINGS |= {"revision", "identify"}
 # Fields that may change when a run is resumed: answers do not depend on them, or more are added.
 MAY_CHANGE = {"n_samples", "problems", "refined_prompts", "versions", "prompt", "base_url", "api_key_env", "batch_size"}
-MAY_CHANGE |= {"tensor_parallel"}
+MAY_CHANGE |= {"tensor_parallel", "identify"}
 PACKAGES = ("cultureval", "evalplus", "transformers", "torch")
 
 
@@ -69,10 +70,11 @@ def generate_solutions(
         The file of solutions, named as EvalPlus names it.
 
     Raises:
-        CulturevalError: The earlier run had other settings, or the model cannot be loaded.
+        CulturevalError: The earlier run had other settings or was of another model of this name, the model cannot be
+            loaded, or its server does not answer.
     """
-    samples = samples_file(settings, output_dir)
-    description = describe(settings, problems, n_samples)
+    samples, identity = samples_file(settings, output_dir), settings.server_identity()
+    description = describe(settings, problems, n_samples) | {"server": identity.known if identity else None}
     prepare_resume(samples, description, resume)
     decoder = make_decoder(settings)
     description |= {"prompt": prompt_mode(decoder, settings), "loaded": _loaded(decoder)}
@@ -201,6 +203,8 @@ def decoder_settings(
         base_url=url,
         api_key_env=given.get("api_key_env"),
         trust_remote_code=trust_remote_code or bool(given.get("trust_remote_code")),
+        revision=given.get("revision"),
+        identify=given.get("identify", "all"),
         **others,
     )
     check_settings(settings)
@@ -221,6 +225,10 @@ def check_settings(settings: DecoderSettings) -> None:
         raise CulturevalError("--base-prompt is for local models: EvalPlus sends only chats to servers.")
     if settings.backend != "openai" and settings.base_url:
         raise CulturevalError(f"--base-url needs --backend openai, not {settings.backend}.")
+    if settings.identify not in ("all", "model"):
+        raise CulturevalError(f"identify is {settings.identify!r} in the model's settings, but all or model exist.")
+    if settings.backend != "openai" and settings.revision:
+        raise CulturevalError("revision names the weights of a server; a local folder is known by its files.")
     if settings.backend == "openai":
         settings.servers()  # raises for a URL with a password, before it is written anywhere
 

@@ -15,10 +15,12 @@ from typing import Any
 from evalplus.provider.base import DecoderBase
 
 from cultureval.models.code.settings import DecoderSettings, code_from_reply
+from cultureval.models.server.long_prompts import ask_to_fit
 from cultureval.runtime.evalplus_patches import chat_request
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.openai_client import OpenAIClient
+from cultureval.runtime.servers.providers import provider_at
 
 AHEAD = 4  # requests that wait for a slot, as a multiple of those in flight
 
@@ -82,11 +84,17 @@ class OpenAICodeDecoder(DecoderBase):
             return
         while self._later and len(self._asked) <= AHEAD * self.servers.concurrency:
             call = self._later.popleft()
-            self._asked[call] = asyncio.run_coroutine_threadsafe(self._client.chat(**self._request(*call)), self._loop)
+            self._asked[call] = asyncio.run_coroutine_threadsafe(self._ask(self._client, *call), self._loop)
 
     async def _ask_alone(self, prompt: str, num_samples: int) -> Answer:
         async with OpenAIClient(self.servers) as client:
-            return await client.chat(**self._request(prompt, num_samples))
+            return await self._ask(client, prompt, num_samples)
+
+    async def _ask(self, client: OpenAIClient, prompt: str, num_samples: int) -> Answer:
+        request = self._request(prompt, num_samples)
+        if provider_at(self.servers.base_urls):
+            return await client.chat(**request)
+        return await ask_to_fit(client, {"messages": request.pop("messages")}, request, "max_tokens")
 
     def _request(self, prompt: str, num_samples: int) -> dict[str, Any]:
         return chat_request(

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from cultureval.runtime.code_replies import first_code_block
 from cultureval.runtime.reasoning import split_reasoning
+from cultureval.runtime.servers.identity import PROBE_TOKENS, ServerIdentity, evaluated_model_identity
+from cultureval.runtime.servers.providers import provider_at
 from cultureval.runtime.servers.settings import ServerSettings, openai_base_url
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ class DecoderSettings:
         force_base_prompt: Use plain completion even if there is a chat template.
         base_url: The server, up to and including `/v1`.
         api_key_env: Environment variable with the server's key; None sends no key.
+        revision: Your name for the weights that a server has under the model's name.
+        identify: What tells a server's model apart from another one of its name, as in `ServerModelConfig`.
         tensor_parallel: GPUs that vLLM spreads a model over.
         attn_implementation: Name of an attention implementation of transformers.
         trust_remote_code: Whether a repository's own code may run.
@@ -49,6 +53,8 @@ class DecoderSettings:
     force_base_prompt: bool = False
     base_url: str | None = None
     api_key_env: str | None = None
+    revision: str | None = None
+    identify: Literal["all", "model"] = "all"
     tensor_parallel: int = 1
     attn_implementation: str = "eager"
     trust_remote_code: bool = False
@@ -73,6 +79,20 @@ class DecoderSettings:
         url = self.base_url or openai_base_url()
         timeout_s = 100 if not self.thinking else 3600  # 100 s is EvalPlus's limit per request
         return ServerSettings((url,), self.api_key_env, timeout_s=timeout_s, max_retries=7)
+
+    def server_identity(self) -> ServerIdentity | None:
+        """Who the server is, before anything is asked of it or reused; None without one; a provider's is not asked.
+
+        Raises:
+            CulturevalError: It does not answer.
+        """
+        if self.backend != "openai":
+            return None
+        servers = self.servers()
+        if (provider := provider_at(servers.base_urls)) and self.identify == "all":
+            return ServerIdentity(id=self.model, root=provider.id)
+        request = {"model": self.model, "max_tokens": PROBE_TOKENS, "temperature": 0}
+        return evaluated_model_identity(servers, request, self.identify == "all", self.revision)
 
     def local(self) -> dict[str, Any]:
         """The arguments of decoders that load the model themselves."""

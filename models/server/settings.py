@@ -1,6 +1,5 @@
 """Settings of a model on an OpenAI-compatible server, and its tokenizer; checked before anything else loads."""
 
-import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,15 +16,12 @@ from cultureval.runtime.reasoning import THINK_TAGS
 from cultureval.runtime.servers.batch_files import MOST_BYTES, MOST_REQUESTS
 from cultureval.runtime.servers.costs import has_prices
 from cultureval.runtime.servers.data_urls import ImageFormat
-from cultureval.runtime.servers.errors import ServerError
-from cultureval.runtime.servers.identity import PROBE_TOKENS, ServerIdentity, identify, is_form
+from cultureval.runtime.servers.identity import PROBE_TOKENS, ServerIdentity, evaluated_model_identity, is_form
 from cultureval.runtime.servers.providers import Provider, provider_at, providers
 from cultureval.runtime.servers.settings import ServerSettings
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
-
-logger = logging.getLogger(__name__)
 
 
 class ServerModelConfig(ModelConfig):
@@ -238,7 +234,7 @@ def with_provider(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def model_identity(config: ServerModelConfig) -> ServerIdentity:
-    """Ask a model's servers who they are, before any answer is looked up; says so where they tell nothing.
+    """Who a model's servers are (`evaluated_model_identity`); a provider's are not asked.
 
     Raises:
         CulturevalError: None of the servers answers, or they serve different models.
@@ -249,16 +245,7 @@ def model_identity(config: ServerModelConfig) -> ServerIdentity:
     request: dict[str, Any] = {"model": config.model, config.max_tokens_name: PROBE_TOKENS}
     request |= {} if "temperature" in config.left_out else {"temperature": 0}
     request |= {"extra_body": extra} if extra else {}
-    try:
-        found = identify(config.servers(), request, config.identify == "all", plain=True)
-    except ServerError as error:
-        raise CulturevalError(
-            f"{config.model} at {' / '.join(config.base_url)} does not answer ({error.cause}). Nothing was asked, and "
-            "no earlier answer was reused, since nobody can say whose it is: start the server, or correct its address."
-        ) from None
-    if told := found.anonymity(config.model, config.revision):
-        logger.warning("%s", told)
-    return found
+    return evaluated_model_identity(config.servers(), request, config.identify == "all", config.revision)
 
 
 def _of_provider(config: ServerModelConfig, provider: Provider) -> ServerIdentity:

@@ -112,6 +112,8 @@ def signature_of(samples: Path, problem_set: ProblemSet, found: list[Sample], sa
     """One line with everything that the scores depend on, including the generation settings if known."""
     made = generation_of(samples)
     fields = {name: made.get(name, "unknown") for name in ("backend", "prompt", "temperature", "max_new_tokens")}
+    if isinstance(server := made.get("server"), dict):
+        fields["server"] = ";".join(f"{name}={value}" for name, value in server.items())
     return signature(
         task=f"{problem_set.dataset.task}/0-shot",
         problems=len({sample.task_id for sample in found}),

@@ -24,7 +24,7 @@ from cultureval.runtime.rows_report import RowsReport
 BACKENDS = {"hf": "transformers", "openai": "server"}
 # Of what `code generate` saves: fields of the record, the problems' data, and what is no setting of the model.
 NOT_SETTINGS = ("model", "model_hash", "backend", "batch_size", "loaded", "base_url", "api_key_env", "dataset")
-NOT_SETTINGS += ("problems", "data_hash", "data_revision")
+NOT_SETTINGS += ("problems", "data_hash", "data_revision", "server", "revision", "identify")
 
 if TYPE_CHECKING:
     from lighteval.models.model_output import ModelResponse
@@ -127,7 +127,8 @@ def generating_model(made: Mapping[str, Any]) -> ModelRecord:
         return ModelRecord(
             **{"dtype": made.get("dtype", ""), "attention": ""} | loaded,
             backend=BACKENDS.get(str(made.get("backend")), str(made.get("backend"))),
-            version=made.get("model_hash"),
+            version=made.get("model_hash") or made.get("revision"),
+            server=made.get("server") or {},
             batch_size=made.get("batch_size"),
             chat_template=str(made.get("prompt", "")).startswith("chat"),
             settings=settings,

@@ -8,6 +8,7 @@ on another node or port is the same model.
 import asyncio
 import hashlib
 import json
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -17,6 +18,8 @@ from cultureval.runtime.servers.answers import completion_of
 from cultureval.runtime.servers.errors import ServerError
 from cultureval.runtime.servers.openai_client import OpenAIClient
 from cultureval.runtime.servers.settings import ServerSettings
+
+logger = logging.getLogger(__name__)
 
 PROBE = "Continue this sentence in your own words: Early this morning, at the old market,"
 PROBE_TOKENS = 16
@@ -132,6 +135,33 @@ def identify(
         CulturevalError: Two servers say different things.
     """
     return asyncio.run(_identify(settings, request, by_answer, try_schema, plain))
+
+
+def evaluated_model_identity(
+    settings: ServerSettings, request: Mapping[str, Any], by_answer: bool, revision: str | None
+) -> ServerIdentity:
+    """Ask the servers of a model who they are, before any answer is looked up; says so where they tell nothing.
+
+    Args:
+        settings: Its servers.
+        request: As for `identify`.
+        by_answer: As for `identify`.
+        revision: What the user calls the weights.
+
+    Raises:
+        CulturevalError: None of the servers answers, or they serve different models.
+    """
+    model = request["model"]
+    try:
+        found = identify(settings, request, by_answer, plain=True)
+    except ServerError as error:
+        raise CulturevalError(
+            f"{model} at {' / '.join(settings.base_urls)} does not answer ({error.cause}). Nothing was asked, and "
+            "no earlier answer was reused, since nobody can say whose it is: start the server, or correct its address."
+        ) from None
+    if told := found.anonymity(model, revision):
+        logger.warning("%s", told)
+    return found
 
 
 async def _identify(

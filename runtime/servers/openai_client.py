@@ -10,8 +10,10 @@ import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
+from urllib.parse import urljoin
 
 import openai
 import tenacity
@@ -129,6 +131,21 @@ class OpenAIClient:
                 return {}
             raise ServerError(self._explain(error), self._cause(error), refuses_all(error)) from None
         return next((entry for entry in entries if entry["id"] == model), {})
+
+    async def token_count(self, **prompt: Any) -> tuple[int, int] | None:
+        """How many tokens a prompt has, and how many it and its answer may have together; None where no server says it.
+
+        Args:
+            **prompt: `model`, and `messages` or `prompt`, as vLLM's `/tokenize` takes them, which is beside `/v1`.
+        """
+        for server in self._servers:
+            address = urljoin(f"{server.url.rstrip('/')}/", "../tokenize")
+            with suppress(openai.OpenAIError, *NOT_JSON):
+                found = await server.client.post(address, cast_to=object, body=prompt)
+                counts = [found.get(name) for name in ("count", "max_model_len")] if isinstance(found, dict) else []
+                if counts and all(type(count) is int and count > 1 for count in counts):
+                    return counts[0], counts[1]
+        return None
 
     async def chat(self, **request: Any) -> Answer:
         """Ask for chat completions.

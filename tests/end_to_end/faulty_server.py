@@ -57,7 +57,8 @@ class FaultyServer:
         probes: Number of questions who the server is (`runtime/servers/identity.py`), which are in no other count.
         entry: Further fields of its model in the list of models; probe_answer: its answer to the question who it is.
         features: "no_chat" refuses to be asked in a chat who it is; "unknown_models" answers 404 to questions for a
-            model that is not its own.
+            model that is not its own; "counts" counts a prompt's words as its tokens at /tokenize, refuses one that has
+            more than `max_model_len` of its entry with its answer, and reads the end of one as vLLM does.
         down: While True, every connection is dropped.
     """
 
@@ -124,6 +125,14 @@ class _Handler(BaseHTTPRequestHandler):
         state = self.server_state
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         prompt = flatten(body["messages"]) if "messages" in body else str(body["prompt"])
+        if self.path == "/tokenize":
+            counts = {"count": len(prompt.split()), "max_model_len": state.entry.get("max_model_len")}
+            return self._json(200, counts) if "counts" in state.features else self._json(404, {"detail": "Not Found"})
+        if "counts" in state.features:
+            left, limit = body.get("truncate_prompt_tokens"), body.get("max_tokens", 1)
+            prompt = " ".join(prompt.split()[-left:]) if left else prompt
+            if len(prompt.split()) + limit > state.entry["max_model_len"]:
+                return self._json(400, {"error": {"message": "longer than the maximum model length"}})
         if prompt in (PROBE, SCHEMA_QUESTION) and not state.down:
             state.probes += 1
             held = prompt == SCHEMA_QUESTION and "schema" in state.features

@@ -6,12 +6,15 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
-from faulty_server import MODEL, FaultyServer, answer_text
+from faulty_server import MODEL, FaultyServer, answer_text, flatten
 from lighteval.tasks.requests import Doc
 
+from cultureval.models.code.generation import description_file, generate_solutions
+from cultureval.models.code.settings import DecoderSettings
 from cultureval.models.openai_api import OpenAIModel
 from cultureval.runtime.errors import CulturevalError
 from cultureval.samples.tiny_models.text_parts import train_tokenizer
+from cultureval.tasks.qimma.code_data import load_problems
 
 QUERIES = [f"q{number}" for number in range(6)]
 
@@ -113,6 +116,56 @@ def test_prompts_are_shortened_to_what_the_server_says_it_reads(load, tokenizer_
         longest = max(len(request["prompt"]) for request in server.requests)
     assert longest == 11 and response.truncated_tokens_count > 0  # a request generates one
     assert "were cut to keep max_length" in caplog.text
+
+
+@pytest.mark.parametrize("chat_template", ["on", "off"])
+def test_prompts_too_long_to_be_answered_lose_their_beginning_where_the_server_counts_tokens(
+    load, monkeypatch, caplog, chat_template
+):
+    monkeypatch.setenv("CULTUREVAL_ON_REFUSED", "unscored")
+    prompts = [" ".join(f"w{number}" for number in range(count)) for count in (30, 39, 40, 60)]
+    given = {"chat_template": chat_template}
+    # Limit of an answer -> tokens read of each prompt, at least half of what the model reads, and left for the answer.
+    for limit, read, left in ((8, [30, 39, 32, 32], [8, 1, 8, 8]), (100, [30, 39, 20, 20], [10, 1, 20, 20])):
+        docs = docs_of(prompts, generation_size=limit)
+        with FaultyServer(entry={"max_model_len": 40}, features=("counts",)) as server:
+            responses = load(server, **given).greedy_until(docs)
+            again = load(server, **given).greedy_until(docs)
+            assert sum(server.asked.values()) == len(prompts)
+            assert sorted(body["max_tokens"] for body in server.requests) == sorted(left)
+        ends = [" ".join(prompt.split()[-count:]) for prompt, count in zip(prompts, read, strict=True)]
+        cut = [len(prompt.split()) - count for prompt, count in zip(prompts, read, strict=True)]
+        for answers in (responses, again):
+            assert [answer.text for answer in answers] == [[answer_text(end)] for end in ends]
+            assert [answer.truncated_tokens_count for answer in answers] == cut
+    assert "t: of 2 prompts, the beginnings were cut" in caplog.text
+    with FaultyServer(lambda prompt, count: "bad_request") as server:  # one that does not count
+        (response,) = load(server, **given).greedy_until(docs_of(prompts[:1]))
+        assert "the server refuses its prompt: " in response.reason and sum(server.asked.values()) == 1
+
+
+def test_code_is_of_the_model_that_wrote_it_too(tmp_path):
+    entry, sizes = {"root": "/models/one", "max_model_len": 400}, {"max_new_tokens": 768}
+
+    def written(server, limit=None, **changes):
+        others = {"dataset": "mbpp", "instruction_prefix": "i", "response_prefix": "r"} | sizes
+        settings = DecoderSettings(MODEL, "openai", **others, base_url=server.url, **changes)
+        problems = load_problems("mbpp", "samples", limit=limit)
+        file = generate_solutions(settings, problems, 1, tmp_path, True, lambda reply, entry: reply)
+        made = json.loads(description_file(file).read_text(encoding="utf-8"))
+        return made["server"], len(file.read_text(encoding="utf-8").splitlines())
+
+    with FaultyServer(entry=entry, features=("counts",)) as first, FaultyServer(entry=entry) as elsewhere:
+        server, count = written(first, limit=2)
+        assert server == {"id": MODEL, **entry, "probe": server["probe"]} and count == sum(first.answered.values()) == 2
+        assert all(len(flatten(body["messages"]).split()) + body["max_tokens"] == 400 for body in first.requests)
+        assert written(elsewhere) == (server, 6) and sum(elsewhere.asked.values()) == 4
+        with FaultyServer(entry=entry | {"root": "/models/two"}) as other:
+            with pytest.raises(CulturevalError, match="generated with another server"):
+                written(other)
+            assert not other.asked
+    with pytest.raises(CulturevalError, match="does not answer"):
+        written(first)
 
 
 def refuses(word):

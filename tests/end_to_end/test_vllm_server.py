@@ -13,6 +13,7 @@ import socket
 import subprocess
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
@@ -36,7 +37,9 @@ from cultureval.audit.m2cqa.questions import write_questions
 from cultureval.audit.shortcuts import answer_blindly, blind_questions
 from cultureval.judge_prompts.templates import judge_template
 from cultureval.metrics.judges.judge import JudgeItem, JudgeSettings, judge_items
+from cultureval.models.hf import HFModel
 from cultureval.models.openai_api import OpenAIModel
+from cultureval.models.vllm import VLLMModel
 from cultureval.runtime.data.image_store import store_image
 from cultureval.runtime.journal import Journal
 from cultureval.runtime.settings import Settings, use_settings
@@ -303,6 +306,39 @@ def test_chats_with_images_are_answered(servers, vision_folder, load):
         output = reference.generate(**inputs, max_new_tokens=8, do_sample=False)
         new = output[0, inputs["input_ids"].shape[1] :]
         assert_same_text(text, processor.decode(new, skip_special_tokens=True))
+
+
+def test_a_vision_model_under_vllm_reads_the_prompts_that_it_reads_under_transformers(
+    servers, vision_folder, vllm_python, tmp_path, monkeypatch
+):
+    """Here with the server of the other tests in place of one that it starts; its chat template writes no BOS."""
+    for name, value in {"CULTUREVAL_CACHE": str(tmp_path), "CULTUREVAL_VLLM": vllm_python}.items():
+        monkeypatch.setenv(name, value)
+    given = {"dtype": "float32", "device": "cpu", "max_length": 4096}
+    monkeypatch.setenv("CULTUREVAL_MODEL_SETTINGS", json.dumps(given))
+    config = CustomModelConfig(model_name=str(vision_folder), model_definition_file_path="")
+    local, served = HFModel(config), VLLMModel(config)
+    served.config = served.config.model_copy(update={"model": MODEL})
+    served._server = SimpleNamespace(start=int, url=servers["vision"])
+    images = [[picture(0)], [picture(90)], [picture(40), picture(0)]]
+    docs = [doc("ما في الصورة؟", ["الرباط", "x y"], generation_size=8, images=one) for one in images]
+    for own, other in zip(served.greedy_until(docs), local.greedy_until(docs), strict=True):
+        assert_same_text(own.text[0], other.text[0])
+    for own, other in zip(served.loglikelihood(docs), local.loglikelihood(docs), strict=True):
+        assert own.logprobs == pytest.approx(other.logprobs, abs=1e-3)
+
+
+def test_a_chat_too_long_for_the_server_loses_its_beginning_as_with_transformers(servers, vision_folder, load):
+    query, wanted = " ".join(f"س{number}" for number in range(3000)), 8
+    (response,) = load(servers["vision"]).greedy_until([doc(query, generation_size=wanted)])
+    processor = AutoProcessor.from_pretrained(vision_folder)
+    reference = AutoModelForImageTextToText.from_pretrained(vision_folder, dtype=torch.float32).eval()
+    prompt = processor.apply_chat_template([{"role": "user", "content": query}], add_generation_prompt=True)
+    tokens = processor.tokenizer(prompt, add_special_tokens=False, return_tensors="pt")["input_ids"]
+    kept = reference.config.text_config.max_position_embeddings - wanted
+    assert response.truncated_tokens_count == tokens.shape[1] - kept > 0
+    output = reference.generate(input_ids=tokens[:, -kept:], max_new_tokens=wanted, do_sample=False)
+    assert_same_text(response.text[0], processor.decode(output[0, kept:], skip_special_tokens=True))
 
 
 @pytest.mark.parametrize("no_network", [[]])  # the server is on this machine
