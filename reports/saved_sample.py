@@ -123,7 +123,7 @@ def place_of(item: str, rows: Sequence[Row], task: str) -> int:
     for name in (item, f"#{item}"):
         if name in names:
             return names.index(name)
-    some = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+    some = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     raise CulturevalError(f"{task} has no item {item!r} among its {len(rows)}: {some}. '#0' (in quotes) is the first.")
 
 

@@ -1,8 +1,10 @@
 """All checks before a model loads: settings, model, tasks, data, scorers and the output folder, in one list."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from cultureval.metrics.judges.optional_judges import check_judges, usable_judges
@@ -98,10 +100,6 @@ def preflight(
         print_note(f"The scores of the judge {name} are left out. {reason}")
     unscorable = _unscorable({name: kinds[name] for name in present}, model, problems, skip_unscorable)
     tasks = [name for name in present if name not in unscorable]
-    if unscorable and not tasks:
-        problems.add(CulturevalError("No task is left: none of them can be scored."))
-        for reason in dict.fromkeys(unscorable.values()):
-            problems.add(CulturevalError(reason))
     problems.raise_if_any()
     assert model is not None  # or its check has raised
     return Plan(model, tasks, missing, unscorable, subsets, of_model, judges=judges, unjudged=unjudged)
@@ -195,23 +193,27 @@ def _group(name: str) -> str:
 def _unscorable(
     kinds: Mapping[str, Kind], model: CheckedModel | None, problems: ProblemList, skip: bool
 ) -> dict[str, str]:
-    """The tasks that cannot be scored, with the reason; without `skip` the reasons are problems."""
-    reasons: dict[str, str] = {}
+    """The tasks that cannot be scored, with the reasons; without `skip`, or if none is left, these are problems."""
+    errors: dict[str, CulturevalError] = {}
+    reasons: dict[str, dict[str, None]] = {}
     for check, concerned in _scorer_checks(kinds, model):
         if skip and check is check_judges:
             continue  # these tasks have other metrics
-        try:
+        failed = ProblemList()
+        with failed.collecting():
             check()
-        except CulturevalError as error:
-            if not skip:
-                problems.add(error)
-                continue
-            for name in concerned:
-                reasons.setdefault(name, str(error))
-    for reason in dict.fromkeys(reasons.values()):
-        count = sum(other == reason for other in reasons.values())
-        print_note(f"{count} of {len(kinds)} tasks cannot be scored and are left out. {reason}")
-    return reasons
+        errors |= failed.found
+        for name in concerned if failed.found else []:
+            reasons.setdefault(name, {}).update(dict.fromkeys(failed.found))
+    if none_left := skip and bool(reasons) and len(reasons) == len(kinds):
+        problems.add(CulturevalError("No task is left: none of them can be scored."))
+    counts = Counter(chain.from_iterable(reasons.values()))
+    for text, error in errors.items():
+        if skip and not none_left:
+            print_note(f"{counts[text]} of {len(kinds)} tasks cannot be scored and are left out. {text}")
+        else:
+            problems.add(error)
+    return {name: " ".join(found) for name, found in reasons.items()} if skip else {}
 
 
 def _scorer_checks(

@@ -113,8 +113,12 @@ def test_what_cannot_be_scored_is_left_out_if_wanted(plan_of, capsys):
     assert "FLORES-200" in plan.unscorable["alqasida_mt:btec_eng_to_egy|0"]
     assert "takes text only" in plan.unscorable["jeem_caption:eg|0"]
     assert "1 of 3 tasks cannot be scored and are left out. spBLEU needs" in capsys.readouterr().err
-    with pytest.raises(CulturevalError, match="No task is left"):
-        plan_of(names[1], skip=True, flores200_model="/no/such/model")
+    lacking = {"flores200_model": "/no/such/model", "lid_model": "/no/such/lid"}
+    with pytest.raises(Problems) as error:
+        plan_of(names[1], "alqasida_mt:btec_egy_to_eng", skip=True, **lacking)
+    first, *others = error.value.problems
+    assert first.startswith("No task is left") and len(others) == 2, others  # each once, and in one list
+    assert "FLORES-200" in others[0] and "LID" in others[1] and "left out" not in capsys.readouterr().err
     with pytest.raises(CulturevalError, match="takes text only"):
         plan_of(names[2])
 
