@@ -226,8 +226,8 @@ class GenerationJob:
         self.refused = ""
 
     def _encode(self) -> list[int]:
-        """Prompt tokens, truncated on the left if not even one more token would fit."""
-        tokens = self.encoder.tok_encode(self.prompt)
+        """Prompt tokens, at least one, truncated on the left if not even one more token would fit."""
+        tokens = self.encoder.tok_encode(self.prompt) or self.lm.loaded.start_ids()
         longest = self.lm.max_length
         if len(tokens) >= longest:
             kept = longest - min(self.max_new_tokens or 1, max(longest // 2, 1))

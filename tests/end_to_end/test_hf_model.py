@@ -165,6 +165,15 @@ def test_a_prompt_that_nearly_fills_the_model_shortens_no_other_answer(monkeypat
     assert [len(response.output_tokens[0]) for response in together] == [12, shortest, 12, 12, 12]
 
 
+def test_an_empty_prompt_of_a_tokenizer_without_bos_is_answered_after_its_start_token(monkeypatch):
+    docs = open_questions()
+    docs[1].query = ""
+    model = load(folder_of("qwen2"), monkeypatch, add_special_tokens="off")
+    together, [alone] = model.greedy_until(docs), model.greedy_until([docs[1]])
+    assert together[1] == alone and alone.input_tokens == model.loaded.start_ids()
+    assert alone.text == [one_by_one(folder_of("qwen2"), alone.input_tokens)]
+
+
 def test_a_tokenizer_without_special_tokens_scores_and_says_what_generation_lacks(tmp_path):
     folder, docs = shutil.copytree(folder_of("llama"), tmp_path / "model"), multiple_choice(2)
     AutoTokenizer.from_pretrained(folder).backend_tokenizer.save(str(folder / "tokenizer.json"))
