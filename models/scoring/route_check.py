@@ -164,7 +164,9 @@ def last_bits_changed(model: PreTrainedModel) -> Iterator[None]:
         return (states.float() * (1 + step * noise)).to(states.dtype)
 
     def change(_: nn.Module, __: Any, output: Any) -> Any:
-        return (changed(output[0]), *output[1:]) if isinstance(output, tuple) else changed(output)
+        if isinstance(output, tuple | list):
+            return type(output)([changed(output[0]), *output[1:]])
+        return changed(output)
 
     handles = [part.register_forward_hook(change) for part in _rounded_parts(model)]
     try:

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 import torch
-from test_model_families import FAMILIES, SIZES, tiny, tokens
+from test_model_families import FAMILIES, GPT2, SIZES, tiny, tokens
 from tiny_models import folder_of
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -62,6 +62,12 @@ def test_the_queue_gives_every_prompt_the_answer_it_gets_alone(kind, settings):
     found, queue = queued(loaded, rows)
     assert found == [one_by_one(loaded, row, do_sample=False) for row in rows]
     assert queue.reader.fed < sum(map(len, rows)) * 0.8  # the shared beginning was not read again and again
+
+
+def test_a_model_without_a_cache_whose_layers_give_lists_generates_one_by_one():
+    loaded = loaded_as(tiny(AutoModelForCausalLM, "openai-gpt", **GPT2))
+    check = choose_generation_route(loaded, rows_of(prompts()), "")
+    assert check.route != "queue" and "queue" in check.reason and check.rounding > 0, check
 
 
 def test_penalties_count_a_rows_own_tokens_and_samples_do_not_depend_on_the_batch():
