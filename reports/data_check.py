@@ -45,6 +45,8 @@ def _subsets(subsets: Sequence[SubsetCounts], full: bool) -> list[str]:
     chosen = [one for one in subsets if full or (not one.missing and _is_unsound(one))]
     if not chosen:
         return []
+    if not full:  # the worst first
+        chosen.sort(key=lambda one: (not one.problem, not one.broken, not one.duplicates))
     cells = [_subset_cells(one) for one in (chosen if full else chosen[:FIRST])]
     # The listed rows name their source: without it the table fits terminals of 80 columns.
     table = [COLUMNS, *cells] if full else [(first, *rest) for first, _, *rest in (COLUMNS, *cells)]
@@ -96,7 +98,10 @@ def _totals(report: DataReport) -> str:
     read = [one for one in report.subsets if not one.missing]
     duplicates = sum(one.duplicates for one in report.subsets)
     differing = sum(one.differs() for one in read)
+    stopped = sum(bool(one.problem) for one in read)
+    problems = f"Subsets with a problem: {stopped} (named above).\n" if stopped else ""
     return (
+        f"{problems}"
         f"{len(read)} of {len(report.subsets)} subsets have data; {differing} have more or fewer rows than published.\n"
         f"{rows} rows in {len(files)} files = {scored} scored + {shots} few-shot + {broken} broken\n"
         f"+ {rest} that no task reads; {duplicates} of the scored and few-shot ones are duplicates."

@@ -161,6 +161,7 @@ def check_data(suites: Iterable[str], options: DataOptions) -> DataReport:
         try:
             _check_subset(task, options, counts, report.listed, ledger)
         except CulturevalError as error:
+            ledger.stop()
             counts.problem, counts.missing = str(error), isinstance(error, SourceUnavailable)
             first_error = first_error or error
     if first_error and all(one.missing for one in report.subsets):
@@ -211,6 +212,7 @@ def _check_subset(
                     listed.append(ListedRow("duplicate", found.source.repo, **place, reason=reason))
                 rows += () if few_shot else outcome
                 counts.few_shot += len(outcome) if few_shot else 0
+    ledger.opened = ()
     counts.scored = len(rows)
     if found.source.check:
         found.source.check(rows)
@@ -262,10 +264,17 @@ class _Ledger:
         self.states: dict[Path, dict[int, str]] = {}
         self.names: dict[Path, dict[int, str]] = {}  # of subsets that no task has claimed
         self.read: set[Path] = set()
+        self.opened: tuple[Path, ...] = ()  # of the subset that is being read
 
     def open(self, found: FoundSource) -> None:
         self.sources.setdefault(found.folder, found)
-        self.read.update(found.files, found.few_shot_files)
+        self.opened = (*found.files, *found.few_shot_files)
+        self.read.update(self.opened)
+
+    def stop(self) -> None:
+        """Takes the files that a subset's problem kept from being read as unread."""
+        self.read.difference_update(path for path in self.opened if path not in self.states)
+        self.opened = ()
 
     def note(self, found: FoundSource, path: Path, placed: PlacedRow, state: str) -> None:
         states = self.states.setdefault(path, {})

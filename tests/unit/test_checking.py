@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from cultureval.reports.data_check import data_check_text
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import SourceUnavailable
 from cultureval.scripts.main import app
@@ -100,6 +101,20 @@ def test_a_lacking_column_and_a_file_that_cannot_be_read_are_problems_of_their_s
     problems = {one.task: one.problem for one in report.subsets if one.problem and not one.missing}
     assert set(problems) == {"qimma_aratrust", "qimma_mizanqa"} and report.is_broken()
     assert "no column" in problems["qimma_aratrust"] and "line 1" in problems["qimma_mizanqa"]
+
+
+def test_rows_that_a_problem_leaves_unread_are_counted_and_the_problem_stands_first(tmp_path):
+    root = tmp_path / "root"
+    shutil.copytree(samples_root() / "qimma", root / "qimma")
+    rows = sum(len(file.read_text("utf-8").splitlines()) for file in root.rglob("*.jsonl"))
+    with (root / "qimma" / "MCQ_AraTrust" / "validation.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"question": 3}\n')  # examples are read before the evaluated rows
+    report = check_data(["qimma"], DataOptions(root=root))
+    assert sum(one.rows for one in report.files) == rows + 1
+    text = data_check_text(report, full=False)
+    subsets = text[text.index("\nsubset ") :].splitlines()
+    assert subsets[2].startswith("qimma_aratrust ") and "no column 'choices'" in subsets[2]
+    assert "Subsets with a problem: 1 " in text
 
 
 @pytest.mark.parametrize("suite", suites())
