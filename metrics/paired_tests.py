@@ -18,6 +18,7 @@ from cultureval.metrics.resampling import (
     cluster_names,
     cluster_sums,
     drawn_together,
+    joint_freedom,
     numbers_of,
     random_subset_sums,
 )
@@ -60,7 +61,7 @@ class PairedResult:
         first: Score of the first.
         second: Score of the second.
         difference: First minus second; nan where one is undefined.
-        low: Lower bound of the 95% interval; None where it is unknown (a single cluster).
+        low: Lower bound of the 95% interval; None where it is unknown (a subset with a single cluster).
         high: Upper bound.
         stderr: Spread of the bootstrap; None where it is unknown.
         p_value: Two-sided; None where it is unknown, 1 for identical models.
@@ -97,12 +98,13 @@ def compare_paired(subsets: Sequence[PairedSubset], draws: int = DRAWS, seed: in
 
     The interval is of a bootstrap over clusters within subsets (those that share clusters are drawn together), its
     deviations enlarged by sqrt(G / (G - 1)) and its percentiles those of Student's distribution (Hesterberg, The
-    American Statistician 69, 2015, section 5.3). The p-value of right and wrong answers of one subset without clusters
-    is McNemar's mid-p (Fagerland, Lydersen and Laake, BMC Medical Research Methodology 13, 2013), which has the level
-    that it says, while the exact one (Psychometrika 12, 1947) stays below it; else that of approximate randomisation
-    (Noreen 1989), which swaps the two models on random clusters: 1 + the swaps that differ more, and half of those that
-    differ as much, over draws + 1. Bounds of scores between 0 and 1 stay within -1 and 1; of
-    ratios that no draw changes (none fooled, of other numbers of items) the interval is Newcombe's.
+    American Statistician 69, 2015, section 5.3), of several subsets with Satterthwaite's degrees of freedom. The
+    p-value of right and wrong answers of one subset without clusters is McNemar's mid-p (Fagerland, Lydersen and
+    Laake, BMC Medical Research Methodology 13, 2013), which has the level that it says, while the exact one
+    (Psychometrika 12, 1947) stays below it; else that of approximate randomisation (Noreen 1989), which swaps the two
+    models on random clusters: 1 + the swaps that differ more, and half of those that differ as much, over draws + 1.
+    Bounds of scores between 0 and 1 stay within -1 and 1; of ratios that no draw changes (none fooled, of other
+    numbers of items) the interval is Newcombe's.
 
     Args:
         subsets: At least one.
@@ -117,17 +119,23 @@ def compare_paired(subsets: Sequence[PairedSubset], draws: int = DRAWS, seed: in
         raise ValueError("there is no subset")
     shares = np.array([subset.weight for subset in subsets]) / sum(subset.weight for subset in subsets)
     generator = np.random.default_rng(seed)
-    scores, spread, swapped, clusters, groups = np.zeros(2), np.zeros(draws), np.zeros(draws), 0, 0
+    scores, spread, swapped = np.zeros(2), np.zeros(draws), np.zeros(draws)
+    variances: list[float] = []
+    counts: list[int] = []
     for members in drawn_together([names for _, _, names in tables]):
         numbers = numbers_of([tables[place][2] for place in members])
         drawn = _Group([(tables[place], shares[place], subsets[place].score) for place in members], numbers)
         scores += drawn.scores
-        spread += drawn.spread(draws, generator)
+        deviations = drawn.spread(draws, generator)
+        spread += deviations
+        variances.append(float(np.nan_to_num(deviations).var()))
+        counts.append(len(numbers))
         swapped += drawn.swapped(draws, generator)
-        clusters, groups = clusters + len(numbers), groups + 1
     difference = float(scores[0] - scores[1])
+    clusters = sum(counts)
+    freedom = joint_freedom(variances, counts) if min(counts) > 1 else 0.0
     identical = all(np.array_equal(first, second) for first, second, _ in tables)
-    low, high, error = _interval(difference, spread, clusters, groups)
+    low, high, error = _interval(difference, spread, clusters, freedom)
     if low is not None and high is not None and _within_one(subsets, tables):
         low, high = max(low, -1.0), min(high, 1.0)
         if low == high and not identical and len(tables) == 1:
@@ -241,13 +249,13 @@ def _checked(subset: PairedSubset) -> tuple[Floats, Floats, list[Hashable]]:
 
 
 def _interval(
-    difference: float, spread: Floats, clusters: int, groups: int
+    difference: float, spread: Floats, clusters: int, freedom: float
 ) -> tuple[float | None, float | None, float | None]:
     """Low, high and standard error; where no draw varies, Wilson's bound of the share of clusters that differ."""
     from scipy import stats
 
-    known, freedom = spread[np.isfinite(spread)], clusters - groups
-    if math.isnan(difference) or freedom < 1 or len(known) < 2:
+    known = spread[np.isfinite(spread)]
+    if math.isnan(difference) or not freedom or len(known) < 2:
         return None, None, None
     if np.ptp(known) < TINY:
         least = wilson_interval(clusters, clusters)[0] if abs(difference) > TINY else 1.0

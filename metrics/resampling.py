@@ -71,6 +71,18 @@ def drawn_counts(clusters: int, draws: int, generator: np.random.Generator) -> I
         yield np.bincount(drawn.ravel(), minlength=size * clusters).reshape(size, clusters).astype(np.float64)
 
 
+def joint_freedom(variances: Sequence[float], clusters: Sequence[int]) -> float:
+    """Degrees of freedom of a sum of independent parts (Satterthwaite, Biometrics Bulletin 2, 1946).
+
+    Args:
+        variances: Of each part; where all are 0, the sum of the parts' own degrees is returned.
+        clusters: Of each part, at least 2: the part alone has one degree less.
+    """
+    parts = [(variance, count - 1) for variance, count in zip(variances, clusters, strict=True)]
+    below = sum(variance**2 / freedom for variance, freedom in parts)
+    return float(sum(variances) ** 2 / below) if below else float(sum(freedom for _, freedom in parts))
+
+
 def bootstrap_sums(parts: Floats, draws: int, generator: np.random.Generator) -> Floats:
     """Sums of as many rows as there are, drawn with replacement.
 

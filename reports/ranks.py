@@ -13,6 +13,7 @@ at least 1 + the number of models that are better for sure, and at most M - the 
 such thing: models that are equally good would get intervals that leave out their own rank.
 """
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
@@ -20,7 +21,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cultureval.metrics.paired_tests import ScoreOfSums
-from cultureval.metrics.resampling import cluster_names, cluster_sums, drawn_counts, drawn_together, numbers_of
+from cultureval.metrics.resampling import (
+    cluster_names,
+    cluster_sums,
+    drawn_counts,
+    drawn_together,
+    joint_freedom,
+    numbers_of,
+)
 
 ITERATIONS = 2000
 LEVEL = 0.95
@@ -59,12 +67,14 @@ class Resamples:
         draws: [B, M] in the resamples, their spread corrected for the number of clusters.
         clusters: Clusters of all subsets together.
         seed: Of the draws.
+        freedom: Degrees of freedom of differences of models.
     """
 
     values: Floats
     draws: Floats
     clusters: int
     seed: int
+    freedom: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -144,7 +154,7 @@ def resample(subsets: Sequence[SubsetScores], iterations: int = ITERATIONS, seed
 
     Items are drawn within subsets, whole clusters at a time; subsets that share clusters are drawn together. Deviations
     from the sample are enlarged by sqrt(G / (G - 1)) for the G clusters that are drawn together, since a bootstrap's
-    spread is too small by that factor. A single cluster has no spread.
+    spread is too small by that factor.
 
     Args:
         subsets: At least one; the same M models in the same order in each.
@@ -155,7 +165,8 @@ def resample(subsets: Sequence[SubsetScores], iterations: int = ITERATIONS, seed
         The averages; nan where a ratio's denominators are all 0.
 
     Raises:
-        ValueError: There is no subset or item, shapes differ, a score is not finite, or weights are not positive.
+        ValueError: There is no subset or item, shapes differ, a score is not finite, weights are not positive, or a
+            subset has a single item or cluster, of which nobody knows how much it varies.
     """
     tables = [_checked(subset) for subset in subsets]
     if len({scores.shape[1] for scores, _, _ in tables}) != 1 or not all(subset.weight > 0 for subset in subsets):
@@ -164,11 +175,14 @@ def resample(subsets: Sequence[SubsetScores], iterations: int = ITERATIONS, seed
     shares /= shares.sum()
     generator = np.random.default_rng(seed)
     models = tables[0][0].shape[1]
-    values, draws, clusters = np.zeros(models), np.zeros((iterations, models)), 0
+    values, draws = np.zeros(models), np.zeros((iterations, models))
+    variances: list[float] = []
+    counts: list[int] = []
     for members in drawn_together([names for _, _, names in tables]):
         numbers = numbers_of([tables[place][2] for place in members])
         count = len(numbers)
-        clusters += count
+        if count < 2:
+            raise ValueError("a subset has a single item or cluster, and how much it varies is unknown")
         parts = []
         for place in members:
             scores, totals, names = tables[place]
@@ -177,12 +191,13 @@ def resample(subsets: Sequence[SubsetScores], iterations: int = ITERATIONS, seed
             parts.append((shares[place], sums, cluster_sums(totals, rows, count), subsets[place].score))
         sample = _average(np.ones((1, count)), parts, models)
         values += sample[0]
-        if count > 1:
-            drawn = np.concatenate(
-                [_average(taken, parts, models) for taken in drawn_counts(count, iterations, generator)]
-            )
-            draws += (drawn - sample) * np.sqrt(count / (count - 1))
-    return Resamples(values, values + draws, clusters, seed)
+        drawn = np.concatenate([_average(taken, parts, models) for taken in drawn_counts(count, iterations, generator)])
+        deviations = (drawn - sample) * np.sqrt(count / (count - 1))
+        draws += deviations
+        known = deviations[np.isfinite(deviations).all(axis=1)]
+        variances.append(float((known - known.mean(axis=1, keepdims=True)).var(axis=0).sum()) if len(known) else 0.0)
+        counts.append(count)
+    return Resamples(values, values + draws, sum(counts), seed, joint_freedom(variances, counts))
 
 
 def rank_models(
@@ -215,12 +230,12 @@ def rank_models(
     rows, next_ones = [], []
     for place, index in enumerate(order):
         observed, drawn = _studentised(scores, spread, place, resamples.clusters)
-        bound = np.quantile(drawn.max(axis=1), level)
+        bound = _bound(drawn, level, resamples.freedom)
         low, high = 1 + int((observed < -bound).sum()), len(order) - int((observed > bound).sum())
         rank = 1 + int((scores > scores[place] + TINY).sum())
         rows.append(RankRow(models[index], float(values[index]), float(errors[place]), rank, low, high, None))
         next_ones.append((observed[place + 1], drawn[:, place + 1]) if place + 1 < len(order) else None)
-    return Ranking(_with_neighbours(rows, next_ones[:-1], level), level, len(draws), resamples.seed)
+    return Ranking(_with_neighbours(rows, next_ones[:-1], level, resamples.freedom), level, len(draws), resamples.seed)
 
 
 def kendall_distance(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:
@@ -288,8 +303,22 @@ def _studentised(scores: Floats, spread: Floats, place: int, clusters: int) -> t
     return observed, np.abs(deviations / np.where(varies, errors, np.inf))
 
 
+def _bound(drawn: Floats, level: float, freedom: float) -> float:
+    """What the largest of some studentised differences exceeds by chance, widened for few clusters as by Student.
+
+    Args:
+        drawn: [B, T] of T differences in resamples, as absolute values.
+        level: Of confidence.
+        freedom: Degrees of freedom; the normal quantile of the same probability becomes Student's.
+    """
+    from scipy import stats
+
+    normal = float(np.quantile(drawn.max(axis=1), level))
+    return float(stats.t.isf(stats.norm.sf(normal), freedom)) if math.isfinite(freedom) else normal
+
+
 def _with_neighbours(
-    rows: Sequence[RankRow], tests: Sequence[tuple[float, Floats]], level: float
+    rows: Sequence[RankRow], tests: Sequence[tuple[float, Floats]], level: float, freedom: float
 ) -> tuple[RankRow, ...]:
     """The rows, each but the last with whether it is told from the next.
 
@@ -297,9 +326,10 @@ def _with_neighbours(
         rows: M rows.
         tests: The M - 1 studentised differences of neighbours, in the sample and in resamples.
         level: Of confidence.
+        freedom: As in `_bound`.
     """
     if not tests:
         return tuple(rows)
-    bound = np.quantile(np.max([drawn for _, drawn in tests], axis=0), level)
+    bound = _bound(np.column_stack([drawn for _, drawn in tests]), level, freedom)
     told = [bool(observed > bound) for observed, _ in tests]
     return (*(replace(row, apart_from_next=one) for row, one in zip(rows, told, strict=False)), rows[-1])

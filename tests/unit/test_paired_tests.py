@@ -76,6 +76,19 @@ def test_identical_and_opposite_models_and_single_clusters() -> None:
     assert alone.difference > 0 and (alone.low, alone.high, alone.p_value, alone.test) == (None, None, None, "")
 
 
+def test_few_clusters_of_one_subset_widen_the_interval_of_an_average() -> None:
+    covered = 0
+    for seed in range(200):
+        generator = np.random.default_rng([3, seed])
+        few = subset(*answers(generator, 4, 50, 0), clusters=np.repeat(np.arange(4), 50).tolist())
+        found = compare_paired([few, subset(*answers(generator, 1000, 1, 0))], DRAWS, seed)
+        covered += found.low <= 0 <= found.high
+    assert covered / 200 > 0.89  # 0.84 with the degrees of freedom of all clusters together
+    alone = subset(*answers(generator, 1, 50, 0), clusters=["poem"] * 50)
+    found = compare_paired([alone, subset(*answers(generator, 1000, 1, 0))], DRAWS)
+    assert (found.low, found.high) == (None, None) and found.p_value is not None
+
+
 def test_mcnemar_is_scipys_binomial_test_and_its_mid_p() -> None:
     first = np.array([1] * 9 + [0] * 3 + [1] * 20)
     second = np.array([0] * 9 + [1] * 3 + [1] * 20)

@@ -60,6 +60,18 @@ def test_a_clear_order_is_told_apart_and_identical_models_are_not() -> None:
     assert [row.high for row in perfect.rows] == [1, 2]
 
 
+def test_few_clusters_seldom_order_equal_models_and_single_items_never_do() -> None:
+    misses = 0
+    for seed in range(100):
+        scores = _answers(np.random.default_rng([8, seed]), [0.0] * 5, 4, 10)
+        ranking = rank_models(MODELS, resample([SubsetScores(scores, np.repeat(np.arange(4), 10).tolist())], 300, seed))
+        misses += sum((row.low, row.high) != (1, 5) for row in ranking.rows)
+    assert misses / 500 < 0.12  # 0.33 by the normal distribution
+    single = [SubsetScores(np.random.default_rng(seed).integers(2, size=(1, 5))) for seed in range(20)]
+    with pytest.raises(ValueError, match="a single item or cluster"):
+        resample(single)
+
+
 def test_pairing_clusters_weights_and_ratios() -> None:
     generator = np.random.default_rng(3)
     items = _answers(generator, [0.5, 0.4], 100, 1)
