@@ -109,6 +109,10 @@ def _refused(run: Run, tasks: list[TaskRecord]) -> Checks:
     between = {group: span for group in found if (span := _between(run, [t for t in tasks if t.group == group]))}
     spans = [f"{group} from {low:.4g} to {high:.4g}" for group, (low, high) in between.items()]
     more = f" With them, the means would be between: {_named(spans)}." if spans else ""
+    if others := sorted(found.keys() - between.keys()):
+        more += (
+            f" Nothing bounds the scores of {_named(others)}, which are not means of rows' scores between known limits."
+        )
     kinds = {kind: _counted(tasks, partial(_refused_by, kind)) for kind in REFUSED}
     parts = [f"{REFUSED[kind]}, which are unscored: {_shares(counts)}." for kind, counts in kinds.items() if counts]
     again = " running again asks those of the server again." if kinds["server"] else " --no-resume asks again."

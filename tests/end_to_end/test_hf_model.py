@@ -312,8 +312,9 @@ def test_an_image_that_the_processor_refuses_is_one_error_that_names_the_doc():
             answer([strip])
 
 
-def test_an_image_that_the_processor_refuses_leaves_the_others(monkeypatch):
-    monkeypatch.setenv("CULTUREVAL_BAD_ROWS", "skip")
+@pytest.mark.parametrize(("name", "value"), [("CULTUREVAL_BAD_ROWS", "skip"), ("CULTUREVAL_ON_REFUSED", "unscored")])
+def test_an_image_that_the_processor_refuses_leaves_the_others(monkeypatch, name, value):
+    monkeypatch.setenv(name, value)
     docs = image_docs()
     docs[1].images = [picture(300, 1)]
     model = load(folder_of("qwen2_vl", True))

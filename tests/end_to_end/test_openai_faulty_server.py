@@ -315,6 +315,10 @@ def test_an_image_that_the_server_refuses_is_named_or_skipped(load, monkeypatch)
         monkeypatch.setenv("CULTUREVAL_BAD_ROWS", "skip")
         first, strip, last = load(server).greedy_until(docs)
         assert first.text and last.text and "bad" in strip.reason and not strip.text
+        monkeypatch.setenv("CULTUREVAL_ON_REFUSED", "unscored")
+        monkeypatch.delenv("CULTUREVAL_BAD_ROWS")
+        assert [bool(answer.text) for answer in load(server).greedy_until(docs)] == [True, False, True]
+        monkeypatch.delenv("CULTUREVAL_ON_REFUSED")
         with pytest.raises(CulturevalError, match="t, item 0: the server refuses its prompt"):  # no image is to blame
             load(server).greedy_until(docs_of(["strip"]))
 
