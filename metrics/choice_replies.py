@@ -39,7 +39,7 @@ _STATES = (
     r"(?:the )?(?:correct |right |best )+(?:option|choice|letter)|\bi (?:choose|pick|select)|"
     r"(?:最终|正确)?答案|正确(?:的)?选项(?:应该)?|我?选择?)"
 )
-_LINK = r"[^\S\n]*(?:(?:هي|هو|ستكون|تكون|is|are|would be|应该是|是|为)(?!\w)|[:：=\-–>\u2192])*[^\S\n]*"
+_LINK = r"[^\S\n]*(?:(?:هي|هو|ستكون|تكون|is|are|would be)(?!\w)|应该是|是|为|[:：=\-–>\u2192])*[^\S\n]*"
 _LINKS = rf"(?:{_LINK}){{1,3}}"
 _NAMED = (
     r"(?:(?:ال)?(?:خيار|اختيار|حرف|رمز|رقم|بديل)|(?:the )?(?:option|choice|letter|number)|选项)"
@@ -50,6 +50,12 @@ _NOT_BEFORE = re.compile(r"(?:ليست?|ليس|غير|مش|مو|لا|not|isnt|�
 _NOT_AFTER = re.compile(
     r"[^\w\n]{0,4}(?:(?:هي|هو|is|are)[^\S\n]+)?"
     r"(?:خاطئه?|خطا|غير|ليست?|مستبعده?|wrong|incorrect|not|isnt|cannot|cant|false|错|不)",
+    re.IGNORECASE,
+)
+# "C, not B" states C; what follows may be denied in turn.
+_INSTEAD = re.compile(
+    r"[^\S\n]?[)\]}>）】]?[^\S\n]?[,،;؛(][^\S\n]*(?:and |و[^\S\n]?)?(?:not|ليست?|不是|并非)[^\S\n]*"
+    r"(?:(?:the )?(?:option|choice)|الخيار)?[^\S\n]*[(\[]?(?P<other>\w{1,3})(?!\w)",
     re.IGNORECASE,
 )
 _AND = re.compile(
@@ -70,7 +76,9 @@ def normalise(text: str) -> str:
 
     Without diacritics, tatweel, quotation marks, and marks of Markdown and of direction.
     """
-    text = _BOXED.sub(r" \1 ", text[-LONGEST_READ:])
+    text, boxes = _BOXED.subn(r" \1 ", text[-LONGEST_READ:])
+    while boxes:  # one within another, from the inside: \boxed{\text{B}}
+        text, boxes = _BOXED.subn(r" \1 ", text)
     plain = _NOISE.sub("", unicodedata.normalize("NFKC", text)[-2 * LONGEST_READ :]).translate(_LETTERS)
     plain = "".join(_digit(letter) for letter in plain) if not plain.isascii() else plain
     lines = (" ".join(line.split()) for line in plain.splitlines())
@@ -237,7 +245,7 @@ def _named(line: str, names: _Names, named: bool = False) -> tuple[int, ...] | N
         return False if text is None else (text,)
     if whole in names.texts and match.group() not in names.own:
         return _one({names.texts[whole]} | (names.places(match.group()) if whole == match.group().lower() else set()))
-    if _NOT_AFTER.match(line, match.end()):
+    if _NOT_AFTER.match(line, match.end()) and not _denies_another(line, match, names):
         return False
     places = names.places(match.group())
     after = line[match.end() :]
@@ -247,6 +255,12 @@ def _named(line: str, names: _Names, named: bool = False) -> tuple[int, ...] | N
         places = places | names.places(second.group())
     followed = names.texts.get(after.strip(" .،,:-–)]}>（）。!").lower())
     return _one(places | ({followed} if followed is not None else set()))
+
+
+def _denies_another(line: str, match: re.Match[str], names: _Names) -> bool:
+    """Whether what is denied after a label is another label."""
+    found = _INSTEAD.match(line, match.end())
+    return bool(found and (other := names.places(found["other"])) and not other & names.places(match.group()))
 
 
 def _is_label(line: str, match: re.Match[str], names: _Names, named: bool) -> bool:
