@@ -86,7 +86,7 @@ class OpenAIClient:
             api_key=self._key or "none",
             timeout=self.settings.timeout_s,
             max_retries=0,
-            http_client=CarefulClient(server.note_limits),
+            http_client=CarefulClient(server.note_limits, self._key),
         )
         return server
 

@@ -7,6 +7,7 @@ from urllib.parse import urljoin, urlsplit
 import openai
 
 LARGEST_REPLY = 64 * 2**20  # bytes, unpacked; log-probabilities of a prompt of 128,000 tokens are 16 MiB
+SHORTEST_KEY = 16  # characters; shorter ones ("none", "x") are no secrets, and are words of answers
 OF_THE_PACKING = ("content-encoding", "content-length", "transfer-encoding")
 
 
@@ -23,16 +24,21 @@ class RefusedReply(Exception):
 
 
 class CarefulClient(openai.DefaultAsyncHttpxClient):
-    """Reads replies whole, up to a limit, and follows no redirect to another host, which would get prompts and keys."""
+    """Reads replies whole, up to a limit, and follows no redirect to another host, which would get prompts and keys.
 
-    def __init__(self, on_answer: Callable[[Mapping[str, str]], None] | None = None) -> None:
+    Where a reply repeats the key, as proxies do that show a request's headers, `[key]` is read.
+    """
+
+    def __init__(self, on_answer: Callable[[Mapping[str, str]], None] | None = None, key: str | None = None) -> None:
         """A client with the defaults of the openai package.
 
         Args:
             on_answer: Called with the headers of each reply that is no error.
+            key: What no reply may bring into a journal or results file.
         """
         super().__init__(event_hooks={"response": [_require_same_host]})
         self._on_answer = on_answer
+        self._secret = (key or "").encode() if len(key or "") >= SHORTEST_KEY else b""
 
     async def send(self, request: Any, **arguments: Any) -> Any:
         """Sends a request; the reply is read, also where it was asked for as a stream.
@@ -43,6 +49,7 @@ class CarefulClient(openai.DefaultAsyncHttpxClient):
         try:
             response = await super().send(request, **{**arguments, "stream": True})
             body = await _read(response)
+            body = body.replace(self._secret, b"[key]") if self._secret else body
         except RefusedReply as error:
             raise openai.APIConnectionError(message="Refused.", request=request) from error
         if self._on_answer and response.status_code == 200:

@@ -1,10 +1,14 @@
 """Settings of OpenAI-compatible servers: addresses, limits, and the API key, which comes from the environment."""
 
 import os
+import re
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from cultureval.runtime.errors import CulturevalError
+
+# Names of query parameters whose values are not for results files.
+_SECRET = re.compile(r"key|token|secret|passw|signature|^(auth|sig|pwd)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,8 @@ def openai_base_url() -> str:
 def _check_url(url: str) -> None:
     if "@" in url:
         raise CulturevalError("A base_url carries a password (an @): put keys into an environment variable only.")
+    if named := next((name for name, _ in parse_qsl(url.partition("?")[2]) if _SECRET.search(name)), None):
+        raise CulturevalError(f"A base_url carries a secret ({named}=): put keys into an environment variable only.")
     shown = f"base_url {url!r}"
     try:
         parts = urlsplit(url)

@@ -260,6 +260,31 @@ def test_the_key_is_sent_and_written_nowhere(load, tmp_path, monkeypatch, caplog
         load("http://localhost:1/v1", api_key_env="MY_KEY")
 
 
+def test_a_key_that_a_server_repeats_is_in_no_answer_journal_or_results(load, tmp_path, monkeypatch):
+    secret = "sk-repeated-by-a-proxy-0123456789"
+    monkeypatch.setenv("MY_KEY", secret)
+    echo = {"reply": lambda prompt, index: f"{prompt} {secret}", "reasoning": secret, "entry": {"root": secret}}
+    with FaultyServer(**echo) as server:
+        model = load(server, api_key_env="MY_KEY")
+        (response,) = model.greedy_until(docs_of(["ask"]))
+    assert response.text == ["ask [key]"] and response.reasonings == ["[key]"]
+    assert secret not in json.dumps(model.run_record())
+    assert not [file for file in tmp_path.rglob("*") if file.is_file() and secret.encode() in file.read_bytes()]
+
+
+def test_a_short_key_is_no_secret_that_would_be_cut_out_of_answers(load, monkeypatch):
+    monkeypatch.setenv("MY_KEY", "none")
+    with FaultyServer(reply=lambda prompt, index: "none of these") as server:
+        assert texts(load(server, api_key_env="MY_KEY"), ["ask"]) == [["none of these"]]
+
+
+@pytest.mark.parametrize("query", ["key=sk-1", "api-version=1&access_token=sk-1", "X-Signature=sk-1"])
+def test_an_address_with_a_secret_is_refused_without_repeating_it(load, query):
+    with pytest.raises(CulturevalError, match="carries a secret") as refused:
+        load(f"http://localhost:1/v1?{query}")
+    assert "sk-1" not in str(refused.value)
+
+
 @pytest.mark.parametrize("key", ["sk-123\n", "sk-123\r", " sk-123", "sk-123م"])
 def test_a_key_that_cannot_be_sent_is_refused_before_a_library_logs_it(load, monkeypatch, key):
     monkeypatch.setenv("MY_KEY", key)
