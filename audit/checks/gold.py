@@ -9,7 +9,7 @@ from cultureval.runtime.errors import shorten
 
 FEWEST = 50  # items of a subset below which its distribution says nothing
 SIGNIFICANT = 0.001
-EXCESS = 0.10  # share above the expected one that is worth a finding
+EXCESS = 0.10  # difference from the expected share that is worth a finding
 
 
 def missing_gold(item: AuditItem) -> str:
@@ -32,7 +32,7 @@ def gold_not_in_options(item: AuditItem) -> str:
 
 
 def gold_position(items: Sequence[AuditItem]) -> Iterator[Found]:
-    """The gold of a subset stands at one position far more often than at others (chi-square test, p < 0.001)."""
+    """The gold of a subset stands at a position far more or far less often than at others (chi-square, p < 0.001)."""
     from scipy.stats import chisquare
 
     for some in _subsets(items):
@@ -42,8 +42,8 @@ def gold_position(items: Sequence[AuditItem]) -> Iterator[Found]:
         if total < FEWEST or count < 2:
             continue
         observed = [places[place] for place in range(count)]
-        top = max(range(count), key=observed.__getitem__)
-        if chisquare(observed).pvalue < SIGNIFICANT and observed[top] / total > 1 / count + EXCESS:
+        furthest = max(abs(number / total - 1 / count) for number in observed)
+        if chisquare(observed).pvalue < SIGNIFICANT and furthest > EXCESS:
             shares = ", ".join(f"{number / total:.0%}" for number in observed)
             yield Found(some[0], f"of {total} items with {count} options the gold stands at {shares}", True)
 

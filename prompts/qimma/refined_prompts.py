@@ -17,12 +17,17 @@ PROMPT_COLUMNS = ("prompt", "Fixed", "fixed", "refined_prompt")
 ID_COLUMNS = ("task_id", "id", "ID")
 ARABIC = re.compile(r"[\u0600-\u06ff\u0750-\u077f\u08a0-\u08ff\ufb50-\ufdff\ufe70-\ufeff]")
 WORD = re.compile(r"[A-Za-z0-9_]+")
-# Letters, marks and punctuation of Arabic, but neither its digits nor its invisible marks.
-_LETTER = (
-    r"[\u060a-\u061b\u061d-\u065f\u066a-\u06dc\u06de-\u06ef\u06fa-\u06ff\u0750-\u077f\u08a0-\u08e1\u08e3-\u08ff"
-    r"\ufb50-\ufdff\ufe70-\ufefc]"
+# Letters of Arabic; no digits, invisible marks, symbols (٪ ﷼) or separators of decimals and thousands (٫ ٬).
+_LETTERS = (
+    r"\u0620-\u063f\u0641-\u064a\u066e\u066f\u0671-\u06d3\u06d5\u06e5\u06e6\u06ee\u06ef\u06fa-\u06fc\u06ff"
+    r"\u0750-\u077f\u08a0-\u08c9\ufb50-\ufbb1\ufbd3-\ufd3d\ufd50-\ufd8f\ufd92-\ufdc7\ufdf0-\ufdf9\ufe70-\ufe74\ufe76-\ufefc"
 )
-_ARABIC_WORDS = re.compile(rf"{_LETTER}+(?: {_LETTER}+)*")
+_MARKS = (
+    r"\u060c\u0610-\u061b\u061f\u0640\u064b-\u065f\u0670\u06d4\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed"
+    r"\u08d3-\u08e1\u08e3-\u08ff"
+)  # vowel marks, tatweel and punctuation: without a letter beside them (the comma of 1، 2) they are no words
+_HAS_LETTER = re.compile(rf"[{_LETTERS}]")
+_ARABIC_WORDS = re.compile(rf"[{_LETTERS}{_MARKS}]+(?: [{_LETTERS}{_MARKS}]+)*")
 _MARK = "\0"  # which no Python source may hold
 EXAMPLE_STARTS = (">>>", "...", "assert ")
 
@@ -85,8 +90,9 @@ def check_only_arabic_changed(original: str, refined: str) -> None:
     """Checks the strict rule: all but Arabic words in docstrings is byte-identical.
 
     That is code, signature, examples and their outputs, number and order of lines, indentation, and in a line with
-    Arabic everything that is no Arabic letter or Arabic punctuation, with the white space around it: English, digits
-    of any script, symbols, invisible marks. `check_refinement` is the lenient rule, by which prompts are scored.
+    Arabic everything that is no Arabic word (with its vowel marks and punctuation), with the white space around it:
+    English, digits of any script and what separates them, symbols, invisible marks. `check_refinement` is the lenient
+    rule, by which prompts are scored.
 
     Raises:
         BadRow: Something else differs, or the refined prompt is not Python; the message shows both texts.
@@ -104,7 +110,11 @@ def check_only_arabic_changed(original: str, refined: str) -> None:
 def _frame(docstring: str) -> list[str]:
     """The lines of a docstring as they must stay: those with Arabic prose with a mark for each run of Arabic words."""
     lines, kept = docstring.split("\n"), _fixed_lines(docstring.split("\n"))
-    return [line if fixed else _ARABIC_WORDS.sub(_MARK, line) for line, fixed in zip(lines, kept, strict=True)]
+    return [line if fixed else _ARABIC_WORDS.sub(_framed, line) for line, fixed in zip(lines, kept, strict=True)]
+
+
+def _framed(run: re.Match[str]) -> str:
+    return _MARK if _HAS_LETTER.search(run[0]) else run[0]
 
 
 def code_and_docstrings(prompt: str) -> tuple[str, list[str]]:

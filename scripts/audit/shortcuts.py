@@ -27,7 +27,7 @@ def shortcuts(
     seed: Seed = 0,
     rotations: Annotated[
         int, typer.Option(min=1, help="Ask each item in so many orders of its options, so that places cancel out.")
-    ] = 4,
+    ] = 5,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, ...; default: cuda if available.")] = None,
     dtype: Annotated[str | None, typer.Option(help="float32, bfloat16, float16, auto, 4bit, 8bit.")] = None,
     chat_template: Annotated[str | None, typer.Option(help="auto, on, off; auto: if the tokenizer has one.")] = None,

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from cultureval.audit.checks.duplicates import pairs
+from cultureval.audit.checks.gold import gold_position
 from cultureval.audit.checks.options import all_of_the_above, inconsistent_labels
 from cultureval.audit.checks.table import CHECKS, manifest_rows, run_checks
 from cultureval.audit.checks.wording import absent_reference, mixed_scripts
@@ -134,6 +136,51 @@ def test_golds_that_stand_at_one_place_or_are_the_longest_option(tmp_path):
         findings = run_checks(read_items([str(tmp_path / f"{name}.jsonl")], DataOptions()), only=checks)
         found[name] = [(finding.check, finding.row) for finding in findings]
     assert found == {"even": [], "first": [("gold_position", "")], "longer": [("longest_option", "")]}
+
+
+def test_a_place_where_no_gold_stands_is_found_and_even_golds_are_not():
+    def found(places, options):
+        texts = tuple("ابجده"[:options])
+        some = [
+            AuditItem("s", "local", "x", f"f:{row}", "0" * 64, "test", "mcq", "؟", texts, (row % places,))
+            for row in range(1200)
+        ]
+        return [one.of_subset for one in gold_position(some)]
+
+    assert found(4, 4) == found(5, 5) == [] and found(4, 5) == found(3, 4) == [True]
+
+
+def worded(words, row="t:0", split="test"):
+    options = ("واحد", "اثنان", "ثلاثة")
+    return AuditItem("s", "local", "x", row, "0" * 64, split, "mcq", " ".join(words), options, (0,))
+
+
+def test_near_duplicates_are_those_of_comparing_all_pairs():
+    chance = random.Random(4)
+    spelled = ["".join(chance.choices("بتثجحخدرزسشصضطظعغفقكلمنه", k=5)) for _ in range(3000)]
+    first, second, expected = [], [], set()
+    for number in range(400):
+        words = chance.sample(spelled, 30)
+        other = words[: -chance.randint(1, 6)] + chance.sample(spelled, 2)
+        first.append(worded(words, f"a:{number}"))
+        second.append(worded(other, f"b:{number}"))
+        shingles = []
+        for some in (words, other):
+            text = [*some, "واحد", "اثنان", "ثلاثه"]
+            shingles.append({*text, *zip(text, text[1:], strict=False)})
+        if len(shingles[0] & shingles[1]) >= 0.7 * len(shingles[0] | shingles[1]):
+            expected.add(f"b:{number}")
+    assert len(expected) > 200
+    found = {pair.item.row for pair in pairs((*first, *second))}
+    assert found <= expected and len(expected - found) <= 2
+
+
+def test_a_near_few_shot_example_is_told_before_a_nearer_item():
+    words = "متى تأسست جامعة الدول العربية وما هي المدينة التي يقع فيها مقرها الدائم منذ ذلك الحين حتى اليوم".split()
+    shot, test = worded(words, "dev:0", "few_shot"), worded([*words[:-1], "الآن"], "t:1")
+    later = worded([*words[:-2], "عامنا", "الآن"], "t:2")
+    found = {pair.item.row: (pair.earlier.row, pair.kind) for pair in pairs((test, later, shot))}
+    assert found == {"t:1": ("dev:0", "few_shot_in_test"), "t:2": ("dev:0", "few_shot_in_test")}
 
 
 def item(question="ما هي؟", options=("واحد", "اثنان"), **more):

@@ -87,6 +87,21 @@ def test_a_preference_of_a_place_is_no_shortcut():
     assert one.right == one.items and one.named
 
 
+@pytest.mark.parametrize("options", [2, 3, 4, 5])
+def test_probabilities_of_places_alone_tie_whatever_the_rounding(options):
+    """Sums of the same numbers in another order differ in their last digit, and gave one option the lead."""
+
+    def by_place(docs):
+        return [
+            ModelResponse(logprobs=logs[: len(doc.choices)], output_tokens=[[1]] * len(doc.choices)) for doc in docs
+        ]
+
+    asked = blind_questions(items_of("place", 40, False, options))
+    for seed in range(40):
+        logs = np.log(np.random.default_rng(seed).dirichlet([1] * options)).tolist()
+        assert not any(one.right for one in answer_blindly(asked, by_place))
+
+
 def test_questions_on_images_are_also_asked_without_the_image_alone():
     asked = blind_questions(items_of("images", 6, True, images=True))
     scorer = Scorer(longest)

@@ -22,6 +22,7 @@ FUNCTION = '''from typing import List
 def zakat(amounts: List[int], nisab: int = 5) -> int:
     """ اذا بلغ المجموع `nisab` أعد ربع العشر ل 40 جملا، (من `amounts`).
     وإلا فأعد ٠ أو 0.
+    النسبة ٣٫٥ من [1، 2].
 
     >>> zakat(["شاة"], 5)
     'شاة'
@@ -75,10 +76,16 @@ def test_changed_arabic_counts_in_every_way_of_writing_the_columns(style):
         ("وإلا فأعد", "وإلا\u061c فأعد"),  # an invisible mark
         ("وإلا فأعد", "وإلا\u202e فأعد"),
         ("0.\n", "0.  \n"),
-        ("0.\n\n", "0.\n"),
+        ("].\n\n", "].\n"),
         ("أو 0.\n", "أو 0.\n    أعد العدد.\n"),
         ("    وإلا فأعد ٠ أو 0.\n", "    \u27e8\u2026\u27e9 ٠ \u27e8\u2026\u27e9 0.\n"),
         ("وإلا فأعد", ""),
+        ("وإلا فأعد", "،"),  # punctuation or a vowel mark alone is no word
+        ("وإلا فأعد", "\u064b"),
+        ("٣٫٥", "٣٬٥"),
+        ("[1، 2]", "[1٫ 2]"),
+        ("النسبة", "النسبة٪"),
+        ("النسبة", "﷼"),
         ("zakat([", "zakat( ["),
         ("    'شاة'", "    'ناقة'"),
         ('    """\n', '    """\n    import os\n'),
