@@ -18,6 +18,8 @@ from typing import Literal
 
 from cultureval.audit.asking import Asker, Question, Reply, ReplyRefused
 from cultureval.prompts.qimma.refined_prompts import check_only_arabic_changed, check_refinement, code_and_docstrings
+from cultureval.runtime.csv_files import read_csv
+from cultureval.runtime.data.row_files import read_rows
 from cultureval.runtime.errors import BadRow, CulturevalError
 from cultureval.runtime.text_templates import TextTemplate
 
@@ -152,6 +154,36 @@ def _is_python(prompt: str) -> bool:
     except BadRow:
         return False
     return True
+
+
+def read_reviewed(file: Path, saved: Mapping[str, tuple[str, Path]]) -> dict[str, list[Refined]]:
+    """The prompts of earlier refinements after people have looked at those to review.
+
+    Args:
+        file: The filled table: task_id, verdict, proposed.
+        saved: Name of a data set -> the beginning of its problems' names, and the file of its refined prompts.
+
+    Returns:
+        Name of a data set -> its prompts; without those that were neither refined nor reviewed.
+
+    Raises:
+        CulturevalError: A file cannot be read, or a row is of no data set or breaks a rule of `with_reviews`.
+    """
+    rows = [row for _, row in read_csv(file, ("task_id", "verdict", "proposed"))]
+    found: dict[str, list[Refined]] = {}
+    for name, (prefix, prompts) in saved.items():
+        mine = [row for row in rows if row["task_id"].startswith(prefix)]
+        if not mine and not prompts.is_file():
+            continue
+        rows = [row for row in rows if row not in mine]
+        try:
+            refined = [Refined(**row) for row in read_rows(prompts)]
+        except TypeError:
+            raise CulturevalError(f"{prompts} is not what `cultureval audit code` writes.") from None
+        found[name] = with_reviews(refined, mine)
+    if rows:
+        raise CulturevalError(f"{file}: {rows[0].get('task_id')!r} is no problem of these data sets.")
+    return found
 
 
 def with_reviews(refined: Sequence[Refined], reviews: Sequence[Mapping[str, object]]) -> list[Refined]:

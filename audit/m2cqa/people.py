@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cultureval.audit.m2cqa.items import REPO, Item
+from cultureval.audit.review.verdicts import require_annotator
 from cultureval.metrics.rater_agreement import Coefficient, rater_agreement
 from cultureval.runtime.csv_files import read_csv, write_csv
 from cultureval.runtime.errors import CulturevalError
@@ -107,6 +108,18 @@ def read_sheet(path: Path) -> dict[Key, Label]:
         given = {name: _label(row[name], name, f"{path}, line {line}") for name in LABELS}
         if any(given.values()):
             found[key] = Label(**given, statement=row.get("statement") or "")
+    return found
+
+
+def read_sheets(paths: Sequence[Path]) -> dict[str, dict[Key, Label]]:
+    """Annotator -> the labels of the filled sheet that has that name.
+
+    Raises:
+        CulturevalError: As `read_sheet`, a name cannot be an annotator's, or two sheets have the same.
+    """
+    found = {require_annotator(path.stem, str(path)): read_sheet(path) for path in paths}
+    if len(found) < len(paths):
+        raise CulturevalError("Two sheets have the same name: name each after its annotator, as amal.csv.")
     return found
 
 

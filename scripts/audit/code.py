@@ -1,6 +1,5 @@
 """`cultureval audit code`: a model refines the Arabic of code prompts; only edits of that Arabic count."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -48,6 +47,7 @@ def code(
 
     Example: cultureval audit code --model gpt.yaml --output-dir audit-code
     """
+    from cultureval.audit.code_refinement import read_reviewed
     from cultureval.reports.audit.refined_code import prompts_file, refined_text, write_refined
     from cultureval.tasks.qimma.code_data import load_problems
 
@@ -65,7 +65,8 @@ def code(
         if asker and dry_run:
             print(_cost(asker, sets))
             return
-        refined = _refined(asker, sets) if asker else _reviewed(sets, folder, reviewed)
+        saved = {name: (one.dataset.prefix, prompts_file(folder, name)) for name, one in sets.items()}
+        refined = _refined(asker, sets) if asker else read_reviewed(reviewed, saved)
         for name, some in refined.items():
             write_refined(some, folder, name)
         canonical = {}
@@ -112,35 +113,11 @@ def _cost(asker: "Asker", sets: "dict[str, ProblemSet]") -> str:
     return "\n".join(lines)
 
 
-def _refined(asker: "Asker", sets: "dict[str, ProblemSet]") -> "dict[str, Sequence[Refined]]":
+def _refined(asker: "Asker", sets: "dict[str, ProblemSet]") -> "dict[str, list[Refined]]":
     from cultureval.audit.code_refinement import refine
 
     print_note(f"{sum(len(one.rows) for one in sets.values()):,} prompts; --dry-run tells the cost before.")
     return {name: refine(asker, _prompts(problems)) for name, problems in sets.items()}
-
-
-def _reviewed(sets: "dict[str, ProblemSet]", folder: Path, file: Path) -> "dict[str, Sequence[Refined]]":
-    from cultureval.audit.code_refinement import Refined, with_reviews
-    from cultureval.reports.audit.refined_code import prompts_file
-    from cultureval.runtime.csv_files import read_csv
-    from cultureval.runtime.data.row_files import read_rows
-
-    rows = [row for _, row in read_csv(file, ("task_id", "verdict", "proposed"))]
-    found: dict[str, Sequence[Refined]] = {}
-    for name, problems in sets.items():
-        saved = prompts_file(folder, name)
-        mine = [row for row in rows if row["task_id"].startswith(problems.dataset.prefix)]
-        if not mine and not saved.is_file():
-            continue
-        rows = [row for row in rows if row not in mine]
-        try:
-            refined = [Refined(**row) for row in read_rows(saved)]
-        except TypeError:
-            raise CulturevalError(f"{saved} is not what `cultureval audit code` writes.") from None
-        found[name] = with_reviews(refined, mine)
-    if rows:
-        raise CulturevalError(f"{file}: {rows[0].get('task_id')!r} is no problem of these data sets.")
-    return found
 
 
 def _passing(problems: "ProblemSet", workers: int | None, sandboxed: bool) -> tuple[int, int]:

@@ -7,9 +7,9 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cultureval.models.scoring.lower_limit import image_flops, needed_flops, needed_tokens
 from cultureval.runtime.lighteval_patches.uncached_scoring import loglikelihood_without_cache
 from cultureval.runtime.lm_eval_patches import encode_pair
-from cultureval.scripts.bench.scoring_limit import image_flops, needed_flops, needed_tokens
 
 if TYPE_CHECKING:
     from lighteval.tasks.requests import Doc

@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from cultureval.models.scoring.lower_limit import multiply, product_flops
 from cultureval.prompts.option_labels import LABELS
 from cultureval.prompts.templates import load_template
 from cultureval.reports.scoring_speed import Measured, summary
@@ -36,7 +37,6 @@ from cultureval.scripts.bench.scoring_harnesses import (
     vision_naive,
     vision_pass,
 )
-from cultureval.scripts.bench.scoring_limit import multiply, product_flops
 
 if TYPE_CHECKING:
     from cultureval.models.hf import HFModel

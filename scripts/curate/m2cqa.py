@@ -60,9 +60,10 @@ def curate_m2cqa(
     """
     from cultureval.audit.m2cqa.curation import Models, curate, estimates
     from cultureval.audit.m2cqa.dataset import write_dataset
+    from cultureval.audit.m2cqa.people import read_sheets
     from cultureval.reports.audit.curation import curation_text, estimates_text, write_rejected
 
-    labels = _labels(people or [])  # before anything is paid
+    labels = read_sheets(people or [])  # before anything is paid
     with use_settings(current_settings().with_(resume=resume)):
         plan, models = (
             _plan(images, writer, blind, translator or [], budget, Path(output_dir).expanduser(), seed),
@@ -134,17 +135,6 @@ def _models(names: list[str], budget: float | None) -> "list[JudgeSettings]":
     from cultureval.metrics.judges.settings import find_judges
 
     return [writing(one, budget) for one in find_judges(names)]
-
-
-def _labels(sheets: list[Path]) -> "dict[str, dict[Key, Label]]":
-    """Annotator -> the labels of the filled sheet that has that name."""
-    from cultureval.audit.m2cqa.people import read_sheet
-    from cultureval.audit.review.verdicts import require_annotator
-
-    found = {require_annotator(sheet.stem, str(sheet)): read_sheet(sheet) for sheet in sheets}
-    if len(found) < len(sheets):
-        raise CulturevalError("Two sheets have the same name: name each after its annotator, as amal.csv.")
-    return found
 
 
 def _decide(items: "tuple[Item, ...]", plan: "Plan", labels: "dict[str, dict[Key, Label]]") -> str:

@@ -7,7 +7,7 @@ from cultureval.audit.checks.table import manifest_rows
 from cultureval.audit.sources import read_items
 from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import CulturevalError
-from cultureval.scripts.main import _with_near_name, app
+from cultureval.scripts.main import app
 from cultureval.tasks.manifest import read_manifest, write_manifest
 
 TABLE = "question,A,B,answer\nما عاصمة مصر؟,القاهرة,دمشق,A\nما عاصمة سوريا؟,القاهرة,دمشق,B\n"
@@ -72,9 +72,3 @@ def test_names_of_files_stand_in_manifests_without_what_a_terminal_obeys(tmp_pat
     (tmp_path / "m.jsonl").write_text(line, encoding="utf-8")
     with pytest.raises(CulturevalError, match="line 2: source"):
         read_manifest(tmp_path / "m.jsonl")
-
-
-def test_a_value_that_nearly_is_one_is_told():
-    message = "Error: Invalid value for '--to': 'cvs' is not one of 'csv', 'label-studio',\n'argilla'."
-    assert _with_near_name(message).endswith("Did you mean csv?")
-    assert _with_near_name("Error: no") == "Error: no"

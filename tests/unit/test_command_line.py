@@ -104,6 +104,13 @@ def test_a_missing_file_is_said_not_to_exist(command, tmp_path, monkeypatch, cap
     assert re.search(r"lost\.\w+ does not exist\.$", capsys.readouterr().err.strip())
 
 
+def test_a_value_that_nearly_is_one_is_told(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["cultureval", "audit", "export", "run", "--to", "cvs"])
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    assert ended.value.code == 2 and capsys.readouterr().err.strip().endswith("Did you mean csv?")
+
+
 @pytest.mark.parametrize("line, expected", [("cultureval agr", "agreement"), ("cultureval eval --bad", "--bad-rows")])
 def test_a_shell_can_complete_commands_and_options(line, expected):
     environment = {"_CULTUREVAL_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}

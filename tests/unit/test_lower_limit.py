@@ -8,7 +8,7 @@ from transformers import AutoModelForCausalLM
 
 from cultureval.models.scoring import lm_head
 from cultureval.models.scoring.lm_head import Rows
-from cultureval.scripts.bench.scoring_limit import Needed, multiply, needed_flops, needed_tokens, product_flops
+from cultureval.models.scoring.lower_limit import Needed, multiply, needed_flops, needed_tokens, product_flops
 
 
 def test_every_distinct_token_is_counted_once():
