@@ -45,6 +45,24 @@ FILTER = "none"
 BYPASS = "bypass"  # lm-eval's metric of `--predict_only`
 
 
+class _Images(dict[str, Any]):
+    """The images of a request, which knows whether a model read them, or lm-eval's cache of answers made a key of them.
+
+    Attributes:
+        read: Whether that was done.
+    """
+
+    read = False
+
+    def __getitem__(self, name: str) -> Any:
+        self.read = True
+        return super().__getitem__(name)
+
+    def items(self) -> Any:
+        self.read = True
+        return super().items()
+
+
 class SuiteTask(ConfigurableTask):
     """A task of our catalogue, named by `dataset_name` of its file."""
 
@@ -212,7 +230,7 @@ class SuiteTask(ConfigurableTask):
         if wanted.get("until") == list(asked.stop_sequences or []):  # not the user's
             prefixed = chat and isinstance(ctx, str) and bool(answer_prefix(asked)) and not self.MULTIMODAL
             wanted["until"] = stop_strings(asked, bool(chat), prefixed)
-        images = ({"visual": self.doc_to_image(doc)},) if self.MULTIMODAL else ()
+        images = (_Images(visual=self.doc_to_image(doc)),) if self.MULTIMODAL else ()
         arguments = (ctx, wanted, *images)
         return [Instance(request_type="generate_until", doc=row, arguments=arguments, idx=0, **about)]
 
@@ -247,9 +265,23 @@ class SuiteTask(ConfigurableTask):
             self._scores = self._score_all()
         return self._scores[doc["number"]]
 
+    def _require_images_read(self) -> None:
+        """Refuses answers to prompts whose images nobody looked at.
+
+        Raises:
+            CulturevalError: lm-eval's models of servers got them together with text tasks, and sent the text alone.
+        """
+        given = [part for one in self._instances or [] for part in one.args if isinstance(part, _Images)]
+        if given and not any(part.read for part in given):
+            raise CulturevalError(
+                f"{self._name}: the model was asked without the images. lm-eval sends none to a server where tasks "
+                "with and without images are asked in one command: ask them in a command of their own."
+            )
+
     def _score_all(self) -> dict[int, dict[str, Any]]:
         from lighteval.metrics import apply_metric
 
+        self._require_images_read()
         answers: dict[int, list[Instance]] = {}
         for instance in self._instances or []:
             answers.setdefault(instance.doc["number"], []).append(instance)

@@ -4,10 +4,12 @@ The same model and rows in `lighteval accelerate`, `cultureval eval` and `lm_eva
 its table from these runs.
 """
 
+import contextlib
 import math
 from pathlib import Path
 
 import pytest
+import yaml
 from harness_runs import Runs
 from parity_rows import TABLE as REAL_ROWS
 from parity_rows import prepared_rows, texts_that_merge
@@ -15,18 +17,27 @@ from stock_vllm import merging_tokenizer
 from tiny_models import plain_scores
 from transformers import AutoModelForCausalLM
 
+from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import Settings
 from cultureval.samples.tiny_models.classifiers import build_tiny_instruments
 from cultureval.samples.tiny_models.encoder import build_tiny_encoder
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.harnesses.lm_eval_files import INCLUDE_PATH, harness_name, task_files
+from cultureval.tasks.harnesses.lm_eval_tasks import SuiteTask
 
 DOCS = Path(__file__).parents[2] / "docs" / "harnesses.md"
 CHOICES = ("qimma_aratrust", "qimma_mizanqa", "qimma_arabicmmlu:Driving Test")
 ANSWERS = ("qimma_arablegalqa", "alqasida_mono:habibi_egy", "alqasida_cross:okapi_egy", "alqasida_mt:btec_eng_to_egy")
 LONG = ("qimma_fannorflop", "qimma_code:humaneval_plus")  # answers cut off here; LightEval's own backend cuts prompts
 IMAGES = ("jeem_caption:msa", "jeem_vqa:eg", "m2cqa:tf_en", "m2cqa_aynvqa_joint:en", "cvlue_vqa", "cvlue_vg")
+
+
+class _WithoutFunctions(yaml.SafeLoader):
+    """Reads `!function` as text."""
+
+
+_WithoutFunctions.add_constructor("!function", lambda loader, node: loader.construct_scalar(node))
 
 
 @pytest.fixture(scope="module")
@@ -149,6 +160,22 @@ def test_vision_tasks_under_hf_multimodal(variables, tmp_path):
     assert compare(IMAGES, details, samples) == [3] * len(IMAGES)
     same_totals(IMAGES, scores, results)
     documented(IMAGES, [3] * len(IMAGES))
+
+
+@pytest.mark.parametrize(("looked_at", "words"), [(True, None), (False, "asked without the images")])
+def test_answers_to_prompts_whose_images_were_not_sent_are_refused(looked_at, words, monkeypatch):
+    """lm-eval's models of servers drop the images where a task without any is asked in the same command."""
+    monkeypatch.setenv("CULTUREVAL_DATA", "samples")
+    config = yaml.load((INCLUDE_PATH / "cvlue" / "cvlue_vqa.yaml").read_text(), Loader=_WithoutFunctions)
+    task = SuiteTask(config)
+    task.build_all_requests(limit=2, rank=0, world_size=1)
+    for request in task.instances:
+        assert request.args[2]["visual"] if looked_at else len(request.args) == 3
+        request.resps = ["لا أعرف"]
+    task.apply_filters()
+    refused = pytest.raises(CulturevalError, match=words) if words else contextlib.nullcontext()
+    with refused:
+        assert task.process_results(task.instances[0].doc, ["لا أعرف"])
 
 
 @pytest.mark.skipif(not REAL_ROWS.is_file(), reason="real ArabicMMLU rows are not part of the repository")
