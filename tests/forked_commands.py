@@ -39,7 +39,7 @@ NAMES_OF_LIBRARIES = (
     *("pytablewriter", "git", "typer.rich_utils", "latex2sympy2_extended", "inspect_ai", "rouge_score.rouge_scorer"),
 )
 SERVER = "TESTS_FORKING_SERVER"  # the variable with the folder of its addresses
-MAIN_MODULES = ("__main__", "main")  # run as a program, not imported
+MAIN_MODULES = ("__main__", "main", "inspect_tasks")  # not imported by others; the last reads the catalogue at once
 NEW_USER, NEW_NETWORK = 0x10000000, 0x40000000  # CLONE_NEWUSER and CLONE_NEWNET of linux/sched.h
 
 
