@@ -239,7 +239,9 @@ def _items(rows: Sequence[Any], rows_per_item: int) -> int:
 
 def _tokens(tokens: Any) -> int:
     """Number of tokens in a response's nested lists of them."""
-    return sum(map(_tokens, tokens)) if isinstance(tokens, list | tuple) else int(tokens is not None)
+    if not isinstance(tokens, list | tuple):
+        return int(tokens is not None)
+    return len(tokens) if set(map(type, tokens)) == {int} else sum(map(_tokens, tokens))
 
 
 def _prompt_tokens(tokens: Any) -> int:

@@ -39,12 +39,13 @@ def kept_when_interrupted(place: Path, description: Callable[[], str], resumes: 
 
 
 def interruption_message(error: KeyboardInterrupt) -> str:
-    """What ended the command, what is kept, and how it goes on."""
+    """What ended the command, what is kept, and how it goes on; temporary folders that are gone keep nothing."""
     name = str(error) if isinstance(error, Interrupted) else "Ctrl-C"
-    kept = "; ".join(f"{', '.join(text() for text in texts[-MOST:])}, in {place}" for place, texts in _kept.items())
+    there = {place: texts[-MOST:] for place, texts in _kept.items() if place.exists()}
+    kept = "; ".join(f"{', '.join(text() for text in texts)}, in {place}" for place, texts in there.items())
     if not kept:
         return f"stopped by {name}. Nothing was begun that could be kept: the same command starts anew."
-    again = "The same command without --no-resume" if _started_over else "The same command"
+    again = "The same command without --no-resume" if _started_over & there.keys() else "The same command"
     return f"stopped by {name}. Kept: {kept}. {again} goes on from there."
 
 
@@ -55,7 +56,9 @@ def exit_code(error: KeyboardInterrupt) -> int:
 
 @contextmanager
 def orderly_end() -> Iterator[None]:
-    """A context in which SIGTERM and SIGHUP raise `Interrupted`; signals that are ignored (nohup) stay so."""
+    """A command's context: SIGTERM and SIGHUP raise `Interrupted`, or stay ignored (nohup); nothing is kept yet."""
+    _kept.clear()
+    _started_over.clear()
     before = {number: signal.getsignal(number) for number in ENDING}
 
     def end(number: int, frame: Any) -> None:

@@ -30,6 +30,8 @@ from cultureval.runtime.settings import current_settings
 
 logger = logging.getLogger(__name__)
 
+PLAIN = {int, float, str, bool, type(None)}
+
 
 def answer_key(**parts: Any) -> str:
     """The key of an answer: a hash of everything that could change it.
@@ -61,7 +63,7 @@ def _require_string_keys(value: Any, where: str) -> None:
                     f"an answer's key must be made of JSON values: {where} has the key {key!r}, not a string"
                 )
             _require_string_keys(item, f"{where}.{key}")
-    elif isinstance(value, list | tuple):
+    elif isinstance(value, list | tuple) and not set(map(type, value)) <= PLAIN:
         for index, item in enumerate(value):
             _require_string_keys(item, f"{where}[{index}]")
 

@@ -2,11 +2,14 @@
 
 import json
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from datasets import Dataset
 from lighteval.logging.evaluation_tracker import EnhancedJSONEncoder, EvaluationTracker
 
 from cultureval.runtime.errors import CulturevalError, described, shown_names
@@ -16,6 +19,7 @@ from cultureval.runtime.saving import summary_file
 logger = logging.getLogger(__name__)
 LEFT_OUT_ROWS = ("skipped_rows", "skipped_few_shot_rows", "refused_rows")  # of a task's `rows_report`
 PLACE = ("file", "row", "column")
+PLAIN = {int, float, str, bool, type(None)}
 
 
 def public_details(details: Mapping[str, Any], withheld: Collection[str] | None) -> dict[str, Any]:
@@ -59,6 +63,23 @@ def upload_public(upload: Callable[[], None], public: Mapping[str, Any]) -> None
         logger.warning("The results are uploaded, without LightEval's card, which needs details.")
 
 
+def as_dataset(details: Sequence[Any]) -> Dataset:
+    """LightEval's details of a task as it saves them: a row each, with sorted columns."""
+    dataset = Dataset.from_list([as_dict(detail) for detail in details])
+    return dataset.select_columns(sorted(name for name in dataset.column_names if name != "id"))
+
+
+def as_dict(value: Any) -> Any:
+    """As `dataclasses.asdict`, but what holds no dataclass is not copied: copies of tokens take longer than a file."""
+    if is_dataclass(value):
+        return {field.name: as_dict(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, dict):
+        return {key: as_dict(one) for key, one in value.items()}
+    if isinstance(value, list | tuple) and not set(map(type, value)) <= PLAIN:
+        return [as_dict(one) for one in value]
+    return value
+
+
 class Tracker(EvaluationTracker):
     """LightEval's tracker, whose files are complete or absent; arguments as LightEval's.
 
@@ -88,10 +109,20 @@ class Tracker(EvaluationTracker):
         Raises:
             CulturevalError: Something could not be written; says what is kept.
         """
+        date_id, results = datetime.now().isoformat().replace(":", "-"), self.results
+        details = {task: as_dataset(rows) for task, rows in self.details_logger.details.items()}
         try:
-            super().save()
+            self.save_results(date_id, results)
+            if self.should_save_details:
+                self.save_details(date_id, details)
         except OSError as error:
             raise CulturevalError(self._not_saved(error)) from error
+        if self.should_push_to_hub:
+            self.push_to_hub(date_id, details, results)
+        if self.use_wandb:
+            self.push_to_wandb(results, details)
+        if self.should_push_results_to_tensorboard:
+            self.push_to_tensorboard(self.metrics_logger.metric_aggregated, self.details_logger.compiled_details)
 
     def save_results(self, date_id: str, results_dict: dict[str, Any]) -> None:
         """Writes the results file, in UTF-8 whatever the locale is."""
