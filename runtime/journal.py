@@ -62,7 +62,8 @@ def _require_string_keys(value: Any, where: str) -> None:
                 raise ValueError(
                     f"an answer's key must be made of JSON values: {where} has the key {key!r}, not a string"
                 )
-            _require_string_keys(item, f"{where}.{key}")
+            if type(item) not in PLAIN:
+                _require_string_keys(item, f"{where}.{key}")
     elif isinstance(value, list | tuple) and not set(map(type, value)) <= PLAIN:
         for index, item in enumerate(value):
             _require_string_keys(item, f"{where}[{index}]")

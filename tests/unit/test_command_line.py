@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import cultureval
 from cultureval.__main__ import STOPPED
-from cultureval.runtime.interruption import interruption_message, orderly_end
+from cultureval.runtime.interruption import interruption_message, kept_when_interrupted, orderly_end
 from cultureval.scripts import main
 from cultureval.scripts.main import app
 
@@ -148,3 +148,11 @@ def test_ctrl_c_while_modules_load_is_one_sentence(tmp_path, module):
     assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGINT, "", STOPPED)
     with orderly_end():  # as at the start of a command, whatever else ran in this process
         assert f"cultureval: {interruption_message(KeyboardInterrupt())}\n" == STOPPED
+
+
+def test_a_stopped_command_names_what_is_still_there(tmp_path):
+    with orderly_end():
+        kept_when_interrupted(tmp_path / "temporary", lambda: "1 of 2 docs", resumes=False)
+        kept_when_interrupted(tmp_path, lambda: "3 of 4 docs", resumes=True)
+        message = interruption_message(KeyboardInterrupt())
+    assert message == f"stopped by Ctrl-C. Kept: 3 of 4 docs, in {tmp_path}. The same command goes on from there."

@@ -1,6 +1,7 @@
 """LightEval's options on what is kept and uploaded: refused before the run where they cannot be fulfilled."""
 
 import json
+from dataclasses import asdict
 
 import pytest
 
@@ -92,3 +93,20 @@ def test_details_of_gated_data_are_not_uploaded_and_results_without_details_are(
     upload_public(lambda: [][0], {})
     with pytest.raises(IndexError):
         upload_public(lambda: [][0], details)
+
+
+def test_details_are_those_of_asdict_whose_tokens_are_not_copied():
+    from lighteval.logging.info_loggers import DetailsLogger
+    from lighteval.models.model_output import ModelResponse
+    from lighteval.tasks.requests import Doc
+
+    from cultureval.runtime.lighteval_patches.tracker import as_dataset, as_dict
+
+    example = Doc(query="سؤال", choices=["أ", "ب"], gold_index=0, specific={"place": {"row": 1}})
+    doc = Doc(query="سؤال آخر", choices=["أ", "ب"], gold_index=[0, 1], id="1", fewshot_samples=[example])
+    response = ModelResponse(input_tokens=[[1, 2], [1, 3]], output_tokens=[[4], [5]], logprobs=[-1.0, None])
+    detail = DetailsLogger.Detail(doc=doc, model_response=response, metric={"acc": 1.0, "judged": {"text": "نعم"}})
+    found = as_dict(detail)
+    assert found == asdict(detail)
+    assert found["model_response"]["input_tokens"][0] is response.input_tokens[0]
+    assert as_dataset([detail]).column_names == ["doc", "metric", "model_response"]
