@@ -177,9 +177,19 @@ def generate(
             logits_processor=[RefuseNaN(loaded)],
             stopping_criteria=[StopOnStrings(loaded.tokenizer, per_row, opened, width, tags)] if any(per_row) else [],
         )
-    rows = zip(output[:, width:].tolist(), per_row, opened, strict=True)
+    pad = loaded.tokenizer.pad_token_id
+    texts = [row if pad in end_ids else _without_padding(row, pad) for row in output[:, width:].tolist()]
+    rows = zip(texts, per_row, opened, strict=True)
     answers = [read_answer(*row, loaded, end_ids, tags) for row in rows]
     return [answers[start : start + count] for start in range(0, len(answers), count)]
+
+
+def _without_padding(row: list[int], pad: int) -> list[int]:
+    """A row without the padding behind its stop string, up to the length of the longest row."""
+    last = len(row)
+    while last and row[last - 1] == pad:
+        last -= 1
+    return row[:last]
 
 
 def read_answer(
@@ -196,9 +206,6 @@ def read_answer(
         tags: Pairs of tags around reasoning.
     """
     last = next((place for place, token in enumerate(row) if token in ends), len(row))
-    # Rows ended by a stop string are padded to the longest row.
-    while last and row[last - 1] == loaded.tokenizer.pad_token_id:
-        last -= 1
     tokens = list(row[:last])
     # Tags that are special tokens must not be removed before the split.
     special = set(loaded.tokenizer.all_special_tokens)

@@ -10,6 +10,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from cultureval.models.generation.batch_size import BatchSize
 from cultureval.models.generation.choosing import TokenChooser
+from cultureval.models.generation.generation import read_answer
 from cultureval.models.generation.queue import GenerationQueue
 from cultureval.models.generation.route import choose_generation_route
 from cultureval.models.generation.rows import Row
@@ -68,6 +69,14 @@ def test_a_model_without_a_cache_whose_layers_give_lists_generates_one_by_one():
     loaded = loaded_as(tiny(AutoModelForCausalLM, "openai-gpt", **GPT2))
     check = choose_generation_route(loaded, rows_of(prompts()), "")
     assert check.route != "queue" and "queue" in check.reason and check.rounding > 0, check
+
+
+def test_padding_that_a_model_says_itself_is_of_its_answer():
+    loaded = loaded_as(tiny(AutoModelForCausalLM, "llama", **SIZES))
+    pad, ends = loaded.tokenizer.pad_token_id, [loaded.tokenizer.eos_token_id]
+    assert pad not in ends
+    answer = read_answer([9, pad, 10, pad], (), "", loaded, ends, ())
+    assert (answer.tokens, answer.finish_reason) == ([9, pad, 10, pad], "length")
 
 
 def test_penalties_count_a_rows_own_tokens_and_samples_do_not_depend_on_the_batch():
