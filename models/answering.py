@@ -136,7 +136,8 @@ class Generator:
     def _route_of_texts(self, texts: Sequence[Asked]) -> str:
         if texts and False not in self.checks:
             rows = [row for asked in texts for row in self._rows(asked)[:1]]
-            self.checks[False] = choose_generation_route(self.loaded, rows, self._chooser.refused)
+            with failures_named(self.lm.config.model_name, [asked.job.doc for asked in texts]):
+                self.checks[False] = choose_generation_route(self.loaded, rows, self._chooser.refused)
         return self.checks[False].route if texts else QUEUE
 
     def _turns(self, job: GenerationJob) -> bool:
