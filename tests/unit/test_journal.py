@@ -197,7 +197,7 @@ def test_the_command_lists_measures_and_prunes(tmp_path, monkeypatch):
     rows = [" ".join(line.split()) for line in listed.splitlines()[1:]]
     assert rows[0].startswith("two 2 0.0 20") and rows[1].startswith("one\\x1b[2J 1 ")
     assert rows[2] == "(not recorded) 1 0.0 1970-01-01 1970-01-01"
-    assert "4 answers" in run("size") and "(1 lines)" in run("size")
+    assert "4 answers" in run("size") and "1 damaged line;" in run("size")
     running = Journal(tmp_path / "journal", of="three")
     running.append({"busy": {}})
     before = {key: running.get(key) for key in ("a", "old", "two", "busy")}
