@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cultureval.metrics.proportions import newcombe_interval, wilson_interval
+from cultureval.metrics.proportions import newcombe_interval, paired_interval, wilson_interval
 from cultureval.metrics.resampling import (
     bootstrap_sums,
     cluster_names,
@@ -25,8 +25,10 @@ from cultureval.metrics.resampling import (
 
 DRAWS = 10_000
 TINY = 1e-10  # differences below it are rounding
+FEW_DIFFER = 20  # clusters that differ, below which a bootstrap knows too little of how much they do
 Floats = NDArray[np.float64]
 ScoreOfSums = Callable[[Floats], Floats]  # sums [..., P] -> scores [...]
+Interval = tuple[float | None, float | None, float | None, str]  # low, high, standard error, name
 
 
 def ratio(sums: Floats) -> Floats:
@@ -63,7 +65,7 @@ class PairedResult:
         difference: First minus second; nan where one is undefined.
         low: Lower bound of the 95% interval; None where it is unknown (a subset with a single cluster).
         high: Upper bound.
-        stderr: Spread of the bootstrap; None where it is unknown.
+        stderr: Spread of the bootstrap, or the adjusted Wald interval's; None where it is unknown.
         p_value: Two-sided; None where it is unknown, 1 for identical models.
         p_exact: McNemar's exact p-value, which rejects more rarely than its level says; None for other tests.
         test: What the p-value is of: "McNemar mid-p", "permutation", or "" without one.
@@ -74,6 +76,8 @@ class PairedResult:
             second; None for other scores.
         seed: Of the draws.
         draws: Their number, of the bootstrap and of the permutation test.
+        interval: What the interval is: "Bonett-Price", "bootstrap", "bootstrap or Bonett-Price of clusters" (the
+            lower low and the higher high), "Newcombe", "Wilson", or "" without one.
     """
 
     first: float
@@ -91,6 +95,7 @@ class PairedResult:
     flips: tuple[int, int] | None
     seed: int
     draws: int
+    interval: str
 
 
 def compare_paired(subsets: Sequence[PairedSubset], draws: int = DRAWS, seed: int = 0) -> PairedResult:
@@ -104,7 +109,9 @@ def compare_paired(subsets: Sequence[PairedSubset], draws: int = DRAWS, seed: in
     (Psychometrika 12, 1947) stays below it; else that of approximate randomisation (Noreen 1989), which swaps the two
     models on random clusters: 1 + the swaps that differ more, and half of those that differ as much, over draws + 1.
     Bounds of scores between 0 and 1 stay within -1 and 1; of ratios that no draw changes (none fooled, of other
-    numbers of items) the interval is Newcombe's.
+    numbers of items) the interval is Newcombe's. Of right and wrong answers of one subset without clusters it is Bonett
+    and Price's adjusted Wald interval (`paired_interval`); with clusters, or of several subsets, where fewer than
+    `FEW_DIFFER` clusters differ, it reaches at least as far as theirs with clusters in the place of items.
 
     Args:
         subsets: At least one.
@@ -135,12 +142,9 @@ def compare_paired(subsets: Sequence[PairedSubset], draws: int = DRAWS, seed: in
     clusters = sum(counts)
     freedom = joint_freedom(variances, counts) if min(counts) > 1 else 0.0
     identical = all(np.array_equal(first, second) for first, second, _ in tables)
-    low, high, error = _interval(difference, spread, clusters, freedom)
-    if low is not None and high is not None and _within_one(subsets, tables):
-        low, high = max(low, -1.0), min(high, 1.0)
-        if low == high and not identical and len(tables) == 1:
-            low, high = _of_constant_ratios(*tables[0][:2])
     flips = _flips(subsets, tables, clusters)
+    found = _interval(difference, spread, clusters, freedom)
+    low, high, error, interval = _of_ratios(found, subsets, tables, flips)
     p_value, p_exact, test = _p_value(difference, swapped, clusters, identical, flips)
     items = sum(len(first) for first, _, _ in tables)
     return PairedResult(
@@ -158,6 +162,7 @@ def compare_paired(subsets: Sequence[PairedSubset], draws: int = DRAWS, seed: in
         flips,
         seed,
         draws,
+        interval,
     )
 
 
@@ -250,20 +255,66 @@ def _checked(subset: PairedSubset) -> tuple[Floats, Floats, list[Hashable]]:
 
 def _interval(
     difference: float, spread: Floats, clusters: int, freedom: float
-) -> tuple[float | None, float | None, float | None]:
-    """Low, high and standard error; where no draw varies, Wilson's bound of the share of clusters that differ."""
+) -> Interval:
+    """Low, high, standard error and name; where no draw varies, Wilson's bound of the share of clusters that differ."""
     from scipy import stats
 
     known = spread[np.isfinite(spread)]
     if math.isnan(difference) or not freedom or len(known) < 2:
-        return None, None, None
+        return None, None, None, ""
     if np.ptp(known) < TINY:
         least = wilson_interval(clusters, clusters)[0] if abs(difference) > TINY else 1.0
         low, high = sorted((difference * least, difference))
-        return low, high, 0.0
+        return low, high, 0.0, "Wilson"
     tail = float(stats.norm.sf(stats.t.ppf(0.975, freedom)))
     low, high = difference + np.quantile(known, [tail, 1 - tail])
-    return float(low), float(high), float(known.std(ddof=1))
+    return float(low), float(high), float(known.std(ddof=1)), "bootstrap"
+
+
+def _of_ratios(
+    found: Interval, subsets: Sequence[PairedSubset], tables: Sequence[tuple], flips: tuple[int, int] | None
+) -> Interval:
+    """The interval of scores between 0 and 1, which holds where few items or none differ; of other scores as found."""
+    low, high, error, name = found
+    if low is None or high is None or not _within_one(subsets, tables):
+        return found
+    if flips is not None:
+        return *paired_interval(*flips, len(tables[0][0])), "Bonett-Price"
+    low, high = max(low, -1.0), min(high, 1.0)
+    if all(_right_or_wrong(first) and _right_or_wrong(second) for first, second, _ in tables):
+        least, most, wide, differ = _of_clusters(subsets, tables)
+        if differ < FEW_DIFFER:
+            return min(low, least), max(high, most), max(error or 0.0, wide), "bootstrap or Bonett-Price of clusters"
+    same = all(np.array_equal(first, second) for first, second, _ in tables)
+    if low == high and not same and len(tables) == 1:
+        return *_of_constant_ratios(*tables[0][:2]), error, "Newcombe"
+    return low, high, error, name
+
+
+def _of_clusters(subsets: Sequence[PairedSubset], tables: Sequence[tuple]) -> tuple[float, float, float, int]:
+    """Bonett and Price's interval and error as if each cluster were one item, and how many clusters differ.
+
+    Subsets of other weights or numbers of clusters count as so many as have the variance of their average.
+    """
+    total = sum(subset.weight for subset in subsets)
+    first_wins, second_wins, variance, differ = 0.0, 0.0, 0.0, set()
+    for subset, (first, second, names) in zip(subsets, tables, strict=True):
+        share, numbers = subset.weight / total, numbers_of([names])
+        rows = [numbers[name] for name in names]
+        gaps = cluster_sums(first[:, :1] - second[:, :1], rows, len(numbers))[:, 0]
+        sizes = cluster_sums(first[:, 1:], rows, len(numbers))[:, 0]
+        first_wins += share * float(gaps[gaps > 0].sum() / len(names))
+        second_wins -= share * float(gaps[gaps < 0].sum() / len(names))
+        variance += share**2 * float((sizes**2).sum()) / len(names) ** 2
+        unequal = np.flatnonzero((first != second).any(axis=1))
+        differ |= {names[row] for row in unequal}
+    count = 1 / variance
+    return *paired_interval(first_wins * count, second_wins * count, count), len(differ)
+
+
+def _right_or_wrong(table: Floats) -> bool:
+    """Whether every item counts once and is right or wrong."""
+    return table.shape[1] == 2 and bool(np.isin(table[:, 0], (0, 1)).all() and (table[:, 1] == 1).all())
 
 
 def _within_one(subsets: Sequence[PairedSubset], tables: Sequence[tuple]) -> bool:
@@ -283,9 +334,9 @@ def _of_constant_ratios(first: Floats, second: Floats) -> tuple[float, float]:
 def _flips(subsets: Sequence[PairedSubset], tables: Sequence[tuple], clusters: int) -> tuple[int, int] | None:
     """Items that only the first or only the second has right; None for other scores, or with clusters."""
     (first, second, _), *others = tables
-    if others or subsets[0].score is not ratio or clusters < len(first) or not (first[:, 1] == second[:, 1]).all():
+    if others or subsets[0].score is not ratio or clusters < len(first):
         return None
-    if not (np.isin(first[:, 0], (0, 1)).all() and np.isin(second[:, 0], (0, 1)).all() and (first[:, 1] == 1).all()):
+    if not (_right_or_wrong(first) and _right_or_wrong(second)):
         return None
     return int((first[:, 0] > second[:, 0]).sum()), int((second[:, 0] > first[:, 0]).sum())
 

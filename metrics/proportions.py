@@ -39,6 +39,26 @@ def newcombe_interval(first: tuple[int, int], second: tuple[int, int]) -> tuple[
     return a - b - math.hypot(a - low_a, high_b - b), a - b + math.hypot(high_a - a, b - low_b)
 
 
+def paired_interval(only_first: float, only_second: float, pairs: float) -> tuple[float, float, float]:
+    """Difference of two proportions of the same items: the adjusted Wald interval (Bonett and Price 2012).
+
+    Journal of Educational and Behavioral Statistics 37, 479-488: one pair that differs is added each way, so that the
+    95% interval has a width even where no item differs.
+
+    Args:
+        only_first: Items that only the first has right.
+        only_second: Items that only the second has right.
+        pairs: All items, at least 1.
+
+    Returns:
+        Low and high between -1 and 1, and the adjusted standard error.
+    """
+    first, second = (only_first + 1) / (pairs + 2), (only_second + 1) / (pairs + 2)
+    error = math.sqrt((first + second - (first - second) ** 2) / (pairs + 2))
+    reach = NORMAL_95 * error
+    return max(-1.0, first - second - reach), min(1.0, first - second + reach), error
+
+
 def holm(p_values: Sequence[float]) -> list[float]:
     """P-values adjusted for their number, so that their family is tested at one level (Holm 1979).
 

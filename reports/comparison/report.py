@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -134,11 +135,12 @@ def _cells(row: TestedDifference) -> list[str]:
         return printed_or_na(value, 2 if large else 4, signed)
 
     cells = [row.name, row.metric, items, number(found.first), number(found.second), number(found.difference, True)]
-    if found.identical:
-        return [*cells, "identical on every item", p_text(found.p_value), p_text(row.p_holm), ""]
     bounds = (
         "n/a" if found.low is None or found.high is None else f"[{number(found.low, True)}, {number(found.high, True)}]"
     )
+    if found.identical:
+        bounds = "identical on every item" if found.low == found.high else f"identical on every item; {bounds}"
+        return [*cells, bounds, p_text(found.p_value), p_text(row.p_holm), ""]
     can_show = None if not found.stderr else POWER * found.stderr
     return [*cells, bounds, p_text(found.p_value), p_text(row.p_holm), number(can_show)]
 
@@ -163,6 +165,10 @@ def _notes(pairs: Sequence[Pairs], sides: Sequence[Side], rows: Sequence[TestedD
     notes = named_twice(sides)
     notes += [f"compared all the same, {one.kind}: {one.text}" for pair in pairs for one in pair.obstacles]
     notes += [note for pair in pairs for note in pair.notes]
+    named = Counter(row.result.interval for row in rows if row.result.interval)
+    if named:
+        kinds = ", ".join(f"{name} ({count} {'row' if count == 1 else 'rows'})" for name, count in named.items())
+        notes.append(f"95% intervals: {kinds}; `interval` in differences.csv names each row's.")
     first = next(iter(sides[0].tasks.values())).run
     for side in sides[1:]:
         run = next(iter(side.tasks.values())).run
