@@ -111,7 +111,7 @@ def compare_paired(subsets: Sequence[PairedSubset], draws: int = DRAWS, seed: in
     Bounds of scores between 0 and 1 stay within -1 and 1; of ratios that no draw changes (none fooled, of other
     numbers of items) the interval is Newcombe's. Of right and wrong answers of one subset without clusters it is Bonett
     and Price's adjusted Wald interval (`paired_interval`); with clusters, or of several subsets, where fewer than
-    `FEW_DIFFER` clusters differ, it reaches at least as far as theirs with clusters in the place of items.
+    `FEW_DIFFER` clusters and fewer than half of them differ, it reaches at least as far as theirs with clusters in the place of items.
 
     Args:
         subsets: At least one.
@@ -282,8 +282,8 @@ def _of_ratios(
         return *paired_interval(*flips, len(tables[0][0])), "Bonett-Price"
     low, high = max(low, -1.0), min(high, 1.0)
     if all(_right_or_wrong(first) and _right_or_wrong(second) for first, second, _ in tables):
-        least, most, wide, differ = _of_clusters(subsets, tables)
-        if differ < FEW_DIFFER:
+        least, most, wide, differ, clusters = _of_clusters(subsets, tables)
+        if differ < min(FEW_DIFFER, clusters / 2):
             return min(low, least), max(high, most), max(error or 0.0, wide), "bootstrap or Bonett-Price of clusters"
     same = all(np.array_equal(first, second) for first, second, _ in tables)
     if low == high and not same and len(tables) == 1:
@@ -291,13 +291,13 @@ def _of_ratios(
     return low, high, error, name
 
 
-def _of_clusters(subsets: Sequence[PairedSubset], tables: Sequence[tuple]) -> tuple[float, float, float, int]:
-    """Bonett and Price's interval and error as if each cluster were one item, and how many clusters differ.
+def _of_clusters(subsets: Sequence[PairedSubset], tables: Sequence[tuple]) -> tuple[float, float, float, int, int]:
+    """Bonett and Price's interval and error as if each cluster were one item; how many clusters differ, and are there.
 
     Subsets of other weights or numbers of clusters count as so many as have the variance of their average.
     """
     total = sum(subset.weight for subset in subsets)
-    first_wins, second_wins, variance, differ = 0.0, 0.0, 0.0, set()
+    first_wins, second_wins, variance, differ, known = 0.0, 0.0, 0.0, set(), set()
     for subset, (first, second, names) in zip(subsets, tables, strict=True):
         share, numbers = subset.weight / total, numbers_of([names])
         rows = [numbers[name] for name in names]
@@ -308,8 +308,9 @@ def _of_clusters(subsets: Sequence[PairedSubset], tables: Sequence[tuple]) -> tu
         variance += share**2 * float((sizes**2).sum()) / len(names) ** 2
         unequal = np.flatnonzero((first != second).any(axis=1))
         differ |= {names[row] for row in unequal}
+        known |= set(numbers)
     count = 1 / variance
-    return *paired_interval(first_wins * count, second_wins * count, count), len(differ)
+    return *paired_interval(first_wins * count, second_wins * count, count), len(differ), len(known)
 
 
 def _right_or_wrong(table: Floats) -> bool:

@@ -66,11 +66,13 @@ def test_identical_runs_have_no_difference_and_three_runs_three_pairs(tmp_path: 
     for name, date in (("a", "2026-01-01T00-00-00"), ("b", "2026-01-02T00-00-00")):
         save_run(tmp_path / name, "model", items(0, 0.6), date=date)
     save_run(tmp_path / "c", "other", items(3, 0.6))
-    text, document, _ = compare(tmp_path, "a", "b", "c")
+    text, document, notes = compare(tmp_path, "a", "b", "c")
     pairs = {(row["first"], row["second"]) for row in document["differences"]}
     assert pairs == {("model (a)", "model (b)"), ("model (a)", "other"), ("model (b)", "other")}
     same = [row for row in document["differences"] if row["second"] == "model (b)"]
-    assert all((row["difference"], row["low"], row["high"], row["p_value"]) == (0, 0, 0, 1) for row in same)
+    assert all((row["difference"], row["p_value"], row["identical"]) == (0, 1, True) for row in same)
+    assert all(row["low"] == -row["high"] < 0 and "Bonett-Price" in row["interval"] for row in same)
+    assert any(note.startswith("95% intervals: ") and "Bonett-Price" in note for note in notes)
     assert "identical on every item" in text and "Higher with model (a) than with model (b): 0 items" in text
 
 
