@@ -109,9 +109,10 @@ def compare_paired(subsets: Sequence[PairedSubset], draws: int = DRAWS, seed: in
     (Psychometrika 12, 1947) stays below it; else that of approximate randomisation (Noreen 1989), which swaps the two
     models on random clusters: 1 + the swaps that differ more, and half of those that differ as much, over draws + 1.
     Bounds of scores between 0 and 1 stay within -1 and 1; of ratios that no draw changes (none fooled, of other
-    numbers of items) the interval is Newcombe's. Of right and wrong answers of one subset without clusters it is Bonett
-    and Price's adjusted Wald interval (`paired_interval`); with clusters, or of several subsets, where fewer than
-    `FEW_DIFFER` clusters and fewer than half of them differ, it reaches at least as far as theirs with clusters in the place of items.
+    numbers of items) the interval is Newcombe's. Of right and wrong answers of one subset without clusters it is
+    Bonett and Price's adjusted Wald interval (`paired_interval`); with clusters, or of several subsets, where fewer
+    than `FEW_DIFFER` clusters and fewer than half of them differ, it reaches at least as far as theirs with clusters
+    in the place of items.
 
     Args:
         subsets: At least one.
