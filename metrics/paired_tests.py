@@ -254,9 +254,7 @@ def _checked(subset: PairedSubset) -> tuple[Floats, Floats, list[Hashable]]:
     return first, second, cluster_names(subset.clusters, len(first))
 
 
-def _interval(
-    difference: float, spread: Floats, clusters: int, freedom: float
-) -> Interval:
+def _interval(difference: float, spread: Floats, clusters: int, freedom: float) -> Interval:
     """Low, high, standard error and name; where no draw varies, Wilson's bound of the share of clusters that differ."""
     from scipy import stats
 
