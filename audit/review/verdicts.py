@@ -186,9 +186,11 @@ def decide(manifest: Manifest, verdicts: Iterable[Verdict], fewest: int = 1) -> 
         fewest: Votes (keep or discard) that an item needs; with fewer it stays to be reviewed.
 
     Raises:
-        CulturevalError: A verdict is on an item that the manifest does not hold, or on another content of it.
+        CulturevalError: A verdict is on an item that the manifest does not hold, or on another content of it; or people
+            whose verdicts are not given have decided an item of these.
     """
     votes = _votes(manifest, verdicts)
+    _check_earlier_people(manifest, votes)
     counts = dict.fromkeys(("kept", "discarded", "tied", "waiting"), 0)
     rows = []
     for row in manifest.rows:
@@ -225,6 +227,18 @@ def _votes(manifest: Manifest, verdicts: Iterable[Verdict]) -> dict[tuple[str, s
             )
         votes.setdefault((row.source, row.row), {})[one.annotator] = one.verdict
     return votes
+
+
+def _check_earlier_people(manifest: Manifest, votes: Mapping[tuple[str, str], Mapping[str, Choice]]) -> None:
+    """Else one new vote would outweigh all earlier ones, which a manifest does not count."""
+    for row in manifest.rows:
+        own = votes.get((row.source, row.row), {})
+        absent = sorted({one.removeprefix("person:") for one in row.by if one.startswith("person:")} - own.keys())
+        if own and absent:
+            raise CulturevalError(
+                f"{manifest.name} has {row.source}/{row.row} as decided also by {', '.join(absent)}, whose verdicts "
+                "are not among those given: give the files of all annotators together."
+            )
 
 
 def _decided(row: ManifestRow, own: Mapping[str, Choice], fewest: int) -> tuple[ManifestRow, str]:

@@ -63,6 +63,8 @@ def test_the_majority_decides_ties_stay_open_and_the_last_word_counts(tmp_path):
     assert decide(manifest_of(7), verdicts, fewest=2).manifest[3].decision == "review"
     written = write_manifest(tmp_path / "m.jsonl", found.manifest)
     assert read_manifest(tmp_path / "m.jsonl").hash == written.hash
+    with pytest.raises(CulturevalError, match=r"s\.csv:0 as decided also by a, b.* all annotators together"):
+        decide(Manifest("n", tuple(found.manifest)), [said(0, "c", "keep")])  # one vote must not undo two
     with pytest.raises(CulturevalError, match="does not hold"):
         decide(manifest_of(1), [said(3, "a", "keep")])
     with pytest.raises(CulturevalError, match="another content"):
