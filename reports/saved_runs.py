@@ -57,8 +57,11 @@ def read_run(file: Path) -> Run:
     """
     try:
         content = json.loads(file.read_text(encoding="utf-8"), parse_int=_whole_number)
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
         raise CulturevalError(f"{file} cannot be read: {described(error)}.") from error
+    except (ValueError, RecursionError) as error:
+        remedy = "If it was half written, move it out of the folder to leave it out; the run's other files may stay."
+        raise CulturevalError(f"{file} cannot be read: {described(error)}. {remedy}") from error
     try:
         return run_of(content, file)
     except CulturevalError as error:

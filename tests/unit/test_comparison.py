@@ -237,3 +237,13 @@ def test_names_of_models_compute_nothing_in_a_spreadsheet(tmp_path: Path) -> Non
     first, *rows = (tmp_path / "out" / "differences.csv").read_text("utf-8").splitlines()
     assert "first,second" in first and rows and all(",'=1+1,'@x," in row for row in rows)
     assert document["differences"][0]["first"] == "=1+1"
+
+
+def test_a_half_written_results_file_is_named_with_its_remedy(tmp_path: Path) -> None:
+    save_run(tmp_path / "a", "model", items(0, 0.6))
+    save_run(tmp_path / "b", "other", items(1, 0.6))
+    broken = next((tmp_path / "b").rglob("results_*.json"))
+    broken.write_text(broken.read_text("utf-8")[:-20], "utf-8")
+    with pytest.raises(CulturevalError, match=r"move it out of the folder") as found:
+        compare(tmp_path, "a", "b")
+    assert str(broken) in str(found.value)
