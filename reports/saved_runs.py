@@ -60,7 +60,7 @@ def read_run(file: Path) -> Run:
     except OSError as error:
         raise CulturevalError(f"{file} cannot be read: {described(error)}.") from error
     except (ValueError, RecursionError) as error:
-        remedy = "If it was half written, move it out of the folder to leave it out; the run's other files may stay."
+        remedy = "If it was half written, move it and the run's details out of the folder to leave the run out."
         raise CulturevalError(f"{file} cannot be read: {described(error)}. {remedy}") from error
     try:
         return run_of(content, file)

@@ -244,6 +244,6 @@ def test_a_half_written_results_file_is_named_with_its_remedy(tmp_path: Path) ->
     save_run(tmp_path / "b", "other", items(1, 0.6))
     broken = next((tmp_path / "b").rglob("results_*.json"))
     broken.write_text(broken.read_text("utf-8")[:-20], "utf-8")
-    with pytest.raises(CulturevalError, match=r"move it out of the folder") as found:
+    with pytest.raises(CulturevalError, match=r"move it and the run.s details out of the folder") as found:
         compare(tmp_path, "a", "b")
     assert str(broken) in str(found.value)
