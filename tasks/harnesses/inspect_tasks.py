@@ -34,7 +34,7 @@ from cultureval.runtime.errors import CulturevalError, SourceUnavailable
 from cultureval.runtime.inspect_patches import refusal
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.settings import Settings, use_settings
-from cultureval.tasks.catalogue import all_tasks, groups, kind_of
+from cultureval.tasks.catalogue import all_suites, all_tasks, groups, kind_of
 from cultureval.tasks.harnesses.lm_eval_files import harness_name
 
 if TYPE_CHECKING:
@@ -323,6 +323,17 @@ def _register(name: str) -> None:
             raise refusal(str(error)) from error
 
 
+def _register_refusal(suite: str) -> None:
+    """Else Inspect passes over the name of a suite without a word where another task is named beside it."""
+
+    @task(name=harness_name(suite))
+    def refused(**_: Any) -> Task:
+        """A suite: it has no scores of its own."""
+        raise refusal(
+            f"{suite} is a suite, not a task: name tasks or groups; `cultureval tasks --suite {suite}` lists them."
+        )
+
+
 def _text(value: Any) -> str:
     """What a variable would hold: Inspect reads `-T` as YAML."""
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
@@ -341,3 +352,5 @@ for _name in _found:
 for _name in groups():
     if _name not in all_tasks() and any(all_tasks()[one].group == _name for one in _found):
         _register(_name)
+for _name in all_suites().keys() - groups().keys() - all_tasks().keys():
+    _register_refusal(_name)

@@ -198,11 +198,12 @@ def test_lightevals_own_command_for_inspect(variables, both, tmp_path):
 def test_wrong_options_are_sentences(variables, tmp_path):
     with FaultyServer() as server:
         runs = Runs(tmp_path, variables, server)
-        for option, sentence in (
-            ("box_fromat=qwen_vl", "-T box_fromat: no suite has such an option. Did you mean box_format"),
-            ("data=nowhere", "nowhere"),
+        for task, option, sentence in (
+            ("cvlue_vg", "box_fromat=qwen_vl", "-T box_fromat: no suite has such an option. Did you mean box_format"),
+            ("cvlue_vg", "data=nowhere", "nowhere"),
+            ("qimma_gen", "data=samples", "qimma_gen is a suite, not a task"),
         ):
-            command = ("cultureval/cvlue_vg", "-T", option, "--model", f"openai-api/tiny/{MODEL}", "--display", "none")
+            command = (f"cultureval/{task}", "-T", option, "--model", f"openai-api/tiny/{MODEL}", "--display", "none")
             run = run_forked(
                 "inspect_ai",
                 ["eval", *command, "--model-base-url", server.url],
