@@ -1,7 +1,7 @@
 """Ranks of runs from their items: what a leaderboard's column needs besides its scores."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -125,6 +125,18 @@ def rank_items(
     labels = [label for label, _ in models]
     try:
         resamples = resample(subsets, iterations, seed)
+        undefined = {labels[place] for place in np.flatnonzero(~np.isfinite(resamples.values))}
+        if undefined:
+            rest = rank_items(
+                [model for model in models if model[0] not in undefined],
+                parts,
+                iterations,
+                seed,
+                level,
+                higher_is_better,
+            )
+            why = "its score is not defined on the items that all have"
+            return replace(rest, without=[*without, *((label, why) for label in sorted(undefined)), *rest.without])
         ranking = rank_models(labels, resamples, level, higher_is_better)
     except ValueError as error:
         return RankedItems(without=without, notes=[*notes, f"there are no ranks: {error}."])

@@ -36,6 +36,19 @@ def test_saved_runs_are_ranked_on_the_items_that_all_have(tmp_path: Path) -> Non
     assert rank_runs(runs, {}).ranking is None
 
 
+def test_a_model_without_a_score_on_the_shared_items_leaves_the_others_their_ranks(tmp_path: Path) -> None:
+    names = [f"test:{place}" for place in range(40)]
+    rows = {
+        "right": [(name, None, 1.0) for name in names],
+        "half": [(name, None, float(place % 2)) for place, name in enumerate(names)],
+        "odd": [*((name, None, None) for name in names), ("test:own", None, 1.0)],
+    }
+    runs = [save_run(tmp_path / model, model, {"b|0": found}) for model, found in rows.items()]
+    ranking, notes = rank_runs(runs, {"b|0": "acc@0.5"}, iterations=100)
+    assert [row.model for row in ranking.rows] == ["right", "half"]
+    assert notes[0] == "odd has no rank: its score is not defined on the items that all have."
+
+
 def test_items_have_names_clusters_and_undefined_scores(tmp_path: Path) -> None:
     rows = [("one", "image", 1.0), ("one", "image", 0.0), ("two", None, None), ("three", "", 1.0)]
     run = save_run(tmp_path, "model", {"t|0": rows})
