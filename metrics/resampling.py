@@ -77,7 +77,12 @@ def joint_freedom(variances: Sequence[float], clusters: Sequence[int]) -> float:
     Args:
         variances: Of each part; where all are 0, the sum of the parts' own degrees is returned.
         clusters: Of each part, at least 2: the part alone has one degree less.
+
+    Raises:
+        ValueError: There is no part.
     """
+    if not len(variances):
+        raise ValueError("there is no part")
     parts = [(variance, count - 1) for variance, count in zip(variances, clusters, strict=True)]
     below = sum(variance**2 / freedom for variance, freedom in parts)
     return float(sum(variances) ** 2 / below) if below else float(sum(freedom for _, freedom in parts))

@@ -128,8 +128,8 @@ def test_always_true_always_false_and_perfect(evaluate, cultureval, tmp_path):
                 assert picture.format == "PNG"
     compared = cultureval("compare", "m2cqa", "yes", "right", "--output-dir", "compared")
     assert compared.returncode == 0, compared.stderr
-    # No resample varies: Newcombe's interval of 0 of 12 against 12 of 12.
-    assert ["en", "tf", "org/right", "org/yes", "-1.000", "[-1.000,", "-0.657]"] in [
+    # Bonett and Price's interval of 12 items that only one gets right: -12/14 - 1.96 sqrt((1 - (12/14)^2) / 14), + ...
+    assert ["en", "tf", "org/right", "org/yes", "-1.000", "[-1.000,", "-0.587]"] in [
         line.split()[:7] for line in compared.stdout.splitlines()
     ]
     assert {file.suffix for file in (tmp_path / "compared").iterdir()} == {".csv", ".md", ".pdf", ".svg", ".png"}

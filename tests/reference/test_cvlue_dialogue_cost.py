@@ -122,7 +122,8 @@ def test_ranks_are_the_naive_ones_with_30_times_fewer_tokens(model, dialogues):
     branches = [Branch(prompt, choices, ending=True) for prompt, (_, choices) in zip(prompts, sizes, strict=True)]
     by_image = [sorted(part, key=lambda branch: branch.prompt) for part in (branches[1:10], branches[10:])]
     ideal = sum(len(build_tree([], part)) for part in by_image)
-    assert packed == ideal  # an image, and what its rounds share of the dialogue, is fed once
+    # An image, and what its rounds share of the dialogue, is fed once; a batch may end between choices that share some.
+    assert ideal <= packed <= 1.001 * ideal
     print(f"\ntokens: naive {naive}, prompt once a question {once_a_question}, fed {packed}")
 
 
