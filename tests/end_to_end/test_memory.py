@@ -58,7 +58,7 @@ def in_little_memory(room, method, settings, asked, found):
     handler.emit = lambda record: said.append(record.getMessage())
     lm = model(**settings)
     getattr(lm, method)(asked[:1])
-    ctypes.CDLL(None).malloc_trim(0)  # what the parent freed is no room
+    ctypes.CDLL(None).malloc_trim(0)  # nor is what loading has freed
     limit = virtual_bytes() + room
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     try:
@@ -69,7 +69,7 @@ def in_little_memory(room, method, settings, asked, found):
 
 
 def answered_in(room, method, settings, asked):
-    context = multiprocessing.get_context("fork")
+    context = multiprocessing.get_context("spawn")  # what the parent has freed would be room
     found = context.Queue()
     process = context.Process(target=in_little_memory, args=(room, method, settings, asked, found))
     process.start()
