@@ -1,5 +1,6 @@
 """An orderly end at Ctrl-C, SIGTERM and SIGHUP: what is open is closed, and the user is told what is kept."""
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasatt
 MOST = 3  # counts that are named, the newest
 _kept: dict[Path, list[Callable[[], str]]] = {}
 _started_over: set[Path] = set()
+_changed: set[int] = set()  # signals whose handler is ours
 
 
 class Interrupted(KeyboardInterrupt):
@@ -69,11 +71,23 @@ def orderly_end() -> Iterator[None]:
     changed = [number for number, handler in before.items() if handler == signal.SIG_DFL]
     for number in changed:
         signal.signal(number, end)
+    _changed.update(changed)
     try:
         yield
     finally:
+        _changed.difference_update(changed)
         for number in changed:
             signal.signal(number, before[number])
+
+
+def _end_at_once() -> None:
+    """In a forked process: one that waits in C, as a pool's worker does, would never run a handler of Python's."""
+    for number in _changed:
+        signal.signal(number, signal.SIG_DFL)
+    _changed.clear()
+
+
+os.register_at_fork(after_in_child=_end_at_once)
 
 
 class TimeLimitReached(Exception):

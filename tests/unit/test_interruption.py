@@ -1,0 +1,28 @@
+"""What ends by a signal: a command in order, what it forked at once."""
+
+import multiprocessing
+import signal
+
+from cultureval.runtime.interruption import ENDING, orderly_end
+
+
+def handlers(_):
+    return [signal.getsignal(number) for number in ENDING]
+
+
+def test_forked_processes_end_by_signals_at_once():
+    before = handlers(0)
+    with orderly_end():
+        ours = handlers(0)
+        with multiprocessing.get_context("fork").Pool(1) as pool:
+            assert pool.map(handlers, [0]) == [before]
+        assert handlers(0) == ours != before
+        many_pools_end()
+    assert handlers(0) == before
+
+
+def many_pools_end():
+    """`terminate` sends SIGTERM to workers that may be about to wait for a lock."""
+    for _ in range(30):
+        with multiprocessing.get_context("fork").Pool(2) as pool:
+            pool.map(handlers, range(2))
