@@ -7,7 +7,16 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from lighteval.models.abstract_model import ModelConfig
 from lighteval.models.model_input import GenerationParameters
-from pydantic import BaseModel, BeforeValidator, Field, PositiveInt, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    Field,
+    PositiveInt,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    field_validator,
+)
 
 from cultureval.models.adapters import read_adapter, with_base_model
 from cultureval.runtime.chat_messages import Placement
@@ -16,6 +25,15 @@ from cultureval.runtime.errors import CulturevalError, ProblemList, wrong_settin
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
 from cultureval.runtime.reasoning import THINK_TAGS
 
+
+def _one_reason(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+    try:
+        return validate(value)
+    except ValidationError:
+        raise ValueError("must be a whole number above 0, or auto") from None
+
+
+CountOrAuto = Annotated[PositiveInt | Literal["auto"], WrapValidator(_one_reason)]
 # YAML reads a bare on or off as true or false.
 Switch = Annotated[
     Literal["auto", "on", "off"],
@@ -103,8 +121,8 @@ class HFModelSettings(ModelConfig, extra="forbid"):
     trust_remote_code: bool = False
     attn_implementation: str | None = None
     max_length: PositiveInt | None = None
-    batch_size: PositiveInt | Literal["auto"] = "auto"
-    token_budget: PositiveInt | Literal["auto"] | None = None
+    batch_size: CountOrAuto = "auto"
+    token_budget: CountOrAuto | None = None
     chat_template: Switch = "auto"
     add_special_tokens: Switch = "auto"
     pairwise_tokenization: bool | None = None

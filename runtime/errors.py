@@ -137,14 +137,11 @@ def wrong_settings(error: "ValidationError", values: bool = False) -> str:
         error: The error of validating settings.
         values: Whether to show the given values; no where one could be an API key in the wrong field.
     """
-    found: dict[tuple[str, str], list[str]] = {}
+    found = []
     for item in error.errors():
         given = f" (given: {item['input']!r})" if values else ""
-        place = [
-            str(part) for part in item["loc"] if not isinstance(part, str) or part.isidentifier()
-        ]  # else a type's name
-        found.setdefault((".".join(place) or "settings", given), []).append(item["msg"])
-    return "; ".join(f"{place}: {', or: '.join(reasons)}{given}" for (place, given), reasons in found.items())
+        found.append(f"{'.'.join(map(str, item['loc'])) or 'settings'}: {item['msg']}{given}")
+    return "; ".join(found)
 
 
 def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.5) -> str:
