@@ -12,6 +12,7 @@ from cultureval.runtime.data.row_files import PlacedRow, files_matching, iter_ro
 from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import BadRow, CulturevalError, SourceUnavailable, shorten
 from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.manifest import relative_path
 from cultureval.tasks.options import with_defaults
 from cultureval.tasks.reading import FoundSource, find_subset, subsets_of, tried_rows
 from cultureval.tasks.registration import registered
@@ -161,7 +162,6 @@ def check_data(suites: Iterable[str], options: DataOptions) -> DataReport:
         try:
             _check_subset(task, options, counts, report.listed, ledger)
         except CulturevalError as error:
-            ledger.stop()
             counts.problem, counts.missing = str(error), isinstance(error, SourceUnavailable)
             first_error = first_error or error
     if first_error and all(one.missing for one in report.subsets):
@@ -194,7 +194,7 @@ def _check_subset(
     found = find_subset(task, options)
     counts.source, counts.form = found.source.repo, found.source.form
     counts.expected = task.expected(found.source.form)
-    ledger.open(found)
+    ledger.sources.setdefault(found.folder, found)
     rows: list[PreparedRow] = []
     seen: dict[str, str] = {}
     for files, few_shot in ((found.few_shot_files, True), (found.files, False)):
@@ -205,14 +205,15 @@ def _check_subset(
                 counts.broken += not few_shot
                 listed.append(_broken_row(task, found, path, placed, outcome))
             elif outcome is not None:
-                if repeated := _repeated(outcome, seen, f"{path.name}:{placed.number}"):
+                file = relative_path(path, found.folder)
+                if repeated := _repeated(outcome, seen, f"{file}:{placed.number}"):
                     counts.duplicates += 1
-                    place = {"file": _below(found, path), "row": placed.number, "task": task.task}
                     reason = f"asks the same as {repeated}"
-                    listed.append(ListedRow("duplicate", found.source.repo, **place, reason=reason))
+                    row = ListedRow("duplicate", found.source.repo, file, placed.number, task=task.task, reason=reason)
+                    listed.append(row)
                 rows += () if few_shot else outcome
                 counts.few_shot += len(outcome) if few_shot else 0
-    ledger.opened = ()
+    ledger.read.update(found.files, found.few_shot_files)
     counts.scored = len(rows)
     if found.source.check:
         found.source.check(rows)
@@ -238,7 +239,7 @@ def _broken_row(task: Task, found: FoundSource, path: Path, placed: PlacedRow, e
     return ListedRow(
         "broken",
         found.source.repo,
-        file=_below(found, path),
+        file=relative_path(path, found.folder),
         row=placed.number,
         task=task.task,
         column=error.column,
@@ -248,12 +249,10 @@ def _broken_row(task: Task, found: FoundSource, path: Path, placed: PlacedRow, e
 
 
 def _path_of(placed: PlacedRow, files: tuple[Path, ...]) -> Path:
+    if placed.path in files:  # files of several configs may have one name
+        return placed.path
     name = Path(placed.file).name
     return next((file for file in files if file.name == name), Path(placed.file))
-
-
-def _below(found: FoundSource, path: Path) -> str:
-    return str(path.relative_to(found.folder)) if path.is_relative_to(found.folder) else path.name
 
 
 class _Ledger:
@@ -263,18 +262,7 @@ class _Ledger:
         self.sources: dict[Path, FoundSource] = {}
         self.states: dict[Path, dict[int, str]] = {}
         self.names: dict[Path, dict[int, str]] = {}  # of subsets that no task has claimed
-        self.read: set[Path] = set()
-        self.opened: tuple[Path, ...] = ()  # of the subset that is being read
-
-    def open(self, found: FoundSource) -> None:
-        self.sources.setdefault(found.folder, found)
-        self.opened = (*found.files, *found.few_shot_files)
-        self.read.update(self.opened)
-
-    def stop(self) -> None:
-        """Takes the files that a subset's problem kept from being read as unread."""
-        self.read.difference_update(path for path in self.opened if path not in self.states)
-        self.opened = ()
+        self.read: set[Path] = set()  # to the end, those too of which no row is noted: they complete rows of others
 
     def note(self, found: FoundSource, path: Path, placed: PlacedRow, state: str) -> None:
         states = self.states.setdefault(path, {})
@@ -298,7 +286,7 @@ class _Ledger:
         states, names = self.states.get(path, {}), self.names.get(path, {})
         by_state = Counter(states.values())
         rows = max(_length(path), len(states))
-        counts = FileCounts(found.source.repo, _below(found, path), rows)
+        counts = FileCounts(found.source.repo, relative_path(path, found.folder), rows)
         counts.scored, counts.few_shot, counts.broken = (by_state[name] for name in ("scored", "few_shot", "broken"))
         counts.unselected = rows - counts.scored - counts.few_shot - counts.broken
         place = {"source": found.source.repo, "file": counts.file}

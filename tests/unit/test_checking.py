@@ -71,6 +71,22 @@ def test_broken_duplicate_unmatched_and_unread_rows_are_listed_together(tmp_path
     assert sum(one.missing for one in report.subsets) == len(report.subsets) - 1
 
 
+def test_files_of_one_name_in_several_configs_are_told_apart(tmp_path):
+    folder = tmp_path / "tiiuae" / "NativeQA"
+    rows = (samples_root() / "tiiuae" / "NativeQA" / "test.jsonl").read_text(encoding="utf-8").splitlines()
+    broken = json.dumps(json.loads(rows[1]) | {"correct_choice": "Z"})
+    for config, lines in (("biology", rows[:3]), ("maths", [rows[0], *rows[3:], broken])):
+        (folder / config).mkdir(parents=True)
+        (folder / config / "test.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    report = check_data(["qimma"], DataOptions(root=tmp_path))
+    rows_add_up(report)
+    counts = {one.file: (one.scored, one.broken) for one in report.files}
+    assert counts == {"biology/test.jsonl": (3, 0), "maths/test.jsonl": (len(rows) - 2, 1)}
+    found = {(row.kind, row.file, row.row): row.reason for row in report.listed}
+    assert set(found) == {("duplicate", "maths/test.jsonl", 0), ("broken", "maths/test.jsonl", len(rows) - 2)}
+    assert found["duplicate", "maths/test.jsonl", 0].endswith(" biology/test.jsonl:0")
+
+
 def run(*arguments):
     return CliRunner().invoke(app, ["check", *map(str, arguments)])
 
