@@ -121,7 +121,7 @@ def auditing(judges: Sequence[JudgeSettings]) -> list[JudgeSettings]:
     """
     if len(judges) < 2:
         raise CulturevalError("An audit needs two judges or more: --judges A,B (YAML files or models' ids).")
-    return [one if "max_tokens" in one.model_fields_set else one.with_(max_tokens=MAX_TOKENS) for one in judges]
+    return [one.with_reply_length(MAX_TOKENS) for one in judges]
 
 
 def questions_of(items: Sequence[AuditItem]) -> dict[str, list[JudgeItem]]:

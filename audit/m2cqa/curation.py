@@ -104,8 +104,7 @@ class Models:
 
 def writing(settings: JudgeSettings, budget: float | None) -> JudgeSettings:
     """A model's settings with room for the longest reply, unless they say how long one may be."""
-    known = settings if "max_tokens" in settings.model_fields_set else settings.with_(max_tokens=MAX_TOKENS)
-    return known.with_(budget=budget)
+    return settings.with_reply_length(MAX_TOKENS).with_(budget=budget)
 
 
 def curate(plan: Plan, models: Models) -> dict[str, Outcome]:

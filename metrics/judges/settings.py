@@ -143,6 +143,10 @@ class JudgeSettings(BaseModel):
         given = {name: value for name, value in changes.items() if value is not None}
         return _checked(self.model_dump() | given, f"the judge {self.name}") if given else self
 
+    def with_reply_length(self, tokens: int) -> "JudgeSettings":
+        """The same judge with replies of up to so many tokens, unless its own settings say `max_tokens`."""
+        return self if "max_tokens" in self.model_fields_set else self.with_(max_tokens=tokens)
+
 
 def configured_judges() -> list[JudgeSettings]:
     """The judges that CULTUREVAL_JUDGE names; [] if it is not set.
@@ -179,6 +183,22 @@ def find_judges(names: Iterable[str]) -> list[JudgeSettings]:
         if names_of.count(name) > 1:
             raise CulturevalError(f"Two judges are called {name!r}: give each a different `name`.")
     return judges
+
+
+def find_one_judge(option: str, name: str) -> JudgeSettings:
+    """The settings of one model, for options that name only one.
+
+    Args:
+        option: The option, for messages.
+        name: As of `find_judges`.
+
+    Raises:
+        CulturevalError: As of `find_judges`, or these are several, or none.
+    """
+    found = find_judges(name.split(","))
+    if len(found) != 1:
+        raise CulturevalError(f"{option} {name}: name one model, not {len(found)}.")
+    return found[0]
 
 
 def _is_file(name: str) -> bool:

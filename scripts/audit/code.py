@@ -85,14 +85,10 @@ def _asker(model: str, budget: float | None) -> "Asker":
     from cultureval.audit.asking import Asker
     from cultureval.audit.code_refinement import MAX_TOKENS
     from cultureval.metrics.judges.identity import judge_identity
-    from cultureval.metrics.judges.settings import find_judges
+    from cultureval.metrics.judges.settings import find_one_judge
     from cultureval.runtime.journal import open_journal
 
-    found = find_judges([model])
-    if len(found) != 1:
-        raise CulturevalError(f"{model} holds {len(found)} models: --model names the one that refines.")
-    known = found[0] if "max_tokens" in found[0].model_fields_set else found[0].with_(max_tokens=MAX_TOKENS)
-    settings = known.with_(budget=budget)
+    settings = find_one_judge("--model", model).with_reply_length(MAX_TOKENS).with_(budget=budget)
     return Asker(settings, judge_identity(settings), open_journal(of=f"refinement {settings.name}"))
 
 

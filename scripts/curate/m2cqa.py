@@ -108,33 +108,28 @@ def people_agreement(
 def _plan(
     images: Path, writer: str, blind: list[str], translators: list[str], budget: float | None, output: Path, seed: int
 ) -> "Plan":
-    from cultureval.audit.m2cqa.curation import Plan
+    from cultureval.audit.m2cqa.curation import Plan, writing
+    from cultureval.metrics.judges.settings import find_judges, find_one_judge
 
     pairs = [one.partition("=") for one in translators]
     if wrong := next((one for one, (name, sign, value) in zip(translators, pairs, strict=True) if not value), None):
         raise CulturevalError(f"--translator {wrong!r}: write VARIETY=MODEL.")
     given = {name: _model_or_function(value, budget) for name, _, value in pairs}
     names = [part for name in blind for part in name.split(",") if part.strip()]
-    (known,) = _models([writer], budget) if "," not in writer else (None,)
-    if known is None:
-        raise CulturevalError(f"--writer {writer}: name one model, not several.")
-    return Plan(images.expanduser(), output, known, tuple(_models(names, budget)), given, seed)
+    known, readers = find_one_judge("--writer", writer), find_judges(names)
+    models = [writing(one, budget) for one in (known, *readers)]
+    return Plan(images.expanduser(), output, models[0], tuple(models[1:]), given, seed)
 
 
 def _model_or_function(value: str, budget: float | None) -> "JudgeSettings | str":
+    from cultureval.audit.m2cqa.curation import writing
+    from cultureval.metrics.judges.settings import find_one_judge
     from cultureval.runtime.dotted_names import load_attribute
 
     if ":" in value and "/" not in value:
         load_attribute(value)  # a wrong name is told before anything is paid
         return value
-    return _models([value], budget)[0]
-
-
-def _models(names: list[str], budget: float | None) -> "list[JudgeSettings]":
-    from cultureval.audit.m2cqa.curation import writing
-    from cultureval.metrics.judges.settings import find_judges
-
-    return [writing(one, budget) for one in find_judges(names)]
+    return writing(find_one_judge("--translator", value), budget)
 
 
 def _decide(items: "tuple[Item, ...]", plan: "Plan", labels: "dict[str, dict[Key, Label]]") -> str:

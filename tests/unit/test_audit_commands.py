@@ -45,6 +45,20 @@ def test_a_missing_file_is_named_as_a_file(run, command, told):
     assert told in run(*command.split())
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "audit code --model {}",
+        "curate m2cqa nope --writer {} --blind c",
+        "curate m2cqa nope --writer c --blind c --translator msa={}",
+    ],
+)
+@pytest.mark.parametrize("models", ["two.yaml", "a,b"])
+def test_where_one_model_is_asked_several_are_refused(run, tmp_path, command, models):
+    (tmp_path / "two.yaml").write_text("judges: [{model: a}, {model: b}]", encoding="utf-8")
+    assert f"{models}: name one model, not 2." in run(*command.format(models).split())
+
+
 def test_a_manifest_is_replaced_only_by_force(run, tmp_path):
     check = ("audit", "check", "q.csv", "--write-manifest", "m.jsonl")
     run(*check)
