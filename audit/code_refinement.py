@@ -175,14 +175,14 @@ def read_reviewed(file: Path, saved: Mapping[str, tuple[str, Path]]) -> dict[str
         mine = [row for row in rows if row["task_id"].startswith(prefix)]
         if not mine and not prompts.is_file():
             continue
-        rows = [row for row in rows if row not in mine]
+        rows = [row for row in rows if not row["task_id"].startswith(prefix)]
         try:
             refined = [Refined(**row) for row in read_rows(prompts)]
         except TypeError:
             raise CulturevalError(f"{prompts} is not what `cultureval audit code` writes.") from None
         found[name] = with_reviews(refined, mine)
     if rows:
-        raise CulturevalError(f"{file}: {rows[0].get('task_id')!r} is no problem of these data sets.")
+        raise CulturevalError(f"{file}: {rows[0]['task_id']!r} is no problem of these data sets.")
     return found
 
 

@@ -66,7 +66,11 @@ def code(
             print(_cost(asker, sets))
             return
         saved = {name: (one.dataset.prefix, prompts_file(folder, name)) for name, one in sets.items()}
-        refined = _refined(asker, sets) if asker else read_reviewed(reviewed, saved)
+        if asker:
+            refined = _refined(asker, sets)
+        else:
+            assert reviewed is not None  # without it a model is named
+            refined = read_reviewed(reviewed, saved)
         for name, some in refined.items():
             write_refined(some, folder, name)
         canonical = {}

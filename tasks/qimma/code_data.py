@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cultureval.metrics.code.evalplus_problems import evalplus_problems
 from cultureval.prompts.preparation import PreparedRow
@@ -16,6 +16,9 @@ from cultureval.runtime.data.row_files import Row, read_rows
 from cultureval.runtime.data.user_cache import user_cache, write_atomically
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn, SourceUnavailable
 from cultureval.runtime.settings import current_settings
+
+if TYPE_CHECKING:
+    from cultureval.metrics.code.rules import Dataset
 
 REPO = "tiiuae/evalplus-arabic"
 
@@ -33,7 +36,7 @@ class CodeDataset:
         task: Name of its LightEval task.
     """
 
-    name: str
+    name: "Dataset"
     title: str
     file: str
     prefix: str
