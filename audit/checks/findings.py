@@ -7,7 +7,6 @@ from typing import Literal
 from cultureval.audit.items import AuditItem
 
 Severity = Literal["error", "warning", "notice"]
-SEVERITIES: tuple[Severity, ...] = ("error", "warning", "notice")
 
 
 @dataclass(frozen=True)

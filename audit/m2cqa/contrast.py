@@ -39,7 +39,7 @@ def contrasts(items: Sequence[Item], encode: Encode, seed: int) -> dict[str, Con
         encode: Texts -> array [texts, dimensions] of vectors of length 1.
         seed: Of the other items.
     """
-    statements = [(one.q_plus, *one.q_minus) for one in (item.statements["en"] for item in items)]
+    statements = [item.statements["en"].texts for item in items]
     options = []
     for item in items:
         asked = item.questions["en"]

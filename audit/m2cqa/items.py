@@ -45,6 +45,11 @@ class Statements:
     q_plus: str
     q_minus: tuple[str, ...]
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All three, the true one first."""
+        return self.q_plus, *self.q_minus
+
 
 @dataclass(frozen=True)
 class Item:

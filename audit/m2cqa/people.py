@@ -15,12 +15,12 @@ from pathlib import Path
 from cultureval.audit.m2cqa.items import REPO, Item
 from cultureval.audit.review.verdicts import require_annotator
 from cultureval.metrics.rater_agreement import Coefficient, rater_agreement
+from cultureval.prompts.m2cqa.rows import ROLES
 from cultureval.runtime.csv_files import read_csv, write_csv
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.manifest import Decision
 
 LABELS = {"need_image": ("Yes", "No", "Unsure"), "correctness": ("Correct", "Incorrect", "Unsure")}
-ROLES = ("q_plus", "q_minus_1", "q_minus_2")
 SHEET = ("item", "image", "variety", "country", "category", "role", "statement", "gold", *LABELS)
 
 
@@ -89,8 +89,7 @@ def write_sheet(file: Path, items: Sequence[Item], varieties: Sequence[str], see
 
 
 def _text(item: Item, variety: str, role: str) -> str:
-    statements = item.statements[variety]
-    return (statements.q_plus, *statements.q_minus)[ROLES.index(role)]
+    return item.statements[variety].texts[ROLES.index(role)]
 
 
 def read_sheet(path: Path) -> dict[Key, Label]:
@@ -199,15 +198,16 @@ def decisions(sheets: Mapping[str, Mapping[Key, Label]], items: Sequence[Item]) 
                     f"{name} labelled another {role} of {item} ({variety}) than this curation holds: fill its sheet."
                 )
     labelled = list(sheets.values())
-    wrong, open_ones = wrong_items(labelled), dict.fromkeys(key[0] for key in disputed(labelled))
+    wrong, tied = wrong_items(labelled), {key[0] for key in disputed(labelled)}
     unsure = {key[0] for one in labelled for key in one if "Unsure" in (_majority(labelled, key, q) for q in LABELS)}
     found: dict[str, Decided] = {}
+    labelled_by = {name: {key[0] for key in labels} for name, labels in sheets.items()}
     for item in known:
-        by = tuple(name for name, labels in sheets.items() if any(key[0] == item for key in labels))
+        by = tuple(name for name, some in labelled_by.items() if item in some)
         if item in wrong:
             found[item] = Decided("discard", (wrong[item],), by)
-        elif item in open_ones or item in unsure:
-            found[item] = Decided("review", ("person:tie" if item in open_ones else "person:unsure",), by)
+        elif item in tied or item in unsure:
+            found[item] = Decided("review", ("person:tie" if item in tied else "person:unsure",), by)
         elif by:
             found[item] = Decided("keep", ("person:keep",), by)
     return found

@@ -103,7 +103,7 @@ def check_statements(statements: Statements, asked: ChoiceQuestion, variety: str
         Unfit: With the rule's word: `not_distinct`, `not_declarative`, `wrong_language`, `new_negation`,
             `swapped_roles`, `not_parallel`.
     """
-    texts = (statements.q_plus, *statements.q_minus)
+    texts = statements.texts
     if len({" ".join(words_of(text)) for text in texts}) < len(texts):
         raise Unfit("not_distinct", "two statements have the same words")
     for text in texts:
@@ -151,9 +151,7 @@ def _check_roles(statements: Statements, asked: ChoiceQuestion) -> None:
     """Each statement must be as near to its own option as to any other one, by the share of the option's words."""
     correct = asked.options[asked.answer]
     wrong = [option for place, option in enumerate(asked.options) if place != asked.answer]
-    shares = [
-        [_share(option, text) for option in (correct, *wrong)] for text in (statements.q_plus, *statements.q_minus)
-    ]
+    shares = [[_share(option, text) for option in (correct, *wrong)] for text in statements.texts]
     if shares[0][0] < max(shares[0][1:]):
         raise Unfit("swapped_roles", "the true statement is nearer to a wrong option")
     if any(one[0] > max(one[1:]) for one in shares[1:]):

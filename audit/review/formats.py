@@ -9,17 +9,15 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from cultureval.audit.items import AuditItem
-from cultureval.audit.review.verdicts import CHOICES, MOST_BYTES, Verdict, checked, read_lines
+from cultureval.audit.review.verdicts import CHOICES, MOST_BYTES, Reviewable, Verdict, checked, read_lines
 from cultureval.runtime.csv_files import csv_text, read_csv
 from cultureval.runtime.data.user_cache import write_atomically
 from cultureval.runtime.errors import CulturevalError
 
 Form = Literal["csv", "label-studio", "argilla"]
-FORMS: tuple[Form, ...] = get_args(Form)
-Reviewable = Sequence[tuple[AuditItem, tuple[str, ...]]]
 COLUMNS = ("item", "hash", "reasons", "context", "image", "question", "options", "annotator", "verdict", "note")
 TITLES = {"keep": "صالح / keep", "discard": "غير صالح / discard", "unsure": "لا أدري / unsure"}
 ARGILLA_FIELDS = ("question", "options", "image", "context", "reasons")

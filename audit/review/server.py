@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cultureval.audit.items import AuditItem
-from cultureval.audit.review.verdicts import CHOICES, LONGEST_NOTE, VerdictsFile
+from cultureval.audit.review.verdicts import CHOICES, LONGEST_NOTE, Reviewable, VerdictsFile
 from cultureval.runtime.data.image_store import png_bytes, upright
 from cultureval.runtime.errors import CulturevalError
 
@@ -41,7 +41,6 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-Reviewable = Sequence[tuple[AuditItem, tuple[str, ...]]]
 RIGHT_TO_LEFT = ("ar", "fa", "he", "ur")
 
 

@@ -26,6 +26,7 @@ CHOICES: tuple[Choice, ...] = get_args(Choice)
 ANNOTATOR = re.compile(r"[A-Za-z0-9_.@+-]{1,60}")
 LONGEST_NOTE = 2000
 MOST_BYTES = 1 << 28
+Reviewable = Sequence[tuple[AuditItem, tuple[str, ...]]]  # items with a manifest's reasons
 
 
 @dataclass(frozen=True)
