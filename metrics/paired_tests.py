@@ -145,7 +145,9 @@ def compare_paired(subsets: Sequence[PairedSubset], draws: int = DRAWS, seed: in
     identical = all(np.array_equal(first, second) for first, second, _ in tables)
     flips = _flips(subsets, tables, clusters)
     found = _interval(difference, spread, clusters, freedom)
-    low, high, error, interval = _of_ratios(found, subsets, tables, flips)
+    if all(subset.score is ratio for subset in subsets):
+        found = _of_ratios(found, shares, tables, identical, flips)
+    low, high, error, interval = found
     p_value, p_exact, test = _p_value(difference, swapped, clusters, identical, flips)
     items = sum(len(first) for first, _, _ in tables)
     return PairedResult(
@@ -271,42 +273,39 @@ def _interval(difference: float, spread: Floats, clusters: int, freedom: float) 
 
 
 def _of_ratios(
-    found: Interval, subsets: Sequence[PairedSubset], tables: Sequence[tuple], flips: tuple[int, int] | None
+    found: Interval, shares: Floats, tables: Sequence[tuple], identical: bool, flips: tuple[int, int] | None
 ) -> Interval:
-    """The interval of scores between 0 and 1, which holds where few items or none differ; of other scores as found."""
+    """The interval of ratios between 0 and 1, which holds where few items or none differ; of other ratios as found."""
     low, high, error, name = found
-    if low is None or high is None or not _within_one(subsets, tables):
+    if low is None or high is None or not _within_one(tables):
         return found
     if flips is not None:
         return *paired_interval(*flips, len(tables[0][0])), "Bonett-Price"
     low, high = max(low, -1.0), min(high, 1.0)
     if all(_right_or_wrong(first) and _right_or_wrong(second) for first, second, _ in tables):
-        least, most, wide, differ, clusters = _of_clusters(subsets, tables)
+        least, most, wide, differ, clusters = _of_clusters(shares, tables)
         if differ < min(FEW_DIFFER, clusters / 2):
             return min(low, least), max(high, most), max(error or 0.0, wide), "bootstrap or Bonett-Price of clusters"
-    same = all(np.array_equal(first, second) for first, second, _ in tables)
-    if low == high and not same and len(tables) == 1:
+    if low == high and not identical and len(tables) == 1:
         return *_of_constant_ratios(*tables[0][:2]), error, "Newcombe"
     return low, high, error, name
 
 
-def _of_clusters(subsets: Sequence[PairedSubset], tables: Sequence[tuple]) -> tuple[float, float, float, int, int]:
+def _of_clusters(shares: Floats, tables: Sequence[tuple]) -> tuple[float, float, float, int, int]:
     """Bonett and Price's interval and error as if each cluster were one item; how many clusters differ, and are there.
 
     Subsets of other weights or numbers of clusters count as so many as have the variance of their average.
     """
-    total = sum(subset.weight for subset in subsets)
     first_wins, second_wins, variance, differ, known = 0.0, 0.0, 0.0, set(), set()
-    for subset, (first, second, names) in zip(subsets, tables, strict=True):
-        share, numbers = subset.weight / total, numbers_of([names])
+    for share, (first, second, names) in zip(shares.tolist(), tables, strict=True):
+        numbers = numbers_of([names])
         rows = [numbers[name] for name in names]
         gaps = cluster_sums(first[:, :1] - second[:, :1], rows, len(numbers))[:, 0]
         sizes = cluster_sums(first[:, 1:], rows, len(numbers))[:, 0]
         first_wins += share * float(gaps[gaps > 0].sum() / len(names))
         second_wins -= share * float(gaps[gaps < 0].sum() / len(names))
         variance += share**2 * float((sizes**2).sum()) / len(names) ** 2
-        unequal = np.flatnonzero((first != second).any(axis=1))
-        differ |= {names[row] for row in unequal}
+        differ |= {names[row] for row in np.flatnonzero((first != second).any(axis=1))}
         known |= set(numbers)
     count = 1 / variance
     return *paired_interval(first_wins * count, second_wins * count, count), len(differ), len(known)
@@ -317,12 +316,10 @@ def _right_or_wrong(table: Floats) -> bool:
     return table.shape[1] == 2 and bool(np.isin(table[:, 0], (0, 1)).all() and (table[:, 1] == 1).all())
 
 
-def _within_one(subsets: Sequence[PairedSubset], tables: Sequence[tuple]) -> bool:
-    """Whether every score is a ratio between 0 and 1."""
+def _within_one(tables: Sequence[tuple]) -> bool:
+    """Whether every ratio is between 0 and 1."""
     sides = [side for first, second, _ in tables for side in (first, second)]
-    return all(subset.score is ratio for subset in subsets) and all(
-        ((side[:, 0] >= 0) & (side[:, 0] <= side[:, 1])).all() for side in sides
-    )
+    return all(((side[:, 0] >= 0) & (side[:, 0] <= side[:, 1])).all() for side in sides)
 
 
 def _of_constant_ratios(first: Floats, second: Floats) -> tuple[float, float]:
