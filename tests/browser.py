@@ -1,16 +1,16 @@
 """Debian's chromium, driven by playwright: pages opened as files, with every request that leaves them written down."""
 
 import functools
-import http.server
 import re
 import shutil
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
+from loopback import LoopbackServer
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 needs_chromium = pytest.mark.skipif(
@@ -60,17 +60,12 @@ class Visited:
         return self.page
 
 
-@contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """A web server of a folder that answers requests for parts of files; yields its address."""
-    handler = functools.partial(_Parts, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
+def served(folder: Path) -> LoopbackServer:
+    """A web server of a folder that answers requests for parts of files."""
+    return LoopbackServer(functools.partial(_Parts, directory=str(folder)), "/")
 
 
-class _Parts(http.server.SimpleHTTPRequestHandler):
+class _Parts(SimpleHTTPRequestHandler):
     """Serves files whole, or the part that a request names."""
 
     def do_GET(self) -> None:

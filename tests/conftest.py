@@ -28,6 +28,14 @@ def pytest_configure(config):
 
 
 @pytest.fixture(scope="session")
+def tiny_instruments(tmp_path_factory):
+    """Places of AL-QASIDA's tiny instruments, by the names of their settings."""
+    from cultureval.samples.tiny_models.classifiers import build_tiny_instruments
+
+    return build_tiny_instruments(tmp_path_factory.mktemp("instruments"))
+
+
+@pytest.fixture(scope="session")
 def arabic_bert(tmp_path_factory):
     """Folder of a tiny BERT with fixed random weights and a WordPiece tokenizer of Arabic and Latin letters."""
     import torch

@@ -56,6 +56,12 @@ def forking_server():
             del os.environ[SERVER]
 
 
+def own_variables(folder: Path) -> dict[str, str]:
+    """This process's variables without settings of ours or of the hub's; caches are in the folder, lines are wide."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "CULTUREVAL_"))}
+    return kept | {"CULTUREVAL_CACHE": str(folder / "cache"), "HF_HOME": str(folder / "hf"), "COLUMNS": "200"}
+
+
 @contextlib.contextmanager
 def short_path(folder: str):
     """The folder by a path of few letters: addresses of sockets have 107 at most, and TMPDIR may be longer."""

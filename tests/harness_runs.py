@@ -1,10 +1,9 @@
 """The same tasks, rows and model in LightEval's own command line, in ours and in lm-eval's, item by item."""
 
 import json
-import os
 from pathlib import Path
 
-from forked_commands import run_forked
+from forked_commands import own_variables, run_forked
 from result_files import details_of, results_of
 from stock_lighteval import stock_lighteval
 
@@ -25,9 +24,7 @@ class Runs:
 
     def __init__(self, folder: Path, model: Path, variables: dict[str, str], length: int | None = SHORT) -> None:
         self.folder, self.model, self.length = folder, model, length
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "CULTUREVAL_"))}
-        self.variables = kept | {"HF_HOME": str(folder / "hf"), "HF_HUB_OFFLINE": "1", "COLUMNS": "200"}
-        self.variables |= {"CULTUREVAL_CACHE": str(folder / "cache"), "HF_DATASETS_OFFLINE": "1"} | variables
+        self.variables = own_variables(folder) | {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"} | variables
 
     def ours(self, tasks: list[str], *options: str, out: str = "ours") -> tuple[dict, dict]:
         """(results, details) of `cultureval eval`."""

@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from forked_commands import run_forked
+from forked_commands import own_variables, run_forked
 from network import without_network
 
+from cultureval.runtime.settings import Settings
 from cultureval.samples.tiny_models.encoder import build_tiny_encoder
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm
 
@@ -26,6 +27,19 @@ def tiny_vlm(tmp_path_factory):
 @pytest.fixture(scope="session")
 def tiny_bert(tmp_path_factory):
     return build_tiny_encoder(tmp_path_factory.mktemp("models") / "tiny-bert")
+
+
+@pytest.fixture(scope="session")
+def encoder_variables(tiny_bert):
+    """The tiny encoder as every BERTScore's model, in environment variables."""
+    names = ("CULTUREVAL_BERTSCORE_MODEL", "CULTUREVAL_CAPTION_BERTSCORE_MODEL")
+    return dict.fromkeys(names, str(tiny_bert)) | {"CULTUREVAL_CAPTION_BERTSCORE_LAYER": "2"}
+
+
+@pytest.fixture(scope="session")
+def instrument_variables(tiny_instruments):
+    """The tiny instruments in environment variables."""
+    return {getattr(Settings, name).variable: place for name, place in tiny_instruments.items()}
 
 
 @pytest.fixture(scope="session")
@@ -50,7 +64,7 @@ READ_LATE = ("CULTUREVAL_", "COLUMNS", "HF_HUB_OFFLINE", "JUDGED_ROWS", "OPENAI_
 
 
 @pytest.fixture
-def cultureval(tmp_path, tiny_bert, no_network):
+def cultureval(tmp_path, encoder_variables, no_network):
     """Runs `cultureval ARGS` with the network cut, in a folder and with a cache of its own.
 
     It is a process of its own, forked from one that has loaded our modules and what they need; with `from_scratch`, or
@@ -58,11 +72,7 @@ def cultureval(tmp_path, tiny_bert, no_network):
     """
 
     def run(*args: object, from_scratch: bool = False, **environment: str) -> subprocess.CompletedProcess:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "CULTUREVAL_"))}
-        own = {"CULTUREVAL_CACHE": str(tmp_path / "cache"), "HF_HOME": str(tmp_path / "hf"), "COLUMNS": "200"}
-        own["CULTUREVAL_BERTSCORE_MODEL"] = own["CULTUREVAL_CAPTION_BERTSCORE_MODEL"] = str(tiny_bert)
-        own["CULTUREVAL_CAPTION_BERTSCORE_LAYER"] = "2"
-        variables, arguments = kept | own | environment, list(map(str, args))
+        variables, arguments = own_variables(tmp_path) | encoder_variables | environment, list(map(str, args))
         if not from_scratch and all(name.startswith(READ_LATE) for name in environment):
             main = "cultureval.scripts.main"
             return run_forked(main, arguments, tmp_path, variables, network=not no_network, loaded="ours")

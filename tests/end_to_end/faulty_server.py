@@ -8,10 +8,11 @@ import gzip
 import hashlib
 import json
 import socket
-import threading
 import time
 from collections import Counter
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
+
+from loopback import Handler, LoopbackServer
 
 from cultureval.runtime.servers.identity import PROBE, SCHEMA_QUESTION, SCHEMA_REPLY
 
@@ -31,13 +32,14 @@ def token_logprob(prefix: list[int], token: int) -> float:
 
 def flatten(messages: list[dict]) -> str:
     """Messages as one string; an image becomes `[image <first digits of its bytes' hash>]`."""
-    return " | ".join(part for message in messages for part in _parts(message["content"]))
+    return " | ".join(parts_of(messages, _image))
 
 
-def _parts(content) -> list[str]:
-    if isinstance(content, str):
-        return [content]
-    return [part["text"] if part["type"] == "text" else _image(part["image_url"]["url"]) for part in content]
+def parts_of(messages: list[dict], image: Callable[[str], str]) -> list[str]:
+    """The texts of messages, and what `image` makes of each image's URL."""
+    contents = [message["content"] for message in messages]
+    parts = [part for one in contents for part in ([{"type": "text", "text": one}] if isinstance(one, str) else one)]
+    return [part["text"] if part["type"] == "text" else image(part["image_url"]["url"]) for part in parts]
 
 
 def _image(url: str) -> str:
@@ -46,7 +48,7 @@ def _image(url: str) -> str:
     return f"[image {head.removeprefix('data:').removesuffix(';base64')} {digest}]"
 
 
-class FaultyServer:
+class FaultyServer(LoopbackServer):
     """A local server; `plan(prompt, time_asked)` names the fault of each request, None for none.
 
     Attributes:
@@ -73,6 +75,7 @@ class FaultyServer:
         entry=None,
         probe_answer="a fishmonger laid out his catch",
     ):
+        super().__init__(_Handler, "/v1")
         self.plan, self.delay, self.features, self.reply = plan, delay, set(features), reply
         self.reasoning, self.last_entry = reasoning, last_entry
         self.entry, self.probe_answer, self.probes = entry or {}, probe_answer, 0
@@ -80,70 +83,41 @@ class FaultyServer:
         self.requests, self.authorizations, self.arrivals = [], [], []
         self.most_at_once = self.in_flight = self.dropped_while_down = 0
         self.down = False
-        self.lock = threading.Lock()
-        owner = self
-
-        class Handler(_Handler):
-            server_state = owner
-
-        class Server(ThreadingHTTPServer):
-            request_queue_size = 128
-
-            def handle_error(self, request, client_address):
-                pass  # a client that was killed leaves a broken pipe, as it should
-
-        self._http = Server(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._http.server_address[1]}/v1"
-
-    def __enter__(self):
-        self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self._http.shutdown()
-        self._http.server_close()
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    wbufsize = -1  # head and body in one packet
-    server_state: FaultyServer
-
-    def log_message(self, *_):
-        pass
+class _Handler(Handler):
+    server: FaultyServer
 
     def do_GET(self):
-        if self.server_state.down:
+        if self.server.down:
             return self._drop()
-        if "unknown_models" in self.server_state.features and not self.path.endswith(("/models", MODEL)):
-            return self._json(404, {"error": {"message": "no such model"}})
-        models = [{"id": MODEL, "object": "model", "created": 0, "owned_by": "me"} | self.server_state.entry]
-        self._json(200, models if "bare_list" in self.server_state.features else {"object": "list", "data": models})
+        if "unknown_models" in self.server.features and not self.path.endswith(("/models", MODEL)):
+            return self.reply(404, {"error": {"message": "no such model"}})
+        models = [{"id": MODEL, "object": "model", "created": 0, "owned_by": "me"} | self.server.entry]
+        self.reply(200, models if "bare_list" in self.server.features else {"object": "list", "data": models})
 
     def do_POST(self):
-        state = self.server_state
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        state, body = self.server, json.loads(self.asked())
         prompt = flatten(body["messages"]) if "messages" in body else str(body["prompt"])
         if self.path == "/tokenize":
             counts = {"count": len(prompt.split()), "max_model_len": state.entry.get("max_model_len")}
-            return self._json(200, counts) if "counts" in state.features else self._json(404, {"detail": "Not Found"})
+            return self.reply(200, counts) if "counts" in state.features else self.reply(404, {"detail": "Not Found"})
         if "counts" in state.features:
             left, limit = body.get("truncate_prompt_tokens"), body.get("max_tokens", 1)
             prompt = " ".join(prompt.split()[-left:]) if left else prompt
             if len(prompt.split()) + limit > state.entry["max_model_len"]:
-                return self._json(400, {"error": {"message": "longer than the maximum model length"}})
+                return self.reply(400, {"error": {"message": "longer than the maximum model length"}})
         if prompt in (PROBE, SCHEMA_QUESTION) and not state.down:
             state.probes += 1
             held = prompt == SCHEMA_QUESTION and "schema" in state.features
             if prompt == SCHEMA_QUESTION and "no_schema" in state.features:
-                return self._json(400, {"error": {"message": "response_format is not supported"}})
+                return self.reply(400, {"error": {"message": "response_format is not supported"}})
             message = {"role": "assistant", "content": json.dumps(SCHEMA_REPLY) if held else state.probe_answer}
             if "no_chat" in state.features and "messages" in body:
-                return self._json(400, {"error": {"message": "a chat template must be provided"}})
+                return self.reply(400, {"error": {"message": "a chat template must be provided"}})
             said = {"message": message} if "messages" in body else {"text": state.probe_answer}
             choice = {"index": 0, "finish_reason": "length", **said}
-            return self._json(200, {"id": "x", "object": "chat.completion", "model": MODEL, "choices": [choice]})
+            return self.reply(200, {"id": "x", "object": "chat.completion", "model": MODEL, "choices": [choice]})
         with state.lock:
             if state.down:
                 state.dropped_while_down += 1
@@ -162,58 +136,61 @@ class _Handler(BaseHTTPRequestHandler):
                 state.in_flight -= 1
 
     def _answer(self, prompt, body, fault):
-        time.sleep(self.server_state.delay)
+        time.sleep(self.server.delay)
         faults = {
             "drop": self._drop,
-            "500": lambda: self._json(500, {"error": {"message": "broken"}}),
-            "503": lambda: self._json(503, {"error": {"message": "loading"}}),
-            "408": lambda: self._json(408, {"error": {"message": "too slow"}}),
-            "409": lambda: self._json(409, {"error": {"message": "locked"}}),
-            "rate": lambda: self._json(429, {"error": {"message": "slow down"}}, {"Retry-After": "1"}),
-            "rate_without_header": lambda: self._json(429, {"error": {"message": "slow down"}}),
-            "cut_json": lambda: self._send(200, b'{"id": "x", "choices": [{"index": 0, "mess'),
-            "cut_body": lambda: self._send(200, b'{"id": "x", "cho', {}, length=500),
-            "no_choices": lambda: self._json(200, {"id": "x", "object": "chat.completion", "choices": []}),
-            "error_body": lambda: self._json(200, {"error": {"message": "no GPU is free", "code": 503}}),
-            "no_message": lambda: self._json(
+            "500": lambda: self.reply(500, {"error": {"message": "broken"}}),
+            "503": lambda: self.reply(503, {"error": {"message": "loading"}}),
+            "408": lambda: self.reply(408, {"error": {"message": "too slow"}}),
+            "409": lambda: self.reply(409, {"error": {"message": "locked"}}),
+            "rate": lambda: self.reply(429, {"error": {"message": "slow down"}}, {"Retry-After": "1"}),
+            "rate_without_header": lambda: self.reply(429, {"error": {"message": "slow down"}}),
+            "cut_json": lambda: self.reply(200, b'{"id": "x", "choices": [{"index": 0, "mess'),
+            "cut_body": lambda: (
+                self.reply(200, b'{"id": "x", "cho', {"Content-Length": "500"}),
+                self._drop(),
+            ),
+            "no_choices": lambda: self.reply(200, {"id": "x", "object": "chat.completion", "choices": []}),
+            "error_body": lambda: self.reply(200, {"error": {"message": "no GPU is free", "code": 503}}),
+            "no_message": lambda: self.reply(
                 200, {"choices": [{"index": 0, "message": None, "finish_reason": "stop"}]}
             ),
-            "bad_utf8": lambda: self._send(200, b'{"choices": [{"message": {"content": "\xff"}}]}'),
-            "odd_date": lambda: self._json(429, {}, {"Retry-After": "Wed, 45 Oct 20150 07:28:00 GMT"}),
-            "a_day": lambda: self._json(429, {"error": {"message": "enough for today"}}, {"Retry-After": "86400"}),
-            "page": lambda: self._send(200, b"<html>gateway</html>", content_type="text/html"),
-            "page_with_header": lambda: self._send(
-                200, f"<html>{'x' * 90} {self.headers['Authorization']}".encode(), content_type="text/html"
+            "bad_utf8": lambda: self.reply(200, b'{"choices": [{"message": {"content": "\xff"}}]}'),
+            "odd_date": lambda: self.reply(429, {}, {"Retry-After": "Wed, 45 Oct 20150 07:28:00 GMT"}),
+            "a_day": lambda: self.reply(429, {"error": {"message": "enough for today"}}, {"Retry-After": "86400"}),
+            "page": lambda: self.reply(200, b"<html>gateway</html>", {"Content-Type": "text/html"}),
+            "page_with_header": lambda: self.reply(
+                200, f"<html>{'x' * 90} {self.headers['Authorization']}".encode(), {"Content-Type": "text/html"}
             ),
-            "filter_prompt": lambda: self._json(400, {"error": {"message": "no", "code": "content_filter"}}),
-            "other_filter": lambda: self._json(400, {"error": {"message": "no", "code": "data_inspection_failed"}}),
-            "bad_request": lambda: self._json(
+            "filter_prompt": lambda: self.reply(400, {"error": {"message": "no", "code": "content_filter"}}),
+            "other_filter": lambda: self.reply(400, {"error": {"message": "no", "code": "data_inspection_failed"}}),
+            "bad_request": lambda: self.reply(
                 400, {"error": {"message": f"bad; your header was {self.headers['Authorization']}"}}
             ),
-            "elsewhere": lambda: self._json(
+            "elsewhere": lambda: self.reply(
                 307, {}, {"Location": f"http://localhost:{self.server.server_port}/v1/chat/completions"}
             ),
-            "large": lambda: self._send(200, gzip.compress(b" " * 2**21), {"Content-Encoding": "gzip"}),
+            "large": lambda: self.reply(200, gzip.compress(b" " * 2**21), {"Content-Encoding": "gzip"}),
             "hang": lambda: (time.sleep(1.5), self._drop()),
-            "wrong_key": lambda: self._json(401, {"error": {"message": "Incorrect API key provided"}}),
-            "no_credit": lambda: self._json(429, {"error": {"message": "pay", "code": "insufficient_quota"}}),
+            "wrong_key": lambda: self.reply(401, {"error": {"message": "Incorrect API key provided"}}),
+            "no_credit": lambda: self.reply(429, {"error": {"message": "pay", "code": "insufficient_quota"}}),
         }
         if fault in faults:
             return faults[fault]()
         if fault == "delay":
             time.sleep(0.3)
         reply = self._chat(prompt, body, fault) if "messages" in body else self._completion(prompt, body)
-        self._json(200, reply)
-        with self.server_state.lock:
-            self.server_state.answered[prompt] += 1
+        self.reply(200, reply)
+        with self.server.lock:
+            self.server.answered[prompt] += 1
 
     def _chat(self, prompt, body, fault):
         choices = []
         for index in range(body.get("n") or 1):
             message = {
                 "role": "assistant",
-                "content": self.server_state.reply(prompt, index),
-                "reasoning_content": self.server_state.reasoning,
+                "content": self.server.reply(prompt, index),
+                "reasoning_content": self.server.reasoning,
             }
             finish = "stop"
             if fault == "filter_answer":
@@ -229,35 +206,22 @@ class _Handler(BaseHTTPRequestHandler):
     def _completion(self, prompt, body):
         choice = {"index": 0, "text": answer_text(prompt), "finish_reason": "length", "logprobs": None}
         tokens = body["prompt"]
-        if "prompt_logprobs" in body and "prompt_logprobs" in self.server_state.features:
-            drift = len(self.server_state.requests) if "drifts" in self.server_state.features else 0
+        if "prompt_logprobs" in body and "prompt_logprobs" in self.server.features:
+            drift = len(self.server.requests) if "drifts" in self.server.features else 0
             entries = [
                 {str(token): {"logprob": token_logprob(tokens[:i], token) - drift, "rank": 1 + token % 2}}
                 for i, token in enumerate(tokens)
             ]
             choice["prompt_logprobs"] = [None, *entries[1:]]
-            last = self.server_state.last_entry
+            last = self.server.last_entry
             if last is not ...:
                 choice["prompt_logprobs"][-1:] = [] if last == "cut" else [last and {str(tokens[-1]): last}]
-        if body.get("logprobs") and "labels" in self.server_state.features:
-            shift = 1.0 if "other_labels" in self.server_state.features else 0.0
+        if body.get("logprobs") and "labels" in self.server.features:
+            shift = 1.0 if "other_labels" in self.server.features else 0.0
             labels = body.get("logprob_token_ids", [])
             top = {f"token_id:{token}": token_logprob(tokens, token) - shift for token in labels}
             choice["logprobs"] = {"tokens": [max(top, key=top.get)], "top_logprobs": [top]}
         return {"id": "x", "object": "text_completion", "model": MODEL, "choices": [choice], "usage": None}
-
-    def _json(self, status, content, headers=None):
-        self._send(status, json.dumps(content).encode(), headers)
-
-    def _send(self, status, content, headers=None, length=None, content_type="application/json"):
-        self.send_response(status)
-        headers = {"Content-Type": content_type, "Content-Length": str(length or len(content)), **(headers or {})}
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(content)
-        if length:
-            self._drop()
 
     def _drop(self):
         self.close_connection = True

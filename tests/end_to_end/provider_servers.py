@@ -7,11 +7,12 @@ a test can say what a right run must give.
 import hashlib
 import json
 import re
-import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from faulty_server import parts_of
+from loopback import Handler, LoopbackServer
 
 KEY = "sk-standin-0123456789"
 NO_SAMPLING = {"temperature", "top_p", "frequency_penalty", "presence_penalty"}
@@ -110,16 +111,10 @@ def tokens_of(prompt):
 
 def text_of(messages):
     """The text of chat messages; an image is `[image BYTES]`, by the length of its data URL."""
-    return "\n".join(part for message in messages for part in _parts(message["content"]))
+    return "\n".join(parts_of(messages, lambda url: f"[image {len(url)}]"))
 
 
-def _parts(content):
-    if isinstance(content, str):
-        return [content]
-    return [part["text"] if part["type"] == "text" else f"[image {len(part['image_url']['url'])}]" for part in content]
-
-
-class ProviderServer:
+class ProviderServer(LoopbackServer):
     """One provider on this machine, at `url`.
 
     Attributes:
@@ -131,32 +126,11 @@ class ProviderServer:
     """
 
     def __init__(self, style="openai", fault=fault_of, delay=0.0, reply=lambda prompt: "x"):
+        super().__init__(_Handler, "/v1")
         self.style, self.fault, self.delay, self.reply = STYLES[style], fault, delay, reply
         self.asked, self.answered, self.bodies, self.wrong = Counter(), Counter(), [], []
         self.early = 0
         self.closed_until = 0.0
-        self.lock = threading.Lock()
-        owner = self
-
-        class Handler(_Handler):
-            server_state = owner
-
-        class Server(ThreadingHTTPServer):
-            request_queue_size = 128
-
-            def handle_error(self, request, client_address):
-                pass  # a client that was killed leaves a broken pipe
-
-        self._http = Server(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._http.server_address[1]}/v1"
-
-    def __enter__(self):
-        threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-        return self
-
-    def __exit__(self, *_):
-        self._http.shutdown()
-        self._http.server_close()
 
     def objection(self, body):
         """What is wrong with a request, or ""."""
@@ -167,24 +141,18 @@ class ProviderServer:
         return f"Unsupported parameter: {', '.join(wrong)}" if wrong else ""
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    wbufsize = -1
-    server_state: ProviderServer
-
-    def log_message(self, *_):
-        pass
+class _Handler(Handler):
+    server: ProviderServer
 
     def do_GET(self):
         if not self._has_key():
             return
         name = self.path.partition("/models")[2].strip("/")
         listed = {"object": "list", "data": [{"id": "another-model", "object": "model"}]}
-        self._send(200, {"id": name, "object": "model"} if name else listed)
+        self.reply(200, {"id": name, "object": "model"} if name else listed)
 
     def do_POST(self):
-        state = self.server_state
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        state, body = self.server, json.loads(self.asked())
         prompt = text_of(body["messages"])
         if not self._has_key():
             return
@@ -199,21 +167,21 @@ class _Handler(BaseHTTPRequestHandler):
             if limited:
                 state.closed_until = time.monotonic() + 0.05
         if wrong:
-            return self._send(400, {"error": {"message": wrong, "code": "unsupported_parameter"}})
+            return self.reply(400, {"error": {"message": wrong, "code": "unsupported_parameter"}})
         if limited:
             headers = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "100ms"}
-            return self._send(429, {"error": {"message": "slow down", "code": "rate_limit_exceeded"}}, headers)
+            return self.reply(429, {"error": {"message": "slow down", "code": "rate_limit_exceeded"}}, headers)
         time.sleep(state.delay)
         status, content = state.style.blocked if fault == "blocked" else (200, self._answer(prompt, fault))
         if fault == "blocked" and status == 200:
             content = content | {"usage": {"prompt_tokens": tokens_of(prompt), "completion_tokens": 0}}
         with state.lock:
             state.answered[prompt] += 1
-        self._send(status, content)
+        self.reply(status, content)
 
     def _answer(self, prompt, fault):
-        style = self.server_state.style
-        message = {"role": "assistant", "content": self.server_state.reply(prompt)} | style.message
+        style = self.server.style
+        message = {"role": "assistant", "content": self.server.reply(prompt)} | style.message
         if fault == "refused":
             message |= {"content": None, "refusal": "I cannot help with that."}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
@@ -225,13 +193,5 @@ class _Handler(BaseHTTPRequestHandler):
     def _has_key(self):
         given = re.sub("^Bearer ", "", self.headers["Authorization"] or "")
         if given != KEY:
-            self._send(401, {"error": {"message": f"Incorrect API key provided: {given}", "code": "invalid_api_key"}})
+            self.reply(401, {"error": {"message": f"Incorrect API key provided: {given}", "code": "invalid_api_key"}})
         return given == KEY
-
-    def _send(self, status, content, headers=None):
-        data = json.dumps(content).encode()
-        self.send_response(status)
-        for name, value in {"Content-Type": "application/json", "Content-Length": len(data), **(headers or {})}.items():
-            self.send_header(name, str(value))
-        self.end_headers()
-        self.wfile.write(data)

@@ -11,8 +11,6 @@ from result_files import details_of, results_of
 from cultureval.reports import load
 from cultureval.reports.alqasida.headline import headline
 from cultureval.runtime.data_options import samples_root
-from cultureval.runtime.settings import Settings
-from cultureval.samples.tiny_models.classifiers import build_tiny_instruments
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
 from cultureval.tasks.catalogue import all_tasks
 
@@ -21,20 +19,14 @@ TASKS = ("alqasida_mono:habibi_egy|0", "alqasida_mono:btec_syr|5", "alqasida_mt:
 
 
 @pytest.fixture(scope="module")
-def instruments(tmp_path_factory):
-    built = build_tiny_instruments(tmp_path_factory.mktemp("instruments"))
-    return {getattr(Settings, name).variable: place for name, place in built.items()}
-
-
-@pytest.fixture(scope="module")
 def prefix():
     file = samples_root() / "JHU-CLSP" / "al-qasida" / "eval" / "5shot_prefixes.json"
     return json.loads(file.read_text(encoding="utf-8"))["monolingual"]["syr"]
 
 
-def test_requests_and_translations_are_asked_and_scored(cultureval, tiny_lm, tmp_path, instruments, prefix):
+def test_requests_and_translations_are_asked_and_scored(cultureval, tiny_lm, tmp_path, instrument_variables, prefix):
     command = ("eval", tiny_lm, *TASKS, "--data", "samples", "--output-dir", "out", "--device", "cpu")
-    run = cultureval(*command, "--full", **instruments | SHORT)
+    run = cultureval(*command, "--full", **instrument_variables | SHORT)
     assert run.returncode == 0, run.stderr
     scores, details = results_of(tmp_path / "out")["results"], details_of(tmp_path / "out")
     for name in TASKS:
@@ -57,7 +49,7 @@ def test_requests_and_translations_are_asked_and_scored(cultureval, tiny_lm, tmp
     (line,) = [line for line in run.stdout.splitlines() if "task:alqasida_mt/0-shot" in line]
     assert "|scorer:spBLEU(flores200@" in line and "NADI=tiny-nadi@" in line and "LID=tiny-lid@" in line
     assert "|prompt:not the published prompts|" in run.stdout and "Not the published prompts: mono:" in run.stdout
-    scored = scores_of_outputs_made_elsewhere(cultureval, tmp_path, details, instruments)
+    scored = scores_of_outputs_made_elsewhere(cultureval, tmp_path, details, instrument_variables)
     for name in (TASKS[0], TASKS[2]):
         assert scored["results"][name] == pytest.approx(scores[name], nan_ok=True)
     assert "adi2" in scored["results"]["alqasida_mono:own_egy|0"]
@@ -65,7 +57,7 @@ def test_requests_and_translations_are_asked_and_scored(cultureval, tiny_lm, tmp
     assert {one["form"] for one in records.values()} == {"given"} and records[TASKS[0]]["expected_rows"] == 100
 
 
-def scores_of_outputs_made_elsewhere(cultureval, tmp_path, details, instruments):
+def scores_of_outputs_made_elsewhere(cultureval, tmp_path, details, instrument_variables):
     """The results file of the run's outputs, and one more, from a CSV file; it is analysed as a run's is."""
     rows = []
     for name in (TASKS[0], TASKS[2]):
@@ -80,7 +72,7 @@ def scores_of_outputs_made_elsewhere(cultureval, tmp_path, details, instruments)
         writer.writeheader()
         writer.writerows(rows)
     command = ("score", "alqasida", "--pred", "outputs.csv", "--output-dir", "scored")
-    run = cultureval(*command, **instruments)
+    run = cultureval(*command, **instrument_variables)
     assert run.returncode == 0, run.stderr
     lines = run.stdout.splitlines()
     assert any(line.split()[:1] == ["own"] for line in lines) and "mono:own_egy" in run.stdout
@@ -91,12 +83,12 @@ def scores_of_outputs_made_elsewhere(cultureval, tmp_path, details, instruments)
 
 
 def test_further_profiles_are_chosen_and_translations_out_of_dialect_have_no_fidelity(
-    cultureval, tiny_lm, tmp_path, instruments
+    cultureval, tiny_lm, tmp_path, instrument_variables
 ):
     mono, cross = "alqasida_mono:habibi_egy|0", "alqasida_cross:okapi_egy|0"
     translations = [f"alqasida_mt:btec_{pair}|0" for pair in ("egy_to_eng", "egy_to_msa", "msa_to_egy")]
     command = ("eval", tiny_lm, mono, cross, *translations, "--data", "samples", "--output-dir", "out")
-    run = cultureval(*command, "--full", "--profiles", "clean,released", **instruments | SHORT)
+    run = cultureval(*command, "--full", "--profiles", "clean,released", **instrument_variables | SHORT)
     assert run.returncode == 0, run.stderr
     results, details = results_of(tmp_path / "out"), details_of(tmp_path / "out")
     scores = results["results"]
@@ -132,10 +124,10 @@ def means_of(cultureval, folder):
         return [row for row in csv.DictReader(stream) if row["genre"] == "all"]
 
 
-def test_chat_models_get_the_examples_as_turns(cultureval, tmp_path, instruments, prefix):
+def test_chat_models_get_the_examples_as_turns(cultureval, tmp_path, instrument_variables, prefix):
     model = build_tiny_causal_lm(tmp_path / "chat", max_position_embeddings=2048, chat_template=True)
     command = ("eval", model, "alqasida_mono:btec_syr|5", "--data", "samples", "--limit", 1, "--output-dir", "out")
-    run = cultureval(*command, "--device", "cpu", **instruments)
+    run = cultureval(*command, "--device", "cpu", **instrument_variables)
     assert run.returncode == 0, run.stderr
     (row,) = details_of(tmp_path / "out")["alqasida_mono:btec_syr|5"]
     text = row["model_response"]["input"]
@@ -153,14 +145,14 @@ def test_chat_models_get_the_examples_as_turns(cultureval, tmp_path, instruments
         ("alqasida_mt:btec_egy_to_msa", "CULTUREVAL_FLORES200_MODEL"),
     ],
 )
-def test_a_missing_instrument_stops_before_the_model_runs(cultureval, tiny_lm, instruments, task, variable):
-    run = cultureval("eval", tiny_lm, task, "--data", "samples", **instruments | {variable: "/no/such/file"})
+def test_a_missing_instrument_stops_before_the_model_runs(cultureval, tiny_lm, instrument_variables, task, variable):
+    run = cultureval("eval", tiny_lm, task, "--data", "samples", **instrument_variables | {variable: "/no/such/file"})
     assert run.returncode == 2
     assert variable in run.stderr and "/no/such/file" in run.stderr
     assert "Generating" not in run.stderr and "Traceback" not in run.stderr
 
 
-def test_dialects_without_published_examples_are_zero_shot_only(cultureval, tiny_lm, instruments):
-    run = cultureval("eval", tiny_lm, "alqasida_mono:habibi_mar|5", "--data", "samples", **instruments)
+def test_dialects_without_published_examples_are_zero_shot_only(cultureval, tiny_lm, instrument_variables):
+    run = cultureval("eval", tiny_lm, "alqasida_mono:habibi_mar|5", "--data", "samples", **instrument_variables)
     assert run.returncode == 2
     assert "has no few-shot examples" in run.stderr

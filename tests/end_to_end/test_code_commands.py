@@ -7,11 +7,10 @@ import os
 import re
 import shutil
 import stat
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from faulty_server import FaultyServer
 from result_files import details_of, results_of
 
 from cultureval import reports
@@ -170,26 +169,13 @@ def knowing_server():
     """A server that knows the canonical solutions, says so at length, and thinks aloud before."""
     rows = [row for name in CODE_DATASETS for row in load_problems(name, "samples").rows.values()]
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["messages"][-1]["content"]
-            known = [row["prompt"] + row["canonical_solution"] for row in rows if row["prompt"].strip() in asked]
-            code = known[0] if known else "7"  # the question that tells models of one name apart is of no problem
-            text = f"<think>```python\ndef no(): pass\n```</think>إليك الحل:\n```python\n{code}\n```\nانتهى."
-            choices = [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}]
-            body = {"id": "1", "object": "chat.completion", "created": 0, "model": "knows", "choices": choices}
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.end_headers()
-            self.wfile.write(json.dumps(body).encode())
+    def reply(asked, index):
+        known = [row["prompt"] + row["canonical_solution"] for row in rows if row["prompt"].strip() in asked]
+        code = known[0] if known else "7"
+        return f"<think>```python\ndef no(): pass\n```</think>إليك الحل:\n```python\n{code}\n```\nانتهى."
 
-        def log_message(self, *_):
-            pass
-
-    service = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=service.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{service.server_port}/v1"
-    service.shutdown()
+    with FaultyServer(reply=reply, reasoning=None) as server:
+        yield server.url
 
 
 @pytest.mark.parametrize("no_network", [[]])  # the server is on this machine

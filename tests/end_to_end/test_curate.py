@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 import re
 import shutil
 from collections import Counter
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from faulty_server import MODEL, FaultyServer
-from forked_commands import StartedCommand, run_forked
+from forked_commands import StartedCommand, own_variables, run_forked
 from result_files import details_of, results_of
 
 from cultureval.samples.tiny_models.encoder import build_tiny_encoder
@@ -125,9 +124,7 @@ def place(tmp_path):
 
 
 def test_from_twelve_images_to_a_run_of_m2cqa_across_a_kill(place):
-    variables = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "CULTUREVAL_"))}
-    variables |= {"CULTUREVAL_CACHE": str(place / "cache"), "HF_HOME": str(place / "hf"), "COLUMNS": "200"}
-    variables |= {"HF_HUB_OFFLINE": "1"}
+    variables = own_variables(place) | {"HF_HUB_OFFLINE": "1"}
     translators = [part for name in ("msa", "ajp", "arz") for part in ("--translator", f"{name}=writer.yaml")]
     options = ["--writer", "writer.yaml", "--blind", "one.yaml,two.yaml", *translators, "--share", "0.5"]
     options = ["curate", "m2cqa", "images", *options, "--encoder", "encoder", "--output-dir", "curated"]

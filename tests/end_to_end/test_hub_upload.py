@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from board_runs import write_run
-from writable_hub import serve_writable_hub
+from writable_hub import WritableHub
 
 from cultureval.reports.leaderboard import publishing
 from cultureval.reports.publishing import publications
@@ -52,10 +52,10 @@ def variables_of(address, folder):
 def test_results_and_details_arrive_as_they_are_saved(tmp_path):
     import pyarrow.parquet
 
-    with serve_writable_hub() as (address, hub):
+    with WritableHub() as hub:
         command = [sys.executable, "-c", UPLOAD]
         done = subprocess.run(
-            command, cwd=tmp_path, env=variables_of(address, tmp_path), capture_output=True, text=True, timeout=300
+            command, cwd=tmp_path, env=variables_of(hub.url, tmp_path), capture_output=True, text=True, timeout=300
         )
     assert done.stdout == "\n" and done.returncode == 0, done.stdout + done.stderr
     (asked,) = hub.created
@@ -87,12 +87,12 @@ def test_a_leaderboard_becomes_a_static_space(tmp_path):
     site.mkdir()
     (site / "index.html").write_text("<!doctype html>")
     (site / "README.md").write_text(publishing.space_card("---\nevil: 1\n"))
-    with serve_writable_hub() as (address, hub):
+    with WritableHub() as hub:
         command = [sys.executable, "-c", PUSH]
         done = subprocess.run(
-            command, cwd=tmp_path, env=variables_of(address, tmp_path), capture_output=True, text=True, timeout=300
+            command, cwd=tmp_path, env=variables_of(hub.url, tmp_path), capture_output=True, text=True, timeout=300
         )
-    assert done.stdout == f"{address}/spaces/lab/board\n", done.stderr
+    assert done.stdout == f"{hub.url}/spaces/lab/board\n", done.stderr
     (asked,) = hub.created
     assert (asked["type"], asked["sdk"], asked["visibility"]) == ("space", "static", "private")
     assert hub.files["spaces/lab/board"]["index.html"] == b"<!doctype html>"
@@ -141,11 +141,11 @@ def test_finished_results_are_published_when_asked_and_nothing_gated_with_them(t
     told = "\n".join(one.sentence() for one in publications([root], "lab", public=False))
     assert "not the details of jeem_vqa:ma|0, m2cqa:tf_en|0, whose data are gated" in told
     assert "not the details of their_own_gated_suite|0, which no suite here has" in told
-    with serve_writable_hub() as (address, hub):
+    with WritableHub() as hub:
         command = [sys.executable, "-c", PUBLISH, "publish", str(root), "--results-org", "lab"]
-        variables = variables_of(address, tmp_path)
+        variables = variables_of(hub.url, tmp_path)
         done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0 and f"{address}/datasets/lab/details_lab__a_b_private" in done.stderr, done.stderr
+    assert done.returncode == 0 and f"{hub.url}/datasets/lab/details_lab__a_b_private" in done.stderr, done.stderr
     assert {asked["visibility"] for asked in hub.created} == {"private"}
     ((name, files),) = hub.files.items()
     assert name == "datasets/lab/details_lab__a_b_private"

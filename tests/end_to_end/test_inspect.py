@@ -5,21 +5,17 @@ A scripted server answers both; docs/harnesses.md has the lines of its table fro
 
 import hashlib
 import math
-import os
 import re
 from pathlib import Path
 
 import pytest
 import yaml
 from faulty_server import MODEL, FaultyServer, flatten
-from forked_commands import run_forked
+from forked_commands import own_variables, run_forked
 from result_files import details_of, results_of
 
-from cultureval.runtime.settings import Settings
 from cultureval.samples.scripted_judge import MODEL as SCRIPTED
 from cultureval.samples.scripted_judge import scripted_judge
-from cultureval.samples.tiny_models.classifiers import build_tiny_instruments
-from cultureval.samples.tiny_models.encoder import build_tiny_encoder
 from cultureval.tasks.catalogue import all_tasks, groups
 from cultureval.tasks.harnesses.lm_eval_files import harness_name
 
@@ -59,10 +55,9 @@ class Runs:
     """Runs of the same tasks in our command and in Inspect's, asking the same server."""
 
     def __init__(self, folder, variables, server):
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "CULTUREVAL_"))}
         self.folder, self.server = folder, server
-        self.variables = kept | {"HF_HOME": str(folder / "hf"), "HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
-        self.variables |= {"CULTUREVAL_CACHE": str(folder / "cache"), "TINY_API_KEY": "x", "COLUMNS": "200"} | variables
+        self.variables = own_variables(folder) | {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
+        self.variables |= {"TINY_API_KEY": "x"} | variables
 
     def run(self, module, *command, **variables):
         known = self.variables | variables
@@ -88,12 +83,8 @@ class Runs:
 
 
 @pytest.fixture(scope="module")
-def variables(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("scorers")
-    built = {getattr(Settings, name).variable: place for name, place in build_tiny_instruments(folder).items()}
-    bert = str(build_tiny_encoder(folder / "bert"))
-    built |= {"CULTUREVAL_BERTSCORE_MODEL": bert, "CULTUREVAL_CAPTION_BERTSCORE_MODEL": bert}
-    return built | {"CULTUREVAL_CAPTION_BERTSCORE_LAYER": "2"}
+def variables(instrument_variables, encoder_variables):
+    return instrument_variables | encoder_variables
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -11,7 +10,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from forked_commands import run_forked
+from forked_commands import own_variables, run_forked
 from network import without_network
 from stock_lighteval import ANSWER_404
 
@@ -81,8 +80,7 @@ def bench(tmp_path_factory):
 
 
 def environment(bench, **more):
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "CULTUREVAL_"))}
-    return kept | {"HF_HOME": str(bench / "hf"), "COLUMNS": "200"} | more
+    return own_variables(bench) | more
 
 
 def run_stock(bench, *args, **more):

@@ -18,9 +18,6 @@ from tiny_models import plain_scores
 from transformers import AutoModelForCausalLM
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.settings import Settings
-from cultureval.samples.tiny_models.classifiers import build_tiny_instruments
-from cultureval.samples.tiny_models.encoder import build_tiny_encoder
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.harnesses.lm_eval_files import INCLUDE_PATH, harness_name, task_files
@@ -41,12 +38,8 @@ _WithoutFunctions.add_constructor("!function", lambda loader, node: loader.const
 
 
 @pytest.fixture(scope="module")
-def variables(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("scorers")
-    built = {getattr(Settings, name).variable: place for name, place in build_tiny_instruments(folder).items()}
-    bert = str(build_tiny_encoder(folder / "bert"))
-    built |= {"CULTUREVAL_BERTSCORE_MODEL": bert, "CULTUREVAL_CAPTION_BERTSCORE_MODEL": bert}
-    return built | {"CULTUREVAL_CAPTION_BERTSCORE_LAYER": "2", "CULTUREVAL_DATA": "samples"}
+def variables(instrument_variables, encoder_variables):
+    return instrument_variables | encoder_variables | {"CULTUREVAL_DATA": "samples"}
 
 
 def prompt_of(sample):

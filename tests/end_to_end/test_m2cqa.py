@@ -1,13 +1,12 @@
 """M2CQA through the real command line: scripted responders behind a server, and a tiny vision model."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 import yaml
 from faulty_server import FaultyServer
-from forked_commands import run_forked
+from forked_commands import own_variables, run_forked
 from PIL import Image
 from result_files import details_of, results_of
 
@@ -72,14 +71,9 @@ def evaluate(tmp_path):
             settings.write_text(yaml.safe_dump({"model": f"org/{out}", "base_url": server.url, "concurrency": 32}))
             command = ["eval", str(settings), *tasks]
             command += ["--data", "samples", "--output-dir", out, "--no-resume", *options]
-            kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "CULTUREVAL_"))}
-            kept |= {
-                "CULTUREVAL_CACHE": str(tmp_path / "cache"),
-                "HF_HOME": str(tmp_path / "hf"),
-                "HF_HUB_OFFLINE": "1",
-            }
+            own = own_variables(tmp_path) | {"HF_HUB_OFFLINE": "1"}
             arguments = list(map(str, command))
-            done = run_forked("cultureval.scripts.main", arguments, tmp_path, kept, network=True, loaded="ours")
+            done = run_forked("cultureval.scripts.main", arguments, tmp_path, own, network=True, loaded="ours")
             assert done.returncode == 0, done.stderr
             return done, results_of(tmp_path / out), len(server.requests)
 

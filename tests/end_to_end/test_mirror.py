@@ -7,13 +7,11 @@ import subprocess
 import sys
 
 import pytest
-from fake_hub import COMMIT, serve_hub
+from fake_hub import COMMIT, HubServer
 
 from cultureval.metrics.alqasida import dialect_models
 from cultureval.metrics.semantic import DEFAULT_MODEL
 from cultureval.runtime.sacrebleu_patches import flores200_file
-from cultureval.samples.tiny_models.classifiers import build_tiny_instruments
-from cultureval.samples.tiny_models.encoder import build_tiny_encoder
 from cultureval.tasks.mirroring import fetch_scorer
 
 ARATRUST = {"Question": "ما حكم القانون؟", "A": "أ) نعم", "B": "ب) لا", "C": None, "Answer": "ا", "Category": "Ethics"}
@@ -49,16 +47,16 @@ def run(tmp_path, address, *command, **environment):
 
 def test_mirror_fetches_resumes_verifies_and_is_a_data_root(tmp_path, hub_folder):
     command = ("-m", "cultureval.scripts.main", "mirror", "qimma", "--output-dir", str(tmp_path / "mirror"))
-    with serve_hub(hub_folder, drop_after=1) as (address, _):
-        broken = run(tmp_path, address, *command)
+    with HubServer(hub_folder, drop_after=1) as hub:
+        broken = run(tmp_path, hub.url, *command)
     assert broken.returncode == 2
     assert "failed" in broken.stdout
     assert "resumes" in broken.stderr
-    with serve_hub(hub_folder) as (address, fetched):
-        whole = run(tmp_path, address, *command)
-        again = run(tmp_path, address, *command)
+    with HubServer(hub_folder) as hub:
+        whole = run(tmp_path, hub.url, *command)
+        again = run(tmp_path, hub.url, *command)
     assert whole.returncode == again.returncode == 0, whole.stdout + whole.stderr
-    assert len(fetched) == 3  # four files, one of which came before the server broke off; none twice
+    assert len(hub.fetched) == 3  # four files, one of which came before the server broke off; none twice
     assert f"asas-ai/AraTrust at {COMMIT}" in whole.stdout
     assert "not shown  qimma/MCQ_AraTrust" in whole.stdout
     assert "count      qimma_aratrust: 3 rows, 522 expected" in whole.stdout
@@ -78,8 +76,8 @@ def test_a_hub_that_does_not_answer_is_one_sentence(tmp_path):
 
 
 def test_rows_come_straight_from_the_hub(tmp_path, hub_folder):
-    with serve_hub(hub_folder) as (address, _):
-        read = run(tmp_path, address, "-c", READ)
+    with HubServer(hub_folder) as hub:
+        read = run(tmp_path, hub.url, "-c", READ)
     assert read.stdout.split() == ["asas-ai/AraTrust", COMMIT, "3"], read.stderr
     cached = run(tmp_path, "http://127.0.0.1:9", "-c", READ, HF_HUB_OFFLINE="1")
     assert cached.stdout.split() == ["asas-ai/AraTrust", COMMIT, "3"], cached.stderr
@@ -96,28 +94,27 @@ print(models_signature(), flores200_model())
 
 
 @pytest.fixture
-def hub_of_scorers(tmp_path):
+def hub_of_scorers(tiny_instruments, tiny_bert, tmp_path):
     """Tiny models under the names of those that score, one of them with weights in a second format."""
     folder = tmp_path / "hub" / "models"
-    tiny = build_tiny_instruments(tmp_path / "tiny")
     for kind, option in dialect_models.OPTIONS.items():
-        shutil.copytree(tiny[option.name], folder / dialect_models.DEFAULTS[kind])
+        shutil.copytree(tiny_instruments[option.name], folder / dialect_models.DEFAULTS[kind])
     (folder / dialect_models.DEFAULTS["NADI"] / "pytorch_model.bin").write_bytes(b"not needed")
-    build_tiny_encoder(folder / DEFAULT_MODEL)
+    shutil.copytree(tiny_bert, folder / DEFAULT_MODEL)
     (tmp_path / "hub" / "files").mkdir()
-    shutil.copy(tiny["flores200_model"], tmp_path / "hub" / "files" / flores200_file()[1].name)
+    shutil.copy(tiny_instruments["flores200_model"], tmp_path / "hub" / "files" / flores200_file()[1].name)
     return tmp_path / "hub"
 
 
 def test_a_mirror_brings_what_scores_and_a_machine_without_the_hub_scores_with_it(tmp_path, hub_of_scorers):
     root = tmp_path / "mirror"
     command = ("-m", "cultureval.scripts.main", "mirror", "qimma", "alqasida", "--output-dir", str(root))
-    with serve_hub(hub_of_scorers) as (address, fetched):
-        whole = run(tmp_path, address, *command)
-        files = len(fetched)
-        again = run(tmp_path, address, *command)
-        assert len(fetched) == files  # none twice
-        file = fetch_scorer(f"{address}/files/{flores200_file()[1].name}", root)
+    with HubServer(hub_of_scorers) as hub:
+        whole = run(tmp_path, hub.url, *command)
+        files = len(hub.fetched)
+        again = run(tmp_path, hub.url, *command)
+        assert len(hub.fetched) == files  # none twice
+        file = fetch_scorer(f"{hub.url}/files/{flores200_file()[1].name}", root)
     for name in (*dialect_models.DEFAULTS.values(), DEFAULT_MODEL):
         assert f"fetched    {name} (scores answers) at {COMMIT}" in whole.stdout, whole.stdout + whole.stderr
     assert "failed     https://" in whole.stdout and "(scores answers)" in again.stdout

@@ -7,7 +7,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from forked_commands import StartedCommand
+from forked_commands import StartedCommand, own_variables
 from lighteval.tasks.requests import Doc
 from PIL import Image
 from provider_servers import KEY, REASONING, REPLY, STYLES, ProviderServer, fault_of, tokens_of
@@ -144,7 +144,7 @@ def test_a_closed_model_run(cultureval, no_network, tmp_path):
         before = dict(server.answered)
 
         def started(*more):
-            arguments, environment = [*command, *more], own(tmp_path, variables)
+            arguments, environment = [*command, *more], own_variables(tmp_path) | variables
             return StartedCommand(
                 "cultureval.scripts.main", arguments, tmp_path, environment, network=True, loaded="ours"
             )
@@ -198,11 +198,6 @@ def test_two_runs_at_once_pay_for_each_answer_once(budgets, monkeypatch):
     assert [texts for texts, _ in found] == [[[f"to {prompt}"] for prompt in prompts]] * 2
     assert [spent for _, spent in found] == [pytest.approx(cost)] * 2 and cost < 0.02
     assert server.answered == dict.fromkeys(prompts, 1)
-
-
-def own(tmp_path, variables):
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "CULTUREVAL_"))}
-    return kept | {"CULTUREVAL_CACHE": str(tmp_path / "cache"), "HF_HOME": str(tmp_path / "hf"), **variables}
 
 
 def open_journal_of(tmp_path):

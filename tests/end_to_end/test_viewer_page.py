@@ -47,8 +47,8 @@ def site(tmp_path_factory):
 @pytest.fixture(scope="module")
 def visits(site):
     """Opens pages of the bundle, served on an address, in one browser."""
-    with served(site) as address, chromium() as browser:
-        yield lambda **context: (Visited(browser, address, **context), address)
+    with served(site) as server, chromium() as browser:
+        yield lambda **context: (Visited(browser, server.url, **context), server.url)
 
 
 def logs_of(site):

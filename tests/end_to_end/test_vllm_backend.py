@@ -1,12 +1,10 @@
 """`--backend vllm` with a real vLLM on this machine's CPU, started once: it answers as transformers does."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pyarrow.parquet
 import pytest
+from forked_commands import own_variables, run_forked
 
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
 
@@ -16,35 +14,34 @@ TASKS = ("qimma_aratrust", "qimma_palmx", "qimma_medarabiq_qa")
 UNIPROC = "--distributed-executor-backend vllm.v1.executor.uniproc_executor.UniProcExecutor"
 ARGUMENTS = f"--enforce-eager --max-num-seqs 8 {UNIPROC}"
 # As on a machine with a GPU: choices by transformers, texts by vLLM.
-WITH_BOTH = "import cultureval.models.choice as c, cultureval.scripts.main as m; c.vllm_may_generate = lambda _: True; "
+WITH_BOTH = "import cultureval.models.choice as c, cultureval.scripts.main as m; c.vllm_may_generate = lambda _: True"
 
 
 @pytest.fixture(scope="module")
-def runs(vllm_python, tiny_bert, tmp_path_factory):
+def runs(vllm_python, encoder_variables, tmp_path_factory):
     """Results and details of one model by three backends; the last finds all texts in the journal of the first."""
     folder = tmp_path_factory.mktemp("runs")
     model = build_tiny_causal_lm(folder / "tiny", chat_template=True, max_position_embeddings=2048, **HEADS)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "CULTUREVAL_"))}
-    kept |= {"CULTUREVAL_CACHE": str(folder / "cache"), "CULTUREVAL_BERTSCORE_MODEL": str(tiny_bert)}
-    kept |= {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "CULTUREVAL_VLLM": vllm_python}
-    kept |= {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
-    kept |= {"VLLM_WORKER_MULTIPROC_METHOD": "fork"}  # the engine need not load vLLM again
+    (folder / "with_both.py").write_text(f"{WITH_BOTH}\nm.main()", encoding="utf-8")
+    own = own_variables(folder) | encoder_variables | {"HF_HUB_OFFLINE": "1", "CULTUREVAL_VLLM": vllm_python}
+    own |= {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
+    own |= {"VLLM_WORKER_MULTIPROC_METHOD": "fork"}  # the engine need not load vLLM again
     common = [str(model), *TASKS, "--data", "samples", "--limit", "3", "--dtype", "float32"]
 
-    def run(name, start, *options):
-        command = [sys.executable, *start, "eval", *common, "--output-dir", str(folder / name), *options]
-        done = subprocess.run(command, env=kept, capture_output=True, text=True, timeout=500)
+    def run(name, module, *options):
+        command = ["eval", *common, "--output-dir", str(folder / name), *options]
+        done = run_forked(module, command, folder, own, network=True, loaded="ours")
         assert done.returncode == 0, done.stderr[-4000:]
         (results,) = (folder / name / "results").rglob("results_*.json")
         details = sorted((folder / name / "details").rglob("*.parquet"))
         rows = [row for path in details for row in pyarrow.parquet.read_table(path).to_pylist()]
         return json.loads(results.read_text()), rows, done.stderr
 
-    plain, vllm = ["-m", "cultureval.scripts.main"], ("--vllm-args", ARGUMENTS)
+    plain, vllm = "cultureval.scripts.main", ("--vllm-args", ARGUMENTS)
     return {
         "vllm": run("vllm", plain, "--backend", "vllm", *vllm),
         "transformers": run("transformers", plain, "--backend", "transformers"),
-        "both": run("both", ["-c", WITH_BOTH + "m.main()"], *vllm),
+        "both": run("both", "with_both", *vllm),
     }
 
 

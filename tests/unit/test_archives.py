@@ -2,11 +2,10 @@
 
 import io
 import tarfile
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 import pytest
+from loopback import Handler, LoopbackServer
 
 from cultureval.runtime.data.archives import unpack
 from cultureval.tasks.catalogue import all_tasks
@@ -32,22 +31,14 @@ def archive(members):
 def server():
     """Serves `server.content`, or 404 where it is None, and counts the requests."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Archive(Handler):
         def do_GET(self):
             self.server.asked += 1
-            self.send_response(200 if self.server.content else 404)
-            self.end_headers()
-            self.wfile.write(self.server.content or b"")
+            self.reply(200 if self.server.content else 404, self.server.content or b"")
 
-        def log_message(self, *_):
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with LoopbackServer(Archive, "/x.tar.gz") as server:
         server.asked, server.content = 0, b""
-        server.url = f"http://127.0.0.1:{server.server_address[1]}/x.tar.gz"
-        threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server
-        server.shutdown()
 
 
 def test_only_wanted_files_inside_the_folder_are_unpacked(server, tmp_path):

@@ -2,14 +2,13 @@
 
 import dataclasses
 import json
-import threading
 import time
 import traceback
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 import torch
 from evalplus.provider import utility
+from loopback import Handler, LoopbackServer
 from tiny_models import folder_of
 
 from cultureval.models.code.decoders import make_decoder, prompt_mode
@@ -104,24 +103,16 @@ def server():
     """An OpenAI-compatible server that keeps its requests and gives the answers it is told to."""
     asked, answers = [], []
 
-    class Handler(BaseHTTPRequestHandler):
+    class Answering(Handler):
         def do_POST(self):
-            asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            asked.append(json.loads(self.asked()))
             status, content = answers.pop(0) if len(answers) > 1 else answers[0]
             choices = [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": content}}]
             body = {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": choices}
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.end_headers()
-            self.wfile.write(json.dumps(body if status == 200 else {"error": {"message": content}}).encode())
+            self.reply(status, body if status == 200 else {"error": {"message": content}})
 
-        def log_message(self, *_):
-            pass
-
-    service = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=service.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{service.server_port}/v1", asked, answers
-    service.shutdown()
+    with LoopbackServer(Answering, "/v1") as server:
+        yield server.url, asked, answers
 
 
 def test_a_server_is_asked_as_evalplus_asks_and_again_when_it_is_busy(server):

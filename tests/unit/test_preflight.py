@@ -22,7 +22,7 @@ from cultureval.models.preflight import check_model
 from cultureval.models.settings import parse_settings
 from cultureval.runtime.errors import CulturevalError, Problems
 from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.samples.tiny_models.classifiers import build_tiny_aldi, build_tiny_instruments, build_tiny_nadi
+from cultureval.samples.tiny_models.classifiers import build_tiny_aldi, build_tiny_nadi
 from cultureval.samples.tiny_models.encoder import build_tiny_encoder
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
 from cultureval.tasks.preflight import preflight
@@ -31,11 +31,10 @@ INDEX = "model.safetensors.index.json"
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory):
+def built(tiny_instruments, tmp_path_factory):
     """Settings with tiny scorers on the samples."""
-    folder = tmp_path_factory.mktemp("scorers")
-    encoder = str(build_tiny_encoder(folder / "encoder"))
-    return build_tiny_instruments(folder) | {
+    encoder = str(build_tiny_encoder(tmp_path_factory.mktemp("scorers") / "encoder"))
+    return tiny_instruments | {
         "bertscore_model": encoder,
         "caption_bertscore_model": encoder,
         "caption_bertscore_layer": 2,

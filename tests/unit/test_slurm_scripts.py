@@ -1,16 +1,16 @@
 """The scripts of docs/slurm with stand-ins for SLURM's commands, on this machine's loopback addresses."""
 
-import http.server
+import contextlib
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
 import pytest
+from loopback import Handler, LoopbackServer
 
 REPOSITORY = Path(__file__).parents[2]
 SCRIPTS = sorted([*REPOSITORY.glob("docs/slurm/*.sh"), *REPOSITORY.glob("tests/**/*.sh")])
@@ -74,26 +74,19 @@ def test_copies_are_launched_on_all_nodes_and_the_job_goes_back_to_the_queue(job
 
 
 def test_servers_of_all_nodes_are_asked_once_they_answer(job, tmp_path):
-    class Healthy(http.server.BaseHTTPRequestHandler):
+    class Healthy(Handler):
         def do_GET(self):
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, *_):
-            pass
+            self.reply(200, b"")
 
     vllm = tmp_path / "vllm"
     vllm.write_text(RECORDER.replace('while [ -e "$HOLD" ]', "while true"))
     vllm.chmod(0o755)
-    servers = [http.server.HTTPServer((node, 20071), Healthy) for node in NODES.split(",")]
-    for server in servers:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-    process = job("servers.sh", "/models/m", "qimma", VLLM_OPTIONS="--tensor-parallel-size 8")
-    lines = sorted(lines_of(tmp_path / "record", 3))
-    process.wait(20)
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+    with contextlib.ExitStack() as servers:
+        for node in NODES.split(","):
+            servers.enter_context(LoopbackServer(Healthy, host=node, port=20071))
+        process = job("servers.sh", "/models/m", "qimma", VLLM_OPTIONS="--tensor-parallel-size 8")
+        lines = sorted(lines_of(tmp_path / "record", 3))
+        process.wait(20)
     options = "serve /models/m --served-model-name evaluated --host {0} --port 20071 --tensor-parallel-size 8"
     assert lines[1:] == [f"vllm {node} {options.format(node)}" for node in NODES.split(",")]
     settings = (tmp_path / "scratch" / "cultureval" / "servers-71.yaml").read_text()
