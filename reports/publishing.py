@@ -7,8 +7,9 @@ results file as JSON and as parquet, and `<date>/details_<task>_<date>.parquet`.
 import io
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -70,18 +71,18 @@ def publications(paths: Sequence[Path], org: str, public: bool) -> list[Publicat
         model = re.sub(r"[^\w.-]+|-{2,}|\.{2,}", "_", run.model.replace("/", "__"), flags=re.ASCII)
         name = f"details_{model}"[:LONGEST].rstrip("-.") + ("" if public else "_private")
         files = details_files_of_run(run, derived=True)
-        names = {task: task.partition("|")[0] for task in files}
-        unknown = [task for task, bare in names.items() if bare not in all_tasks()]
-        gated = [task for task in files if may_not_be_sent(run, task)]
+        gated, unknown = _withheld(run, files)
         kept = {task: file for task, file in files.items() if task not in (*gated, *unknown)}
         found.append(Publication(run, f"{org}/{name}", kept, gated, unknown))
     return found
 
 
-def may_not_be_sent(run: Run, task: str) -> bool:
-    """Whether the data of a run's task, named with `|k`, are gated."""
-    record = run.record.tasks.get(task)
-    return is_gated(task.partition("|")[0], record.source if record else "")
+def _withheld(run: Run, tasks: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Of a run's tasks, named with `|k`, those whose data are gated, and those that no loaded suite has."""
+    sources = {task: record.source for task, record in run.record.tasks.items()}
+    names = {task: task.partition("|")[0] for task in tasks}
+    gated = [task for task, name in names.items() if is_gated(name, sources.get(task, ""))]
+    return gated, [task for task, name in names.items() if name not in all_tasks()]
 
 
 def publish(found: Sequence[Publication], public: bool, say: Callable[[str], None]) -> None:
@@ -114,9 +115,7 @@ def _upload(one: Publication, public: bool) -> str:
     from cultureval.runtime.lighteval_patches.tracker import Tracker, public_results, upload_public
 
     name, content = f"results_{one.run.date}", one.run.content
-    tasks = content.get("config_tasks") or {}
-    withheld = [task for task in tasks if task.partition("|")[0] not in all_tasks() or may_not_be_sent(one.run, task)]
-    content = public_results(content, withheld)
+    content = public_results(content, {*chain(*_withheld(one.run, content.get("config_tasks") or {}))})
     files: list[tuple[str, Path | bytes]] = [
         (f"{name}.json", json.dumps(content, indent=2, ensure_ascii=False).encode("utf-8", "backslashreplace")),
         (f"{name}.parquet", _table(content)),
