@@ -255,15 +255,24 @@ def _scores(files: AuditFiles) -> list[dict[str, Any]]:
         for name, record in run.record.tasks.items():
             gone = discarded.get((record.source, record.subset))
             if gone and record.metrics:
-                rows.append(
-                    (run.model, name, record.metrics[0], *_before_and_after(run, name, record.metrics[0], gone))
-                )
+                rows.append((run.model, name, record.metrics[0], *before_and_after(run, name, record.metrics[0], gone)))
     columns = ("Model", "Task", "Metric", "All rows", "Without discarded", "Difference", "Rows", "Discarded")
     note = "n/a: no mean of rows' values, or no details are there; `cultureval eval --manifest` scores it."
     return [_table("before_after", "Scores before and after", columns, rows, note)]
 
 
-def _before_and_after(run: Run, task: str, metric: str, gone: set[str]) -> tuple[Any, ...]:
+def before_and_after(run: Run, task: str, metric: str, gone: set[str]) -> tuple[float, float, float, int, int]:
+    """A score over all rows and without some of them; nan where it is undefined, or no mean of the rows' values.
+
+    Args:
+        run: A results file; its details are read.
+        task: Its name with `|k`.
+        metric: Of the task.
+        gone: Rows that are left out, FILE:NUMBER.
+
+    Returns:
+        The score, the score without them, their difference; how many rows have a value, and how many of these are gone.
+    """
     value = run.value(task, metric)
     before = math.nan if value is None else value
     try:

@@ -10,7 +10,7 @@ from cultureval.audit.items import AuditItem
 from cultureval.audit.judging import Audit, JudgedItem, Opinion
 from cultureval.judge_prompts.templates import judge_template
 from cultureval.metrics.judges.settings import JudgeSettings
-from cultureval.reports.audit.page import _before_and_after, read_audit, write_page
+from cultureval.reports.audit.page import before_and_after, read_audit, write_page
 from cultureval.reports.audit.verdicts import write_audit
 from cultureval.runtime.servers.costs import Budget
 
@@ -78,7 +78,7 @@ def test_the_page_in_a_browser(tmp_path):
         assert page.evaluate("getComputedStyle(document.querySelectorAll('article.example ol')[0]).direction") == "rtl"
 
 
-def test_scores_before_and_after_are_means_of_the_rows_that_are_left(tmp_path, monkeypatch):
+def test_scoresbefore_and_after_are_means_of_the_rows_that_are_left(tmp_path, monkeypatch):
     from cultureval.reports.audit import page
 
     rows = [
@@ -91,6 +91,6 @@ def test_scores_before_and_after_are_means_of_the_rows_that_are_left(tmp_path, m
         def value(self, task, metric):
             return 0.5
 
-    assert _before_and_after(Saved(), "t|0", "acc", {"test.csv:0"}) == pytest.approx((0.5, 2 / 3, 1 / 6, 4, 1))
+    assert before_and_after(Saved(), "t|0", "acc", {"test.csv:0"}) == pytest.approx((0.5, 2 / 3, 1 / 6, 4, 1))
     rows[0]["metric"]["acc"] = 1.0  # the score is no mean of these rows
-    assert [value != value for value in _before_and_after(Saved(), "t|0", "acc", {"test.csv:0"})][1:3] == [True, True]
+    assert [value != value for value in before_and_after(Saved(), "t|0", "acc", {"test.csv:0"})][1:3] == [True, True]
