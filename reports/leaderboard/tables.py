@@ -1,6 +1,6 @@
 """The tables of a leaderboard: a row a model, a column a number of the suite's paper."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -162,13 +162,3 @@ def cell_data(cell: Cell | str | None) -> object:
     if not isinstance(cell, Cell):
         return cell
     return {"value": cell.value, "stderr": cell.stderr, "n": cell.n}
-
-
-def by_model(tables: Sequence[BoardTable]) -> Mapping[str, list[tuple[BoardTable, BoardRow]]]:
-    """The rows of each of our models in the tables."""
-    found: dict[str, list[tuple[BoardTable, BoardRow]]] = {}
-    for table in tables:
-        for row in table.rows:
-            if row.entry:
-                found.setdefault(row.label, []).append((table, row))
-    return found
