@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cultureval.reports.terminal_tables import terminal_table
+from cultureval.runtime.errors import counted
 
 if TYPE_CHECKING:
     from cultureval.audit.checks.findings import Check, Finding
@@ -35,8 +36,8 @@ def findings_text(
     examples = sum(item.split == "few_shot" for item in items)
     among = f" ({examples:,} of them few-shot examples)" if examples else ""
     sources = len({item.source for item in items})
-    places = "data set" if sources == 1 else "data sets"
-    total = f"{len(items):,} items{among} of {sources} {places}: {rows:,} with findings, {len(findings):,} findings."
+    places = counted(sources, "data set")
+    total = f"{len(items):,} items{among} of {places}: {rows:,} with findings, {len(findings):,} findings."
     if not cells:
         return total
     parts = [terminal_table(COLUMNS, cells, align="llrr")]

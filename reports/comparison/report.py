@@ -167,7 +167,7 @@ def _notes(pairs: Sequence[Pairs], sides: Sequence[Side], rows: Sequence[TestedD
     notes += [note for pair in pairs for note in pair.notes]
     named = Counter(row.result.interval for row in rows if row.result.interval)
     if named:
-        kinds = ", ".join(f"{name} ({count} {'row' if count == 1 else 'rows'})" for name, count in named.items())
+        kinds = ", ".join(f"{name} ({counted(count, 'row')})" for name, count in named.items())
         notes.append(f"95% intervals: {kinds}; `interval` in differences.csv names each row's.")
     first = next(iter(sides[0].tasks.values())).run
     for side in sides[1:]:
