@@ -3,7 +3,6 @@
 import fcntl
 import hashlib
 import json
-import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from typing import IO
 
 from cultureval.reports.plans.plan_file import PlannedRun
 from cultureval.reports.terminal_tables import terminal_table
+from cultureval.runtime.data.user_cache import write_atomically
 from cultureval.runtime.errors import counted, escaped
 
 FOLDER = ".plan"
@@ -72,10 +72,7 @@ def write_state(run: PlannedRun, signature: str, finished: bool, message: str, r
     """Writes the state of a run that has ended, whole or not at all."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     state = RunState(signature, finished, message, tuple(results), now, str(log_file(run)))
-    file = state_file(run)
-    part = file.with_name(f"{file.name}.{os.getpid()}.part")
-    part.write_text(json.dumps(asdict(state), ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-    part.replace(file)
+    write_atomically(state_file(run), f"{json.dumps(asdict(state), indent=2)}\n".encode("ascii"))
 
 
 @contextmanager
