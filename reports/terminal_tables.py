@@ -14,9 +14,14 @@ ALIGNMENTS = {"l": "left", "r": "right"}
 
 def wrapped(text: str) -> str:
     """A paragraph in lines of the terminal's width, of 100 letters where standard output is none."""
+    return textwrap.fill(text, terminal_width() or 100, break_long_words=False)
+
+
+def terminal_width() -> int | None:
+    """The width of the terminal in cells; None where standard output is none."""
     from rich.console import Console
 
-    return textwrap.fill(text, Console().width if sys.stdout.isatty() else 100, break_long_words=False)
+    return Console().width if sys.stdout.isatty() else None
 
 
 def terminal_table(
@@ -55,7 +60,7 @@ def terminal_table(
 
     if width is None:
         cut_words = True
-        width = Console().width if sys.stdout.isatty() else sys.maxsize
+        width = terminal_width() or sys.maxsize
     cells = [[as_printed(cell) for cell in row] for row in ([header, *rows] if header else rows)]
     widths = _column_widths(cells, width - indent, cut_words)
     table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, show_header=False)

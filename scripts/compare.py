@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from cultureval.metrics.m2cqa.names import Profile
+from cultureval.reports.terminal_tables import terminal_width
 from cultureval.runtime.data.hub import go_offline_if_unreachable
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_note
 from cultureval.scripts.figure_options import ALL_FORMATS, Figures
-from cultureval.scripts.showing import terminal_width
 
 
 def compare_runs(

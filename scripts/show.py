@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
+from cultureval.reports.terminal_tables import terminal_width
 from cultureval.runtime.errors import CulturevalError, counted
-from cultureval.scripts.showing import AsJson, Full, terminal_width
+from cultureval.scripts.showing import AsJson, Full
 
 
 def show(

@@ -1,11 +1,11 @@
 """How `cultureval eval` and `cultureval show` print a run: for people, in full, or for machines."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cultureval.reports.terminal_tables import terminal_width
 from cultureval.runtime.printing import print_result
 
 if TYPE_CHECKING:
@@ -27,10 +27,3 @@ def print_run(run: "Run", path: Path, full: bool = False, as_json: bool = False)
     from cultureval.reports.summary_text import shown_run, summaries_json
 
     print_result(summaries_json([run]) if as_json else shown_run(run, terminal_width(), full), path)
-
-
-def terminal_width() -> int | None:
-    """The width of the terminal in cells; None where standard output is none."""
-    from rich.console import Console
-
-    return Console().width if sys.stdout.isatty() else None
