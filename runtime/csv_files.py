@@ -8,7 +8,8 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,10 +49,15 @@ def csv_text(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = 
     """The text of the file that `write_csv` writes."""
     if columns is None:
         columns = list(rows[0]) if rows else []
+    if unknown := {name for row in rows for name in row} - {*columns}:
+        raise ValueError(f"rows have columns that the table has not: {', '.join(sorted(unknown))}")
+    return csv_lines([columns, *([row.get(name) for name in columns] for row in rows)], exact)
+
+
+def csv_lines(lines: Iterable[Sequence[Any]], exact: bool = False) -> str:
+    """The same of a table whose columns may share a name: lines of cells, of which the first holds the names."""
     text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, columns)
-    writer.writerow({name: _cell(name, exact) for name in columns})
-    writer.writerows({name: _cell(value, exact) for name, value in row.items()} for row in rows)
+    csv.writer(text).writerows([_cell(value, exact) for value in line] for line in lines)
     return text.getvalue()
 
 
@@ -80,7 +86,7 @@ def read_csv(file: Path, columns: Sequence[str] = ()) -> Iterator[tuple[int, dic
         The line where the row begins, and its cells by column; those that are missing at its end are empty.
 
     Raises:
-        CulturevalError: It cannot be read, lacks a column, or has a row with more cells than columns.
+        CulturevalError: It cannot be read, lacks a column, has two of one name, or a row with more cells than columns.
     """
     try:
         text = file.read_bytes().decode("utf-8-sig")  # with the line ends that cells hold
@@ -97,6 +103,8 @@ def read_csv(file: Path, columns: Sequence[str] = ()) -> Iterator[tuple[int, dic
         if missing := [name for name in columns if name not in names]:
             there = f"it has {shown_names(names)}" if names else "it is empty"
             raise CulturevalError(f"{file} has no column {', '.join(missing)}: {there}.")
+        if twice := [name for name, count in Counter(names).items() if name and count > 1]:
+            raise CulturevalError(f"{file} has several columns {twice[0]}: rename all but one.")
         reader.fieldnames = names
         line = reader.line_num + 1
         for row in reader:

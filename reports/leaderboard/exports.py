@@ -7,7 +7,7 @@ from cultureval.reports.leaderboard.tables import BoardTable, best_cells, cell_d
 from cultureval.reports.markdown import escaped_markdown, markdown_table, without_controls
 from cultureval.reports.printed_numbers import printed
 from cultureval.reports.summary import Cell
-from cultureval.runtime.csv_files import csv_text
+from cultureval.runtime.csv_files import csv_lines
 
 LATEX = {
     "\\": r"\textbackslash{}",
@@ -29,13 +29,13 @@ LATEX = {
 def as_csv(table: BoardTable) -> str:
     """The table as CSV: a column of values and one of standard errors for each column, in full precision."""
     names = ["model", "rank", *(name for one in table.columns for name in (one.whole, f"{one.whole} stderr"))]
-    rows = []
+    lines: list[list[Any]] = [names]
     for row in table.rows:
         values: list[Any] = [row.label, row.rank]
         for cell in row.cells:
             values += [cell.value, cell.stderr] if isinstance(cell, Cell) else [cell, None]
-        rows.append(dict(zip(names, values, strict=True)))
-    return csv_text(rows, names)
+        lines.append(values)
+    return csv_lines(lines)
 
 
 def as_markdown(table: BoardTable) -> str:
@@ -43,10 +43,11 @@ def as_markdown(table: BoardTable) -> str:
     best = best_cells(table)
     lines = []
     for number, row in enumerate(table.rows):
-        cells = [cell_text(cell) for cell in row.cells]
+        cells = [escaped_markdown(cell_text(cell)) for cell in row.cells]
         cells = [f"**{text}**" if (number, place) in best else text for place, text in enumerate(cells)]
         lines.append([row.rank, escaped_markdown(row.label), *cells])
-    text = markdown_table(["Rank", "Model", *(column.whole for column in table.columns)], lines, "rlr")
+    names = [escaped_markdown(column.whole) for column in table.columns]
+    text = markdown_table(["Rank", "Model", *names], lines, "rlr")
     return "\n".join([text, *(f"\n{escaped_markdown(note)}" for note in table.notes)]) + "\n"
 
 

@@ -72,6 +72,7 @@ def test_no_text_is_computed_and_all_come_back(tmp_path, delimiter):
         (b"a,b\n1,2,3\n", "line 2: the row has more cells than the header"),
         (b'a,b\n"1,2\n3,4\n', "line 2: unexpected end of data"),
         (b"b\n1\n", "has no column a: it has b"),
+        (b"a,b,b,,\n1,2,3\n", "has several columns b: rename all but one"),
         (b"", "has no column a: it is empty"),
         ("a\nشجرة\n".encode("utf-16"), "not UTF-8: save it as CSV UTF-8"),
         (None, "cannot be read: No such file"),

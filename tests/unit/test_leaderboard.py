@@ -14,10 +14,13 @@ from cultureval.reports.leaderboard.board import read_board
 from cultureval.reports.leaderboard.exports import as_csv, as_latex, as_markdown
 from cultureval.reports.leaderboard.publishing import push_space
 from cultureval.reports.leaderboard.site import write_site
+from cultureval.reports.leaderboard.tables import BoardRow, BoardTable
 from cultureval.reports.published import published_rows
 from cultureval.reports.published_answers import gated_answers
 from cultureval.reports.qimma.headline import PUBLISHED
 from cultureval.reports.saved_runs import load
+from cultureval.reports.standings import Column
+from cultureval.reports.summary import Cell
 from cultureval.reports.viewer.bundle import write_bundle
 from cultureval.reports.viewer.logs import write_logs
 from cultureval.runtime.errors import CulturevalError
@@ -173,6 +176,15 @@ def test_exports_hold_hostile_names_as_text(tmp_path):
         tmp_path / "site" / "models",
         tmp_path / "site" / "tasks",
     }
+
+
+def test_exports_of_any_column_names():
+    columns = [Column("rank"), Column("acc", lower=True), Column("acc"), Column("a|<b>", "c|d")]
+    table = BoardTable("t", "", columns, [BoardRow("m", [*(Cell(float(place)) for place in range(3)), "x|y"])])
+    names, values = csv.reader(as_csv(table).splitlines())
+    assert names[2::2] == ["rank", "acc", "acc", "c|d: a|<b>"] and values[2::2] == ["0.0", "1.0", "2.0", "x|y"]
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in as_markdown(table).splitlines()} == {7}
+    assert r"c\|d: a\|\<b\>" in as_markdown(table)
 
 
 def test_what_cannot_be_a_leaderboard_is_refused(tmp_path):
