@@ -10,7 +10,8 @@ from cultureval.runtime.errors import CulturevalError, counted
 from cultureval.runtime.printing import print_note
 from cultureval.scripts.suite_options import WithSuiteOptions
 
-NOT_IN_PLANS = {"output-dir", "json", "full", "help", "custom-suites"}
+# What the plan itself says, what nobody would read, and runs without scores.
+NOT_IN_PLANS = {"output-dir", "json", "full", "help", "custom-suites", "dry-run", "batch-out"}
 
 
 def run(

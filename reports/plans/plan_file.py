@@ -242,8 +242,8 @@ def arguments_of(options: Mapping[str, Scalar], flags: Mapping[str, bool], file:
             raise CulturevalError(f"{file}: option {given!r} holds a character with the code 0.")
         if not isinstance(value, bool):
             found.append(f"--{name}={value}")
-        elif value:
-            found.append(f"--{name}")
+        elif value or f"no-{name}" in flags:
+            found.append(f"--{name}" if value else f"--no-{name}")
     return tuple(found)
 
 

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cultureval.reports.plans import running, slurm
-from cultureval.reports.plans.plan_file import read_plan
+from cultureval.reports.plans.plan_file import arguments_of, read_plan
 from cultureval.reports.plans.progress import log_file, standing, state_file, status_table, taken
 from cultureval.runtime.errors import CulturevalError
 from cultureval.scripts.main import app
@@ -171,7 +171,10 @@ def test_wrong_plans_are_refused_with_the_place(tmp_path: Path, text: str, words
 def test_the_command_knows_the_options_of_eval_and_shows_how_runs_stand(plan: Path, tmp_path: Path) -> None:
     known = eval_options()
     assert (known["limit"], known["skip-unscorable"], known["dtype"]) == (False, True, False)
-    assert not {"output-dir", "json", "help"} & set(known)
+    assert not {"output-dir", "json", "help", "dry-run", "batch-out"} & set(known)
+    switches = {"resume": False, "save_details": False, "skip_unscorable": False, "push-to-hub": True}
+    given = arguments_of(switches, known, plan)
+    assert given == ("--no-resume", "--no-save-details", "--push-to-hub")
     done = CliRunner().invoke(app, ["run", str(plan), "--status"])
     assert done.exit_code == 0 and "5 runs: 5 not run" in done.stdout, done.output
     refused = CliRunner().invoke(app, ["run", str(plan), "--only", "5"])
