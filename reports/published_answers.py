@@ -9,7 +9,6 @@ from pathlib import Path
 from cultureval.reports.run_record import Run
 from cultureval.reports.saved_results import place_of_last
 from cultureval.runtime.errors import CulturevalError
-from cultureval.tasks.catalogue import is_gated
 
 MARK = "cultureval_viewer.json"  # in a bundle of `cultureval view`: what its logs are of
 BACK = "cultureval-back"
@@ -56,13 +55,12 @@ def read_published(site: Path, address: str) -> PublishedAnswers:
         return PublishedAnswers(address)
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-        dates = content.get("dates", {})  # bundles of earlier versions have none
         logs = {
             (str(model), str(date), str(task)): str(name)
             for name, (model, task) in content["logs"].items()
-            for date in dates.get(name, ())
+            for date in content["dates"][name]
         }
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise CulturevalError(f"{file} cannot be read: write the bundle again with `cultureval view`.") from error
     return PublishedAnswers(address, logs)
 
@@ -72,10 +70,8 @@ def gated_answers(site: Path) -> list[Path]:
     found = []
     for file in sorted(site.rglob(MARK)):
         try:
-            content = json.loads(file.read_text(encoding="utf-8"))
-            tasks = [task.partition("|")[0] for _, task in content["logs"].values()]
-            gated = content["gated"] if "gated" in content else [task for task in tasks if is_gated(task, "")]
-        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            gated = json.loads(file.read_text(encoding="utf-8"))["gated"]
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
             gated = ["?"]
         found += [file.parent] if gated else []
     return found
