@@ -1,4 +1,4 @@
-"""When Python looks for objects that only refer to each other: not while what lasts is loaded, nor at the end.
+"""When Python looks for objects that only refer to each other: not while what lasts is loaded.
 
 While torch and transformers are imported it would look again and again, in vain: a quarter of the time until a run's
 model loads.
@@ -19,8 +19,3 @@ def no_collection() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-def no_last_collection() -> None:
-    """Keeps Python from looking for them when the process ends, which frees everything."""
-    gc.freeze()

@@ -53,8 +53,9 @@ def leaderboard(
         check_space(space)
     allowed = [name.strip() for name in allow.split(",") if name.strip()]
     board = read_board(results, published=published, allowed=allowed, models=models, ranks=ranks)
+    known = fields_of(board.runs) if allowed else ()
     for name in allowed:
-        if name not in (known := fields_of(board.runs)):
+        if name not in known:
             print_note(f"--allow {name}: no score here has such a field.{did_you_mean(name, known)}")
     site = write_site(board, output_dir, title, formats, logs)
     if logs and "://" not in logs and not (output_dir / logs).is_dir():

@@ -1,6 +1,7 @@
 """The `cultureval` command: a table of sub-commands, each loaded when it is called."""
 
 import errno
+import gc
 import io
 import os
 import re
@@ -15,7 +16,6 @@ from typer.core import TyperGroup
 import cultureval
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError, did_you_mean
-from cultureval.runtime.garbage import no_last_collection
 from cultureval.runtime.interruption import exit_code, interruption_message, orderly_end
 from cultureval.runtime.printing import print_message, print_note, steady_streams
 from cultureval.runtime.progress import is_terminal, plain_libraries
@@ -170,7 +170,7 @@ def main() -> None:
         with steady_streams(), orderly_end():
             _run()
     finally:
-        no_last_collection()
+        gc.freeze()  # the end of the process frees everything, and need not look for garbage first
 
 
 def _run() -> None:

@@ -13,13 +13,12 @@ from datasets import Dataset
 from lighteval.logging.evaluation_tracker import EnhancedJSONEncoder, EvaluationTracker
 
 from cultureval.runtime.errors import CulturevalError, described, shown_names
-from cultureval.runtime.journal import journal_folder
+from cultureval.runtime.journal import PLAIN, journal_folder
 from cultureval.runtime.saving import summary_file
 
 logger = logging.getLogger(__name__)
 LEFT_OUT_ROWS = ("skipped_rows", "skipped_few_shot_rows", "refused_rows")  # of a task's `rows_report`
 PLACE = ("file", "row", "column")
-PLAIN = {int, float, str, bool, type(None)}
 
 
 def public_details(details: Mapping[str, Any], withheld: Collection[str] | None) -> dict[str, Any]:
