@@ -274,8 +274,8 @@ def _cost(run: Run, tasks: list[TaskRecord]) -> Checks:
         cached = f" ({took.tokens_cached:,} cached)" if took.tokens_cached else ""
         reasoning = f" ({took.tokens_reasoning:,} of reasoning)" if took.tokens_reasoning else ""
         yield (
-            f"All answers cost {took.cost:.4g}, those of earlier runs included: {took.tokens_in:,} tokens of "
-            f"prompts{cached}, {took.tokens_out:,} of answers{reasoning}. The provider's bill counts."
+            f"All answers cost {took.cost:.4g}, those of earlier runs included: {took.tokens_in or 0:,} tokens of "
+            f"prompts{cached}, {took.tokens_out or 0:,} of answers{reasoning}. The provider's bill counts."
         )
 
 

@@ -7,7 +7,7 @@ from summary_runs import run_of
 
 from cultureval.reports.alqasida.headline import headline as alqasida_headline
 from cultureval.reports.jeem.headline import headline
-from cultureval.reports.run_record import RunRecord
+from cultureval.reports.run_record import RunRecord, TimingRecord
 from cultureval.reports.run_warnings import run_notes, run_warnings
 from cultureval.reports.summary_text import shown_run
 
@@ -51,6 +51,13 @@ def test_a_complete_run_has_no_warnings():
 def test_each_problem_is_one_sentence_with_what_to_do(fields, words):
     (sentence,) = run_warnings(run_of([TASK], **fields))
     assert all(word in sentence for word in words), sentence
+
+
+def test_a_cost_without_tokens_as_somebody_edited_it_stops_no_summary():
+    run = run_of([TASK])
+    record = run.record.model_copy(update={"timing": TimingRecord(cost=1.25, tokens_cached=7)})
+    (sentence,) = run_warnings(replace(run, record=record))
+    assert sentence.startswith("All answers cost 1.25,") and "0 tokens of prompts (7 cached)" in sentence
 
 
 def test_what_was_not_run_and_not_judged():
