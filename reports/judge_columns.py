@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 
 from cultureval.reports.estimates import Estimate
+from cultureval.reports.printed_numbers import printed, printed_or_na
 from cultureval.reports.run_record import Run, TaskRecord
 
 
@@ -53,7 +54,7 @@ def bounded_mean(run: Run, records: Sequence[TaskRecord], judge: str, name: str)
         return None
     means = [value for record in records if (value := run.value(record.task, metric)) is not None]
     low, high = (sum(ends) / len(bounds) for ends in zip(*bounds, strict=True))
-    return f"{sum(means) / len(means):.2f} [{low:.2f}, {high:.2f}]" if means else f"n/a [{low:.2f}, {high:.2f}]"
+    return f"{printed_or_na(sum(means) / len(means) if means else None)} [{printed(low, 2)}, {printed(high, 2)}]"
 
 
 def judged_share(run: Run, records: Sequence[TaskRecord], judge: str, template: str) -> str:

@@ -7,6 +7,7 @@ from cultureval.metrics.judges.identity import anonymity, judge_identity
 from cultureval.metrics.judges.injections import Injection, Tried, mean_of, try_injections
 from cultureval.metrics.judges.judge import JudgeSettings, judge_signature
 from cultureval.metrics.judges.verdicts import JudgeVerdict, reuse_line, unscored_lines
+from cultureval.reports.printed_numbers import printed
 from cultureval.reports.terminal_tables import terminal_table
 
 HEADER = ("Captions", "n", "flagged", "unscored", "without", "with", "moved", "raised", "obeyed")
@@ -55,7 +56,7 @@ def _row(label: str, tried: Sequence[Tried]) -> tuple[str, ...]:
         str(sum(not one.attacked.scores for one in tried)),
         _mean([mean_of(one.clean) for one in both]),
         _mean([mean_of(one.attacked) for one in both]),
-        f"{sum(moved) / len(moved):+.2f}" if moved else "n/a",
+        printed(sum(moved) / len(moved), 2, signed=True) if moved else "n/a",
         str(sum(by > 0 for by in moved)),
         str(sum(one.obeyed for one in tried)),
     )
@@ -74,4 +75,4 @@ def _means(attacked: Sequence[JudgeVerdict], clean: Sequence[JudgeVerdict]) -> s
 
 def _mean(scores: Sequence[float | None]) -> str:
     known = [score for score in scores if score is not None]
-    return f"{sum(known) / len(known):.2f}" if known else "n/a"
+    return printed(sum(known) / len(known), 2) if known else "n/a"

@@ -11,6 +11,7 @@ from cultureval.metrics.code.judging import Solution, SolutionVerdict, check_can
 from cultureval.metrics.code.report import failing_canonicals, score_verdicts, scorer_name
 from cultureval.reports.code.result_files import evalplus_results, generating_model, lighteval_results, verdict_lines
 from cultureval.reports.code.samples import Sample, Sanitize, check_complete, read_samples
+from cultureval.reports.printed_numbers import printed
 from cultureval.runtime.errors import CulturevalError, counted
 from cultureval.runtime.signatures import installed_versions, signature
 from cultureval.tasks.qimma.code_data import ProblemSet
@@ -189,9 +190,11 @@ def report_text(report: dict[str, Any]) -> str:
             error = report["standard_errors"][level][name]
             worst, best = report["bounds"][level][name]
             doubt = (
-                f", between {worst:.4f} and {best:.4f} depending on the unjudged ones" if report["not_judged"] else ""
+                f", between {printed(worst, 4)} and {printed(best, 4)} depending on the unjudged ones"
+                if report["not_judged"]
+                else ""
             )
-            lines.append(f"  {name} ({title}): {value:.4f} ± {error:.4f}{doubt}")
+            lines.append(f"  {name} ({title}): {printed(value, 4)} ± {printed(error, 4)}{doubt}")
     for name, text in NOTES.items():
         if report[name]:
             lines.append(f"{len(report[name])} {text}:")

@@ -12,6 +12,7 @@ from cultureval.metrics.cvlue.names import CONTEST, HEADLINES, MACRO
 from cultureval.metrics.cvlue.submissions import ScoredItem, macro_average, means
 from cultureval.metrics.standard_errors import clustered_interval, clustered_standard_error
 from cultureval.reports.cvlue.category_plot import draw_categories
+from cultureval.reports.printed_numbers import printed
 from cultureval.reports.submissions import ScoredSubmissions, ScoredTask
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.csv_files import write_csv
@@ -211,8 +212,9 @@ def macro_text(totals: Mapping[str, Mapping[str, float]], output_dir: Path) -> s
     text = json.dumps(numbers | {"tasks": totals}, indent=2) + "\n"
     (output_dir / "cvlue.json").write_text(text, encoding="utf-8")
     return (
-        f"\nMacro-average of 11 numbers, released scorers: {numbers['macro_average']:.4f}\n"
-        f"With the 2024 contest's (exact answers, IoU without +1): {numbers['macro_average_contest_2024']:.4f}"
+        f"\nMacro-average of 11 numbers, released scorers: {printed(numbers['macro_average'], 4)}\n"
+        "With the 2024 contest's (exact answers, IoU without +1): "
+        f"{printed(numbers['macro_average_contest_2024'], 4)}"
     )
 
 
@@ -228,4 +230,4 @@ def _files(given: Sequence[Path], names: Sequence[str]) -> list[Path]:
 def _cell(value: Any) -> str:
     if value is None:
         return "-"
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
+    return printed(value, 4) if isinstance(value, float) else str(value)

@@ -25,6 +25,7 @@ from cultureval.metrics.m2cqa.names import (
     headline_verdict,
 )
 from cultureval.metrics.m2cqa.statement_verdicts import organisers_verdict
+from cultureval.reports.printed_numbers import printed, printed_or_na
 from cultureval.reports.saved_results import SavedTask, find_saved_tasks
 from cultureval.reports.submissions import ScoredSubmissions, ScoredTask
 from cultureval.reports.terminal_tables import terminal_table
@@ -222,7 +223,7 @@ def _rows(task: SavedTask, gold: Gold) -> list[Row]:
 
 def _cell(row: Mapping[str, Any], name: str) -> str:
     value, error = row[name], row[f"{name}_stderr"]
-    return "n/a" if value is None else f"{value:.4f}" + ("" if error is None else f" ± {error:.4f}")
+    return printed_or_na(value, 4) + ("" if value is None or error is None else f" ± {printed(error, 4)}")
 
 
 SUBMISSIONS = {"aynvqa": score_aynvqa}

@@ -4,7 +4,7 @@ import pytest
 from summary_runs import run_of
 
 from cultureval.reports.estimates import Estimate
-from cultureval.reports.judge_columns import criterion_estimate, judges_of
+from cultureval.reports.judge_columns import bounded_mean, criterion_estimate, judges_of
 from cultureval.reports.task_records import task_records
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.new_suite import write_suite
@@ -40,6 +40,8 @@ def test_judges_with_a_template_of_another_package_have_their_scores(judged):
     assert judges_of(judged, [record]) == ["gpt-4o"]
     assert criterion_estimate(judged, record, "gpt-4o", "wording_fluency") == Estimate(3.5, 0.5, 6)
     assert criterion_estimate(judged, record, "gpt-4o", "another_criterion") is None
+    judged.scores["urdu_sums|0"] |= {PREFIX: 3.125, f"{PREFIX}_missing_as_1": 1.125, f"{PREFIX}_missing_as_5": 4.875}
+    assert bounded_mean(judged, [record], "gpt-4o", "wording_fluency") == "3.13 [1.13, 4.88]", "as summaries round"
 
 
 def test_a_suite_that_is_not_there_has_no_judges():
