@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
-from lighteval.utils.cache_management import SampleCache
 
 from cultureval.models import openai_api
-from cultureval.models.answer_log import AnswerLog
 from cultureval.models.generation.rendering import all_images
 from cultureval.models.loading import longest_sequence, model_identity, read_config, read_tokenizer
 from cultureval.models.server.settings import ServerModelConfig
@@ -27,7 +25,6 @@ from cultureval.models.settings import NOT_IN_ANSWER_KEY, HFModelSettings, is_lo
 from cultureval.runtime import processes
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.generation_hints import may_reason, stop_strings
-from cultureval.runtime.journal import open_journal
 from cultureval.runtime.model_facts import changed_settings, changed_values
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.servers.answers import Answer
@@ -78,10 +75,6 @@ class VLLMModel(openai_api.OpenAIModel):
             serve_variables(self.settings, os.environ),
         )
         self._prepare(ServerSettings(("http://127.0.0.1/v1",), key=self._server.key))  # its port comes with its start
-        self._journal = open_journal()
-        self.log = AnswerLog()
-        self._served: set[str] = set()
-        self._cache = SampleCache(self.config)
 
     def _server_config(self) -> ServerModelConfig:
         """The settings as those of a model on a server."""

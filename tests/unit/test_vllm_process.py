@@ -135,3 +135,12 @@ def test_settings_become_arguments_or_are_refused(monkeypatch):
     assert all(word in str(error.value) for word in ("device_map", "4 bits", "--api-key", "--host"))
     with pytest.raises(ValueError, match="No closing quotation"):
         HFModelSettings(model_name="m", vllm_args="--x 'y")
+
+
+def test_answers_are_listed_with_the_models_name(program):
+    from tiny_models import folder_of
+
+    from cultureval.models.vllm import VLLMModel
+
+    model = VLLMModel(HFModelSettings(model_name=str(folder_of("llama"))))
+    assert model._journal.of == model.config.model == folder_of("llama").name
