@@ -21,7 +21,7 @@ from cultureval.models.loading import LoadedModel
 from cultureval.models.memory import is_out_of_memory
 from cultureval.models.scoring.fallback import CROSS_MASK, PALIGEMMA, UnmaskedScorer
 from cultureval.models.scoring.packed import ScoringRequest
-from cultureval.models.scoring.route_check import FACTOR, LEAST, ROUTE_ERRORS, RouteCheck, last_bits_changed
+from cultureval.models.scoring.route_check import ROUTE_ERRORS, RouteCheck, allowed_difference, last_bits_changed
 from cultureval.runtime.transformers_patches import keeps_states
 
 logger = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ def choose_generation_route(loaded: LoadedModel, rows: Sequence[Row], refused: s
                 raise
             refusals.append(f"{name} rejects the {route}: {' '.join(str(error).split())[:200]}")
         else:
-            if off <= max(LEAST, FACTOR * rounding):
+            if off <= allowed_difference(rounding):
                 return _said(RouteCheck(route, off, rounding, "; ".join(refusals)))
             refusals.append(f"the {route} is off by {off:.1e} nats, rounding by {rounding:.1e}")
     return _said(RouteCheck(ONE_BY_ONE, 0.0, rounding, "; ".join(refusals)))

@@ -71,7 +71,7 @@ def choose_route(
     expected = _values(plain.score(probes, "plain"))
     with last_bits_changed(model):
         rounding = _distance(_values(plain.score(probes, "plain")), expected)
-    allowed = max(LEAST, FACTOR * rounding) if math.isfinite(rounding) else LEAST
+    allowed = allowed_difference(rounding)
     tried = {"packed": packed, "cached": lambda probes: plain.score(probes, "cached")}
     refused = {"packed": never_packed(model), "cached": never_cached(model)}
     refusals = list(dict.fromkeys(filter(None, refused.values())))
@@ -92,6 +92,11 @@ def choose_route(
             "so that choices cannot be scored. Use a causal language model."
         )
     return _chosen(RouteCheck("plain", 0.0, rounding, "; ".join(refusals)))
+
+
+def allowed_difference(rounding: float) -> float:
+    """How far a route may be off, in nats; where rounding alone gives what is not a number, it says nothing."""
+    return max(LEAST, FACTOR * rounding) if math.isfinite(rounding) else LEAST
 
 
 def _chosen(found: RouteCheck) -> RouteCheck:

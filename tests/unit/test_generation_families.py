@@ -1,5 +1,6 @@
 """Families of models that are made otherwise than Llama generate, by the queue or around it, as they do one by one."""
 
+from contextlib import contextmanager
 from random import Random
 
 import pytest
@@ -8,6 +9,7 @@ from test_model_families import FAMILIES, GPT2, SIZES, tiny, tokens
 from tiny_models import folder_of
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from cultureval.models.generation import route
 from cultureval.models.generation.batch_size import BatchSize
 from cultureval.models.generation.choosing import TokenChooser
 from cultureval.models.generation.generation import read_answer
@@ -69,6 +71,20 @@ def test_a_model_without_a_cache_whose_layers_give_lists_generates_one_by_one():
     loaded = loaded_as(tiny(AutoModelForCausalLM, "openai-gpt", **GPT2))
     check = choose_generation_route(loaded, rows_of(prompts()), "")
     assert check.route != "queue" and "queue" in check.reason and check.rounding > 0, check
+
+
+def test_a_wrong_route_is_not_taken_where_rounding_overflows(monkeypatch):
+    @contextmanager
+    def overflowing(model):
+        hook = model.get_input_embeddings().register_forward_hook(lambda *of_layer: of_layer[-1] * torch.inf)
+        yield
+        hook.remove()
+
+    sound = route._queued
+    monkeypatch.setattr(route, "last_bits_changed", overflowing)
+    monkeypatch.setattr(route, "_queued", lambda *given: [rows - 1 for rows in sound(*given)])
+    check = choose_generation_route(loaded_as(tiny(AutoModelForCausalLM, "llama", **SIZES)), rows_of(prompts()), "")
+    assert (check.route, check.rounding) == ("batches", torch.inf) and "queue is off by 1.0e+00 nats" in check.reason
 
 
 def test_padding_that_a_model_says_itself_is_of_its_answer():
