@@ -71,7 +71,7 @@ class Reader:
             row: With its images, if it has any.
             length: Tokens of the prefix.
         """
-        tokens = row.last(len(row))[:length]
+        tokens = row.to_be_read()[:length]
         shared = common_length(self.prefix, tokens) if row.images == self.images else 0
         if shared < max(row.images_end, 1):
             self.forget()

@@ -1,6 +1,6 @@
 """Generation in batches: stop strings are matched in text, not tokens; reasoning is separated from answers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -193,7 +193,7 @@ def _without_padding(row: list[int], pad: int) -> list[int]:
 
 
 def read_answer(
-    row: Sequence[int], stops: Sequence[str], opened: str, loaded: LoadedModel, ends: Sequence[int], tags: Tags
+    row: Sequence[int], stops: Sequence[str], opened: str, loaded: LoadedModel, ends: Collection[int], tags: Tags
 ) -> Generation:
     """The answer that some tokens are, without the end token and what follows it.
 

@@ -172,7 +172,7 @@ class GenerationQueue:
             stopped = ends_with_stop(self.loaded.tokenizer, row.tokens, row.stops, row.opened, self.tags)
             if token in self._ends or len(row.tokens) >= row.limit or stopped:
                 row.ended = True
-                answer = read_answer(row.tokens, row.stops, row.opened, self.loaded, sorted(self._ends), self.tags)
+                answer = read_answer(row.tokens, row.stops, row.opened, self.loaded, self._ends, self.tags)
                 self._ended.append((row, answer))
 
     def _shrink(self, error: BaseException) -> None:

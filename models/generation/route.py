@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from cultureval.models.generation.forward import Reader
-from cultureval.models.generation.generation import pad_left
+from cultureval.models.generation.generation import NEUTRAL, pad_left
 from cultureval.models.generation.growing_cache import Part, assembled
 from cultureval.models.generation.rows import Row
 from cultureval.models.loading import LoadedModel
@@ -146,10 +146,9 @@ def _in_a_batch(loaded: LoadedModel, probes: Sequence[Row]) -> list[Tensor]:
         return wanted.scatter(1, forced[:, step : step + 1].to(scores.device), 0.0)
 
     given = {name: value.to(loaded.model.device) for name, value in inputs.items()}
-    neutral = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None, "min_p": None}
     pad = loaded.tokenizer.pad_token_id
     length = {"max_new_tokens": FORCED + 1, "eos_token_id": None, "pad_token_id": pad, "repetition_penalty": 1.0}
-    loaded.model.generate(**given, **neutral, **length, logits_processor=[force])
+    loaded.model.generate(**given, **NEUTRAL, **length, logits_processor=[force])
     return list(torch.stack(seen, dim=1))
 
 
