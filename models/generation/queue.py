@@ -149,6 +149,8 @@ class GenerationQueue:
             cache, logits = reader.read(group.rows, group.shared)
             self._take(group.rows, logits)
             parts.append((cache, group.rows))
+            for row in group.rows:
+                row.vision = None  # megabytes an image, while the answer is written
         self._assemble(parts)
         self._joining = []
 

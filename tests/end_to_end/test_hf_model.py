@@ -25,6 +25,7 @@ from tiny_models import (
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import cultureval.models
+from cultureval.models.generation.forward import Reader
 from cultureval.runtime.errors import CulturevalError
 from cultureval.samples.tiny_models.language_models import image_slot
 
@@ -301,6 +302,18 @@ def test_prompts_with_images_are_scored_and_answered_as_transformers_does(family
     assert scored[1].input.index("قبل") < scored[1].input.index(image_slot(family)) < scored[1].input.index("بعد")
     text = plain_scores(stock, scored[3].input_tokens, scored[3].output_tokens)
     assert scored[3].logprobs == pytest.approx([total for total, _ in text], abs=1e-4)
+
+
+def test_images_are_let_go_before_the_answer_is_written(monkeypatch):
+    held, advance = [], Reader.advance
+
+    def watched(self, cache, rows, width):
+        held.append([row.vision for row in rows])
+        return advance(self, cache, rows, width)
+
+    monkeypatch.setattr(Reader, "advance", watched)
+    load(folder_of("qwen2_vl", True)).greedy_until(image_docs())
+    assert held[-1] and set(held[-1]) == {None}
 
 
 def test_an_image_that_the_processor_refuses_is_one_error_that_names_the_doc():
