@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain, groupby, islice
+from itertools import chain, groupby
 from random import Random
 from typing import Any, Protocol
 
@@ -19,7 +19,7 @@ from cultureval.models.generation.generation import Generation, Sampling, genera
 from cultureval.models.generation.queue import GenerationQueue
 from cultureval.models.generation.route import BATCHES, ONE_BY_ONE, QUEUE, choose_generation_route, never_queued
 from cultureval.models.generation.rows import Row
-from cultureval.models.jobs import GenerationJob, JobModel
+from cultureval.models.jobs import GenerationJob, JobModel, in_windows
 from cultureval.models.loading import LoadedModel
 from cultureval.models.memory import free_unused, is_out_of_memory
 from cultureval.models.refused_images import ImagesRefused, reason_to_skip
@@ -28,7 +28,6 @@ from cultureval.models.scoring.prefix_cache import longest_reusable
 from cultureval.models.scoring.route_check import RouteCheck
 from cultureval.runtime.progress import Progress
 
-WINDOW = 256  # docs encoded together, so that a long run starts quickly and needs little memory
 Answer = tuple[ModelResponse, list[str | None]]  # and why each text ended
 
 
@@ -107,8 +106,7 @@ class Generator:
 
     def _windows(self, docs: Sequence[Doc]) -> Iterator[list[Row]]:
         """Rows for the queue, some docs at a time; what the journal has, or the queue cannot answer, is done here."""
-        numbered = enumerate(docs)
-        while window := list(islice(numbered, WINDOW)):
+        for window in in_windows(enumerate(docs)):
             fresh = [asked for place, doc in window if (asked := self._asked_for(place, GenerationJob(self.lm, doc)))]
             texts = [asked for asked in fresh if not asked.job.images]
             route = self._route_of_texts(texts)

@@ -12,9 +12,9 @@ import logging
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from itertools import groupby, islice
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from cultureval.models.answer_log import AnswerLog
 from cultureval.models.answering import Answer, Generator
 from cultureval.models.failures import failures_named
 from cultureval.models.generation.rendering import Renderer, all_images, open_images
-from cultureval.models.jobs import ScoringJob
+from cultureval.models.jobs import ScoringJob, in_windows
 from cultureval.models.loading import BITS, LoadedModel, load
 from cultureval.models.memory import is_out_of_memory
 from cultureval.models.refused_images import ImagesRefused
@@ -52,7 +52,6 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 IMAGE_CHARACTERS = 1000  # an image costs about as much as this many characters of text
 # Not settings: names, places, and what loading found out.
 NOT_SETTINGS = {"model_name", "cache_dir", "resolved_revision", "fingerprint"}
-WINDOW = 256  # docs encoded together, so that a long run starts quickly and needs little memory
 
 
 class HFModel(LightevalModel):
@@ -221,7 +220,7 @@ class HFModel(LightevalModel):
         """Score docs in order, window by window; each batch of answers is written to the journal."""
         responses: list[ModelResponse] = []
         bar = self._progress(len(docs), "Scoring choices")
-        for window in _windows(docs):
+        for window in in_windows(docs):
             jobs = [ScoringJob(self, doc, rolling) for doc in window]
             for job in jobs:
                 self.log.look_up(job.doc.task_name, self.journal, [job.key])
@@ -360,9 +359,3 @@ class HFModel(LightevalModel):
 
 def _image_key(image: Any) -> str:
     return str(image) if isinstance(image, str | Path) else image_hash(image)
-
-
-def _windows(docs: Sequence[Doc]) -> Iterator[list[Doc]]:
-    rest = iter(docs)
-    while window := list(islice(rest, WINDOW)):
-        yield window

@@ -1,9 +1,9 @@
 """One doc and its answer: rendered prompt, journal key, requests to the model, response."""
 
 import math
-from collections.abc import Sequence
-from itertools import chain, groupby
-from typing import Any, Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, groupby, islice
+from typing import Any, Protocol, TypeVar
 
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
@@ -21,6 +21,9 @@ from cultureval.runtime.generation_hints import stop_strings
 from cultureval.runtime.journal import Journal
 from cultureval.runtime.lighteval_patches.refused_docs import RefusedResponse
 from cultureval.runtime.servers.data_urls import image_hash
+
+WINDOW = 256  # docs encoded together, so that a long run starts quickly and needs little memory
+Item = TypeVar("Item")
 
 
 class JobModel(Protocol):
@@ -265,6 +268,13 @@ class GenerationJob:
             output_tokens=[kept(answer.tokens) for answer in self.answers],
             truncated_tokens_count=self.truncated,
         )
+
+
+def in_windows(items: Iterable[Item]) -> Iterator[list[Item]]:
+    """Some items at a time, as many as are encoded together."""
+    rest = iter(items)
+    while window := list(islice(rest, WINDOW)):
+        yield window
 
 
 def in_runs(tokens: Sequence[int]) -> list[int]:
