@@ -17,7 +17,7 @@ from cultureval.tasks.catalogue import all_suites
 ALL = "all"
 COLUMNS = ("metric", "criterion", "dialect", "tau_c", "low", "high", "pairs", "items")
 
-Cell = tuple[str, str, str]  # metric, criterion, dialect
+CellKey = tuple[str, str, str]  # metric, criterion, dialect
 
 
 def agreement_report(
@@ -66,7 +66,7 @@ def human_ratings(suite: str) -> HumanRatings:
     return rated
 
 
-def correlations(texts: Sequence[RatedText], headline: str, draws: int) -> dict[Cell, Correlation]:
+def correlations(texts: Sequence[RatedText], headline: str, draws: int) -> dict[CellKey, Correlation]:
     """Tau-c of every metric with every criterion, in each dialect and over all.
 
     With the headline `MEAN`, also with the mean of the criteria, for texts that have all scores. Items (an image or a
@@ -93,7 +93,7 @@ def correlations(texts: Sequence[RatedText], headline: str, draws: int) -> dict[
     return cells
 
 
-def correlation_tables(cells: Mapping[Cell, Correlation], headline: str) -> list[str]:
+def correlation_tables(cells: Mapping[CellKey, Correlation], headline: str) -> list[str]:
     """Two tables: the headline's human score by dialect, and the criteria over all dialects."""
     if not cells:
         return ["", "No metric to compare with: give the RESULTS of the rated models."]
@@ -123,7 +123,7 @@ def _shown(cell: Correlation | None) -> str:
     return f"{100 * cell.value:.1f} [{interval}]"
 
 
-def write_correlations(file: Path, cells: Mapping[Cell, Correlation]) -> None:
+def write_correlations(file: Path, cells: Mapping[CellKey, Correlation]) -> None:
     """Every correlation as a row of a CSV file; undefined numbers are empty cells."""
     rows = [
         dict(zip(COLUMNS, (*names, cell.value, cell.low, cell.high, cell.pairs, cell.items), strict=True))

@@ -72,7 +72,7 @@ class OutputRule:
         self.dataset = dataset
         self.entry_point = entry_point
         self.atol = atol
-        self.budget = codec.Budget()
+        self.budget = codec.ItemLimit()
         self._set_rule = compares_sets(dataset, entry_point)
         self._any_value = asks_for_any_value(dataset, entry_point)
         self._zero_rule = asks_for_a_zero(dataset, entry_point)

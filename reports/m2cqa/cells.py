@@ -22,7 +22,7 @@ PROMPTING = ("prompt", "task version", "image placement", "system prompt")
 
 
 @dataclass(frozen=True)
-class Cell:
+class CellVerdicts:
     """One model's verdicts on one task.
 
     Attributes:
@@ -51,7 +51,7 @@ class Cell:
         return right_judgements(self.verdicts[[place[item] for item in ids]])
 
 
-def read_cells(paths: Sequence[Path], profile: str) -> list[Cell]:
+def read_cells(paths: Sequence[Path], profile: str) -> list[CellVerdicts]:
     """The cells of saved runs, in the order of models, prompts and varieties.
 
     Args:
@@ -72,7 +72,7 @@ def read_cells(paths: Sequence[Path], profile: str) -> list[Cell]:
     return sorted(cells, key=lambda cell: (cell.model, order[0].index(cell.prompt), order[1].index(cell.variety)))
 
 
-def mismatches(cells: Sequence[Cell]) -> list[str]:
+def mismatches(cells: Sequence[CellVerdicts]) -> list[str]:
     """Why cells are not comparable, one sentence for each pair of cells; [] if they are.
 
     Cells of one variety must have the same data; cells of one prompt and variety also the same prompt settings.
@@ -91,19 +91,19 @@ def mismatches(cells: Sequence[Cell]) -> list[str]:
     return found
 
 
-def _differ(first: Cell, second: Cell, name: str) -> bool:
+def _differ(first: CellVerdicts, second: CellVerdicts, name: str) -> bool:
     return name not in first.signature or first.signature[name] != second.signature.get(name)
 
 
-def _value(cell: Cell, name: str) -> str:
+def _value(cell: CellVerdicts, name: str) -> str:
     return str(cell.signature.get(name, "not known"))
 
 
-def _title(cell: Cell) -> str:
+def _title(cell: CellVerdicts) -> str:
     return f"{cell.model} {cell.prompt}_{cell.variety}"
 
 
-def _read_cell(task: SavedTask, model: str, profile: str) -> Cell:
+def _read_cell(task: SavedTask, model: str, profile: str) -> CellVerdicts:
     from cultureval.metrics.m2cqa.statement_items import item_verdicts
 
     prompt, _, variety = task.task.removeprefix("m2cqa:").partition("|")[0].rpartition("_")
@@ -122,7 +122,7 @@ def _read_cell(task: SavedTask, model: str, profile: str) -> Cell:
     order = sorted(range(len(ids)), key=ids.__getitem__)
     sorted_ids = tuple(ids[place] for place in order)
     values = {name: [of_item.get(item, "") for item in sorted_ids] for name, of_item in fields.items()}
-    return Cell(model, prompt, variety, sorted_ids, verdicts[order], values, _signature(task))
+    return CellVerdicts(model, prompt, variety, sorted_ids, verdicts[order], values, _signature(task))
 
 
 def _statements(table: "pyarrow.Table", profile: str) -> tuple[list["Statement"], int]:

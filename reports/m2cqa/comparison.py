@@ -57,7 +57,7 @@ class Comparison(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Section:
+class ReportTable:
     """A table of the report with its title and lead; names in it are as they are, markup or not."""
 
     title: str
@@ -136,7 +136,7 @@ def write_comparison(
     return Comparison(text, notes, figures)
 
 
-def cell_sections(rows: Sequence[Row]) -> list[Section]:
+def cell_sections(rows: Sequence[Row]) -> list[ReportTable]:
     """A table of cells like Table 2 for each prompt with cells."""
     names = (Q_PLUS_ACC, Q_MINUS_ACC, F1, COMBINED_ACC, CFHR)
     order = [*VARIETIES, "dialect"]
@@ -152,11 +152,11 @@ def cell_sections(rows: Sequence[Row]) -> list[Section]:
             for row in sorted(of_prompt, key=lambda row: order.index(row["variety"]))
         ]
         if table:
-            sections.append(Section(f"{name} (`{prompt}`)", "", CELL_HEADER, table, CELL_ALIGN))
+            sections.append(ReportTable(f"{name} (`{prompt}`)", "", CELL_HEADER, table, CELL_ALIGN))
     return sections
 
 
-def difference_sections(differences: Sequence[Row]) -> list[Section]:
+def difference_sections(differences: Sequence[Row]) -> list[ReportTable]:
     """Tables of differences like Table 7: between prompts, and between models, if any."""
     lead = "CFHR of the first minus the second, paired by item; p of a permutation test, and by Holm for this table."
     sections = []
@@ -168,11 +168,11 @@ def difference_sections(differences: Sequence[Row]) -> list[Section]:
         ]
         if table:
             header = ("Variety", held, "First", "Second", "Δ", "CI", "p", "p (Holm)")
-            sections.append(Section(title, lead, header, table, DIFFERENCE_ALIGN))
+            sections.append(ReportTable(title, lead, header, table, DIFFERENCE_ALIGN))
     return sections
 
 
-def breakdown_sections(breakdown: Sequence[Row]) -> list[Section]:
+def breakdown_sections(breakdown: Sequence[Row]) -> list[ReportTable]:
     """Tables of CFHR by country and by category, all varieties of a model and prompt together."""
     cells = list(dict.fromkeys((row["model"], row["prompt"]) for row in breakdown))
     if len(cells) > MOST_COLUMNS:
@@ -186,7 +186,7 @@ def breakdown_sections(breakdown: Sequence[Row]) -> list[Section]:
         table = [[value, *(_pooled(found.get(cell, [])) for cell in cells)] for value, found in sorted(groups.items())]
         lead = "Fooled of the items with a correct Q+, varieties together; breakdown.csv has each with its interval."
         header = (field.capitalize(), *(f"{model} {prompt}" for model, prompt in cells))
-        sections.append(Section(f"CFHR by {field}", lead, header, table, "l" + "r" * len(cells)))
+        sections.append(ReportTable(f"CFHR by {field}", lead, header, table, "l" + "r" * len(cells)))
     return sections
 
 

@@ -27,7 +27,7 @@ from cultureval.metrics.m2cqa.names import (
 from cultureval.metrics.m2cqa.statement_items import cell_report, right_judgements
 from cultureval.metrics.paired_tests import PairedSubset, compare_paired
 from cultureval.metrics.proportions import holm, wilson_interval
-from cultureval.reports.m2cqa.cells import Cell
+from cultureval.reports.m2cqa.cells import CellVerdicts
 from cultureval.tasks.m2cqa.benchmarks import DIALECTS, PROMPTS
 
 Row = dict[str, Any]
@@ -70,7 +70,7 @@ class Borders:
         return "frequent hallucination" if cfhr >= self.cfhr else "conservative rejection"
 
 
-def cell_rows(cells: Sequence[Cell], borders: Borders, sizes: Mapping[str, float]) -> list[Row]:
+def cell_rows(cells: Sequence[CellVerdicts], borders: Borders, sizes: Mapping[str, float]) -> list[Row]:
     """The metrics of every cell, and of the paper's Dialect rows: the unweighted means of ajp and arz.
 
     The interval of CFHR is Wilson's, given the items with a correct Q+. A Dialect row's standard error and interval are
@@ -94,7 +94,7 @@ def cell_rows(cells: Sequence[Cell], borders: Borders, sizes: Mapping[str, float
     ]
 
 
-def breakdown_rows(cells: Sequence[Cell]) -> list[Row]:
+def breakdown_rows(cells: Sequence[CellVerdicts]) -> list[Row]:
     """CFHR of every cell by country and by category, where the data have them, with Wilson's intervals."""
     rows = []
     for cell in cells:
@@ -118,15 +118,15 @@ def _interval(rate: float | None, hits: float | None) -> dict[str, float | None]
     return {LOW: low, HIGH: high}
 
 
-def difference_rows(cells: Sequence[Cell], draws: int, seed: int) -> list[Row]:
+def difference_rows(cells: Sequence[CellVerdicts], draws: int, seed: int) -> list[Row]:
     """CFHR of every pair of prompts of a model, and of every pair of models under a prompt, variety by variety.
 
     The difference is first minus second on the items of both; interval and p-value are those of `compare_paired`, in
     Dialect rows of the mean of both dialects, an item drawn in both at once. `p_holm` is adjusted for all differences
     of models, or of prompts. Cells with the same verdicts are `identical` and have no test.
     """
-    of_cell: dict[Key, list[Cell]] = {(cell.model, cell.prompt, cell.variety): [cell] for cell in cells}
-    dialects: dict[Key, list[Cell]] = {}
+    of_cell: dict[Key, list[CellVerdicts]] = {(cell.model, cell.prompt, cell.variety): [cell] for cell in cells}
+    dialects: dict[Key, list[CellVerdicts]] = {}
     for model, prompt in dict.fromkeys((cell.model, cell.prompt) for cell in cells):
         members = [of_cell.get((model, prompt, variety), []) for variety in DIALECTS]
         if all(members):
@@ -145,7 +145,7 @@ def _pairs(keys: Collection[Key]) -> Iterator[tuple[Key, Key]]:
             yield first, second
 
 
-def _difference(first: Key, second: Key, cells: Mapping[Key, Sequence[Cell]], draws: int, seed: int) -> Row:
+def _difference(first: Key, second: Key, cells: Mapping[Key, Sequence[CellVerdicts]], draws: int, seed: int) -> Row:
     same_model = first[0] == second[0]
     row: Row = dict.fromkeys(DIFFERENCE_COLUMNS) | {"identical": False, "n_items": 0}
     row |= {"held": first[0] if same_model else first[1], "variety": first[2]}
@@ -166,7 +166,7 @@ def _difference(first: Key, second: Key, cells: Mapping[Key, Sequence[Cell]], dr
     return row if found.identical else row | {"ci_low": found.low, "ci_high": found.high, "p_value": found.p_value}
 
 
-def _fooled(cell: Cell, ids: Sequence[str]) -> np.ndarray:
+def _fooled(cell: CellVerdicts, ids: Sequence[str]) -> np.ndarray:
     """[N, 2] what CFHR is the ratio of: items with a correct Q+ and an accepted Q-, items with a correct Q+."""
     right, rejected = cell.on(ids)
     return np.column_stack([right & ~rejected.all(axis=1), right])

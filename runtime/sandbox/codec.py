@@ -51,8 +51,8 @@ class BadEncoding(ValueError):
     """Bytes that `encode` never writes, or data beyond the limits."""
 
 
-class Budget:
-    """How many items may still be read; several values can share one budget.
+class ItemLimit:
+    """How many items may still be read; several values can share one limit.
 
     Attributes:
         left: Number of items.
@@ -270,12 +270,12 @@ def _sympy_tree(value: Any, consume: bool, depth: int) -> tuple[str, Any] | None
     return None
 
 
-def decode(data: bytes, budget: Budget | None = None) -> Any:
+def decode(data: bytes, limit: ItemLimit | None = None) -> Any:
     """Read what `encode` wrote.
 
     Args:
         data: Untrusted bytes from a sandbox.
-        budget: Bound on the number of items, possibly shared with other values; by default for this value alone.
+        limit: Bound on the number of items, possibly shared with other values; by default for this value alone.
 
     Returns:
         Plain data, numpy scalars and arrays, or placeholders of this module for other objects.
@@ -283,23 +283,23 @@ def decode(data: bytes, budget: Budget | None = None) -> Any:
     Raises:
         BadEncoding: If the bytes are malformed, nested too deeply, too many, or built to be slow to hash.
     """
-    reader = _Reader(data, budget or Budget())
+    reader = _Reader(data, limit or ItemLimit())
     form = reader.take(1)
     if form not in (b"P", b"T"):
         raise BadEncoding(f"unknown form {form!r}")
     value = reader.value(0)
     if reader.position != len(data):
         raise BadEncoding("bytes follow the value")
-    return value if form == b"P" else _Builder(reader.budget).build(value)
+    return value if form == b"P" else _Builder(reader.limit).build(value)
 
 
 class _Reader:
     """A strict reader of the plain-data part of marshal's version 2."""
 
-    def __init__(self, data: bytes, budget: Budget) -> None:
+    def __init__(self, data: bytes, limit: ItemLimit) -> None:
         self.data = data
         self.position = 0
-        self.budget = budget
+        self.limit = limit
 
     def take(self, size: int) -> bytes:
         end = self.position + size
@@ -313,8 +313,8 @@ class _Reader:
         return struct.unpack(layout, self.take(struct.calcsize(layout)))[0]
 
     def value(self, depth: int) -> Any:
-        self.budget.left -= 1
-        if depth > MAX_DEPTH or self.budget.left < 0:
+        self.limit.left -= 1
+        if depth > MAX_DEPTH or self.limit.left < 0:
             raise BadEncoding("nested too deeply" if depth > MAX_DEPTH else "too many items")
         code = self.take(1)
         if code in _CONSTANTS:
@@ -407,8 +407,8 @@ _READERS: dict[bytes, Callable[[_Reader, int], Any]] = {
 class _Builder:
     """Turns the tree of form `T` into values."""
 
-    def __init__(self, budget: Budget) -> None:
-        self.budget = budget
+    def __init__(self, limit: ItemLimit) -> None:
+        self.limit = limit
 
     def build(self, node: Any) -> Any:
         if type(node) in _SCALARS:
@@ -430,15 +430,15 @@ class _Builder:
         return [self.build(node) for node in content]
 
     def deque(self, content: Any) -> collections.deque[Any]:
-        self.budget.left -= DEQUE_ITEMS
-        if self.budget.left < 0:
+        self.limit.left -= DEQUE_ITEMS
+        if self.limit.left < 0:
             raise BadEncoding("too many items")
         return collections.deque(self.items(content))
 
     def opaque(self, content: Any) -> Opaque:
         name = _exact(str, content)[:80]
-        self.budget.opaque = name if name.isidentifier() else "object"
-        return Opaque(self.budget.opaque)
+        self.limit.opaque = name if name.isidentifier() else "object"
+        return Opaque(self.limit.opaque)
 
     def pairs(self, content: Any) -> dict[Any, Any]:
         items = self.items(content)
