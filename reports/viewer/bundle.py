@@ -50,7 +50,8 @@ def write_bundle(logs: Sequence[TaskLog], folder: Path, gated: bool = False) -> 
             "All of these tasks have gated data, whose texts may not be published; --gated makes a bundle with them."
         )
     with gathered(kept) as place, contextlib.redirect_stdout(io.StringIO()):
-        bundle_log_dir(str(place), str(folder), overwrite=True)
+        # Absolute, since Inspect takes hf/ORG/NAME for a Space to upload to.
+        bundle_log_dir(str(place), str(folder.absolute()), overwrite=True)
     content = {
         "made_by": "cultureval view",
         "logs": {log.name: [log.model, log.task] for log in kept},

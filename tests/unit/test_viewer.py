@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from inspect_ai.log import list_eval_logs, read_eval_log
@@ -116,7 +117,7 @@ def test_logs_stay_until_what_they_are_made_of_changes(run):
         write_logs([file])
 
 
-def test_bundles_leave_gated_data_out_and_replace_no_folder_of_others(run, tmp_path):
+def test_bundles_leave_gated_data_out_and_replace_no_folder_of_others(run, tmp_path, monkeypatch):
     _, logs = run
     left_out = write_bundle(logs, tmp_path / "site")
     assert [log.task for log in left_out] == ["jeem_caption:ae|0"]
@@ -128,6 +129,9 @@ def test_bundles_leave_gated_data_out_and_replace_no_folder_of_others(run, tmp_p
     assert len(list((tmp_path / "site" / "logs").rglob("*.eval"))) == 1
     with pytest.raises(CulturevalError, match="--gated"):
         write_bundle(left_out, tmp_path / "other")
+    monkeypatch.chdir(tmp_path)
+    write_bundle(left_out, Path("hf", "lab", "site"), gated=True)
+    assert (tmp_path / "hf" / "lab" / "site" / "index.html").is_file(), "a folder, and no Space to upload to"
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("")
     with pytest.raises(CulturevalError, match="holds files of others"):
