@@ -66,9 +66,11 @@ def read_published(site: Path, address: str) -> PublishedAnswers:
 
 
 def gated_answers(site: Path) -> list[Path]:
-    """The bundles below a folder that hold answers to gated data, or whose list of answers cannot be read."""
-    found = []
-    for file in sorted(site.rglob(MARK)):
+    """The folders below a folder with answers to gated data, or with logs that no readable list of a bundle names."""
+    bundles = {file.parent: file for file in sorted(site.rglob(MARK))}
+    logs = sorted({file.parent for file in site.rglob("*.eval")})
+    found = [folder for folder in logs if not bundles.keys() & {folder, *folder.parents}]  # such as of a killed command
+    for file in bundles.values():
         try:
             gated = json.loads(file.read_text(encoding="utf-8"))["gated"]
         except (OSError, ValueError, TypeError, KeyError, RecursionError):

@@ -59,12 +59,16 @@ def push_space(folder: Path, name: str, public: bool) -> str:
         public: Whether a new Space is public.
 
     Raises:
-        CulturevalError: A bundle in it has answers to gated data, or the upload failed; the site stays on the disk.
+        CulturevalError: A bundle in it has answers to gated data, or no list of them, or the upload failed; the site
+            stays on the disk.
     """
     from huggingface_hub import HfApi
 
     if gated := gated_answers(folder):
-        raise CulturevalError(f"{gated[0]} holds answers to gated data, which are not published: remove that folder.")
+        raise CulturevalError(
+            f"{gated[0]} holds answers to gated data, or answers of which that is unknown. They are not published: "
+            "remove that folder, or write the bundle again with `cultureval view`."
+        )
     hub = HfApi()
     try:
         hub.create_repo(name, repo_type="space", space_sdk="static", private=not public, exist_ok=True)

@@ -262,6 +262,9 @@ def test_scores_link_their_answers_in_the_viewer_and_the_viewer_links_back(tmp_p
     assert gated_answers(site) == []
     write_bundle(write_logs([root]), site / "all", gated=True)
     assert gated_answers(site) == [site / "all"]
+    mark = (site / "all" / "cultureval_viewer.json").rename(tmp_path / "mark")  # as where the command was killed
+    assert gated_answers(site) and all((site / "all" / "logs") in (one, *one.parents) for one in gated_answers(site))
+    mark.rename(site / "all" / "cultureval_viewer.json")
     with pytest.raises(CulturevalError, match="all holds answers to gated data"):
         push_space(site, "lab/board", public=False)
     for bad in ('{"logs": 1}', "x"):
