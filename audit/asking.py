@@ -130,10 +130,10 @@ class Asker:
         waiting = list(questions)
         for attempt in range(1 + self.settings.re_asks):
             again = f", asked again ({attempt})" if attempt else ""
-            keyed = {self._key(one, attempt): self._call(one) for one in waiting}
-            answers = self._calls.answers(keyed, f"{description} by {self.settings.name}{again}")
-            for question in waiting:
-                key = self._key(question, attempt)
+            keys = [self._key(one, attempt) for one in waiting]
+            calls = dict(zip(keys, map(self._call, waiting), strict=True))
+            answers = self._calls.answers(calls, f"{description} by {self.settings.name}{again}")
+            for question, key in zip(waiting, keys, strict=True):
                 replies[question.id] = self._read(question, key, answers.get(key), attempt, read)
             waiting = [one for one in waiting if replies[one.id].outcome == "malformed"]
             if not waiting:

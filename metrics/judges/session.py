@@ -1,7 +1,8 @@
 """One judge with one template: from items to prompts, calls and verdicts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from cultureval.judge_prompts import JudgeReplyError, Reading
@@ -10,7 +11,7 @@ from cultureval.judge_prompts.templates import JudgeTemplate
 from cultureval.metrics.judges.calls import Call, PaidCalls
 from cultureval.metrics.judges.identity import form_fields
 from cultureval.metrics.judges.settings import JudgeSettings
-from cultureval.metrics.judges.verdicts import ItemImage, JudgeItem, Judgement, JudgeVerdict
+from cultureval.metrics.judges.verdicts import ItemImage, JudgeItem, Judgement, JudgeVerdict, Outcome
 from cultureval.runtime import processes
 from cultureval.runtime.data.image_store import decoded
 from cultureval.runtime.journal import Journal, answer_key
@@ -67,11 +68,11 @@ class JudgeSession:
                 verdicts[index] = entry
         before, served = self.budget.spent, set()
         for attempt in range(1 + self.settings.re_asks):
-            answers = self._ask(list(waiting.values()), attempt)
+            keys = {index: self.key(entry, attempt) for index, entry in waiting.items()}
+            answers = self._ask({key: self._call(waiting[index], attempt) for index, key in keys.items()}, attempt)
             served |= {answer["model"] for answer in answers.values() if answer.get("model")}
-            for index, entry in list(waiting.items()):
-                answer = answers.get(self.key(entry, attempt))
-                verdict = self._not_answered(entry, attempt) if answer is None else self._read(entry, answer, attempt)
+            for index, key in keys.items():
+                verdict = self._read(waiting[index], key, answers.get(key), attempt)
                 if verdict.outcome != "malformed" or attempt == self.settings.re_asks:
                     verdicts[index] = verdict
                     del waiting[index]
@@ -115,33 +116,29 @@ class JudgeSession:
             attempt=attempt,
         )
 
-    def _ask(self, entries: Sequence[ReadyItem], attempt: int) -> dict[str, Answer]:
+    def _ask(self, calls: Mapping[str, Call], attempt: int) -> dict[str, Answer]:
         """The replies by key; processes that score together each ask for a share, but the first for all on a budget."""
         count, rank = processes.together(), processes.process_rank()
         if count == 1:
-            return self._ask_for(entries, attempt)
-        mine = entries[rank::count] if self.settings.budget is None else entries if rank == 0 else []
-        own = self._ask_for(mine, attempt)
+            return self._ask_for(calls, attempt)
+        share = dict(islice(calls.items(), rank, None, count))
+        own = self._ask_for(share if self.settings.budget is None else calls if rank == 0 else {}, attempt)
         answers: dict[str, Answer] = {}
-        calls = self._calls
-        for found, failures, stopped, failed in processes.gather(
-            (own, calls.failures, calls.stopped, calls.server_failed)
-        ):
+        paid = self._calls
+        state = own, paid.failures, paid.stopped, paid.server_failed
+        for found, failures, stopped, failed in processes.gather(state):
             answers |= found
-            calls.failures |= failures
-            calls.stopped, calls.server_failed = calls.stopped or stopped, calls.server_failed or failed
-        for entry in entries:
-            if (answer := answers.get(key := self.key(entry, attempt))) is not None:
-                calls.pay(key, self._call(entry, attempt), answer)
+            paid.failures |= failures
+            paid.stopped, paid.server_failed = paid.stopped or stopped, paid.server_failed or failed
+        for key, call in calls.items():
+            if (answer := answers.get(key)) is not None:
+                paid.pay(key, call, answer)
         return answers
 
-    def _ask_for(self, entries: Sequence[ReadyItem], attempt: int) -> dict[str, Answer]:
+    def _ask_for(self, calls: Mapping[str, Call], attempt: int) -> dict[str, Answer]:
         again = f", asked again ({attempt})" if attempt else ""
-        answers = self._calls.answers(
-            {self.key(entry, attempt): self._call(entry, attempt) for entry in entries},
-            f"judge {self.settings.name} ({self.template.short}{again})",
-            processes.together(),
-        )
+        description = f"judge {self.settings.name} ({self.template.short}{again})"
+        answers = self._calls.answers(calls, description, processes.together())
         if self._calls.server_failed:
             self.budget.halted = self._why_stopped()
         return answers
@@ -162,16 +159,20 @@ class JudgeSession:
         urls = " / ".join(self.settings.base_url)
         return f"the judge {self.settings.name} at {urls} stopped answering ({self._calls.stopped})"
 
-    def _not_answered(self, entry: ReadyItem, attempt: int) -> JudgeVerdict:
-        outcome, reason = "not_asked", f"not asked{' again' if attempt else ''}: {self._why_stopped()}"
-        if cause := self._calls.failures.get(self.key(entry, attempt)):
+    def _not_answered(self, entry: ReadyItem, key: str, attempt: int) -> JudgeVerdict:
+        outcome: Outcome = "not_asked"
+        reason = f"not asked{' again' if attempt else ''}: {self._why_stopped()}"
+        if cause := self._calls.failures.get(key):
             outcome, reason = "no_answer", f"the judge did not answer ({cause})"
         return JudgeVerdict(entry.item.id, {}, None, outcome, reason, entry.flags, None, attempt, entry.item.cluster)
 
-    def _read(self, entry: ReadyItem, answer: Answer, attempt: int) -> JudgeVerdict:
+    def _read(self, entry: ReadyItem, key: str, answer: Answer | None, attempt: int) -> JudgeVerdict:
+        if answer is None:
+            return self._not_answered(entry, key, attempt)
         completion = answer["completions"][0]
-        earlier = self.journal.earlier(self.key(entry, attempt), self.budget.started)
-        reading, outcome, reason = Reading(), "scored", ""
+        earlier = self.journal.earlier(key, self.budget.started)
+        outcome: Outcome = "scored"
+        reading, reason = Reading(), ""
         if completion["finish_reason"] == "content_filter":
             outcome, reason = "refused", "the judge's content filter stopped it"
         elif completion["refusal"]:
