@@ -282,7 +282,7 @@ def write_manifest(path: Path, rows: Iterable[ManifestRow]) -> Manifest:
     ordered = sorted(rows, key=lambda one: (one.source, *_place(one.row)))
     head = json.dumps({"format": FORMAT, "version": VERSION})
     lines = [head, *(json.dumps(one.model_dump(), ensure_ascii=False) for one in ordered)]
-    write_atomically(path, "".join(f"{line}\n" for line in lines).encode("utf-8"))
+    write_atomically(path.expanduser(), "".join(f"{line}\n" for line in lines).encode("utf-8"))
     return Manifest(path.name, tuple(ordered))
 
 

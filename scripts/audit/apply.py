@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts.audit.options import Columns, Data, Form, SourceNames, read_sources
+from cultureval.scripts.audit.options import Columns, Data, Form, SourceNames, given_manifest, read_sources
 from cultureval.scripts.custom_suites import SourcesFile, with_sources
 
 
@@ -34,9 +34,8 @@ def apply(
     """
     from cultureval.audit.cleaning import cleaned_subsets, push_cleaned, write_cleaned
     from cultureval.reports.audit.cleaned import cleaned_text
-    from cultureval.tasks.manifest import merged, read_manifest
 
-    decided = merged([read_manifest(file) for file in manifest])
+    decided = given_manifest(manifest)
     with use_settings(with_sources(current_settings(), sources).with_(data_root=data, form=form)):
         items = read_sources(source, columns, each_task=True)
     subsets = cleaned_subsets(items, decided)

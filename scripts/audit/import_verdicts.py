@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from cultureval.runtime.printing import print_result
-from cultureval.scripts.audit.options import Force, require_new
+from cultureval.scripts.audit.options import Force, given_manifest, require_new
 
 
 def import_verdicts(
@@ -27,12 +27,9 @@ def import_verdicts(
     from cultureval.audit.review.formats import read_verdicts
     from cultureval.audit.review.verdicts import decide
     from cultureval.reports.audit.reviewed import reviewed_text
-    from cultureval.tasks.manifest import manifest_of
     from cultureval.tasks.manifest import write_manifest as write_rows
 
     require_new(write_manifest, force)
-    known = manifest_of([path.expanduser() for path in manifest])
-    assert known is not None  # --manifest is required
-    reviewed = decide(known, read_verdicts(files, csv_annotator), min_verdicts)
+    reviewed = decide(given_manifest(manifest), read_verdicts(files, csv_annotator), min_verdicts)
     write_rows(write_manifest, reviewed.manifest)
     print_result(reviewed_text(reviewed), write_manifest)

@@ -13,6 +13,7 @@ from cultureval.tasks.options import read_data_options
 
 if TYPE_CHECKING:
     from cultureval.audit.items import AuditItem
+    from cultureval.tasks.manifest import Manifest
 
 SourceNames = Annotated[
     list[str],
@@ -35,8 +36,6 @@ AskedManifest = Annotated[list[Path], typer.Option(help="The manifest whose rows
 Asks = Annotated[
     Literal["review", "discard", "all"], typer.Option(help="Show rows to review, also discarded ones, or all rows.")
 ]
-
-
 Force = Annotated[bool, typer.Option("--force", help="Replace a manifest that is there already.")]
 
 
@@ -44,6 +43,13 @@ def require_new(manifest: Path | None, force: bool) -> None:
     """Refuses to replace a manifest, which may hold people's decisions, unless that is asked for."""
     if manifest and not force and manifest.expanduser().exists():
         raise CulturevalError(f"{manifest} is there already: name another file, or replace it with --force.")
+
+
+def given_manifest(files: Sequence[Path]) -> "Manifest":
+    """The manifest of a required `--manifest`."""
+    from cultureval.tasks.manifest import merged, read_manifest
+
+    return merged([read_manifest(file.expanduser()) for file in files])
 
 
 def require_no_people(manifest: Path) -> None:
@@ -80,10 +86,8 @@ def asked_items(
 ) -> "list[tuple[AuditItem, tuple[str, ...]]]":
     """The items of sources that people are asked about, with the manifest's reasons; arguments are the options."""
     from cultureval.audit.review.verdicts import items_to_review
-    from cultureval.tasks.manifest import manifest_of
 
-    known = manifest_of([path.expanduser() for path in manifest])
-    assert known is not None  # --manifest is required
+    known = given_manifest(manifest)
     shown = {"review": ("review",), "discard": ("review", "discard"), "all": ("review", "discard", "keep")}[decisions]
     with use_settings(with_sources(current_settings(), sources).with_(data_root=data, form=form)):
         items = read_sources(source, columns)

@@ -59,6 +59,13 @@ def test_where_one_model_is_asked_several_are_refused(run, tmp_path, command, mo
     assert f"{models}: name one model, not 2." in run(*command.format(models).split())
 
 
+def test_a_manifest_below_the_home_folder_is_written_there(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert "saved: ~/m.jsonl" in run("audit", "check", "q.csv", "--write-manifest=~/m.jsonl")
+    assert read_manifest(tmp_path / "home" / "m.jsonl").rows
+    assert "~/m.jsonl is there already" in run("audit", "check", "q.csv", "--write-manifest=~/m.jsonl")
+
+
 def test_a_manifest_is_replaced_only_by_force(run, tmp_path):
     check = ("audit", "check", "q.csv", "--write-manifest", "m.jsonl")
     run(*check)
