@@ -205,7 +205,7 @@ def _portable(subset: CleanedSubset, place: Path, form: Form) -> CleanedSubset:
             return [moved(value) for value in cell]
         if isinstance(cell, set | frozenset):
             return sorted(cell)
-        if isinstance(cell, bytes) and form == "jsonl":
+        if isinstance(cell, bytes) and form == "jsonl":  # JSON has no form for them
             return _stored_bytes(cell, place)
         return cell
 
@@ -230,9 +230,8 @@ def _moved_text(cell: str, root: Path, place: Path) -> str:
         return cell  # no path, or one that the task's reader refuses too
     below = os.path.relpath(os.path.abspath(root / cell), os.path.abspath(root))
     if below.startswith(os.pardir):  # the source's folder is a link, and the path is not
-        below = f"files/{hashlib.sha256(content).hexdigest()}{Path(cell).suffix.lower()}"
-    if not (place / below).exists():
-        write_atomically(place / below, content)
+        return _stored_bytes(content, place, Path(cell).suffix.lower())
+    _write_once(place / below, content)
     return Path(below).as_posix()
 
 
@@ -242,17 +241,20 @@ def _with_stored_texts(name: str, place: Path) -> str:
         content = TEXTS.get(name)
     except CulturevalError:
         return name
-    if not (place / STORED_TEXTS / name).exists():
-        write_atomically(place / STORED_TEXTS / name, content)
+    _write_once(place / STORED_TEXTS / name, content)
     return name
 
 
-def _stored_bytes(content: bytes, place: Path) -> str:
-    """The path of a file with these bytes: JSON has no form for them."""
-    name = f"files/{hashlib.sha256(content).hexdigest()}"
-    if not (place / name).exists():
-        write_atomically(place / name, content)
+def _stored_bytes(content: bytes, place: Path, suffix: str = "") -> str:
+    """The path of a file with these bytes, named by their hash."""
+    name = f"files/{hashlib.sha256(content).hexdigest()}{suffix}"
+    _write_once(place / name, content)
     return name
+
+
+def _write_once(file: Path, content: bytes) -> None:
+    if not file.exists():
+        write_atomically(file, content)
 
 
 def _safe(part: str) -> str:

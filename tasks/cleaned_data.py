@@ -84,7 +84,8 @@ def cleaned_files(folder: Path, task: CleanedTask) -> tuple[list[Path], list[Pat
             raise CulturevalError(f"{folder / CLEANED} names {file}, which is not in that folder.")
     for file in sorted((folder / STORED_TEXTS).glob("*.json")):
         TEXTS.put(file.read_bytes())
-    return [[found[name]] if name in found else [] for name in ("test", "few_shot")]
+    test, few_shot = ([found[name]] if name in found else [] for name in ("test", "few_shot"))
+    return test, few_shot
 
 
 def cleaned_rows(files: Sequence[Path]) -> Iterator[PlacedRow]:
