@@ -323,23 +323,24 @@ class OpenAIModel(LightevalModel):
         first_seed = self._generation.get("seed") if self.config.seed is None else self.config.seed
         limit = self.config.generation_parameters.max_new_tokens or doc.generation_size
         arguments |= {self.config.max_tokens_name: limit} if limit else {}
-        questions = {}
+        prompt, questions = self._prompt(doc), {}
         for start in range(0, doc.num_samples, self.config.n):
             count = min(self.config.n, doc.num_samples - start)
             seed = None if first_seed is None else first_seed + start
             request = {"model": self.config.model, **arguments, "seed": seed, "n": count if count > 1 else None}
             request = {name: value for name, value in request.items() if value is not None}
-            key = answer_key(
-                kind="generation",
-                identity=self._identity,
-                request=request,
-                prompt=self._prompt(doc),
-                images=self._image_key(doc),
-                sampling_index=start,
-            )
-            self._spending.size(key, self._prompt(doc), request)
+            key = self._key("generation", doc, prompt, request, sampling_index=start)
             questions[key] = self._generation_question(doc, request)
         return questions
+
+    def _key(
+        self, kind: str, doc: Doc, prompt: str | list[dict[str, Any]], request: Mapping[str, Any], **more: Any
+    ) -> str:
+        """The key of an answer in the journal; the size of its request is noted."""
+        parts = {"identity": self._identity, "request": request, "prompt": prompt, "images": self._image_key(doc)}
+        key = answer_key(kind=kind, **parts, **more)
+        self._spending.size(key, prompt, request)
+        return key
 
     def _image_key(self, doc: Doc) -> list[Any] | None:
         """How a doc's images are sent, as a part of its answer's key; None without images."""
@@ -448,14 +449,7 @@ class OpenAIModel(LightevalModel):
     def _first_token_questions(self, doc: Doc) -> dict[str, Question]:
         limits = {self.config.max_tokens_name: 1, "top_logprobs": self.config.top_logprobs}
         request = {"model": self.config.model, **limits, "extra_body": self.config.extra_body}
-        key = answer_key(
-            kind="first token",
-            identity=self._identity,
-            request=limits,
-            prompt=self._messages(doc),
-            images=self._image_key(doc),
-        )
-        self._spending.size(key, self._messages(doc), limits)
+        key = self._key("first token", doc, self._messages(doc), limits)
 
         async def ask(client: OpenAIClient) -> Answer:
             messages = self._messages(doc, self._image_part(doc))
