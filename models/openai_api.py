@@ -38,6 +38,7 @@ from cultureval.models.server.chat import (
     as_hash,
     generation_arguments,
     in_parts,
+    without,
 )
 from cultureval.models.server.first_token import ask_first_token, first_token_response, require_labels
 from cultureval.models.server.long_prompts import ask_to_fit
@@ -448,7 +449,8 @@ class OpenAIModel(LightevalModel):
 
     def _first_token_questions(self, doc: Doc) -> dict[str, Question]:
         limits = {self.config.max_tokens_name: 1, "top_logprobs": self.config.top_logprobs}
-        request = {"model": self.config.model, **limits, "extra_body": self.config.extra_body}
+        request = without({**limits, "temperature": 0}, self.config.left_out, given=())
+        request |= {"model": self.config.model, "extra_body": self.config.extra_body}
         key = self._key("first token", doc, self._messages(doc), limits)
 
         async def ask(client: OpenAIClient) -> Answer:

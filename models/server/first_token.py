@@ -11,7 +11,6 @@ from typing import Any
 
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
-from lighteval.utils.utils import as_list
 
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.lighteval_patches.refused_docs import RefusedResponse
@@ -27,9 +26,9 @@ def require_labels(doc: Doc) -> None:
     """Checks that the choices of a doc are labels.
 
     Raises:
-        CulturevalError: They are texts, or there are none.
+        CulturevalError: They are texts, one is blank, or there are none.
     """
-    if not doc.choices or max(len(choice.strip()) for choice in doc.choices) > LONGEST_LABEL:
+    if not doc.choices or not all(0 < len(choice.strip()) <= LONGEST_LABEL for choice in doc.choices):
         raise CulturevalError(
             f"{doc.task_name} scores texts, not labels, which the log-probability of one token cannot do "
             "(scoring: first_token): leave the task out, or use a server with prompt_logprobs (vLLM)."
@@ -41,12 +40,12 @@ async def ask_first_token(client: OpenAIClient, request: Mapping[str, Any]) -> A
 
     Args:
         client: Of a chat server.
-        request: Messages, model, and the number of `top_logprobs`.
+        request: Messages, model, temperature, and the number of `top_logprobs`.
 
     Raises:
         ServerError: The server gives no log-probabilities, or does not answer.
     """
-    response = await client.send(lambda one: one.chat.completions.create(logprobs=True, temperature=0, **request))
+    response = await client.send(lambda one: one.chat.completions.create(logprobs=True, **request))
     content = getattr(getattr(response.choices[0], "logprobs", None), "content", None)
     top = getattr(content[0], "top_logprobs", None) if isinstance(content, list) and content else None
     found = [[_bytes_of(one).hex(), one.logprob] for one in top or [] if isinstance(one.logprob, int | float)]
@@ -103,7 +102,7 @@ def undecided(doc: Doc, scores: Sequence[float], top: Sequence[tuple[str, float]
     lengths = [len(choice.strip()) for choice in doc.choices]
     each = [score / size for score, size in zip(scores, lengths, strict=True)]
     bounds = [floor / size for score, size in zip(scores, lengths, strict=True) if score == -math.inf]
-    several = len(as_list(doc.gold_index)) > 1 or isinstance(doc.gold_index, list)
+    several = isinstance(doc.gold_index, list)
     share = sum(map(math.exp, bounds)) / (sum(map(math.exp, each)) + sum(map(math.exp, bounds)))
     if any(bound >= max(each) for bound in bounds) or (several and share > SMALL_MASS):
         return f"a label that is not among the {len(top)} likeliest first tokens could decide the score"

@@ -57,6 +57,8 @@ def test_what_a_missing_label_could_decide_is_unscored():
 def test_texts_and_servers_without_log_probabilities_are_refused():
     with pytest.raises(CulturevalError, match="scores texts, not labels"):
         require_labels(doc("لا_أعرف نعم"))
+    with pytest.raises(CulturevalError, match="scores texts, not labels"):
+        require_labels(Doc(task_name="t", query="س", choices=["أ", " "], gold_index=0))
 
     class Client:
         async def send(self, call):
