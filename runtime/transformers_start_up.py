@@ -72,13 +72,7 @@ class _CompilerToCome:
     """Stands for `torch._dynamo` until it is imported, which any use but a mark does."""
 
     def __getattr__(self, name: str) -> Any:
-        return partial(_mark, name) if name in MARKS else getattr(_compiler(), name)
-
-
-def _compiler() -> Any:
-    from importlib import import_module
-
-    return import_module(COMPILER)
+        return partial(_mark, name) if name in MARKS else getattr(importlib.import_module(COMPILER), name)
 
 
 def _mark(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -339,9 +333,9 @@ def _names_are_read_at_import() -> None:
     expect(assigned in lines, "transformers no longer reads all distributions when it is imported")
     stock = inspect.unwrap(utilities._candidate_distribution_names)
     for package in ("torch", "tokenizers", "accelerate", "PIL"):
-        version = [importlib.metadata.version(utilities._candidate_distribution_names(package)[0])]
+        version = importlib.metadata.version(utilities._candidate_distribution_names(package)[0])
         expect(
-            version == [importlib.metadata.version(stock(package)[0])],
+            version == importlib.metadata.version(stock(package)[0]),
             f"transformers finds the distribution of {package} in another way",
         )
 
@@ -366,7 +360,7 @@ def _compiler_is_loaded_by_marks() -> None:
 
 
 def _marks_return_their_function() -> None:
-    compiler = _compiler()
+    compiler = importlib.import_module(COMPILER)
     for name in MARKS:
 
         def marked() -> None:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from lighteval.tasks.requests import Doc
 
+from cultureval.models.server.chat import in_parts
 from cultureval.models.server.settings import ServerModelConfig
 from cultureval.runtime import processes
 from cultureval.runtime.claims import Claims
@@ -59,7 +60,7 @@ class Spending:
         if config.budget is not None and processes.process_count() > 1:
             raise CulturevalError("A run with a budget is one process: start it without accelerate launch.")
 
-    def size(self, key: str, prompt: str | Sequence[Mapping[str, Any]], request: Mapping[str, Any]) -> None:
+    def size(self, key: str, prompt: str | Sequence[dict[str, Any]], request: Mapping[str, Any]) -> None:
         """Notes the size of a request.
 
         Args:
@@ -67,7 +68,8 @@ class Spending:
             prompt: Text, or chat messages with images in any form.
             request: Its other fields.
         """
-        parts = [{"type": "text", "text": prompt}] if isinstance(prompt, str) else _parts(prompt)
+        messages = [{"content": prompt}] if isinstance(prompt, str) else prompt
+        parts = [part for message in in_parts(messages) for part in message["content"]]
         text = "\n".join(part["text"] for part in parts if part["type"] == "text")
         images = sum(part["type"] != "text" for part in parts)
         most = request.get(self._config.max_tokens_name)
@@ -190,8 +192,7 @@ class Spending:
         config = self._config
         if not has_prices(config):
             return ["No prices are known: set input_token_price and output_token_price in the model's YAML file."]
-        cached = config.input_token_price if config.cached_token_price is None else config.cached_token_price
-        each = [config.input_token_price, cached, config.output_token_price]
+        each = [price(config, 1, 0), price(config, 1, 0, cached_tokens=1), price(config, 0, 1)]
         words = " / ".join(f"{MILLION * one:g}" for one in each)
         known = config.provided_by.token_prices(config.model) if config.provided_by else {}
         ours = known and all(getattr(config, name) == value for name, value in known.items())
@@ -210,11 +211,3 @@ class Spending:
 
 def _source(ours: bool) -> str:
     return f"US dollars, as read on {read_on()}; check them with your provider" if ours else "as you set them"
-
-
-def _parts(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    found: list[Mapping[str, Any]] = []
-    for message in messages:
-        content = message["content"]
-        found += [{"type": "text", "text": content}] if isinstance(content, str) else content
-    return found

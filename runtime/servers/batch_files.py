@@ -6,7 +6,6 @@ task, of the row, and of everything that the answer depends on (the key in the j
 prompt is never taken for this one.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from cultureval.runtime.errors import CulturevalError, shorten
 from cultureval.runtime.servers.answers import Answer, answer_of, check_response
 from cultureval.runtime.servers.errors import IncompleteAnswer
 from cultureval.runtime.servers.replies import LARGEST_REPLY
+from cultureval.runtime.text_templates import short_hash
 
 MOST_REQUESTS, MOST_BYTES = 50_000, 200 * 10**6  # of a file: OpenAI's limits, as read in November 2026
 NAMED = 10  # custom ids in one message
@@ -71,11 +71,7 @@ def custom_id(task: str, row: str, key: str) -> str:
         key: Key of the answer in the journal, a hash of model, settings, prompt and images.
     """
     readable = re.sub(r"[^A-Za-z0-9_]+", "_", task).strip("_")[:20]
-    return f"{readable}-{_digest(task)}-{_digest(row)}-{key[:24]}"
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{readable}-{short_hash(task)}-{short_hash(row)}-{key[:24]}"
 
 
 class BatchWriter:

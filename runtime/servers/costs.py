@@ -98,7 +98,7 @@ def estimate_tokens(text: str) -> int:
     A rule of thumb, high for Arabic with current tokenizers; used for estimates and for reserving budget. Actual costs
     use the server's counts.
     """
-    other = sum(not character.isascii() for character in text)
+    other = len(text) - len(text.encode("ascii", "ignore"))
     return (len(text) - other + 3) // 4 + (other + 1) // 2
 
 
@@ -168,7 +168,8 @@ class Budget:
 
     def release(self, amount: float) -> None:
         """Release a reserved amount."""
-        self._reserved = max(0.0, self._reserved - amount) if self._reserved - amount > 1e-12 else 0.0
+        left = self._reserved - amount
+        self._reserved = left if left > 1e-12 else 0.0  # rounding is no call that still runs
 
     def pay(self, key: str, usage: Mapping[str, Any] | None, estimate: tuple[int, int], share: float = 1.0) -> None:
         """Count the cost of an answer, unless it was counted before.

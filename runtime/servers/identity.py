@@ -6,7 +6,6 @@ on another node or port is the same model.
 """
 
 import asyncio
-import hashlib
 import json
 import logging
 from collections.abc import Mapping
@@ -18,6 +17,7 @@ from cultureval.runtime.servers.answers import completion_of
 from cultureval.runtime.servers.errors import ServerError
 from cultureval.runtime.servers.openai_client import OpenAIClient
 from cultureval.runtime.servers.settings import ServerSettings
+from cultureval.runtime.text_templates import short_hash
 
 logger = logging.getLogger(__name__)
 
@@ -226,8 +226,7 @@ async def _continued(client: OpenAIClient, request: Mapping[str, Any], plain: bo
 
 def _digest(response: Any) -> str:
     answer = completion_of(response.choices[0])
-    text = f"{answer['reasoning'] or ''}\n{answer['text']}"
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:8]
+    return short_hash(f"{answer['reasoning'] or ''}\n{answer['text']}")
 
 
 async def _holds_schema(client: OpenAIClient, request: Mapping[str, Any]) -> bool:

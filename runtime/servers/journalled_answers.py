@@ -61,7 +61,7 @@ def answer_all(
             waiting, claims = deque(missing.items()), Claims(journal.folder)
             run = _Run(journal, progress, waiting, claims, on_failure, note, on_answered_elsewhere)
             asyncio.run(_ask(settings, run, min(settings.concurrency, len(missing)), first))
-    return {key: journal.get(key) for key in questions if key in journal}
+    return {key: answer for key in questions if (answer := journal.get(key)) is not None}
 
 
 @dataclass
