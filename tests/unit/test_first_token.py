@@ -2,11 +2,13 @@
 
 import asyncio
 import math
+import json
 from types import SimpleNamespace
 
 import pytest
 from lighteval.tasks.requests import Doc
 
+from cultureval.models.openai_api import OpenAIModel
 from cultureval.models.server.first_token import (
     ask_first_token,
     first_token_response,
@@ -66,3 +68,32 @@ def test_texts_and_servers_without_log_probabilities_are_refused():
 
     with pytest.raises(ServerError, match="no top_logprobs"):
         asyncio.run(ask_first_token(Client(), {}))
+
+
+class RecordingClient:
+    """Answers with one likely token, and keeps the requests."""
+
+    def __init__(self):
+        self.requests = []
+        self.chat = SimpleNamespace(completions=SimpleNamespace(create=self.create))
+
+    def create(self, **request):
+        self.requests.append(request)
+        token = SimpleNamespace(token="أ", logprob=-0.5)
+        choice = SimpleNamespace(logprobs=SimpleNamespace(content=[SimpleNamespace(top_logprobs=[token])]))
+        return SimpleNamespace(choices=[choice], usage=None, model="m")
+
+    async def send(self, call):
+        return call(self)
+
+
+@pytest.mark.parametrize("left_out", [[], ["temperature"]])
+def test_what_a_model_does_not_take_is_not_sent(left_out, monkeypatch, tmp_path):
+    settings = {"base_url": "http://localhost:1/v1", "scoring": "first_token", "leave_out": left_out}
+    monkeypatch.setenv("CULTUREVAL_MODEL_SETTINGS", json.dumps(settings))
+    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path))
+    client = RecordingClient()
+    (question,) = OpenAIModel(SimpleNamespace(model_name="m"))._first_token_questions(doc()).values()
+    assert asyncio.run(question(client))["top"] == [list(entry) for entry in top(أ=-0.5)]
+    (request,) = client.requests
+    assert ("temperature" in request) == (not left_out) and request["top_logprobs"] == 20
