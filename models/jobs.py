@@ -14,7 +14,7 @@ from cultureval.models.loading import LoadedModel
 from cultureval.models.refused_images import ImagesRefused, reason_to_skip
 from cultureval.models.scoring.packed import ChoiceScore, ScoringRequest
 from cultureval.models.settings import HFModelSettings
-from cultureval.models.tokens import Encoder, kept, require_whole_letters, rolling_windows
+from cultureval.models.tokens import Encoder, kept, require_whole_letters, rolling_windows, tokens_read
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.generation_hints import stop_strings
@@ -231,12 +231,8 @@ class GenerationJob:
     def _encode(self) -> list[int]:
         """Prompt tokens, at least one, truncated on the left if not even one more token would fit."""
         tokens = self.encoder.tok_encode(self.prompt) or self.lm.loaded.start_ids()
-        longest = self.lm.max_length
-        if len(tokens) >= longest:
-            kept = longest - min(self.max_new_tokens or 1, max(longest // 2, 1))
-            self.truncated = len(tokens) - kept
-            tokens = tokens[-kept:]
-        return tokens
+        self.truncated = len(tokens) - tokens_read(len(tokens), self.lm.max_length, self.max_new_tokens)
+        return tokens[self.truncated :]
 
     def look_up(self) -> None:
         """Read the answers of an earlier run from the journal."""

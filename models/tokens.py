@@ -94,6 +94,17 @@ def rolling_windows(start: Sequence[int], tokens: Sequence[int], longest: int) -
     return windows
 
 
+def tokens_read(count: int, longest: int, wanted: int | None) -> int:
+    """How many tokens of a prompt are read, its last ones: all if one more fits, else so many that the answer fits.
+
+    Args:
+        count: Tokens of the prompt.
+        longest: Tokens that prompt and answer may have together.
+        wanted: Limit of the answer's tokens, if there is one; half of the prompt is read whatever it is.
+    """
+    return count if count < longest else longest - min(wanted or 1, max(longest // 2, 1))
+
+
 _numbers: dict[int, int] = {}
 
 

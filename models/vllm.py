@@ -22,6 +22,7 @@ from cultureval.models.loading import longest_sequence, model_identity, read_con
 from cultureval.models.server.settings import ServerModelConfig
 from cultureval.models.server.vllm_options import require_vllm_settings, serve_options, serve_variables
 from cultureval.models.settings import NOT_IN_ANSWER_KEY, HFModelSettings, is_local, read_settings
+from cultureval.models.tokens import tokens_read
 from cultureval.runtime import processes
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.generation_hints import may_reason, stop_strings
@@ -162,26 +163,24 @@ class VLLMModel(openai_api.OpenAIModel):
     def _tokens(self, doc: Doc, wanted: int | None) -> tuple[list[int], int]:
         """The tokens of a text prompt, cut on the left where not one more would fit, and how many were cut."""
         tokens: list[int] = self._encoder(doc).tok_encode(self._prompt(doc))
-        longest = self.max_length + 1
-        if len(tokens) < longest:
-            return tokens, 0
-        kept = longest - min(wanted or 1, max(longest // 2, 1))
-        return tokens[-kept:], len(tokens) - kept
+        cut = len(tokens) - tokens_read(len(tokens), self.max_length + 1, wanted)
+        return tokens[cut:], cut
 
     def _generation_question(self, doc: Doc, request: dict[str, Any]) -> Question:
         if all_images(doc):
             rendered = {**request.get("extra_body", {}), **self._chat_body(doc)}
             return super()._generation_question(doc, {**request, "extra_body": rendered})
         wanted = request.get(self.config.max_tokens_name)
-        tokens, _ = self._tokens(doc, wanted)
-        room = self.max_length + 1 - len(tokens)
-        sent = {**request, self.config.max_tokens_name: min(wanted or room, room)}
-        sent["extra_body"] = {**request.get("extra_body", {}), "return_token_ids": True}
+        sent = {**request, "extra_body": {**request.get("extra_body", {}), "return_token_ids": True}}
         if self._renderer.knows_thinking and may_reason(doc):
             sent.pop("stop", None)  # it would end the reasoning; the answer is cut when it is read
 
         async def ask(client: OpenAIClient) -> Answer:
-            return await client.complete(prompt=tokens, **sent)
+            tokens, _ = self._tokens(doc, wanted)  # here, so that a journalled answer costs none
+            room = self.max_length + 1 - len(tokens)
+            return await client.complete(
+                **{**sent, "prompt": tokens, self.config.max_tokens_name: min(wanted or room, room)}
+            )
 
         return ask
 

@@ -6,6 +6,7 @@ The server is asked for the count once it has refused a prompt, so that others c
 from collections.abc import Mapping
 from typing import Any
 
+from cultureval.models.tokens import tokens_read
 from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.errors import ServerError
 from cultureval.runtime.servers.openai_client import OpenAIClient
@@ -49,9 +50,7 @@ async def ask_to_fit(
 
 
 def room_for(count: int, longest: int, wanted: int | None) -> tuple[int, int] | None:
-    """How many tokens of a prompt are read, and how many its answer may have; None where all have room.
-
-    A prompt is read whole if one more token fits, else so much of its end that the answer fits, but no less than half.
+    """How many tokens of a prompt are read (`tokens_read`), and how many its answer may have; None where all have room.
 
     Args:
         count: Tokens of the prompt.
@@ -60,5 +59,5 @@ def room_for(count: int, longest: int, wanted: int | None) -> tuple[int, int] | 
     """
     if count + (wanted or 1) <= longest:
         return None
-    kept = count if count < longest else longest - min(wanted or 1, longest // 2)
+    kept = tokens_read(count, longest, wanted)
     return kept, longest - kept
