@@ -37,6 +37,7 @@ from cultureval.models.server.chat import (
     as_data_url,
     as_hash,
     generation_arguments,
+    image_form,
     in_parts,
     without,
 )
@@ -345,21 +346,7 @@ class OpenAIModel(LightevalModel):
 
     def _image_key(self, doc: Doc) -> list[Any] | None:
         """How a doc's images are sent, as a part of its answer's key; None without images."""
-        if not (images := all_images(doc)):
-            return None
-        limit = self.config.bytes_for_images(len(images))
-        return [self.config.image_format, self.config.image_max_side, *([limit] if limit else [])]
-
-    def _image_part(self, doc: Doc) -> ImagePart:
-        """What makes the parts of a doc's images in a request, within the provider's limits.
-
-        Raises:
-            PromptRefused: They are too many.
-        """
-        count, most = len(all_images(doc)), self.config.most_images
-        if most is not None and count > most:
-            raise PromptRefused(doc, f"it has {count} images, and {self.config.model} takes {most}")
-        return as_data_url(self.config.image_format, self.config.image_max_side, self.config.bytes_for_images(count))
+        return image_form(doc, self.config) if all_images(doc) else None
 
     def _stops_to_send(self, doc: Doc) -> list[str]:
         """The stop strings that the server is told; answers are cut at all of them here."""
@@ -375,7 +362,7 @@ class OpenAIModel(LightevalModel):
     def _generation_question(self, doc: Doc, request: dict[str, Any]) -> Question:
         async def ask(client: OpenAIClient) -> Answer:
             # Encoded here, so that only the images of requests in flight are in memory.
-            part = self._image_part(doc)
+            part = as_data_url(doc, self.config)
             prompt = {"messages": self._messages(doc, part)} if self._uses_chat else {"prompt": self._plain(doc)}
             if self.config.provided_by is None and not all_images(doc):
                 return await ask_to_fit(client, prompt, request, self.config.max_tokens_name)
@@ -454,7 +441,7 @@ class OpenAIModel(LightevalModel):
         key = self._key("first token", doc, self._messages(doc), limits)
 
         async def ask(client: OpenAIClient) -> Answer:
-            messages = self._messages(doc, self._image_part(doc))
+            messages = self._messages(doc, as_data_url(doc, self.config))
             return await ask_first_token(client, {**request, "messages": messages})
 
         return {key: ask}

@@ -3,10 +3,14 @@
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
+from lighteval.tasks.requests import Doc
+
+from cultureval.models.generation.rendering import all_images
+from cultureval.models.refused_prompts import PromptRefused
 from cultureval.models.server.settings import ServerModelConfig
 from cultureval.runtime.chat_messages import ImagePart
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.servers.data_urls import ImageFormat, data_url, image_hash
+from cultureval.runtime.servers.data_urls import data_url, image_hash
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -22,9 +26,23 @@ def as_hash(image: "Image") -> dict[str, Any]:
     return {"type": "image", "sha256": image_hash(image)}
 
 
-def as_data_url(image_format: ImageFormat, max_side: int | None, max_bytes: int | None = None) -> ImagePart:
-    """A function that makes the message part of an image in a request."""
-    return lambda image: {"type": "image_url", "image_url": {"url": data_url(image, image_format, max_side, max_bytes)}}
+def image_form(doc: Doc, config: ServerModelConfig) -> list[Any]:
+    """How a doc's images are sent, as a part of its answer's key."""
+    limit = config.bytes_for_images(len(all_images(doc)))
+    return [config.image_format, config.image_max_side, *([limit] if limit else [])]
+
+
+def as_data_url(doc: Doc, config: ServerModelConfig) -> ImagePart:
+    """What makes the message parts of a doc's images in a request, within the limits of the settings.
+
+    Raises:
+        PromptRefused: They are too many.
+    """
+    count, most = len(all_images(doc)), config.most_images
+    if most is not None and count > most:
+        raise PromptRefused(doc, f"it has {count} images, and {config.model} takes {most}")
+    form = (config.image_format, config.image_max_side, config.bytes_for_images(count))
+    return lambda image: {"type": "image_url", "image_url": {"url": data_url(image, *form)}}
 
 
 def in_parts(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lighteval.models.abstract_model import ModelConfig
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 
-from cultureval.models.server.chat import as_data_url
+from cultureval.models.server.chat import as_data_url, image_form
+from cultureval.models.server.settings import ServerModelConfig
 from cultureval.runtime.chat_messages import chat_messages
 from cultureval.runtime.doc_specific import PAPER, specific_of
 from cultureval.runtime.journal import answer_key
@@ -73,7 +73,7 @@ class Scorer:
     """Makes the requests that score a prompt's choices. An answer is `{"logprobs", "greedy", "tokens"}`, lists."""
 
     def __init__(
-        self, config: ModelConfig, identity: dict[str, Any], add_special_tokens: bool, knows_thinking: bool
+        self, config: ServerModelConfig, identity: dict[str, Any], add_special_tokens: bool, knows_thinking: bool
     ) -> None:
         """Prepare scoring.
 
@@ -97,12 +97,12 @@ class Scorer:
         return {self._key(prompt, group): self._question(prompt, group) for group in groups}
 
     def _key(self, prompt: Prompt, group: Sequence[int]) -> str:
-        config, parity = self._config, specific_of(prompt.doc).get("parity")
+        parity = specific_of(prompt.doc).get("parity")
         return answer_key(
             kind="log-likelihood",
             identity=self._identity,
             prompt=prompt.messages or prompt.contexts[group[0]],
-            images=[config.image_format, config.image_max_side, self._chat_body] if prompt.messages else None,
+            images=[*image_form(prompt.doc, self._config), self._chat_body] if prompt.messages else None,
             choices=[prompt.choices[index] for index in group],
             **({"parity": parity} if parity == PAPER else {}),
         )
@@ -182,7 +182,7 @@ class Scorer:
         return _sum_of_tail(entries, tokens, choice)
 
     def _messages(self, prompt: Prompt) -> list[dict[str, Any]]:
-        part = as_data_url(self._config.image_format, self._config.image_max_side)
+        part = as_data_url(prompt.doc, self._config)
         return chat_messages(prompt.doc, self._config.system_prompt, part, self._config.image_placement)
 
     def _body(self, prompt: Prompt, **fields: Any) -> dict[str, Any]:

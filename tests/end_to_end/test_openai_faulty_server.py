@@ -31,6 +31,7 @@ from cultureval.models.server import scoring as server_scoring
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import open_journal
 from cultureval.runtime.servers import replies
+from cultureval.runtime.servers.data_urls import data_url
 from cultureval.runtime.servers.errors import ServerError, retry_after
 from cultureval.runtime.servers.openai_client import health_check
 from cultureval.samples.tiny_models.text_parts import train_tokenizer
@@ -316,7 +317,7 @@ def test_images_stand_in_front_of_the_text_and_arrive_as_they_were(load, tmp_pat
         assert response.text == [answer_text(prompt)]
         assert "[image image/jpeg " in prompt and prompt.count("[image image/png ") == 2
         sent = [part["image_url"]["url"] for part in request["messages"][3]["content"][:2]]
-        assert openai_api.as_data_url("as_given", None)(photo)["image_url"]["url"] == sent[0]
+        assert data_url(photo) == sent[0]
         returned = Image.open(io.BytesIO(base64.b64decode(sent[1].partition(",")[2])))
         assert returned.tobytes() == drawing.tobytes()
         doc.images = [drawing, str(photo)]
