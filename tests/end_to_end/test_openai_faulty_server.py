@@ -428,6 +428,25 @@ def test_replies_from_elsewhere_and_of_any_size_are_refused_at_once(load, monkey
     assert sum(server.asked.values()) == 1 and len(open_journal()) == 0
 
 
+def test_choices_after_images_are_scored_within_the_limits(load):
+    noise = Image.frombytes("RGB", (300, 200), os.urandom(300 * 200 * 3))
+    asked = []
+
+    class Client:
+        async def send(self, call):
+            call(SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=lambda **r: asked.append(r)))))
+            raise ServerError("that is all")
+
+    for images, expected in (([noise], "that is all"), ([noise, noise], "it has 2 images, and .* takes 1")):
+        model = load("http://localhost:1/v1", image_mib=0.05, most_images=1)
+        prompt = server_scoring.Prompt(docs_of(["q"], images=images)[0], "q", [{}], [[1]], [[2, 3]])
+        (question,) = server_scoring.Scorer(model.config, {}, False, False).questions(prompt).values()
+        with pytest.raises(ServerError, match=expected):
+            asyncio.run(question(Client()))
+    (request,) = asked
+    assert len(request["messages"][0]["content"][0]["image_url"]["url"]) <= 0.05 * 2**20
+
+
 def test_half_a_letter_is_a_sentence(load, tokenizer_folder):
     with FaultyServer() as server:
         model = load(server, tokenizer=tokenizer_folder)

@@ -1,8 +1,8 @@
 """Labels scored by a reply's first token: which token is whose, what is unscored, what is refused."""
 
 import asyncio
-import math
 import json
+import math
 from types import SimpleNamespace
 
 import pytest
