@@ -1,8 +1,8 @@
 """Commands in processes of their own that need not load the large libraries again.
 
 A server (this file, run as a script) for all test processes loads torch, transformers and the like once. From it fork
-two further servers, when they are first needed: one loads LightEval as stock, the other ours and LightEval as our
-commands start it. Each forks for every test process, and that again for every command, which becomes what
+further servers, when they are first needed: one loads LightEval as stock, one ours and LightEval as our commands start
+it, and one that and lm-eval with its list of tasks. Each forks for every test process, and that again for every command, which becomes what
 `python -m MODULE` would be: with its own folder, variables, module path, output and end, and without a network unless
 one is asked for. What the modules read while they load is the same for all: no hub, one thread, and `HF_HOME` is the
 folder `hf` in the command's own.
@@ -114,7 +114,7 @@ def run_forked(
 ) -> subprocess.CompletedProcess:
     """Runs `python -m MODULE ARGUMENTS` in a folder, with these variables only, and HF_HOME in that folder.
 
-    What is `loaded`: the libraries alone, "stock" LightEval, or "ours". The process writes its id to `pid_file`.
+    What is `loaded`: the libraries alone, "stock" LightEval, "ours", or ours and "lm_eval". The process writes its id to `pid_file`.
     """
     assert variables["HF_HOME"] == str(folder / "hf"), "the libraries have read HF_HOME when they were loaded"
     with tempfile.TemporaryDirectory() as place:
@@ -288,6 +288,15 @@ def load_ours() -> None:
                 importlib.import_module(module.name)
 
 
+def load_lm_eval() -> None:
+    """All of ours and lm-eval, and what it reads whenever it starts: the thousands of files of its own tasks."""
+    load_ours()
+    from lm_eval.tasks import TaskManager, _index
+
+    _index.load_yaml = cache(_index.load_yaml)
+    TaskManager()
+
+
 def end(status: int) -> None:
     """Ends the process as the interpreter does, but for taking apart the loaded libraries, which takes seconds."""
     threading._shutdown()
@@ -312,7 +321,7 @@ def run_module(name: str) -> int:
 
 
 AT_START = set(os.environ)
-LOAD = {LIBRARIES: lambda: None, "stock": load_stock, "ours": load_ours}
+LOAD = {LIBRARIES: lambda: None, "stock": load_stock, "ours": load_ours, "lm_eval": load_lm_eval}
 
 if __name__ == "__main__":
     become(order := serve(sys.argv[1]))

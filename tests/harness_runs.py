@@ -68,7 +68,7 @@ class Runs:
         command = [*model, "--include_path", str(INCLUDE_PATH), "--tasks", *named, "--batch_size", "4"]
         command += ["--output_path", out, "--log_samples", *options]
         command += [] if self.length is None else ["--gen_kwargs", f"max_gen_toks={self.length}"]
-        run = run_forked("lm_eval", command, self.folder, self.variables, loaded="ours")
+        run = run_forked("lm_eval", command, self.folder, self.variables, loaded="lm_eval")
         assert run.returncode == 0, run.stderr[-3000:]
         (file,) = (self.folder / out).glob("**/results_*.json")
         results = json.loads(file.read_text(encoding="utf-8"))
