@@ -2,10 +2,10 @@
 
 A server (this file, run as a script) for all test processes loads torch, transformers and the like once. From it fork
 further servers, when they are first needed: one loads LightEval as stock, one ours and LightEval as our commands start
-it, and one that and lm-eval with its list of tasks. Each forks for every test process, and that again for every command, which becomes what
-`python -m MODULE` would be: with its own folder, variables, module path, output and end, and without a network unless
-one is asked for. What the modules read while they load is the same for all: no hub, one thread, and `HF_HOME` is the
-folder `hf` in the command's own.
+it, and one ours and lm-eval with its list of tasks. Each forks for every test process, and that again for every
+command, which becomes what `python -m MODULE` would be: with its own folder, variables, module path, output and end,
+and without a network unless one is asked for. What the modules read while they load is the same for all: no hub, one
+thread, and `HF_HOME` is the folder `hf` in the command's own.
 """
 
 import atexit
@@ -37,6 +37,8 @@ NAMES_OF_LIBRARIES = (
     *("transformers.models.llama.modeling_llama", "transformers.models.llava.modeling_llava", "datasets", "pandas"),
     *("sklearn.metrics", "scipy.stats", "sacrebleu", "nltk", "requests", "chardet", "huggingface_hub.hf_api", "openai"),
     *("pytablewriter", "git", "typer.rich_utils", "latex2sympy2_extended", "inspect_ai", "rouge_score.rouge_scorer"),
+    *("camel_tools.tokenizers.word", "evalplus.syncheck", "fasttext", "sklearn.tree", "fontTools.subset"),
+    *("matplotlib.figure", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_pdf"),
 )
 SERVER = "TESTS_FORKING_SERVER"  # the variable with the folder of its addresses
 MAIN_MODULES = ("__main__", "main", "inspect_tasks")  # not imported by others; the last reads the catalogue at once
@@ -114,7 +116,8 @@ def run_forked(
 ) -> subprocess.CompletedProcess:
     """Runs `python -m MODULE ARGUMENTS` in a folder, with these variables only, and HF_HOME in that folder.
 
-    What is `loaded`: the libraries alone, "stock" LightEval, "ours", or ours and "lm_eval". The process writes its id to `pid_file`.
+    What is `loaded`: the libraries alone, "stock" LightEval, "ours", or ours and "lm_eval". The process writes its id
+    to `pid_file`.
     """
     assert variables["HF_HOME"] == str(folder / "hf"), "the libraries have read HF_HOME when they were loaded"
     with tempfile.TemporaryDirectory() as place:

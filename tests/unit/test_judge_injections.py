@@ -43,7 +43,7 @@ def flags_of(text):
 def tried_by(manner, **settings):
     """What a scripted judge makes of all captions: (without the sentences, with them)."""
     with scripted_judge(manner=manner) as url:
-        judge = JudgeSettings(model=MODEL, base_url=url, **settings)
+        judge = JudgeSettings(model=MODEL, base_url=url, re_asks=0, **settings)  # its answers are always the same
         return try_injections(judge, CAPTIONS, judge_identity(judge))
 
 
