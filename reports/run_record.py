@@ -33,7 +33,7 @@ class TaskRecord(Record):
         items: Units that its standard errors count (rows, or clusters of rows).
         expected_rows: Rows of the original source's subset, where known.
         expected_group_rows: Rows of all subsets of its group in that form, where known.
-        row_counts: Rows of its data files: `rows` = `scored` + `few_shot` + `skipped` + `not_selected` + `refused`.
+        row_counts: Rows of its data files: what became of each, as in `RowsReport.row_counts`.
         not_selected: Rows of these files that its filter does not select, by reason.
         limit: At most this many rows were asked; None: all.
         form: "curated" or "original".
