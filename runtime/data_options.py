@@ -35,6 +35,18 @@ def samples_root() -> Path:
     return Path(str(files("cultureval.samples"))).resolve()  # an editable install finds it through a link
 
 
+def expanded(text: str) -> Path:
+    """A path with `~` and `~user` expanded.
+
+    Raises:
+        ValueError: A clause: there is no such user.
+    """
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:
+        raise ValueError("names no user of this machine") from error
+
+
 def data_root(value: str) -> Path | None:
     """The folder of a data root: '' is the hub (None), 'samples' the shipped samples (./samples is a path).
 
@@ -43,7 +55,7 @@ def data_root(value: str) -> Path | None:
     """
     if not value:
         return None
-    root = samples_root() if value == "samples" else Path(value).expanduser()
+    root = samples_root() if value == "samples" else expanded(value)
     if not root.is_dir():
         raise ValueError(
             "is not a folder: give an existing one with <org>/<name> inside, 'samples' for the shipped samples, or "

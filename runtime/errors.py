@@ -140,7 +140,8 @@ def wrong_settings(error: "ValidationError", values: bool = False) -> str:
     found = []
     for item in error.errors():
         given = f" (given: {item['input']!r})" if values else ""
-        found.append(f"{'.'.join(map(str, item['loc'])) or 'settings'}: {item['msg']}{given}")
+        reason = item["msg"].removeprefix("Value error, ")  # before the words of a validator of ours
+        found.append(f"{'.'.join(map(str, item['loc'])) or 'settings'}: {reason}{given}")
     return "; ".join(found)
 
 

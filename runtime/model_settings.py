@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from cultureval.runtime.data_options import expanded
 from cultureval.runtime.errors import CulturevalError, ProblemList
 from cultureval.runtime.servers.providers import hub_name, server_settings_of
 from cultureval.runtime.settings import current_settings
@@ -46,6 +47,10 @@ def _with_server(settings: dict[str, Any], base_url: str | None) -> dict[str, An
     name = next((settings[key] for key in ("model", "model_name") if isinstance(settings.get(key), str)), "")
     if "base_url" in settings or base_url or not name:
         return settings
+    try:
+        expanded(name)
+    except ValueError as error:
+        raise CulturevalError(f"The model {name!r} {error}.") from error
     if implied := server_settings_of(name):
         others = {key: value for key, value in settings.items() if key not in ("model", "model_name")}
         return implied | others

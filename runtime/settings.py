@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, get_args, overload
 
-from cultureval.runtime.data_options import BadRows, Form, data_root
+from cultureval.runtime.data_options import BadRows, Form, data_root, expanded
 from cultureval.runtime.errors import CulturevalError, did_you_mean
 
 T = TypeVar("T")
@@ -113,11 +113,11 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _folder(text: str) -> Path:
-    return Path(text).expanduser().absolute()
+    return expanded(text).absolute()
 
 
 def _file(text: str) -> Path:
-    path = Path(text).expanduser().absolute()
+    path = _folder(text)
     if not path.is_file():
         raise ValueError("is not a file")
     return path

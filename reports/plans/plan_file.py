@@ -20,6 +20,7 @@ from pydantic import (
     ValidationError,
 )
 
+from cultureval.runtime.data_options import expanded
 from cultureval.runtime.errors import CulturevalError, ProblemList, did_you_mean, shorten, wrong_settings
 from cultureval.runtime.signatures import installed_versions
 from cultureval.tasks.selection import select_tasks
@@ -41,6 +42,17 @@ def _slurm_option(name: str) -> str:
 
 # The name of an option of sbatch, without dashes.
 SlurmOption = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,60}$"), AfterValidator(_slurm_option)]
+
+
+def _expandable(path: str) -> str:
+    try:
+        expanded(path)
+    except ValueError as error:
+        raise ValueError(f"{shorten(path, 60)} {error}") from error
+    return path
+
+
+Place = Annotated[Text, AfterValidator(_expandable)]
 
 
 def _listed(value: Any) -> Any:
@@ -65,7 +77,7 @@ class PlannedModel(_Part):
         options: Of `cultureval eval`, over the plan's.
     """
 
-    model: Text
+    model: Place
     name: Annotated[str, StringConstraints(pattern=r"^[\w-][\w.-]{0,99}$")] | None = None
     settings: dict[str, Any] = {}
     suites: Names | None = None
@@ -92,7 +104,7 @@ class PlanFile(_Part):
 
     models: Annotated[list[PlannedModel], Field(min_length=1)]
     suites: Names | None = None
-    output_dir: Text = "results"
+    output_dir: Place = "results"
     options: dict[str, Scalar] = {}
     slurm: dict[SlurmOption, Word | StrictInt] = {}
     at_once: Annotated[int, Field(ge=1)] | None = None
@@ -163,14 +175,9 @@ def read_plan(file: Path, flags: Mapping[str, bool]) -> tuple[PlanFile, list[Pla
             content["models"] = [{"model": one} if isinstance(one, str) else one for one in content["models"]]
         plan = PlanFile.model_validate(content)
         _require_short([model.settings for model in plan.models], file)
-        Path(plan.output_dir).expanduser()
     except (UnicodeDecodeError, yaml.YAMLError, RecursionError, TypeError) as error:
         reason = " ".join(str(error).split())
         raise CulturevalError(f"{file} cannot be read as a plan: {shorten(reason, 300)}") from error
-    except RuntimeError as error:  # ~nobody
-        raise CulturevalError(
-            f"{file}: output_dir {shorten(plan.output_dir, 60)} names no user of this machine."
-        ) from error
     except ValidationError as error:
         raise CulturevalError(f"{file}: {shorten(wrong_settings(error), 600)}.") from error
     except ValueError as error:  # settings that hold themselves

@@ -157,6 +157,7 @@ ALIASES = "k0: &k0 [x], " + ", ".join(f"k{n}: &k{n} [{', '.join([f'*k{n - 1}'] *
         ("models: [{model: a, settings: &x {y: *x}}]\nsuites: q", "cannot be read as a plan|lists and mappings alone"),
         ("models: [{model: a, settings: {" + ALIASES + "}}]\nsuites: q", "settings of its models are longer than"),
         ("models: [a]\nsuites: q\noutput_dir: ~no-such-user/x", "~no-such-user/x. names no user of this machine"),
+        ('models: ["~no-such-user/x"]\nsuites: q', "~no-such-user/x. names no user of this machine"),
         ("models: [a", "cannot be read as a plan"),
         ("- a", "Input should be a valid dictionary"),
     ],

@@ -212,3 +212,13 @@ def test_every_variable_is_documented_once_as_its_option_says():
     texts = [page.read_text(encoding="utf-8") for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]]
     named = {name for text in texts for name in re.findall(r"CULTUREVAL_[A-Z0-9_]+[A-Z0-9]", text)}
     assert {name for name in named if not name.startswith("CULTUREVAL_TEST_")} <= known
+
+
+def test_a_home_of_nobody_is_an_error_that_says_so():
+    with pytest.raises(CulturevalError, match="'~no-such-user/m' names no user of this machine"):
+        read_model_settings("~no-such-user/m")
+    for variable in ("CULTUREVAL_CACHE", "CULTUREVAL_DATA", "CULTUREVAL_SOURCES"):
+        settings = Settings({variable: "~no-such-user/x"})
+        (option,) = (one for one in Settings.options() if one.variable == variable)
+        with pytest.raises(CulturevalError, match=f"{variable}='~no-such-user/x' names no user"):
+            option.read(settings)
