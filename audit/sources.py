@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from cultureval.audit.columns import Columns, columns_found, gold_of, options_in, require_columns
+from cultureval.audit.columns import Columns, columns_found, first_index, gold_of, options_in, require_columns
 from cultureval.audit.items import AuditItem
 from cultureval.prompts.cells import image_cell, is_empty
 from cultureval.prompts.preparation import PreparedRow
@@ -198,7 +198,7 @@ def _items_by_path(path: Path, columns: Columns | None) -> Iterator[AuditItem]:
     told: set[str] = set()
     for file in files:
         rows = read_rows(file)
-        used = columns or columns_found(rows)
+        used = replace(columns, first=first_index(rows, columns)) if columns else columns_found(rows)
         if rows:
             require_columns(used, rows[0], str(file))
         if rows and not columns and str(used) not in told:

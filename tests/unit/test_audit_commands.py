@@ -4,6 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cultureval.audit.checks.table import manifest_rows
+from cultureval.audit.columns import columns_given
 from cultureval.audit.sources import read_items
 from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import CulturevalError
@@ -57,6 +58,14 @@ def test_a_missing_file_is_named_as_a_file(run, command, told):
 def test_where_one_model_is_asked_several_are_refused(run, tmp_path, command, models):
     (tmp_path / "two.yaml").write_text("judges: [{model: a}, {model: b}]", encoding="utf-8")
     assert f"{models}: name one model, not 2." in run(*command.format(models).split())
+
+
+def test_indices_of_the_gold_that_begin_with_1_are_seen_with_named_columns_too(tmp_path):
+    table = "question,answer,x,y,z\nأ؟,1,ب,ت,ث\nب؟,3,ب,ت,ث\n"
+    (tmp_path / "q.csv").write_text(table, encoding="utf-8")
+    columns = columns_given("question=question,options=x+y+z,gold=answer")
+    items = read_items([str(tmp_path / "q.csv")], DataOptions(), columns)
+    assert [(item.gold, item.gold_problem) for item in items] == [((0,), ""), ((2,), "")]
 
 
 def test_a_manifest_below_the_home_folder_is_written_there(run, tmp_path, monkeypatch):
