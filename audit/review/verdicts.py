@@ -9,6 +9,7 @@ import json
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -200,18 +201,14 @@ def decide(manifest: Manifest, verdicts: Iterable[Verdict], fewest: int = 1) -> 
         if outcome:
             counts[outcome] += 1
         rows.append(decided)
-    annotators: dict[str, int] = {}
-    for own in votes.values():
-        for name in own:
-            annotators[name] = annotators.get(name, 0) + 1
+    annotators = Counter(name for own in votes.values() for name in own)
     names = sorted(annotators)
     table = [[{"keep": 0, "discard": 1}.get(own.get(name, "")) for name in names] for own in votes.values()]
     paired = [row for row in table if sum(vote is not None for vote in row) > 1]
     agreement = {"ac1": float("nan"), "alpha": float("nan")}
     if paired:
         agreement = {"ac1": gwet_ac1(paired, [0, 1]), "alpha": krippendorff_alpha(paired, [0, 1])}
-    said = sum(annotators.values())
-    return Reviewed(rows, said, **counts, annotators=annotators, pairs=len(paired), agreement=agreement)
+    return Reviewed(rows, annotators.total(), **counts, annotators=annotators, pairs=len(paired), agreement=agreement)
 
 
 def _votes(manifest: Manifest, verdicts: Iterable[Verdict]) -> dict[tuple[str, str], dict[str, Choice]]:

@@ -197,7 +197,7 @@ def _pooled(rows: Sequence[Row]) -> str:
     return f"{printed(fooled / hits, 3)} ({fooled}/{hits})" if hits else "n/a"
 
 
-def p_text(p_value: float | None) -> str:
+def printed_p_value(p_value: float | None) -> str:
     """A p-value as Table 7 prints it: "< 0.001" or "= 0.110"."""
     if p_value is None:
         return "n/a"
@@ -228,7 +228,7 @@ def _difference_cells(row: Row) -> list[str]:
     if row["identical"]:
         return [_rounded(row["delta"]), "identical", "", ""]
     interval = _interval(row["ci_low"], row["ci_high"])
-    return [_rounded(row["delta"]), interval, p_text(row["p_value"]), p_text(row["p_holm"])]
+    return [_rounded(row["delta"]), interval, printed_p_value(row["p_value"]), printed_p_value(row["p_holm"])]
 
 
 def _interval(low: float | None, high: float | None) -> str:

@@ -207,13 +207,14 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
         CulturevalError: An option is unknown, or its value is not allowed.
     """
     settings = current_settings()
-    ours = {name: value for name, value in options.items() if name in {one.name for one in Settings.options()}}
+    names = [one.name for one in Settings.options()]
+    ours = {name: value for name, value in options.items() if name in names}
     suite = {name: value for name, value in options.items() if name not in ours}
     settings = settings.with_(**ours)
     known = {option.name: option for option in all_options(settings)}
     for name in suite:
         if name not in known:
-            near = did_you_mean(name, [*known, *(one.name for one in Settings.options())])
+            near = did_you_mean(name, [*known, *names])
             raise CulturevalError(f"-T {name}: no suite has such an option.{near} There are {', '.join(known)}.")
     settings = settings.with_(suite=suite)
     for name in suite:

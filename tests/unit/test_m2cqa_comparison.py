@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from cultureval.metrics.m2cqa.counterfactual import counterfactual_report
 from cultureval.metrics.paired_tests import PairedSubset, compare_paired
-from cultureval.reports.m2cqa.comparison import p_text
+from cultureval.reports.m2cqa.comparison import printed_p_value
 from cultureval.reports.m2cqa.comparison_rows import Borders
 from cultureval.reports.model_sizes import family, model_sizes
 from cultureval.runtime.errors import CulturevalError
@@ -285,7 +285,7 @@ def test_regimes_are_the_papers_four():
 
 
 def test_p_values_are_printed_as_table_7_does():
-    assert [p_text(p) for p in (1 / 1001, 0.001, 0.11, 1.0, None)] == [
+    assert [printed_p_value(p) for p in (1 / 1001, 0.001, 0.11, 1.0, None)] == [
         "< 0.001",
         "= 0.001",
         "= 0.110",
