@@ -31,7 +31,7 @@ def evaluate(
     interruption repeats only what was in flight.
 
     Args:
-        model: Hub id, folder, or YAML file with settings (`base_url`: a server).
+        model: As of the command: hub id, folder, provider's model, server's address, or YAML file with settings.
         tasks: A task, group or suite, or several; `TASK|5` is 5-shot.
         data: Data root (`DIR/<org>/<name>`) or "samples"; None: `CULTUREVAL_DATA`, else the hub.
         limit: At most this many rows of each task, at least 1; None: all.
@@ -48,6 +48,8 @@ def evaluate(
     Raises:
         CulturevalError: An argument or option is wrong, something that the run needs is missing (all that is, in one
             message, before a model is loaded), a row is broken, or the model fails.
+        BatchWritten: `batch_out` is among the model's settings, and the requests are in its files.
+        DryRun: `dry_run` is among them; the error's text tells requests, tokens and cost.
     """
     names = [tasks] if isinstance(tasks, str) else list(tasks)
     if not names or not all(isinstance(name, str) and name for name in names):
