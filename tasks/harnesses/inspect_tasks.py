@@ -335,7 +335,9 @@ def _register_refusal(suite: str) -> None:
 
 
 def _text(value: Any) -> str:
-    """What a variable would hold: Inspect reads `-T` as YAML."""
+    """What a variable would hold: Inspect reads `-T` as YAML, where `off` is false."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 

@@ -192,9 +192,11 @@ def test_wrong_options_are_sentences(variables, tmp_path):
         for task, option, sentence in (
             ("cvlue_vg", "box_fromat=qwen_vl", "-T box_fromat: no suite has such an option. Did you mean box_format"),
             ("cvlue_vg", "data=nowhere", "nowhere"),
+            ("cvlue_vg", "shuffle=off data=nowhere", "nowhere"),
             ("qimma_gen", "data=samples", "qimma_gen is a suite, not a task"),
         ):
-            command = (f"cultureval/{task}", "-T", option, "--model", f"openai-api/tiny/{MODEL}", "--display", "none")
+            options = [word for one in option.split() for word in ("-T", one)]
+            command = (f"cultureval/{task}", *options, "--model", f"openai-api/tiny/{MODEL}", "--display", "none")
             run = run_forked(
                 "inspect_ai",
                 ["eval", *command, "--model-base-url", server.url],
