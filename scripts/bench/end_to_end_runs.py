@@ -65,8 +65,9 @@ def measure_end_to_end(
         for turn in range(repeats):
             seconds["ours"].append(runs.ours(out := folder / f"ours-{turn}"))
             seconds["model"].append(computing_seconds(out))
-            seconds["lm_eval"].append(runs.lm_eval(folder / f"lm-eval-{turn}", details_of(out)))
-        same = compare(details_of(out), lambda task: samples_of(folder / f"lm-eval-{repeats - 1}", task))
+            details = details_of(out)
+            seconds["lm_eval"].append(runs.lm_eval(other := folder / f"lm-eval-{turn}", details))
+        same = compare(details, lambda task: samples_of(other, task))
     return summary(seconds, same)
 
 

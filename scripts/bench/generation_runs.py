@@ -9,7 +9,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from cultureval.runtime.lighteval_patches.uncached_scoring import greedy_until_without_cache
-from cultureval.scripts.bench.scoring_harnesses import load_ours
+from cultureval.scripts.bench.scoring_harnesses import load_ours, stock_lighteval, stock_lm_eval
 from cultureval.scripts.bench.scoring_runs import build_bench_model, read_questions, synchronise
 
 if TYPE_CHECKING:
@@ -132,17 +132,8 @@ def _sorted_batches(ours: "HFModel", texts: Sequence[str], new_tokens: int, batc
 
 
 def _lighteval(ours: "HFModel", folder: Path, new_tokens: int, batch_size: int, temporary: Path) -> Runner:
-    """LightEval's TransformersModel on the same weights, without its response cache."""
-    from lighteval.models.transformers.transformers_model import TransformersModel, TransformersModelConfig
-
-    config = TransformersModelConfig(
-        model_name=str(folder),
-        batch_size=batch_size,
-        device=str(ours.loaded.model.device),
-        cache_dir=str(temporary / "lighteval"),
-        override_chat_template=False,
-    )
-    stock = TransformersModel.from_model(ours.loaded.model, config)
+    """LightEval's answers, without its response cache."""
+    stock = stock_lighteval(ours, folder, batch_size, temporary)
 
     def run(texts: Sequence[str]) -> Texts:
         return [response.text[0] for response in greedy_until_without_cache(stock, _docs(texts, new_tokens))]
@@ -151,13 +142,10 @@ def _lighteval(ours: "HFModel", folder: Path, new_tokens: int, batch_size: int, 
 
 
 def _lm_eval(ours: "HFModel", new_tokens: int, batch_size: int) -> Runner | None:
-    """lm-eval's HFLM on the same weights; None if lm-eval is not installed."""
-    try:
-        from lm_eval.api.instance import Instance
-        from lm_eval.models.huggingface import HFLM
-    except ImportError:
+    """lm-eval's answers; None if it is not installed."""
+    if (harness := stock_lm_eval(ours, batch_size)) is None:
         return None
-    harness = HFLM(pretrained=ours.loaded.model, tokenizer=ours.tokenizer, batch_size=batch_size, add_bos_token=True)
+    from lm_eval.api.instance import Instance
 
     def run(texts: Sequence[str]) -> Texts:
         settings = {"until": [], "max_gen_toks": new_tokens, "do_sample": False}

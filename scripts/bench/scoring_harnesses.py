@@ -12,7 +12,9 @@ from cultureval.runtime.lighteval_patches.uncached_scoring import loglikelihood_
 from cultureval.runtime.lm_eval_patches import encode_pair
 
 if TYPE_CHECKING:
+    from lighteval.models.transformers.transformers_model import TransformersModel
     from lighteval.tasks.requests import Doc
+    from lm_eval.models.huggingface import HFLM
     from torch import Tensor
 
     from cultureval.models.hf import HFModel
@@ -103,10 +105,8 @@ def text_limit(ours: "HFModel", questions: Sequence[Question]) -> float:
     return needed_flops(ours.loaded.model, needed_tokens(tokens_of(ours, questions)))
 
 
-def lighteval_runner(
-    ours: "HFModel", folder: Path, questions: Sequence[Question], batch_size: int, temporary: Path
-) -> Callable[[], Scores]:
-    """LightEval's TransformersModel on the same weights, without its response cache."""
+def stock_lighteval(ours: "HFModel", folder: Path, batch_size: int, temporary: Path) -> "TransformersModel":
+    """LightEval's TransformersModel on the same weights."""
     from lighteval.models.transformers.transformers_model import TransformersModel, TransformersModelConfig
 
     device = str(ours.loaded.model.device)
@@ -114,7 +114,24 @@ def lighteval_runner(
     config = TransformersModelConfig(
         model_name=str(folder), batch_size=batch_size, device=device, cache_dir=cache, override_chat_template=False
     )
-    stock = TransformersModel.from_model(ours.loaded.model, config)
+    return TransformersModel.from_model(ours.loaded.model, config)
+
+
+def stock_lm_eval(ours: "HFModel", batch_size: int) -> "HFLM | None":
+    """lm-eval's HFLM on the same weights; None, which is said, if lm-eval is not installed."""
+    try:
+        from lm_eval.models.huggingface import HFLM
+    except ImportError:
+        print("lm-eval is not installed (pip install '.[bench]' in cultureval's folder): left out.", file=sys.stderr)
+        return None
+    return HFLM(pretrained=ours.loaded.model, tokenizer=ours.tokenizer, batch_size=batch_size, add_bos_token=True)
+
+
+def lighteval_runner(
+    ours: "HFModel", folder: Path, questions: Sequence[Question], batch_size: int, temporary: Path
+) -> Callable[[], Scores]:
+    """LightEval's scores, without its response cache."""
+    stock = stock_lighteval(ours, folder, batch_size, temporary)
     parts = [
         (number, question._replace(choices=question.choices[start : start + STOCK_CHOICES]))
         for number, question in enumerate(questions)
@@ -132,17 +149,14 @@ def lighteval_runner(
 
 
 def lm_eval_runner(ours: "HFModel", questions: Sequence[Question], batch_size: int) -> Callable[[], Scores] | None:
-    """lm-eval's HFLM on the same weights; None if lm-eval is not installed.
+    """lm-eval's scores; None if it is not installed.
 
     It encodes prompt and choice together, LightEval apart: the scores of choices whose tokens differ are NaN.
     """
-    try:
-        from lm_eval.api.instance import Instance
-        from lm_eval.models.huggingface import HFLM
-    except ImportError:
-        print("lm-eval is not installed (pip install '.[bench]' in cultureval's folder): left out.", file=sys.stderr)
+    if (harness := stock_lm_eval(ours, batch_size)) is None:
         return None
-    harness = HFLM(pretrained=ours.loaded.model, tokenizer=ours.tokenizer, batch_size=batch_size, add_bos_token=True)
+    from lm_eval.api.instance import Instance
+
     pairs = [(prompt, choice) for prompt, choices in questions for choice in choices]
     instances = [
         Instance(request_type="loglikelihood", doc={}, arguments=pair, idx=index) for index, pair in enumerate(pairs)
