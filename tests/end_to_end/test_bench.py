@@ -1,16 +1,21 @@
 """`cultureval bench`: its JSON, and that every harness gives the same scores."""
 
 import json
+import sys
 
 import pytest
 import typer
+from asked_commands import PYTHON, forking_server
+from forked_commands import own_variables
 from tiny_models import folder_of
 from typer.testing import CliRunner
 
 from cultureval.runtime.errors import CulturevalError
+from cultureval.scripts.bench import start_up
 from cultureval.scripts.bench.generation import bench_generation
 from cultureval.scripts.bench.scoring import bench_scoring
 from cultureval.scripts.bench.scoring_runs import Bench, read_questions
+from cultureval.scripts.main import app
 
 KEYS = {"ours_s", "lighteval_s", "lm_eval_s", "limit_s", "speedup_vs_lighteval", "speedup_vs_lm_eval"}
 KEYS |= {"ratio_to_limit", "one_pass_s", "ratio_to_one_pass", "peak_mib", "max_abs_difference"}
@@ -90,27 +95,42 @@ def test_bad_input_is_one_error(run, tmp_path):
     assert "ranking_100 needs more data" in str(result.exception)
 
 
-def test_figures_of_start_up_and_classifiers(cultureval):
-    done = cultureval("bench", "start-up", "--repeats", "1", "--json")
-    assert done.returncode == 0, done.stderr
+@pytest.fixture
+def bench(encoder_variables, monkeypatch, tmp_path):
+    """Runs `cultureval bench` here; commands that it times are forked, so that their seconds are none of a start."""
+    python = tmp_path / "python"
+    python.write_text(PYTHON, encoding="utf-8")
+    python.chmod(0o755)
+    for name in ("OURS", "STOCK"):
+        monkeypatch.setattr(start_up, name, [str(python), *getattr(start_up, name)[1:]])
+    monkeypatch.setattr(sys, "executable", str(python))
+    with forking_server() as address:
+        for name, value in (own_variables(tmp_path) | encoder_variables | {"COMMANDS": address}).items():
+            monkeypatch.setenv(name, value)
+        yield lambda *words: CliRunner().invoke(app, ["bench", *words], catch_exceptions=False)
+
+
+def test_figures_of_start_up_and_classifiers(bench):
+    done = bench("start-up", "--repeats", "1", "--json")
+    assert done.exit_code == 0, done.stderr
     figures = json.loads(done.stdout)
     seconds = figures["seconds"]
     assert len(seconds) == 6 and all(value > 0 for value in seconds.values())
     ratio = seconds["lighteval custom (ours)"] / seconds["lighteval custom (stock)"]
     assert figures["ours_to_stock"] == pytest.approx(ratio)
-    done = cultureval("bench", "classifiers", "--texts", "20", "--repeats", "1", "--bert", "tiny")
-    assert done.returncode == 0 and "one at a time / batched:" in done.stdout, done.stderr
+    done = bench("classifiers", "--texts", "20", "--repeats", "1", "--bert", "tiny")
+    assert done.exit_code == 0 and "one at a time / batched:" in done.stdout, done.stderr
     assert "65% of several lines" in done.stdout and "all profiles / the paper's:" in done.stdout
 
 
-def test_the_whole_command_and_lm_eval_answer_the_same(cultureval, tiny_lm, tmp_path):
+def test_the_whole_command_and_lm_eval_answer_the_same(bench, tiny_lm, tmp_path):
     table = tmp_path / "table.csv"
     row = "{number},{number},,,Other,Driving Test,,سؤال {number}؟,,A,نعم,لا,,,,0\n"
     header = "#,ID,Source,Country,Group,Subject,Level,Question,Context,Answer Key,Option 1,Option 2,Option 3,Option 4,"
     rows = "".join(row.format(number=number) for number in range(3))
     table.write_text(f"{header}Option 5,is_few_shot\n{rows}", encoding="utf-8")
-    done = cultureval("bench", "end-to-end", "--model", str(tiny_lm), "--data", str(table), "--json")
-    assert done.returncode == 0, done.stderr
+    done = bench("end-to-end", "--model", str(tiny_lm), "--data", str(table), "--json")
+    assert done.exit_code == 0, done.stderr
     figures = json.loads(done.stdout)
     assert figures["rows_with_same_scores"] == figures["rows"] == 3
     assert figures["max_abs_difference"] < 1e-4

@@ -1,26 +1,20 @@
 """CONTRIBUTING.md's "Adding a benchmark", followed literally: its blocks are run one after the other."""
 
-import json
 import os
 import re
 import subprocess
 import sys
 import sysconfig
 import venv
-from contextlib import contextmanager
 from pathlib import Path
-from socketserver import StreamRequestHandler, UnixStreamServer
-from tempfile import TemporaryDirectory
-from threading import Thread
 
 import pyarrow.parquet
 import pytest
-from forked_commands import run_forked, short_path
+from asked_commands import ASK, forking_server
 from stock_lighteval import ANSWER_404
 
 GUIDE = Path(__file__).parents[2] / "CONTRIBUTING.md"
 # What a reader's environment has on its PATH; the first two are forked, with its packages, by a server in the test.
-ASK = f"{sys.executable} -IS {Path(__file__).with_name('ask.py')} $COMMANDS"
 COMMANDS = {
     "cultureval": f"{ASK} ours cultureval.scripts.main",
     "lighteval": f"{ASK} stock lighteval",
@@ -53,31 +47,8 @@ def environment(tmp_path):
     own |= {"CULTUREVAL_CACHE": str(tmp_path / "cache"), "HF_HOME": str(tmp_path / "hf"), "HF_HUB_OFFLINE": "1"}
     # pip needs no network where nothing is to be fetched: what builds and what is needed is there.
     own |= {"PIP_NO_DEPS": "1", "PIP_NO_BUILD_ISOLATION": "0", "CUDA_VISIBLE_DEVICES": ""}
-    with forking_server(packages) as address:
+    with forking_server({"PYTHONPATH": str(packages)}) as address:
         yield kept | own | {"COMMANDS": address}
-
-
-@contextmanager
-def forking_server(packages):
-    """The address of a server that runs what `ask.py` asks for."""
-
-    class Handler(StreamRequestHandler):
-        def handle(self):
-            (loaded, module, *arguments), folder, variables = json.loads(self.rfile.readline())
-            variables |= {"HF_HOME": f"{folder}/hf", "PYTHONPATH": str(packages)}
-            done = run_forked(module, arguments, Path(folder), variables, loaded=loaded)
-            self.wfile.write(json.dumps([done.returncode, done.stdout, done.stderr]).encode() + b"\n")
-
-    with (
-        TemporaryDirectory() as place,
-        short_path(place) as short,
-        UnixStreamServer(f"{short}/commands", Handler) as server,
-    ):
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        yield f"{place}/commands"
-        server.shutdown()
-        thread.join()
 
 
 def test_the_section_on_adding_a_benchmark_works_as_it_is_written(environment, no_network, tiny_lm, tmp_path):
