@@ -20,6 +20,7 @@ class Instrument:
             answers that cannot be scored.
         sources: Returns hub ids of the models, and addresses of the files, that `cultureval mirror` fetches.
         shared: Whether several processes share its work, so that all of them score.
+        waits: Whether the check waits for another process, and is made in a thread beside all others.
     """
 
     name: Callable[[], str]
@@ -27,6 +28,7 @@ class Instrument:
     before_generation: bool = False
     sources: Callable[[], tuple[str, ...]] = tuple
     shared: bool = False
+    waits: bool = False
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,11 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
+from threading import Thread
 from typing import Any
 
 from cultureval.metrics.judges.optional_judges import check_judges, usable_judges
@@ -24,6 +26,8 @@ from cultureval.tasks.options import all_options, options_of_model, read_data_op
 from cultureval.tasks.own_tasks import OWN_TASKS
 from cultureval.tasks.reading import BrokenRows, PreparedSubset, prepare_subset, require_examples
 from cultureval.tasks.selection import select_tasks
+
+Check = Callable[[], object]
 
 OF_EVERY_RUN = (Settings.model_settings, Settings.cache, Settings.journal, Settings.resume)
 OF_DATA = (Settings.data_root, Settings.bad_rows, Settings.form)
@@ -60,7 +64,7 @@ def preflight(
     check_model: ModelCheck,
     output_dir: str,
     skip_unscorable: bool = False,
-    more: Iterable[Callable[[], object]] = (),
+    more: Iterable[Check] = (),
 ) -> Plan:
     """Checks everything that a run needs, and tries its scorers, before a model loads.
 
@@ -85,6 +89,7 @@ def preflight(
         options = read_data_options()
     selected, explicit = _select(names, problems)
     kinds = _kinds(selected, problems)
+    begun = _begin_waiting(kinds.values())
     with problems.collecting():
         images = any(_shows_images(name) for name in selected)
         model = check_model(images, any(kind.generation_size < 0 for kind in kinds.values()))
@@ -98,7 +103,8 @@ def preflight(
     judges, unjudged = usable_judges() if judged else (None, {})
     for name, reason in unjudged.items():
         print_note(f"The scores of the judge {name} are left out. {reason}")
-    unscorable = _unscorable({name: kinds[name] for name in present}, model, problems, skip_unscorable)
+    checks = _scorer_checks({name: kinds[name] for name in present}, model, begun)
+    unscorable = _unscorable(checks, len(present), problems, skip_unscorable)
     tasks = [name for name in present if name not in unscorable]
     problems.raise_if_any()
     assert model is not None  # or its check has raised
@@ -118,7 +124,7 @@ def check_scorers(names: list[str]) -> None:
     all_of([*checks, partial(warn_before_run, names)])
 
 
-def _settings_checks() -> list[Callable[[], object]]:
+def _settings_checks() -> list[Check]:
     settings = current_settings()
     options = (*OF_EVERY_RUN, *OF_DATA, *all_options(settings))
     folders = ((user_cache, Settings.cache.variable), (lambda: settings.journal, Settings.journal.variable))
@@ -190,13 +196,34 @@ def _group(name: str) -> str:
     return all_tasks()[name.partition("|")[0]].group
 
 
+def _begin_waiting(kinds: Iterable[Kind]) -> dict[Check, Check]:
+    """Begins the checks that wait for other processes; what stands for each waits for its end."""
+    instruments = dict.fromkeys(kind.instrument for kind in kinds if kind.instrument and kind.instrument.waits)
+    return {instrument.check: _begun(instrument.check) for instrument in instruments}
+
+
+def _begun(check: Check) -> Check:
+    found: Future[None] = Future()
+
+    def run() -> None:
+        try:
+            check()
+        except BaseException as error:
+            found.set_exception(error)
+        else:
+            found.set_result(None)
+
+    Thread(target=run, daemon=True).start()  # Ctrl-C must not wait for it
+    return found.result
+
+
 def _unscorable(
-    kinds: Mapping[str, Kind], model: CheckedModel | None, problems: ProblemList, skip: bool
+    checks: Iterable[tuple[Check, list[str]]], count: int, problems: ProblemList, skip: bool
 ) -> dict[str, str]:
     """The tasks that cannot be scored, with the reasons; without `skip`, or if none is left, these are problems."""
     errors: dict[str, CulturevalError] = {}
     reasons: dict[str, dict[str, None]] = {}
-    for check, concerned in _scorer_checks(kinds, model):
+    for check, concerned in checks:
         if skip and check is check_judges:
             continue  # these tasks have other metrics
         failed = ProblemList()
@@ -205,26 +232,26 @@ def _unscorable(
         errors |= failed.found
         for name in concerned if failed.found else []:
             reasons.setdefault(name, {}).update(dict.fromkeys(failed.found))
-    if none_left := skip and bool(reasons) and len(reasons) == len(kinds):
+    if none_left := skip and bool(reasons) and len(reasons) == count:
         problems.add(CulturevalError("No task is left: none of them can be scored."))
     counts = Counter(chain.from_iterable(reasons.values()))
     for text, error in errors.items():
         if skip and not none_left:
-            print_note(f"{counts[text]} of {len(kinds)} tasks cannot be scored and are left out. {text}")
+            print_note(f"{counts[text]} of {count} tasks cannot be scored and are left out. {text}")
         else:
             problems.add(error)
     return {name: " ".join(found) for name, found in reasons.items()} if skip else {}
 
 
 def _scorer_checks(
-    kinds: Mapping[str, Kind], model: CheckedModel | None
-) -> list[tuple[Callable[[], object], list[str]]]:
+    kinds: Mapping[str, Kind], model: CheckedModel | None, begun: Mapping[Check, Check] | None = None
+) -> list[tuple[Check, list[str]]]:
     """Each check with the tasks that need it: instruments, judges, and what the model cannot do."""
-    by_check: dict[Callable[[], object], list[str]] = {}
+    by_check: dict[Check, list[str]] = {}
     for name, kind in kinds.items():
         if kind.instrument:
             by_check.setdefault(kind.instrument.check, []).append(name)
-    checks = list(by_check.items())
+    checks = [((begun or {}).get(check, check), names) for check, names in by_check.items()]
     checks.append((check_judges, [name for name, kind in kinds.items() if kind.judge_templates]))
     if model and model.no_images:
         checks.append(_refusal(model.no_images, [name for name in kinds if _shows_images(name)]))
@@ -234,7 +261,7 @@ def _scorer_checks(
     return [(check, concerned) for check, concerned in checks if concerned]
 
 
-def _refusal(reason: str, names: list[str]) -> tuple[Callable[[], object], list[str]]:
+def _refusal(reason: str, names: list[str]) -> tuple[Check, list[str]]:
     """A check that fails with what the model cannot do, and the tasks that need it."""
 
     def refuse() -> None:

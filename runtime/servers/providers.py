@@ -150,7 +150,8 @@ class Filters(_Row):
 def _table() -> Mapping[str, Any]:
     import yaml
 
-    return yaml.safe_load(Path(__file__).with_name("providers.yaml").read_text(encoding="utf-8"))
+    text = Path(__file__).with_name("providers.yaml").read_text(encoding="utf-8")
+    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # in C where PyYAML has it: at once
 
 
 def read_on() -> str:

@@ -20,7 +20,7 @@ BERTSCORE = Instrument(
     sources=lambda: (bertscore_model(),),
     shared=True,
 )
-SANDBOX = Instrument(name=judge_name, check=check_sandbox, before_generation=True)
+SANDBOX = Instrument(name=judge_name, check=check_sandbox, before_generation=True, waits=True)
 
 
 def _code(dataset: str) -> Kind:
