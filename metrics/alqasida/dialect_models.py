@@ -215,7 +215,7 @@ def check_model(kind: str) -> None:
     """As `check_models`, for one classifier."""
     models = configured_models()
     name = models.names[kind]
-    if reason := (_tried_language_model(models) if kind == LID else _tried_classifier(kind, models)):
+    if reason := (_tried_language_model(models) if kind == LID else _tried_classifier(kind, models._classifier(kind))):
         raise _not_usable(kind, name, reason)
 
 
@@ -228,12 +228,12 @@ def _tried_language_model(models: DialectModels) -> str | None:
     return None
 
 
-def _tried_classifier(kind: str, models: DialectModels) -> str | None:
-    """What is wrong with the outputs on sentences of known dialects, as a clause.
+@lru_cache(maxsize=4)
+def _tried_classifier(kind: str, classifier: Classifier) -> str | None:
+    """What is wrong with the outputs on sentences of known dialects, as a clause; tried once per process.
 
     Only differences are checked that any trained model gets right, so that other versions of the models pass.
     """
-    classifier = models._classifier(kind)
     if reason := _foreign_tokenizer(classifier):
         return reason
     outputs = classifier.logits([EGYPTIAN, MOROCCAN, STANDARD])
