@@ -105,7 +105,7 @@ def _ranks_of(table: BoardTable, division: Division) -> ItemRanks | None:
         for one in standings(row.entry.run, suite, division.suite) if row.entry else ():
             if row.entry and one.table == table.title:
                 rows.append((row.entry, one))
-    return item_ranks(rows, table.columns[table.main].lower) if any(row.parts for _, row in rows) else None
+    return item_ranks(rows, table.columns[table.main]) if any(row.parts for _, row in rows) else None
 
 
 def _forest(table: BoardTable, division: Division, found: ItemRanks, number: int) -> list[Chart]:

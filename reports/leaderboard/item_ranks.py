@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from cultureval.reports.leaderboard.entries import Entry
 from cultureval.reports.ranks import Ranking
 from cultureval.reports.run_ranks import RankedItems, rank_items
-from cultureval.reports.standings import Standing
+from cultureval.reports.standings import Column, Standing
 
 
 @dataclass(frozen=True)
@@ -26,21 +26,21 @@ class ItemRanks:
     behind: dict[str, tuple[float, float, float]] = field(default_factory=dict)
 
 
-def item_ranks(rows: Sequence[tuple[Entry, Standing]], lower: bool, seed: int = 0) -> ItemRanks:
+def item_ranks(rows: Sequence[tuple[Entry, Standing]], main: Column, seed: int = 0) -> ItemRanks:
     """Ranks with intervals by a paired bootstrap of items within subsets.
 
     Args:
         rows: Comparable entries, each with its row; those whose rows have no `parts` get no rank.
-        lower: Whether lower scores are better.
+        main: The column by which they are ranked; rows that are ranked by another get no rank.
         seed: Of the resamples.
     """
-    parts = next((row.parts for _, row in rows if row.parts), {})
+    parts = next((row.parts for _, row in rows if row.parts and row.main == main), {})
     without = {entry.label: "it has no score in the main column" for entry, row in rows if not row.parts}
     without |= {entry.label: "it has other subsets" for entry, row in rows if row.parts and row.parts != parts}
     models = [
         (entry.label, {task: entry.sources[task] for task, _ in parts}) for entry, row in rows if row.parts == parts
     ]
-    found = rank_items(models if parts else [], parts, seed=seed, higher_is_better=not lower)
+    found = rank_items(models if parts else [], parts, seed=seed, higher_is_better=not main.lower)
     return ItemRanks(found.ranking, without | dict(found.without), found.notes, _behind(found))
 
 

@@ -1,5 +1,6 @@
 """The tables of a leaderboard: a row a model, a column a number of the suite's paper."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -78,7 +79,7 @@ def _table(name: str, rows: Sequence[tuple[str, Entry | None, Sequence[Standing]
     found = [(label, entry, row) for label, entry, own in rows for row in own if _is_of(row, entry, name)]
     columns = _columns([row for _, entry, row in found if entry])
     first = next(row for _, entry, row in found if entry)
-    main = first.main if first.main in columns else None
+    main = _main_column([row for _, entry, row in found if entry])
     if main:  # what models are ranked by stands first
         columns.sort(key=lambda column: column.above != main.above)
     shared = [note for note in first.notes if all(note in row.notes for _, entry, row in found if entry)]
@@ -96,6 +97,13 @@ def _table(name: str, rows: Sequence[tuple[str, Entry | None, Sequence[Standing]
     if main and place is not None:
         listed.sort(key=lambda row: _sorting(row.cells[place], main.lower))
     return BoardTable(name, first.unit, columns, listed, place, shared)
+
+
+def _main_column(rows: Sequence[Standing]) -> Column | None:
+    """What most rows are ranked by; of two, the mean of more scores: rows with other subsets have another mean."""
+    most = {row.main: len(row.parts) for row in sorted(rows, key=lambda row: len(row.parts))}
+    counts = Counter(row.main for row in rows if row.main in row.cells)
+    return max(counts, key=lambda column: (counts[column], most[column]), default=None)
 
 
 def _is_of(row: Standing, entry: Entry | None, table: str) -> bool:

@@ -240,6 +240,21 @@ def test_every_suite_has_ranks_ratios_and_averages_of_several_scores_of_a_task(t
     assert len(differences) == len({chart.name for chart in differences}) == 5
 
 
+def test_ranks_are_of_the_column_by_which_most_models_are_sorted(tmp_path):
+    names = [task.task for task in all_tasks().values() if task.suite == "m2cqa"]
+    asked = [name for name in names if ":tf_" in name]
+    for model, ability in (("lab/a-7B", 0.2), ("lab/b-7B", 0.45), ("lab/c-7B", 0.7)):
+        write_run(tmp_path, model, asked, ability, 12, signed={})
+    others = [name for name in names if name not in asked]
+    write_run(tmp_path, "lab/one-variety-7B", [*others, asked[0]], 0.1, 12, signed={})  # the most scores of all
+    (section,) = read_board([tmp_path]).sections
+    table = next(table for table in section.tables if len(table.rows) == 4)
+    assert table.columns[table.main].whole == "Mean of English, MSA, Levantine, Egyptian: CFHR"
+    assert [row.label for row in table.rows] == ["a-7B", "b-7B", "c-7B", "one-variety-7B"]
+    assert table.rows[0].rank.startswith("1") and not table.rows[-1].rank
+    assert "No rank for one-variety-7B: it has other subsets." in table.notes
+
+
 def test_scores_link_their_answers_in_the_viewer_and_the_viewer_links_back(tmp_path):
     root, site = tmp_path / "results", tmp_path / "site"
     write_run(root, "lab/a", [*TRUST, "jeem_vqa:ma"], 0.5, 4, signed={})
