@@ -1,10 +1,8 @@
 """Which commit of a hub model was loaded: answers of one must never be taken for another's."""
 
-import os
 import shutil
-import subprocess
-import sys
 
+from forked_commands import own_variables, run_forked
 from tiny_models import build_tiny_causal_lm
 
 COMMITS = {"main": "a" * 40, "v2": "b" * 40}
@@ -20,7 +18,7 @@ print(cached_commit("org/tiny", "sub/vocab.txt"), cached_commit("org/other", "co
 
 
 def test_a_model_of_the_hub_is_known_by_its_commit(tmp_path):
-    repo = tmp_path / "hub" / "models--org--tiny"
+    repo = tmp_path / "hf" / "hub" / "models--org--tiny"
     (repo / "refs").mkdir(parents=True)
     built = build_tiny_causal_lm(tmp_path / "built")
     for name, commit in COMMITS.items():
@@ -28,9 +26,8 @@ def test_a_model_of_the_hub_is_known_by_its_commit(tmp_path):
         (repo / "refs" / name).write_text(commit)
     (repo / "snapshots" / COMMITS["main"] / "sub").mkdir()
     (repo / "snapshots" / COMMITS["main"] / "sub" / "vocab.txt").write_text("")
-    environment = os.environ | {"HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "1"}
-    environment.pop("HF_HUB_CACHE", None)
-    done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True)
+    (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
+    done = run_forked("program", [], tmp_path, own_variables(tmp_path) | {"HF_HUB_OFFLINE": "1"}, loaded="ours")
     assert done.returncode == 0, done.stderr
     first, second = COMMITS.values()
     assert done.stdout.split() == [first, first, second, second, second, second, first, "None"]
