@@ -122,6 +122,26 @@ def test_what_cannot_be_scored_is_left_out_if_wanted(plan_of, capsys):
         plan_of(names[2])
 
 
+def test_a_sandbox_that_cannot_start_is_one_of_the_problems(plan_of, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(Problems) as error:
+        plan_of("qimma_code:humaneval_plus", "qimma_medarabiq_qa", bertscore_model="/no/such/bert")
+    assert [name in str(error.value) for name in ("bubblewrap", "/no/such/bert")] == [True, True]
+    assert len(error.value.problems) == 2
+
+
+def test_classifiers_of_several_kinds_of_tasks_are_tried_once(plan_of, built, monkeypatch, tmp_path):
+    tried = []
+    stock = dialect_models.Classifier.logits
+    monkeypatch.setattr(dialect_models.Classifier, "logits", lambda self, texts: tried.append(1) or stock(self, texts))
+    own = {}  # under names of their own: those of other tests have been tried
+    for kind in ("NADI", "ALDi"):
+        option = dialect_models.OPTIONS[kind].name
+        own[option] = str(shutil.copytree(built[option], tmp_path / kind))
+    plan_of("alqasida_mono:habibi_egy", "alqasida_mt:btec_eng_to_egy", **own)
+    assert len(tried) == 2
+
+
 @pytest.mark.parametrize("tensor", ["lm_head.weight", "model.embed_tokens.weight"])
 def test_weights_that_do_not_fit_the_configuration_are_named(model, tmp_path, tensor):
     def widen(weights):
