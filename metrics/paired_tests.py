@@ -130,6 +130,7 @@ def compare_paired(subsets: Sequence[PairedSubset], draws: int = DRAWS, seed: in
     scores, spread, swapped = np.zeros(2), np.zeros(draws), np.zeros(draws)
     variances: list[float] = []
     counts: list[int] = []
+    differing = 0  # clusters of subsets in whose scores the two differ
     for members in drawn_together([names for _, _, names in tables]):
         numbers = numbers_of([tables[place][2] for place in members])
         drawn = _Group([(tables[place], shares[place], subsets[place].score) for place in members], numbers)
@@ -138,13 +139,14 @@ def compare_paired(subsets: Sequence[PairedSubset], draws: int = DRAWS, seed: in
         spread += deviations
         variances.append(float(np.nan_to_num(deviations).var()))
         counts.append(len(numbers))
+        differing += len(numbers) * bool(abs(np.subtract(*drawn.scores)) > TINY)
         swapped += drawn.swapped(draws, generator)
     difference = float(scores[0] - scores[1])
     clusters = sum(counts)
     freedom = joint_freedom(variances, counts) if min(counts) > 1 else 0.0
     identical = all(np.array_equal(first, second) for first, second, _ in tables)
     flips = _flips(subsets, tables, clusters)
-    found = _interval(difference, spread, clusters, freedom)
+    found = _interval(difference, spread, differing, freedom)
     if all(subset.score is ratio for subset in subsets):
         found = _of_ratios(found, shares, tables, identical, flips)
     low, high, error, interval = found

@@ -65,14 +65,16 @@ class Resamples:
     Attributes:
         values: [M] in the sample.
         draws: [B, M] in the resamples, their spread corrected for the number of clusters.
-        clusters: Clusters of all subsets together.
+        parts: [T, M] what each of the T sets of subsets that are drawn together adds to the values.
+        clusters: [T] their clusters.
         seed: Of the draws.
         freedom: Degrees of freedom of differences of models.
     """
 
     values: Floats
     draws: Floats
-    clusters: int
+    parts: Floats
+    clusters: NDArray[np.int64]
     seed: int
     freedom: float = math.inf
 
@@ -175,7 +177,8 @@ def resample(subsets: Sequence[SubsetScores], iterations: int = ITERATIONS, seed
     shares /= shares.sum()
     generator = np.random.default_rng(seed)
     models = tables[0][0].shape[1]
-    values, draws = np.zeros(models), np.zeros((iterations, models))
+    draws = np.zeros((iterations, models))
+    values: list[Floats] = []
     variances: list[float] = []
     counts: list[int] = []
     for members in drawn_together([names for _, _, names in tables]):
@@ -190,14 +193,15 @@ def resample(subsets: Sequence[SubsetScores], iterations: int = ITERATIONS, seed
             sums = cluster_sums(scores.reshape(len(names), -1), rows, count)
             parts.append((shares[place], sums, cluster_sums(totals, rows, count), subsets[place].score))
         sample = _average(np.ones((1, count)), parts, models)
-        values += sample[0]
+        values.append(sample[0])
         drawn = np.concatenate([_average(taken, parts, models) for taken in drawn_counts(count, iterations, generator)])
         deviations = (drawn - sample) * np.sqrt(count / (count - 1))
         draws += deviations
         known = deviations[np.isfinite(deviations).all(axis=1)]
         variances.append(float((known - known.mean(axis=1, keepdims=True)).var(axis=0).sum()) if len(known) else 0.0)
         counts.append(count)
-    return Resamples(values, values + draws, sum(counts), seed, joint_freedom(variances, counts))
+    total = np.sum(values, axis=0)
+    return Resamples(total, total + draws, np.array(values), np.array(counts), seed, joint_freedom(variances, counts))
 
 
 def rank_models(
@@ -227,9 +231,11 @@ def rank_models(
     scores = sign * values[order]
     spread = sign * draws[np.isfinite(draws).all(axis=1)][:, order] - scores
     errors = spread.std(axis=0)
+    parts = resamples.parts[:, order]
     rows, next_ones = [], []
     for place, index in enumerate(order):
-        observed, drawn = _studentised(scores, spread, place, resamples.clusters)
+        differing = (np.abs(parts[:, [place]] - parts) > TINY).T @ resamples.clusters
+        observed, drawn = _studentised(scores, spread, place, differing)
         bound = _bound(drawn, level, resamples.freedom)
         low, high = 1 + int((observed < -bound).sum()), len(order) - int((observed > bound).sum())
         rank = 1 + int((scores > scores[place] + TINY).sum())
@@ -289,11 +295,11 @@ def _average(taken: Floats, parts: Sequence[tuple[float, Floats, Floats, ScoreOf
     return average
 
 
-def _studentised(scores: Floats, spread: Floats, place: int, clusters: int) -> tuple[Floats, Floats]:
+def _studentised(scores: Floats, spread: Floats, place: int, clusters: NDArray[np.int64]) -> tuple[Floats, Floats]:
     """Differences of a model to all: in the sample [M] and, around it, in resamples as absolute values [B, M].
 
     Models that differ alike on every cluster have no spread; their difference counts as sure where a sign test over
-    clusters is below 5%.
+    `clusters` [M], of the subsets in which the two differ, is below 5%.
     """
     differences, deviations = scores[place] - scores, spread[:, [place]] - spread
     errors = deviations.std(axis=0)

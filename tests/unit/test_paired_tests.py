@@ -104,6 +104,11 @@ def test_identical_and_opposite_models_and_single_clusters() -> None:
     opposite = compare_paired([subset(np.ones(20), np.zeros(20))], DRAWS)
     assert (opposite.high, opposite.flips) == (1.0, (20, 0))
     assert opposite.low == pytest.approx(0.7351, abs=1e-4) and opposite.p_value < 1e-5  # of 21 and 1 in 22
+    tiny = subset(
+        np.full(3, 2.5), np.full(3, 0.5)
+    )  # of other items, on which both are alike, nobody learns about these
+    found = compare_paired([tiny, subset(scores, scores)], DRAWS)
+    assert found.low == pytest.approx(compare_paired([tiny], DRAWS).low / 2) and found.high == found.difference == 1.0
     few = compare_paired([subset(np.array([1.0, 0, 1]), np.array([0.0, 1, 1]))], DRAWS)
     assert (few.difference, few.p_value) == (0.0, 1.0) and -1 <= few.low <= few.high <= 1
     alone = compare_paired([subset(scores, scores / 2, clusters=["poem"] * 50)], DRAWS)

@@ -58,6 +58,11 @@ def test_a_clear_order_is_told_apart_and_identical_models_are_not() -> None:
     assert lower.rows[2].score == pytest.approx(scores[:, 0].mean())
     perfect = rank_models(("a", "b"), resample([SubsetScores(np.tile([1.0, 0.0], (10, 1)))]))
     assert [row.high for row in perfect.rows] == [1, 2]
+    few = SubsetScores(
+        np.tile([1.0, 0.0], (3, 1))
+    )  # the items of other subsets, on which both are alike, prove nothing
+    unsure = rank_models(("a", "b"), resample([few, SubsetScores(scores[:, 1:])]))
+    assert [(row.low, row.high, row.apart_from_next) for row in unsure.rows] == [(1, 2, False), (1, 2, None)]
 
 
 def test_few_clusters_seldom_order_equal_models_and_single_items_never_do() -> None:
