@@ -1,5 +1,7 @@
 """Which columns of a row hold the question, its options and its gold: found by their names, or given by a person."""
 
+import ast
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,6 +34,7 @@ FAMILIES: tuple[tuple[str, ...], ...] = (
     tuple("abcdefgh"),
 )
 SHOWN_COLUMNS = 20
+LONGEST_LIST = 100_000  # characters of a list as Python writes it
 
 
 @dataclass(frozen=True)
@@ -118,24 +121,39 @@ def require_columns(columns: Columns, row: Mapping[str, Any], where: str) -> Non
 
 
 def first_index(rows: Sequence[Mapping[str, Any]], columns: Columns) -> int:
-    """Whether indices of the gold begin with 0 or 1: with 1 where some gold is the number of options, and none is 0."""
+    """Whether indices of the gold begin with 0 or 1: with 1 where more golds are the number of options than are 0."""
     numbers = [(_whole(row.get(columns.gold)), len(options_in(row, columns))) for row in rows]
     given = [(number, count) for number, count in numbers if number is not None and count]
-    return int(any(number == count for number, count in given) and all(number != 0 for number, _ in given))
+    return int(sum(number == count for number, count in given) > sum(number == 0 for number, _ in given))
 
 
 def options_in(row: Mapping[str, Any], columns: Columns) -> list[Any]:
     """The cells of the options as they stand; empty cells after the last filled one are options that are not there."""
     if len(columns.options) == 1:
         cell = row.get(columns.options[0])
-        if isinstance(cell, Mapping):  # {"text": [...], "label": [...]}
-            cell = cell.get("text")
-        cells = list(cell) if isinstance(cell, list | tuple) else []
+        cells = _listed_options(cell)
     else:
         cells = [row.get(name) for name in columns.options]
         while cells and is_empty(cells[-1]):
             cells.pop()
     return cells
+
+
+def _listed_options(cell: Any) -> list[Any]:
+    """The options of one cell: a list, the text of one, `{"text": [...], ...}`, or `{"A": ..., "B": ...}`."""
+    if isinstance(cell, str) and cell.strip().startswith(("[", "{")):
+        try:
+            cell = json.loads(cell)
+        except (ValueError, RecursionError):
+            try:
+                cell = ast.literal_eval(cell.strip()[:LONGEST_LIST])
+            except (ValueError, SyntaxError, MemoryError, RecursionError):
+                return []
+    if isinstance(cell, Mapping):
+        labels = {label_index(str(name)): name for name in cell}
+        by_label = [cell[labels[place]] for place in range(len(cell)) if place in labels]
+        cell = by_label if len(by_label) == len(cell) else cell.get("text")
+    return list(cell) if isinstance(cell, list | tuple) else []
 
 
 def gold_of(answer: Any, options: Sequence[str], first: int = 0) -> tuple[tuple[int, ...], GoldProblem]:

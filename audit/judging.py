@@ -117,10 +117,17 @@ def auditing(judges: Sequence[JudgeSettings]) -> list[JudgeSettings]:
     """The judges with room for the longest reply, unless their settings say how long one may be.
 
     Raises:
-        CulturevalError: There are fewer than two.
+        CulturevalError: There are fewer than two, or two have one name in manifests, where one would count for both.
     """
     if len(judges) < 2:
         raise CulturevalError("An audit needs two judges or more: --judges A,B (YAML files or models' ids).")
+    named: dict[str, str] = {}
+    for one in judges:
+        if (other := named.setdefault(_code(one.name), one.name)) != one.name:
+            raise CulturevalError(
+                f"The judges {other!r} and {one.name!r} are both {_code(one.name)!r} in a manifest (40 letters, digits "
+                "and _.+@- of a name): give each a different `name` in its YAML file."
+            )
     return [one.with_reply_length(MAX_TOKENS) for one in judges]
 
 

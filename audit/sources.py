@@ -1,6 +1,7 @@
 """From SOURCE, a task, a group, a suite or data by path, to audited items."""
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,13 +20,15 @@ from cultureval.runtime.sampling import sampled_rows
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.manifest import printed, relative_path, row_hash, row_name
 from cultureval.tasks.options import with_defaults
-from cultureval.tasks.reading import TRAINING_NAMES, FoundSource, find_subset, tried_rows
+from cultureval.tasks.reading import FoundSource, find_subset, tried_rows
 from cultureval.tasks.running import quiet_libraries
 from cultureval.tasks.selection import tasks_named
 from cultureval.tasks.suite import Task
 
 ANSWERS = ("references", "answers", "answer")  # of prepared rows of free answers
 TEXTS = ("question", "prompt", "statement")
+# A word of a file's name, not a part of one (constraints, devices), says that it holds few-shot examples.
+EXAMPLES = re.compile(r"(?<![a-z])(?:train(?:ing)?|dev(?:elopment)?|valid(?:ation)?)_?(?:set|data|split)?(?![a-z])")
 
 
 @dataclass(frozen=True)
@@ -65,9 +68,12 @@ def read_items_of_each_task(
     """As `read_items`, but a row that several tasks read is an item of each."""
     quiet_libraries()
     items: dict[tuple[str, str, str, str], AuditItem] = {}
+    given: dict[str, Path] = {}
     for name in names:
         path = Path(name).expanduser()
-        found = _items_by_path(path, columns) if _is_path(name, path) else _items_of_tasks(name, with_defaults(options))
+        if by_path := _is_path(name, path):
+            _require_own_name(path.resolve(), given)
+        found = _items_by_path(path, columns) if by_path else _items_of_tasks(name, with_defaults(options))
         for item in found:
             items.setdefault((item.source, item.row, item.split, item.task), item)
     if not items:
@@ -96,6 +102,12 @@ def _is_path(name: str, path: Path) -> bool:
     if os.sep in name or format_of(path) or name.startswith((".", "~")):
         raise CulturevalError(f"{name}: no such file or folder.")
     return False
+
+
+def _require_own_name(path: Path, given: dict[str, Path]) -> None:
+    """Data by path are known by their last name, in manifests too: rows of one would be taken for the other's."""
+    if (other := given.setdefault(path.name, path)) != path:
+        raise CulturevalError(f"{other} and {path} have one name, by which manifests know them: rename one of them.")
 
 
 def _items_of_tasks(name: str, options: DataOptions) -> Iterator[AuditItem]:
@@ -206,7 +218,7 @@ def _items_by_path(path: Path, columns: Columns | None) -> Iterator[AuditItem]:
             print_note(f"{file} is read as {used}; --columns names others.")
         below = printed(relative_path(file, folder))
         place = Place(name, "local", below.partition(".")[0], folder, benchmark=name)
-        few_shot = any(word in file.stem.lower() for word in TRAINING_NAMES)
+        few_shot = bool(EXAMPLES.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", file.stem).lower()))
         for number, row in enumerate(rows):
             yield _item(place, f"{below}:{number}", row, used, few_shot)
 

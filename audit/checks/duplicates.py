@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from cultureval.audit.checks.findings import Found
-from cultureval.audit.checks.text import words
+from cultureval.audit.checks.text import signs, vowelled, words
 from cultureval.audit.items import AuditItem
 from cultureval.runtime.errors import shorten
 
@@ -29,7 +29,7 @@ class Pair:
         item: The later item.
         earlier: The earlier one; few-shot examples are the earliest.
         similarity: Share of common words and pairs of words; 1.0 for exact ones.
-        exact: Whether all words are the same, options in any order.
+        exact: Whether all words, signs and vowel marks (where both have some) are the same, options in any order.
     """
 
     item: AuditItem
@@ -80,25 +80,33 @@ def pairs(items: tuple[AuditItem, ...]) -> tuple[Pair, ...]:
         items: In the order of their sources.
     """
     ordered = sorted(items, key=lambda item: item.split != "few_shot")
-    exact: dict[tuple[object, ...], AuditItem] = {}
+    exact: dict[tuple[object, ...], list[AuditItem]] = {}
     index = _NearIndex()
     found: list[Pair] = []
     for item in ordered:
-        first = exact.setdefault(_key(item), item)
-        if first is not item:
+        same_words = exact.setdefault(_key(item), [])
+        first = next((one for one in same_words if not _vowelled_otherwise(item, one)), None)
+        if first:
             if item.split == "test" or first.split == "few_shot":
                 found.append(Pair(item, first, 1.0, True))
             continue
+        same_words.append(item)
         if near := index.nearest(item):
             found.append(Pair(item, near[0], near[1], False))
     return tuple(found)
 
 
 def _key(item: AuditItem) -> tuple[object, ...]:
-    """What exact duplicates have in common; the image tells questions about images apart."""
-    options = tuple(sorted(map(words, item.options or item.answers)))
+    """What exact duplicates have in common; the image tells questions about images apart, signs 5 + 3 and 5 - 3."""
+    options = tuple(sorted((words(text), signs(text)) for text in item.options or item.answers))
     asked = words(item.question)
-    return item.image, words(item.context), asked or item.id, options
+    return item.image, words(item.context), asked or item.id, signs(item.question), options
+
+
+def _vowelled_otherwise(item: AuditItem, other: AuditItem) -> bool:
+    """Whether both have words with vowel marks, and not the same ones: كَتَبَ is another question than كُتِبَ."""
+    marked = [set().union(*map(vowelled, one.texts)) for one in (item, other)]
+    return all(marked) and marked[0] != marked[1]
 
 
 class _NearIndex:

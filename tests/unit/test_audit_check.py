@@ -2,6 +2,7 @@
 nothing is found in the clean ones."""
 
 import csv
+import dataclasses
 import json
 import random
 from pathlib import Path
@@ -13,7 +14,7 @@ from cultureval.audit.checks.gold import gold_position
 from cultureval.audit.checks.options import all_of_the_above, inconsistent_labels
 from cultureval.audit.checks.table import CHECKS, manifest_rows, run_checks
 from cultureval.audit.checks.wording import absent_reference, mixed_scripts
-from cultureval.audit.columns import columns_found, columns_given, gold_of
+from cultureval.audit.columns import columns_found, columns_given, gold_of, options_in
 from cultureval.audit.items import AuditItem
 from cultureval.audit.sources import read_items
 from cultureval.runtime.data_options import DataOptions, samples_root
@@ -187,6 +188,25 @@ def item(question="ما هي؟", options=("واحد", "اثنان"), **more):
     return AuditItem("s", "local", "x", "f:0", "0" * 64, "test", "mcq", question, options, (0,), **more)
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        ("ما ناتج 5 + 3؟", "ما ناتج 5 - 3؟", False),
+        ("ما ناتج 5 - 3؟", "ما ناتج 5 − 3", True),
+        ("من صمم لغة C++؟", "من صمم لغة C#؟", False),
+        ("سم المدينة - العاصمة", "سم المدينة العاصمة", True),
+        ("ما معنى 😀؟", "ما معنى 😢؟", False),
+        ("ما إعراب كُتِبَ؟", "ما إعراب كَتَبَ؟", False),
+        ("ما إعراب كُتِبَ؟", "ما إعراب كتب؟", True),
+        ("كان مثالاً لمن بعدَه", "كان مثالًا لمن بعدَه", True),
+    ],
+)
+def test_questions_that_differ_by_a_sign_are_no_exact_duplicates(first, second, same):
+    one, other = item(first), item(second)
+    other = dataclasses.replace(other, row="f:1")
+    assert [pair.item.row for pair in pairs((one, other)) if pair.exact] == ["f:1"] * same
+
+
 @pytest.mark.parametrize("word", ["الـDNA", "وGDP", "بالـpH", "للATP", "xوy", "م2", "كتاب"])
 def test_a_particle_before_a_foreign_word_is_no_mixed_script(word):
     assert mixed_scripts(item(f"ما هو {word} هنا")) == ""
@@ -265,6 +285,32 @@ def test_references_to_what_is_not_there(question, told):
 )
 def test_golds_are_read_as_labels_texts_or_indices(answer, first, expected):
     assert gold_of(answer, ["القاهرة", "دمشق", "عمان"], first) == expected
+
+
+def test_one_wrong_index_does_not_shift_all_others():
+    rows = [{"question": "س", "A": "x", "B": "y", "C": "z", "answer": str(number)} for number in (1, 2, 3, 3, 0)]
+    assert columns_found(rows).first == 1
+    assert columns_found([row | {"answer": str(3 - int(row["answer"]))} for row in rows]).first == 0
+
+
+@pytest.mark.parametrize(
+    "cell", [["x", "y"], "['x', 'y']", '["x", "y"]', {"B": "y", "A": "x"}, '{"أ": "x", "ب": "y"}', {"text": ["x", "y"]}]
+)
+def test_options_of_one_cell(cell):
+    assert options_in({"o": cell}, columns_given("question=q,options=o")) == ["x", "y"]
+
+
+def test_a_word_of_a_files_name_tells_examples_and_two_of_one_name_are_refused(tmp_path):
+    for name in ("constraints", "devices", "invalid", "x_dev", "MyTrain", "validation-0", "trainset"):
+        (tmp_path / f"{name}.csv").write_text("question,A,B,answer\nس,1,2,A\n", encoding="utf-8")
+    splits = {item.row.partition(".")[0]: item.split for item in read_items([str(tmp_path)], DataOptions())}
+    assert [name for name, split in splits.items() if split == "test"] == ["constraints", "devices", "invalid"]
+    again = tmp_path / "copy" / "x_dev.csv"
+    again.parent.mkdir()
+    again.write_text("question,A,B,answer\nج,1,2,A\n", encoding="utf-8")
+    with pytest.raises(CulturevalError, match="have one name"):
+        read_items([str(tmp_path / "x_dev.csv"), str(again)], DataOptions())
+    assert len(read_items([str(again), f"{tmp_path}/copy/../copy/x_dev.csv"], DataOptions())) == 1
 
 
 def test_columns_are_found_or_given_and_wrong_ones_are_told(tmp_path):

@@ -60,6 +60,11 @@ def test_where_one_model_is_asked_several_are_refused(run, tmp_path, command, mo
     assert f"{models}: name one model, not 2." in run(*command.format(models).split())
 
 
+@pytest.mark.parametrize("judges", [f"{'x' * 40}-w4a16,{'x' * 40}-w8a8", "حكم,قاض"])
+def test_judges_whose_names_are_one_in_a_manifest_are_refused(run, judges):
+    assert "in a manifest" in run("audit", "run", "q.csv", "--judges", judges)
+
+
 def test_indices_of_the_gold_that_begin_with_1_are_seen_with_named_columns_too(tmp_path):
     table = "question,answer,x,y,z\nأ؟,1,ب,ت,ث\nب؟,3,ب,ت,ث\n"
     (tmp_path / "q.csv").write_text(table, encoding="utf-8")
