@@ -36,7 +36,7 @@ _RIGHT = r"(?:النهائيه?|الصحيحه?|الانسب|الافضل|الم
 _STATES = (
     rf"(?:(?:ال)?(?:اجابه|جواب|اجابتي|جوابي)(?: {_RIGHT})*|(?:ال)?(?:خيار|اختيار|بديل|حرف|رمز)(?: {_RIGHT})+|"
     r"(?:ساختار|اختار|اخترت)|(?:the )?(?:final |correct |right |best )*answer|"
-    r"(?:the )?(?:correct |right |best )+(?:option|choice|letter)|\bi (?:choose|pick|select)|"
+    r"(?:the )?(?:correct |right |best )+(?:option|choice|letter)|my choice|اختياري|\bi (?:choose|pick|select)|"
     r"(?:最终|正确)?答案|正确(?:的)?选项(?:应该)?|我?选择?)"
 )
 _LINK = r"[^\S\n]*(?:(?:هي|هو|ستكون|تكون|is|are|would be)(?!\w)|应该是|是|为|[:：=\-–>\u2192])*[^\S\n]*"
@@ -48,10 +48,12 @@ _NAMED = (
 _OPEN, _CLOSE = r"[(\[{<（【]?[^\S\n]?", r"[^\S\n]?[)\]}>）】]?"
 _NOT_BEFORE = re.compile(r"(?:ليست?|ليس|غير|مش|مو|لا|not|isnt|不是|并非|非)[^\S\n]*(?:the[^\S\n]*)?$", re.IGNORECASE)
 _NOT_AFTER = re.compile(
-    r"[^\w\n]{0,4}(?:(?:هي|هو|is|are)[^\S\n]+)?"
+    r"[^\w\n]?[?؟][^\S\n]*(?:لا|no|不)(?!\w)|[^\w\n]{0,4}(?:(?:هي|هو|is|are)[^\S\n]+)?"
     r"(?:خاطئه?|خطا|غير|ليست?|مستبعده?|wrong|incorrect|not|isnt|cannot|cant|false|错|不)",
     re.IGNORECASE,
 )
+# The article A and the pronoun I before a word that would not follow a label.
+_NO_LETTER = re.compile(r"[AI] (?!(?:because|since|as|is|and|or|for|with|which|due|not|by)\b)[a-z]")
 # "C, not B" states C; what follows may be denied in turn.
 _INSTEAD = re.compile(
     r"[^\S\n]?[)\]}>）】]?[^\S\n]?[,،;؛(][^\S\n]*(?:and |و[^\S\n]?)?(?:not|ليست?|不是|并非)[^\S\n]*"
@@ -61,6 +63,19 @@ _INSTEAD = re.compile(
 _AND = re.compile(
     r"[^\S\n]{0,3}[)\]}>）】]?[^\S\n]{0,3}(?:[،,/&+、]|\b(?:او|ام|و|and|or)\b|和|或|(?<=\s)و(?=\w))[^\S\n]{0,3}"
     r"(?:(?:و|او|and|or)[^\S\n]+)?",
+    re.IGNORECASE,
+)
+_OPTION = r"(?:(?:ال)?(?:خيار|اختيار|بديل)|(?:the )?(?:option|choice)|选项)[^\S\n]*(?:رقم )?"
+_CALLED_RIGHT = (
+    r"(?:(?:هو|هي) (?:(?:ال)?(?:خيار|جواب|اجابه|اختيار) )?(?:الصحيحه?|الانسب|الافضل|الادق|الجواب|الاجابه)|"
+    r"is (?:the )?(?:correct|right|best)(?: (?:answer|option|choice))?|(?:是|为)?正确的?)(?![\w-])"
+)
+# The sentence around "option B is correct", from its last conclusion to its reason; some words make it no statement.
+_BEGIN = re.compile(r"[.\n؛;!。]|\b(?:so|therefore|thus|hence|لذا|لذلك|اذن|بالتالي)\b|所以|因此", re.IGNORECASE)
+_END = re.compile(r"[.\n؛;!。]|\b(?:because|since|لانه?ا?|حيث)\b|因为", re.IGNORECASE)
+_UNSAID = re.compile(
+    r"[?؟]|\b(?:if|whether|unless|why|n?or|n?either|not|(?:do|does|did|is|ca|wo)nt|no|doubt|but|except|false|wrong|incorrect|"
+    r"هل|اذا|لو|ان كان|او|ام|ليست?|لا|لم|لكن|الا|خاطئه?|خطا)\b|如果|或|不|但|错|吗",
     re.IGNORECASE,
 )
 _BETWEEN = re.compile(r"[\s،,;؛/&+()\[\]{}<>.:\-–、（）【】]+")
@@ -105,10 +120,11 @@ def parse_labels(
         options: The options' texts, which the lenient profile also reads.
         profile: "strict": the last line is `Final answer: LABEL` (or الإجابة النهائية, 最终答案), or the whole reply is
             one label; no line names another label in that form. "lenient": the last statement of an answer
-            ("the answer is", الجواب, I choose) anywhere, else a first or last line that is a label or an option, else
-            the one label in brackets in the last line. Labels may be those shown, Arabic or Latin letters, digits,
-            ordinals or names of letters, with the option's text or that text alone. A statement with two labels, with
-            the text of another option, or that can be read in two ways, is none; one that is denied is passed over.
+            ("the answer is", الجواب, I choose) anywhere, else a first or last line that is a label or an option, or
+            "option B is correct" (الخيار ب هو الصحيح) anywhere, else the one label in brackets in the last line. Labels
+            may be those shown, Arabic or Latin letters, digits, ordinals or names of letters, with the option's text
+            or that text alone. A statement with two labels, with the text of another option, or that can be read in
+            two ways, is none; one that is denied is passed over.
         several: Whether several may be right; the answer is then all that are named.
 
     Returns:
@@ -152,6 +168,11 @@ class _Names:
         self.mine = "|".join(map(re.escape, sorted(self.own, key=len, reverse=True)))
         self.label = re.compile(rf"(?:{self.any})(?!\w|[.,]\d)", re.IGNORECASE)
         self.statement = re.compile(rf"(?<!\w){_STATES}{_LINKS}(?P<named>{_NAMED})?{_OPEN}", re.IGNORECASE)
+        self.called_right = re.compile(
+            rf"(?:(?<!\w){_OPTION}|^(?!و )){_OPEN}(?P<label>{self.any})(?![^\W是为正]){_CLOSE}[^\S\n]?"
+            rf"(?:\((?P<text>[^()\n]{{1,200}})\)[^\S\n]?)?{_CALLED_RIGHT}",
+            re.IGNORECASE | re.MULTILINE,
+        )
         self.asked = re.compile(rf"(?<!\w){_ASKED} ?[:：]? ?{_OPEN}(?P<label>{self.mine})(?!\w){_CLOSE}", re.IGNORECASE)
 
     def places(self, label: str) -> set[int]:
@@ -200,6 +221,8 @@ def _lenient(text: str, names: _Names, several: bool) -> tuple[int, ...] | None:
             return found
     lines = text.split("\n")
     alone = {found for line in (lines[0], lines[-1]) if (found := _alone(line, names, several))}
+    if not several:
+        alone |= {(place,) for place in _called_right(text, names)}
     if alone:
         return alone.pop() if len(alone) == 1 else None
     brackets = {
@@ -208,6 +231,21 @@ def _lenient(text: str, names: _Names, several: bool) -> tuple[int, ...] | None:
         for place in names.places(one[1])
     }
     return None if several else _one(brackets)
+
+
+def _called_right(text: str, names: _Names) -> set[int]:
+    """The options that sentences such as "option B is correct" name, without those that ask, suppose or deny it."""
+    places: set[int] = set()
+    for match in names.called_right.finditer(text):
+        begin, end = max(0, match.start() - _LONGEST_STATEMENT), match.end() + _LONGEST_STATEMENT
+        before, after = (
+            _BEGIN.split(text[begin : match.start()])[-1],
+            _END.split(text[match.end() : end], maxsplit=1)[0],
+        )
+        if not _UNSAID.search(before) and not _UNSAID.search(after):
+            followed = names.texts.get((match["text"] or "").lower().strip(" .،,"))
+            places |= names.places(match["label"]) | ({followed} if followed is not None else set())
+    return places
 
 
 def _alone(line: str, names: _Names, several: bool) -> tuple[int, ...] | None:
@@ -264,7 +302,9 @@ def _denies_another(line: str, match: re.Match[str], names: _Names) -> bool:
 
 
 def _is_label(line: str, match: re.Match[str], names: _Names, named: bool) -> bool:
-    """Whether what stands there is a label: not the article `a`, nor a number of something."""
+    """Whether what stands there is a label: no article `a` or `A`, pronoun, nor number of something."""
+    if not named and _NO_LETTER.match(line, match.start()):
+        return False
     label, ends = match.group(), re.match(r"\s*(?:$|[^\w\s])", line[match.end() :]) is not None
     if label in names.own and not (label.isascii() and label.isdigit()):
         return True

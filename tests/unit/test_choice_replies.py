@@ -56,6 +56,27 @@ REASONS = ["", "الخيار أ خاطئ لأن السؤال عن بيروت.", 
         ("答案是B，不是A", None, 1),
         ("Answer: A, not correct", None, None),
         ("The answer is A, not A", None, None),
+        ("The answer is I don't know", None, None),
+        ("Answer: A definite choice is impossible", None, None),
+        ("Answer: A because Cairo is old", None, 0),
+        ("الإجابة: ب؟ لا، ج", None, None),
+        ("اختياري هو ج", None, 2),
+        ("Option B is correct.", None, 1),
+        ("ب هو الجواب", None, 1),
+        ("الخيار ب (بيروت) هو الصحيح لأنه ليس في مصر", None, 1),
+        ("الخيار ب (القاهرة) هو الصحيح", None, None),  # the text of another option
+        ("الخيار أ خاطئ، لذا فالأمر واضح.\nالخيار الثاني هو الإجابة الصحيحة.", None, 1),
+        ("选项B是正确的", None, 1),
+        ("选项B是不正确的", None, None),
+        ("ليس الخيار ب هو الصحيح", None, None),
+        ("هل الخيار ب هو الصحيح؟", None, None),
+        ("Neither option A nor option B is correct", None, None),
+        ("If option B is correct, then Beirut is old.", None, None),
+        ("I don't think option B is correct.", None, None),
+        ("Option A is correct. Option B is correct.", None, None),
+        ("Option A is correct in part, but option C is better.", None, None),
+        ("ج\n\nOption B is correct.", None, None),
+        ("Option B is correct.\nThe answer is C.", None, 2),
         ("ج\n\nالشرح: لأن السؤال عن دمشق", None, 2),
         ("أظنها (د).", None, 3),
         ("الخيار أ خاطئ، والخيار ب صحيح", None, None),
@@ -142,7 +163,18 @@ def test_any_reply_gives_a_position_or_none_and_what_strict_reads_lenient_reads_
 
 def test_hostile_replies_are_read_in_a_moment():
     started = time.process_time()
-    for part in ("الإجابة ", "answer ", "الإجابة: أ و ", "((((", "ﷺ", "\n", "\\boxed{", "أ،", "the best correct "):
+    for part in (
+        "الإجابة ",
+        "answer ",
+        "الإجابة: أ و ",
+        "((((",
+        "ﷺ",
+        "\n",
+        "\\boxed{",
+        "أ،",
+        "the best correct ",
+        "Option A is correct ",
+    ):
         for profile in ("strict", "lenient"):
             for several in (False, True):
                 parse_labels(part * 100_000, LABELS, OPTIONS, profile, several)
