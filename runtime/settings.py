@@ -13,11 +13,12 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, get_args, overload
 
 from cultureval.runtime.data_options import BadRows, Form, data_root, expanded
-from cultureval.runtime.errors import CulturevalError, did_you_mean
+from cultureval.runtime.errors import CulturevalError, all_of, did_you_mean
 
 T = TypeVar("T")
 
@@ -408,9 +409,8 @@ def check_variables(suite_options: Callable[[], Iterable[Option[Any]]]) -> None:
     if unknown:
         options += suite_options()
         known |= {option.variable for option in options}
-    for option in options:
-        if option.values and option.variable in settings.variables:
-            option.read(settings)
+    given = [option for option in options if option.values and option.variable in settings.variables]
+    all_of(partial(option.read, settings) for option in given)
     if os.environ.get("RANK", "0") != "0":  # only the first of several processes warns
         return
     for name in sorted(set(unknown) - known):

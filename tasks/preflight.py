@@ -22,6 +22,7 @@ from cultureval.runtime.transformers_start_up import prepare_transformers
 from cultureval.tasks.before_run import warn_before_run
 from cultureval.tasks.catalogue import all_tasks, kind_of
 from cultureval.tasks.kinds import Kind
+from cultureval.tasks.manifest import manifest_of
 from cultureval.tasks.options import all_options, options_of_model, read_data_options
 from cultureval.tasks.own_tasks import OWN_TASKS
 from cultureval.tasks.reading import BrokenRows, PreparedSubset, prepare_subset, require_examples
@@ -126,10 +127,11 @@ def check_scorers(names: list[str]) -> None:
 
 def _settings_checks() -> list[Check]:
     settings = current_settings()
-    options = (*OF_EVERY_RUN, *OF_DATA, *all_options(settings))
     folders = ((user_cache, Settings.cache.variable), (lambda: settings.journal, Settings.journal.variable))
     return [
-        *(partial(option.read, settings) for option in options),
+        *(partial(option.read, settings) for option in (*OF_EVERY_RUN, *OF_DATA)),
+        lambda: all_of([partial(option.read, settings) for option in all_options(settings)]),
+        lambda: manifest_of(settings.manifest),
         *(lambda place=place, name=name: require_folder(place() or user_cache(), name) for place, name in folders),
     ]
 

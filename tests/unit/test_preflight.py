@@ -105,6 +105,30 @@ def test_all_problems_are_in_one_list(plan_of, model, tmp_path):
     assert lines[0].startswith("9 problems") and len(lines) == 10
 
 
+def test_a_missing_file_of_sources_hides_no_other_problem(plan_of, tmp_path):
+    (tmp_path / "file").write_text("no manifest")
+    with pytest.raises(Problems) as error:
+        plan_of(
+            *("qimma_aratrust", "qimma_gat|x"),
+            output=tmp_path / "file" / "out",
+            sources="/no/such.yaml",
+            manifest=str(tmp_path / "file"),
+            data_root="/no/such/root",
+            model_settings={"device": "cuda:77"},
+        )
+    wanted = (
+        "--output-dir",
+        "--sources '/no/such.yaml'",
+        "is no manifest",
+        "--data '/no/such/root'",
+        "after |",
+        "cuda:77",
+    )
+    assert len(error.value.problems) == len(wanted), error.value.problems
+    for text in wanted:
+        assert sum(text in problem for problem in error.value.problems) == 1, (text, error.value.problems)
+
+
 def test_what_cannot_be_scored_is_left_out_if_wanted(plan_of, capsys):
     names = ("qimma_aratrust", "alqasida_mt:btec_eng_to_egy", "jeem_caption:eg")
     plan = plan_of(*names, skip=True, flores200_model="/no/such/model")

@@ -17,13 +17,13 @@ from cultureval.reports.run_record import Run
 from cultureval.runtime.checked_model import CheckedModel
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.data_options import samples_root
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, Problems
 from cultureval.runtime.model_settings import read_model_settings
 from cultureval.runtime.settings import Option, Settings, current_settings, use_settings
 from cultureval.scripts import evaluate as command
 from cultureval.scripts.main import app
 from cultureval.tasks.catalogue import all_suites
-from cultureval.tasks.options import all_options, read_data_options
+from cultureval.tasks.options import all_options, check_variables, read_data_options
 from cultureval.tasks.preflight import Plan
 
 ROOT = Path(__file__).parents[2]
@@ -180,6 +180,16 @@ def test_an_unknown_variable_is_warned_of_once_with_the_nearest_name(arguments):
         "CULTUREVAL_BOX_FORMATS sets nothing; did you mean CULTUREVAL_BOX_FORMAT?",
         "CULTUREVAL_CACHED sets nothing; did you mean CULTUREVAL_CACHE?",
         "CULTUREVAL_ZZZZ sets nothing; docs/settings.md and the pages of the suites list those there are.",
+    ]
+
+
+def test_wrong_variables_are_told_together():
+    settings = Settings({"CULTUREVAL_BAD_ROWS": "ignore", "CULTUREVAL_BOX_FORMAT": "box"})
+    with use_settings(settings), pytest.raises(Problems) as caught:
+        check_variables()
+    assert [problem.partition("=")[0] for problem in caught.value.problems] == [
+        "CULTUREVAL_BAD_ROWS",
+        "CULTUREVAL_BOX_FORMAT",
     ]
 
 
