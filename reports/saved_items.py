@@ -7,6 +7,7 @@ from typing import Any
 from cultureval.reports.saved_results import saved_reply
 from cultureval.reports.saved_sample import Row, best_choices, gold_of, item_name, score_text, shown_text
 from cultureval.reports.terminal_tables import GAP, terminal_table
+from cultureval.runtime.errors import escaped
 from cultureval.tasks.catalogue import all_tasks
 
 HEADER = ("Item", "prompt", "gold", "answer", "score")
@@ -56,7 +57,7 @@ def items_table(rows: Sequence[Row], task: str, run: str, width: int | None, lim
     limits = (NARROW, max(rest - answer - GAP, NARROW // 2), NARROW, answer, NARROW)
     isolate = width is not None
     cut = [[_cut(cell, most, isolate) for cell in column] for column, most in zip(columns, limits, strict=True)]
-    title = f"{task}, {run}: {len(shown)} of {len(rows)} items, score: {metric or 'the first metric'}"
+    title = f"{task}, {escaped(run)}: {len(shown)} of {len(rows)} items, score: {metric or 'the first metric'}"
     table = terminal_table(HEADER, zip(*cut, strict=True), "llllr", title, width=width, cut_words=isolate)
     more = f"{len(rows) - len(shown)} more items: --limit N\n" if len(shown) < len(rows) else ""
     return f"{table}\n{more}One item in full: cultureval show RESULTS TASK ITEM"

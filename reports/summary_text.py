@@ -185,14 +185,15 @@ def _counts(counts: Sequence[int | None]) -> str:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    return terminal_table((), [[text]], width=max(width, 1), cut_words=True).splitlines()
+    """A sentence, or what a file names, in lines of the width; a line break in it starts no line of its own."""
+    return terminal_table((), [[escaped(text)]], width=max(width, 1), cut_words=True).splitlines()
 
 
 def _unbroken(words: str, rest: str, width: int) -> list[str]:
     """Words and a path or command, which has a line of its own rather than parts on two."""
     from rich.cells import cell_len
 
-    line = f"{words} {rest}"
+    line = escaped(f"{words} {rest}")
     return [line] if cell_len(line) <= width else [*_wrapped(words, width), *_wrapped(rest, width)]
 
 

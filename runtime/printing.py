@@ -19,7 +19,8 @@ PLAIN = {"±": "+/-", "…": "...", "–": "-", "—": "-", "−": "-", "×": "x
 PLAIN_LETTERS = "cultureval_plain_letters"  # name of the codec error handler
 # What progress bars and logs write themselves: colours, the cursor's line and visibility, erased lines.
 OF_BARS = r"\x1b\[(?:[0-9;]{0,32}m|[0-9]{0,3}[ABK]|\?25[hl])"
-CONTROL = re.compile(rf"(?P<of_bars>{OF_BARS})|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+# U+2068 and U+2069 remain: they isolate right-to-left lines (`saved_sample.shown_text`).
+CONTROL = re.compile(rf"(?P<of_bars>{OF_BARS})|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066\u2067]")
 _FOR_FILES: ContextVar[bool] = ContextVar("for_files", default=False)
 
 

@@ -104,7 +104,7 @@ with steady_streams():
     logging.warning("logged \x1b]52;c;AAAA\x07 \x08")
     warnings.warn("warned \x1b[6n", stacklevel=2)
     print("\r100%|\u2588\x1b[A", end="", file=sys.stderr)
-    print("\x1b[31mred\x1b[0m")
+    print("\x1b[31mred\x1b[0m \u202eleft \u2068سؤال\u2069")
 """
 
 
@@ -127,6 +127,6 @@ def test_a_terminal_obeys_no_control_characters_but_those_of_bars_and_colours():
         "saved \\x1b]8;;link\\x1b\\",
         "logged \\x1b]52;c;AAAA\\x07 \\x08",
         "\r100%|\u2588\x1b[A",
-        "\x1b[31mred\x1b[0m",
+        "\x1b[31mred\x1b[0m \\u202eleft \u2068سؤال\u2069",
     ):
         assert kept in text

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
@@ -61,6 +62,14 @@ def test_a_suite_has_at_most_25_lines_and_fits(suite, width):
     assert 3 <= len(lines) <= MOST_LINES
     assert lines == suite_lines(suite, tables, width)
     assert max(map(cell_len, summary_text(run, width).splitlines())) <= width
+
+
+def test_a_line_break_in_a_model_s_name_starts_no_line():
+    run = run_of(["qimma_aratrust"])
+    file = Path("out/results/m\n- forged: path/results_2026.json")
+    lines = summary_text(replace(run, model="m\n- forged: name", file=file), 120).splitlines()
+    assert lines[0].startswith("m\\n- forged: name, ")
+    assert not any("forged" in line and line.lstrip().startswith("- ") for line in lines)
 
 
 def test_longer_tables_are_cut_and_say_so():
