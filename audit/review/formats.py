@@ -162,9 +162,9 @@ def _read(file: Path, annotator: str | None) -> list[Verdict]:
     try:
         if file.stat().st_size > MOST_BYTES:
             raise CulturevalError(f"{file} is larger than a file of verdicts may be (256 MiB).")
-        if file.suffix == ".jsonl":
+        if file.suffix.lower() == ".jsonl":
             return read_lines(file)
-        if file.suffix == ".csv":
+        if file.suffix.lower() == ".csv":
             return list(_of_csv(file, annotator))
         text = file.read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -195,7 +195,8 @@ def _of_label_studio(file: Path, records: Sequence[Mapping[str, Any]]) -> Iterat
     for number, record in enumerate(records):
         where = f"{file}, task {record.get('id', number)}"
         data = _mapping(record.get("data"), where)
-        for annotation in _listed(record.get("annotations"), where):
+        given = _listed(record.get("annotations"), where)
+        for annotation in sorted(given, key=_changed_at):  # a project's export has them in no order
             if annotation.get("was_cancelled"):
                 continue
             found = {"item": data.get("item"), "hash": data.get("hash"), "annotator": _person(annotation)}
@@ -207,6 +208,11 @@ def _of_label_studio(file: Path, records: Sequence[Mapping[str, Any]]) -> Iterat
                     text = value.get("text") or ""
                     found["note"] = "\n".join(map(str, text)) if isinstance(text, list) else str(text)
             yield checked(found, where)
+
+
+def _changed_at(annotation: Mapping[str, Any]) -> str:
+    """When an annotation was last changed by the clock of the one server; "" where it does not say."""
+    return str(annotation.get("updated_at") or annotation.get("created_at") or "")
 
 
 def _person(annotation: Mapping[str, Any]) -> str:

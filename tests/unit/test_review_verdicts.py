@@ -146,6 +146,12 @@ def test_label_studio_there_and_back(tmp_path):
     ]
     assert len(verdicts) == 4
 
+    first, second = ({"updated_at": f"2026-11-22T10:0{minute}:00.000000Z"} for minute in (1, 2))
+    annotations = [annotations[0] | second | {"result": result("discard")}, annotations[0] | first]
+    back = back.rename(tmp_path / "export.JSON")
+    back.write_text(json.dumps([sent[0] | {"annotations": annotations}]), encoding="utf-8")
+    assert [one.verdict for one in read_verdicts([back])] == ["keep", "discard"]  # an export has no order
+
 
 def test_argilla_there_and_back(tmp_path):
     records, settings = write_export(items_to_review([item_of(0), item_of(1)], manifest_of(2)), "argilla", tmp_path)
