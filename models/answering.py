@@ -21,7 +21,7 @@ from cultureval.models.generation.route import BATCHES, ONE_BY_ONE, QUEUE, choos
 from cultureval.models.generation.rows import Row
 from cultureval.models.jobs import GenerationJob, JobModel, in_windows
 from cultureval.models.loading import LoadedModel
-from cultureval.models.memory import free_unused, is_out_of_memory
+from cultureval.models.memory import is_out_of_memory, recover
 from cultureval.models.refused_images import ImagesRefused, reason_to_skip
 from cultureval.models.scoring.packed import images_end
 from cultureval.models.scoring.prefix_cache import longest_reusable
@@ -240,8 +240,7 @@ class Generator:
                         raise
                     self.size.halve(len(batch), error)
                     batch, waiting = batch[: self.size.most], [*batch[self.size.most :], *waiting]
-                    error.__traceback__ = None  # its frames hold what did not fit
-                    free_unused(self.loaded.model.device)
+                    recover(self.loaded.model.device, error)
 
     def _generate_batch(self, batch: Sequence[Asked]) -> None:
         jobs = [asked.job for asked in batch]

@@ -20,11 +20,20 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and (said == ONEDNN_SAYS or any(sign in said for sign in SIGNS))
 
 
-def free_unused(device: torch.device) -> None:
-    """Give back memory that nothing uses any more."""
+def recover(device: torch.device, error: BaseException) -> None:
+    """Give back memory that nothing uses any more, and what a pass held that did not fit.
+
+    Args:
+        device: Whose memory did not suffice.
+        error: Which said so; it forgets where it was raised.
+    """
+    error.__traceback__ = None  # its frames hold what did not fit
     gc.collect()
     if device.type != "cpu":
         torch.accelerator.empty_cache()
+    elif str(error) == ONEDNN_SAYS:
+        # oneDNN's code generator (Xbyak) keeps its first error: in this thread, every new kernel would fail as well.
+        torch.backends.mkldnn.enabled = False
 
 
 def available_bytes(device: torch.device) -> int:

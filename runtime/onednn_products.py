@@ -38,7 +38,7 @@ class _OneDNNLinear(TorchFunctionMode):
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        if func is linear and not kwargs and _suits(*args):
+        if func is linear and not kwargs and torch.backends.mkldnn.enabled and _suits(*args):
             values, weight, bias = (*args, None)[:3]
             return onednn_linear(values, weight, bias)
         return func(*args, **(kwargs or {}))

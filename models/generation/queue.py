@@ -21,7 +21,7 @@ from cultureval.models.generation.groups import groups, in_reading_order
 from cultureval.models.generation.growing_cache import Part, assembled, bytes_per_column, empty_cache
 from cultureval.models.generation.rows import Row
 from cultureval.models.loading import LoadedModel
-from cultureval.models.memory import free_unused, is_out_of_memory
+from cultureval.models.memory import is_out_of_memory, recover
 from cultureval.runtime.onednn_products import onednn_products
 from cultureval.runtime.reasoning import Tags
 
@@ -185,5 +185,4 @@ class GenerationQueue:
         self._joining = []
         self._leave()
         self.reader.forget()
-        error.__traceback__ = None  # its frames hold what did not fit
-        free_unused(self.loaded.model.device)
+        recover(self.loaded.model.device, error)

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from cultureval.models.memory import available_bytes, free_unused
+from cultureval.models.memory import available_bytes, recover
 from cultureval.models.scoring.choice_scores import ChoiceScore, read_scores
 from cultureval.models.scoring.fallback import CROSS_MASK, PALIGEMMA, UnmaskedScorer
 from cultureval.models.scoring.lm_head import LMHead, Rows
@@ -156,9 +156,8 @@ class ChoiceScorer:
                 *(device, self.token_budget * 2, self.token_budget),
             )
         self._halved = True
-        error.__traceback__ = None  # its frames hold what did not fit
         self.clear_cache()
-        free_unused(device)
+        recover(device, error)
 
     def clear_cache(self) -> None:
         """Free the memory of the prefix cache."""
