@@ -1,8 +1,9 @@
 """`lighteval custom MODEL .../cultureval/models/hf.py TASKS`: any causal or image-text-to-text model of transformers.
 
 MODEL is a hub id, a folder, or a YAML file with the settings of `cultureval.models.settings`. Log-likelihoods are
-scored as `scoring/packed.py` describes. Every finished batch of answers is written to the journal, and a resumed run
-reads its answers from there; LightEval's response cache is not used, since its key does not cover the weights.
+scored as `scoring/packed.py` describes. Every finished batch of answers is written to the journal (a batch of scores
+while the next is computed), and a resumed run reads its answers from there; LightEval's response cache is not used,
+since its key does not cover the weights.
 
 Under `accelerate launch` or `torchrun` every process answers its share and the first one computes the metrics.
 """
@@ -27,7 +28,7 @@ from cultureval.models.answer_log import AnswerLog
 from cultureval.models.answering import Answer, Generator
 from cultureval.models.failures import failures_named
 from cultureval.models.generation.rendering import Renderer, all_images, open_images
-from cultureval.models.jobs import ScoringJob, in_windows
+from cultureval.models.jobs import ScoringJob, encode_together, in_windows
 from cultureval.models.loading import BITS, LoadedModel, load
 from cultureval.models.memory import is_out_of_memory
 from cultureval.models.refused_images import ImagesRefused
@@ -41,7 +42,7 @@ from cultureval.models.tokens import Encoder, encoder_of
 from cultureval.runtime import processes
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.journal import answer_key, open_journal
+from cultureval.runtime.journal import Append, answer_key, open_journal
 from cultureval.runtime.model_facts import changed_settings, changed_values, loaded_facts, text_hash
 from cultureval.runtime.progress import Progress
 from cultureval.runtime.servers.data_urls import image_hash
@@ -220,25 +221,22 @@ class HFModel(LightevalModel):
         """Score docs in order, window by window; each batch of answers is written to the journal."""
         responses: list[ModelResponse] = []
         bar = self._progress(len(docs), "Scoring choices")
-        for window in in_windows(docs):
-            jobs = [ScoringJob(self, doc, rolling) for doc in window]
-            for job in jobs:
-                self.log.look_up(job.doc.task_name, self.journal, [job.key])
-            bar.update(sum(job.done for job in jobs))
-            texts = [job for job in jobs if not job.image_keys]
-            with_images = sorted(
-                (job for job in jobs if job.image_keys and not job.done), key=lambda job: job.image_keys
-            )
-            groups = [texts, *(list(same) for _, same in groupby(with_images, key=lambda job: job.image_keys))]
-            for group in groups:
-                asked = [(job, *item) for job in group for item in enumerate(job.requests())]
-                for batch in self.scorer.batches([request for *_, request in asked]):
-                    bar.update(self._score_batch([asked[index] for index in batch]))
-            responses += [job.response() for job in jobs]
+        with self.journal.appending() as append:
+            for window in in_windows(docs):
+                jobs = [ScoringJob(self, doc, rolling) for doc in window]
+                encode_together(jobs)
+                for job in jobs:
+                    self.log.look_up(job.doc.task_name, self.journal, [job.key])
+                bar.update(sum(job.done for job in jobs))
+                for group in _groups(jobs):
+                    asked = [(job, *item) for job in group for item in enumerate(job.requests())]
+                    for batch in self.scorer.batches([request for *_, request in asked]):
+                        bar.update(self._score_batch([asked[index] for index in batch], append))
+                responses += [job.response() for job in jobs]
         bar.close()
         return responses
 
-    def _score_batch(self, batch: Sequence[tuple[ScoringJob, int, ScoringRequest]]) -> int:
+    def _score_batch(self, batch: Sequence[tuple[ScoringJob, int, ScoringRequest]], append: Append) -> int:
         """Score what is missing in a batch, write completed docs to the journal and count them."""
         needed = [item for item in batch if not item[0].done]
         finished = {}
@@ -252,12 +250,12 @@ class HFModel(LightevalModel):
                 raise
             self.scorer.halve(self.config.model_name, error)
             parts = self.scorer.batches([item[2] for item in needed])
-            return sum(self._score_batch([needed[index] for index in part]) for part in parts)
+            return sum(self._score_batch([needed[index] for index in part], append) for part in parts)
         for (job, number, _), scores in zip(needed, found, strict=True):
             if job.add_scores(number, scores):
                 finished[job.key] = job.record
                 self.log.answered(job.doc.task_name, self.scorer.last_route)
-        self.journal.append(finished)
+        append(finished)
         return len(finished)
 
     # --- generation ---
@@ -359,3 +357,10 @@ class HFModel(LightevalModel):
 
 def _image_key(image: Any) -> str:
     return str(image) if isinstance(image, str | Path) else image_hash(image)
+
+
+def _groups(jobs: Sequence[ScoringJob]) -> list[list[ScoringJob]]:
+    """Jobs that are asked together: those of text alone, and the missing ones of each image."""
+    with_images = sorted((job for job in jobs if job.image_keys and not job.done), key=lambda job: job.image_keys)
+    same_images = groupby(with_images, key=lambda job: job.image_keys)
+    return [[job for job in jobs if not job.image_keys], *(list(group) for _, group in same_images)]

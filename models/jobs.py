@@ -14,7 +14,14 @@ from cultureval.models.loading import LoadedModel
 from cultureval.models.refused_images import ImagesRefused, reason_to_skip
 from cultureval.models.scoring.packed import ChoiceScore, ScoringRequest
 from cultureval.models.settings import HFModelSettings
-from cultureval.models.tokens import Encoder, kept, require_whole_letters, rolling_windows, tokens_read
+from cultureval.models.tokens import (
+    Encoder,
+    encode_pairs,
+    kept,
+    require_whole_letters,
+    rolling_windows,
+    tokens_read,
+)
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.generation_hints import stop_strings
@@ -52,7 +59,7 @@ class ScoringJob:
     """One doc whose choices are scored: its key, its requests and the scores so far."""
 
     def __init__(self, lm: JobModel, doc: Doc, rolling: bool) -> None:
-        """Render and encode a doc, and look up its answer.
+        """Render a doc, and look up its answer; `encode_together` gives it its tokens.
 
         Args:
             lm: The model.
@@ -60,7 +67,7 @@ class ScoringJob:
             rolling: Whether the doc's query is scored instead, without a prompt.
 
         Raises:
-            CulturevalError: No choices, or one that is longer than the model's longest sequence.
+            CulturevalError: No choices.
         """
         self.lm, self.doc, self.rolling = lm, doc, rolling
         self.image_keys = [image_hash(image) for image in all_images(doc)]
@@ -81,8 +88,6 @@ class ScoringJob:
         self._members: list[list[int]] = []
         self.truncated = 0
         self.refused = ""
-        if not self.image_keys:
-            self._encode()
 
     def requests(self) -> list[ScoringRequest]:
         """One request per distinct context: usually one; more if a choice merges with the end of the prompt.
@@ -102,7 +107,7 @@ class ScoringJob:
             ids = inputs.pop("input_ids")[0].tolist()
             inputs.pop("attention_mask", None)
             vision = {name: value.to(self.lm.loaded.model.device) for name, value in inputs.items()}
-            self._encode(ids)
+            self.encode_after_images(ids)
         groups: dict[tuple[int, ...], list[int]] = {}
         for index, context in enumerate(self.contexts):
             groups.setdefault(tuple(context), []).append(index)
@@ -116,16 +121,19 @@ class ScoringJob:
         """The prompt as `tok_encode_pair` encodes it: spaces at its end go to the choices."""
         return self.prompt.rstrip()
 
-    def _encode(self, image_prompt: Sequence[int] | None = None) -> None:
-        """Tokenize as LightEval does, truncated on the left to the model's longest sequence."""
-        lm = self.lm
-        if self.rolling:
-            self._encode_windows()
-            return
-        self.contexts, self.continuations = self.encoder.tok_encode_pair(self.prompt, self.choices, pairwise=self.apart)
-        if image_prompt is not None:
-            self.contexts = [list(image_prompt)] * len(self.choices)
-        for index, (context, choice) in enumerate(zip(self.contexts, self.continuations, strict=True)):
+    def encode_after_images(self, prompt: Sequence[int]) -> None:
+        """Tokenize the choices after a prompt with images, whose tokens only the processor knows."""
+        _, continuations = self.encoder.tok_encode_pair(self.prompt, self.choices, pairwise=True)
+        self.take_tokens([list(prompt)] * len(self.choices), continuations)
+
+    def take_tokens(self, contexts: list[list[int]], continuations: list[list[int]]) -> None:
+        """Keep the tokens before each choice and its own, cut on the left to the model's longest sequence.
+
+        Raises:
+            CulturevalError: A choice is longer than that.
+        """
+        lm, self.contexts, self.continuations = self.lm, contexts, continuations
+        for index, (context, choice) in enumerate(zip(contexts, continuations, strict=True)):
             room = lm.max_length - len(choice)
             if room < (len(context) if self.image_keys else 1):
                 raise CulturevalError(
@@ -135,7 +143,7 @@ class ScoringJob:
             self.truncated = max(self.truncated, len(context) - room)
             self.contexts[index] = (context or lm.loaded.start_ids())[-room:]
 
-    def _encode_windows(self) -> None:
+    def encode_windows(self) -> None:
         """Tokenize a text whose perplexity is asked for: in windows, each after as many tokens as fit before it."""
         contexts, continuations = self.encoder.tok_encode_pair("", self.choices, pairwise=True)
         start = contexts[0] or self.lm.loaded.start_ids()
@@ -175,7 +183,7 @@ class ScoringJob:
         """The prompt's tokens; a list for each choice where a choice has taken some along."""
         if not self.contexts:  # images were not processed again
             earlier = self.record.get("prompt_tokens")  # of earlier versions
-            self._encode(out_of_runs(self.record["image_prompt"]) if earlier is None else earlier)
+            self.encode_after_images(out_of_runs(self.record["image_prompt"]) if earlier is None else earlier)
         differ = not self.apart and any(context != self.contexts[0] for context in self.contexts)
         return [kept(context) for context in self.contexts] if differ else kept(self.contexts[0])
 
@@ -194,6 +202,20 @@ class ScoringJob:
             logits=None if ends is None else [[end] for end in ends],
             truncated_tokens_count=self.truncated,
         )
+
+
+def encode_together(jobs: Sequence[ScoringJob]) -> None:
+    """Tokenize jobs as LightEval does; those with images are tokenized when they are asked.
+
+    Raises:
+        CulturevalError: A choice is longer than the model's longest sequence.
+    """
+    texts = [job for job in jobs if not job.image_keys and not job.rolling]
+    for job, tokens in zip(texts, encode_pairs((job.encoder, job.prompt, job.choices) for job in texts), strict=True):
+        job.take_tokens(*tokens)
+    for job in jobs:
+        if job.rolling:
+            job.encode_windows()
 
 
 class GenerationJob:

@@ -60,6 +60,40 @@ class Encoder:
     tok_encode_pair = LightevalModel.tok_encode_pair
 
 
+@dataclass(frozen=True)
+class _Together(Encoder):
+    """An encoder that looks texts up: with special tokens or without -> text -> its tokens; new ones have none yet."""
+
+    found: dict[bool, dict[str, list[int]]]
+
+    def tok_encode(self, text: str, add_special_tokens: bool | None = None) -> list[int]:  # type: ignore[override]
+        """The tokens of a text."""
+        special = self.add_special_tokens if add_special_tokens is None else add_special_tokens
+        return self.found[special].setdefault(text, [])
+
+
+def encode_pairs(
+    asked: Iterable[tuple[Encoder, str, Sequence[str]]],
+) -> list[tuple[list[list[int]], list[list[int]]]]:
+    """As each encoder's `tok_encode_pair`, with one call of the tokenizer, which is faster than one for each text.
+
+    Args:
+        asked: (encoder, prompt, choices); the encoders have the same tokenizer.
+
+    Returns:
+        For each prompt (the tokens before each choice, those of each choice).
+    """
+    found: dict[bool, dict[str, list[int]]] = {True: {}, False: {}}
+    pairs = [(_Together(**vars(encoder), found=found), prompt, list(choices)) for encoder, prompt, choices in asked]
+    for encoder, prompt, choices in pairs:
+        encoder.tok_encode_pair(prompt, choices, pairwise=encoder.apart)
+    for special, texts in found.items():
+        if texts:
+            encoded = pairs[0][0].tokenizer(list(texts), add_special_tokens=special, return_attention_mask=False)
+            texts.update(zip(texts, encoded["input_ids"], strict=True))
+    return [encoder.tok_encode_pair(prompt, choices, pairwise=encoder.apart) for encoder, prompt, choices in pairs]
+
+
 def encoder_of(tokenizer: Any, settings: TokenSettings, writes_bos: bool, parity: str | None = None) -> Encoder:
     """The encoder of a Doc.
 

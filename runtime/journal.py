@@ -17,8 +17,9 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ from cultureval.runtime.settings import current_settings
 logger = logging.getLogger(__name__)
 
 PLAIN = {int, float, str, bool, type(None)}
+Records = Mapping[str, Mapping[str, Any]]  # answer_key -> the answer
+Append = Callable[[Records], None]
 
 
 def answer_key(**parts: Any) -> str:
@@ -142,7 +145,7 @@ class Journal:
             )
         return answer
 
-    def append(self, records: Mapping[str, Mapping[str, Any]]) -> None:
+    def append(self, records: Records) -> None:
         """Write a batch of answers; when this returns they are on the disk.
 
         Args:
@@ -171,6 +174,26 @@ class Journal:
                 entries.append(Entry(key, sequence, now, self._file.name, start, len(line), self.of))
                 start += len(line)
             self._index.add(entries, start, changed)
+
+    @contextmanager
+    def appending(self) -> Iterator[Append]:
+        """A context with an `append` that returns while a batch is being written, since disks take their time.
+
+        The batch before is on the disk when it returns, and the last one at the end of the context. Both raise what
+        `append` raises.
+        """
+        with ThreadPoolExecutor(1, "journal") as writer:
+            written = writer.submit(self.append, {})  # which starts the thread, while there is memory for it
+
+            def append(records: Records) -> None:
+                nonlocal written
+                written.result()
+                written = writer.submit(self.append, records)
+
+            try:
+                yield append
+            finally:
+                written.result()
 
     def _find(self, key: str) -> Entry | None:
         entry = self._index.find(key)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cultureval.runtime import processes
+from cultureval.runtime.garbage import no_collection
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.saving import Saving
 from cultureval.runtime.settings import current_settings
@@ -19,6 +20,21 @@ def run_pipeline(
     model: str, model_file: Path, tasks: list[str], limit: int | None, output_dir: str, saving: Saving
 ) -> "Pipeline":
     """Runs LightEval's pipeline under its custom launcher; the results are in its tracker, not yet written.
+
+    Arguments and errors as of `load_pipeline`.
+    """
+    pipeline = load_pipeline(model, model_file, tasks, limit, output_dir, saving)
+    with processes.scoring_together(any(map(scored_together, tasks))):
+        pipeline.evaluate()
+    processes.finish()
+    return pipeline
+
+
+@no_collection()
+def load_pipeline(
+    model: str, model_file: Path, tasks: list[str], limit: int | None, output_dir: str, saving: Saving
+) -> "Pipeline":
+    """LightEval's pipeline under its custom launcher, with its tasks and its model loaded.
 
     Args:
         model: Hub id, folder, or YAML file with settings.
@@ -41,7 +57,7 @@ def run_pipeline(
     from lighteval.models.custom.custom_model import CustomModelConfig
     from lighteval.pipeline import ParallelismManager, PipelineParameters
 
-    pipeline = timed_pipeline(
+    return timed_pipeline(
         tasks=",".join(tasks),
         pipeline_parameters=PipelineParameters(
             launcher_type=ParallelismManager.CUSTOM, custom_tasks_directory="cultureval.tasks", max_samples=limit
@@ -49,10 +65,6 @@ def run_pipeline(
         evaluation_tracker=recording_tracker(output_dir=output_dir, **saving.tracker_options()),
         model_config=CustomModelConfig(model_name=model, model_definition_file_path=str(model_file)),
     )
-    with processes.scoring_together(any(map(scored_together, tasks))):
-        pipeline.evaluate()
-    processes.finish()
-    return pipeline
 
 
 def scored_together(task: str) -> bool:
@@ -71,6 +83,7 @@ def complete_items(limit: int | None, tasks: list[str]) -> int | None:
     return raised
 
 
+@no_collection()
 def quiet_libraries() -> None:
     """Silences LightEval's libraries, whose messages about a hundred small files hide the model's progress."""
     import datasets

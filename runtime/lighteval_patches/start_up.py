@@ -62,6 +62,7 @@ DEFERRED: dict[str, set[str]] = {
     "lighteval.metrics.metrics_sample": {
         "lighteval.metrics.imports.bert_scorer",
         "lighteval.metrics.imports.summac",
+        "lighteval.metrics.utils.llm_as_judge",
         "nltk",
         "nltk.metrics.distance",
         "nltk.tokenize",
@@ -75,7 +76,7 @@ DEFERRED: dict[str, set[str]] = {
     "lighteval.models.abstract_model": {"torch", "transformers.tokenization_utils_base"},
     "lighteval.models.model_output": {"torch"},
     "lighteval.pipeline": {"accelerate"},
-    "lighteval.tasks.lighteval_task": {"inspect_ai.dataset"},
+    "lighteval.tasks.lighteval_task": {"inspect_ai.dataset", "lighteval.metrics.metrics", "pytablewriter"},
     "lighteval.utils.utils": {"numpy", "pytablewriter"},
 }
 

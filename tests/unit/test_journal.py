@@ -241,6 +241,19 @@ def test_a_full_disk_costs_only_what_did_not_fit(tmp_path, monkeypatch):
     assert ("a" in again, "b" in again, "c" in again, again.dropped) == (True, False, True, 1)
 
 
+def test_batches_written_in_the_background_are_there_in_order_and_their_errors_are_told(tmp_path, monkeypatch):
+    journal = Journal(tmp_path)
+    with journal.appending() as append:
+        append({"a": {"text": "1"}})
+        append({"a": {"text": "2"}, "b": {"text": "3"}})
+        assert Journal(tmp_path).get("a") is not None  # the batch before
+    again = Journal(tmp_path)
+    assert (again.get("a"), again.get("b"), len(again)) == ({"text": "2"}, {"text": "3"}, 2)
+    monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(CulturevalError, match="disk full.*Make room"), journal.appending() as append:
+        append({"c": {"text": "4"}})
+
+
 def test_a_folder_that_cannot_be_used_is_a_sentence(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(CulturevalError, match="CULTUREVAL_JOURNAL"):

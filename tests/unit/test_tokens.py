@@ -8,7 +8,7 @@ import pytest
 from tokenizers import Tokenizer, models, normalizers
 from transformers import PreTrainedTokenizerFast
 
-from cultureval.models.tokens import encoder_of
+from cultureval.models.tokens import encode_pairs, encoder_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "qimma.md"
 SETTINGS = SimpleNamespace(add_special_tokens="auto", pairwise_tokenization=None)
@@ -49,3 +49,11 @@ def test_settings_come_before_parity(tokenizer, parity, writes_bos):
     paper = parity == "paper"
     assert made("auto", None) == (paper or not writes_bos, not paper)
     assert made("on", True) == (True, True) and made("off", False) == (False, False)
+
+
+def test_texts_encoded_together_have_the_tokens_of_each(tokenizer):
+    encoders = [encoder_of(tokenizer, SETTINGS, False, parity) for parity in ("paper", "sound")]
+    asked = [(encoder, prompt, ["أ", "ج", ""]) for encoder in encoders for prompt in ("س:", "س: ", "بس:", "")]
+    apart = [encoder.tok_encode_pair(prompt, choices, encoder.apart) for encoder, prompt, choices in asked]
+    assert encode_pairs(asked) == apart
+    assert len({str(pair) for pair in apart}) > 4
