@@ -312,6 +312,8 @@ def _studentised(scores: Floats, spread: Floats, place: int, clusters: NDArray[n
 def _bound(drawn: Floats, level: float, freedom: float) -> float:
     """What the largest of some studentised differences exceeds by chance, widened for few clusters as by Student.
 
+    Not less than for a single difference by the normal distribution: few items have few different draws.
+
     Args:
         drawn: [B, T] of T differences in resamples, as absolute values.
         level: Of confidence.
@@ -319,7 +321,7 @@ def _bound(drawn: Floats, level: float, freedom: float) -> float:
     """
     from scipy import stats
 
-    normal = float(np.quantile(drawn.max(axis=1), level))
+    normal = max(float(np.quantile(drawn.max(axis=1), level)), float(stats.norm.isf((1 - level) / 2)))
     return float(stats.t.isf(stats.norm.sf(normal), freedom)) if math.isfinite(freedom) else normal
 
 

@@ -77,6 +77,17 @@ def test_few_clusters_seldom_order_equal_models_and_single_items_never_do() -> N
         resample(single)
 
 
+def test_equal_models_that_differ_on_three_items_alone_keep_all_ranks() -> None:
+    generator = np.random.default_rng(9)
+    same = np.repeat(generator.integers(2, size=(50, 1)), 2, axis=1)
+    wrong = 0
+    for seed in range(200):
+        few = generator.integers(2, size=(3, 2))
+        ranking = rank_models(("a", "b"), resample([SubsetScores(few), SubsetScores(same)], 200, seed))
+        wrong += ranking.told_apart
+    assert wrong / 200 <= 0.05  # 0.2 where the draws of three items alone make the bound
+
+
 def test_pairing_clusters_weights_and_ratios() -> None:
     generator = np.random.default_rng(3)
     items = _answers(generator, [0.5, 0.4], 100, 1)
