@@ -20,6 +20,7 @@ from cultureval.metrics.resampling import (
     drawn_together,
     joint_freedom,
     numbers_of,
+    percentile_tail,
     random_subset_sums,
 )
 
@@ -260,8 +261,6 @@ def _checked(subset: PairedSubset) -> tuple[Floats, Floats, list[Hashable]]:
 
 def _interval(difference: float, spread: Floats, clusters: int, freedom: float) -> Interval:
     """Low, high, standard error and name; where no draw varies, Wilson's bound of the share of clusters that differ."""
-    from scipy import stats
-
     known = spread[np.isfinite(spread)]
     if math.isnan(difference) or not freedom or len(known) < 2:
         return None, None, None, ""
@@ -269,7 +268,7 @@ def _interval(difference: float, spread: Floats, clusters: int, freedom: float) 
         least = wilson_interval(clusters, clusters)[0] if abs(difference) > TINY else 1.0
         low, high = sorted((difference * least, difference))
         return low, high, 0.0, "Wilson"
-    tail = float(stats.norm.sf(stats.t.ppf(0.975, freedom)))
+    tail = percentile_tail(freedom)
     low, high = difference + np.quantile(known, [tail, 1 - tail])
     return float(low), float(high), float(known.std(ddof=1)), "bootstrap"
 

@@ -88,6 +88,20 @@ def joint_freedom(variances: Sequence[float], clusters: Sequence[int]) -> float:
     return float(sum(variances) ** 2 / below) if below else float(sum(freedom for _, freedom in parts))
 
 
+def percentile_tail(freedom: float, level: float = 0.95) -> float:
+    """The share of draws beyond each bound of a bootstrap's interval, widened for few clusters as by Student.
+
+    Hesterberg, The American Statistician 69, 2015, section 5.3.
+
+    Args:
+        freedom: Degrees of freedom; may be infinite.
+        level: Of confidence.
+    """
+    from scipy import stats
+
+    return float(stats.norm.sf(stats.t.isf((1 - level) / 2, freedom)))
+
+
 def bootstrap_sums(parts: Floats, draws: int, generator: np.random.Generator) -> Floats:
     """Sums of as many rows as there are, drawn with replacement.
 

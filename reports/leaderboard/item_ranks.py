@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from cultureval.metrics.resampling import percentile_tail
 from cultureval.reports.leaderboard.entries import Entry
 from cultureval.reports.ranks import Ranking
 from cultureval.reports.run_ranks import RankedItems, rank_items
@@ -45,17 +46,18 @@ def item_ranks(rows: Sequence[tuple[Entry, Standing]], main: Column, seed: int =
 
 
 def _behind(found: RankedItems) -> dict[str, tuple[float, float, float]]:
-    """Paired differences to the best model, each with the percentiles of its resamples."""
+    """Paired differences to the best model, each with percentiles of its resamples, for few clusters wider ones."""
     import numpy as np
 
     ranking, resamples = found.ranking, found.resamples
     if ranking is None or resamples is None:
         return {}
+    tail = percentile_tail(resamples.freedom, ranking.level)
     best = found.labels.index(ranking.rows[0].model)
     behind = {}
     for row in ranking.rows[1:]:
         place = found.labels.index(row.model)
         drawn = resamples.draws[:, place] - resamples.draws[:, best]
-        low, high = np.quantile(drawn[np.isfinite(drawn)], [(1 - ranking.level) / 2, (1 + ranking.level) / 2])
+        low, high = np.quantile(drawn[np.isfinite(drawn)], [tail, 1 - tail])
         behind[row.model] = (float(resamples.values[place] - resamples.values[best]), float(low), float(high))
     return behind

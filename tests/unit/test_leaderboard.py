@@ -6,6 +6,7 @@ import re
 import shutil
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 from board_runs import write_run
 from typer.testing import CliRunner
@@ -18,6 +19,7 @@ from cultureval.reports.leaderboard.tables import BoardRow, BoardTable
 from cultureval.reports.published import published_rows
 from cultureval.reports.published_answers import gated_answers
 from cultureval.reports.qimma.headline import PUBLISHED
+from cultureval.reports.run_ranks import rank_items
 from cultureval.reports.saved_runs import load
 from cultureval.reports.standings import Column
 from cultureval.reports.summary import Cell
@@ -253,6 +255,20 @@ def test_ranks_are_of_the_column_by_which_most_models_are_sorted(tmp_path):
     assert [row.label for row in table.rows] == ["a-7B", "b-7B", "c-7B", "one-variety-7B"]
     assert table.rows[0].rank.startswith("1") and not table.rows[-1].rank
     assert "No rank for one-variety-7B: it has other subsets." in table.notes
+
+
+def test_differences_from_the_best_are_widened_for_few_items_as_the_ranks(tmp_path):
+    names = ["m2cqa:tf_en", "m2cqa:tf_msa", "m2cqa:tf_ajp", "m2cqa:tf_arz"]
+    for model, ability in (("lab/a", 0.6), ("lab/b", 0.5)):
+        write_run(tmp_path, model, names, ability, 4, signed={})
+    (section,) = read_board([tmp_path]).sections
+    (chart,) = [one for one in section.charts if "_differences" in one.name]
+    (shown,) = chart.spec["layer"][1]["data"]["values"]
+    tasks = [f"{name}|0" for name in names]
+    models = [(run.model, dict.fromkeys(tasks, run)) for run in load(tmp_path)]
+    resamples = rank_items(models, dict.fromkeys([(task, "cfhr") for task in tasks], 1.0)).resamples
+    plain = np.quantile(np.diff(resamples.draws), [0.025, 0.975])
+    assert resamples.freedom < 9 and shown["high"] - shown["low"] > 1.3 * np.ptp(plain)
 
 
 def test_scores_link_their_answers_in_the_viewer_and_the_viewer_links_back(tmp_path):
