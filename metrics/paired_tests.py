@@ -194,7 +194,7 @@ def smallest_difference(
 
     Args:
         items: n; with clusters the effective number, n over the design effect.
-        discordant: v, above 0.
+        discordant: v, above 0; of other scores than accuracies it may be more than 1.
         tests: Of the family; each is tested at (1 - `level`) / `tests` (Bonferroni, the worst case of Holm).
         power: Chance of finding it.
         level: Of confidence.
@@ -211,8 +211,7 @@ def smallest_difference(
     # the root of that equation, which is quadratic in d
     spread = items + found**2
     difference = math.sqrt(discordant) * (significant * math.sqrt(items) + found * math.sqrt(spread - significant**2))
-    difference = float(difference / spread)
-    return difference if difference <= 1 else None
+    return float(difference / spread)
 
 
 class _Group:

@@ -1,5 +1,6 @@
 """`cultureval compare --plan`: the smallest difference that so many items can show, before anything is run."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,12 +29,14 @@ class Planned:
         items: Their number; of an average over subsets the number that a single set needs for the same error.
         variance: Of an item's difference; for accuracies the share of items that exactly one model has right.
         source: Where the variance is from.
+        largest: The largest difference that there can be; of any score infinite.
     """
 
     name: str
     items: float
     variance: float
     source: str
+    largest: float = math.inf
 
 
 def plan(what: Sequence[str], discordant: float, power: float, tests: int | None) -> str:
@@ -58,7 +61,7 @@ def plan(what: Sequence[str], discordant: float, power: float, tests: int | None
     table = []
     for row in rows:
         found = [smallest_difference(row.items, row.variance, count, power) for count in (1, family)]
-        cells = ["none: too few items" if one is None else f"{one:.4f}" for one in found]
+        cells = ["none: too few items" if one is None or one > row.largest else f"{one:.4f}" for one in found]
         table.append([row.name, f"{row.items:.0f}", f"{row.variance:.4f}", *cells, row.source])
     together = "1 difference is" if family == 1 else f"{family} differences are"
     lead = (
@@ -74,7 +77,7 @@ def _assumed(name: str, discordant: float) -> Iterator[Planned]:
     if name.isdigit():
         if not int(name):
             raise CulturevalError("--plan 0: give the number of items of the test, 1 or more.")
-        yield Planned(f"{name} item{'' if int(name) == 1 else 's'}", int(name), discordant, source)
+        yield Planned(f"{name} item{'' if int(name) == 1 else 's'}", int(name), discordant, source, discordant)
         return
     groups: dict[str, list[Task]] = {}
     for task in tasks_named(name):
@@ -89,7 +92,7 @@ def _assumed(name: str, discordant: float) -> Iterator[Planned]:
             items = float(total)
         else:
             raise CulturevalError(f"{group}: its number of rows is not published; name a number of items instead.")
-        yield Planned(group if len(tasks) > 1 else tasks[0].task, items, discordant, source)
+        yield Planned(group if len(tasks) > 1 else tasks[0].task, items, discordant, source, discordant)
 
 
 def _of_runs(paths: Sequence[Path]) -> Iterator[Planned]:

@@ -153,6 +153,12 @@ def test_plans_count_items_tasks_and_runs(tmp_path: Path) -> None:
     assert "where 4 differences are tested together" in " ".join(text.split())
     assert max(map(len, text.splitlines()[:4])) <= 100
     assert "one alone: an upper bound" in plan([str(tmp_path / "a")], 0.2, 0.8, 1)
+    scaled = {"own:a|0": [(name, None, 100 * score) for name, _, score in items(0, 0.6)["own:a|0"]]}  # such as BLEU
+    save_run(tmp_path / "c", "one", scaled)
+    found = plan([str(tmp_path / "c")], 0.2, 0.8, 1).splitlines()[-1].split()
+    assert 10 < float(found[3]) < 20 and found[3] == found[4]
+    impossible = plan(["20"], 0.2, 0.8, None).splitlines()[-1]  # of 4 items that differ, no 0.26 can be the difference
+    assert impossible.count("none: too few items") == 2
     for wrong, words in ((["0"], "--plan 0: give"), (["qima"], "Did you mean qimma")):
         with pytest.raises(CulturevalError, match=words):
             plan(wrong, 0.2, 0.8, None)
