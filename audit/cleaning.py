@@ -6,13 +6,15 @@ where several read one subset. `.cultureval-manifest` keeps the manifest's hash,
 task's files (`tasks.cleaned_data`). Images that rows name by a path below the source's folder are copied.
 """
 
+import fcntl
 import hashlib
 import json
 import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -143,8 +145,33 @@ def write_cleaned(subsets: Sequence[CleanedSubset], manifest: Manifest, folder: 
         The folders of the data sets.
 
     Raises:
-        CulturevalError: Cells of one column have types that do not fit together, or a folder holds other data.
+        CulturevalError: Cells of one column have types that do not fit together, a folder holds other data, or another
+            process writes there.
     """
+    with _alone_in(folder):
+        return _write_sources(subsets, manifest, folder, form)
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """A lock on the output folder: two processes would delete each other's files, and leave a copy that lacks some."""
+    folder.mkdir(parents=True, exist_ok=True)
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(opened)
+        raise CulturevalError(f"Another process writes cleaned data to {folder}: wait for it to end.") from error
+    except OSError:  # a file system without locks of folders
+        pass
+    try:
+        yield
+    finally:
+        os.close(opened)
+
+
+def _write_sources(subsets: Sequence[CleanedSubset], manifest: Manifest, folder: Path, form: Form) -> list[Path]:
+    """Writes each source; errors as of `write_cleaned`."""
     written = []
     for source in dict.fromkeys(one.source for one in subsets):
         own = [one for one in subsets if one.source == source]

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from cultureval.audit.cleaning import CleanedSubset
     from cultureval.tasks.manifest import Manifest
 
-COLUMNS = ("data set", "subset", "kept", "discarded", "undecided")
+COLUMNS = ("data set", "subset", "kept", "discarded", "undecided", "few-shot examples")
 
 
 def cleaned_text(
@@ -25,14 +25,19 @@ def cleaned_text(
         pushed_to: The data set on the hub, if any.
     """
     cells = [
-        (one.source, one.subset, *(f"{count:,}" for count in (_rows(one), one.discarded, one.undecided)))
+        (one.source, one.subset, *(f"{count:,}" for count in (kept, one.discarded, one.undecided, examples)))
         for one in subsets
+        for kept, examples in [_rows(one)]
     ]
     places = ", ".join([*map(str, folders), *([f"the hub's {pushed_to}"] if pushed_to else [])])
     review = manifest.count("review")
     waiting = f" {review:,} rows still wait for a review, and are kept." if review else ""
-    return f"{terminal_table(COLUMNS, cells, align='llrrr')}\n\nManifest {manifest.hash}: written to {places}.{waiting}"
+    return (
+        f"{terminal_table(COLUMNS, cells, align='llrrrr')}\n\nManifest {manifest.hash}: written to {places}.{waiting}"
+    )
 
 
-def _rows(one: "CleanedSubset") -> int:
-    return sum(map(len, one.splits.values()))
+def _rows(one: "CleanedSubset") -> tuple[int, int]:
+    """Evaluated rows, of which the manifest decides, and few-shot examples."""
+    examples = len(one.splits.get(one.few_shot, ()))
+    return sum(map(len, one.splits.values())) - examples, examples

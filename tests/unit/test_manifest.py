@@ -1,6 +1,8 @@
 """Manifests: no text in them; discarded rows are left out of what a task reads; changed rows are an error."""
 
+import fcntl
 import json
+import os
 from dataclasses import replace
 
 import pytest
@@ -9,6 +11,7 @@ from PIL import Image
 from cultureval.audit.checks.table import manifest_row
 from cultureval.audit.cleaning import cleaned_subsets, push_cleaned, write_cleaned
 from cultureval.audit.sources import read_items, read_items_of_each_task
+from cultureval.reports.audit.cleaned import cleaned_text
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import all_tasks
@@ -106,6 +109,9 @@ def test_cleaned_data_are_a_data_root_with_the_rows_that_the_manifest_leaves(ite
     (folder,) = write_cleaned(subsets, manifest, tmp_path / "cleaned", form)
     assert [(one.discarded, one.undecided) for one in subsets] == [(1, len(items) - 3)]
     assert items[0].question not in "".join(item.read_text() for item in folder.rglob("README.md"))
+    kept, discarded, undecided, examples = cleaned_text(subsets, manifest, [folder], None).splitlines()[1].split()[-4:]
+    few_shot = sum(item.split == "few_shot" for item in every)
+    assert (kept, discarded, undecided, examples) == (str(len(items) - 1), "1", str(len(items) - 3), str(few_shot))
     if form == "arrow":
         import datasets
 
@@ -117,6 +123,18 @@ def test_cleaned_data_are_a_data_root_with_the_rows_that_the_manifest_leaves(ite
     left = prepare_subset(all_tasks()[TASK], DataOptions(root=samples_root(), manifests=(file,)))
     assert rows_of(cleaned) == rows_of(left)
     assert cleaned.report["manifest"] == left.report["manifest"] | {"for_review": 0}
+
+
+def test_two_processes_do_not_write_cleaned_data_to_one_folder_at_once(items, tmp_path):
+    manifest = written(tmp_path / "manifest.jsonl", items, ["discard"])
+    subsets = cleaned_subsets(items, manifest)
+    (tmp_path / "cleaned").mkdir()
+    other = os.open(tmp_path / "cleaned", os.O_RDONLY)
+    fcntl.flock(other, fcntl.LOCK_EX)
+    with pytest.raises(CulturevalError, match="Another process writes"):
+        write_cleaned(subsets, manifest, tmp_path / "cleaned", "jsonl")
+    os.close(other)
+    assert write_cleaned(subsets, manifest, tmp_path / "cleaned", "jsonl")
 
 
 def rows_of(subset):
