@@ -94,14 +94,19 @@ class Forker:
         self.stream.flush()
         if not select.select([self.connection], [], [], timeout)[0]:
             os.killpg(self.pid, signal.SIGKILL)
-            _forker.cache_clear()
+            vars(_forkers).clear()
             raise subprocess.TimeoutExpired(order["argv"], timeout)
         return int(self.stream.readline())
 
 
-@cache
+_forkers = threading.local()  # so that threads run commands at the same time
+
+
 def _forker(loaded: str) -> Forker:
-    return Forker(loaded)
+    mine = vars(_forkers)
+    if loaded not in mine:
+        mine[loaded] = Forker(loaded)
+    return mine[loaded]
 
 
 def run_forked(

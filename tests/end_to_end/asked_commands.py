@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from socketserver import StreamRequestHandler, UnixStreamServer
+from socketserver import StreamRequestHandler, ThreadingUnixStreamServer
 from tempfile import TemporaryDirectory
 from threading import Thread
 
@@ -21,20 +21,20 @@ exec {ASK} $loaded "$@"
 
 
 @contextmanager
-def forking_server(own: Mapping[str, str] = {}) -> Iterator[str]:
+def forking_server(own: Mapping[str, str] = {}, network: bool = False) -> Iterator[str]:
     """A server that runs what `ask.py` asks for, with these variables too; yields what COMMANDS must be."""
 
     class Handler(StreamRequestHandler):
         def handle(self):
             (loaded, module, *arguments), folder, variables = json.loads(self.rfile.readline())
             variables |= {"HF_HOME": f"{folder}/hf", **own}
-            done = run_forked(module, arguments, Path(folder), variables, loaded=loaded)
+            done = run_forked(module, arguments, Path(folder), variables, network, loaded=loaded)
             self.wfile.write(json.dumps([done.returncode, done.stdout, done.stderr]).encode() + b"\n")
 
     with (
         TemporaryDirectory() as place,
         short_path(place) as short,
-        UnixStreamServer(f"{short}/commands", Handler) as server,
+        ThreadingUnixStreamServer(f"{short}/commands", Handler) as server,
     ):
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()

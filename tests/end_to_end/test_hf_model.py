@@ -3,12 +3,12 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
+from asked_commands import PYTHON, forking_server
+from forked_commands import own_variables, run_forked
 from lighteval.models.custom.custom_model import CustomModelConfig
 from lighteval.models.model_loader import load_custom_model
 from lighteval.models.transformers.transformers_model import TransformersModel, TransformersModelConfig
@@ -362,21 +362,25 @@ def shared_docs():
     return docs
 
 
-def run_together(arguments, cwd):
-    """Run a script or module in two processes, as `accelerate launch` starts them on one machine."""
-    here = Path(__file__).parent
-    environment = {**os.environ, "CULTUREVAL_CACHE": str(cwd / "shared-cache"), "OMP_NUM_THREADS": "1"}
-    environment["PYTHONPATH"] = f"{here}{os.pathsep}{here.parent}"
-    launcher = [sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu", "--num_machines", "1"]
-    launcher += ["--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", "0"]
-    command = [*launcher, "--num_processes", "2", *map(str, arguments)]
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
+def run_together(module, arguments, folder):
+    """Run a module in two processes, as `accelerate launch` starts them on one machine."""
+    here, python = Path(__file__).parent, folder / "python"
+    python.write_text(PYTHON, encoding="utf-8")
+    python.chmod(0o755)
+    launcher = ["--multi_gpu", "--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]
+    launcher += ["--main_process_port", "0", "--num_processes", "2", "--no_python", str(python), "-m", module]
+    variables = own_variables(folder) | {"CULTUREVAL_CACHE": str(folder / "shared-cache"), "OMP_NUM_THREADS": "1"}
+    variables["PYTHONPATH"] = f"{here}{os.pathsep}{here.parent}"
+    with forking_server(network=True) as commands:
+        variables["COMMANDS"] = commands
+        arguments = [*launcher, *map(str, arguments)]
+        return run_forked("accelerate.commands.launch", arguments, folder, variables, network=True, timeout=300)
 
 
 def test_two_processes_share_the_work_and_only_the_first_goes_on(tmp_path):
-    script, out, folder = tmp_path / "together.py", tmp_path / "answers.json", folder_of("llama")
-    script.write_text(TOGETHER, encoding="utf-8")
-    run = run_together([script, folder, out], tmp_path)
+    out, folder = tmp_path / "answers.json", folder_of("llama")
+    (tmp_path / "together.py").write_text(TOGETHER, encoding="utf-8")
+    run = run_together("together", [folder, out], tmp_path)
     assert run.returncode == 0, run.stderr
     assert run.stdout.count("LEFT") == 1
     alone, docs = load(folder), shared_docs()
@@ -391,9 +395,9 @@ def test_two_processes_share_the_work_and_only_the_first_goes_on(tmp_path):
 
 
 def test_two_processes_write_one_results_file_and_one_summary(tmp_path):
-    arguments = ["-m", "cultureval.scripts.main", "eval", str(folder_of("llama")), "qimma_aratrust"]
+    arguments = ["eval", folder_of("llama"), "qimma_aratrust"]
     arguments += ["--data", "samples", "--device", "cpu", "--output-dir", "out"]
-    run = run_together(arguments, tmp_path)
+    run = run_together("cultureval.scripts.main", arguments, tmp_path)
     assert run.returncode == 0, run.stderr
     assert run.stdout.count("QIMMA, percent") == run.stdout.count("Results: ") == 1
     assert len(list((tmp_path / "out").glob("results/**/*.json"))) == 1
