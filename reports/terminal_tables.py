@@ -2,7 +2,7 @@
 
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, repeat
 
 from cultureval.runtime.printing import as_printed
@@ -22,6 +22,16 @@ def terminal_width() -> int | None:
     from rich.console import Console
 
     return Console().width if sys.stdout.isatty() else None
+
+
+def narrowest(rows: Iterable[Sequence[str]]) -> int:
+    """The cells of a terminal that a table needs so that no word of it is cut.
+
+    Args:
+        rows: The cells, those of the header among them.
+    """
+    words = [_longest(str.split, column) for column in zip(*rows, strict=True)]
+    return sum(words) + GAP * (len(words) - 1)
 
 
 def terminal_table(
@@ -79,11 +89,8 @@ def terminal_table(
 
 def _column_widths(cells: Sequence[Sequence[str]], width: int, cut_words: bool) -> list[int]:
     """The columns' widths in cells, between their longest word and their longest line, to fit the width if possible."""
-    from rich.cells import cell_len
-
     columns = list(zip(*cells, strict=True))
-    words = [max((cell_len(word) for cell in column for word in cell.split()), default=0) for column in columns]
-    lines = [max((cell_len(line) for cell in column for line in cell.splitlines()), default=0) for column in columns]
+    words, lines = ([_longest(parts, column) for column in columns] for parts in (str.split, str.splitlines))
     gaps = GAP * (len(columns) - 1)
     while cut_words and sum(words) > max(width - gaps, len(words)):
         later = [place for place, word in enumerate(words) if place and word > LEAST]
@@ -91,3 +98,10 @@ def _column_widths(cells: Sequence[Sequence[str]], width: int, cut_words: bool) 
     slack = sum(lines) - sum(words)
     spare = min(slack, max(0, width - sum(words) - gaps))
     return [word + (line - word) * spare // (slack or 1) for word, line in zip(words, lines, strict=True)]
+
+
+def _longest(parts: Callable[[str], list[str]], column: Sequence[str]) -> int:
+    """The width of the longest word or line of a column, in cells."""
+    from rich.cells import cell_len
+
+    return max((cell_len(part) for cell in column for part in parts(cell)), default=0)

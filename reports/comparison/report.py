@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -26,11 +27,13 @@ from cultureval.reports.comparison.paired_runs import (
 from cultureval.reports.comparison.sides import Side, named_twice, read_sides
 from cultureval.reports.differences import differences
 from cultureval.reports.printed_numbers import printed_or_na
-from cultureval.reports.terminal_tables import terminal_table, wrapped
+from cultureval.reports.terminal_tables import narrowest, terminal_table, terminal_width, wrapped
 from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.errors import CulturevalError, counted, did_you_mean, escaped, shown_names
 
 HEADER = ("", "metric", "items", "first", "second", "difference", "95% interval", "p", "p (Holm)", "can show")
+# Columns that are left out where a terminal is narrow, then where it is narrower.
+NARROWER = ((), ("metric",), ("metric", "first", "second"), ("metric", "first", "second", "can show"))
 POWER = float(norm.ppf(0.975) + norm.ppf(0.8))  # standard errors of a difference that is found 4 times in 5
 LEAD = (
     "First minus second on the same items, paired; clusters (items that share an image, a poem, a passage) are drawn "
@@ -123,7 +126,21 @@ def _require_metrics(metrics: Sequence[str], sides: Sequence[Side]) -> None:
 
 def _table(pairs: Pairs, rows: Sequence[TestedDifference]) -> str:
     ours = [row for row in rows if (row.first, row.second) == (pairs.first, pairs.second)]
-    return terminal_table(HEADER, [_cells(row) for row in ours], "llrrrrrrrr", f"{pairs.first} minus {pairs.second}")
+    width = terminal_width() or sys.maxsize
+    for left_out in NARROWER:
+        cells = [_without(left_out, row) for row in (HEADER, *map(_cells, ours))]
+        if narrowest(cells) <= width:
+            break
+    table = terminal_table(cells[0], cells[1:], "lr" if left_out else "llr", f"{pairs.first} minus {pairs.second}")
+    gone = ", ".join(left_out[1:])
+    return f"{table}\n({gone}: no room here; differences.csv has them)" if gone else table
+
+
+def _without(names: Sequence[str], cells: Sequence[str]) -> list[str]:
+    """A row without some columns; a metric that has none stands behind the name."""
+    found = dict(zip(HEADER, cells, strict=True))
+    lead, *others = [text for name, text in found.items() if name not in names]
+    return [f"{lead} {found['metric']}".strip() if "metric" in names else lead, *others]
 
 
 def _cells(row: TestedDifference) -> list[str]:

@@ -1,6 +1,7 @@
 """Comparisons of saved runs: what is refused, what is allowed, what is found, and what people see of it."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -141,6 +142,20 @@ def test_what_cannot_be_compared_is_said(tmp_path: Path) -> None:
     twice = compare(tmp_path, "a", "a")
     assert twice.document["differences"][0]["second"] == "one (2)"
     assert "one (1) and one (2) are the same results, named twice." in twice.notes
+
+
+def test_no_number_or_name_is_cut_on_a_narrow_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, share in (("one", 0.6), ("other", 0.7)):
+        save_run(tmp_path / name, name, items(len(name), share))
+    for width, gone in ((130, ""), (66, "(first, second:"), (52, "(first, second, can show:")):
+        for module in ("comparison.report", "terminal_tables"):
+            monkeypatch.setattr(f"cultureval.reports.{module}.terminal_width", lambda wide=width: wide)
+        text = compare(tmp_path, "one", "other").text
+        table = text.split("one minus other\n")[1].split("\n\n")[0]
+        *rows, last = table.splitlines()
+        assert max(map(len, rows)) <= width and "own|0" in table and " 600 " in f"{table} "
+        assert len(re.findall(r"[+-]0\.\d{4}\b", table)) == 3  # the difference and the bounds of its interval
+        assert last.startswith(gone) and ("no room here" in table) == bool(gone)
 
 
 def test_plans_count_items_tasks_and_runs(tmp_path: Path) -> None:
