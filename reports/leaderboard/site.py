@@ -14,10 +14,11 @@ from cultureval.reports.leaderboard.pages import Pages
 from cultureval.reports.leaderboard.publishing import space_card
 from cultureval.reports.leaderboard.texts import shown
 from cultureval.reports.published_answers import link_back, read_published
-from cultureval.runtime.errors import CulturevalError, counted
+from cultureval.runtime.errors import CulturevalError, counted, shown_names
 from cultureval.runtime.output_folder import require_folder
 
 MARK = ".cultureval-leaderboard"  # a folder with it may be written again
+MOST_GROUPS = 8  # that the last message names
 PARTS = ("assets", "charts", "models", "tables", "tasks")
 
 
@@ -82,11 +83,15 @@ def site_summary(board: Board, site: Site) -> str:
         counted(site.charts, "chart"),
         counted(site.pages, "page"),
     ]
+    others = [section for section in board.sections if section.group.differences]
     lines = [", ".join(parts)]
-    for section in board.sections:
-        if section.group.differences:
-            labels = ", ".join(entry.label for entry in section.group.entries[:3])
-            lines.append(f"{section.division.suite}: {labels} in a group of their own: {section.group.differences[0]}")
+    for section in others[:MOST_GROUPS]:
+        labels = shown_names([entry.label for entry in section.group.entries], 3)
+        lines.append(f"{section.division.suite}: {labels} in a group of their own: {section.group.differences[0]}")
+    if len(others) > MOST_GROUPS:
+        lines.append(
+            f"and {counted(len(others) - MOST_GROUPS, 'more group')}, with reasons, on the page (--allow FIELDS)"
+        )
     return "\n".join([*lines, f"Page: {site.index.resolve()}"])
 
 

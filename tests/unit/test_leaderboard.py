@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from cultureval.reports.leaderboard.board import read_board
 from cultureval.reports.leaderboard.exports import as_csv, as_latex, as_markdown
 from cultureval.reports.leaderboard.publishing import push_space
-from cultureval.reports.leaderboard.site import write_site
+from cultureval.reports.leaderboard.site import Site, site_summary, write_site
 from cultureval.reports.leaderboard.tables import BoardRow, BoardTable
 from cultureval.reports.published import published_rows
 from cultureval.reports.published_answers import gated_answers
@@ -130,6 +130,14 @@ def test_runs_whose_signatures_differ_are_in_groups_that_say_why(tmp_path):
     }
     allowed = read_board([tmp_path], ranks=False, allowed=["backend"]).sections
     assert [one.label for one in allowed[0].group.entries] == ["a", "b", "c"]
+
+
+def test_the_last_message_names_a_few_of_many_groups(tmp_path):
+    for number in range(12):
+        write_run(tmp_path, f"m{number}", TRUST, 0.5, 2, signed={"torch": f"2.{number}"}, details=False)
+    lines = site_summary(read_board([tmp_path], ranks=False), Site(tmp_path / "index.html", 1, 1, 0)).splitlines()
+    assert len(lines) == 11 and lines[1].startswith("qimma: m1 in a group of their own: torch: 2.1 here, 2.0 there")
+    assert lines[-2] == "and 3 more groups, with reasons, on the page (--allow FIELDS)"
 
 
 def test_a_limited_run_of_a_model_is_an_entry_of_its_own(tmp_path):
