@@ -101,8 +101,8 @@ def progressing(items: Iterable[Item], total: int, description: str, unit: str, 
 
 
 def is_terminal() -> bool:
-    """Whether standard error is a terminal that can move its cursor back."""
-    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    """Whether standard error is a terminal that can move its cursor back; one that was closed (`2>&-`) is none."""
+    return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def plain_libraries() -> None:

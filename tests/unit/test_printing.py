@@ -50,6 +50,19 @@ def test_output_that_is_nowhere_else_is_missed_unless_its_reader_stopped(redirec
     assert ("cultureval: the output could not be written: No space left" in done.stderr) == bool(code)
 
 
+COMMAND = """
+import sys
+from cultureval.scripts import main
+sys.argv = ["cultureval", "--version"]
+main.main()
+"""
+
+
+def test_a_command_runs_also_where_standard_error_is_closed():
+    done = run(COMMAND, "2>&-")
+    assert done.returncode == 0 and done.stdout.startswith("cultureval ")
+
+
 ALIGNED = """
 from cultureval.reports.summary import Cell, Row, SummaryTable
 from cultureval.reports.summary_text import table_lines
