@@ -13,6 +13,7 @@ from datasets import Dataset
 from lighteval.logging.evaluation_tracker import EnhancedJSONEncoder, EvaluationTracker
 
 from cultureval.runtime.errors import CulturevalError, described, shown_names
+from cultureval.runtime.interruption import kept_when_interrupted
 from cultureval.runtime.journal import PLAIN, journal_folder
 from cultureval.runtime.saving import summary_file
 
@@ -137,12 +138,13 @@ class Tracker(EvaluationTracker):
         file = folder / f"results_{date_id}.json"
         self.write_text(file, json.dumps(results_dict, cls=EnhancedJSONEncoder, indent=2, ensure_ascii=False))
         self.results_file = file
+        kept_when_interrupted(file, lambda: "all scores", resumes=True)
 
     def save_details(self, date_id: str, details_datasets: dict[str, Any]) -> None:
         """Writes the details of all tasks, or of none."""
         try:
             super().save_details(date_id, details_datasets)
-        except OSError:
+        except (OSError, KeyboardInterrupt):
             folder = Path(self.output_dir) / "details" / self.general_config_logger.model_name.strip("/") / date_id
             with suppress(OSError):
                 self.fs.rm(str(folder), recursive=True)
@@ -165,7 +167,7 @@ class Tracker(EvaluationTracker):
             with self.fs.open(part, "w", encoding="utf-8") as stream:
                 stream.write(text)
             self.fs.mv(part, str(file))
-        except OSError:
+        except (OSError, KeyboardInterrupt):
             with suppress(OSError):
                 self.fs.rm(part)
             raise

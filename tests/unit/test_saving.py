@@ -4,8 +4,10 @@ import json
 from dataclasses import asdict
 
 import pytest
+from datasets import Dataset
 
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.interruption import interruption_message, orderly_end
 from cultureval.runtime.lighteval_patches.recording_tracker import recording_tracker
 from cultureval.runtime.saving import Saving
 
@@ -60,6 +62,20 @@ def test_a_template_names_the_folder_of_results_and_summary(tmp_path):
     assert tracker.results_file.parent == summary.parent == tmp_path / "runs" / "org_model"
     assert json.loads(tracker.results_file.read_text())["results"] == {"task|0": {"acc": 0.5}}
     assert not (tmp_path / "details").exists()
+
+
+def test_a_run_that_is_stopped_while_it_saves_leaves_no_part_of_its_details(tmp_path):
+    class Stopped:
+        def to_parquet(self, file):
+            file.write(b"half")
+            raise KeyboardInterrupt
+
+    tracker = tracker_of(tmp_path, Saving())
+    with pytest.raises(KeyboardInterrupt) as stopped, orderly_end():
+        tracker.save_results("2026", tracker.results)
+        tracker.save_details("2026", {"one|0": Dataset.from_list([{"doc": 1}]), "two|0": Stopped()})
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["results_2026.json"]
+    assert f"all scores, in {tracker.results_file}" in interruption_message(stopped.value)
 
 
 def test_scores_are_logged_where_it_is_asked_for(tmp_path, monkeypatch):
