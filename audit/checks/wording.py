@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from cultureval.audit.checks.findings import Found
+from cultureval.audit.checks.text import seen_as
 from cultureval.audit.items import AuditItem
 from cultureval.prompts.cells import is_empty
 from cultureval.runtime.errors import shorten
@@ -31,12 +32,14 @@ _ABSENT_THING = re.compile(
     rf"{_THINGS}(?:\s+البياني[ةه]?)?\s+{_WHERE}"
     r"|\b(?:figure|table|image|picture|diagram|graph|chart|map)s?\s+(?:below|above|shown|opposite)\b"
     r"|\b(?:following|above|below|given)\s+(?:figure|table|image|picture|diagram|graph|chart|map)\b"
-    r"|如[下上右左]?[图表]|[下上右左][图表]",
+    r"|如[下上右左]?[图表]|[下上右左][图表]"
+    r"|(?:ش[کك]ل|تصو[یي]ر|جدول|نمودار|نقشه)\s+(?:ز[یي]ر|بالا|مقابل|فوق|روبه?\s*رو)",
     re.IGNORECASE,
 )
 _ABSENT_PASSAGE = re.compile(
     rf"{_PASSAGES}\s+{_WHERE}|\b(?:passage|text|paragraph|poem)\s+(?:below|above)\b"
-    r"|\b(?:following|above|below|given)\s+(?:passage|text|paragraph|poem)\b",
+    r"|\b(?:following|above|below|given)\s+(?:passage|text|paragraph|poem)\b"
+    r"|(?:متن|شعر|ب[یي]ت)\s+(?:ز[یي]ر|بالا|فوق)",
     re.IGNORECASE,
 )
 _OWN_PASSAGE = 12  # words beside the reference that may be the passage itself
@@ -45,7 +48,7 @@ _QUOTED = re.compile(r"[\"«“(\[{]|[:：]\s*\S+\s+\S+")
 
 def empty_question(item: AuditItem) -> str:
     """There is no question."""
-    return "" if item.question else "the question is empty"
+    return "" if seen_as(item.question) else "the question is empty"
 
 
 def broken_encoding(item: AuditItem) -> str:

@@ -13,7 +13,7 @@ from cultureval.audit.checks.duplicates import pairs
 from cultureval.audit.checks.gold import gold_position
 from cultureval.audit.checks.options import all_of_the_above, inconsistent_labels
 from cultureval.audit.checks.table import CHECKS, manifest_rows, run_checks
-from cultureval.audit.checks.wording import absent_reference, mixed_scripts
+from cultureval.audit.checks.wording import absent_reference, empty_question, mixed_scripts
 from cultureval.audit.columns import columns_found, columns_given, gold_of, options_in
 from cultureval.audit.items import AuditItem
 from cultureval.audit.sources import read_items
@@ -228,6 +228,9 @@ def test_words_of_two_scripts_are_told(word):
         (("صيغة", "كلا من أ و ب", "لا توجد إجابة صحيحة"), False),
         (("all of the above", "red"), True),
         (("以上都是", "红"), True),
+        *(((text, "红"), True) for text in ("以上选项都正确", "以上都不正确", "A和B", "AB都对", "Neither A nor B")),
+        *(((text, "آبی"), True) for text in ("همه موارد", "هیچ‌کدام از موارد بالا", "گزینه‌های الف و ب")),
+        *(((text, "红"), False) for text in ("以上海为中心", "都江堰", "هر سه", "ألف وباء", "Both parents")),
     ],
 )
 def test_options_that_refer_to_others(options, told):
@@ -256,6 +259,7 @@ def test_labels_inside_options(options, told):
         ("في النص التالي: كان الرجل يمشي في الطريق كل يوم قبل الفجر ليصل إلى عمله في المدينة، ما الفعل؟", False),
         ("See the figure below. What is x?", True),
         ("如下图所示，求面积", True),
+        ("با توجه به شکل زیر، مساحت چقدر است؟", True),
     ],
 )
 def test_references_to_what_is_not_there(question, told):
@@ -298,6 +302,10 @@ def test_one_wrong_index_does_not_shift_all_others():
 )
 def test_options_of_one_cell(cell):
     assert options_in({"o": cell}, columns_given("question=q,options=o")) == ["x", "y"]
+
+
+def test_a_question_of_direction_marks_alone_is_empty():
+    assert empty_question(item(" \u200f ")) and not empty_question(item("؟"))
 
 
 def test_a_word_of_a_files_name_tells_examples_and_two_of_one_name_are_refused(tmp_path):
