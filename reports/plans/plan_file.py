@@ -15,7 +15,6 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    StrictInt,
     StringConstraints,
     ValidationError,
 )
@@ -27,11 +26,33 @@ from cultureval.tasks.selection import select_tasks
 
 LARGEST = 1_000_000  # bytes of a plan
 MOST_RUNS = 10_000
+NAME = "a name of at most 100 letters, digits, _, - and dots that begins with no dot"
 LOCAL = ("/", "~", ".")  # how a path begins
 Scalar = bool | int | float | str
 Text = Annotated[str, StringConstraints(min_length=1, max_length=1000, pattern=r"^[^-\x00-\x1f\x7f][^\x00-\x1f\x7f]*$")]
+
+
+def _made_of(pattern: str, words: str) -> AfterValidator:
+    """A check of a whole text that says in words what it may be."""
+
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(f"{shorten(text, 60)} is not {words}")
+        return text
+
+    return AfterValidator(check)
+
+
+def _digits(value: Any) -> Any:
+    return str(value) if type(value) is int else value
+
+
 # What sbatch may be told: no space, quote or line break, so that a value stays one word of its line.
-Word = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.,:=/%@+-]{1,200}$")]
+Word = Annotated[
+    str,
+    BeforeValidator(_digits),
+    _made_of(r"[A-Za-z0-9_.,:=/%@+-]{1,200}", "a single word of at most 200 letters, digits and _.,:=/%@+-"),
+]
 
 
 def _slurm_option(name: str) -> str:
@@ -78,7 +99,7 @@ class PlannedModel(_Part):
     """
 
     model: Place
-    name: Annotated[str, StringConstraints(pattern=r"^[\w-][\w.-]{0,99}$")] | None = None
+    name: Annotated[str, _made_of(r"[\w-][\w.-]{0,99}", NAME)] | None = None
     settings: dict[str, Any] = {}
     suites: Names | None = None
     options: dict[str, Scalar] = {}
@@ -106,7 +127,7 @@ class PlanFile(_Part):
     suites: Names | None = None
     output_dir: Place = "results"
     options: dict[str, Scalar] = {}
-    slurm: dict[SlurmOption, Word | StrictInt] = {}
+    slurm: dict[SlurmOption, Word] = {}
     at_once: Annotated[int, Field(ge=1)] | None = None
 
 
@@ -170,7 +191,7 @@ def read_plan(file: Path, flags: Mapping[str, bool]) -> tuple[PlanFile, list[Pla
     try:
         if file.stat().st_size > LARGEST:
             raise CulturevalError(f"{file} is larger than {LARGEST:,} bytes, and is no plan.")
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        content = _loaded(file.read_text(encoding="utf-8"))
         if isinstance(content, dict) and isinstance(content.get("models"), list):
             content["models"] = [{"model": one} if isinstance(one, str) else one for one in content["models"]]
         plan = PlanFile.model_validate(content)
@@ -183,6 +204,20 @@ def read_plan(file: Path, flags: Mapping[str, bool]) -> tuple[PlanFile, list[Pla
     except ValueError as error:  # settings that hold themselves
         raise CulturevalError(f"{file}: settings hold texts, numbers, lists and mappings alone ({error}).") from error
     return plan, _runs(plan, file, flags)
+
+
+def _loaded(text: str) -> Any:
+    """YAML in which 12:00:00 is a text, as in YAML 1.2, not the number 43200, which sbatch would take for minutes."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        pass
+
+    def number(loader: Loader, node: yaml.ScalarNode) -> Any:
+        return node.value if ":" in node.value else loader.construct_yaml_int(node)
+
+    Loader.add_constructor("tag:yaml.org,2002:int", number)
+    return yaml.load(text, Loader)
 
 
 def require_suites(runs: Sequence[PlannedRun], file: Path) -> None:

@@ -135,9 +135,17 @@ def test_the_array_job_quotes_what_the_plan_names(
 ALIASES = "k0: &k0 [x], " + ", ".join(f"k{n}: &k{n} [{', '.join([f'*k{n - 1}'] * 10)}]" for n in range(1, 13))
 
 
+def test_times_without_quotes_stay_times(plan: Path) -> None:
+    plan.write_text(PLAN.replace("cpus-per-task: 8", "time: 12:00:00, nice: 10, begin: 1-02:30:00"))
+    content, runs = read_plan(plan, FLAGS)
+    lines = slurm.write_array_job(content, runs, plan).read_text().splitlines()
+    assert {"#SBATCH --time=12:00:00", "#SBATCH --nice=10", "#SBATCH --begin=1-02:30:00"} < {*lines}
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        ("models: [a]\nsuites: q\nslurm: {mem: 4 G}", "slurm.mem: '4 G' is not a single word of at most 200 letters"),
         ("models: [a]", "a has no `suites`"),
         ("models: [a, a]\nsuites: q", "two models are called a"),
         ("models: []\nsuites: q", "models: List should have at least 1 item"),
@@ -147,7 +155,7 @@ ALIASES = "k0: &k0 [x], " + ", ".join(f"k{n}: &k{n} [{', '.join([f'*k{n - 1}'] *
         ("models: [a]\nsuites: q\noptions: {limit: true}", "option 'limit' takes a value, not True"),
         ("models: [a]\nsuites: q\noptions: {skip-unscorable: 1}", "takes true or false, not 1"),
         ("models: [--help]\nsuites: q", "models.0.model: String should match"),
-        ("models: [{model: a, name: ../b}]\nsuites: q", "models.0.name: String should match"),
+        ("models: [{model: a, name: ../b}]\nsuites: q", "models.0.name: '../b' is not a name of at most 100 letters"),
         ('models: [a]\nsuites: q\nslurm: {time: "1\\n$(reboot)"}', "slurm.time"),
         ('models: [a]\nsuites: q\nslurm: {"x\\ny": 1}', "slurm.x"),
         ("models: [a]\nsuites: q\nslurm: {--partition: gpu}", "slurm.--partition"),
