@@ -233,7 +233,7 @@ class GenerationJob:
         # Some templates write the start tag of the reasoning, so the answer lacks it (if cut off, also the end tag).
         starts = (start for start, _ in lm.config.reasoning_tags)
         self.opened = next((start for start in starts if self.prompt.rstrip().endswith(start)), "")
-        self.stops = [*task_stops, *filter(None, parameters.stop_tokens or [])]
+        self.stops = [*task_stops, *filter(None, parameters.stop_tokens or []), *lm.loaded.stops]
         self.max_new_tokens = parameters.max_new_tokens or doc.generation_size
         self.encoder = lm.encoder(doc)
         self.key = lm.key(

@@ -3,7 +3,7 @@
 import inspect
 import pickle
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,7 +14,7 @@ import transformers
 from huggingface_hub.errors import StrictDataclassError
 from jinja2.exceptions import TemplateSyntaxError
 from safetensors import SafetensorError
-from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig
+from transformers import AutoConfig, AutoTokenizer, GenerationConfig, PreTrainedConfig
 from transformers.utils import is_torchvision_available
 
 from cultureval.models.adapters import put_on, read_adapter
@@ -49,6 +49,7 @@ class LoadedModel:
         processor: Of an image-text-to-text model, else None.
         identity: Name, commit or hash of the folder, and versions of the libraries; part of every answer's key.
         max_length: Longest sequence in tokens.
+        stops: Stop strings of the model's generation config.
     """
 
     model: "PreTrainedModel"
@@ -56,6 +57,7 @@ class LoadedModel:
     processor: "ProcessorMixin | None"
     identity: dict[str, Any]
     max_length: int
+    stops: list[str] = field(default_factory=list)
 
     def end_ids(self) -> list[int]:
         """All end-of-text tokens: the tokenizer's and those of the model's generation config."""
@@ -107,13 +109,31 @@ def load(settings: HFModelSettings) -> LoadedModel:
         raise CulturevalError(f"{settings.model_name} {surplus}. Give the config.json that belongs to these weights.")
     if settings.adapter:
         model = put_on(model, read_adapter(settings.adapter), settings.merge_adapter)
+    stops = own_stop_strings(model.generation_config)
+    if stops:
+        model.generation_config.stop_strings = None  # answers are cut at them here
     return LoadedModel(
         model=model.eval(),
         tokenizer=tokenizer,
         processor=reader if vision else None,
         identity=model_identity(settings),
         max_length=settings.max_length or longest_sequence(config),
+        stops=stops,
     )
+
+
+def own_stop_strings(config: GenerationConfig | None) -> list[str]:
+    """The stop strings of a model's generation config, of which there may be one or several."""
+    found = (config and config.stop_strings) or []
+    return [text for text in ([found] if isinstance(found, str) else found) if text]
+
+
+def read_generation_config(settings: HFModelSettings) -> GenerationConfig | None:
+    """Read the generation config of a model; None where it has none."""
+    try:
+        return GenerationConfig.from_pretrained(_expanded(settings.model_name), revision=settings.revision)
+    except OSError:
+        return None
 
 
 def read_config(settings: HFModelSettings) -> PreTrainedConfig:

@@ -28,9 +28,11 @@ from cultureval.runtime.reasoning import THINK_TAGS
 
 def _one_reason(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
     try:
-        return validate(value)
+        if not isinstance(value, bool):  # pydantic takes true for 1
+            return validate(value)
     except ValidationError:
-        raise ValueError("must be a whole number above 0, or auto") from None
+        pass
+    raise ValueError("must be a whole number above 0, or auto")
 
 
 CountOrAuto = Annotated[PositiveInt | Literal["auto"], WrapValidator(_one_reason)]

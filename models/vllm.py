@@ -18,7 +18,14 @@ from lighteval.tasks.requests import Doc
 
 from cultureval.models import openai_api
 from cultureval.models.generation.rendering import all_images
-from cultureval.models.loading import longest_sequence, model_identity, read_config, read_tokenizer
+from cultureval.models.loading import (
+    longest_sequence,
+    model_identity,
+    own_stop_strings,
+    read_config,
+    read_generation_config,
+    read_tokenizer,
+)
 from cultureval.models.server.settings import ServerModelConfig
 from cultureval.models.server.vllm_options import require_vllm_settings, serve_options, serve_variables
 from cultureval.models.settings import NOT_IN_ANSWER_KEY, HFModelSettings, is_local, read_settings
@@ -146,9 +153,14 @@ class VLLMModel(openai_api.OpenAIModel):
 
     def _stops(self, doc: Doc) -> list[str]:
         if all_images(doc):
-            return super()._stops(doc)
+            return sorted({*super()._stops(doc), *self._own_stops})
         of_task = stop_strings(doc, self._uses_chat, self._renderer.begins_answer(doc))
-        return sorted({text for text in [*self._generation.get("stop", []), *of_task] if text})
+        return sorted({text for text in [*self._generation.get("stop", []), *of_task, *self._own_stops] if text})
+
+    @cached_property
+    def _own_stops(self) -> list[str]:
+        """The stop strings of the model's generation config, which vLLM does not read."""
+        return own_stop_strings(read_generation_config(self.settings))
 
     def _image_key(self, doc: Doc) -> list[Any] | None:
         key = super()._image_key(doc)

@@ -140,6 +140,17 @@ def test_batches_generate_what_transformers_generates_one_by_one(chat_template):
     assert lengths[0] < 12, "generation goes on behind the stop string"
 
 
+@pytest.mark.parametrize("several", [False, True])
+def test_answers_end_at_the_stop_strings_of_the_models_generation_config(several, tmp_path):
+    folder = shutil.copytree(folder_of("llama"), tmp_path / "model")
+    texts = [response.text[0] for response in load(folder).greedy_until(open_questions())]
+    stop, file = texts[0][3:5], folder / "generation_config.json"
+    stops = [stop, "nowhere"] if several else stop
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"stop_strings": stops}))
+    stopped = load(folder).greedy_until(open_questions())
+    assert [response.text[0] for response in stopped] == [text.split(stop)[0] for text in texts]
+
+
 def test_prompts_that_do_not_fit_are_counted_and_said(monkeypatch, caplog):
     short, long = multiple_choice(2)
     long.query = "قهوة " * 30

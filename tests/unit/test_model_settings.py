@@ -71,6 +71,7 @@ def test_results_are_named_after_the_folder_or_the_hub_id(folder):
         ("model: name\nbaseurl: http://localhost:8000/v1\n", "'baseurl'.*base_url"),
         ("model_name: org/name\nreasoning_tags: [['', '']]\n", "reasoning_tags"),
         ("model_name: org/name\nbatch_size: many\n", "batch_size: .*'many'"),
+        ("model_name: org/name\nbatch_size: true\n", "batch_size: .*True"),
         ("model_name: org/name\nchat_template: maybe\n", "chat_template: .*'maybe'"),
         ("dtype: float16\n", "model_name"),
         ("model_name: ./nowhere\n", "nowhere"),
