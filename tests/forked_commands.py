@@ -4,8 +4,8 @@ A server (this file, run as a script) for all test processes loads torch, transf
 further servers, when they are first needed: one loads LightEval as stock, one ours and LightEval as our commands start
 it, and one ours and lm-eval with its list of tasks. Each forks for every test process, and that again for every
 command, which becomes what `python -m MODULE` would be: with its own folder, variables, module path, output and end,
-and without a network unless one is asked for. What the modules read while they load is the same for all: no hub, one
-thread, and `HF_HOME` is the folder `hf` in the command's own.
+and without a network unless one is asked for. What the modules read while they load is the same for all: no hub unless
+`HF_ENDPOINT` names a test's own, one thread, and `HF_HOME` is the folder `hf` in the command's own.
 """
 
 import atexit
@@ -180,6 +180,8 @@ def become(order: dict) -> None:
     if not order["network"]:
         cut_network()
     sys.argv = list(order["argv"])
+    if "HF_ENDPOINT" in order["variables"]:
+        find_hub()
     customise(order["variables"])
     sys.path.insert(0, order["folder"])
 
@@ -191,6 +193,17 @@ def customise(variables: dict[str, str]) -> None:
     if any(Path(path, "sitecustomize.py").exists() for path in first):
         sys.modules.pop("sitecustomize", None)
         importlib.import_module("sitecustomize")
+
+
+def find_hub() -> None:
+    """What the hub's client and datasets do with their variables when they are loaded."""
+    from datasets import config
+    from huggingface_hub import HfFileSystem, constants, hf_api
+
+    importlib.reload(constants)
+    importlib.reload(config)
+    hf_api.api.endpoint = constants.ENDPOINT
+    HfFileSystem.clear_instance_cache()
 
 
 def cut_network() -> None:

@@ -1,12 +1,10 @@
 """LightEval's own upload of results and details, to a local server with the hub's endpoints."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 from board_runs import write_run
+from forked_commands import own_variables, run_forked
 from writable_hub import WritableHub
 
 from cultureval.reports.leaderboard import publishing
@@ -42,21 +40,19 @@ print(*tracker.failed_uploads)
 """
 
 
-def variables_of(address, folder):
-    """The environment of a command that may reach the local hub, and is logged in there."""
-    variables = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
-    variables |= {"HF_ENDPOINT": address, "HF_TOKEN": "hf_test", "HF_HOME": str(folder / "hf")}
-    return variables | {"HF_HUB_DISABLE_XET": "1", "HF_HUB_OFFLINE": "0", "CULTUREVAL_CACHE": str(folder / "cache")}
+def run_at(address, folder, code, *arguments):
+    """Runs a program that may reach the local hub, and is logged in there."""
+    (folder / "program.py").write_text(code, encoding="utf-8")
+    variables = own_variables(folder) | {"HF_ENDPOINT": address, "HF_TOKEN": "hf_test", "HF_HUB_OFFLINE": "0"}
+    variables["HF_HUB_DISABLE_XET"] = "1"
+    return run_forked("program", arguments, folder, variables, network=True, timeout=300, loaded="ours")
 
 
 def test_results_and_details_arrive_as_they_are_saved(tmp_path):
     import pyarrow.parquet
 
     with WritableHub() as hub:
-        command = [sys.executable, "-c", UPLOAD]
-        done = subprocess.run(
-            command, cwd=tmp_path, env=variables_of(hub.url, tmp_path), capture_output=True, text=True, timeout=300
-        )
+        done = run_at(hub.url, tmp_path, UPLOAD)
     assert done.stdout == "\n" and done.returncode == 0, done.stdout + done.stderr
     (asked,) = hub.created
     assert asked["visibility"] == "private" and hub.tokens == {"Bearer hf_test"}
@@ -88,10 +84,7 @@ def test_a_leaderboard_becomes_a_static_space(tmp_path):
     (site / "index.html").write_text("<!doctype html>")
     (site / "README.md").write_text(publishing.space_card("---\nevil: 1\n"))
     with WritableHub() as hub:
-        command = [sys.executable, "-c", PUSH]
-        done = subprocess.run(
-            command, cwd=tmp_path, env=variables_of(hub.url, tmp_path), capture_output=True, text=True, timeout=300
-        )
+        done = run_at(hub.url, tmp_path, PUSH)
     assert done.stdout == f"{hub.url}/spaces/lab/board\n", done.stderr
     (asked,) = hub.created
     assert (asked["type"], asked["sdk"], asked["visibility"]) == ("space", "static", "private")
@@ -142,9 +135,7 @@ def test_finished_results_are_published_when_asked_and_nothing_gated_with_them(t
     assert "not the details of jeem_vqa:ma|0, m2cqa:tf_en|0, whose data are gated" in told
     assert "not the details of their_own_gated_suite|0, which no suite here has" in told
     with WritableHub() as hub:
-        command = [sys.executable, "-c", PUBLISH, "publish", str(root), "--results-org", "lab"]
-        variables = variables_of(hub.url, tmp_path)
-        done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=300)
+        done = run_at(hub.url, tmp_path, PUBLISH, "publish", str(root), "--results-org", "lab")
     assert done.returncode == 0 and f"{hub.url}/datasets/lab/details_lab__a_b_private" in done.stderr, done.stderr
     assert {asked["visibility"] for asked in hub.created} == {"private"}
     ((name, files),) = hub.files.items()

@@ -1,13 +1,11 @@
 """`cultureval mirror` against a local server that answers like the hub; reading from the hub and from the mirror."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 
 import pytest
 from fake_hub import COMMIT, HubServer
+from forked_commands import own_variables, run_forked
 
 from cultureval.metrics.alqasida import dialect_models
 from cultureval.metrics.semantic import DEFAULT_MODEL
@@ -37,16 +35,18 @@ def hub_folder(tmp_path):
     return tmp_path / "hub"
 
 
-def run(tmp_path, address, *command, **environment):
-    variables = {**os.environ, "HF_HOME": str(tmp_path / "home"), "CULTUREVAL_CACHE": str(tmp_path / "cache")}
-    variables |= {"HF_ENDPOINT": address, "HF_HUB_OFFLINE": "0", "HF_HUB_DISABLE_XET": "1"} | environment
-    return subprocess.run(
-        [sys.executable, *command], capture_output=True, text=True, env=variables, timeout=300, check=False
-    )
+def run(tmp_path, address, module, *arguments, **environment):
+    variables = own_variables(tmp_path) | {"HF_ENDPOINT": address, "HF_HUB_OFFLINE": "0", "HF_HUB_DISABLE_XET": "1"}
+    return run_forked(module, arguments, tmp_path, variables | environment, network=True, timeout=300, loaded="ours")
+
+
+def run_program(tmp_path, address, code, **environment):
+    (tmp_path / "program.py").write_text(code, encoding="utf-8")
+    return run(tmp_path, address, "program", **environment)
 
 
 def test_mirror_fetches_resumes_verifies_and_is_a_data_root(tmp_path, hub_folder):
-    command = ("-m", "cultureval.scripts.main", "mirror", "qimma", "--output-dir", str(tmp_path / "mirror"))
+    command = ("cultureval.scripts.main", "mirror", "qimma", "--output-dir", str(tmp_path / "mirror"))
     with HubServer(hub_folder, drop_after=1) as hub:
         broken = run(tmp_path, hub.url, *command)
     assert broken.returncode == 2
@@ -61,12 +61,12 @@ def test_mirror_fetches_resumes_verifies_and_is_a_data_root(tmp_path, hub_folder
     assert "not shown  qimma/MCQ_AraTrust" in whole.stdout
     assert "count      qimma_aratrust: 3 rows, 522 expected" in whole.stdout
     assert "medarabench-test_split.csv" in whole.stdout  # what must be fetched by hand
-    read = run(tmp_path, "http://127.0.0.1:9", "-c", READ, CULTUREVAL_DATA=str(tmp_path / "mirror"))
+    read = run_program(tmp_path, "http://127.0.0.1:9", READ, CULTUREVAL_DATA=str(tmp_path / "mirror"))
     assert read.stdout.split() == ["asas-ai/AraTrust", COMMIT, "3"], read.stderr
 
 
 def test_a_hub_that_does_not_answer_is_one_sentence(tmp_path):
-    command = ("-m", "cultureval.scripts.main", "mirror", "m2cqa", "--output-dir", str(tmp_path / "mirror"))
+    command = ("cultureval.scripts.main", "mirror", "m2cqa", "--output-dir", str(tmp_path / "mirror"))
     offline = run(tmp_path, "http://127.0.0.1:9", *command)
     assert offline.returncode == 2
     assert "failed     QCRI/M2CQA: ConnectError" in offline.stdout
@@ -77,9 +77,9 @@ def test_a_hub_that_does_not_answer_is_one_sentence(tmp_path):
 
 def test_rows_come_straight_from_the_hub(tmp_path, hub_folder):
     with HubServer(hub_folder) as hub:
-        read = run(tmp_path, hub.url, "-c", READ)
+        read = run_program(tmp_path, hub.url, READ)
     assert read.stdout.split() == ["asas-ai/AraTrust", COMMIT, "3"], read.stderr
-    cached = run(tmp_path, "http://127.0.0.1:9", "-c", READ, HF_HUB_OFFLINE="1")
+    cached = run_program(tmp_path, "http://127.0.0.1:9", READ, HF_HUB_OFFLINE="1")
     assert cached.stdout.split() == ["asas-ai/AraTrust", COMMIT, "3"], cached.stderr
 
 
@@ -108,7 +108,7 @@ def hub_of_scorers(tiny_instruments, tiny_bert, tmp_path):
 
 def test_a_mirror_brings_what_scores_and_a_machine_without_the_hub_scores_with_it(tmp_path, hub_of_scorers):
     root = tmp_path / "mirror"
-    command = ("-m", "cultureval.scripts.main", "mirror", "qimma", "alqasida", "--output-dir", str(root))
+    command = ("cultureval.scripts.main", "mirror", "qimma", "alqasida", "--output-dir", str(root))
     with HubServer(hub_of_scorers) as hub:
         whole = run(tmp_path, hub.url, *command)
         files = len(hub.fetched)
@@ -120,10 +120,8 @@ def test_a_mirror_brings_what_scores_and_a_machine_without_the_hub_scores_with_i
     assert "failed     https://" in whole.stdout and "(scores answers)" in again.stdout
     assert file.startswith("fetched")
     assert not (root / "scorers" / dialect_models.DEFAULTS["NADI"] / "pytorch_model.bin").exists()
-    scored = run(
-        *(tmp_path, "http://127.0.0.1:9", "-c", SCORE),
-        **{"HF_HUB_OFFLINE": "1", "CULTUREVAL_DATA": str(root)},
-    )
+    offline = {"HF_HUB_OFFLINE": "1", "CULTUREVAL_DATA": str(root)}
+    scored = run_program(tmp_path, "http://127.0.0.1:9", SCORE, **offline)
     assert scored.returncode == 0, scored.stderr
     assert f"NADI={dialect_models.DEFAULTS['NADI']}@{COMMIT[:8]}" in scored.stdout
     assert str(root / "scorers") in scored.stdout
