@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 from cultureval.reports.run_record import SignatureRecord
 from cultureval.runtime.doc_specific import PAPER
 from cultureval.runtime.lighteval_patches.stock_runs import stock_facts
+from cultureval.runtime.settings import current_settings
 from cultureval.runtime.signatures import combined_hash, installed_versions, signature
-from cultureval.tasks.catalogue import groups, kind_of
+from cultureval.tasks.catalogue import all_suites, all_tasks, groups, kind_of
 
 if TYPE_CHECKING:
     from lighteval.pipeline import Pipeline
@@ -56,6 +57,7 @@ def signatures_of(pipeline: "Pipeline") -> tuple[SignatureRecord, ...]:
             prompt=",".join(sorted({report["prompt"] for report in members})),
             parity=_parity(pipeline, members, renders_chats and generated[group]),
             scorer=scorer_of(group),
+            options=options_of(group),
             judges=judge_signatures(group),
             **backends[generated[group]],
             **installed_versions(),
@@ -99,6 +101,13 @@ def scorer_of(group: str) -> str | None:
     """The scoring models or programs of a group; None if it needs none."""
     instrument = kind_of(groups()[group][0]).instrument
     return instrument.name() if instrument else None
+
+
+def options_of(group: str) -> str | None:
+    """The options of a group's suite that differ from their defaults, but for those that other fields show."""
+    settings, suite = current_settings(), all_suites()[all_tasks()[groups()[group][0]].suite]
+    values = [(option, option.read(settings)) for option in suite.part("options") if option.signed]
+    return ",".join(f"{option.name}={value}" for option, value in values if value != option.default) or None
 
 
 def judge_signatures(group: str) -> str | None:

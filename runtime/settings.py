@@ -44,6 +44,8 @@ class Option(Generic[T]):
         parse: From the text to the value; its ValueError is a clause such as "is not a number".
         option: Its option on the command line, where that is not called as the attribute.
         secret: Whether errors leave out the text, which may contain an API key.
+        signed: Of a suite's option: whether signatures name a value that is not its default; False where prompts, rows
+            or the metrics' names show it.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Option(Generic[T]):
     parse: Callable[[str], T] | None = None
     option: str = ""
     secret: bool = False
+    signed: bool = True
 
     @property
     def flag(self) -> str:

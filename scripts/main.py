@@ -179,7 +179,7 @@ def _run() -> None:
     except typer.TyperException as error:  # a wrong command line
         with io.StringIO() as text:
             error.show(text)  # type: ignore[attr-defined]
-            print_message(_with_near_name(text.getvalue().rstrip()))
+            print_message(_with_near_name(text.getvalue().rstrip().replace(": Value error, ", ": ")))
         sys.exit(error.exit_code)
     except CulturevalError as error:
         print_note(str(error))

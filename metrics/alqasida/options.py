@@ -17,6 +17,7 @@ PROFILES_OPTION = Option(
     PROFILES[:1],
     "profiles to score beside `paper` (default), separated by commas: `released`, for cross-lingual requests, `clean`",
     parse=_profiles,
+    signed=False,
 )
 OPTIONS = (PROFILES_OPTION,)
 

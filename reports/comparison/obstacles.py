@@ -100,7 +100,7 @@ def _prompting(first: ComparedTask, second: ComparedTask) -> Iterator[Obstacle]:
 def _scoring(first: ComparedTask, second: ComparedTask, metric: str) -> Iterator[Obstacle]:
     if not (first.signature and second.signature):
         return
-    names = ["task", "scorer", *(["judges"] if metric.startswith(JUDGED) else [])]
+    names = ["task", "scorer", "options", *(["judges"] if metric.startswith(JUDGED) else [])]
     values = {name: [side.signature.fields.get(name) for side in (first, second) if side.signature] for name in names}
     values["task"] = [str(value).rpartition("/")[2] for value in values["task"]]  # its version, after the shots
     yield from _differing("scorers", first.saved.task, values)

@@ -20,6 +20,7 @@ BOX_FORMAT = Option(
     f"format of the model's boxes: {', '.join(f'`{name}`' for name in BOX_FORMATS)}; sets prompt and parser; default: "
     "that of the model's type where it has one, else `qwen_vl`, the paper's",
     values=BOX_FORMATS,
+    signed=False,
 )
 BOX_PIXELS = Option(
     "box_pixels",
@@ -27,6 +28,7 @@ BOX_PIXELS = Option(
     "3136-12845056",
     "`LEAST-MOST` pixels of the model's image processor, for `qwen2.5_vl` (default `3136-12845056`)",
     parse=_pixels,
+    signed=False,
 )
 DIALOGUE_HISTORY = Option(
     "dialogue_history",
@@ -34,6 +36,7 @@ DIALOGUE_HISTORY = Option(
     "full",
     "`full` (default) completes short histories from the gold rounds, `as_given` does not",
     values=("full", "as_given"),
+    signed=False,
 )
 DIALOGUE_LAYOUT = Option(
     "dialogue_layout",
@@ -41,6 +44,7 @@ DIALOGUE_LAYOUT = Option(
     "lines",
     "`lines` (default) or `one_line`: whether the parts of a dialogue's prompt are on lines of their own",
     values=("lines", "one_line"),
+    signed=False,
 )
 OPTIONS = (BOX_FORMAT, BOX_PIXELS, DIALOGUE_HISTORY, DIALOGUE_LAYOUT)
 

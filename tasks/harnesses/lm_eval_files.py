@@ -129,7 +129,7 @@ def _groups(suite: Suite, tasks: list[Task]) -> list[dict[str, Any]]:
         listed = [name for name in groups(suite.name) if any(task.group == name for task in tasks)]
         if listed == [suite.name]:  # one group of the suite's name
             listed = [*means, *(task.task for task in tasks if task.mean is None)]
-        if listed:
+        if listed and listed != [suite.name] and suite.name not in there:  # a task of that name comes first
             found.append(_group(suite.name, listed, {}, alias=suite.title))
     return found
 

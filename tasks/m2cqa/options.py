@@ -10,5 +10,6 @@ SPLIT = Option(
     "test",
     "split of AynVQA: `test` (default; drawn from M2CQA), `dev` or `train` (from OASIS)",
     values=tuple(ITEMS),
+    signed=False,
 )
 OPTIONS = (SPLIT,)

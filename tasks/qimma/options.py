@@ -9,6 +9,7 @@ LOCATION = Option(
     "country_region",
     "`country_region` (default), `region` or `none`: what ArabCulture's prompt says",
     values=("country_region", "region", "none"),
+    signed=False,
 )
 SHUFFLE = Option(
     "shuffle",
@@ -16,6 +17,7 @@ SHUFFLE = Option(
     "on",
     "`off` keeps AraDiCE-Culture's right option in the first place",
     values=("on", "off"),
+    signed=False,
 )
 PARITY = Option(
     "parity",
@@ -24,6 +26,7 @@ PARITY = Option(
     "`paper` (default) tokenises prompt and label together, with BOS, as `lighteval vllm` does; `sound` tokenises them "
     "apart, with one BOS",
     values=PARITIES,
+    signed=False,
 )
 PROMPT_OPTIONS = (LOCATION, SHUFFLE)
 OPTIONS = (*PROMPT_OPTIONS, PARITY)

@@ -12,6 +12,8 @@ from cultureval.runtime.dotted_names import load_attribute
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import Settings
 from cultureval.tasks.catalogue import all_suites, all_tasks, suites
+from cultureval.tasks.harnesses.lm_eval_files import task_files
+from cultureval.tasks.new_suite import write_suite as write_new_suite
 from cultureval.tasks.options import read_data_options
 from cultureval.tasks.registration import find_suites
 from cultureval.tasks.suite import FUNCTIONS
@@ -181,7 +183,26 @@ def test_the_options_of_suites_are_options_of_eval(folder):
     assert "persian_culture:fars|0 is asked in the old way" in asked.stderr
     assert "--limit is another option of" in asked.stderr and "CULTUREVAL_PERSIAN_LIMIT" in asked.stderr
     refused = run(folder, "eval", "M", "persian_culture:fars", "--orthography", "new", *custom)
-    assert refused.returncode == 2 and "'new' is not one of 'modern', 'old'" in refused.stderr
+    assert refused.returncode == 2 and "'--orthography': 'new' is not one of 'modern', 'old'" in refused.stderr
+
+
+def test_signatures_have_the_options_of_a_suite_that_nothing_else_shows(folder, monkeypatch):
+    from cultureval.reports.signing import options_of
+
+    monkeypatch.setenv("CULTUREVAL_CUSTOM_SUITES", str(write_suite(folder / "not_on_the_path")))
+    monkeypatch.setenv("CULTUREVAL_BOX_FORMAT", "xyxy")
+    assert options_of("persian_culture") is None
+    monkeypatch.setenv("CULTUREVAL_PERSIAN_ORTHOGRAPHY", "old")
+    assert options_of("persian_culture") == "orthography=old"
+    assert options_of("cvlue_vg") is None  # the hash of the prompt shows it
+
+
+def test_lm_eval_has_the_task_of_a_new_suite_which_has_the_suite_s_name(folder, monkeypatch):
+    suite = write_new_suite("persian_riddles", list("1234"), "fa", folder)
+    monkeypatch.setenv("CULTUREVAL_CUSTOM_SUITES", str(suite))
+    files = task_files(["qimma", "persian_riddles"])
+    assert [path for path in files if path.startswith("persian")] == ["persian_riddles/persian_riddles.yaml"]
+    assert "task: persian_riddles\n" in files["persian_riddles/persian_riddles.yaml"]
 
 
 @pytest.mark.parametrize("name", suites())
