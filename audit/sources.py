@@ -17,7 +17,7 @@ from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import BadRow, CulturevalError, SourceUnavailable
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.sampling import sampled_rows
-from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.catalogue import all_suites, all_tasks, groups
 from cultureval.tasks.manifest import printed, relative_path, row_hash, row_name
 from cultureval.tasks.options import with_defaults
 from cultureval.tasks.reading import FoundSource, find_subset, tried_rows
@@ -96,7 +96,10 @@ def sampled_items(items: Sequence[AuditItem], sample: int | None, seed: int) -> 
 def _is_path(name: str, path: Path) -> bool:
     try:
         if path.exists():
-            return True
+            if name not in {*all_suites(), *groups(), *all_tasks()}:
+                return True
+            print_note(f"{name} is read as the task, group or suite; ./{name} is the path.")
+            return False
     except OSError:  # longer than a path may be
         return False
     if os.sep in name or format_of(path) or name.startswith((".", "~")):

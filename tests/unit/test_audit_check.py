@@ -365,3 +365,13 @@ def test_real_rows_of_arabicmmlu():
     # Read by hand: two options that are the same, and a question that stands there twice.
     assert {("duplicate_options", "1355"), ("duplicate_options", "2356"), ("exact_duplicate", "42")} <= found
     assert ("broken_encoding", "1123") in found  # ligatures reversed by a PDF reader
+
+
+def test_the_name_of_a_task_is_no_folder_of_that_name(monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "qimma_aratrust").mkdir()
+    (tmp_path / "qimma_aratrust" / "test.jsonl").write_text('{"question": "?", "answer": "A"}\n', encoding="utf-8")
+    items = read_items(["qimma_aratrust"], DataOptions(root=samples_root()))
+    assert {item.task for item in items} == {"qimma_aratrust"}
+    assert "./qimma_aratrust is the path" in capsys.readouterr().err
+    assert {item.task for item in read_items(["./qimma_aratrust"], DataOptions())} == {""}
