@@ -13,7 +13,7 @@ from cultureval.metrics.judges.optional_judges import check_judges, usable_judge
 from cultureval.runtime.checked_model import CheckedModel, ModelCheck
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.data_options import DataOptions
-from cultureval.runtime.errors import CulturevalError, ProblemList, SourceUnavailable, all_of
+from cultureval.runtime.errors import CulturevalError, ProblemList, SourceUnavailable, all_of, counted
 from cultureval.runtime.garbage import no_collection
 from cultureval.runtime.output_folder import require_folder, require_output_folder
 from cultureval.runtime.printing import print_note
@@ -187,7 +187,7 @@ def _read_data(
         failed, absent = absent | failed, {}
     for group in dict.fromkeys(_group(name) for name in failed):
         members = [name for name in failed if _group(name) == group]
-        more = f" The same or another reason stops {len(members) - 1} more tasks of {group}." if members[1:] else ""
+        more = f" {counted(len(members) - 1, 'more task')} of {group} cannot be run either." if members[1:] else ""
         problems.add(CulturevalError(f"{failed[members[0]]}{more}"))
     if absent:
         print_note(f"{len(absent)} of {len(selected)} tasks have no data under {options.root} and are left out.")

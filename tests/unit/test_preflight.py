@@ -129,6 +129,12 @@ def test_a_missing_file_of_sources_hides_no_other_problem(plan_of, tmp_path):
         assert sum(text in problem for problem in error.value.problems) == 1, (text, error.value.problems)
 
 
+def test_tasks_of_a_group_without_data_are_one_problem(plan_of, tmp_path):
+    (tmp_path / "data").mkdir()
+    with pytest.raises(CulturevalError, match="1 more task of qimma_aradice cannot be run either.$"):
+        plan_of("qimma_aradice:Egypt", "qimma_aradice:Syria", data_root=str(tmp_path / "data"))
+
+
 def test_what_cannot_be_scored_is_left_out_if_wanted(plan_of, capsys):
     names = ("qimma_aratrust", "alqasida_mt:btec_eng_to_egy", "jeem_caption:eg")
     plan = plan_of(*names, skip=True, flores200_model="/no/such/model")
