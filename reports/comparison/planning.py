@@ -104,7 +104,8 @@ def _of_runs(paths: Sequence[Path]) -> Iterator[Planned]:
     for row in tested_differences(pairs, DRAWS, seed=0):
         if row.level != SUBSET and row.result.stderr:
             variance = row.result.stderr**2 * row.result.items
-            yield Planned(row.name, row.result.items, variance, f"{row.first} and {row.second}")
+            most = math.inf if row.result.flips is None else variance  # of right and wrong answers
+            yield Planned(row.name, row.result.items, variance, f"{row.first} and {row.second}", most)
 
 
 def _of_one(side: Side) -> Iterator[Planned]:

@@ -189,12 +189,16 @@ def _notes(pairs: Sequence[Pairs], sides: Sequence[Side], rows: Sequence[TestedD
     first = next(iter(sides[0].tasks.values())).run
     for side in sides[1:]:
         run = next(iter(side.tasks.values())).run
-        found = differences(first, run) if first and run else []
-        settings = [one.what for one in found if one.what.startswith(("model.", "options.", "seeds."))]
+        if not (first and run):
+            continue
+        settings = [
+            one.what for one in differences(first, run) if one.what.startswith(("model.", "options.", "seeds."))
+        ]
         settings = [name for name in settings if name not in ("model.version", "model.parameters")]
         if settings:
             names = f"{sides[0].name} and {side.name} also differ in {shown_names(settings, 4)}"
-            command = shlex.join(["cultureval", "doctor", str(sides[0].path), str(side.path)])
+            places = [sides[0].path, side.path] if sides[0].path != side.path else [first.file, run.file]
+            command = shlex.join(["cultureval", "doctor", *map(str, places)])
             notes.append(f"{names} ({command} shows all).")
     hidden = sum(row.level == SUBSET for row in rows)
     if hidden and not subsets:

@@ -125,6 +125,10 @@ def test_the_command_that_shows_all_settings_can_be_pasted_where_a_folder_has_sp
     _, _, notes = compare(tmp_path, "a run", "b")
     command = f"cultureval doctor '{tmp_path / 'a run'}' {tmp_path / 'b'}"
     assert f"one and other also differ in seeds.rows ({command} shows all)." in notes
+    save_run(tmp_path / "b", "third", {TASK: rows}, record=signed() | {"seeds": {"rows": 1}})
+    _, _, notes = compare(tmp_path, "b")  # two models of one folder: doctor is given their files
+    (command,) = [note for note in notes if "cultureval doctor" in note]
+    assert all(f"{tmp_path}/b/results/{name}/results_" in command for name in ("other", "third"))
 
 
 def test_what_cannot_be_compared_is_said(tmp_path: Path) -> None:
@@ -174,6 +178,9 @@ def test_plans_count_items_tasks_and_runs(tmp_path: Path) -> None:
     assert 10 < float(found[3]) < 20 and found[3] == found[4]
     impossible = plan(["20"], 0.2, 0.8, None).splitlines()[-1]  # of 4 items that differ, no 0.26 can be the difference
     assert impossible.count("none: too few items") == 2
+    for model in ("x", "y"):
+        save_run(tmp_path / "few", model, {TASK: items(0, 0.6, 6)[TASK]})
+    assert "too few items" in plan([str(tmp_path / "few")], 0.2, 0.8, 1).splitlines()[-1]
     for wrong, words in ((["0"], "--plan 0: give"), (["qima"], "Did you mean qimma")):
         with pytest.raises(CulturevalError, match=words):
             plan(wrong, 0.2, 0.8, None)
