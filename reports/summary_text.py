@@ -53,8 +53,10 @@ def summary_text(run: Run, width: int, full: bool = False) -> str:
     """
     lines = _wrapped(f"{run.model}, {run.date}", width)
     lines += [line for sentence in run_warnings(run) for line in _listed(sentence, width)]
-    published = False
-    for suite, tables in suite_tables(run).items():
+    published, suites = False, suite_tables(run)
+    if not suites:
+        lines += _wrapped("None of its tasks is of a suite that is known here: --full has all scores.", width)
+    for suite, tables in suites.items():
         lines += ["", *suite_lines(suite, tables, width)]
         published |= any(cell.published is not None for table in tables for cell in _cells(table))
     if published:

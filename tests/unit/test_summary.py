@@ -72,6 +72,12 @@ def test_a_line_break_in_a_model_s_name_starts_no_line():
     assert not any("forged" in line and line.lstrip().startswith("- ") for line in lines)
 
 
+def test_a_run_of_other_tasks_says_why_it_has_no_table():
+    run = replace(run_of([]), scores={"mmlu:anatomy|5": {"acc": 0.5}})
+    assert "None of its tasks is of a suite that is known here: --full has all scores." in summary_text(run, 120)
+    assert "known here" not in summary_text(run_of(["qimma_aratrust"]), 120)
+
+
 def test_longer_tables_are_cut_and_say_so():
     table = replace(TABLE, rows=TABLE.rows * 20)
     lines = suite_lines("mine", [table], 80)
