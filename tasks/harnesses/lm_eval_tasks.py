@@ -63,6 +63,24 @@ class _Images(dict[str, Any]):
         return super().items()
 
 
+class _AllImages(list[Any]):
+    """The images of one prompt, which are given whole or not at all."""
+
+    def __getitem__(self, place: Any) -> Any:
+        """An image, or a part of them, as lm-eval's models of servers take it before they send anything.
+
+        Raises:
+            CulturevalError: Some would not be sent.
+        """
+        taken = super().__getitem__(place)
+        if isinstance(place, slice) and len(taken) < len(self):
+            raise CulturevalError(
+                f"A prompt has {len(self)} images, of which lm-eval would send {len(taken)}: add "
+                f"max_images={len(self)} (or more) to --model_args."
+            )
+        return taken
+
+
 class SuiteTask(ConfigurableTask):
     """A task of our catalogue, named by `dataset_name` of its file."""
 
@@ -183,7 +201,11 @@ class SuiteTask(ConfigurableTask):
         writer = SimpleNamespace(apply_chat_template=lambda messages, **_: chat(messages))
         prompt = PromptManager(True, writer, system_instruction).prepare_prompt(turns)
         prefix = "" if self.MULTIMODAL or self.OUTPUT_TYPE != "generate_until" else answer_prefix(turns)
-        return prompt + prefix if isinstance(prompt, str) else prompt  # a server writes its own template
+        if isinstance(prompt, str):
+            return prompt + prefix
+        # Messages to a server: lm-eval sends the images before the text, in which it would leave their marks.
+        marked = self.MULTIMODAL and hasattr(prompt, "prompt")
+        return prompt._replace(prompt=prompt.prompt.replace(IMAGE_MARK, "")) if marked else prompt
 
     def _marked(self, doc: "Doc", chat: bool) -> "Doc":
         """A doc with lm-eval's mark for each of its images, at the beginning unless its text has marks."""
@@ -230,7 +252,7 @@ class SuiteTask(ConfigurableTask):
         if wanted.get("until") == list(asked.stop_sequences or []):  # not the user's
             prefixed = chat and isinstance(ctx, str) and bool(answer_prefix(asked)) and not self.MULTIMODAL
             wanted["until"] = stop_strings(asked, bool(chat), prefixed)
-        images = (_Images(visual=self.doc_to_image(doc)),) if self.MULTIMODAL else ()
+        images = (_Images(visual=_AllImages(self.doc_to_image(doc))),) if self.MULTIMODAL else ()
         arguments = (ctx, wanted, *images)
         return [Instance(request_type="generate_until", doc=row, arguments=arguments, idx=0, **about)]
 

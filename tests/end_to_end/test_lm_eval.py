@@ -5,12 +5,14 @@ its table from these runs.
 """
 
 import contextlib
+import json
 import math
 from pathlib import Path
 
 import pytest
 import yaml
 from harness_runs import Runs
+from lm_eval.models.api_models import JsonChatStr
 from parity_rows import TABLE as REAL_ROWS
 from parity_rows import prepared_rows, texts_that_merge
 from stock_vllm import merging_tokenizer
@@ -169,6 +171,23 @@ def test_answers_to_prompts_whose_images_were_not_sent_are_refused(looked_at, wo
     refused = pytest.raises(CulturevalError, match=words) if words else contextlib.nullcontext()
     with refused:
         assert task.process_results(task.instances[0].doc, ["لا أعرف"])
+
+
+def test_servers_get_all_images_of_a_prompt_and_no_marks_of_them(monkeypatch):
+    """lm-eval's models of servers take the first `max_images` (1), before anything is sent."""
+    monkeypatch.setenv("CULTUREVAL_DATA", "samples")
+    config = yaml.load((INCLUDE_PATH / "cvlue" / "cvlue_vqa.yaml").read_text(), Loader=_WithoutFunctions)
+    task = SuiteTask(config)
+    doc = task._doc(task.eval_docs[0])
+    doc.images = [*doc.images, *doc.images]
+    chat = {"apply_chat_template": True, "chat_template": lambda messages: JsonChatStr(json.dumps(messages))}
+    task.build_all_requests(limit=1, rank=0, world_size=1, **chat)
+    prompt, _, images = task.instances[0].args
+    (message,) = json.loads(prompt.prompt)
+    assert message["content"] == doc.query
+    assert len(images["visual"][:2]) == 2
+    with pytest.raises(CulturevalError, match="2 images, of which lm-eval would send 1: add max_images=2"):
+        images["visual"][:1]
 
 
 @pytest.mark.skipif(not REAL_ROWS.is_file(), reason="real ArabicMMLU rows are not part of the repository")
