@@ -91,7 +91,7 @@ def means_of_subsets(results: Mapping[str, Mapping[str, float]]) -> dict[str, di
         for shot in shots:
             cells = [results[full] for name in names if results.get(full := f"{name}|{shot}")]
             if len(cells) == len(names):
-                rows[f"{mean}|{shot}"] = {metric: _mean(metric, cells) for metric in cells[0]}
+                rows[f"{mean}|{shot}"] = {metric: mean_of_parts(metric, cells) for metric in cells[0]}
     return rows
 
 
@@ -101,7 +101,13 @@ def mixed_averages(results: Mapping[str, Any]) -> list[str]:
     return [name for name in results if name == OVERALL or name.partition("|")[0] in mixed]
 
 
-def _mean(metric: str, cells: Sequence[Mapping[str, float]]) -> float:
+def mean_of_parts(metric: str, cells: Sequence[Mapping[str, float]]) -> float:
+    """One metric, or its standard error, of such a mean.
+
+    Args:
+        metric: `NAME` or `NAME_stderr`.
+        cells: The metrics and standard errors of each part.
+    """
     values, scored = [cell[metric] for cell in cells], [cell[metric.removesuffix("_stderr")] for cell in cells]
     if isinstance(scored[0], Total):
         return (

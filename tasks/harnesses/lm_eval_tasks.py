@@ -28,7 +28,7 @@ from cultureval.runtime.generation_hints import answer_prefix, stop_strings, wit
 from cultureval.runtime.lighteval_patches.start_up import prepare_lighteval
 from cultureval.runtime.lm_eval_patches import average_groups_by
 from cultureval.runtime.reasoning import split_reasoning
-from cultureval.tasks.catalogue import all_tasks, kind_of
+from cultureval.tasks.catalogue import all_tasks, kind_of, mean_of_parts
 from cultureval.tasks.harnesses.lm_eval_files import DEPENDENT, MEMBERS, SCORE
 from cultureval.tasks.own_tasks import OWN_TASKS
 from cultureval.tasks.running import quiet_libraries
@@ -401,23 +401,20 @@ def average_group(group: "Group", task_metrics: Mapping[str, Mapping[str, Any]])
     for config in group.aggregate_metric_list or ():
         named = config.metric == SCORE and about.get(MEMBERS)
         members = dict(named) if named else dict.fromkeys(group.child_names, config.metric)
-        cells = [task_metrics.get(name, {}) for name in members]
-        values = [cell.get(f"{metric},{FILTER}") for cell, metric in zip(cells, members.values(), strict=True)]
-        errors = [cell.get(f"{metric}_stderr,{FILTER}") for cell, metric in zip(cells, members.values(), strict=True)]
+        parts = [(task_metrics.get(name, {}), metric) for name, metric in members.items()]
+        values = [cell.get(f"{metric},{FILTER}") for cell, metric in parts]
+        errors = [cell.get(f"{metric}_stderr,{FILTER}") for cell, metric in parts]
         if any(value is None for value in values):
             continue
-        found[f"{config.metric},{FILTER}"] = sum(values) / len(values)
-        known = all(isinstance(error, float) for error in errors)
-        error = _error(errors, bool(about.get(DEPENDENT))) if known else "N/A"
-        found[f"{config.metric}_stderr,{FILTER}"] = error
+        known, name = all(isinstance(error, float) for error in errors), config.metric
+        if about.get(DEPENDENT):
+            cells = [{name: value, f"{name}_stderr": error} for value, error in zip(values, errors, strict=True)]
+            score, error = mean_of_parts(name, cells), mean_of_parts(f"{name}_stderr", cells) if known else "N/A"
+        else:  # LightEval's own classes add errors in quadrature
+            score = sum(values) / len(values)
+            error = sum(errors[1:], errors[0]) / len(errors) if known else "N/A"
+        found[f"{name},{FILTER}"], found[f"{name}_stderr,{FILTER}"] = score, error
     return found
-
-
-def _error(errors: Sequence[float], dependent: bool) -> float:
-    if dependent:
-        return math.fsum(errors) / len(errors)
-    total = sum(errors[1:], errors[0])  # LightEval's own classes add in quadrature
-    return total / len(errors)
 
 
 average_groups_by(MEMBERS, average_group)
