@@ -62,27 +62,32 @@ def check_response(response: Any, choices: int) -> None:
 
 def answer_of(response: Any) -> Answer:
     """A checked answer as `{"completions": [...], "usage", "model"}` (`OpenAIClient.chat`)."""
-    choices = sorted(response.choices, key=lambda choice: choice.index or 0)
-    usage = response.usage.model_dump(exclude_none=True) if isinstance(response.usage, BaseModel) else None
+    choices = sorted(response.choices, key=lambda choice: getattr(choice, "index", None) or 0)
+    usage = getattr(response, "usage", None)
     return {
         "completions": [completion_of(choice) for choice in choices],
-        "usage": usage,
-        "model": getattr(response, "model", None),
+        "usage": usage.model_dump(exclude_none=True, warnings=False) if isinstance(usage, BaseModel) else None,
+        "model": _text(getattr(response, "model", None)),
     }
 
 
 def _check_choices(choices: Sequence[Any]) -> None:
     for choice in choices:
         message = getattr(choice, "message", None)
+        if not isinstance(choice, BaseModel) or not isinstance(message, BaseModel | None):
+            raise IncompleteAnswer(f"a choice or its message is no object: {choice!r}")
         text = getattr(choice, "text", None) if message is None else getattr(message, "content", None)
-        filtered = filters().in_finish_reason(choice.finish_reason)
+        reason, refusal = getattr(choice, "finish_reason", None), getattr(message, "refusal", None)
+        filtered = filters().in_finish_reason(reason)
         if (message is None and text is None and not filtered) or not isinstance(text, str | list | None):
             raise IncompleteAnswer(f"a choice has no text: {choice!r}")
-        if not isinstance(choice.index, int | None):
-            raise IncompleteAnswer(f"a choice's index is not a number: {choice.index!r}")
-        if choice.finish_reason in _FAILED_REASONS:
+        if refusal and not isinstance(refusal, str):
+            raise IncompleteAnswer(f"a choice's refusal is no text: {choice!r}")
+        if not isinstance(getattr(choice, "index", None), int | None):
+            raise IncompleteAnswer(f"a choice's index is not a number: {choice!r}")
+        if isinstance(reason, str) and reason in _FAILED_REASONS:
             error = (choice.model_extra or {}).get("error", "")
-            raise IncompleteAnswer(f"the server stopped with an error: finish_reason {choice.finish_reason!r} {error}")
+            raise IncompleteAnswer(f"the server stopped with an error: finish_reason {reason!r} {error}")
 
 
 def completion_of(choice: Any) -> Answer:
@@ -95,15 +100,15 @@ def completion_of(choice: Any) -> Answer:
         text, reasoning, refusal = getattr(choice, "text", None), None, None
     else:
         extra = message.model_extra or {}
-        text, reasoning = _parts(message.content)
+        text, reasoning = _parts(getattr(message, "content", None))
         named = (extra.get(name) for name in ("reasoning_content", "reasoning"))
         reasoning = next((value for value in named if value and isinstance(value, str)), reasoning)
-        refusal = message.refusal
+        refusal = getattr(message, "refusal", None) or None
     return {
-        "text": _without_lone_surrogates(text or refusal or ""),
-        "reasoning": _without_lone_surrogates(reasoning),
-        "finish_reason": choice.finish_reason,
-        "refusal": _without_lone_surrogates(refusal),
+        "text": _text(text or refusal or "") or "",
+        "reasoning": _text(reasoning),
+        "finish_reason": _text(getattr(choice, "finish_reason", None)),
+        "refusal": _text(refusal),
     } | _tokens(choice)
 
 
@@ -126,6 +131,6 @@ def _parts(content: str | list[Any] | None) -> tuple[str | None, str | None]:
     return "".join(kinds["text"]), "".join(kinds["thinking"]) or None
 
 
-def _without_lone_surrogates(text: str | None) -> str | None:
-    """Text that can be written as UTF-8: a lone surrogate (of an emoji cut in two) becomes U+FFFD."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if text else text
+def _text(value: object) -> str | None:
+    """Text that can be written as UTF-8: a lone surrogate (of an emoji cut in two) becomes U+FFFD; None for no text."""
+    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if isinstance(value, str) else None

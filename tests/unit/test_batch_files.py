@@ -7,12 +7,15 @@ import pytest
 import yaml
 from lighteval.models.custom.custom_model import CustomModelConfig
 from lighteval.tasks.requests import Doc
+from openai.types.chat import ChatCompletion
 
 from cultureval.models.openai_api import OpenAIModel
 from cultureval.models.preflight import check_model
 from cultureval.runtime.errors import BatchWritten, CulturevalError
 from cultureval.runtime.lighteval_patches.refused_docs import RefusedResponse
+from cultureval.runtime.servers.answers import answer_of, check_response
 from cultureval.runtime.servers.batch_files import BatchRequest, BatchWriter, custom_id, read_answers
+from cultureval.runtime.servers.errors import IncompleteAnswer
 
 UNREACHABLE = "http://127.0.0.1:9/v1"
 
@@ -118,6 +121,39 @@ def test_answers_in_any_order_are_scored_and_what_is_wrong_with_them_is_named(mo
     done = model(batch_in=[str(rest)])
     assert all(one.text == ["الإجابة النهائية: ب"] for one in done.greedy_until(docs()))
     done.cleanup()
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "text"),
+    [
+        (("model",), {"a": ["x"]}, "ب"),
+        (("usage",), {"prompt_tokens": float("nan"), "completion_tokens": [], "total_tokens": -1}, "ب"),
+        (("choices", 0, "finish_reason"), ["stop"], "ب"),
+        (("choices", 0, "finish_reason"), "\ud83d", "ب"),
+        (("choices", 0, "message", "refusal"), False, "ب"),
+        (("choices", 0, "message", "content"), [1, {"type": "text", "text": "ج"}, [2]], "ج"),
+        (("choices", 0, "message", "refusal"), {"why": "no"}, None),
+        (("choices", 0, "message"), "ب", None),
+        (("choices", 0), ["ب"], None),
+        (("choices", 0, "index"), "0", None),
+    ],
+)
+def test_fields_of_other_types_are_left_out_or_make_the_answer_unreadable(place, value, text):
+    """Of a server too: nothing but an answer or an error that is asked again."""
+    body = answer({"custom_id": "a"}, "ب")["response"]["body"]
+    inner = body
+    for name in place[:-1]:
+        inner = inner[name]
+    inner[place[-1]] = value
+    response = ChatCompletion.construct(**body)
+    if text is None:
+        with pytest.raises(IncompleteAnswer):
+            check_response(response, 1)
+        return
+    check_response(response, 1)
+    found = answer_of(response)
+    assert found["completions"][0]["text"] == text and found["model"] in ("closed-2026", None)
+    assert found["completions"][0]["finish_reason"] in ("stop", "\ufffd", None)
 
 
 def test_an_answer_to_another_prompt_setting_or_row_is_never_taken(model, tmp_path):
