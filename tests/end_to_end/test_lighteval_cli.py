@@ -28,11 +28,15 @@ from lighteval.tasks.requests import Doc
 def prompt(line, task_name=None):
     return Doc(task_name=task_name, query=line["question"], choices=line["choices"], gold_index=line["gold"])
 
+# The errors of F1 and MCC are bootstrapped, in a pool of processes of seconds each: once here.
+METRICS = {
+    "one": [Metrics.loglikelihood_acc, Metrics.loglikelihood_f1, Metrics.mcc],
+    "two": [Metrics.loglikelihood_acc, Metrics.mrr],
+}
 TASKS_TABLE = [
     LightevalTaskConfig(name=f"local:{name}", prompt_function=prompt, hf_repo=DATA, hf_subset="default",
-        hf_avail_splits=["test"], evaluation_splits=["test"],
-        metrics=[Metrics.loglikelihood_acc, Metrics.loglikelihood_f1, Metrics.mcc])
-    for name in ("one", "two")
+        hf_avail_splits=["test"], evaluation_splits=["test"], metrics=metrics)
+    for name, metrics in METRICS.items()
 ]
 """
 MODEL = """
@@ -144,14 +148,16 @@ def test_accelerate_scores_as_stock_with_a_local_model_and_few_shot(bench):
     from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
 
     build_tiny_causal_lm(bench / "tiny_model")
-    arguments = ["accelerate", "model_name=tiny_model,dtype=float32,device=cpu,batch_size=2", "local:one|1"]
-    arguments += ["--custom-tasks", "local_tasks.py", "--output-dir"]
+    arguments = ["accelerate", "model_name=tiny_model,dtype=float32,device=cpu,batch_size=2", "local:two|1"]
+    arguments += ["--custom-tasks", "local_tasks.py", "--save-details", "--output-dir"]
     stock = run_stock(bench, *arguments, "stock_accelerate")
     shutil.rmtree(bench / "hf" / "lighteval", ignore_errors=True)  # its cache of answers
     ours = run_ours(bench, *arguments, "our_accelerate")
     assert (stock.returncode, ours.returncode) == (0, 0), ours.stderr
-    our_results, stock_results = results_of(bench / "our_accelerate")[0], results_of(bench / "stock_accelerate")[0]
+    our_results, our_details = results_of(bench / "our_accelerate")
+    stock_results, stock_details = results_of(bench / "stock_accelerate")
     assert our_results["results"] == stock_results["results"]
+    assert our_details == stock_details and list(our_details) == ["details_local:two|1"]
     assert our_results["config_general"] == stock_results["config_general"]
 
 
