@@ -96,7 +96,8 @@ def _require_fit(source: str, items: Sequence[AuditItem], manifest: Manifest) ->
     hashes = {item.row: item.hash for item in items}
     files = {row.rpartition(":")[0] for row in hashes}
     changed = [row for row, decided in wanted.items() if row in hashes and hashes[row] != decided.hash]
-    gone = [row for row in wanted if row not in hashes and row.rpartition(":")[0] in files]
+    by_path = not any(item.task for item in items)  # then all files are read, and one without rows here is gone
+    gone = [row for row in wanted if row not in hashes and (by_path or row.rpartition(":")[0] in files)]
     if changed or gone:
         raise misfit(manifest, source, changed, gone)
 

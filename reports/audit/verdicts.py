@@ -57,7 +57,7 @@ def audit_text(audit: "Audit") -> str:
     parts = [_decisions(audit.items), _criteria(audit.items), _agreement(audit.items, audit.rule.threshold)]
     costs = [f"{name}: {budget}" for name, budget in audit.costs.items()]
     silent = Counter(
-        f"{opinion.judge}: {opinion.outcome} ({opinion.problem.partition(': ')[0][:100]})"
+        f"{opinion.judge}: {opinion.outcome}, {opinion.problem.partition(': ')[0][:100]}"
         for one in audit.items
         for opinion in one.opinions
         if not opinion.scores

@@ -125,6 +125,17 @@ def test_cleaned_data_are_a_data_root_with_the_rows_that_the_manifest_leaves(ite
     assert cleaned.report["manifest"] == left.report["manifest"] | {"for_review": 0}
 
 
+def test_a_renamed_file_of_a_folder_is_gone(tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    for name in "ab":
+        (data / f"{name}.csv").write_text(f"question,A,B,answer\nسؤال {name},x,y,A\n", encoding="utf-8")
+    manifest = written(tmp_path / "m.jsonl", read_items([str(data)], DataOptions()), ["keep", "discard"])
+    (data / "b.csv").rename(data / "c.csv")
+    with pytest.raises(CulturevalError, match="b.csv:0 is no longer there"):
+        cleaned_subsets(read_items([str(data)], DataOptions()), manifest)
+
+
 def test_two_processes_do_not_write_cleaned_data_to_one_folder_at_once(items, tmp_path):
     manifest = written(tmp_path / "manifest.jsonl", items, ["discard"])
     subsets = cleaned_subsets(items, manifest)
