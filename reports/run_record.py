@@ -59,7 +59,8 @@ class TaskRecord(Record):
         tokens_in: Tokens of its prompts, each counted once, reused answers included; `tokens_out` of its answers (or
             choices).
         routes: Route of answering -> rows: `packed`, `cached`, `plain` or `single_pass` for scored choices,
-            `generation`, `server`; reused answers, and repeated prompts, are in none.
+            `queue`, `batches` or `one_by_one` for generated texts (`generation` for a server's), `server`; reused
+            answers, and repeated prompts, are in none.
         notes: Sentences on the data.
     """
 
@@ -141,7 +142,8 @@ class ModelRecord(Record):
         adds_bos: Whether BOS is added before prompts, but for tasks whose `parity` is "paper".
         chat_template: Whether prompts are rendered by one; `chat_template_hash` is its hash.
         system_prompt_hash: Hash of the system prompt; "" for none.
-        routes: Of scoring choices after prompts of `text` and with `images`: `packed`, `cached` or `plain`.
+        routes: Of scoring choices after prompts of `text` and with `images` (`packed`, `cached` or `plain`), and of
+            texts, `generated` and `generated images`.
         route_checks: What the choice of each route rests on: `difference` of its scores from plain forward passes on
             probes, in nats (root mean square); what `rounding` alone changes there, of which twice is allowed; and
             the `reason` why the routes before it were not taken.

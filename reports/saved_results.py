@@ -38,6 +38,11 @@ class SavedTask:
     date: str
     task: str
 
+    @property
+    def results_file(self) -> Path:
+        """Where the run's results file is, if there is one."""
+        return self.root / "results" / self.model / f"results_{self.date}.json"
+
     def table(self) -> "pyarrow.Table":
         """The details: columns `doc`, `metric`, `model_response`.
 
@@ -52,7 +57,7 @@ class SavedTask:
         Raises:
             CulturevalError: It is not JSON.
         """
-        file = self.root / "results" / self.model / f"results_{self.date}.json"
+        file = self.results_file
         try:
             content = json.loads(file.read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -197,7 +202,12 @@ def _details_files(path: Path) -> list[Path]:
         raise CulturevalError(f"{path} does not exist.")
     if path.suffix == ".json":
         return _details_of_results(path.absolute())
-    return [path] if path.is_file() else sorted(path.rglob("details_*.parquet"))
+    if path.is_file():
+        return [path]
+    of_model = (
+        path.absolute().rglob("results_*.json") if "results" in path.absolute().parts else ()
+    )  # OUT/results/MODEL
+    return sorted(path.rglob("details_*.parquet")) or [file for run in of_model for file in _details_of_results(run)]
 
 
 def place_of_last(parts: Sequence[str], name: str) -> int:

@@ -116,8 +116,7 @@ def _names(found: Sequence[tuple[str, Path, dict[str, ComparedTask]]]) -> list[s
 
 
 def _run_of(saved: SavedTask) -> Run | None:
-    file = saved.root / "results" / saved.model / f"results_{saved.date}.json"
-    return _read(file) if file.is_file() else None
+    return _read(saved.results_file) if saved.results_file.is_file() else None
 
 
 @lru_cache(maxsize=64)

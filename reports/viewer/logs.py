@@ -167,8 +167,7 @@ def _key(row: Row) -> tuple[str, str]:
 
 
 def _run_of(saved: SavedTask) -> Run | None:
-    file = saved.root / "results" / saved.model / f"results_{saved.date}.json"
-    return read_run(file) if file.is_file() else None
+    return read_run(saved.results_file) if saved.results_file.is_file() else None
 
 
 def _made_from(saved: SavedTask, derived: Sequence[SavedTask], runs: Sequence[Run]) -> str:

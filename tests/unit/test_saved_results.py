@@ -45,7 +45,7 @@ def test_the_newest_details_of_each_model_and_task_are_found_from_any_path(out):
     newest = {("org/m", "jeem_vqa:eg|0", "2026-01-02"), ("org/m", "jeem_caption:msa|0", "2026-01-01")}
     other = {("other", "jeem_vqa:eg|0", "2026-01-01")}
     assert found(out) == newest | other == found(out, out / "details")
-    assert found(out / "details" / "org" / "m") == newest
+    assert found(out / "details" / "org" / "m") == newest == found(out / "results" / "org" / "m")
     old = out / "results" / "org" / "m" / "results_2026-01-01T00-00-00.1.json"
     assert found(old) == {(model, task, "2026-01-01") for model, task, _ in newest}
     file = next((out / "details" / "other").rglob("*.parquet"))
