@@ -210,6 +210,8 @@ def checked(kind: type[Settings], values: Mapping[str, Any], source: str) -> Set
     if isinstance(generation, Mapping):
         with problems.collecting():
             refuse_unknown(generation, GenerationParameters.model_fields, f"{source}, generation_parameters,")
+        known = {name: value for name, value in generation.items() if name in GenerationParameters.model_fields}
+        values = {**values, "generation_parameters": known}
     with problems.collecting():
         try:
             settings = kind(**{name: value for name, value in values.items() if name in kind.model_fields})

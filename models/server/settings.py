@@ -201,6 +201,8 @@ def read_config(model: str) -> ServerModelConfig:
     if isinstance(generation, Mapping):
         with problems.collecting():
             refuse_unknown(generation, GenerationParameters.model_fields, "generation_parameters")
+        given = {name: value for name, value in generation.items() if name in GenerationParameters.model_fields}
+        settings = {**settings, "generation_parameters": given}
     name = "/".join(str(settings[part]) for part in ("provider", "model") if settings.get(part))
     folder = "/".join(part for part in name.split("/") if part not in {"", ".", ".."})
     values = {name: value for name, value in settings.items() if name in known}

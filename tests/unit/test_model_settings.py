@@ -83,6 +83,7 @@ def test_a_bad_file_is_one_error_that_names_what_is_wrong(tmp_path, text, messag
     with pytest.raises(CulturevalError, match=message) as caught:
         read_settings(written(tmp_path, text))
     assert str(tmp_path / "model.yaml") in str(caught.value) or "nowhere" in str(caught.value)
+    assert "Extra inputs" not in str(caught.value)  # an unknown name is told once
 
 
 @pytest.mark.parametrize(("written_as", "read_as"), [("on", "on"), ("off", "off"), ("auto", "auto"), ('"on"', "on")])
