@@ -85,17 +85,20 @@ def sides_of(paths: Sequence[Path]) -> list[Side]:
     """The models of some paths.
 
     Args:
-        paths: Output folders, results files, or folders in them; one with several models is a side for each.
+        paths: Output folders, results files, or folders in them; one with several models is a side for each. Models of
+            one name in several output folders are one where their versions do not differ, the newest of each task.
 
     Raises:
         CulturevalError: A path has no details.
     """
     found: list[tuple[str, Path, dict[str, ComparedTask]]] = []
     for path in paths:
-        of_model: dict[str, dict[str, ComparedTask]] = {}
-        for saved in find_saved_tasks([path]):
-            of_model.setdefault(saved.model, {})[saved.task] = ComparedTask(saved, _run_of(saved))
-        found += [(model, path, tasks) for model, tasks in of_model.items()]
+        tasks = find_saved_tasks([path])
+        keys = _keys(tasks)
+        of_model: dict[tuple[str, str], dict[str, ComparedTask]] = {key: {} for key in keys.values()}
+        for saved in sorted(tasks, key=lambda task: task.date):
+            of_model[keys[saved.root, saved.model]][saved.task] = ComparedTask(saved, _run_of(saved))
+        found += [(model, path, of_one) for (model, _), of_one in of_model.items()]
     return [Side(name, tasks, path) for name, (_, path, tasks) in zip(_names(found), found, strict=True)]
 
 
@@ -113,6 +116,19 @@ def _names(found: Sequence[tuple[str, Path, dict[str, ComparedTask]]]) -> list[s
     models = [model for model, _, _ in found]
     ways = [models, *([f"{model} ({one})" for model, one in zip(models, told, strict=True)] for told in tells)]
     return [next(way[place] for way in ways if way.count(way[place]) == 1) for place in range(len(found))]
+
+
+def _keys(tasks: Sequence[SavedTask]) -> dict[tuple[Path, str], tuple[str, str]]:
+    """Output folder and model -> the model and the version of its weights, the first known where a run tells none."""
+    versions: dict[tuple[Path, str], str] = {}
+    for task in sorted(tasks, key=lambda task: task.date):
+        place, run = (task.root, task.model), _run_of(task)
+        versions[place] = (run.record.model.version if run else None) or versions.get(place, "")
+    known: dict[str, str] = {}
+    for (_, model), version in versions.items():
+        known[model] = known.get(model) or version
+    places = dict.fromkeys((task.root, task.model) for task in tasks)
+    return {(root, model): (model, versions[root, model] or known[model]) for root, model in places}
 
 
 def _run_of(saved: SavedTask) -> Run | None:

@@ -131,6 +131,21 @@ def test_the_command_that_shows_all_settings_can_be_pasted_where_a_folder_has_sp
     assert all(f"{tmp_path}/b/results/{name}/results_" in command for name in ("other", "third"))
 
 
+def test_two_models_of_one_name_below_a_folder_are_two(tmp_path: Path) -> None:
+    rows = items(0, 0.6)
+    for folder, version, date in (
+        ("base", "aa", "2026-01-01"),
+        ("tuned", "bb", "2026-01-02"),
+        ("more", "bb", "2026-01-03"),
+    ):
+        record = signed() | {"model": {"version": version}}
+        tasks = {CLUSTERED: rows[CLUSTERED]} if folder == "more" else rows
+        save_run(tmp_path / "plan" / folder, "final", tasks, record=record, date=f"{date}T00-00-00")
+    _, document, _ = compare(tmp_path, "plan")
+    whole = document["differences"][0]
+    assert (whole["first"], whole["second"], whole["subsets"]) == ("final (base)", "final (tuned)", 2)
+
+
 def test_what_cannot_be_compared_is_said(tmp_path: Path) -> None:
     rows = items(0, 0.6)
     save_run(tmp_path / "a", "one", rows)
