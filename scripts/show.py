@@ -43,11 +43,11 @@ def show(
 
 
 def _show_runs(results: Path, full: bool, as_json: bool) -> None:
-    """The newest run of each model."""
+    """The newest run of each model in each output folder."""
     from cultureval.reports.saved_runs import load
     from cultureval.reports.summary_text import shown_run, summaries_json
 
-    newest = list({run.model: run for run in reversed(load(results))}.values())[::-1]
+    newest = list({(run.model, run.file.parent): run for run in reversed(load(results))}.values())[::-1]
     if as_json:
         print(summaries_json(newest))
     else:

@@ -8,7 +8,9 @@ from xml.etree import ElementTree
 import pyarrow
 import pyarrow.parquet
 import pytest
+from board_runs import write_run
 from PIL import Image
+from typer.testing import CliRunner
 
 from cultureval.reports.cvlue.boxes import boxes_as_svg, draw_boxes
 from cultureval.reports.lighteval_files import write_details
@@ -23,6 +25,7 @@ from cultureval.reports.saved_sample import (
 )
 from cultureval.runtime.data.image_store import store_image, stored_image
 from cultureval.runtime.errors import CulturevalError
+from cultureval.scripts.main import app
 from cultureval.scripts.show import show
 
 HOSTILE = '<script>alert(1)</script>&"\x1b[31m\x00'
@@ -183,3 +186,10 @@ def test_the_output_folder_of_a_results_file_may_be_named_results(tmp_path):
     file.parent.mkdir(parents=True)
     file.write_text("{}")
     assert output_folder_of(file) == tmp_path / "results" and output_folder_of(tmp_path) == tmp_path
+
+
+def test_models_of_one_name_in_several_output_folders_are_all_shown(tmp_path):
+    for folder, date in (("base", "2026-01-01"), ("tuned", "2026-01-02"), ("tuned", "2026-01-03")):
+        write_run(tmp_path / folder, "final", ["qimma_aratrust"], 0.5, 3, date=f"{date}T00-00-00", signed={})
+    shown = json.loads(CliRunner().invoke(app, ["show", str(tmp_path), "--json"]).stdout)["runs"]
+    assert [run["date"][:10] for run in shown] == ["2026-01-03", "2026-01-01"]
