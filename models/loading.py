@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 Loaded = TypeVar("Loaded")
 TEMPLATE_SECONDS = 10
+TRIED = "Which one?"
 BITS = {"4bit": {"load_in_4bit": True, "bnb_4bit_compute_dtype": "bfloat16"}, "8bit": {"load_in_8bit": True}}
 
 
@@ -170,12 +171,14 @@ def read_tokenizer(settings: HFModelSettings, config: PreTrainedConfig) -> Any:
 
 
 def _require_readable_template(writer: Any, source: str) -> None:
-    """Refuses a chat template that is no template, or does not end; `Renderer` finds out what a sound one supports."""
+    """Refuses a chat template that is none, does not end, or loses questions; `Renderer` tries what others support."""
     if not getattr(writer, "chat_template", None):
         return
     try:
         with time_limit(TEMPLATE_SECONDS):
-            writer.apply_chat_template([{"role": "user", "content": "?"}], tokenize=False)
+            forms = (TRIED, [{"type": "text", "text": TRIED}])  # those of vision models may read parts alone
+            messages = ([{"role": "user", "content": form}] for form in forms)
+            written = any(TRIED in writer.apply_chat_template(one, tokenize=False) for one in messages)
     except TimeLimitReached as error:
         raise CulturevalError(
             f"The chat template of {source} takes more than {TEMPLATE_SECONDS} seconds for one question. Mend it, or "
@@ -188,6 +191,11 @@ def _require_readable_template(writer: Any, source: str) -> None:
         ) from error
     except TEMPLATE_ERRORS:
         return
+    if not written:
+        raise CulturevalError(
+            f"The chat template of {source} leaves out what the user asks, so that all prompts would be one. Mend it, "
+            "or set chat_template: off."
+        )
 
 
 def _text_source(settings: HFModelSettings) -> str:

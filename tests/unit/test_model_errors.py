@@ -65,6 +65,13 @@ def test_a_template_that_does_not_end_is_a_sentence(tmp_path, monkeypatch):
         check_model(str(folder), images=False, likelihoods=True)
 
 
+def test_a_template_that_leaves_out_the_question_is_a_sentence(tmp_path):
+    folder = shutil.copytree(folder_of("llama"), tmp_path / "model")
+    (folder / "chat_template.jinja").write_text("{% for message in messages %}[{{ message.role }}]{% endfor %}")
+    with pytest.raises(CulturevalError, match=r"leaves out what the user asks.*chat_template: off"):
+        check_model(str(folder), images=False, likelihoods=True)
+
+
 def test_half_a_letter_and_weights_that_do_not_fit_are_sentences_with_the_item(monkeypatch):
     tiny = model(folder_of("llama"))
     for answer in (tiny.loglikelihood, tiny.greedy_until, tiny.loglikelihood_rolling):
