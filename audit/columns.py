@@ -48,6 +48,7 @@ class Columns:
         gold: Column of the right answer, by label, by index or by text; "" without one.
         image: Column of the image; "" without one.
         first: What the index of the first option is, 0 or 1.
+        indexed: Whether a number of the gold is an index also where it is the text of an option.
     """
 
     question: str = ""
@@ -56,6 +57,7 @@ class Columns:
     gold: str = ""
     image: str = ""
     first: int = 0
+    indexed: bool = False
 
     def __str__(self) -> str:
         """`question=Q, options=A+B, gold=answer`, and what there is none of."""
@@ -99,7 +101,7 @@ def columns_found(rows: Sequence[Mapping[str, Any]]) -> Columns:
     question = first(QUESTIONS)
     gold = first(name for name in GOLDS if name not in (question, *options))
     found = Columns(question, first(ALIASES["context"]), options, gold, first(("image", "image_path", "image_file")))
-    return replace(found, first=first_index(rows, found))
+    return with_indices(rows, found)
 
 
 def require_columns(columns: Columns, row: Mapping[str, Any], where: str) -> None:
@@ -118,6 +120,14 @@ def require_columns(columns: Columns, row: Mapping[str, Any], where: str) -> Non
         raise CulturevalError(
             f"{where}: which column is the question? Its columns are {shown}. Give --columns question=..."
         )
+
+
+def with_indices(rows: Sequence[Mapping[str, Any]], columns: Columns) -> Columns:
+    """The columns with what whole numbers of the gold mean: indices, where more of them are no option than are one."""
+    own = [(row.get(columns.gold), options_in(row, columns)) for row in rows]
+    numbers = [(str(_whole(gold)), options) for gold, options in own if options and _whole(gold) is not None]
+    texts = sum(number in map(comparable, map(str, options)) for number, options in numbers)
+    return replace(columns, first=first_index(rows, columns), indexed=texts < len(numbers) - texts)
 
 
 def first_index(rows: Sequence[Mapping[str, Any]], columns: Columns) -> int:
@@ -156,13 +166,16 @@ def _listed_options(cell: Any) -> list[Any]:
     return list(cell) if isinstance(cell, list | tuple) else []
 
 
-def gold_of(answer: Any, options: Sequence[str], first: int = 0) -> tuple[tuple[int, ...], GoldProblem]:
+def gold_of(
+    answer: Any, options: Sequence[str], first: int = 0, indexed: bool = False
+) -> tuple[tuple[int, ...], GoldProblem]:
     """The positions that a gold cell names, and what is wrong with it.
 
     Args:
         answer: The cell: labels, indices or texts, one or a list.
         options: The options' texts; an empty one stands for an empty cell.
         first: What the index of the first option is.
+        indexed: Whether a number is an index also where it is the text of an option.
 
     Returns:
         (positions from 0, problem): () with a problem.
@@ -177,7 +190,7 @@ def gold_of(answer: Any, options: Sequence[str], first: int = 0) -> tuple[tuple[
     seen = [comparable(option) for option in options]
     positions: list[int] = []
     for one in answers:
-        position = _position(one, seen, first)
+        position = _position(one, seen, first, indexed)
         if position is None:
             return (), "not_in_options"
         if not 0 <= position < len(options) or not seen[position]:
@@ -186,15 +199,15 @@ def gold_of(answer: Any, options: Sequence[str], first: int = 0) -> tuple[tuple[
     return tuple(sorted(set(positions))), ""
 
 
-def _position(answer: Any, seen: Sequence[str], first: int) -> int | None:
+def _position(answer: Any, seen: Sequence[str], first: int, indexed: bool) -> int | None:
     """The position that one answer names, perhaps outside the options; None where it names none."""
     text = comparable(str(answer))
     label = label_index(text) if isinstance(answer, str) else None
     if label is not None and (text not in seen or label < len(seen)):
         return label
-    if isinstance(answer, str) and text in seen:
-        return seen.index(text)
     number = _whole(answer)
+    if isinstance(answer, str) and text in seen and not (indexed and number is not None):
+        return seen.index(text)
     if number is not None:
         return number - first
     named, rest = split_label(text)

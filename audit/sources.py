@@ -3,11 +3,11 @@
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cultureval.audit.columns import Columns, columns_found, first_index, gold_of, options_in, require_columns
+from cultureval.audit.columns import Columns, columns_found, gold_of, options_in, require_columns, with_indices
 from cultureval.audit.items import AuditItem
 from cultureval.prompts.cells import image_cell, is_empty
 from cultureval.prompts.preparation import PreparedRow
@@ -213,7 +213,7 @@ def _items_by_path(path: Path, columns: Columns | None) -> Iterator[AuditItem]:
     told: set[str] = set()
     for file in files:
         rows = read_rows(file)
-        used = replace(columns, first=first_index(rows, columns)) if columns else columns_found(rows)
+        used = with_indices(rows, columns) if columns else columns_found(rows)
         if rows:
             require_columns(used, rows[0], str(file))
         if rows and not columns and str(used) not in told:
@@ -233,7 +233,9 @@ def _item(place: Place, name: str, row: Mapping[str, Any], columns: Columns, few
     values["context"] = _text(row.get(columns.context)) if columns.context else ""
     if "options" not in read and columns.options:
         options = tuple(map(_text, options_in(row, columns)))
-        gold, problem = gold_of(row.get(columns.gold), options, columns.first) if columns.gold else ((), "")
+        gold, problem = (
+            gold_of(row.get(columns.gold), options, columns.first, columns.indexed) if columns.gold else ((), "")
+        )
         values |= {"options": options, "gold": gold, "gold_problem": problem}
     elif "options" not in read:
         answer = row.get(columns.gold) if columns.gold else None

@@ -297,6 +297,15 @@ def test_one_wrong_index_does_not_shift_all_others():
     assert columns_found([row | {"answer": str(3 - int(row["answer"]))} for row in rows]).first == 0
 
 
+def test_an_index_that_is_also_the_text_of_an_option_is_an_index_where_golds_are_indices(tmp_path):
+    table = "question,A,B,C,answer\nأ؟,5,6,7,2\nب؟,x,y,z,1\nج؟,1,2,3,0\nد؟,3,2,1,2\n"
+    (tmp_path / "q.csv").write_text(table, encoding="utf-8")
+    assert [one.gold for one in read_items([str(tmp_path / "q.csv")], DataOptions())] == [(2,), (1,), (0,), (2,)]
+    texts = "question,A,B,C,answer\nأ؟,5,6,7,5\nب؟,8,9,4,4\nج؟,1,2,3,2\nد؟,3,2,1,0\n"
+    (tmp_path / "q.csv").write_text(texts, encoding="utf-8")
+    assert [one.gold for one in read_items([str(tmp_path / "q.csv")], DataOptions())][:3] == [(0,), (2,), (1,)]
+
+
 @pytest.mark.parametrize(
     "cell", [["x", "y"], "['x', 'y']", '["x", "y"]', {"B": "y", "A": "x"}, '{"أ": "x", "ب": "y"}', {"text": ["x", "y"]}]
 )
