@@ -1,12 +1,12 @@
 """Suites of other packages: by entry point, by path, by name; clashes, and one that cannot be loaded."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from forked_commands import own_variables, run_forked
 
 from cultureval.runtime.dotted_names import load_attribute
 from cultureval.runtime.errors import CulturevalError
@@ -138,9 +138,8 @@ def test_what_is_wrong_with_a_custom_suite_is_told(folder, place, message):
 
 
 def run(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess:
-    environment = os.environ | {"PYTHONPATH": str(folder), "HF_HUB_OFFLINE": "1"} | variables
-    command = [sys.executable, "-m", "cultureval.scripts.main", *arguments]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    own = own_variables(folder) | {"PYTHONPATH": str(folder), "HF_HUB_OFFLINE": "1"} | variables
+    return run_forked("cultureval.scripts.main", list(arguments), folder, own, loaded="ours")
 
 
 def test_an_installed_suite_that_fails_breaks_none_of_ours(folder):
