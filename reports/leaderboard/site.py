@@ -19,6 +19,7 @@ from cultureval.runtime.output_folder import require_folder
 
 MARK = ".cultureval-leaderboard"  # a folder with it may be written again
 MOST_GROUPS = 8  # that the last message names
+FIRST = "index.html"
 PARTS = ("assets", "charts", "models", "tables", "tasks")
 
 
@@ -56,9 +57,12 @@ def write_site(board: Board, folder: Path, title: str, formats: Sequence[str], l
     write_assets(folder / "assets", charts=bool(formats))
     answers = read_published(folder, logs)
     pages = Pages(board, shown(title), formats, answers)
-    count = 0
+    count, first = 0, ""
     for name, text in pages.all():
-        _write(folder / name, text)
+        if name == FIRST:
+            first = text
+        else:
+            _write(folder / name, text)
         count += 1
     tables = 0
     for _, table, name in pages.tables():
@@ -71,7 +75,8 @@ def write_site(board: Board, folder: Path, title: str, formats: Sequence[str], l
     link_back(folder, answers, shown(title, 60))
     _write(folder / "README.md", space_card(title))
     _write(folder / "leaderboard.json", as_json(board_data(board)))
-    return Site(folder / "index.html", count, tables, len(charts))
+    _write(folder / FIRST, first)  # last: a site that was cut short has none
+    return Site(folder / FIRST, count, tables, len(charts))
 
 
 def site_summary(board: Board, site: Site) -> str:
@@ -138,6 +143,8 @@ def _prepare(folder: Path, logs: str) -> None:
         for file in (folder / part).iterdir():  # of models that are gone
             if file.is_symlink() or file.is_file():
                 file.unlink()
+    for name in (FIRST, "leaderboard.json"):
+        (folder / name).unlink(missing_ok=True)
     (folder / MARK).write_text(json.dumps({"made_by": "cultureval leaderboard"}), encoding="utf-8")
 
 

@@ -12,7 +12,7 @@ from board_runs import write_run
 from typer.testing import CliRunner
 
 from cultureval.reports.leaderboard.board import read_board
-from cultureval.reports.leaderboard.exports import as_csv, as_latex, as_markdown
+from cultureval.reports.leaderboard.exports import FORMATS, as_csv, as_latex, as_markdown
 from cultureval.reports.leaderboard.publishing import push_space
 from cultureval.reports.leaderboard.site import Site, site_summary, write_site
 from cultureval.reports.leaderboard.tables import BoardRow, BoardTable
@@ -277,6 +277,18 @@ def test_differences_from_the_best_are_widened_for_few_items_as_the_ranks(tmp_pa
     resamples = rank_items(models, dict.fromkeys([(task, "cfhr") for task in tasks], 1.0)).resamples
     plain = np.quantile(np.diff(resamples.draws), [0.025, 0.975])
     assert resamples.freedom < 9 and shown["high"] - shown["low"] > 1.3 * np.ptp(plain)
+
+
+def test_a_site_that_was_cut_short_has_no_first_page_over_missing_ones(tmp_path, monkeypatch):
+    write_run(tmp_path / "results", "lab/a", TRUST, 0.5, 4, signed={})
+    board, site = read_board([tmp_path / "results"], ranks=False), tmp_path / "site"
+    write_site(board, site, "Board", ())
+    with monkeypatch.context() as broken:
+        broken.setitem(FORMATS, "csv", lambda table: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            write_site(board, site, "Board", ())
+    assert not (site / "index.html").exists() and not (site / "leaderboard.json").exists()
+    assert write_site(board, site, "Board", ()).index.is_file()
 
 
 def test_scores_link_their_answers_in_the_viewer_and_the_viewer_links_back(tmp_path):
