@@ -63,6 +63,8 @@ def run(
         ]
         items = read_sources(source, columns)
         items = sampled_items([item for item in items if item.split == "test"], sample, seed)
+        if not items:
+            raise CulturevalError(f"{', '.join(source)}: there are few-shot examples alone, which are not judged.")
         if dry_run:
             priced = {one.name: bool(one.input_token_price or one.output_token_price) for one in found}
             print(estimates_text(estimates(found, items), priced))

@@ -65,6 +65,11 @@ def test_judges_whose_names_are_one_in_a_manifest_are_refused(run, judges):
     assert "in a manifest" in run("audit", "run", "q.csv", "--judges", judges)
 
 
+def test_examples_alone_are_not_judged(run, tmp_path):
+    (tmp_path / "q.csv").rename(tmp_path / "q_dev.csv")
+    assert "few-shot examples alone" in run("audit", "run", "q_dev.csv", "--judges", "a,b")
+
+
 def test_indices_of_the_gold_that_begin_with_1_are_seen_with_named_columns_too(tmp_path):
     table = "question,answer,x,y,z\nأ؟,1,ب,ت,ث\nب؟,3,ب,ت,ث\n"
     (tmp_path / "q.csv").write_text(table, encoding="utf-8")
