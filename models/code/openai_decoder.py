@@ -16,6 +16,7 @@ from evalplus.provider.base import DecoderBase
 
 from cultureval.models.code.settings import DecoderSettings, code_from_reply
 from cultureval.models.server.long_prompts import ask_to_fit
+from cultureval.runtime.coroutines import run_coroutine
 from cultureval.runtime.evalplus_patches import chat_request
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.servers.answers import Answer
@@ -73,7 +74,7 @@ class OpenAICodeDecoder(DecoderBase):
         """
         self._ask_ahead()
         asked = self._asked.pop((prompt, num_samples), None)
-        answer = asked.result() if asked is not None else asyncio.run(self._ask_alone(prompt, num_samples))
+        answer = asked.result() if asked is not None else run_coroutine(self._ask_alone(prompt, num_samples))
         replies = [completion["text"] for completion in answer["completions"]]
         if self.thinking:
             return [code_from_reply(reply) for reply in replies]

@@ -1,6 +1,5 @@
 """A run whose answers come from batch files (`runtime/servers/batch_files.py`) instead of from a server."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -8,6 +7,7 @@ from lighteval.tasks.requests import Doc
 
 from cultureval.models.server.settings import ServerModelConfig
 from cultureval.runtime import processes
+from cultureval.runtime.coroutines import run_coroutine
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import BatchWritten, CulturevalError
 from cultureval.runtime.journal import Journal
@@ -89,4 +89,4 @@ class RunBatch:
 
 
 def _recorded(question: Question) -> Answer:
-    return asyncio.run(question(Recorder()))  # type: ignore[arg-type]
+    return run_coroutine(question(Recorder()))  # type: ignore[arg-type]

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from cultureval.runtime.coroutines import run_coroutine
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.servers.answers import completion_of
 from cultureval.runtime.servers.errors import ServerError
@@ -134,7 +135,7 @@ def identify(
         ServerError: No server answers.
         CulturevalError: Two servers say different things.
     """
-    return asyncio.run(_identify(settings, request, by_answer, try_schema, plain))
+    return run_coroutine(_identify(settings, request, by_answer, try_schema, plain))
 
 
 def evaluated_model_identity(

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from cultureval.runtime.claims import Claims
+from cultureval.runtime.coroutines import run_coroutine
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import Journal
 from cultureval.runtime.progress import Progress
@@ -60,7 +61,7 @@ def answer_all(
         with Progress(len(questions), description, "answer", known, silent, kept_in=journal.folder) as progress:
             waiting, claims = deque(missing.items()), Claims(journal.folder)
             run = _Run(journal, progress, waiting, claims, on_failure, note, on_answered_elsewhere)
-            asyncio.run(_ask(settings, run, min(settings.concurrency, len(missing)), first))
+            run_coroutine(_ask(settings, run, min(settings.concurrency, len(missing)), first))
     return {key: answer for key in questions if (answer := journal.get(key)) is not None}
 
 

@@ -18,6 +18,7 @@ from urllib.parse import urljoin
 import openai
 import tenacity
 
+from cultureval.runtime.coroutines import run_coroutine
 from cultureval.runtime.errors import shown_names
 from cultureval.runtime.servers.answers import NOT_JSON, Answer, answer_of, checked_answer
 from cultureval.runtime.servers.errors import (
@@ -330,4 +331,4 @@ def health_check(settings: ServerSettings, model: str = "") -> dict[str, str]:
         async with OpenAIClient(settings) as client:
             return await client.health_check(model)
 
-    return asyncio.run(ask())
+    return run_coroutine(ask())

@@ -51,11 +51,14 @@ def evaluate(
         BatchWritten: `batch_out` is among the model's settings, and the requests are in its files.
         DryRun: `dry_run` is among them; the error's text tells requests, tokens and cost.
     """
-    names = [tasks] if isinstance(tasks, str) else list(tasks)
-    if not names or not all(isinstance(name, str) and name for name in names):
-        raise CulturevalError(f"`tasks` is {tasks!r}: give the name of a task, group or suite, or a list of names.")
+    names = _task_names(tasks)
     if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
         raise CulturevalError(f"`limit` is {limit!r}: give a whole number from 1 on, or None for all rows.")
+    for name, given in {"model": model, "output_dir": output_dir}.items():
+        if not isinstance(given, str | Path) or not str(given):
+            raise CulturevalError(f"`{name}` is {given!r}: give a name or a path.")
+    if not isinstance(model_settings, Mapping | None):
+        raise CulturevalError(f"`model_settings` is {model_settings!r}: give a dictionary of settings and values.")
     from cultureval.models.preflight import check_model
     from cultureval.reports.evaluation import evaluate_tasks
     from cultureval.runtime.data.hub import go_offline_if_unreachable
@@ -68,6 +71,13 @@ def evaluate(
     if saved.problems:
         raise CulturevalError(f"Results and details are saved in {output_dir}, but {'; '.join(saved.problems)}.")
     return saved.run
+
+
+def _task_names(tasks: str | Iterable[str]) -> list[str]:
+    names = [tasks] if isinstance(tasks, str) else list(tasks) if isinstance(tasks, Iterable) else []
+    if not names or not all(isinstance(name, str) and name for name in names):
+        raise CulturevalError(f"`tasks` is {tasks!r}: give the name of a task, group or suite, or a list of names.")
+    return names
 
 
 def load_results(path: str | Path) -> "list[Run]":

@@ -1,16 +1,24 @@
 """`from cultureval import evaluate, load_results, score`, and the notebook about them."""
 
+import asyncio
+import contextlib
 import json
+import os
+import signal
 import subprocess
 import sys
+from contextvars import ContextVar
 from pathlib import Path
 
 import pytest
 
 import cultureval
 from cultureval import CulturevalError, evaluate, load_results, score
+from cultureval.runtime.coroutines import run_coroutine
+from cultureval.runtime.errors import BatchWritten
 
 NOTEBOOK = Path(__file__).parents[2] / "docs" / "library.ipynb"
+VARIABLE: ContextVar[str] = ContextVar("VARIABLE")
 
 
 def test_the_notebook_runs_and_tells_what_it_says(tmp_path, monkeypatch):
@@ -34,6 +42,10 @@ def test_the_notebook_runs_and_tells_what_it_says(tmp_path, monkeypatch):
     ("call", "told"),
     [
         (lambda: evaluate("m", []), "name of a task"),
+        (lambda: evaluate("m", None), "`tasks` is None"),
+        (lambda: evaluate(None, "qimma_aratrust"), "`model` is None"),
+        (lambda: evaluate("m", "qimma_aratrust", output_dir=None), "`output_dir` is None"),
+        (lambda: evaluate("m", "qimma_aratrust", model_settings=["dtype"]), "`model_settings` is"),
         (lambda: evaluate("m", "qimma_aratrust", limit=0), "`limit` is 0"),
         (lambda: evaluate("m", "qimma_aratrust", parityy="paper"), "parity"),
         (lambda: evaluate("m", "qimma_aratrust", parity="papr"), "papr"),
@@ -50,6 +62,49 @@ def test_errors_are_sentences(call, told, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(CulturevalError, match=told):
         call()
+
+
+def test_models_on_servers_are_evaluated_within_a_notebook_s_event_loop(tmp_path, monkeypatch):
+    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
+    file = tmp_path / "requests.jsonl"
+    settings = {"batch_out": str(file), "revision": "v1"}
+
+    async def cell():
+        options = {"data": "samples", "limit": 1, "output_dir": tmp_path / "out", "model_settings": settings}
+        evaluate("http://127.0.0.1:9/v1#own", "qimma_gen_aratrust", **options)
+
+    with pytest.raises(BatchWritten):
+        asyncio.run(cell())
+    assert json.loads(file.read_text("utf-8"))["body"]["model"] == "own"
+
+
+def test_a_coroutine_within_an_event_loop_returns_fails_and_is_interrupted():
+    ended = []
+
+    async def waits(seconds, interrupts):
+        try:
+            if interrupts:
+                os.kill(os.getpid(), signal.SIGINT)
+            await asyncio.sleep(seconds)
+            return VARIABLE.get()
+        finally:
+            ended.append(seconds)
+
+    async def cell(seconds, interrupts=False):
+        VARIABLE.set("seen")
+        return run_coroutine(waits(seconds, interrupts))
+
+    assert asyncio.run(cell(0)) == "seen"
+    with pytest.raises(TypeError):
+        asyncio.run(cell(None))
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with contextlib.suppress(KeyboardInterrupt), asyncio.Runner() as runner:
+            signal.signal(signal.SIGINT, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))  # as in a notebook
+            runner.run(cell(60, interrupts=True))
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert ended == [0, None, 60]
 
 
 def test_importing_the_package_loads_nothing_else():
