@@ -2,15 +2,13 @@
 
 import csv
 import json
-import os
 import re
 import signal
-import subprocess
-import sys
 import time
 
 import yaml
 from faulty_server import MODEL, FaultyServer
+from forked_commands import StartedCommand, own_variables, run_forked
 
 from cultureval.audit.decisions import Rule
 from cultureval.judge_prompts.templates import judge_template
@@ -116,17 +114,15 @@ def test_decisions_are_those_of_the_table_across_a_kill(tmp_path):
             settings = {"name": name, "model": MODEL, "base_url": server.url, "concurrency": CONCURRENCY}
             settings |= {"backoff_s": 0.02, "input_token_price": 0.001, "output_token_price": 0.001}
             (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(settings))
-        environment = {**os.environ, "CULTUREVAL_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
-        environment.pop("CULTUREVAL_JOURNAL", None)
-        command = [sys.executable, "-m", "cultureval.scripts.main", "audit", "run", "items.csv"]
-        command += ["--judges", "one.yaml,two.yaml", "--output-dir", "out"]
-        with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL) as process:
-            while first.answered.total() + second.answered.total() < KILL_AFTER:
-                assert process.poll() is None
-                time.sleep(0.005)
-            process.send_signal(signal.SIGKILL)
-        assert not (tmp_path / "out").exists()
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+        main, variables = "cultureval.scripts.main", own_variables(tmp_path)
+        command = ["audit", "run", "items.csv", "--judges", "one.yaml,two.yaml", "--output-dir", "out"]
+        started = StartedCommand(main, command, tmp_path, variables, network=True, loaded="ours")
+        while first.answered.total() + second.answered.total() < KILL_AFTER:
+            assert started.is_alive()
+            time.sleep(0.005)
+        started.kill()
+        assert started.end().returncode == -signal.SIGKILL and not (tmp_path / "out").exists()
+        done = run_forked(main, command, tmp_path, variables, network=True, timeout=120, loaded="ours")
     assert done.returncode == 0, done.stderr[-2000:]
     check_decisions(tmp_path / "out")
     check_payments(first, 0)
