@@ -12,7 +12,6 @@ from cultureval.runtime.garbage import no_collection
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.saving import Saving
 from cultureval.runtime.settings import Settings, current_settings, use_settings
-from cultureval.runtime.torch_patches import load_ahead
 from cultureval.scripts.custom_suites import Manifests, SourcesFile, with_sources
 from cultureval.scripts.saving_options import (
     PublicRun,
@@ -109,7 +108,6 @@ def evaluate(
     wandb: Wandb = False,
 ) -> None:
     """Evaluates a model and writes LightEval's results and details. Example: cultureval eval MODEL qimma"""
-    load_ahead()
     of_model = {"device": device, "dtype": dtype, "batch_size": batch_size, "chat_template": chat_template}
     of_model |= {"backend": backend, "tensor_parallel": tensor_parallel, "data_parallel": data_parallel}
     of_model |= {"vllm_args": vllm_args, "batch_out": batch_out, "batch_in": batch_in, "batch_missing": batch_missing}
