@@ -33,7 +33,7 @@ def recover(device: torch.device, error: BaseException) -> None:
         torch.accelerator.empty_cache()
     elif str(error) == ONEDNN_SAYS:
         # oneDNN's code generator (Xbyak) keeps its first error: in this thread, every new kernel would fail as well.
-        torch.backends.mkldnn.enabled = False
+        torch.backends.mkldnn.set_flags(False)
 
 
 def available_bytes(device: torch.device) -> int:

@@ -104,5 +104,5 @@ def test_vision_judges_see_the_image_and_others_have_no_verdict(table):
     assert len({prompt.partition("]")[0] for prompt in asked.values()}) == 3
     assert [one.decision for one in both.items] == ["keep"] * 3 + ["review"] * 4
     assert [one.decision for one in alone.items] == ["review"] * 7
-    assert "two: unusable (the judge takes no images)" in audit_text(alone)
+    assert "two: unusable, the judge takes no images" in audit_text(alone)
     assert [(one.known, one.calls, one.unusable) for one in found.values()] == [(3, 0, 4), (0, 0, 7)]
