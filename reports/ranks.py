@@ -146,7 +146,7 @@ class Ranking:
         tied = f"{top} models are tied for the top" if top > 1 else f"{self.rows[0].model} alone is at the top"
         return (
             f"The data tell {self.told_apart} of {self.neighbours} neighbouring ranks apart "
-            f"({100 * self.told_apart / self.neighbours:.0f}%), and {tied}: {100 * self.level:.0f}% rank intervals, "
+            f"({self.share_told_apart:.0%}), and {tied}: {100 * self.level:.0f}% rank intervals, "
             f"paired bootstrap of items within subsets, {self.iterations} resamples, seed {self.seed}."
         )
 
