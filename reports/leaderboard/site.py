@@ -1,7 +1,9 @@
 """Writes a leaderboard as a folder of pages, tables and charts that needs no server and no network."""
 
 import json
-from collections.abc import Sequence
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,9 @@ from cultureval.runtime.output_folder import require_folder
 MARK = ".cultureval-leaderboard"  # a folder with it may be written again
 MOST_GROUPS = 8  # that the last message names
 FIRST = "index.html"
+DATA = "leaderboard.json"
 PARTS = ("assets", "charts", "models", "tables", "tasks")
+NEW = ".cultureval-new"  # in the folder: a site that is being written
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ def write_site(board: Board, folder: Path, title: str, formats: Sequence[str], l
 
     Args:
         board: The leaderboard.
-        folder: Empty, missing, or of an earlier site, which is replaced.
+        folder: Empty, missing, or of an earlier site, which is replaced when all of the new one is written.
         title: Heading of the first page.
         formats: Of the charts' files; empty: none, and the page has no charts.
         logs: Where Inspect's viewer of single answers is published, an address relative to the first page; "": nowhere.
@@ -54,28 +58,24 @@ def write_site(board: Board, folder: Path, title: str, formats: Sequence[str], l
         CulturevalError: The folder holds something else, or cannot be written.
     """
     _prepare(folder, logs)
-    write_assets(folder / "assets", charts=bool(formats))
     answers = read_published(folder, logs)
     pages = Pages(board, shown(title), formats, answers)
-    count, first = 0, ""
-    for name, text in pages.all():
-        if name == FIRST:
-            first = text
-        else:
-            _write(folder / name, text)
-        count += 1
-    tables = 0
-    for _, table, name in pages.tables():
-        for suffix, make in FORMATS.items():
-            _write(folder / "tables" / f"{name}.{suffix}", make(table))
-        tables += 1
-    charts = [chart for section in board.sections for chart in pages.charts_of(section)] + pages.subset_charts()
-    for chart in charts:
-        chart_files(chart, folder / "charts", formats)
-    link_back(folder, answers, shown(title, 60))
-    _write(folder / "README.md", space_card(title))
-    _write(folder / "leaderboard.json", as_json(board_data(board)))
-    _write(folder / FIRST, first)  # last: a site that was cut short has none
+    count, tables = 0, 0
+    with _replacing(folder) as place:
+        write_assets(place / "assets", charts=bool(formats))
+        for name, text in pages.all():
+            _write(place / name, text)
+            count += 1
+        for _, table, name in pages.tables():
+            for suffix, make in FORMATS.items():
+                _write(place / "tables" / f"{name}.{suffix}", make(table))
+            tables += 1
+        charts = [chart for section in board.sections for chart in pages.charts_of(section)] + pages.subset_charts()
+        for chart in charts:
+            chart_files(chart, place / "charts", formats)
+        _write(place / "README.md", space_card(title))
+        _write(place / DATA, as_json(board_data(board)))
+        link_back(folder, answers, shown(title, 60))
     return Site(folder / FIRST, count, tables, len(charts))
 
 
@@ -135,20 +135,36 @@ def _prepare(folder: Path, logs: str) -> None:
     others = folder.is_dir() and any(one.name not in own for one in folder.iterdir())
     if others and not (folder / MARK).is_file():
         raise CulturevalError(f"--out {folder} holds files that are no leaderboard's: name an empty folder.")
-    links = [part for part in PARTS if (folder / part).is_symlink()]
+    links = [part for part in (*PARTS, NEW) if (folder / part).is_symlink()]
     if links:  # what lies behind one would be deleted
         raise CulturevalError(f"--out {folder}: {', '.join(links)} is a link: remove it, or name another folder.")
     for part in PARTS:
         (folder / part).mkdir(parents=True, exist_ok=True)
-        for file in (folder / part).iterdir():  # of models that are gone
-            if file.is_symlink() or file.is_file():
-                file.unlink()
-    for name in (FIRST, "leaderboard.json"):
-        (folder / name).unlink(missing_ok=True)
     (folder / MARK).write_text(json.dumps({"made_by": "cultureval leaderboard"}), encoding="utf-8")
 
 
+@contextmanager
+def _replacing(folder: Path) -> Iterator[Path]:
+    """A place for a site, which replaces the earlier one at the end; where writing it fails, the earlier one stays."""
+    place = folder / NEW
+    shutil.rmtree(place, ignore_errors=True)  # of a command that was killed
+    try:
+        for part in PARTS:
+            (place / part).mkdir(parents=True)
+        yield place
+        for name in (FIRST, DATA):
+            (folder / name).unlink(missing_ok=True)
+        for part in PARTS:
+            for file in (folder / part).iterdir():  # of models that are gone
+                if file.is_symlink() or file.is_file():
+                    file.unlink()
+            for file in (place / part).iterdir():
+                file.replace(folder / part / file.name)
+        for name in ("README.md", DATA, FIRST):  # the first page last: a site that was cut short has none
+            (place / name).replace(folder / name)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
 def _write(file: Path, text: str) -> None:
-    if file.is_symlink():
-        file.unlink()
     file.write_bytes(text.encode("utf-8", "backslashreplace"))

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from cultureval.reports.leaderboard.board import read_board
 from cultureval.reports.leaderboard.exports import FORMATS, as_csv, as_latex, as_markdown
 from cultureval.reports.leaderboard.publishing import push_space
-from cultureval.reports.leaderboard.site import Site, site_summary, write_site
+from cultureval.reports.leaderboard.site import PARTS, Site, site_summary, write_site
 from cultureval.reports.leaderboard.tables import BoardRow, BoardTable
 from cultureval.reports.published import published_rows
 from cultureval.reports.published_answers import gated_answers
@@ -279,16 +279,21 @@ def test_differences_from_the_best_are_widened_for_few_items_as_the_ranks(tmp_pa
     assert resamples.freedom < 9 and shown["high"] - shown["low"] > 1.3 * np.ptp(plain)
 
 
-def test_a_site_that_was_cut_short_has_no_first_page_over_missing_ones(tmp_path, monkeypatch):
+def test_a_site_that_cannot_be_written_leaves_the_earlier_one_as_it_was(tmp_path, monkeypatch):
     write_run(tmp_path / "results", "lab/a", TRUST, 0.5, 4, signed={})
     board, site = read_board([tmp_path / "results"], ranks=False), tmp_path / "site"
     write_site(board, site, "Board", ())
+    (site / "models" / "gone.html").write_text("")
+    earlier = {file: file.read_bytes() for file in site.rglob("*") if file.is_file()}
     with monkeypatch.context() as broken:
         broken.setitem(FORMATS, "csv", lambda table: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            write_site(board, site, "Board", ())
-    assert not (site / "index.html").exists() and not (site / "leaderboard.json").exists()
-    assert write_site(board, site, "Board", ()).index.is_file()
+            write_site(board, site, "Other", ())
+    assert {file: file.read_bytes() for file in site.rglob("*") if file.is_file()} == earlier
+    (site / ".cultureval-new" / "models").mkdir(parents=True)  # of a command that was killed
+    write_site(board, site, "Other", ())
+    assert {*site.rglob("*")} == {*earlier, *(site / part for part in PARTS)} - {site / "models" / "gone.html"}
+    assert "<title>Other" in (site / "index.html").read_text()
 
 
 def test_scores_link_their_answers_in_the_viewer_and_the_viewer_links_back(tmp_path):
