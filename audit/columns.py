@@ -125,8 +125,12 @@ def require_columns(columns: Columns, row: Mapping[str, Any], where: str) -> Non
 def with_indices(rows: Sequence[Mapping[str, Any]], columns: Columns) -> Columns:
     """The columns with what whole numbers of the gold mean: indices, where more of them are no option than are one."""
     own = [(row.get(columns.gold), options_in(row, columns)) for row in rows]
-    numbers = [(str(_whole(gold)), options) for gold, options in own if options and _whole(gold) is not None]
-    texts = sum(number in map(comparable, map(str, options)) for number, options in numbers)
+    numbers = [
+        ({comparable(str(gold)), str(_whole(gold))}, {comparable(str(option)) for option in options})
+        for gold, options in own
+        if options and _whole(gold) is not None
+    ]
+    texts = sum(bool(forms & options) for forms, options in numbers)
     return replace(columns, first=first_index(rows, columns), indexed=texts < len(numbers) - texts)
 
 

@@ -304,6 +304,9 @@ def test_an_index_that_is_also_the_text_of_an_option_is_an_index_where_golds_are
     texts = "question,A,B,C,answer\nأ؟,5,6,7,5\nب؟,8,9,4,4\nج؟,1,2,3,2\nد؟,3,2,1,0\n"
     (tmp_path / "q.csv").write_text(texts, encoding="utf-8")
     assert [one.gold for one in read_items([str(tmp_path / "q.csv")], DataOptions())][:3] == [(0,), (2,), (1,)]
+    decimals = "question,A,B,C,D,answer\nأ؟,1.5,2.0,3.5,4.0,4.0\nب؟,10.0,20.0,30.0,5.0,5.0\nج؟,007,008,009,010,008\n"
+    (tmp_path / "q.csv").write_text(decimals, encoding="utf-8")
+    assert [one.gold for one in read_items([str(tmp_path / "q.csv")], DataOptions())] == [(3,), (3,), (1,)]
 
 
 @pytest.mark.parametrize(
