@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from cultureval.metrics.paired_tests import constant_interval
 from cultureval.metrics.resampling import percentile_tail
 from cultureval.reports.leaderboard.entries import Entry
-from cultureval.reports.ranks import Ranking
+from cultureval.reports.ranks import TINY, Ranking
 from cultureval.reports.run_ranks import RankedItems, rank_items
 from cultureval.reports.standings import Column, Standing
 
@@ -46,7 +47,10 @@ def item_ranks(rows: Sequence[tuple[Entry, Standing]], main: Column, seed: int =
 
 
 def _behind(found: RankedItems) -> dict[str, tuple[float, float, float]]:
-    """Paired differences to the best model, each with percentiles of its resamples, for few clusters wider ones."""
+    """Paired differences to the best model, each with percentiles of its resamples, for few clusters wider ones.
+
+    A difference that no resample changes has the interval that `compare` gives it, which is no single point.
+    """
     import numpy as np
 
     ranking, resamples = found.ranking, found.resamples
@@ -58,6 +62,10 @@ def _behind(found: RankedItems) -> dict[str, tuple[float, float, float]]:
     for row in ranking.rows[1:]:
         place = found.labels.index(row.model)
         drawn = resamples.draws[:, place] - resamples.draws[:, best]
+        difference = float(resamples.values[place] - resamples.values[best])
         low, high = np.quantile(drawn[np.isfinite(drawn)], [tail, 1 - tail])
-        behind[row.model] = (float(resamples.values[place] - resamples.values[best]), float(low), float(high))
+        if high - low < TINY:
+            differing = np.abs(resamples.parts[:, place] - resamples.parts[:, best]) > TINY
+            low, high = constant_interval(difference, int(resamples.clusters[differing].sum()))
+        behind[row.model] = (difference, float(low), float(high))
     return behind

@@ -279,6 +279,16 @@ def test_differences_from_the_best_are_widened_for_few_items_as_the_ranks(tmp_pa
     assert resamples.freedom < 9 and shown["high"] - shown["low"] > 1.3 * np.ptp(plain)
 
 
+def test_a_difference_that_is_the_same_on_every_item_is_no_single_point(tmp_path):
+    names = ["m2cqa:tf_en", "m2cqa:tf_msa", "m2cqa:tf_ajp", "m2cqa:tf_arz"]
+    for model, ability in (("lab/never", 0.0), ("lab/always", 1.0)):
+        write_run(tmp_path, model, names, ability, 4, signed={})
+    (section,) = read_board([tmp_path]).sections
+    (chart,) = [one for one in section.charts if "_differences" in one.name]
+    (shown,) = chart.spec["layer"][1]["data"]["values"]
+    assert shown["high"] == 1.0 and 0.3 < shown["low"] < 0.95
+
+
 def test_a_site_that_cannot_be_written_leaves_the_earlier_one_as_it_was(tmp_path, monkeypatch):
     write_run(tmp_path / "results", "lab/a", TRUST, 0.5, 4, signed={})
     board, site = read_board([tmp_path / "results"], ranks=False), tmp_path / "site"
