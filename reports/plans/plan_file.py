@@ -207,7 +207,7 @@ def read_plan(file: Path, flags: Mapping[str, bool]) -> tuple[PlanFile, list[Pla
 
 
 def _loaded(text: str) -> Any:
-    """YAML in which 12:00:00 is a text, as in YAML 1.2, not the number 43200, which sbatch would take for minutes."""
+    """YAML in which times and dates are texts, as in YAML 1.2: 12:00:00 not 43200, which sbatch takes for minutes."""
     import yaml
 
     class Loader(yaml.SafeLoader):
@@ -217,6 +217,7 @@ def _loaded(text: str) -> Any:
         return node.value if ":" in node.value else loader.construct_yaml_int(node)
 
     Loader.add_constructor("tag:yaml.org,2002:int", number)
+    Loader.add_constructor("tag:yaml.org,2002:timestamp", Loader.construct_yaml_str)
     return yaml.load(text, Loader)
 
 
