@@ -221,7 +221,9 @@ def _items_by_path(path: Path, columns: Columns | None) -> Iterator[AuditItem]:
             print_note(f"{file} is read as {used}; --columns names others.")
         below = printed(relative_path(file, folder))
         place = Place(name, "local", below.partition(".")[0], folder, benchmark=name)
-        few_shot = bool(EXAMPLES.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", file.stem).lower()))
+        few_shot = bool(
+            EXAMPLES.search(re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", file.stem).lower())
+        )
         for number, row in enumerate(rows):
             yield _item(place, f"{below}:{number}", row, used, few_shot)
 

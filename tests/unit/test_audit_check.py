@@ -321,7 +321,7 @@ def test_a_question_of_direction_marks_alone_is_empty():
 
 
 def test_a_word_of_a_files_name_tells_examples_and_two_of_one_name_are_refused(tmp_path):
-    for name in ("constraints", "devices", "invalid", "x_dev", "MyTrain", "validation-0", "trainset"):
+    for name in ("constraints", "devices", "invalid", "x_dev", "MyTrain", "MMLUTrain", "validation-0", "trainset"):
         (tmp_path / f"{name}.csv").write_text("question,A,B,answer\nس,1,2,A\n", encoding="utf-8")
     splits = {item.row.partition(".")[0]: item.split for item in read_items([str(tmp_path)], DataOptions())}
     assert [name for name, split in splits.items() if split == "test"] == ["constraints", "devices", "invalid"]
