@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 Loaded = TypeVar("Loaded")
 TEMPLATE_SECONDS = 10
-TRIED = "Which one?"
+TRIED = ("Which one?", "How often?")
 BITS = {"4bit": {"load_in_4bit": True, "bnb_4bit_compute_dtype": "bfloat16"}, "8bit": {"load_in_8bit": True}}
 
 
@@ -176,9 +176,7 @@ def _require_readable_template(writer: Any, source: str) -> None:
         return
     try:
         with time_limit(TEMPLATE_SECONDS):
-            forms = (TRIED, [{"type": "text", "text": TRIED}])  # those of vision models may read parts alone
-            messages = ([{"role": "user", "content": form}] for form in forms)
-            written = any(TRIED in writer.apply_chat_template(one, tokenize=False) for one in messages)
+            written = _depends_on_question(writer, str) or _depends_on_question(writer, _text_part)
     except TimeLimitReached as error:
         raise CulturevalError(
             f"The chat template of {source} takes more than {TEMPLATE_SECONDS} seconds for one question. Mend it, or "
@@ -196,6 +194,18 @@ def _require_readable_template(writer: Any, source: str) -> None:
             f"The chat template of {source} leaves out what the user asks, so that all prompts would be one. Mend it, "
             "or set chat_template: off."
         )
+
+
+def _depends_on_question(writer: Any, form: Callable[[str], Any]) -> bool:
+    """Whether a chat template writes two questions as two prompts, in whatever letters it writes them."""
+    messages = [[{"role": "user", "content": form(question)}] for question in TRIED]
+    one, other = (writer.apply_chat_template(each, tokenize=False, add_generation_prompt=True) for each in messages)
+    return bool(one != other)
+
+
+def _text_part(text: str) -> list[dict[str, str]]:
+    """A text as templates of vision models read it, some of them alone."""
+    return [{"type": "text", "text": text}]
 
 
 def _text_source(settings: HFModelSettings) -> str:

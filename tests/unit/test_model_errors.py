@@ -72,6 +72,22 @@ def test_a_template_that_leaves_out_the_question_is_a_sentence(tmp_path):
         check_model(str(folder), images=False, likelihoods=True)
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        "{{ message.content | upper }}",
+        "{{ message.content | replace(' ', '_') | urlencode }}",
+        "{% if add_generation_prompt %}{{ message.content }}{% endif %}",
+        "{% for part in message.content %}{{ part.text }}{% endfor %}",
+        "{% if messages | length < 2 %}{{ raise_exception('no system prompt') }}{% endif %}",
+    ],
+)
+def test_a_template_that_writes_the_question_in_another_way_is_taken(written, tmp_path):
+    folder = shutil.copytree(folder_of("llama"), tmp_path / "model")
+    (folder / "chat_template.jinja").write_text("{% for message in messages %}" + written + "{% endfor %}")
+    check_model(str(folder), images=False, likelihoods=True)
+
+
 def test_half_a_letter_and_weights_that_do_not_fit_are_sentences_with_the_item(monkeypatch):
     tiny = model(folder_of("llama"))
     for answer in (tiny.loglikelihood, tiny.greedy_until, tiny.loglikelihood_rolling):
