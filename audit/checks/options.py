@@ -23,7 +23,7 @@ _OF_OTHERS = (
     r"(?:all|none|any|both)\s+(?:of\s+)?(?:the\s+)?(?:above|previous|these|answers|options|choices).{0,20}",
     r"(?:all|none|both)\s+(?:are\s+)?(?:correct|true|right|wrong)",
     rf"以上(?:选项|答案|说法|所述|各项|[两二三四]项|所有|全部)*{_CHINESE}?|(?:都|皆|全|均|全部)+(?:不?是|不?对|不?正确|错误)",
-    r"همه\s*[یي]?\s+(?:موارد|گزینه\s*ها).{0,15}|ه[یي]چ\s*[کك]دام.{0,20}|هر\s+(?:دو|سه|چهار)\s+(?:مورد|گزینه).{0,10}",
+    r"هم(?:ه\s*[یي\u0654]?|\u06c0)\s+(?:موارد|گزینه\s*ها).{0,15}|ه[یي]چ\s*[کك]دام.{0,20}|هر\s+(?:دو|سه|چهار)\s+(?:مورد|گزینه).{0,10}",
 )
 _REFERS = re.compile("|".join(f"(?:{one})" for one in _OF_OTHERS), re.IGNORECASE)
 _LABELS = r"(?:[A-Ea-e]|الف|[أابجد]|هـ?)"

@@ -229,7 +229,16 @@ def test_words_of_two_scripts_are_told(word):
         (("all of the above", "red"), True),
         (("以上都是", "红"), True),
         *(((text, "红"), True) for text in ("以上选项都正确", "以上都不正确", "A和B", "AB都对", "Neither A nor B")),
-        *(((text, "آبی"), True) for text in ("همه موارد", "هیچ‌کدام از موارد بالا", "گزینه‌های الف و ب")),
+        *(
+            ((text, "آبی"), True)
+            for text in (
+                "همه موارد",
+                "همه\u0654 موارد",
+                "هم\u06c0 گزینه‌ها",
+                "هیچ‌کدام از موارد بالا",
+                "گزینه‌های الف و ب",
+            )
+        ),
         *(((text, "红"), False) for text in ("以上海为中心", "都江堰", "هر سه", "ألف وباء", "Both parents")),
     ],
 )
