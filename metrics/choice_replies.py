@@ -53,7 +53,9 @@ _NOT_AFTER = re.compile(
     re.IGNORECASE,
 )
 # The article A and the pronoun I before a word that would not follow a label.
-_NO_LETTER = re.compile(r"[AI] (?!(?:because|since|as|is|and|or|for|with|which|due|not|by)\b)[a-z]")
+_NO_LETTER = re.compile(
+    r"[AI] (?!(?:because|since|as|is|and|or|for|with|which|due|not|by|according|based|but|given that)\b)[a-z]"
+)
 # "C, not B" states C; what follows may be denied in turn.
 _INSTEAD = re.compile(
     r"[^\S\n]?[)\]}>）】]?[^\S\n]?[,،;؛(][^\S\n]*(?:and |و[^\S\n]?)?(?:not|ليست?|不是|并非)[^\S\n]*"
