@@ -4,7 +4,7 @@ import copy
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache, wraps
+from functools import wraps
 from typing import Any
 
 from lighteval.tasks.lighteval_task import LightevalTaskConfig
@@ -16,6 +16,7 @@ from cultureval.runtime.errors import CulturevalError, described
 from cultureval.runtime.lighteval_patches.copied_configs import RunAwareConfig
 from cultureval.runtime.lighteval_patches.stock_runs import record_stock_runs
 from cultureval.runtime.rows_report import RowsReport
+from cultureval.runtime.settings import Settings, current_settings
 from cultureval.tasks.catalogue import all_suites, all_tasks, kind_of
 from cultureval.tasks.options import check_variables, read_data_options
 from cultureval.tasks.reading import PreparedSubset, at_hand, prepare_subset, require_examples
@@ -85,15 +86,17 @@ class SourcedTaskConfig(RunAwareConfig, LightevalTaskConfig):
         self._place = place
 
 
+_newest: tuple[Registered, Settings, list[LightevalTaskConfig]] | None = None
+
+
 def tasks_table() -> list[LightevalTaskConfig]:
-    """As `build_tasks_table`, made once for the suites that are registered now; LightEval reads it for a run."""
+    """As `build_tasks_table`, made once for the suites and settings of now; LightEval reads it for a run."""
+    global _newest
     record_stock_runs("cultureval.reports.stock_runs:complete_stock_run")
-    return _table_of(registered())
-
-
-@cache
-def _table_of(found: Registered) -> list[LightevalTaskConfig]:
-    return build_tasks_table()
+    found, settings = registered(), current_settings()
+    if _newest is None or _newest[:2] != (found, settings):  # metrics keep the models that settings name
+        _newest = found, settings, build_tasks_table()
+    return _newest[2]
 
 
 def running_config(name: str, shots: int = 0) -> SourcedTaskConfig:

@@ -23,6 +23,18 @@ def test_the_table_holds_every_task_and_reads_nothing(table, tmp_path):
     assert not any(tmp_path.iterdir())
 
 
+def test_metrics_use_the_scorers_of_the_settings_of_now(table, monkeypatch):
+    def definition():
+        configs = {config.name: config for config in cultureval.tasks.TASKS_TABLE}
+        return str(configs["qimma_arablegalqa"].metrics[0].sample_level_fn)
+
+    first = definition()
+    monkeypatch.setenv("CULTUREVAL_BERTSCORE_MODEL", "another/scorer")
+    assert "another/scorer" in definition() and "another/scorer" not in first
+    monkeypatch.delenv("CULTUREVAL_BERTSCORE_MODEL")
+    assert definition() == first
+
+
 def test_a_configuration_that_is_run_reads_its_rows_once(table, tmp_path):
     config = copy.deepcopy(table["qimma_fannorflop"])
     folder = config.hf_repo
