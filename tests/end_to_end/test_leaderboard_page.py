@@ -73,6 +73,7 @@ def test_a_page_works_from_a_file_and_asks_nothing_of_a_network(browser, site):
     assert page.text_content("#matching").startswith("1 model ")
     page.select_option("#family", "")
     page.click(".panel.open th:has-text('PalmX') .dt-column-order")
+    page.wait_for_selector(".panel.open th.dt-ordering-asc:has-text('PalmX')")
     values = page.eval_on_selector_all(
         ".panel.open .board:first-of-type tbody tr", "rows => rows.map(r => Number(r.cells[7].dataset.order))"
     )

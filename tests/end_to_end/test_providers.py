@@ -158,7 +158,8 @@ def test_a_closed_model_run(cultureval, no_network, tmp_path):
 
         ended = started("--budget", "1").end()
         assert ended.returncode == 0, ended.stderr
-        assert len(server.asked) == ROWS and not server.wrong and not server.early > CONCURRENCY
+        # Of each of the two processes, what was in flight when the server asked to be left alone came early.
+        assert len(server.asked) == ROWS and not server.wrong and not server.early > 2 * CONCURRENCY
         twice = {prompt: count for prompt, count in server.answered.items() if count > 1}
         assert len(twice) <= CONCURRENCY and {*twice.values()} <= {2}, "only what was in flight at the SIGKILL"
         assert sum(server.answered.values()) - ROWS <= CONCURRENCY and kept >= len(before) + 6 - CONCURRENCY
