@@ -206,12 +206,7 @@ def checked(kind: type[Settings], values: Mapping[str, Any], source: str) -> Set
     with problems.collecting():
         # `base_url` selects the server backend: if misspelt, this backend reads the file.
         refuse_unknown(values, kind.model_fields, source, elsewhere={"base_url"})
-    generation = values.get("generation_parameters")
-    if isinstance(generation, Mapping):
-        with problems.collecting():
-            refuse_unknown(generation, GenerationParameters.model_fields, f"{source}, generation_parameters,")
-        known = {name: value for name, value in generation.items() if name in GenerationParameters.model_fields}
-        values = {**values, "generation_parameters": known}
+    values = with_known_generation_parameters(values, f"{source}, generation_parameters,", problems)
     with problems.collecting():
         try:
             settings = kind(**{name: value for name, value in values.items() if name in kind.model_fields})
@@ -219,6 +214,23 @@ def checked(kind: type[Settings], values: Mapping[str, Any], source: str) -> Set
             raise CulturevalError(f"{source} has wrong settings: {wrong_settings(error, values=True)}.") from error
     problems.raise_if_any()
     return settings
+
+
+def with_known_generation_parameters(values: Mapping[str, Any], where: str, problems: ProblemList) -> Mapping[str, Any]:
+    """The settings without unknown generation parameters, which are one problem.
+
+    Args:
+        values: The settings; `generation_parameters` that are no mapping are left for their own check.
+        where: Their origin in the error's message.
+        problems: Where the error is collected.
+    """
+    generation = values.get("generation_parameters")
+    if not isinstance(generation, Mapping):
+        return values
+    known = GenerationParameters.model_fields
+    with problems.collecting():
+        refuse_unknown(generation, known, where)
+    return {**values, "generation_parameters": {name: generation[name] for name in generation if name in known}}
 
 
 def is_local(name: str) -> bool:

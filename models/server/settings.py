@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from lighteval.models.abstract_model import ModelConfig
-from lighteval.models.model_input import GenerationParameters
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from cultureval.models.settings import Switch, Tag
+from cultureval.models.settings import Switch, Tag, with_known_generation_parameters
 from cultureval.runtime.chat_messages import Placement
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError, ProblemList, wrong_settings
@@ -193,16 +192,12 @@ def read_config(model: str) -> ServerModelConfig:
     Raises:
         CulturevalError: A setting is unknown, missing or has a wrong value.
     """
-    settings, problems = with_provider(read_model_settings(model)), ProblemList()
+    problems = ProblemList()
+    settings: Mapping[str, Any] = with_provider(read_model_settings(model))
     known = set(ServerModelConfig.model_fields) - {"model_name", "cache_dir"}
-    generation = settings.get("generation_parameters")
     with problems.collecting():
         refuse_unknown(settings, known, "A model on a server")
-    if isinstance(generation, Mapping):
-        with problems.collecting():
-            refuse_unknown(generation, GenerationParameters.model_fields, "generation_parameters")
-        given = {name: value for name, value in generation.items() if name in GenerationParameters.model_fields}
-        settings = {**settings, "generation_parameters": given}
+    settings = with_known_generation_parameters(settings, "generation_parameters", problems)
     name = "/".join(str(settings[part]) for part in ("provider", "model") if settings.get(part))
     folder = "/".join(part for part in name.split("/") if part not in {"", ".", ".."})
     values = {name: value for name, value in settings.items() if name in known}
