@@ -126,11 +126,11 @@ def with_indices(rows: Sequence[Mapping[str, Any]], columns: Columns) -> Columns
     """The columns with what whole numbers of the gold mean: indices, where more of them are no option than are one."""
     own = [(row.get(columns.gold), options_in(row, columns)) for row in rows]
     numbers = [
-        ({comparable(str(gold)), str(_whole(gold))}, {comparable(str(option)) for option in options})
+        (_forms(gold), {comparable(str(option)) for option in options})
         for gold, options in own
         if options and _whole(gold) is not None
     ]
-    texts = sum(bool(forms & options) for forms, options in numbers)
+    texts = sum(not options.isdisjoint(forms) for forms, options in numbers)
     return replace(columns, first=first_index(rows, columns), indexed=texts < len(numbers) - texts)
 
 
@@ -210,14 +210,21 @@ def _position(answer: Any, seen: Sequence[str], first: int, indexed: bool) -> in
     if label is not None and (text not in seen or label < len(seen)):
         return label
     number = _whole(answer)
-    if isinstance(answer, str) and text in seen and not (indexed and number is not None):
-        return seen.index(text)
+    same = next((form for form in _forms(answer) if form in seen), None)
+    if same is not None and not (indexed and number is not None):
+        return seen.index(same)
     if number is not None:
         return number - first
     named, rest = split_label(text)
     if named is not None and rest in seen:
         return seen.index(rest)
     return None
+
+
+def _forms(answer: Any) -> list[str]:
+    """How an option may write an answer: as it stands, and a whole number without decimals (2 for 2.0)."""
+    number = _whole(answer)
+    return [comparable(str(answer)), *([] if number is None else [str(number)])]
 
 
 def _whole(value: Any) -> int | None:

@@ -221,9 +221,8 @@ def _items_by_path(path: Path, columns: Columns | None) -> Iterator[AuditItem]:
             print_note(f"{file} is read as {used}; --columns names others.")
         below = printed(relative_path(file, folder))
         place = Place(name, "local", below.partition(".")[0], folder, benchmark=name)
-        few_shot = bool(
-            EXAMPLES.search(re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", file.stem).lower())
-        )
+        parted = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", file.stem)  # MMLUTrain, not TRAINset
+        few_shot = any(EXAMPLES.search(name.lower()) for name in (file.stem, parted))
         for number, row in enumerate(rows):
             yield _item(place, f"{below}:{number}", row, used, few_shot)
 

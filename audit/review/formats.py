@@ -212,7 +212,8 @@ def _of_label_studio(file: Path, records: Sequence[Mapping[str, Any]]) -> Iterat
 
 def _changed_at(annotation: Mapping[str, Any]) -> str:
     """When an annotation was last changed by the clock of the one server; "" where it does not say."""
-    return str(annotation.get("updated_at") or annotation.get("created_at") or "")
+    text = str(annotation.get("updated_at") or annotation.get("created_at") or "")
+    return text.removesuffix("Z")  # with it, a whole second would come after its fractions
 
 
 def _person(annotation: Mapping[str, Any]) -> str:

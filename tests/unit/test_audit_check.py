@@ -316,6 +316,22 @@ def test_an_index_that_is_also_the_text_of_an_option_is_an_index_where_golds_are
     decimals = "question,A,B,C,D,answer\nأ؟,1.5,2.0,3.5,4.0,4.0\nب؟,10.0,20.0,30.0,5.0,5.0\nج؟,007,008,009,010,008\n"
     (tmp_path / "q.csv").write_text(decimals, encoding="utf-8")
     assert [one.gold for one in read_items([str(tmp_path / "q.csv")], DataOptions())] == [(3,), (3,), (1,)]
+    floats = "question,A,B,C,D,answer\nأ؟,1,2,3,4,2.0\nب؟,3,5,4,6,5.0\nج؟,7,8,9,10,\n"  # as pandas writes them
+    (tmp_path / "q.csv").write_text(floats, encoding="utf-8")
+    assert [one.gold for one in read_items([str(tmp_path / "q.csv")], DataOptions())] == [(1,), (1,), ()]
+
+
+@pytest.mark.parametrize(
+    ("golds", "places"), [((1967, 2, 3), (2, 1, 2)), ((2, 1, 0), (2, 1, 0)), ((1.0, 0.0, 2), (1, 0, 2))]
+)
+def test_golds_that_are_numbers_are_texts_of_options_where_most_are(golds, places, tmp_path):
+    options = ([1948, 1956, 1967, 1973], [1, 2, 3, 4], [4, 7, 3, 5])
+    rows = [
+        {"question": f"س {gold}؟", "choices": own, "answer": gold} for gold, own in zip(golds, options, strict=True)
+    ]
+    (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    items = read_items([str(tmp_path / "q.jsonl")], DataOptions())
+    assert [one.gold for one in items] == [(place,) for place in places]
 
 
 @pytest.mark.parametrize(
@@ -330,7 +346,17 @@ def test_a_question_of_direction_marks_alone_is_empty():
 
 
 def test_a_word_of_a_files_name_tells_examples_and_two_of_one_name_are_refused(tmp_path):
-    for name in ("constraints", "devices", "invalid", "x_dev", "MyTrain", "MMLUTrain", "validation-0", "trainset"):
+    for name in (
+        "constraints",
+        "devices",
+        "invalid",
+        "x_dev",
+        "MyTrain",
+        "MMLUTrain",
+        "validation-0",
+        "TRAINset",
+        "trainset",
+    ):
         (tmp_path / f"{name}.csv").write_text("question,A,B,answer\nس,1,2,A\n", encoding="utf-8")
     splits = {item.row.partition(".")[0]: item.split for item in read_items([str(tmp_path)], DataOptions())}
     assert [name for name, split in splits.items() if split == "test"] == ["constraints", "devices", "invalid"]
