@@ -2,8 +2,8 @@
 
 A claim is a lock on one byte of the file `claims` in the journal's folder, at a place that the question's key decides.
 The system lets go of it when its process ends, however that happens, so nothing is left to clean up. Nodes that share a
-folder see each other's claims where its file system passes locks on (NFS does); where there are no locks, each run asks
-for itself.
+folder see each other's claims where its file system passes locks on (NFS does), but each other's answers only at their
+next start; where there are no locks, each run asks for itself.
 """
 
 import fcntl

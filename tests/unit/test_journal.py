@@ -124,6 +124,13 @@ def write_as_earlier_versions_did(folder, name, *records):
     (folder / name).write_text("".join(lines))
 
 
+def test_answers_of_another_run_are_found_though_the_journal_was_opened_before_its_folder_was_made(tmp_path):
+    early, other = Journal(tmp_path / "journal"), Journal(tmp_path / "journal")
+    assert early.get("a") is None
+    other.append({"a": {"text": "نعم"}})
+    assert early.get("a") == {"text": "نعم"} and "a" in early
+
+
 def test_the_newest_is_told_by_its_sequence_whatever_the_clocks_say_also_after_journals_of_earlier_versions(
     tmp_path, monkeypatch
 ):
@@ -189,13 +196,13 @@ def test_the_command_lists_measures_and_prunes(tmp_path, monkeypatch):
     old = [(5, "old", {"n": 0}), (6, "a", {"n": 0})]
     write_as_earlier_versions_did(tmp_path / "journal", f"1{here}a.jsonl", *old)
     (tmp_path / "journal" / f"2{here}b.jsonl").write_bytes(b'{"checksum": "')
-    for of in ("one\x1b[2J", "two"):
+    for of in ("one\x1b[2J\u2028", "two"):
         journal = Journal(tmp_path / "journal", of=of)
         journal.append({"a": {"of": of}, of: {"text": "x" * 5000}})
         os.close(journal._descriptor)  # as the end of its process does
     listed = run("list")
     rows = [" ".join(line.split()) for line in listed.splitlines()[1:]]
-    assert rows[0].startswith("two 2 0.0 20") and rows[1].startswith("one\\x1b[2J 1 ")
+    assert rows[0].startswith("two 2 0.0 20") and rows[1].startswith(r"one\x1b[2J\u2028 1 ")
     assert rows[2] == "(not recorded) 1 0.0 1970-01-01 1970-01-01"
     assert "4 answers" in run("size") and "1 damaged line;" in run("size")
     running = Journal(tmp_path / "journal", of="three")
