@@ -219,7 +219,7 @@ def rank_models(
         higher_is_better: Whether the largest score is first.
 
     Raises:
-        ValueError: The number of names is not M, or a score is not defined.
+        ValueError: The number of names is not M, or a score is not defined, or not all in half of the resamples.
     """
     values, draws = resamples.values, resamples.draws
     if len(models) != len(values):
@@ -230,6 +230,8 @@ def rank_models(
     order = sorted(range(len(models)), key=lambda place: (-sign * values[place], models[place]))
     scores = sign * values[order]
     spread = sign * draws[np.isfinite(draws).all(axis=1)][:, order] - scores
+    if 2 * len(spread) < len(draws):
+        raise ValueError(f"the scores of all models are defined in {len(spread)} of {len(draws)} resamples only")
     errors = spread.std(axis=0)
     parts = resamples.parts[:, order]
     rows, next_ones = [], []
@@ -241,7 +243,7 @@ def rank_models(
         rank = 1 + int((scores > scores[place] + TINY).sum())
         rows.append(RankRow(models[index], float(values[index]), float(errors[place]), rank, low, high, None))
         next_ones.append((observed[place + 1], drawn[:, place + 1]) if place + 1 < len(order) else None)
-    return Ranking(_with_neighbours(rows, next_ones[:-1], level, resamples.freedom), level, len(draws), resamples.seed)
+    return Ranking(_with_neighbours(rows, next_ones[:-1], level, resamples.freedom), level, len(spread), resamples.seed)
 
 
 def kendall_distance(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:

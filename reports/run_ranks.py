@@ -1,11 +1,13 @@
 """Ranks of runs from their items: what a leaderboard's column needs besides its scores."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cultureval.metrics.paired_tests import ratio
 from cultureval.reports.item_scores import ItemScores, gives, item_scores
@@ -16,6 +18,7 @@ from cultureval.runtime.errors import CulturevalError, shown_names
 from cultureval.tasks.qimma.averages import benchmark_of
 
 Parts = Mapping[tuple[str, str], float]  # task with `|k` and metric -> weight in the average
+LEAST_DEFINED = 0.95  # of resamples: those of all models are the ones in which every score is defined
 Model = tuple[str, Mapping[str, Run]]  # a name, and the run that each task's score is from
 
 
@@ -125,7 +128,11 @@ def rank_items(
     labels = [label for label, _ in models]
     try:
         resamples = resample(subsets, iterations, seed)
-        undefined = {labels[place] for place in np.flatnonzero(~np.isfinite(resamples.values))}
+        undefined = {
+            label: why
+            for label, why in zip(labels, map(_undefined, resamples.values, resamples.draws.T), strict=True)
+            if why
+        }
         if undefined:
             rest = rank_items(
                 [model for model in models if model[0] not in undefined],
@@ -135,12 +142,19 @@ def rank_items(
                 level,
                 higher_is_better,
             )
-            why = "its score is not defined on the items that all have"
-            return replace(rest, without=[*without, *((label, why) for label in sorted(undefined)), *rest.without])
+            return replace(rest, without=[*without, *sorted(undefined.items()), *rest.without])
         ranking = rank_models(labels, resamples, level, higher_is_better)
     except ValueError as error:
         return RankedItems(without=without, notes=[*notes, f"there are no ranks: {error}."])
     return RankedItems(ranking, labels, resamples, without, notes)
+
+
+def _undefined(value: float, draws: NDArray[np.float64]) -> str:
+    """Why a score that is often undefined, of the items or of resamples of them, takes no part in ranks; else ""."""
+    if not math.isfinite(value):
+        return "its score is not defined on the items that all have"
+    share = float(np.isfinite(draws).mean())
+    return "" if share >= LEAST_DEFINED else f"its score is not defined in {1 - share:.0%} of resamples of the items"
 
 
 def _subsets(

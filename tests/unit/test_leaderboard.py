@@ -7,6 +7,8 @@ import shutil
 from html.parser import HTMLParser
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from board_runs import write_run
 from typer.testing import CliRunner
@@ -263,6 +265,27 @@ def test_ranks_are_of_the_column_by_which_most_models_are_sorted(tmp_path):
     assert [row.label for row in table.rows] == ["a-7B", "b-7B", "c-7B", "one-variety-7B"]
     assert table.rows[0].rank.startswith("1") and not table.rows[-1].rank
     assert "No rank for one-variety-7B: it has other subsets." in table.notes
+
+
+def test_models_whose_score_is_often_undefined_are_left_out_of_ranks_and_named(tmp_path):
+    """CFHR is undefined where no Q+ is right: nine models have one such item each, 1/e of whose resamples lack it."""
+    for place in range(11):
+        results = write_run(tmp_path, f"lab/{place}", ["m2cqa:tf_en"], 0.05 * place, 40, signed={})
+        if place < 9:
+            content = json.loads(results.read_text(encoding="utf-8"))
+            content["results"]["m2cqa:tf_en|0"]["cfhr"] = 1.0
+            results.write_text(json.dumps(content), encoding="utf-8")
+            (file,) = (tmp_path / "details" / "lab" / str(place)).rglob("*.parquet")
+            table = pq.read_table(file)
+            metrics = table["metric"].to_pylist()
+            only_one = [{**row, "cfhr": 1.0 if number == place else None} for number, row in enumerate(metrics)]
+            column = pa.array(only_one, table.schema.field("metric").type)
+            pq.write_table(table.set_column(table.column_names.index("metric"), "metric", column), file)
+    models = [(run.model, {"m2cqa:tf_en|0": run}) for run in load(tmp_path)]
+    ranked = rank_items(models, {("m2cqa:tf_en|0", "cfhr"): 1.0})
+    assert sorted(row.model for row in ranked.ranking.rows) == ["lab/10", "lab/9"]
+    assert sorted(name for name, _ in ranked.without) == [f"lab/{place}" for place in range(9)]
+    assert all(re.search("not defined in 3[3-9]% of resamples", why) for _, why in ranked.without)
 
 
 def test_differences_from_the_best_are_widened_for_few_items_as_the_ranks(tmp_path):

@@ -125,6 +125,13 @@ def test_tables_that_do_not_fit_are_refused(subsets: list[SubsetScores]) -> None
         resample(subsets)
 
 
+def test_scores_that_are_seldom_all_defined_have_no_ranks() -> None:
+    """Nine models with one right Q+ each, all different: hardly a resample holds all nine."""
+    rare = SubsetScores(np.zeros((12, 9)), totals=np.eye(12)[:, :9])
+    with pytest.raises(ValueError, match=r"are defined in \d+ of 1000 resamples only"):
+        rank_models(list("abcdefghi"), resample([rare], 1000))
+
+
 def test_the_distance_of_leaderboards() -> None:
     assert kendall_distance([3, 2, 1], [30, 20, 10]) == (0.0, 1.0)
     assert kendall_distance([3, 2, 1], [1, 2, 3]) == (1.0, -1.0)
