@@ -192,7 +192,8 @@ def _data(record: RunRecord) -> Iterator[Difference]:
     if root is None:
         return
     names = {option.name for option in all_options()}
-    suite = {name: value for name, value in record.options.items() if name in names}
+    secrets = {option.name: options.suite[option.name] for option in all_options() if option.secret}  # not recorded
+    suite = {name: value for name, value in record.options.items() if name in names} | secrets
     signed = {signature.group: signature.fields for signature in record.signatures}
     then = replace(options, root=root, bad_rows=record.options.get("bad_rows", "skip"), suite=suite)
     for task in _known(record):

@@ -33,7 +33,7 @@ from cultureval.runtime.lighteval_patches.run_results import details_of, scores_
 from cultureval.runtime.lighteval_patches.stock_runs import stock_facts
 from cultureval.runtime.settings import current_settings
 from cultureval.tasks.catalogue import kind_of
-from cultureval.tasks.options import read_data_options
+from cultureval.tasks.options import all_options, read_data_options
 
 if TYPE_CHECKING:
     from lighteval.pipeline import Pipeline
@@ -169,12 +169,13 @@ def versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
 
 
 def options_as_resolved() -> dict[str, Any]:
-    """The current options of reading data, and whether answers are reused."""
+    """The current options of reading data but for secrets, and whether answers are reused."""
     options = read_data_options()
     root = str(options.root) if options.root else None
     read = {"data_root": root, "bad_rows": options.bad_rows, "form": options.form}
     settings = current_settings()
-    return {**read, **options.suite, "resume": settings.resume, "on_refused": settings.on_refused}
+    suite = {option.name: options.suite[option.name] for option in all_options() if not option.secret}
+    return {**read, **suite, "resume": settings.resume, "on_refused": settings.on_refused}
 
 
 def _instruments(signatures: Iterable[SignatureRecord]) -> dict[str, str]:

@@ -104,9 +104,11 @@ def scorer_of(group: str) -> str | None:
 
 
 def options_of(group: str) -> str | None:
-    """The options of a group's suite that differ from their defaults, but for those that other fields show."""
+    """The options of a group's suite that differ from their defaults, but for secrets and what other fields show."""
     settings, suite = current_settings(), all_suites()[all_tasks()[groups()[group][0]].suite]
-    values = [(option, option.read(settings)) for option in suite.part("options") if option.signed]
+    values = [
+        (option, option.read(settings)) for option in suite.part("options") if option.signed and not option.secret
+    ]
     return ",".join(f"{option.name}={value}" for option, value in values if value != option.default) or None
 
 

@@ -43,7 +43,7 @@ class Option(Generic[T]):
         values: The allowed texts; empty allows every text that `parse` accepts.
         parse: From the text to the value; its ValueError is a clause such as "is not a number".
         option: Its option on the command line, where that is not called as the attribute.
-        secret: Whether errors leave out the text, which may contain an API key.
+        secret: Whether errors and results files leave out the text, which may contain an API key.
         signed: Of a suite's option: whether signatures name a value that is not its default; False where prompts, rows
             or the metrics' names show it.
     """
