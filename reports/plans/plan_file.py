@@ -207,14 +207,14 @@ def read_plan(file: Path, flags: Mapping[str, bool]) -> tuple[PlanFile, list[Pla
 
 
 def _loaded(text: str) -> Any:
-    """YAML in which times and dates are texts, as in YAML 1.2: 12:00:00 not 43200, which sbatch takes for minutes."""
+    """YAML in which times, dates and 0123 are texts: 12:00:00 not 43200, which sbatch takes for minutes, nor 83."""
     import yaml
 
     class Loader(yaml.SafeLoader):
         pass
 
     def number(loader: Loader, node: yaml.ScalarNode) -> Any:
-        return node.value if ":" in node.value else loader.construct_yaml_int(node)
+        return node.value if ":" in node.value or re.match("[-+]?0.", node.value) else loader.construct_yaml_int(node)
 
     Loader.add_constructor("tag:yaml.org,2002:int", number)
     Loader.add_constructor("tag:yaml.org,2002:timestamp", Loader.construct_yaml_str)

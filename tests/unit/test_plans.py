@@ -137,12 +137,15 @@ ALIASES = "k0: &k0 [x], " + ", ".join(f"k{n}: &k{n} [{', '.join([f'*k{n - 1}'] *
 
 def test_times_without_quotes_stay_times(plan: Path) -> None:
     plan.write_text(
-        PLAN.replace("cpus-per-task: 8", "time: 12:00:00, nice: 10, begin: 2026-12-01T08:00:00, deadline: 2026-12-05")
+        PLAN.replace(
+            "cpus-per-task: 8",
+            "time: 12:00:00, nice: 10, begin: 2026-12-01T08:00:00, deadline: 2026-12-05, account: 0123",
+        )
     )
     content, runs = read_plan(plan, FLAGS)
     lines = slurm.write_array_job(content, runs, plan).read_text().splitlines()
     assert {"#SBATCH --time=12:00:00", "#SBATCH --nice=10", "#SBATCH --begin=2026-12-01T08:00:00"} < {*lines}
-    assert "#SBATCH --deadline=2026-12-05" in lines
+    assert {"#SBATCH --deadline=2026-12-05", "#SBATCH --account=0123"} < {*lines}
 
 
 @pytest.mark.parametrize(
