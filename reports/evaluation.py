@@ -16,7 +16,7 @@ from cultureval.runtime.saving import Saving
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.tasks.catalogue import all_suites
 from cultureval.tasks.preflight import preflight
-from cultureval.tasks.reading import rows_at_hand
+from cultureval.tasks.reading import forget_files, rows_at_hand
 from cultureval.tasks.running import quiet_libraries, run_pipeline
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ def evaluate_tasks(
     """
     started = time.time()
     saving = saving or Saving()
+    forget_files()  # those of an earlier run of this process
     plan = preflight(names, check_model, output_dir, skip_unscorable, [saving.check])
     quiet_libraries()
     with use_settings(current_settings().with_(suite=plan.options, judges=plan.judges)):

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
 
-# Control characters (category Cc), and those that change the order of writing.
-_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+# Control characters (category Cc), those that end a line or change the order of writing.
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 CONTROLS = "\n\t"  # control characters that a message may hold
 
 

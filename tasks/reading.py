@@ -27,6 +27,7 @@ from cultureval.runtime.data.row_files import (
     config_names,
     files_matching,
     files_of_split,
+    forget_folders,
     read_rows,
     split_names,
 )
@@ -342,6 +343,12 @@ def _is_training_file(path: Path) -> bool:
 @lru_cache(maxsize=64)
 def _rows_of(path: Path) -> list[Row]:
     return read_rows(path)
+
+
+def forget_files() -> None:
+    """Lets data be read anew, for another run of this process."""
+    _rows_of.cache_clear()
+    forget_folders()
 
 
 def _in_subset(row: Row, task: Task, source: Source) -> bool:

@@ -144,6 +144,12 @@ def config_names(folder: Path) -> tuple[str, ...]:
         raise _refused(folder, error) from error
 
 
+def forget_folders() -> None:
+    """Lets folders be looked at anew: between two runs of one process they may have changed."""
+    for kept in (declared_files, front_matter, _data_files, config_names):
+        kept.cache_clear()
+
+
 def _refused(folder: Path, error: Exception) -> CulturevalError:
     return CulturevalError(
         f"The datasets library cannot tell the data files of {folder} ({described(error)}). Mend the README's "

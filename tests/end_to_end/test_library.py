@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 import cultureval
 from cultureval import CulturevalError, evaluate, load_results, score
 from cultureval.runtime.coroutines import run_coroutine
+from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.errors import BatchWritten
 
 NOTEBOOK = Path(__file__).parents[2] / "docs" / "library.ipynb"
@@ -76,6 +78,28 @@ def test_models_on_servers_are_evaluated_within_a_notebook_s_event_loop(tmp_path
     with pytest.raises(BatchWritten):
         asyncio.run(cell())
     assert json.loads(file.read_text("utf-8"))["body"]["model"] == "own"
+
+
+def test_a_second_evaluation_reads_data_that_have_changed(tmp_path, monkeypatch):
+    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
+    data = shutil.copytree(samples_root(), tmp_path / "data")
+    rows = data / "qimma" / "MCQ_AraTrust" / "test.jsonl"
+    all_rows = rows.read_text(encoding="utf-8").splitlines(keepends=True)
+    asked = []
+    for count in (3, 2):
+        rows.write_text("".join(all_rows[:count]), encoding="utf-8")
+        file = tmp_path / f"{count}.jsonl"
+        settings = {"batch_out": str(file), "revision": "v1"}
+        with pytest.raises(BatchWritten):
+            evaluate(
+                "http://127.0.0.1:9/v1#own",
+                "qimma_gen_aratrust",
+                data=data,
+                output_dir=tmp_path / "out",
+                model_settings=settings,
+            )
+        asked.append(len(file.read_text("utf-8").splitlines()))
+    assert asked == [3, 2]
 
 
 def test_a_coroutine_within_an_event_loop_returns_fails_and_is_interrupted():
