@@ -18,6 +18,7 @@ from transformers import AutoConfig, AutoTokenizer, GenerationConfig, PreTrained
 from transformers.utils import is_torchvision_available
 
 from cultureval.models.adapters import put_on, read_adapter
+from cultureval.models.memory import memory_limit
 from cultureval.models.processors import load_processor
 from cultureval.models.settings import HFModelSettings, is_local
 from cultureval.models.template_errors import TEMPLATE_ERRORS
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 Loaded = TypeVar("Loaded")
 TEMPLATE_SECONDS = 10
+TEMPLATE_BYTES = 2**29  # for one question, besides what the process holds
+TEMPLATE_LETTERS = 2**20
 TRIED = ("Which one?", "How often?")
 BITS = {"4bit": {"load_in_4bit": True, "bnb_4bit_compute_dtype": "bfloat16"}, "8bit": {"load_in_8bit": True}}
 
@@ -175,32 +178,32 @@ def _require_readable_template(writer: Any, source: str) -> None:
     if not getattr(writer, "chat_template", None):
         return
     try:
-        with time_limit(TEMPLATE_SECONDS):
-            written = _depends_on_question(writer, str) or _depends_on_question(writer, _text_part)
+        with time_limit(TEMPLATE_SECONDS), memory_limit(TEMPLATE_BYTES):
+            written = [_both_questions(writer, str)]
+            if len({*written[0]}) == 1:
+                written.append(_both_questions(writer, _text_part))
     except TimeLimitReached as error:
-        raise CulturevalError(
-            f"The chat template of {source} takes more than {TEMPLATE_SECONDS} seconds for one question. Mend it, or "
-            "set chat_template: off."
-        ) from error
+        raise _refused_template(source, f"takes more than {TEMPLATE_SECONDS} seconds for one question") from error
+    except MemoryError as error:
+        raise _refused_template(source, f"takes more than {TEMPLATE_BYTES >> 20} MiB for one question") from error
     except TemplateSyntaxError as error:
-        raise CulturevalError(
-            f"The chat template of {source} has an error in line {error.lineno}: {error.message}. Mend it, or set "
-            "chat_template: off."
-        ) from error
+        raise _refused_template(source, f"has an error in line {error.lineno}: {error.message}") from error
     except TEMPLATE_ERRORS:
         return
-    if not written:
-        raise CulturevalError(
-            f"The chat template of {source} leaves out what the user asks, so that all prompts would be one. Mend it, "
-            "or set chat_template: off."
-        )
+    if (longest := max(len(text) for texts in written for text in texts)) > TEMPLATE_LETTERS:
+        raise _refused_template(source, f"writes {longest:,} letters for one question")
+    if len({*written[-1]}) == 1:
+        raise _refused_template(source, "leaves out what the user asks, so that all prompts would be one")
 
 
-def _depends_on_question(writer: Any, form: Callable[[str], Any]) -> bool:
-    """Whether a chat template writes two questions as two prompts, in whatever letters it writes them."""
+def _refused_template(source: str, reason: str) -> CulturevalError:
+    return CulturevalError(f"The chat template of {source} {reason}. Mend it, or set chat_template: off.")
+
+
+def _both_questions(writer: Any, form: Callable[[str], Any]) -> list[str]:
+    """Two questions as a chat template writes them, in whatever letters."""
     messages = [[{"role": "user", "content": form(question)}] for question in TRIED]
-    one, other = (writer.apply_chat_template(each, tokenize=False, add_generation_prompt=True) for each in messages)
-    return bool(one != other)
+    return [str(writer.apply_chat_template(each, tokenize=False, add_generation_prompt=True)) for each in messages]
 
 
 def _text_part(text: str) -> list[dict[str, str]]:

@@ -2,6 +2,8 @@
 
 import gc
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -42,6 +44,24 @@ def available_bytes(device: torch.device) -> int:
         free, _ = torch.accelerator.get_memory_info(device)
         return free
     return _main_memory() // int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+
+
+@contextmanager
+def memory_limit(more: int) -> Iterator[None]:
+    """A context in which what takes more than so many bytes besides raises MemoryError; on Linux only."""
+    used = _field(Path("/proc/self/status"), "VmSize:")
+    if used is None:
+        yield
+        return
+    import resource
+
+    most, hard = resource.getrlimit(resource.RLIMIT_AS)
+    wanted = used * 1024 + more
+    resource.setrlimit(resource.RLIMIT_AS, (wanted if most == resource.RLIM_INFINITY else min(most, wanted), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (most, hard))
 
 
 def _main_memory() -> int:

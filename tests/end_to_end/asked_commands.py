@@ -1,6 +1,7 @@
 """Programs for a shell or another command that are forked by the test process, as its own commands are."""
 
 import json
+import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from threading import Thread
 
 from forked_commands import run_forked, short_path
 
-ASK = f"{sys.executable} -IS {Path(__file__).with_name('ask.py')} $COMMANDS"
+ASK = f"{shlex.quote(sys.executable)} -IS {shlex.quote(str(Path(__file__).with_name('ask.py')))} $COMMANDS"
 # A `python` that runs `-m MODULE ARGUMENTS`.
 PYTHON = f"""#!/bin/sh
 shift

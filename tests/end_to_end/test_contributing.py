@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import sysconfig
@@ -18,7 +19,7 @@ GUIDE = Path(__file__).parents[2] / "CONTRIBUTING.md"
 COMMANDS = {
     "cultureval": f"{ASK} ours cultureval.scripts.main",
     "lighteval": f"{ASK} stock lighteval",
-    "pip": f"{sys.executable} -m pip --quiet --python $VIRTUAL_ENV/bin/python",
+    "pip": f"{shlex.quote(sys.executable)} -m pip --quiet --python $VIRTUAL_ENV/bin/python",
 }
 
 

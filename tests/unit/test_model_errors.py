@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import resource
 import shutil
 from types import SimpleNamespace
 
@@ -63,6 +64,23 @@ def test_a_template_that_does_not_end_is_a_sentence(tmp_path, monkeypatch):
     (folder / "chat_template.jinja").write_text(loops + "{% endfor %}" * 4)
     with pytest.raises(CulturevalError, match=r"takes more than 0.2 seconds.*chat_template: off"):
         check_model(str(folder), images=False, likelihoods=True)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("{{ messages[0].content }}{{ 'x' * 10**10 }}", "takes more than 512 MiB for one question"),
+        (f"{{% set x = 'سؤال' %}}{'{% set x = x ~ x %}' * 40}{{{{ x }}}}", "takes more than 512 MiB for one question"),
+        ("{{ '%400000000d' % 1 }}{{ '%400000000d' % 1 }}", "takes more than 512 MiB for one question"),
+        ("{{ messages[0].content }}{{ 'x' * 10**7 }}", "writes 10,000,010 letters for one question"),
+    ],
+)
+def test_a_template_that_writes_too_much_is_a_sentence_and_does_not_fill_the_memory(body, said, tmp_path):
+    folder, before = shutil.copytree(folder_of("llama"), tmp_path / "model"), resource.getrlimit(resource.RLIMIT_AS)
+    (folder / "chat_template.jinja").write_text(body)
+    with pytest.raises(CulturevalError, match=rf"{said}.*chat_template: off"):
+        check_model(str(folder), images=False, likelihoods=True)
+    assert resource.getrlimit(resource.RLIMIT_AS) == before
 
 
 def test_a_template_that_leaves_out_the_question_is_a_sentence(tmp_path):
