@@ -51,7 +51,7 @@ def vllm_python():
     folder = Path(__file__).parents[2] / ".venv-vllm"
     script = Path(__file__).with_name("make_vllm_environment.sh")
     subprocess.run([script, folder], check=True, timeout=800, env={**os.environ, "PYTHON": sys.executable})
-    return str(folder / "bin" / "python")
+    return str(folder.resolve() / "bin" / "python")
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-WHERE = "import cultureval.samples, cultureval.tasks; print(cultureval.tasks.__file__, cultureval.samples.__file__)"
+WHERE = "import cultureval.samples as s, cultureval.tasks as t; print(t.__file__, s.__file__, sep='\\n')"
 
 
 SNIPPET = """
@@ -107,7 +107,7 @@ def output_of(python, cwd, *args):
 
 
 def test_the_wheel_holds_every_room_and_its_data(wheel_python, tmp_path, tiny_lm):
-    tasks, samples = output_of(wheel_python, tmp_path, "-c", WHERE).split()
+    tasks, samples = output_of(wheel_python, tmp_path, "-c", WHERE).splitlines()
     environment = wheel_python.parents[1]
     assert Path(tasks).is_relative_to(environment) and Path(samples).is_relative_to(environment)
     shipped = {path.relative_to(ROOT / "samples") for path in (ROOT / "samples").rglob("*") if path.suffix != ".pyc"}
@@ -122,7 +122,7 @@ def test_the_wheel_holds_every_room_and_its_data(wheel_python, tmp_path, tiny_lm
 
 
 def test_the_editable_install_works_from_elsewhere(tmp_path):
-    tasks, _ = output_of(sys.executable, tmp_path, "-c", WHERE).split()
+    tasks, _ = output_of(sys.executable, tmp_path, "-c", WHERE).splitlines()
     assert Path(tasks).samefile(ROOT / "tasks" / "__init__.py")
     assert len(json.loads(output_of(Path(sys.executable).parent / "cultureval", tmp_path, "tasks", "--json"))) >= 109
 

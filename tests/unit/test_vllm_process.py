@@ -19,9 +19,11 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.servers.vllm_process import VLLMServer, find_vllm, vllm_version
 from cultureval.runtime.settings import Settings, use_settings
 
-# Serves /v1/models to who has the key; its child leaves the process group and ignores every signal that it can.
+# A script as pip writes it where the interpreter's path has a space. Serves /v1/models to who has the key; its child leaves the process group and ignores every signal that it can.
 FAKE = """\
-#!{python} -IS
+#!/bin/sh
+'''exec' "{python}" -IS "$0" "$@"
+' '''
 import http.server, json, os, signal, subprocess, sys, time
 port, name = (int(sys.argv[sys.argv.index("--port") + 1]), sys.argv[sys.argv.index("--served-model-name") + 1])
 if "--fail" in sys.argv:
