@@ -19,7 +19,8 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.servers.vllm_process import VLLMServer, find_vllm, vllm_version
 from cultureval.runtime.settings import Settings, use_settings
 
-# A script as pip writes it where the interpreter's path has a space. Serves /v1/models to who has the key; its child leaves the process group and ignores every signal that it can.
+# A script as pip writes it where the interpreter's path has a space: it serves /v1/models to who has the key; its
+# child leaves the process group and ignores every signal that it can.
 FAKE = """\
 #!/bin/sh
 '''exec' "{python}" -IS "$0" "$@"
