@@ -35,6 +35,7 @@ FAMILIES: tuple[tuple[str, ...], ...] = (
 )
 SHOWN_COLUMNS = 20
 LONGEST_LIST = 100_000  # characters of a list as Python writes it
+_DIGITS = str.maketrans("٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹", "0123456789" * 2)
 
 
 @dataclass(frozen=True)
@@ -126,9 +127,7 @@ def with_indices(rows: Sequence[Mapping[str, Any]], columns: Columns) -> Columns
     """The columns with what whole numbers of the gold mean: indices, where more of them are no option than are one."""
     own = [(row.get(columns.gold), options_in(row, columns)) for row in rows]
     numbers = [
-        (_forms(gold), {comparable(str(option)) for option in options})
-        for gold, options in own
-        if options and _whole(gold) is not None
+        (_forms(gold), set(map(_seen, options))) for gold, options in own if options and _whole(gold) is not None
     ]
     texts = sum(not options.isdisjoint(forms) for forms, options in numbers)
     return replace(columns, first=first_index(rows, columns), indexed=texts < len(numbers) - texts)
@@ -191,7 +190,7 @@ def gold_of(
     answers = list(answer) if isinstance(answer, list | tuple) else [answer]
     if not answers or any(is_empty(one) for one in answers):
         return (), "missing"
-    seen = [comparable(option) for option in options]
+    seen = [_seen(option) for option in options]
     positions: list[int] = []
     for one in answers:
         position = _position(one, seen, first, indexed)
@@ -205,7 +204,7 @@ def gold_of(
 
 def _position(answer: Any, seen: Sequence[str], first: int, indexed: bool) -> int | None:
     """The position that one answer names, perhaps outside the options; None where it names none."""
-    text = comparable(str(answer))
+    text = _seen(answer)
     label = label_index(text) if isinstance(answer, str) else None
     if label is not None and (text not in seen or label < len(seen)):
         return label
@@ -224,7 +223,12 @@ def _position(answer: Any, seen: Sequence[str], first: int, indexed: bool) -> in
 def _forms(answer: Any) -> list[str]:
     """How an option may write an answer: as it stands, and a whole number without decimals (2 for 2.0)."""
     number = _whole(answer)
-    return [comparable(str(answer)), *([] if number is None else [str(number)])]
+    return [_seen(answer), *([] if number is None else [str(number)])]
+
+
+def _seen(value: Any) -> str:
+    """A cell as golds and options are compared: Arabic and Persian digits are those of ASCII."""
+    return comparable(str(value)).translate(_DIGITS)
 
 
 def _whole(value: Any) -> int | None:
@@ -234,5 +238,5 @@ def _whole(value: Any) -> int | None:
         return int(value) if value.is_integer() else None
     if isinstance(value, int):
         return value
-    text = str(value).strip()
+    text = _seen(value)
     return int(float(text)) if re.fullmatch(r"-?[0-9]{1,9}(\.0+)?", text) else None

@@ -28,7 +28,9 @@ from cultureval.tasks.suite import Task
 ANSWERS = ("references", "answers", "answer")  # of prepared rows of free answers
 TEXTS = ("question", "prompt", "statement")
 # A word of a file's name, not a part of one (constraints, devices), says that it holds few-shot examples.
-EXAMPLES = re.compile(r"(?<![a-z])(?:train(?:ing)?|dev(?:elopment)?|valid(?:ation)?)_?(?:set|data|split)?(?![a-z])")
+EXAMPLES = re.compile(
+    r"(?<![a-z])(?:train(?:ing)?|dev(?:elopment)?|val(?:id(?:ation)?)?)_?(?:set|data|split)?(?![a-z])"
+)
 
 
 @dataclass(frozen=True)

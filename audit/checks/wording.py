@@ -32,17 +32,19 @@ _ABSENT_THING = re.compile(
     rf"{_THINGS}(?:\s+البياني[ةه]?)?\s+{_WHERE}"
     r"|\b(?:figure|table|image|picture|diagram|graph|chart|map)s?\s+(?:below|above|shown|opposite)\b"
     r"|\b(?:following|above|below|given)\s+(?:figure|table|image|picture|diagram|graph|chart|map)\b"
-    r"|如[下上右左]?[图表]|[下上右左][图表]"
+    r"|[如下上右左](?:[图圖](?![书書画畫])|表(?![述达達现現情演面明彰决決态態]))"  # not 以下表述, 网上图书馆
     r"|(?:ش[کك]ل|تصو[یي]ر|جدول|نمودار|نقشه)\s+(?:ز[یي]ر|بالا|مقابل|فوق|روبه?\s*رو)",
     re.IGNORECASE,
 )
 _ABSENT_PASSAGE = re.compile(
     rf"{_PASSAGES}\s+{_WHERE}|\b(?:passage|text|paragraph|poem)\s+(?:below|above)\b"
     r"|\b(?:following|above|below|given)\s+(?:passage|text|paragraph|poem)\b"
-    r"|(?:متن|شعر|ب[یي]ت)\s+(?:ز[یي]ر|بالا|فوق)",
+    r"|(?:متن|شعر|ب[یي]ت)\s+(?:ز[یي]ر|بالا|فوق)"
+    r"|(?:[根依][据據]|[阅閱][读讀])[上下](?:文|[面列述]的?(?:短文|材料|文字|文章|段落))",
     re.IGNORECASE,
 )
 _OWN_PASSAGE = 12  # words beside the reference that may be the passage itself
+_OWN_LETTERS = 100  # likewise of Chinese, which has no spaces
 _QUOTED = re.compile(r"[\"«“(\[{]|[:：]\s*\S+\s+\S+")
 
 
@@ -127,7 +129,7 @@ def absent_reference(item: AuditItem) -> str:
         return f"it refers to {found[0]!r}, and has no image and no passage"
     if found := _ABSENT_PASSAGE.search(item.question):
         rest = item.question[: found.start()] + item.question[found.end() :]
-        if len(rest.split()) < _OWN_PASSAGE and not _QUOTED.search(rest):
+        if len(rest.split()) < _OWN_PASSAGE and len(rest) < _OWN_LETTERS and not _QUOTED.search(rest):
             return f"it refers to {found[0]!r}, and has no passage"
     return ""
 

@@ -236,10 +236,14 @@ def test_words_of_two_scripts_are_told(word):
                 "همه\u0654 موارد",
                 "هم\u06c0 گزینه‌ها",
                 "هیچ‌کدام از موارد بالا",
+                *("هیچ‌یک", "هیچ یک از گزینه‌ها صحیح نیست", "هیچیک", "تمام موارد", "تمامی‌موارد", "کلیه گزینه‌ها"),
                 "گزینه‌های الف و ب",
             )
         ),
-        *(((text, "红"), False) for text in ("以上海为中心", "都江堰", "هر سه", "ألف وباء", "Both parents")),
+        *(
+            ((text, "红"), False)
+            for text in ("以上海为中心", "都江堰", "هر سه", "هیچ یکسانی", "ألف وباء", "Both parents")
+        ),
     ],
 )
 def test_options_that_refer_to_others(options, told):
@@ -268,6 +272,9 @@ def test_labels_inside_options(options, told):
         ("في النص التالي: كان الرجل يمشي في الطريق كل يوم قبل الفجر ليصل إلى عمله في المدينة، ما الفعل؟", False),
         ("See the figure below. What is x?", True),
         ("如下图所示，求面积", True),
+        ("根据上文，作者的观点是什么？", True),
+        ("阅读下面的短文，回答问题。" + "从前有一个人住在山里。" * 12, False),
+        ("结合上下文，选出以下表述正确的一项", False),
         ("با توجه به شکل زیر، مساحت چقدر است؟", True),
     ],
 )
@@ -321,6 +328,25 @@ def test_an_index_that_is_also_the_text_of_an_option_is_an_index_where_golds_are
     assert [one.gold for one in read_items([str(tmp_path / "q.csv")], DataOptions())] == [(1,), (1,), ()]
 
 
+@pytest.mark.parametrize(("golds", "places"), [("٣١٢", (2, 0, 1)), ("۰۲۱", (0, 2, 1)), ("75١", (0, 0, 2))])
+def test_golds_in_arabic_and_persian_digits_are_numbers(golds, places, tmp_path):
+    options = (
+        [("س", "ص", "ع"), ("٥", "٦", "٧"), ("۳", "۲", "1")]
+        if golds != "75١"
+        else [("٧", "8", "۹")]
+        + [
+            ("۵", "۶", "٧"),
+            ("۳", "۲", "1"),
+        ]
+    )
+    rows = [
+        {"question": f"س {gold}؟", "choices": own, "answer": gold} for gold, own in zip(golds, options, strict=True)
+    ]
+    (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    items = read_items([str(tmp_path / "q.jsonl")], DataOptions())
+    assert [one.gold for one in items] == [(place,) for place in places]
+
+
 @pytest.mark.parametrize(
     ("golds", "places"), [((1967, 2, 3), (2, 1, 2)), ((2, 1, 0), (2, 1, 0)), ((1.0, 0.0, 2), (1, 0, 2))]
 )
@@ -349,17 +375,19 @@ def test_a_word_of_a_files_name_tells_examples_and_two_of_one_name_are_refused(t
     for name in (
         "constraints",
         "devices",
+        "eval",
         "invalid",
         "x_dev",
         "MyTrain",
         "MMLUTrain",
         "validation-0",
+        "val",
         "TRAINset",
         "trainset",
     ):
         (tmp_path / f"{name}.csv").write_text("question,A,B,answer\nس,1,2,A\n", encoding="utf-8")
     splits = {item.row.partition(".")[0]: item.split for item in read_items([str(tmp_path)], DataOptions())}
-    assert [name for name, split in splits.items() if split == "test"] == ["constraints", "devices", "invalid"]
+    assert [name for name, split in splits.items() if split == "test"] == ["constraints", "devices", "eval", "invalid"]
     again = tmp_path / "copy" / "x_dev.csv"
     again.parent.mkdir()
     again.write_text("question,A,B,answer\nج,1,2,A\n", encoding="utf-8")
