@@ -139,11 +139,25 @@ class Journal:
             entry = self._find(key)
             answer = self._read(entry) if entry else None
         if answer is None:
-            raise CulturevalError(
-                f"Answers in the journal {self.folder} were deleted or changed while this command was using them. "
-                "Start it again: what is left is reused, and the rest is asked anew."
-            )
+            raise self._deleted()
         return answer
+
+    def require(self, key: str) -> dict[str, Any]:
+        """Return the newest answer of a key that has been in the journal.
+
+        Raises:
+            CulturevalError: it has been deleted or changed since.
+        """
+        answer = self.get(key)
+        if answer is None:
+            raise self._deleted()
+        return answer
+
+    def _deleted(self) -> CulturevalError:
+        return CulturevalError(
+            f"Answers in the journal {self.folder} were deleted or changed while this command was using them. "
+            "Start it again: what is left is reused, and the rest is asked anew."
+        )
 
     def append(self, records: Records) -> None:
         """Write a batch of answers; when this returns they are on the disk.

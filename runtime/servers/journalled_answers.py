@@ -54,15 +54,18 @@ def answer_all(
 
     Raises:
         ServerError: A question was refused, or not answered in time; the answers so far are kept.
+        CulturevalError: The journal was deleted meanwhile, with answers.
     """
+    skipped: set[str] = set()
     missing = {key: question for key, question in questions.items() if key not in journal}
     if missing:
         known = len(questions) - len(missing)
         with Progress(len(questions), description, "answer", known, silent, kept_in=journal.folder) as progress:
             waiting, claims = deque(missing.items()), Claims(journal.folder)
-            run = _Run(journal, progress, waiting, claims, on_failure, note, on_answered_elsewhere)
+            run = _Run(journal, progress, waiting, claims, on_failure, note, on_answered_elsewhere, skipped)
             run_coroutine(_ask(settings, run, min(settings.concurrency, len(missing)), first))
-    return {key: answer for key in questions if (answer := journal.get(key)) is not None}
+    answers = {key: journal.get(key) if key in skipped else journal.require(key) for key in questions}
+    return {key: answer for key, answer in answers.items() if answer is not None}
 
 
 @dataclass
@@ -76,6 +79,7 @@ class _Run:
     on_failure: OnFailure | None
     note: Callable[[], str] | None
     on_answered_elsewhere: Callable[[str, Answer], None] | None
+    skipped: set[str]
     failures: list[Exception] = field(default_factory=list)
 
     async def next(self) -> tuple[str, Question] | None:
@@ -123,6 +127,7 @@ async def _answer(client: OpenAIClient, run: _Run, key: str, question: Question)
         answer = await question(client)
     except CulturevalError as error:
         if run.on_failure is not None and run.on_failure(key, error):
+            run.skipped.add(key)
             run.progress.update()
         else:
             run.failures.append(error)

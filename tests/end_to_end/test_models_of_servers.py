@@ -2,6 +2,7 @@
 
 import json
 import logging
+import shutil
 from types import SimpleNamespace
 
 import pytest
@@ -89,6 +90,17 @@ def test_a_dead_server_is_an_error_before_anything_is_reused(load):
         server.down = True
         with pytest.raises(CulturevalError, match="does not answer .*no earlier answer was reused"):
             load(server).greedy_until(docs_of(QUERIES))
+
+
+def test_answers_that_are_lost_with_a_journal_deleted_in_mid_run_are_a_sentence(load, tmp_path):
+    def deletes(prompt, count):
+        if (prompt, count) == ("q3", 1):
+            shutil.rmtree(tmp_path / "journal")
+
+    with FaultyServer(deletes) as server:
+        with pytest.raises(CulturevalError, match="journal .* were deleted .*Start it again: what is left is reused"):
+            load(server, concurrency=1).greedy_until(docs_of(QUERIES))
+        assert asked(load(server), server) == 3  # those before
 
 
 def test_a_server_that_tells_nothing_is_said(load, caplog):
