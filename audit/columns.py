@@ -124,20 +124,29 @@ def require_columns(columns: Columns, row: Mapping[str, Any], where: str) -> Non
 
 
 def with_indices(rows: Sequence[Mapping[str, Any]], columns: Columns) -> Columns:
-    """The columns with what whole numbers of the gold mean: indices, where more of them are no option than are one."""
-    own = [(row.get(columns.gold), options_in(row, columns)) for row in rows]
-    numbers = [
-        (_forms(gold), set(map(_seen, options))) for gold, options in own if options and _whole(gold) is not None
-    ]
-    texts = sum(not options.isdisjoint(forms) for forms, options in numbers)
-    return replace(columns, first=first_index(rows, columns), indexed=texts < len(numbers) - texts)
+    """The columns with what whole numbers of the gold mean: indices, if fewer are out of range than are no option."""
+    numbers, first = _numbers(rows, columns), first_index(rows, columns)
+    no_texts = sum(set(map(_seen, options)).isdisjoint(_forms(number)) for number, options in numbers)
+    out_of_range = sum(not first <= (_whole(number) or 0) < first + len(options) for number, options in numbers)
+    return replace(columns, first=first, indexed=out_of_range < no_texts)
 
 
 def first_index(rows: Sequence[Mapping[str, Any]], columns: Columns) -> int:
     """Whether indices of the gold begin with 0 or 1: with 1 where more golds are the number of options than are 0."""
-    numbers = [(_whole(row.get(columns.gold)), len(options_in(row, columns))) for row in rows]
-    given = [(number, count) for number, count in numbers if number is not None and count]
+    given = [(_whole(number), len(options)) for number, options in _numbers(rows, columns)]
     return int(sum(number == count for number, count in given) > sum(number == 0 for number, _ in given))
+
+
+def _numbers(rows: Sequence[Mapping[str, Any]], columns: Columns) -> list[tuple[Any, list[Any]]]:
+    """The whole numbers among the golds of rows, each with the options of its row."""
+    own = [(row.get(columns.gold), options_in(row, columns)) for row in rows]
+    return [
+        (one, options)
+        for gold, options in own
+        if options
+        for one in _answers(gold, [_seen(option) for option in options])
+        if _whole(one) is not None
+    ]
 
 
 def options_in(row: Mapping[str, Any], columns: Columns) -> list[Any]:
@@ -183,14 +192,10 @@ def gold_of(
     Returns:
         (positions from 0, problem): () with a problem.
     """
-    if isinstance(answer, Mapping):
-        answer = next(
-            (answer[name] for name in ("arabic_answer_key", "label", "index", "text") if name in answer), None
-        )
-    answers = list(answer) if isinstance(answer, list | tuple) else [answer]
+    seen = [_seen(option) for option in options]
+    answers = _answers(answer, seen)
     if not answers or any(is_empty(one) for one in answers):
         return (), "missing"
-    seen = [_seen(option) for option in options]
     positions: list[int] = []
     for one in answers:
         position = _position(one, seen, first, indexed)
@@ -200,6 +205,15 @@ def gold_of(
             return (), "out_of_range"
         positions.append(position)
     return tuple(sorted(set(positions))), ""
+
+
+def _answers(cell: Any, seen: Sequence[str]) -> list[Any]:
+    """The answers of a gold cell: one, a list, the text of one (not where options are such texts), or an object."""
+    if isinstance(cell, Mapping):
+        cell = next((cell[name] for name in ("arabic_answer_key", "label", "index", "text") if name in cell), None)
+    if isinstance(cell, str) and cell.strip().startswith("[") and not any(one.startswith("[") for one in seen):
+        cell = _listed_options(cell) or cell
+    return list(cell) if isinstance(cell, list | tuple) else [cell]
 
 
 def _position(answer: Any, seen: Sequence[str], first: int, indexed: bool) -> int | None:

@@ -328,6 +328,25 @@ def test_an_index_that_is_also_the_text_of_an_option_is_an_index_where_golds_are
     assert [one.gold for one in read_items([str(tmp_path / "q.csv")], DataOptions())] == [(1,), (1,), ()]
 
 
+@pytest.mark.parametrize("form", [list, str, lambda gold: gold[0]])
+@pytest.mark.parametrize("first", [0, 1])
+def test_golds_that_are_often_the_number_of_another_option_are_indices_if_all_are_in_range(form, first, tmp_path):
+    own, places = (["0", "2", "1", "4"], ["3", "1", "2", "4"], ["7", "9", "8", "3"]), (0, 2, 3)
+    rows = [
+        {"question": f"س {place}؟", "choices": options, "answer": form([place + first])}
+        for options, place in zip(own, places, strict=True)
+    ]
+    (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert [one.gold for one in read_items([str(tmp_path / "q.jsonl")], DataOptions())] == [(0,), (2,), (3,)]
+
+
+def test_the_text_of_a_list_is_a_list_of_golds_unless_options_are_such_texts():
+    assert [gold_of(cell, "سصعغ")[0] for cell in ("['A', 'د']", "[0, 3]", '["س", "غ"]')] == [(0, 3)] * 3
+    assert gold_of("[0, 1]", ["[0, 1]", "[2, 3]"]) == ((0,), "")
+    assert gold_of("[0, 1]", ["[0, 2]", "[2, 3]"]) == ((), "not_in_options")
+    assert gold_of("[]", "سص") == ((), "not_in_options")
+
+
 @pytest.mark.parametrize(("golds", "places"), [("٣١٢", (2, 0, 1)), ("۰۲۱", (0, 2, 1)), ("75١", (0, 0, 2))])
 def test_golds_in_arabic_and_persian_digits_are_numbers(golds, places, tmp_path):
     options = (
