@@ -94,30 +94,36 @@ def differences_table(found: list[Difference], columns: tuple[str, str]) -> str:
         found: What differs.
         columns: Names of the two sides.
     """
-    rows = [[one.what, _shown(one.first), _shown(one.second)] for one in found]
+    rows = [[escaped(one.what), _shown(one.first), _shown(one.second)] for one in found]
     return terminal_table(("setting", *columns), rows, "lll")
 
 
 def compare_with_here(path: Path) -> tuple[str, bool]:
     """What of the newest run of a path differs from this machine, as text, and whether nothing does."""
     run = load(path)[0]
-    return _report(f"{run.file} and this machine", differences_from_here(run), ("in the file", "here"), [run])
+    return _report(f"{_place(run)} and this machine", differences_from_here(run), ("in the file", "here"), [run])
 
 
 def compare_runs(first: Path, second: Path) -> tuple[str, bool]:
     """Which settings of the newest runs of two paths differ, as text, and whether none does."""
     runs = [load(path)[0] for path in (first, second)]
-    return _report(f"{runs[0].file} and {runs[1].file}", differences(*runs), ("first", "second"), runs)
+    return _report(f"{_place(runs[0])} and {_place(runs[1])}", differences(*runs), ("first", "second"), runs)
 
 
 def _report(sides: str, found: list[Difference], columns: tuple[str, str], runs: list[Run]) -> tuple[str, bool]:
-    notes = [f"{run.file}: {NO_RECORD}." for run in runs if not run.record.schema_]
+    notes = [f"{_place(run)}: {NO_RECORD}." for run in runs if not run.record.schema_]
     text = differences_table(found, columns) if found else f"Nothing differs between {sides}."
     return escaped("\n".join([*notes, text]), keep="\n"), not found
 
 
+def _place(run: Run) -> str:
+    return escaped(str(run.file))
+
+
 def _shown(value: Any) -> str:
-    return "-" if value is None else value if isinstance(value, str) and len(value) < 60 else shorten(value, 60)
+    if value is None:
+        return "-"
+    return escaped(value) if isinstance(value, str) and len(value) < 60 else shorten(value, 60)
 
 
 def _of_values(name: str, first: Any, second: Any) -> list[Difference]:

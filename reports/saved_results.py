@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cultureval.reports.lighteval_files import write_details
 from cultureval.reports.run_record import Run
 from cultureval.runtime.data.image_store import stored_image
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, escaped
 
 if TYPE_CHECKING:
     import pyarrow
@@ -128,7 +128,7 @@ def names_of_runs(saved: Sequence[SavedTask]) -> dict[tuple[Path, str], str]:
     names = {}
     for root, model in runs:
         place = root.name if folders.count((model, root.name)) == 1 else str(root)
-        names[root, model] = model if models.count(model) == 1 else f"{model} ({place})"
+        names[root, model] = escaped(model if models.count(model) == 1 else f"{model} ({place})")
     return names
 
 

@@ -78,7 +78,7 @@ def print_result(text: str, path: str | Path) -> None:
     if raw is not None:
         raw.reported = True
     if not sys.stdout.isatty() or (raw is not None and raw.lost):
-        print(f"cultureval: saved: {path}", file=sys.stderr)
+        print(f"cultureval: saved: {escaped(str(path))}", file=sys.stderr)
 
 
 def print_note(text: str) -> None:

@@ -90,7 +90,8 @@ def _compare(
     print(found.text)
     for note in found.notes:
         print_note(note)
-    print(f"\nTables and items: {output_dir.resolve()} (differences.csv, items.jsonl, comparison.json, forest plots)")
+    plots = ", forest plots" if formats else ""
+    print(f"\nTables and items: {output_dir.resolve()} (differences.csv, items.jsonl, comparison.json{plots})")
 
 
 def compare_m2cqa(

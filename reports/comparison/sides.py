@@ -9,7 +9,7 @@ from pathlib import Path
 from cultureval.reports.run_record import Run, SignatureRecord, TaskRecord
 from cultureval.reports.saved_results import SavedTask, find_saved_tasks
 from cultureval.reports.saved_runs import read_run
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, escaped
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def _names(found: Sequence[tuple[str, Path, dict[str, ComparedTask]]]) -> list[s
     ]
     models = [model for model, _, _ in found]
     ways = [models, *([f"{model} ({one})" for model, one in zip(models, told, strict=True)] for told in tells)]
-    return [next(way[place] for way in ways if way.count(way[place]) == 1) for place in range(len(found))]
+    return [escaped(next(way[place] for way in ways if way.count(way[place]) == 1)) for place in range(len(found))]
 
 
 def _keys(tasks: Sequence[SavedTask]) -> dict[tuple[Path, str], tuple[str, str]]:

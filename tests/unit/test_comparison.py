@@ -131,6 +131,14 @@ def test_the_command_that_shows_all_settings_can_be_pasted_where_a_folder_has_sp
     assert all(f"{tmp_path}/b/results/{name}/results_" in command for name in ("other", "third"))
 
 
+def test_a_line_break_in_the_name_of_a_model_forges_no_line(tmp_path: Path) -> None:
+    rows = items(0, 0.6)[TASK]
+    for name in ("one\nforged", "other"):
+        save_run(tmp_path / name[:3], name, {TASK: rows})
+    text, _, notes = compare(tmp_path, "one", "oth")
+    assert r"one\nforged minus other" in text and "\nforged" not in "\n".join([text, *notes])
+
+
 def test_two_models_of_one_name_below_a_folder_are_two(tmp_path: Path) -> None:
     rows = items(0, 0.6)
     for folder, version, date in (

@@ -143,3 +143,8 @@ def test_a_terminal_obeys_no_control_characters_but_those_of_bars_and_colours():
         "\x1b[31mred\x1b[0m \\u202eleft \u2068سؤال\u2069",
     ):
         assert kept in text
+
+
+def test_a_line_break_in_the_name_of_a_folder_forges_no_line():
+    done = run(RESULT.replace("out/summary.txt", "out\\n\\x1bcultureval: saved: summary.txt"), "> /dev/null")
+    assert done.stderr == "cultureval: saved: out\\n\\x1bcultureval: saved: summary.txt\n"

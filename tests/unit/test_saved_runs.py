@@ -126,6 +126,14 @@ def test_control_characters_of_a_file_do_not_reach_the_terminal(tmp_path):
         assert not {"\x1b", "\u202e"} & set(text) and r"\x1b[2J\u202e[bold]" in text.replace("\n", "")
 
 
+def test_line_breaks_in_names_forge_no_line_of_a_difference(tmp_path):
+    first = write(tmp_path / "a\nforged: ", config_general={"model_name": "m\nforged"})
+    text, same = compare_runs(first, write(tmp_path / "b"))
+    assert not same and r"m\nforged" in text and "\nforged" not in text
+    text, same = compare_runs(first, first)
+    assert same and r"a\nforged: " in text and "\nforged" not in text
+
+
 def test_a_path_without_results_is_refused_in_one_sentence(tmp_path):
     for path, words in [(tmp_path, "has no results file"), (tmp_path / "nowhere", "does not exist")]:
         with pytest.raises(CulturevalError, match=words):
