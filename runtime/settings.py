@@ -412,13 +412,16 @@ def check_variables(suite_options: Callable[[], Iterable[Option[Any]]]) -> None:
     if unknown:
         options += suite_options()
         known |= {option.variable for option in options}
+    if os.environ.get("RANK", "0") == "0":  # only the first of several processes warns
+        _warn_of(set(unknown) - known, known)
     given = [option for option in options if option.values and option.variable in settings.variables]
     all_of(partial(option.read, settings) for option in given)
-    if os.environ.get("RANK", "0") != "0":  # only the first of several processes warns
-        return
-    for name in sorted(set(unknown) - known):
+
+
+def _warn_of(unknown: Iterable[str], known: Iterable[str]) -> None:
+    for name in sorted(unknown):
         _warned.add(name)
-        own_names = {other.removeprefix(PREFIX) for other in known - _warned}
+        own_names = {other.removeprefix(PREFIX) for other in {*known} - _warned}
         near = difflib.get_close_matches(name.removeprefix(PREFIX), own_names, n=1)
         hint = (
             f"did you mean {PREFIX}{near[0]}?"

@@ -61,8 +61,9 @@ class Commands(TyperGroup):
         with _interruption_told():
             if named := custom_suites_of(args):
                 ctx.with_resource(use_settings(current_settings().with_(custom_suites=",".join(named))))
-            helps = bool({*args} & {*ctx.help_option_names})
-            with suppress(CulturevalError) if helps else nullcontext():  # help must not end in the error of a suite
+            helps = bool({*args} & {*ctx.help_option_names})  # which must not end in the error of a suite
+            lists_all = args[:1] == ["eval"]  # wrong values are told with the run's other problems
+            with suppress(CulturevalError) if helps or lists_all else nullcontext():
                 check_variables()
         return super().parse_args(ctx, args)
 

@@ -26,11 +26,15 @@ from cultureval.tasks.manifest import manifest_of
 from cultureval.tasks.options import all_options, options_of_model, read_data_options
 from cultureval.tasks.own_tasks import OWN_TASKS
 from cultureval.tasks.reading import BrokenRows, PreparedSubset, prepare_subset, require_examples
+from cultureval.tasks.registration import registered
 from cultureval.tasks.selection import select_tasks
 
 Check = Callable[[], object]
 
-OF_EVERY_RUN = (Settings.model_settings, Settings.cache, Settings.journal, Settings.resume)
+OF_EVERY_RUN = (
+    *(Settings.model_settings, Settings.cache, Settings.journal, Settings.resume),
+    *(Settings.on_refused, Settings.fingerprint),
+)
 OF_DATA = (Settings.data_root, Settings.bad_rows, Settings.form)
 
 
@@ -83,11 +87,33 @@ def preflight(
 
     prepare_transformers()
     prepare_lighteval(OWN_TASKS)
-    problems, options, model = ProblemList(), None, None
+    problems, options = ProblemList(), None
     with problems.collecting():
         all_of([partial(require_output_folder, output_dir), *more, *_settings_checks()])
     with problems.collecting():
         options = read_data_options()
+    with use_settings(_settings_with_tasks(problems)):
+        return _plan(names, check_model, options, skip_unscorable, problems)
+
+
+def _settings_with_tasks(problems: ProblemList) -> Settings:
+    """The current settings, without a file of `--sources` that is refused, which would hide wrong names of tasks."""
+    settings = current_settings()
+    with problems.collecting():
+        registered(settings)
+        return settings
+    return settings.with_(sources="")
+
+
+def _plan(
+    names: list[str],
+    check_model: ModelCheck,
+    options: DataOptions | None,
+    skip_unscorable: bool,
+    problems: ProblemList,
+) -> Plan:
+    """The rest of `preflight`; without `options`, which are then among the problems, no data are read."""
+    model = None
     selected, explicit = _select(names, problems)
     kinds = _kinds(selected, problems)
     begun = _begin_waiting(kinds.values())

@@ -105,23 +105,27 @@ def test_all_problems_are_in_one_list(plan_of, model, tmp_path):
     assert lines[0].startswith("9 problems") and len(lines) == 10
 
 
-def test_a_missing_file_of_sources_hides_no_other_problem(plan_of, tmp_path):
+@pytest.mark.parametrize("content", [None, "qimma_gat: {rebo: org/name}"], ids=["missing", "wrong setting"])
+def test_a_refused_file_of_sources_hides_no_other_problem(plan_of, tmp_path, content):
     (tmp_path / "file").write_text("no manifest")
+    if content:
+        (tmp_path / "sources.yaml").write_text(content)
     with pytest.raises(Problems) as error:
         plan_of(
-            *("qimma_aratrust", "qimma_gat|x"),
+            *("qimma_aratrust", "qimma_gat|x", "qimma_aratrus"),
             output=tmp_path / "file" / "out",
-            sources="/no/such.yaml",
+            sources=str(tmp_path / "sources.yaml"),
             manifest=str(tmp_path / "file"),
             data_root="/no/such/root",
             model_settings={"device": "cuda:77"},
         )
     wanted = (
         "--output-dir",
-        "--sources '/no/such.yaml'",
+        "no setting 'rebo'" if content else "--sources '",
         "is no manifest",
         "--data '/no/such/root'",
         "after |",
+        "Did you mean qimma_aratrust",
         "cuda:77",
     )
     assert len(error.value.problems) == len(wanted), error.value.problems

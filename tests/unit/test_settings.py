@@ -193,6 +193,19 @@ def test_wrong_variables_are_told_together():
     ]
 
 
+def test_wrong_variables_of_a_run_are_told_with_its_other_problems(tmp_path, monkeypatch):
+    for name, value in {"CULTUREVAL_FORM": "curatd", "CULTUREVAL_ON_REFUSED": "x", "HF_HUB_OFFLINE": "1"}.items():
+        monkeypatch.setenv(name, value)
+    command = ["eval", str(tmp_path / "none"), "qimma_aratrus", "--output-dir", str(tmp_path)]
+    with pytest.raises(Problems) as caught:
+        app(command, standalone_mode=False)
+    wanted = ("CULTUREVAL_FORM='curatd'", "CULTUREVAL_ON_REFUSED='x'", "Did you mean qimma_aratrust", "no model folder")
+    for text in wanted:
+        assert sum(text in problem for problem in caught.value.problems) == 1, caught.value.problems
+    with pytest.raises(Problems, match="CULTUREVAL_FORM"):  # a command without such a list
+        app(["tasks"], standalone_mode=False)
+
+
 def test_stock_lighteval_warns_as_well_when_it_loads_our_tasks(monkeypatch, capsys):
     from cultureval.tasks.task_table import build_tasks_table
 
