@@ -1,5 +1,6 @@
 """Writes a leaderboard as a folder of pages, tables and charts that needs no server and no network."""
 
+import fcntl
 import json
 import shutil
 from collections.abc import Iterator, Sequence
@@ -135,9 +136,10 @@ def _prepare(folder: Path, logs: str) -> None:
     others = folder.is_dir() and any(one.name not in own for one in folder.iterdir())
     if others and not (folder / MARK).is_file():
         raise CulturevalError(f"--out {folder} holds files that are no leaderboard's: name an empty folder.")
-    links = [part for part in (*PARTS, NEW) if (folder / part).is_symlink()]
-    if links:  # what lies behind one would be deleted
-        raise CulturevalError(f"--out {folder}: {', '.join(links)} is a link: remove it, or name another folder.")
+    odd = [part for part in (*PARTS, NEW) if (folder / part).is_symlink() or (folder / part).is_file()]
+    if odd:  # what lies behind a link would be deleted
+        what = f"{', '.join(odd)} is a link or a file"
+        raise CulturevalError(f"--out {folder}: {what}: remove it, or name another folder.")
     for part in PARTS:
         (folder / part).mkdir(parents=True, exist_ok=True)
     (folder / MARK).write_text(json.dumps({"made_by": "cultureval leaderboard"}), encoding="utf-8")
@@ -145,25 +147,45 @@ def _prepare(folder: Path, logs: str) -> None:
 
 @contextmanager
 def _replacing(folder: Path) -> Iterator[Path]:
-    """A place for a site, which replaces the earlier one at the end; where writing it fails, the earlier one stays."""
+    """A place for a site, which replaces the earlier one at the end; where writing it fails, the earlier one stays.
+
+    Raises:
+        CulturevalError: Another command is writing a site there, or a folder stands where a page belongs.
+    """
     place = folder / NEW
-    shutil.rmtree(place, ignore_errors=True)  # of a command that was killed
-    try:
-        for part in PARTS:
-            (place / part).mkdir(parents=True)
-        yield place
-        for name in (FIRST, DATA):
-            (folder / name).unlink(missing_ok=True)
-        for part in PARTS:
-            for file in (folder / part).iterdir():  # of models that are gone
-                if file.is_symlink() or file.is_file():
-                    file.unlink()
-            for file in (place / part).iterdir():
-                file.replace(folder / part / file.name)
-        for name in ("README.md", DATA, FIRST):  # the first page last: a site that was cut short has none
-            (place / name).replace(folder / name)
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
+    with (folder / MARK).open() as mark:
+        try:
+            fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CulturevalError(f"--out {folder}: another command is writing a leaderboard there.") from None
+        except OSError:  # a file system without locks
+            pass
+        shutil.rmtree(place, ignore_errors=True)  # of a command that was killed
+        try:
+            for part in PARTS:
+                (place / part).mkdir(parents=True)
+            yield place
+            _replace(folder, place)
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def _replace(folder: Path, place: Path) -> None:
+    """Puts a new site in the place of the earlier one."""
+    written = [file.relative_to(place) for file in place.rglob("*") if file.is_file()]
+    folders = [str(name) for name in written if (folder / name).is_dir() and not (folder / name).is_symlink()]
+    if folders:
+        raise CulturevalError(
+            f"--out {folder}: {shown_names(folders, 3)} is a folder, where a page belongs: remove it."
+        )
+    for name in (FIRST, DATA):
+        (folder / name).unlink(missing_ok=True)
+    for part in PARTS:
+        for file in (folder / part).iterdir():  # of models that are gone
+            if file.is_symlink() or file.is_file():
+                file.unlink()
+    for name in sorted(written, key=lambda name: name == Path(FIRST)):  # last: a site that was cut short has none
+        (place / name).replace(folder / name)
 
 
 def _write(file: Path, text: str) -> None:

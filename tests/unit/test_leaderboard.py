@@ -1,6 +1,7 @@
 """Leaderboards: which runs share a table, the paper's averages, rank intervals, exports, and who is refused."""
 
 import csv
+import fcntl
 import json
 import re
 import shutil
@@ -323,7 +324,23 @@ def test_a_site_that_cannot_be_written_leaves_the_earlier_one_as_it_was(tmp_path
         with pytest.raises(ZeroDivisionError):
             write_site(board, site, "Other", ())
     assert {file: file.read_bytes() for file in site.rglob("*") if file.is_file()} == earlier
+    (page,) = (site / "tasks").iterdir()
+    page.rename(tmp_path / "page")
+    page.mkdir()
+    with pytest.raises(CulturevalError, match=f"tasks/{page.name} is a folder"):
+        write_site(board, site, "Other", ())
+    page.rmdir()
+    (tmp_path / "page").rename(page)
+    (site / ".cultureval-new").write_text("mine")
+    with pytest.raises(CulturevalError, match="cultureval-new is a link or a file"):
+        write_site(board, site, "Other", ())
+    (site / ".cultureval-new").unlink()
     (site / ".cultureval-new" / "models").mkdir(parents=True)  # of a command that was killed
+    with (site / ".cultureval-leaderboard").open() as mark:
+        fcntl.flock(mark, fcntl.LOCK_EX)  # as the command that writes it
+        with pytest.raises(CulturevalError, match="another command is writing"):
+            write_site(board, site, "Other", ())
+    assert {file: file.read_bytes() for file in site.rglob("*") if file.is_file()} == earlier
     write_site(board, site, "Other", ())
     assert {*site.rglob("*")} == {*earlier, *(site / part for part in PARTS)} - {site / "models" / "gone.html"}
     assert "<title>Other" in (site / "index.html").read_text()
