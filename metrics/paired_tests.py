@@ -172,13 +172,6 @@ def compare_paired(subsets: Sequence[PairedSubset], draws: int = DRAWS, seed: in
     )
 
 
-def constant_interval(difference: float, clusters: int) -> tuple[float, float]:
-    """The interval of a difference that is the same on every cluster: Wilson's, of the share of them that differ."""
-    least = wilson_interval(clusters, clusters)[0] if abs(difference) > TINY else 1.0
-    low, high = sorted((difference * least, difference))
-    return low, high
-
-
 def mcnemar(only_first: int, only_second: int) -> tuple[float, float]:
     """McNemar's two-sided test: (mid-p, exact p); both 1 without an item that only one of the two has right."""
     from scipy.stats import binom, binomtest
@@ -271,7 +264,9 @@ def _interval(difference: float, spread: Floats, clusters: int, freedom: float) 
     if math.isnan(difference) or not freedom or len(known) < 2:
         return None, None, None, ""
     if np.ptp(known) < TINY:
-        return *constant_interval(difference, clusters), 0.0, "Wilson"
+        least = wilson_interval(clusters, clusters)[0] if abs(difference) > TINY else 1.0
+        low, high = sorted((difference * least, difference))
+        return low, high, 0.0, "Wilson"
     tail = percentile_tail(freedom)
     low, high = difference + np.quantile(known, [tail, 1 - tail])
     return float(low), float(high), float(known.std(ddof=1)), "bootstrap"

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cultureval.metrics.paired_tests import ScoreOfSums
+from cultureval.metrics.paired_tests import PairedSubset, ScoreOfSums
 from cultureval.metrics.resampling import (
     cluster_names,
     cluster_sums,
@@ -56,6 +56,15 @@ class SubsetScores:
     totals: ArrayLike | None = None
     weight: float = 1.0
     score: ScoreOfSums | None = None
+
+    def pair(self, first: int, second: int) -> PairedSubset:
+        """Two of the models, for `compare_paired`."""
+        scores, totals, _ = _checked(self)
+        if self.score is not None:
+            return PairedSubset(scores[:, first], scores[:, second], self.score, self.clusters, self.weight)
+        totals = np.broadcast_to(totals, scores.shape)
+        sides = [np.column_stack([scores[:, model], totals[:, model]]) for model in (first, second)]
+        return PairedSubset(*sides, clusters=self.clusters, weight=self.weight)
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,7 @@ class RankedItems:
         ranking: None where fewer than two models have their items.
         labels: Of the models in `resamples`.
         resamples: Their averages; None without a ranking.
+        subsets: The items of the same models.
         without: Model -> why it has no rank.
         notes: Sentences on what the ranks count.
     """
@@ -49,6 +50,7 @@ class RankedItems:
     ranking: Ranking | None = None
     labels: Sequence[str] = ()
     resamples: Resamples | None = None
+    subsets: Sequence[SubsetScores] = ()
     without: list[tuple[str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -146,7 +148,7 @@ def rank_items(
         ranking = rank_models(labels, resamples, level, higher_is_better)
     except ValueError as error:
         return RankedItems(without=without, notes=[*notes, f"there are no ranks: {error}."])
-    return RankedItems(ranking, labels, resamples, without, notes)
+    return RankedItems(ranking, labels, resamples, subsets, without, notes)
 
 
 def _undefined(value: float, draws: NDArray[np.float64]) -> str:

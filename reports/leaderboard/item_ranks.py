@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from cultureval.metrics.paired_tests import constant_interval
+from cultureval.metrics.paired_tests import FEW_DIFFER, compare_paired
 from cultureval.metrics.resampling import percentile_tail
 from cultureval.reports.leaderboard.entries import Entry
 from cultureval.reports.ranks import TINY, Ranking
@@ -49,7 +49,7 @@ def item_ranks(rows: Sequence[tuple[Entry, Standing]], main: Column, seed: int =
 def _behind(found: RankedItems) -> dict[str, tuple[float, float, float]]:
     """Paired differences to the best model, each with percentiles of its resamples, for few clusters wider ones.
 
-    A difference that no resample changes has the interval that `compare` gives it, which is no single point.
+    Where few items differ, or all alike, the interval reaches as far as that of `compare`, which is no single point.
     """
     import numpy as np
 
@@ -64,8 +64,11 @@ def _behind(found: RankedItems) -> dict[str, tuple[float, float, float]]:
         drawn = resamples.draws[:, place] - resamples.draws[:, best]
         difference = float(resamples.values[place] - resamples.values[best])
         low, high = np.quantile(drawn[np.isfinite(drawn)], [tail, 1 - tail])
-        if high - low < TINY:
-            differing = np.abs(resamples.parts[:, place] - resamples.parts[:, best]) > TINY
-            low, high = constant_interval(difference, int(resamples.clusters[differing].sum()))
+        pairs = [subset.pair(place, best) for subset in found.subsets]
+        differ = sum(int((np.asarray(pair.first) != pair.second).any(axis=1).sum()) for pair in pairs)
+        if differ < FEW_DIFFER or high - low < TINY:
+            result = compare_paired(pairs, len(resamples.draws), resamples.seed)
+            bounds = [low, high, *(bound for bound in (result.low, result.high) if bound is not None)]
+            low, high = min(bounds), max(bounds)
         behind[row.model] = (difference, float(low), float(high))
     return behind

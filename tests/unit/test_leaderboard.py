@@ -14,6 +14,7 @@ import pytest
 from board_runs import write_run
 from typer.testing import CliRunner
 
+from cultureval.metrics.proportions import paired_interval
 from cultureval.reports.leaderboard.board import read_board
 from cultureval.reports.leaderboard.exports import FORMATS, as_csv, as_latex, as_markdown
 from cultureval.reports.leaderboard.publishing import push_space
@@ -311,6 +312,16 @@ def test_a_difference_that_is_the_same_on_every_item_is_no_single_point(tmp_path
     (chart,) = [one for one in section.charts if "_differences" in one.name]
     (shown,) = chart.spec["layer"][1]["data"]["values"]
     assert shown["high"] == 1.0 and 0.3 < shown["low"] < 0.95
+    for model, ability in (("lab/same", 0.0), ("lab/too", 0.0), ("lab/near", 0.2)):
+        write_run(tmp_path / "few", model, names[:1], ability, 80, signed={})
+    (section,) = read_board([tmp_path / "few"]).sections
+    (chart,) = [one for one in section.charts if "_differences" in one.name]
+    too, near = chart.spec["layer"][1]["data"]["values"]
+    fooled = round(near["x"] * 80)
+    assert (near["label"], too["label"]) == ("near", "too") and 0 < fooled < 20
+    for point, count in ((near, fooled), (too, 0)):
+        low, high, _ = paired_interval(count, 0, 80)
+        assert point["low"] == pytest.approx(low) and high <= point["high"] + 1e-9 < high + 0.02, point
 
 
 def test_a_site_that_cannot_be_written_leaves_the_earlier_one_as_it_was(tmp_path, monkeypatch):
