@@ -179,6 +179,7 @@ def _require_readable_template(writer: Any, source: str) -> None:
         return
     try:
         with time_limit(TEMPLATE_SECONDS), memory_limit(TEMPLATE_BYTES):
+            others = _other_dialogues(writer)
             written = [_both_questions(writer, str)]
             if len({*written[0]}) == 1:
                 written.append(_both_questions(writer, _text_part))
@@ -190,7 +191,7 @@ def _require_readable_template(writer: Any, source: str) -> None:
         raise _refused_template(source, f"has an error in line {error.lineno}: {error.message}") from error
     except TEMPLATE_ERRORS:
         return
-    if (longest := max(len(text) for texts in written for text in texts)) > TEMPLATE_LETTERS:
+    if (longest := max(len(text) for texts in [others, *written] for text in texts)) > TEMPLATE_LETTERS:
         raise _refused_template(source, f"writes {longest:,} letters for one question")
     if len({*written[-1]}) == 1:
         raise _refused_template(source, "leaves out what the user asks, so that all prompts would be one")
@@ -204,6 +205,25 @@ def _both_questions(writer: Any, form: Callable[[str], Any]) -> list[str]:
     """Two questions as a chat template writes them, in whatever letters."""
     messages = [[{"role": "user", "content": form(question)}] for question in TRIED]
     return [str(writer.apply_chat_template(each, tokenize=False, add_generation_prompt=True)) for each in messages]
+
+
+def _other_dialogues(writer: Any) -> list[str]:
+    """A system prompt, few-shot examples and an image without reasoning, as far as a chat template takes them."""
+    first, second = ({"role": "user", "content": text} for text in TRIED)
+    answer = {"role": "assistant", "content": "This."}
+    image = {"role": "user", "content": [{"type": "image"}, *_text_part(TRIED[0])]}
+    options: dict[str, Any] = {"tokenize": False, "add_generation_prompt": True}
+    if "enable_thinking" in str(writer.chat_template):
+        options["enable_thinking"] = False
+    written = []
+    for messages in ([{"role": "system", "content": "Be brief."}, first], [first, answer, second], [image]):
+        try:
+            written.append(str(writer.apply_chat_template(messages, **options)))
+        except MemoryError:
+            raise
+        except TEMPLATE_ERRORS:
+            continue  # `Renderer` and the prompts say so, where it matters
+    return written
 
 
 def _text_part(text: str) -> list[dict[str, str]]:

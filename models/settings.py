@@ -68,6 +68,9 @@ NOT_IN_TRANSFORMERS = (
 )
 
 
+SHARES = ("top_p", "min_p")  # LightEval takes any above 0, and generating ends in an error
+
+
 class HFModelSettings(ModelConfig, extra="forbid"):
     """How a transformers model is loaded and run.
 
@@ -217,7 +220,7 @@ def checked(kind: type[Settings], values: Mapping[str, Any], source: str) -> Set
 
 
 def with_known_generation_parameters(values: Mapping[str, Any], where: str, problems: ProblemList) -> Mapping[str, Any]:
-    """The settings without unknown generation parameters, which are one problem.
+    """The settings without unknown generation parameters, which are one problem, as are probabilities above 1.
 
     Args:
         values: The settings; `generation_parameters` that are no mapping are left for their own check.
@@ -230,6 +233,10 @@ def with_known_generation_parameters(values: Mapping[str, Any], where: str, prob
     known = GenerationParameters.model_fields
     with problems.collecting():
         refuse_unknown(generation, known, where)
+    for name in SHARES:
+        with problems.collecting():
+            if isinstance(value := generation.get(name), int | float) and value > 1:
+                raise CulturevalError(f"{where} has a wrong value: {name}: {value} is not between 0 and 1.")
     return {**values, "generation_parameters": {name: generation[name] for name in generation if name in known}}
 
 

@@ -20,6 +20,8 @@ from cultureval.models.settings import HFModelSettings, read_settings
 from cultureval.models.tokens import rolling_windows
 from cultureval.runtime.errors import CulturevalError
 
+MUCH, ASKED = "{{ 'x' * 10**10 }}", "{{ messages[-1].content }}"
+
 
 @pytest.fixture(autouse=True)
 def own_folders(tmp_path, monkeypatch):
@@ -72,7 +74,10 @@ def test_a_template_that_does_not_end_is_a_sentence(tmp_path, monkeypatch):
         ("{{ messages[0].content }}{{ 'x' * 10**10 }}", "takes more than 512 MiB for one question"),
         (f"{{% set x = 'سؤال' %}}{'{% set x = x ~ x %}' * 40}{{{{ x }}}}", "takes more than 512 MiB for one question"),
         ("{{ '%400000000d' % 1 }}{{ '%400000000d' % 1 }}", "takes more than 512 MiB for one question"),
-        ("{{ messages[0].content }}{{ 'x' * 10**7 }}", "writes 10,000,010 letters for one question"),
+        ("{{ messages[0].content }}{{ 'x' * 10**7 }}", "writes 10,000,059 letters for one question"),
+        (f"{{% if messages[0].role == 'system' %}}{MUCH}{{% endif %}}{ASKED}", "takes more than 512 MiB"),
+        (f"{{% if messages | length == 3 %}}{MUCH}{{% endif %}}{ASKED}", "takes more than 512 MiB"),
+        (f"{{% if messages[0].content is not string %}}{MUCH}{{% endif %}}{ASKED}", "takes more than 512 MiB"),
     ],
 )
 def test_a_template_that_writes_too_much_is_a_sentence_and_does_not_fill_the_memory(body, said, tmp_path):
