@@ -54,7 +54,8 @@ _NOT_AFTER = re.compile(
 )
 # The article A and the pronoun I before a word that would not follow a label.
 _NO_LETTER = re.compile(
-    r"[AI] (?!(?:because|since|as|is|and|or|for|with|which|due|not|by|according|based|but|given that)\b)[a-z]"
+    r"[AI] (?!(?:because|since|as|is|and|or|for|with|which|due|not|by|according|based|but|given that)\b)"
+    r"(?!(?<=A )(?:in this case|rather than|instead of|given (?:the|this))\b)[a-z]"
 )
 # "C, not B" states C; what follows may be denied in turn.
 _INSTEAD = re.compile(

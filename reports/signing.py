@@ -1,9 +1,12 @@
 """Signatures of a run: for each group of tasks everything that its scores depend on."""
 
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cultureval.reports.run_record import SignatureRecord
 from cultureval.runtime.doc_specific import PAPER
+from cultureval.runtime.errors import escaped
 from cultureval.runtime.lighteval_patches.stock_runs import stock_facts
 from cultureval.runtime.settings import current_settings
 from cultureval.runtime.signatures import combined_hash, installed_versions, signature
@@ -109,7 +112,14 @@ def options_of(group: str) -> str | None:
     values = [
         (option, option.read(settings)) for option in suite.part("options") if option.signed and not option.secret
     ]
-    return ",".join(f"{option.name}={value}" for option, value in values if value != option.default) or None
+    return ",".join(f"{option.name}={_plain(value)}" for option, value in values if value != option.default) or None
+
+
+def _plain(value: object) -> str:
+    """A value in a list of options; a text that would not be one value of one line is in quotes, as in JSON."""
+    text = str(value)
+    clear = "," not in text and not text.startswith('"') and escaped(text) == text
+    return text if clear or not isinstance(value, str | Path) else escaped(json.dumps(text, ensure_ascii=False))
 
 
 def judge_signatures(group: str) -> str | None:

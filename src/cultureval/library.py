@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cultureval.runtime.errors import CulturevalError, did_you_mean
-from cultureval.runtime.settings import Settings, current_settings, use_settings
+from cultureval.runtime.settings import Option, Settings, current_settings, use_settings
 
 if TYPE_CHECKING:
     from cultureval.reports.run_record import Run
@@ -54,9 +54,7 @@ def evaluate(
     names = _task_names(tasks)
     if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
         raise CulturevalError(f"`limit` is {limit!r}: give a whole number from 1 on, or None for all rows.")
-    for name, given in {"model": model, "output_dir": output_dir}.items():
-        if not isinstance(given, str | Path) or not str(given):
-            raise CulturevalError(f"`{name}` is {given!r}: give a name or a path.")
+    _require_names(model=model, output_dir=output_dir)
     if not isinstance(model_settings, Mapping | None):
         raise CulturevalError(f"`model_settings` is {model_settings!r}: give a dictionary of settings and values.")
     from cultureval.models.preflight import check_model
@@ -71,6 +69,13 @@ def evaluate(
     if saved.problems:
         raise CulturevalError(f"Results and details are saved in {output_dir}, but {'; '.join(saved.problems)}.")
     return saved.run
+
+
+def _require_names(**given: object) -> None:
+    """Raises a CulturevalError for an argument that is neither a name nor a path."""
+    for name, value in given.items():
+        if not isinstance(value, str | Path) or not str(value):
+            raise CulturevalError(f"`{name}` is {value!r}: give a name or a path.")
 
 
 def _task_names(tasks: str | Iterable[str]) -> list[str]:
@@ -94,6 +99,7 @@ def load_results(path: str | Path) -> "list[Run]":
     """
     from cultureval.reports.saved_runs import load
 
+    _require_names(path=path)
     return load(path)
 
 
@@ -123,9 +129,12 @@ def score(
     Raises:
         CulturevalError: The format is unknown, a file cannot be read, or something could not be scored.
     """
-    files = [Path(pred)] if isinstance(pred, str | Path) else [Path(one) for one in pred]
+    files = [pred] if isinstance(pred, str | Path) else list(pred) if isinstance(pred, Iterable) else [pred]
     if not files:
         raise CulturevalError("`pred` is empty: give a file of answers, or several.")
+    _require_names(name=name, output_dir=output_dir, **({} if gold is None else {"gold": gold}))
+    for file in files:
+        _require_names(pred=file)
     folder = Path(output_dir)
     with use_settings(_settings(options, None)):
         from cultureval.reports.saved_runs import read_run
@@ -138,7 +147,7 @@ def score(
         require_output_folder(folder)
         folder.mkdir(parents=True, exist_ok=True)
         before = set(folder.rglob("results_*.json"))
-        problems = _scored(suite, name, files, gold, folder, model_name)
+        problems = _scored(suite, name, [Path(file) for file in files], gold, folder, model_name)
         written = sorted(set(folder.rglob("results_*.json")) - before)
         if problems:
             raise CulturevalError("\n".join([f"What was scored is in {folder}. Not scored:", *problems]))
@@ -148,8 +157,8 @@ def score(
 def _settings(options: Mapping[str, Any], model_settings: Mapping[str, Any] | None) -> Settings:
     """The current settings under options of the commands and of suites, by their names in code."""
     settings = current_settings()
-    common = {option.name for option in Settings.options()}
-    own = {name: value for name, value in options.items() if name in common}
+    common = {option.name: option for option in Settings.options()}
+    own = {name: _as_commands_give(common[name], value) for name, value in options.items() if name in common}
     of_suites = {name: value for name, value in options.items() if name not in common}
     if model_settings:
         own["model_settings"] = settings.model_settings | dict(model_settings)
@@ -159,6 +168,21 @@ def _settings(options: Mapping[str, Any], model_settings: Mapping[str, Any] | No
 
         read_data_options(settings)  # an unknown name or value is told before anything is loaded
     return settings
+
+
+def _as_commands_give(option: Option[Any], value: Any) -> Any:
+    """A value as the commands give it: a path as text, several as a tuple of texts, manifests as a tuple of paths."""
+    several = isinstance(option.default, tuple)
+    if isinstance(value, Path) and not several:
+        return str(value)
+    if not several or not isinstance(value, Path | list | tuple):
+        return value
+    values = [value] if isinstance(value, Path) else value
+    for one in values:
+        _require_names(**{option.name: one})
+        if option is Settings.manifest and not Path(one).is_file():
+            raise CulturevalError(f"`manifest`: {one} is not a file.")
+    return tuple(Path(one) if option is Settings.manifest else str(one) for one in values)
 
 
 def _scorer_of(name: str) -> "tuple[Suite, bool]":
