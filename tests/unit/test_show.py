@@ -131,6 +131,17 @@ def test_prompts_and_answers_have_the_room_that_other_columns_leave(row):
     assert 76 <= max(map(len, lines)) <= 80 and lines[2].count("word") > 8
 
 
+@pytest.mark.parametrize(
+    "first, second, seen",
+    [("Ask: 20 + 1", "Ask: 21 + 2", ["20", "21"]), ("السؤال: كتاب", "السؤال: كتب", ["كتاب", "كتب"])]
+    + [("请回答问题：我", "请回答问题：你", ["我", "你"])],
+)
+def test_the_words_with_which_all_prompts_begin_are_left_out_and_no_word_is_cut(row, first, second, seen):
+    rows = [row | {"doc": row["doc"] | {"query": query}} for query in (first, second)]
+    lines = items_table(rows, "cvlue_vg", "", None, 2).splitlines()[2:4]
+    assert [line.split()[1] for line in lines] == seen
+
+
 def test_details_are_found_from_any_folder_of_a_run(tmp_path):
     for folder in ("details/org/model/2026", "results/org/model"):
         (tmp_path / folder).mkdir(parents=True)
