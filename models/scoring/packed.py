@@ -25,6 +25,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from cultureval.models.memory import available_bytes, recover
+from cultureval.models.scoring.blocked_attention import blocked_attention
 from cultureval.models.scoring.choice_scores import ChoiceScore, read_scores
 from cultureval.models.scoring.fallback import CROSS_MASK, PALIGEMMA, UnmaskedScorer
 from cultureval.models.scoring.lm_head import LMHead, Rows
@@ -37,10 +38,10 @@ from cultureval.runtime.transformers_patches import rope_offset
 
 logger = logging.getLogger(__name__)
 
-# In a tree, attention between tokens of different prompts is computed and masked, so larger trees gain nothing once
-# the processor is busy.
-TOKEN_BUDGET_CPU, TOKEN_BUDGET_ACCELERATOR = 512, 2048
-TREE_BUDGET_CPU, TREE_BUDGET_ACCELERATOR = 512, 4096
+# Larger trees gain nothing once the processor is busy; on an accelerator, attention between the tokens of different
+# prompts is computed and masked.
+TOKEN_BUDGET_CPU, TOKEN_BUDGET_ACCELERATOR = 1024, 2048
+TREE_BUDGET_CPU, TREE_BUDGET_ACCELERATOR = 1024, 4096
 LONG_PREFIX = 256  # a shared prefix of this many tokens is fed separately, with causal attention
 MAX_LOGITS = 2**28  # most logits in memory: 1 GiB in fp32
 AUTO_ACCELERATOR, LEAST_BUDGET = 8192, 16
@@ -319,12 +320,10 @@ class ChoiceScorer:
         if not len(tree):
             return from_cache
         positions = torch.tensor([tree.depths], device=self.model.device) + self.prefix.offset
-        rows = self._rows(
-            tree.tokens,
-            [column - tree.cached for column in columns if column >= tree.cached],
-            attention_mask=tree_masks(self.model, tree),
-            position_ids=positions,
-        )
+        masks = tree_masks(self.model, tree)
+        wanted = [column - tree.cached for column in columns if column >= tree.cached]
+        with blocked_attention(masks):
+            rows = self._rows(tree.tokens, wanted, attention_mask=masks, position_ids=positions)
         rows = from_cache.join(rows) if from_cache else rows
         last = rows[columns.index(tree.path[-1])] if tree.path[-1] in columns else None
         self.prefix.keep(tree.path, prompt, last)

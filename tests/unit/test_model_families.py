@@ -9,7 +9,7 @@ import torch
 from tiny_models import VISION, image_requests, plain_scores, vision_model
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
 
-from cultureval.models.scoring import route_check
+from cultureval.models.scoring import blocked_attention, route_check
 from cultureval.models.scoring.packed import ChoiceScorer, ScoringRequest
 from cultureval.runtime.errors import CulturevalError
 
@@ -48,6 +48,12 @@ FAMILIES = [
     ("jamba", {**SIZES, "num_experts": 2, "attn_layer_period": 2, "attn_layer_offset": 1, "mamba_dt_rank": 8}, "plain"),
     ("mamba", {**SHARED, "state_size": 8}, "plain"),
 ]
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    """Attention in blocks of a few rows, as these short prompts need."""
+    monkeypatch.setattr(blocked_attention, "ROWS", 8)
 
 
 def tiny(auto, kind, **settings):
