@@ -67,31 +67,25 @@ def scored_afresh(ours: "HFModel", docs: list["Doc"]) -> Scores:
 
 
 def one_pass(ours: "HFModel", questions: Sequence[Question]) -> None:
-    """One causal pass over the prompts' and choices' tokens by the unchanged model, with our matrix products.
+    """One causal pass of the unchanged model over as many tokens as must be encoded, with our matrix products.
 
-    Every question is one sequence of its prompt and all its choices. They are sorted by length and padded, as many in a
-    batch as fit PASS_TOKENS; nothing is shared between them. The lm_head is applied to the rows that predict a choice's
-    token.
+    These are the distinct tokens (`needed_tokens`), in one sequence a question, all of one length: nothing is encoded
+    twice or padded, so that a scorer that uses the model as it is takes at least as long. As many sequences are in a
+    batch as fit PASS_TOKENS. The lm_head and the softmax are applied to as many rows as predict a choice's token.
     """
     import torch
-    from torch.nn.utils.rnn import pad_sequence
 
     from cultureval.runtime.onednn_products import onednn_products
 
-    model = ours.loaded.model
-    sequences = []
-    for prompt, continuations in tokens_of(ours, questions):
-        rows = 1 + sum(len(choice) - 1 for choice in continuations)
-        sequences.append((torch.tensor([*prompt, *chain.from_iterable(continuations)]), rows))
-    sequences.sort(key=lambda sequence: len(sequence[0]), reverse=True)
+    model, pairs = ours.loaded.model, tokens_of(ours, questions)
+    needed = needed_tokens(pairs)
+    length, rows = needed.tokens // len(pairs), -(-needed.rows // len(pairs))
+    ids = torch.tensor([token for prompt, choices in pairs for token in chain(prompt, *choices)], device=model.device)
+    batches = ids[: length * len(pairs)].view(len(pairs), length).split(max(1, PASS_TOKENS // length))
     head = model.get_output_embeddings()
     with torch.inference_mode(), onednn_products(model.device):
-        while sequences:
-            batch = sequences[: max(1, PASS_TOKENS // len(sequences[0][0]))]
-            ids = pad_sequence([tokens for tokens, _ in batch], batch_first=True)
-            hidden = model.base_model(input_ids=ids.to(model.device), use_cache=False)[0]
-            head(hidden.flatten(0, 1)[: sum(rows for _, rows in batch)])
-            del sequences[: len(batch)]
+        for batch in batches:
+            head(model.base_model(input_ids=batch, use_cache=False)[0][:, -rows:]).logsumexp(-1)
 
 
 def tokens_of(ours: "HFModel", questions: Sequence[Question]) -> list[tuple[list[int], list[list[int]]]]:
@@ -182,18 +176,21 @@ def _vision_inputs(ours: "HFModel", doc: "Doc") -> tuple[dict[str, "Tensor"], li
 
 
 def vision_pass(ours: "HFModel", doc: "Doc") -> None:
-    """One causal pass over image, prompt and all choices' tokens, with the lm_head of the rows that are needed."""
+    """One causal pass over image, prompt and as many tokens as the choices' distinct ones, as `one_pass`."""
     import torch
 
     from cultureval.runtime.onednn_products import onednn_products
 
     inputs, continuations = _vision_inputs(ours, doc)
-    tokens = torch.tensor([list(chain.from_iterable(continuations))], device=inputs["input_ids"].device)
-    inputs["input_ids"] = torch.cat([inputs["input_ids"], tokens], 1)
+    prompt = inputs["input_ids"]
+    needed = needed_tokens([(prompt[0].tolist(), continuations)])
+    tokens = torch.tensor([list(chain.from_iterable(continuations))], device=prompt.device)
+    inputs["input_ids"] = torch.cat([prompt, tokens], 1)[:, : needed.tokens]
     del inputs["attention_mask"]
-    model, rows = ours.loaded.model, 1 + sum(len(choice) - 1 for choice in continuations)
+    model = ours.loaded.model
     with torch.inference_mode(), onednn_products(model.device):
-        model.get_output_embeddings()(model.base_model(**inputs, use_cache=False)[0][0, -rows:])
+        hidden = model.base_model(**inputs, use_cache=False)[0][0, -needed.rows :]
+        model.get_output_embeddings()(hidden).logsumexp(-1)
 
 
 def vision_limit(ours: "HFModel", doc: "Doc") -> float:
