@@ -53,7 +53,7 @@ def compare_boards(paths: Sequence[Path], metrics: Sequence[str]) -> str:
     lines += [f"  ordered differently: {one} / {other}" for one, other in turned[:MOST_PAIRS]]
     if len(turned) > MOST_PAIRS:
         lines.append(f"  and {len(turned) - MOST_PAIRS} more pairs")
-    return escaped("\n".join(lines), keep="\n")
+    return "\n".join(map(escaped, lines))
 
 
 def _of_csv(path: Path) -> dict[str, float]:

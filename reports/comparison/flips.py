@@ -115,7 +115,7 @@ def _shown(flip: Flip, isolate: bool) -> str:
     def line(name: str) -> str:
         return shown_text("-" if flip[name] is None else flip[name], isolate)
 
-    title = f"{flip['task']}, {line('item')}: {flip['first_score']:.3g} / {flip['second_score']:.3g}"
+    title = f"{line('task')}, {line('item')}: {flip['first_score']:.3g} / {flip['second_score']:.3g}"
     lines = [f"{name}: {line(name)}" for name in ("prompt", "gold")]
     lines += [f"{line(side)}: {line(f'{side}_answer')}" for side in ("first", "second")]
     return "\n  ".join([title, *lines])

@@ -151,7 +151,14 @@ def _cells(row: TestedDifference) -> list[str]:
     def number(value: float | None, signed: bool = False) -> str:
         return printed_or_na(value, 2 if large else 4, signed)
 
-    cells = [row.name, row.metric, items, number(found.first), number(found.second), number(found.difference, True)]
+    cells = [
+        escaped(row.name),
+        escaped(row.metric),
+        items,
+        number(found.first),
+        number(found.second),
+        number(found.difference, True),
+    ]
     bounds = (
         "n/a" if found.low is None or found.high is None else f"[{number(found.low, True)}, {number(found.high, True)}]"
     )

@@ -221,6 +221,11 @@ def test_the_distance_of_two_leaderboards(tmp_path: Path) -> None:
     board.write_text("model,average\na,3\nb,2\nc,1\nd,0\n")
     text = compare_boards([board, tmp_path / "x"], [METRIC])
     assert "Kendall distance 0.000" in text and "Only one of them has d." in text
+    board.write_text('model,average\n"a\n  and 9 more pairs",1\nb,2\n')
+    other = tmp_path / "other.csv"
+    other.write_text('model,average\n"a\n  and 9 more pairs",2\nb,1\n')
+    lines = compare_boards([board, other], []).splitlines()
+    assert lines[1:] == [r"  ordered differently: a\n  and 9 more pairs / b"]
     board.write_text("model,average\na,many\n")
     with pytest.raises(CulturevalError, match="a model and its score"):
         compare_boards([board, board], [])
