@@ -1,5 +1,6 @@
 """Settings of a model, from a YAML file and from the command line, checked before anything loads."""
 
+import math
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -68,7 +69,7 @@ NOT_IN_TRANSFORMERS = (
 )
 
 
-SHARES = ("top_p", "min_p")  # LightEval takes any above 0, and generating ends in an error
+SHARES = ("top_p", "min_p")
 
 
 class HFModelSettings(ModelConfig, extra="forbid"):
@@ -220,7 +221,7 @@ def checked(kind: type[Settings], values: Mapping[str, Any], source: str) -> Set
 
 
 def with_known_generation_parameters(values: Mapping[str, Any], where: str, problems: ProblemList) -> Mapping[str, Any]:
-    """The settings without unknown generation parameters, which are one problem, as are probabilities above 1.
+    """The settings without unknown generation parameters, which are one problem, as are wrong numbers.
 
     Args:
         values: The settings; `generation_parameters` that are no mapping are left for their own check.
@@ -233,11 +234,24 @@ def with_known_generation_parameters(values: Mapping[str, Any], where: str, prob
     known = GenerationParameters.model_fields
     with problems.collecting():
         refuse_unknown(generation, known, where)
-    for name in SHARES:
+    for name, value in generation.items():
         with problems.collecting():
-            if isinstance(value := generation.get(name), int | float) and value > 1:
-                raise CulturevalError(f"{where} has a wrong value: {name}: {value} is not between 0 and 1.")
+            if reason := _out_of_range(name, value):
+                raise CulturevalError(f"{where} has a wrong value: {name}: {value} is {reason}.")
     return {**values, "generation_parameters": {name: generation[name] for name in generation if name in known}}
+
+
+def _out_of_range(name: str, value: Any) -> str:
+    """What is wrong with a number that LightEval takes, but no sampler; "" for others."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return ""
+    if number == math.inf:
+        return "not finite"
+    if name in SHARES and number > 1:
+        return "not between 0 and 1"
+    return "not above 0" if name == "repetition_penalty" and number == 0 else ""
 
 
 def is_local(name: str) -> bool:

@@ -577,6 +577,7 @@ def test_settings_are_checked(tmp_path, monkeypatch):
         (good + "api_key: sk-123", "api_key_env"),
         (good + "generation_parameters: {temprature: 1}", "temperature"),
         (good + "generation_parameters: {top_p: 2}", "top_p: 2 is not between 0 and 1"),
+        (good + "generation_parameters: {temperature: .inf}", "temperature: inf is not finite"),
         (good + "concurrency: 0", "concurrency"),
         ("model: m", "base_url"),
         ("- a", "name: value"),
