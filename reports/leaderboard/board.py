@@ -121,7 +121,7 @@ def _forest(table: BoardTable, division: Division, found: ItemRanks, number: int
     best, column = shown(found.ranking.rows[0].model), table.columns[table.main].whole
     title = f"{shown(table.title)}: difference from {best}, the best by {column}"
     unit = "percentage points" if percent else f"difference in {column}"
-    note = "Paired differences with 95 % intervals of the same resamples as the ranks, each for itself."
+    note = "Paired differences with 95 % intervals, each for itself: not adjusted for their number, as ranks are."
     name = "_".join([division.suite, "differences", *([str(number)] if number else [])])
     return [intervals(name, title, unit, points, bars=False, note=note)]
 
