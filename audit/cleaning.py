@@ -94,10 +94,14 @@ def _require_fit(source: str, items: Sequence[AuditItem], manifest: Manifest) ->
         known = ", ".join(manifest.by_source) or "nothing"
         raise CulturevalError(f"The manifest {manifest.name} decides on no row of {source}; it is about {known}.")
     hashes = {item.row: item.hash for item in items}
-    files = {row.rpartition(":")[0] for row in hashes}
     changed = [row for row, decided in wanted.items() if row in hashes and hashes[row] != decided.hash]
     by_path = not any(item.task for item in items)  # then all files are read, and one without rows here is gone
-    gone = [row for row in wanted if row not in hashes and (by_path or row.rpartition(":")[0] in files)]
+    read = {(item.row.rpartition(":")[0], item.subset) for item in items}  # a file may hold subsets nobody asked for
+    gone = [
+        row
+        for row, decided in wanted.items()
+        if row not in hashes and (by_path or (row.rpartition(":")[0], decided.subset) in read)
+    ]
     if changed or gone:
         raise misfit(manifest, source, changed, gone)
 

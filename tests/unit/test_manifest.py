@@ -136,6 +136,23 @@ def test_a_renamed_file_of_a_folder_is_gone(tmp_path):
         cleaned_subsets(read_items([str(data)], DataOptions()), manifest)
 
 
+def test_a_subset_of_a_table_is_cleaned_by_the_manifest_of_all_and_its_own_lost_rows_are_gone(tmp_path):
+    file = tmp_path / "MBZUAI" / "ArabicMMLU" / "ArabicMMLUs.csv"
+    file.parent.mkdir(parents=True)
+    head = "Subject,Level,Question,Context,Answer Key,Option 1,Option 2,Option 3,Option 4,Option 5,is_few_shot\n"
+    subjects = ("Driving Test,", "Economics,Univ")
+    rows = [f"{subject},سؤال {subject[:4]} {number}؟,,A,x,y,,,,0\n" for number in range(2) for subject in subjects]
+    file.write_text(head + "".join(rows), encoding="utf-8")
+    tasks = [f"qimma_arabicmmlu:{name}" for name in ("Driving Test", "Economics (University)")]
+    options = DataOptions(root=tmp_path, form="original")
+    every = read_items(tasks, options)
+    manifest = written(tmp_path / "m.jsonl", every, ["keep", "discard"] * 2)
+    (some,) = cleaned_subsets(read_items(tasks[:1], options), manifest)
+    assert len(every) == 4 and (some.discarded, len(some.splits["test"])) == (1, 1)
+    with pytest.raises(CulturevalError, match="ArabicMMLUs.csv:2 is no longer there"):
+        cleaned_subsets(read_items(tasks[:1], options)[:1], manifest)
+
+
 def test_two_processes_do_not_write_cleaned_data_to_one_folder_at_once(items, tmp_path):
     manifest = written(tmp_path / "manifest.jsonl", items, ["discard"])
     subsets = cleaned_subsets(items, manifest)
