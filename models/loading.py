@@ -189,6 +189,8 @@ def _require_readable_template(writer: Any, source: str) -> None:
         raise _refused_template(source, f"takes more than {TEMPLATE_BYTES >> 20} MiB for one question") from error
     except TemplateSyntaxError as error:
         raise _refused_template(source, f"has an error in line {error.lineno}: {error.message}") from error
+    except SyntaxError as error:  # of the Python that jinja2 makes of it, as by a `break` outside a loop
+        raise _refused_template(source, f"cannot be compiled: {error.msg}") from error
     except TEMPLATE_ERRORS:
         return
     if (longest := max(len(text) for texts in [others, *written] for text in texts)) > TEMPLATE_LETTERS:

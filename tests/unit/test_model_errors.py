@@ -88,6 +88,14 @@ def test_a_template_that_writes_too_much_is_a_sentence_and_does_not_fill_the_mem
     assert resource.getrlimit(resource.RLIMIT_AS) == before
 
 
+@pytest.mark.parametrize("body", [f"{ASKED}{{% break %}}", "{% for i in 'a' %}" * 30 + ASKED + "{% endfor %}" * 30])
+def test_a_template_that_python_cannot_compile_is_a_sentence(body, tmp_path):
+    folder = shutil.copytree(folder_of("llama"), tmp_path / "model")
+    (folder / "chat_template.jinja").write_text(body)
+    with pytest.raises(CulturevalError, match=r"cannot be compiled: .*chat_template: off"):
+        check_model(str(folder), images=False, likelihoods=True)
+
+
 def test_a_template_that_leaves_out_the_question_is_a_sentence(tmp_path):
     folder = shutil.copytree(folder_of("llama"), tmp_path / "model")
     (folder / "chat_template.jinja").write_text("{% for message in messages %}[{{ message.role }}]{% endfor %}")
