@@ -86,4 +86,10 @@ def serve(logs: Sequence[TaskLog], port: int) -> None:
     from inspect_ai import view
 
     with gathered(logs) as folder:
-        view(log_dir=str(folder), port=port)
+        try:
+            view(log_dir=str(folder), port=port)
+        except BaseExceptionGroup as error:  # anyio's, around our error of SIGTERM and SIGHUP
+            interruptions = error.subgroup(KeyboardInterrupt)
+            while isinstance(interruptions, BaseExceptionGroup):
+                interruptions = interruptions.exceptions[0]
+            raise interruptions or error from None

@@ -8,10 +8,11 @@ import pytest
 from inspect_ai.log import list_eval_logs, read_eval_log
 from viewer_runs import ARABIC, DATE, row, save, save_all
 
-from cultureval.reports.viewer.bundle import MARK, check_bundle, write_bundle
+from cultureval.reports.viewer.bundle import MARK, check_bundle, serve, write_bundle
 from cultureval.reports.viewer.logs import write_logs
 from cultureval.reports.viewer.texts import markdown_text, plain_text
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.interruption import Interrupted
 
 
 @pytest.fixture(scope="module")
@@ -143,3 +144,13 @@ def test_broken_letters_are_shown_and_markup_is_not_obeyed():
     assert plain_text("x" * 150_000).endswith("… 50,000 more letters: cultureval show")
     assert markdown_text("  # a_b\n> c\nنص.") == "\u00a0\u00a0\\# a\\_b\n\u00a0> c\n\u2067نص\\.\u2069"
     assert markdown_text("[a](https://b.c)") == "\\[a\\]\\(https\\://b\\.c\\)"
+
+
+@pytest.mark.parametrize("error", [Interrupted(15), OSError("port in use")])
+def test_a_signal_that_ends_the_viewer_is_no_traceback_of_a_group_and_other_errors_stay(monkeypatch, error):
+    def view(**options):
+        raise BaseExceptionGroup("of tasks", [BaseExceptionGroup("of a task", [error])])
+
+    monkeypatch.setattr("inspect_ai.view", view)
+    with pytest.raises(Interrupted if isinstance(error, Interrupted) else ExceptionGroup):
+        serve([], 7575)
