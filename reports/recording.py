@@ -31,7 +31,7 @@ from cultureval.runtime.lighteval_patches.group_averages import NotApplicable
 from cultureval.runtime.lighteval_patches.row_order import LIGHTEVAL_SEED
 from cultureval.runtime.lighteval_patches.run_results import details_of, scores_of
 from cultureval.runtime.lighteval_patches.stock_runs import stock_facts
-from cultureval.runtime.settings import current_settings
+from cultureval.runtime.settings import Settings, current_settings
 from cultureval.tasks.catalogue import kind_of
 from cultureval.tasks.options import all_options, read_data_options
 
@@ -152,9 +152,17 @@ def run_record(
 
 
 def command_line() -> tuple[str, ...]:
-    """The command as it was typed, with the program's short name."""
+    """The command as it was typed but for secrets, with the program's short name."""
     program = "lighteval" if "lighteval" in Path(sys.argv[0]).parts[-2:] else "cultureval"
-    return (program, *sys.argv[1:])
+    given = [option.given(current_settings()) for option in (*Settings.options(), *all_options()) if option.secret]
+    secrets = tuple(value for value in given if isinstance(value, str) and value)
+    return (program, *(_without(part, secrets) for part in sys.argv[1:]))
+
+
+def _without(part: str, secrets: tuple[str, ...]) -> str:
+    """A part of the command line, `VALUE` or `--option=VALUE`, without a value that is secret."""
+    name, sign, value = part.partition("=")
+    return "[secret]" if part in secrets else f"{name}{sign}[secret]" if value in secrets else part
 
 
 def versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:

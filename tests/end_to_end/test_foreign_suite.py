@@ -154,11 +154,12 @@ def test_an_installed_suite_is_listed_evaluated_and_summarised_and_stock_lightev
 def test_its_option_and_its_judge_template_are_used(installed, cultureval, tiny_lm, tmp_path, monkeypatch):
     paths = {"PYTHONPATH": str(installed)}
     arguments = ("--data", installed.parent / "data", "--output-dir", "open", "--device", "cpu", "--wording", "brief")
-    run = cultureval("eval", tiny_lm, f"{NAME}_open", *arguments, **paths, CULTUREVAL_PERSIAN_TOKEN="hush-1947")
+    run = cultureval("eval", tiny_lm, f"{NAME}_open", *arguments, "--token=hush-1947", **paths)
     assert run.returncode == 0, run.stderr
     (results,) = (tmp_path / "open").rglob("results_*.json")
     text = results.read_text(encoding="utf-8")
-    assert "wording=brief" in text and "hush-1947" not in text + run.stdout + run.stderr
+    assert "wording=brief" in text and '"--token=[secret]"' in text
+    assert "hush-1947" not in text + run.stdout + run.stderr
     queries = [row["doc"]["query"] for row in details_of(tmp_path / "open")[f"{NAME}_open|0"]]
     assert sorted(query.splitlines()[0] for query in queries) == sorted(question for question, _, _ in ROWS)
 
