@@ -169,12 +169,20 @@ def read_tokenizer(settings: HFModelSettings, config: PreTrainedConfig) -> Any:
     remedy = " Set `tokenizer` to a folder or hub id that has one."
     found = _loaded(lambda: read(source, **common), source, "The tokenizer of ", remedy)
     if settings.chat_template != "off":
-        _require_readable_template(found, source)
+        require_readable_template(found, source)
     return found
 
 
-def _require_readable_template(writer: Any, source: str) -> None:
-    """Refuses a chat template that is none, does not end, or loses questions; `Renderer` tries what others support."""
+def require_readable_template(writer: Any, source: str) -> None:
+    """Refuses a chat template that is none, does not end, or loses questions; `Renderer` tries what others support.
+
+    Args:
+        writer: A tokenizer or processor.
+        source: Its folder or hub id.
+
+    Raises:
+        CulturevalError: What is wrong with its template.
+    """
     if not getattr(writer, "chat_template", None):
         return
     try:

@@ -255,15 +255,20 @@ def load_tokenizer(config: ServerModelConfig) -> "PreTrainedTokenizerBase":
     """The tokenizer of a model on a server, which log-likelihoods need.
 
     Raises:
-        CulturevalError: It cannot be loaded.
+        CulturevalError: It cannot be loaded, or its chat template cannot be used.
     """
     from transformers import AutoTokenizer
 
+    from cultureval.models.loading import require_readable_template
+
     name = config.tokenizer or config.model
     try:
-        return AutoTokenizer.from_pretrained(name)
+        found = AutoTokenizer.from_pretrained(name)
     except (OSError, ValueError) as error:
         raise CulturevalError(
             f"Log-likelihoods need the model's tokenizer, but {name!r} cannot be loaded: set `tokenizer` to the "
             f"model's folder or hub id. ({error})"
         ) from error
+    if config.chat_template != "off":
+        require_readable_template(found, name)
+    return found

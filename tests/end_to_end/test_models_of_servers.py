@@ -103,6 +103,13 @@ def test_answers_that_are_lost_with_a_journal_deleted_in_mid_run_are_a_sentence(
         assert asked(load(server), server) == 3  # those before
 
 
+def test_a_hostile_chat_template_of_the_tokenizer_is_a_sentence(load, tokenizer_folder, tmp_path):
+    folder = shutil.copytree(tokenizer_folder, tmp_path / "tokenizer")
+    (folder / "chat_template.jinja").write_text("{{ messages[0].content }}{{ 'x' * 10**10 }}")
+    with FaultyServer() as server, pytest.raises(CulturevalError, match=r"takes more than 512 MiB.*chat_template: off"):
+        load(server, tokenizer=str(folder)).loglikelihood(docs_of(["q"]))
+
+
 def test_a_server_that_tells_nothing_is_said(load, caplog):
     with FaultyServer() as server, caplog.at_level(logging.WARNING):
         asked(load(server, revision="v1"), server)
