@@ -31,7 +31,7 @@ def cleaned_text(
     ]
     places = ", ".join([*map(str, folders), *([f"the hub's {pushed_to}"] if pushed_to else [])])
     review = manifest.count("review")
-    waiting = f" {review:,} rows still wait for a review, and are kept." if review else ""
+    waiting = f" To be reviewed in the whole manifest: {review:,} (such rows are kept)." if review else ""
     return (
         f"{terminal_table(COLUMNS, cells, align='llrrrr')}\n\nManifest {manifest.hash}: written to {places}.{waiting}"
     )

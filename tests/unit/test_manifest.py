@@ -146,9 +146,10 @@ def test_a_subset_of_a_table_is_cleaned_by_the_manifest_of_all_and_its_own_lost_
     tasks = [f"qimma_arabicmmlu:{name}" for name in ("Driving Test", "Economics (University)")]
     options = DataOptions(root=tmp_path, form="original")
     every = read_items(tasks, options)
-    manifest = written(tmp_path / "m.jsonl", every, ["keep", "discard"] * 2)
+    manifest = written(tmp_path / "m.jsonl", every, ["keep", "discard", "review", "keep"])
     (some,) = cleaned_subsets(read_items(tasks[:1], options), manifest)
     assert len(every) == 4 and (some.discarded, len(some.splits["test"])) == (1, 1)
+    assert "in the whole manifest: 1 (" in cleaned_text([some], manifest, [tmp_path], None)
     with pytest.raises(CulturevalError, match="ArabicMMLUs.csv:2 is no longer there"):
         cleaned_subsets(read_items(tasks[:1], options)[:1], manifest)
 
