@@ -153,7 +153,10 @@ def run_record(
 
 def command_line() -> tuple[str, ...]:
     """The command as it was typed but for secrets, with the program's short name."""
-    program = "lighteval" if "lighteval" in Path(sys.argv[0]).parts[-2:] else "cultureval"
+    file = Path(sys.argv[0])
+    program = "lighteval" if "lighteval" in file.parts[-2:] else "cultureval"
+    if not any(name in part for part in file.parts[-3:] for name in ("cultureval", "lighteval")):
+        return ("python", file.name)  # a program that uses the library, whose arguments are its own
     given = [option.given(current_settings()) for option in (*Settings.options(), *all_options()) if option.secret]
     secrets = tuple(value for value in given if isinstance(value, str) and value)
     return (program, *(_without(part, secrets) for part in sys.argv[1:]))

@@ -15,6 +15,7 @@ import pytest
 
 import cultureval
 from cultureval import CulturevalError, evaluate, load_results, score
+from cultureval.reports.recording import command_line
 from cultureval.runtime.coroutines import run_coroutine
 from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.errors import BatchWritten
@@ -139,6 +140,13 @@ def test_a_coroutine_within_an_event_loop_returns_fails_and_is_interrupted():
     finally:
         signal.signal(signal.SIGINT, handler)
     assert ended == [0, None, 60]
+
+
+def test_arguments_of_a_program_that_uses_the_library_are_not_recorded(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["/home/me/train.py", "--api-key", "hush-1947"])
+    assert command_line() == ("python", "train.py")
+    monkeypatch.setattr(sys, "argv", ["/env/bin/cultureval", "eval", "m", "jeem"])
+    assert command_line() == ("cultureval", "eval", "m", "jeem")
 
 
 def test_importing_the_package_loads_nothing_else():
