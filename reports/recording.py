@@ -31,13 +31,14 @@ from cultureval.runtime.lighteval_patches.group_averages import NotApplicable
 from cultureval.runtime.lighteval_patches.row_order import LIGHTEVAL_SEED
 from cultureval.runtime.lighteval_patches.run_results import details_of, scores_of
 from cultureval.runtime.lighteval_patches.stock_runs import stock_facts
-from cultureval.runtime.settings import Settings, current_settings
+from cultureval.runtime.settings import current_settings
 from cultureval.tasks.catalogue import kind_of
 from cultureval.tasks.options import all_options, read_data_options
 
 if TYPE_CHECKING:
     from lighteval.pipeline import Pipeline
 
+PROGRAMS = ("cultureval", "lighteval")
 PACKAGES = ("cultureval", "lighteval", "transformers", "torch", "datasets", "tokenizers", "numpy", "torchvision")
 PACKAGES += ("pillow", "evalplus", "sacrebleu", "camel-tools", "fasttext-predict", "rouge-score", "scipy", "openai")
 
@@ -153,19 +154,22 @@ def run_record(
 
 def command_line() -> tuple[str, ...]:
     """The command as it was typed but for secrets, with the program's short name."""
-    file = Path(sys.argv[0])
-    program = "lighteval" if "lighteval" in file.parts[-2:] else "cultureval"
-    if not any(name in part for part in file.parts[-3:] for name in ("cultureval", "lighteval")):
+    file, module = Path(sys.argv[0]), getattr(sys.modules["__main__"], "__spec__", None)
+    names = (file.stem, module.name.partition(".")[0] if module else "")  # of a script, and of `python -m`
+    program = next((name for name in names if name in PROGRAMS), None)
+    if program is None:
         return ("python", file.name)  # a program that uses the library, whose arguments are its own
-    given = [option.given(current_settings()) for option in (*Settings.options(), *all_options()) if option.secret]
-    secrets = tuple(value for value in given if isinstance(value, str) and value)
-    return (program, *(_without(part, secrets) for part in sys.argv[1:]))
+    return (program, *_without_secrets(sys.argv[1:]))
 
 
-def _without(part: str, secrets: tuple[str, ...]) -> str:
-    """A part of the command line, `VALUE` or `--option=VALUE`, without a value that is secret."""
-    name, sign, value = part.partition("=")
-    return "[secret]" if part in secrets else f"{name}{sign}[secret]" if value in secrets else part
+def _without_secrets(arguments: Sequence[str]) -> list[str]:
+    """The arguments of a command, `--option VALUE` or `--option=VALUE`, without values of options that are secret."""
+    flags = {option.flag for option in all_options() if option.secret}
+    shown: list[str] = []
+    for before, part in zip(("", *arguments), arguments, strict=False):
+        name, sign, _ = part.partition("=")
+        shown.append(f"{name}=[secret]" if sign and name in flags else "[secret]" if before in flags else part)
+    return shown
 
 
 def versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from contextvars import ContextVar
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,6 +20,7 @@ from cultureval.reports.recording import command_line
 from cultureval.runtime.coroutines import run_coroutine
 from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.errors import BatchWritten
+from cultureval.runtime.settings import Option
 
 NOTEBOOK = Path(__file__).parents[2] / "docs" / "library.ipynb"
 VARIABLE: ContextVar[str] = ContextVar("VARIABLE")
@@ -147,6 +149,22 @@ def test_arguments_of_a_program_that_uses_the_library_are_not_recorded(monkeypat
     assert command_line() == ("python", "train.py")
     monkeypatch.setattr(sys, "argv", ["/env/bin/cultureval", "eval", "m", "jeem"])
     assert command_line() == ("cultureval", "eval", "m", "jeem")
+    monkeypatch.setattr(sys, "argv", ["/home/me/cultureval-runs/lighteval/train.py", "--api-key", "hush-1947"])
+    assert command_line() == ("python", "train.py")
+    main = SimpleNamespace(__spec__=SimpleNamespace(name="cultureval.scripts.main"))  # of `python -m`
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    monkeypatch.setattr(sys, "argv", ["/clone/scripts/main.py", "eval", "m", "jeem"])
+    assert command_line() == ("cultureval", "eval", "m", "jeem")
+
+
+def test_values_of_secret_options_are_not_recorded_and_others_that_equal_them_are(monkeypatch):
+    token = Option("token", "CULTUREVAL_TOKEN", "", "what opens the corpus", secret=True)
+    monkeypatch.setattr("cultureval.reports.recording.all_options", lambda: (token,))
+    monkeypatch.setenv("CULTUREVAL_TOKEN", "1")
+    typed = ["cultureval", "eval", "m", "--limit", "1", "--token", "old", "--token=new=", "--token", "1", "--wording=1"]
+    monkeypatch.setattr(sys, "argv", typed)
+    hidden = ("--token", "[secret]", "--token=[secret]", "--token", "[secret]")
+    assert command_line() == ("cultureval", "eval", "m", "--limit", "1", *hidden, "--wording=1")
 
 
 def test_importing_the_package_loads_nothing_else():
