@@ -32,7 +32,9 @@ _ABSENT_THING = re.compile(
     rf"{_THINGS}(?:\s+البياني[ةه]?)?\s+{_WHERE}"
     r"|\b(?:figure|table|image|picture|diagram|graph|chart|map)s?\s+(?:below|above|shown|opposite)\b"
     r"|\b(?:following|above|below|given)\s+(?:figure|table|image|picture|diagram|graph|chart|map)\b"
-    r"|[如下上右左](?:[图圖](?![书書画畫])|表(?![述达達现現情演面明彰决決态態]))"  # not 以下表述, 网上图书馆
+    # Not 例如图像, 网上图片, 以下表述, 在数轴上表示, 会上表扬, 上表皮.
+    r"|(?:(?<![例比诸諸譬])如|(?<![网網墙牆皇])上|[下右左])"
+    r"(?:[图圖](?![书書画畫])|表(?![述达達现現情演面明彰决決态態示扬揚皮白率层層]))"
     r"|(?:ش[کك]ل|تصو[یي]ر|جدول|نمودار|نقشه)\s+(?:ز[یي]ر|بالا|مقابل|فوق|روبه?\s*رو)",
     re.IGNORECASE,
 )
@@ -40,12 +42,13 @@ _ABSENT_PASSAGE = re.compile(
     rf"{_PASSAGES}\s+{_WHERE}|\b(?:passage|text|paragraph|poem)\s+(?:below|above)\b"
     r"|\b(?:following|above|below|given)\s+(?:passage|text|paragraph|poem)\b"
     r"|(?:متن|شعر|ب[یي]ت)\s+(?:ز[یي]ر|بالا|فوق)"
-    r"|(?:[根依][据據]|[阅閱][读讀])[上下](?:文|[面列述]的?(?:短文|材料|文字|文章|段落))",
+    r"|(?:[根依][据據]|[阅閱][读讀])[上下](?:文(?![化件])|[面列述]的?(?:短文|材料|文字|文章|段落))",
     re.IGNORECASE,
 )
 _OWN_PASSAGE = 12  # words beside the reference that may be the passage itself
 _OWN_LETTERS = 100  # likewise of Chinese, which has no spaces
-_QUOTED = re.compile(r"[\"«“(\[{]|[:：]\s*\S+\s+\S+")
+# A quotation, or a passage after a colon; in Chinese a whole sentence after a colon or another sentence.
+_QUOTED = re.compile(r"[\"«“(\[{]|[:：]\s*\S+\s+\S+|[:：。][^:：。（）]{8,}。")
 
 
 def empty_question(item: AuditItem) -> str:
