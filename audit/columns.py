@@ -35,6 +35,7 @@ FAMILIES: tuple[tuple[str, ...], ...] = (
 )
 SHOWN_COLUMNS = 20
 LONGEST_LIST = 100_000  # characters of a list as Python writes it
+_NUMBER = re.compile(r"[-+−]?[0-9]+(?:[.,٫][0-9]+)?")
 _DIGITS = str.maketrans("٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹", "0123456789" * 2)
 
 
@@ -61,8 +62,9 @@ class Columns:
     indexed: bool = False
 
     def __str__(self) -> str:
-        """`question=Q, options=A+B, gold=answer`, and what there is none of."""
+        """`question=Q, options=A+B, gold=answer (indices from 1)`, and what there is none of."""
         named = {name: getattr(self, name) for name in NAMES} | {"options": "+".join(self.options)}
+        named["gold"] += f" (indices from {self.first})" if self.indexed else ""
         there = ", ".join(f"{name}={column}" for name, column in named.items() if column)
         lacking = " and ".join(f"no {name}" for name in ("options", "gold") if not named[name])
         return f"{there}; {lacking}" if lacking else there
@@ -217,7 +219,10 @@ def _answers(cell: Any, seen: Sequence[str]) -> list[Any]:
 
 
 def _position(answer: Any, seen: Sequence[str], first: int, indexed: bool) -> int | None:
-    """The position that one answer names, perhaps outside the options; None where it names none."""
+    """The position that one answer names, perhaps outside the options; None where it names none.
+
+    Where golds are texts, a number that is none of the row's numbers is a wrong text, not an index.
+    """
     text = _seen(answer)
     label = label_index(text) if isinstance(answer, str) else None
     if label is not None and (text not in seen or label < len(seen)):
@@ -226,7 +231,7 @@ def _position(answer: Any, seen: Sequence[str], first: int, indexed: bool) -> in
     same = next((form for form in _forms(answer) if form in seen), None)
     if same is not None and not (indexed and number is not None):
         return seen.index(same)
-    if number is not None:
+    if number is not None and (indexed or not all(map(_NUMBER.fullmatch, seen))):
         return number - first
     named, rest = split_label(text)
     if named is not None and rest in seen:
@@ -235,9 +240,9 @@ def _position(answer: Any, seen: Sequence[str], first: int, indexed: bool) -> in
 
 
 def _forms(answer: Any) -> list[str]:
-    """How an option may write an answer: as it stands, and a whole number without decimals (2 for 2.0)."""
+    """How an option may write an answer: as it stands, and a whole number without and with decimals (2, 2.0)."""
     number = _whole(answer)
-    return [_seen(answer), *([] if number is None else [str(number)])]
+    return [_seen(answer), *([] if number is None else [str(number), f"{number}.0"])]
 
 
 def _seen(value: Any) -> str:

@@ -218,9 +218,9 @@ def _items_by_path(path: Path, columns: Columns | None) -> Iterator[AuditItem]:
         used = with_indices(rows, columns) if columns else columns_found(rows)
         if rows:
             require_columns(used, rows[0], str(file))
-        if rows and not columns and str(used) not in told:
+        if rows and (not columns or used.indexed) and str(used) not in told:
             told.add(str(used))
-            print_note(f"{file} is read as {used}; --columns names others.")
+            print_note(f"{file} is read as {used}{'' if columns else '; --columns names others'}.")
         below = printed(relative_path(file, folder))
         place = Place(name, "local", below.partition(".")[0], folder, benchmark=name)
         parted = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", file.stem)  # MMLUTrain, not TRAINset

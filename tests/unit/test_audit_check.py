@@ -357,6 +357,29 @@ def test_the_text_of_a_list_is_a_list_of_golds_unless_options_are_such_texts():
     assert gold_of("[]", "سص") == ((), "not_in_options")
 
 
+def test_a_note_tells_where_indices_of_each_file_begin(tmp_path, capsys):
+    for name, golds in (("a", "12"), ("b", "23"), ("c", "AB")):
+        rows = "".join(f"س {gold}؟,x,y,z,{gold}\n" for gold in golds)
+        (tmp_path / f"{name}.csv").write_text(f"q,A,B,C,answer\n{rows}", encoding="utf-8")
+    read_items([str(tmp_path)], DataOptions(), columns_given("question=q,options=A+B+C,gold=answer"))
+    notes = capsys.readouterr().err
+    assert "a.csv is read as question=q, options=A+B+C, gold=answer (indices from 0)." in notes
+    assert "b.csv is read as question=q, options=A+B+C, gold=answer (indices from 1)." in notes
+    assert "c.csv" not in notes
+
+
+def test_numbers_where_golds_are_texts_name_no_option_by_its_place(tmp_path):
+    options = (["12", "7", "3"], [10.0, 2.0, 8.5], ["٩", "8", "۷"], ["5", "6", "7"], ["س", "ص", "ع"])
+    rows = [
+        {"question": f"س {gold}؟", "choices": own, "answer": gold}
+        for own, gold in zip(options, (12, 10, 9, 2, 7), strict=True)
+    ]
+    (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    items = read_items([str(tmp_path / "q.jsonl")], DataOptions())
+    assert [one.gold for one in items] == [(0,), (0,), (0,), (), ()]
+    assert [one.gold_problem for one in items] == ["", "", "", "not_in_options", "out_of_range"]
+
+
 @pytest.mark.parametrize(("golds", "places"), [("٣١٢", (2, 0, 1)), ("۰۲۱", (0, 2, 1)), ("75١", (0, 0, 2))])
 def test_golds_in_arabic_and_persian_digits_are_numbers(golds, places, tmp_path):
     options = (
