@@ -70,6 +70,7 @@ NOT_IN_TRANSFORMERS = (
 
 
 SHARES = ("top_p", "min_p")
+ABOVE_0 = ("repetition_penalty", "max_new_tokens")  # of the latter, 0 would mean the task's own
 
 
 class HFModelSettings(ModelConfig, extra="forbid"):
@@ -251,7 +252,7 @@ def _out_of_range(name: str, value: Any) -> str:
         return "not finite"
     if name in SHARES and number > 1:
         return "not between 0 and 1"
-    return "not above 0" if name == "repetition_penalty" and number == 0 else ""
+    return "not above 0" if name in ABOVE_0 and number == 0 else ""
 
 
 def is_local(name: str) -> bool:

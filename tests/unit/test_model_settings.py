@@ -69,8 +69,8 @@ def test_results_are_named_after_the_folder_or_the_hub_id(folder):
         ("model_name: org/name\ngeneration_parameters: {temprature: 1}\n", "temprature.*temperature"),
         ("model_name: org/name\ngeneration_parameters: {presence_penalty: 1}\n", "no effect.*presence_penalty"),
         (
-            "model_name: org/name\ngeneration_parameters: {top_p: '2', repetition_penalty: 0}\n",
-            "(?s)top_p: 2 is not between 0 and 1.*repetition_penalty: 0 is not above 0",
+            "model_name: org/name\ngeneration_parameters: {top_p: '2', repetition_penalty: 0, max_new_tokens: 0}\n",
+            "(?s)top_p: 2 is not between 0 and 1.*repetition_penalty: 0 is not above 0.*max_new_tokens: 0 is not",
         ),
         ("model: name\nbaseurl: http://localhost:8000/v1\n", "'baseurl'.*base_url"),
         ("model_name: org/name\nreasoning_tags: [['', '']]\n", "reasoning_tags"),
