@@ -52,7 +52,7 @@ def read(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
 
     A row's country is in its cell, else in its file's path.
     """
-    survey = _survey(tuple(files))
+    survey = _survey(tuple((path, path.stat().st_size, path.stat().st_mtime_ns) for path in files))
     kind = "answers" if task.group == "jeem_vqa" else "captions"
     variety = "MSA" if task.subset == "MSA" else task.subset_names[-1]
     reference_set = store_texts(survey.references.get((kind, variety), []))
@@ -81,10 +81,14 @@ class Survey:
 
 
 @lru_cache(maxsize=4)
-def _survey(files: tuple[Path, ...]) -> Survey:
-    """One pass over all rows; broken rows are reported later, when they are prepared."""
+def _survey(files: tuple[tuple[Path, int, int], ...]) -> Survey:
+    """One pass over all rows; broken rows are reported later, when they are prepared.
+
+    Args:
+        files: With their sizes and times of change, which tell a changed file from a known one.
+    """
     survey = Survey()
-    for file in files:
+    for file, *_ in files:
         for row in read_rows(file):
             placed = _placed(row, file)
             if country := placed["__country"]:

@@ -19,7 +19,7 @@ from cultureval.runtime.data.content_store import stored_texts
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn, SourceUnavailable
 from cultureval.tasks.catalogue import all_tasks
-from cultureval.tasks.reading import prepare_subset
+from cultureval.tasks.reading import forget_files, prepare_subset
 
 SAMPLES = samples_root() / "toloka" / "JEEM"
 PAIRS = [("شو هاد؟", "بيت."), ("وين؟", "<Cannot tell from the picture>")]
@@ -254,6 +254,13 @@ def test_broken_rows_can_be_left_out_and_are_in_no_reference_set(tmp_path):
     rows, report = prepared("jeem_caption:jo", root, bad_rows="skip")
     assert len(rows) == len(stored_texts(rows[0]["reference_set"])) == 2
     assert report["skipped_rows"][0]["column"] == "caption_dialect"
+
+
+def test_references_of_data_that_have_changed_are_read_anew(tmp_path):
+    for text in ("بيت قديم", "بيت كبير جدا"):
+        forget_files()
+        (row, *rest), _ = prepared("jeem_caption:jo", write_json(tmp_path, [row_of(caption_dialect=text)]))
+        assert not rest and row["references"] == list(stored_texts(row["reference_set"])) == [text]
 
 
 def test_data_in_two_layouts_is_refused(tmp_path):
