@@ -12,7 +12,7 @@ from cultureval.runtime.errors import escaped
 from cultureval.tasks.catalogue import all_tasks
 
 HEADER = ("Item", "prompt", "gold", "answer", "score")
-BEGUN_WORD = re.compile(r"[^\s\u2e80-\uffff]+$")  # Chinese writes no spaces between words
+WORD = re.compile(r"[^\s\u2e80-\uffff]*")  # Chinese writes no spaces between words
 NARROW = 16  # at most so many cells for an item's name and a gold answer; prompt and answer share what is left
 
 
@@ -47,7 +47,7 @@ def items_table(rows: Sequence[Row], task: str, run: str, width: int | None, lim
     known = all_tasks().get(task.partition("|")[0])
     metric = known.metrics[0] if known else ""
     alike = os.path.commonprefix([row["doc"]["query"] for row in shown]) if len(shown) > 1 else ""
-    start = len(BEGUN_WORD.sub("", alike))
+    start = len(alike) - WORD.match(alike[::-1]).end()  # type: ignore[union-attr]
     columns = [
         [_cut(item_name(place, row), NARROW) for place, row in enumerate(shown)],
         [row["doc"]["query"][start:] for row in shown],

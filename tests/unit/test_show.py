@@ -134,7 +134,9 @@ def test_prompts_and_answers_have_the_room_that_other_columns_leave(row):
 @pytest.mark.parametrize(
     "first, second, seen",
     [("Ask: 20 + 1", "Ask: 21 + 2", ["20", "21"]), ("السؤال: كتاب", "السؤال: كتب", ["كتاب", "كتب"])]
-    + [("请回答问题：我", "请回答问题：你", ["我", "你"])],
+    + [("请回答问题：我", "请回答问题：你", ["我", "你"])]
+    + [("x" * 100_000 + " 20", "x" * 100_000 + " 21", ["20", "21"])],  # at once
+    ids=["numbers", "Arabic", "Chinese", "one long word"],
 )
 def test_the_words_with_which_all_prompts_begin_are_left_out_and_no_word_is_cut(row, first, second, seen):
     rows = [row | {"doc": row["doc"] | {"query": query}} for query in (first, second)]
