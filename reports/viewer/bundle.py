@@ -82,6 +82,9 @@ def serve(logs: Sequence[TaskLog], port: int) -> None:
     Args:
         logs: From `write_logs`.
         port: On 127.0.0.1.
+
+    Raises:
+        CulturevalError: The viewer's server does not start.
     """
     from inspect_ai import view
 
@@ -92,4 +95,8 @@ def serve(logs: Sequence[TaskLog], port: int) -> None:
             interruptions = error.subgroup(KeyboardInterrupt)
             while isinstance(interruptions, BaseExceptionGroup):
                 interruptions = interruptions.exceptions[0]
+            if not interruptions and error.subgroup(SystemExit):  # the server's, which has logged its error
+                raise CulturevalError(
+                    f"The viewer did not start on port {port}: where another program has it, name another by --port."
+                ) from None
             raise interruptions or error from None

@@ -146,11 +146,14 @@ def test_broken_letters_are_shown_and_markup_is_not_obeyed():
     assert markdown_text("[a](https://b.c)") == "\\[a\\]\\(https\\://b\\.c\\)"
 
 
-@pytest.mark.parametrize("error", [Interrupted(15), OSError("port in use")])
-def test_a_signal_that_ends_the_viewer_is_no_traceback_of_a_group_and_other_errors_stay(monkeypatch, error):
+@pytest.mark.parametrize(
+    "error, raised",
+    [(Interrupted(15), Interrupted), (SystemExit(3), CulturevalError), (OSError("of a task"), ExceptionGroup)],
+)
+def test_an_end_of_the_viewer_is_no_traceback_of_a_group_and_other_errors_stay(monkeypatch, error, raised):
     def view(**options):
         raise BaseExceptionGroup("of tasks", [BaseExceptionGroup("of a task", [error])])
 
     monkeypatch.setattr("inspect_ai.view", view)
-    with pytest.raises(Interrupted if isinstance(error, Interrupted) else ExceptionGroup):
+    with pytest.raises(raised):
         serve([], 7575)
