@@ -34,14 +34,14 @@ from cultureval.models.scoring.route_check import RouteCheck, choose_route
 from cultureval.models.scoring.token_tree import Branch, TokenTree, build_tree, common_length
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.onednn_products import onednn_products
-from cultureval.runtime.transformers_patches import rope_offset
+from cultureval.runtime.transformers_patches import attention_of, rope_offset
 
 logger = logging.getLogger(__name__)
 
-# Larger trees gain nothing once the processor is busy; on an accelerator, attention between the tokens of different
-# prompts is computed and masked.
-TOKEN_BUDGET_CPU, TOKEN_BUDGET_ACCELERATOR = 1024, 2048
-TREE_BUDGET_CPU, TREE_BUDGET_ACCELERATOR = 1024, 4096
+# Larger trees gain nothing once the processor is busy. Without `blocked_attention`, attention between the tokens of
+# different prompts is computed and masked, so that they cost more.
+BUDGET_IN_BLOCKS, BUDGET_CPU = 1024, 512
+TOKEN_BUDGET_ACCELERATOR, TREE_BUDGET_ACCELERATOR = 2048, 4096
 LONG_PREFIX = 256  # a shared prefix of this many tokens is fed separately, with causal attention
 MAX_LOGITS = 2**28  # most logits in memory: 1 GiB in fp32
 AUTO_ACCELERATOR, LEAST_BUDGET = 8192, 16
@@ -112,8 +112,8 @@ class ChoiceScorer:
         self.end_ids = list(end_ids)
         on_cpu = model.device.type == "cpu"
         token_budget = what_may_fit(model) if token_budget == "auto" else token_budget
-        self.token_budget = token_budget or (TOKEN_BUDGET_CPU if on_cpu else TOKEN_BUDGET_ACCELERATOR)
-        self.tree_budget = token_budget or (TREE_BUDGET_CPU if on_cpu else TREE_BUDGET_ACCELERATOR)
+        self.token_budget = token_budget or (_budget_on_cpu(model) if on_cpu else TOKEN_BUDGET_ACCELERATOR)
+        self.tree_budget = token_budget or (_budget_on_cpu(model) if on_cpu else TREE_BUDGET_ACCELERATOR)
         self.unmasked = UnmaskedScorer(model, self.end_ids, self.token_budget)
         self.routes: dict[bool, str] = {}
         self.checks: dict[bool, RouteCheck] = {}
@@ -361,7 +361,11 @@ def what_may_fit(model: PreTrainedModel) -> int:
     config = model.config.get_text_config(decoder=True)
     # Logits and their log-softmax; what a layer and its MLP hold at once.
     per_token = model.dtype.itemsize * (3 * config.vocab_size + 32 * config.hidden_size)
-    return max(LEAST_BUDGET, min(TOKEN_BUDGET_CPU, available_bytes(model.device) // (2 * per_token)))
+    return max(LEAST_BUDGET, min(_budget_on_cpu(model), available_bytes(model.device) // (2 * per_token)))
+
+
+def _budget_on_cpu(model: PreTrainedModel) -> int:
+    return BUDGET_IN_BLOCKS if attention_of(model) == "sdpa" else BUDGET_CPU
 
 
 def images_end(model: PreTrainedModel, prompt: Sequence[int]) -> int:

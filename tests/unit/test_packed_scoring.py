@@ -101,6 +101,7 @@ def test_attention_of_a_large_tree_is_computed_in_blocks_of_its_rows(family):
         scores = scored(scorer, requests)
     assert max(rows for rows, _ in Seen.shapes) == blocked_attention.ROWS
     assert max(columns for _, columns in Seen.shapes) < 3 * blocked_attention.ROWS  # of a tree of more than 500
+    assert scorer.token_budget == 1024
     for own, request in zip(scores, requests, strict=True):
         agree(own, plain_scores(model, request.prompt, request.choices))
 
