@@ -126,17 +126,15 @@ def require_columns(columns: Columns, row: Mapping[str, Any], where: str) -> Non
 
 
 def with_indices(rows: Sequence[Mapping[str, Any]], columns: Columns) -> Columns:
-    """The columns with what whole numbers of the gold mean: indices, if fewer are out of range than are no option."""
-    numbers, first = _numbers(rows, columns), first_index(rows, columns)
-    no_texts = sum(set(map(_seen, options)).isdisjoint(_forms(number)) for number, options in numbers)
-    out_of_range = sum(not first <= (_whole(number) or 0) < first + len(options) for number, options in numbers)
+    """The columns with what whole numbers of the gold mean: indices, if fewer are out of range than are no option.
+
+    Indices begin with 1 where more golds are the number of options than are 0.
+    """
+    numbers = [(one, _whole(one), options) for one, options in _numbers(rows, columns)]
+    first = int(sum(index == len(options) for _, index, options in numbers) > sum(not index for _, index, _ in numbers))
+    no_texts = sum(set(map(_seen, options)).isdisjoint(_forms(one)) for one, _, options in numbers)
+    out_of_range = sum(not first <= (index or 0) < first + len(options) for _, index, options in numbers)
     return replace(columns, first=first, indexed=out_of_range < no_texts)
-
-
-def first_index(rows: Sequence[Mapping[str, Any]], columns: Columns) -> int:
-    """Whether indices of the gold begin with 0 or 1: with 1 where more golds are the number of options than are 0."""
-    given = [(_whole(number), len(options)) for number, options in _numbers(rows, columns)]
-    return int(sum(number == count for number, count in given) > sum(number == 0 for number, _ in given))
 
 
 def _numbers(rows: Sequence[Mapping[str, Any]], columns: Columns) -> list[tuple[Any, list[Any]]]:

@@ -239,10 +239,9 @@ class JournalIndex:
     def _connected(self) -> sqlite3.Connection:
         # A connection must not be carried into a forked process, but a copy in memory is its own; one that was made
         # before the folder gives way to the file, in which other processes may have answers.
-        can_be_file = not self._file_is_unusable and (self._is_file or self.folder.is_dir())
-        if self._database is not None and self._is_file == can_be_file:
-            if self._owner == os.getpid() or not self._is_file:
-                return self._database
+        fits = self._owner == os.getpid() if self._is_file else self._file_is_unusable or not self.folder.is_dir()
+        if self._database is not None and fits:
+            return self._database
         self._is_file = self.folder.is_dir() and not self._file_is_unusable
         path = str(index_path(self.folder)) if self._is_file else ":memory:"
         self._database = sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False)

@@ -368,35 +368,33 @@ def test_a_note_tells_where_indices_of_each_file_begin(tmp_path, capsys):
     assert "c.csv" not in notes
 
 
+def items_of(folder, options, golds):
+    """Items read from a file of questions with these options and golds."""
+    rows = [
+        {"question": f"س {gold}؟", "choices": own, "answer": gold} for gold, own in zip(golds, options, strict=True)
+    ]
+    (folder / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return read_items([str(folder / "q.jsonl")], DataOptions())
+
+
 def test_numbers_where_golds_are_texts_name_no_option_by_its_place(tmp_path):
     options = (["12", "7", "3"], [10.0, 2.0, 8.5], ["٩", "8", "۷"], ["5", "6", "7"], ["س", "ص", "ع"])
-    rows = [
-        {"question": f"س {gold}؟", "choices": own, "answer": gold}
-        for own, gold in zip(options, (12, 10, 9, 2, 7), strict=True)
-    ]
-    (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    items = read_items([str(tmp_path / "q.jsonl")], DataOptions())
+    items = items_of(tmp_path, options, (12, 10, 9, 2, 7))
     assert [one.gold for one in items] == [(0,), (0,), (0,), (), ()]
     assert [one.gold_problem for one in items] == ["", "", "", "not_in_options", "out_of_range"]
 
 
-@pytest.mark.parametrize(("golds", "places"), [("٣١٢", (2, 0, 1)), ("۰۲۱", (0, 2, 1)), ("75١", (0, 0, 2))])
-def test_golds_in_arabic_and_persian_digits_are_numbers(golds, places, tmp_path):
-    options = (
-        [("س", "ص", "ع"), ("٥", "٦", "٧"), ("۳", "۲", "1")]
-        if golds != "75١"
-        else [("٧", "8", "۹")]
-        + [
-            ("۵", "۶", "٧"),
-            ("۳", "۲", "1"),
-        ]
-    )
-    rows = [
-        {"question": f"س {gold}؟", "choices": own, "answer": gold} for gold, own in zip(golds, options, strict=True)
-    ]
-    (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    items = read_items([str(tmp_path / "q.jsonl")], DataOptions())
-    assert [one.gold for one in items] == [(place,) for place in places]
+@pytest.mark.parametrize(
+    ("golds", "first", "second", "places"),
+    [
+        ("٣١٢", ("س", "ص", "ع"), ("٥", "٦", "٧"), (2, 0, 1)),
+        ("۰۲۱", ("س", "ص", "ع"), ("٥", "٦", "٧"), (0, 2, 1)),
+        ("75١", ("٧", "8", "۹"), ("۵", "۶", "٧"), (0, 0, 2)),
+    ],
+)
+def test_golds_in_arabic_and_persian_digits_are_numbers(golds, first, second, places, tmp_path):
+    options = (first, second, ("۳", "۲", "1"))
+    assert [one.gold for one in items_of(tmp_path, options, golds)] == [(place,) for place in places]
 
 
 @pytest.mark.parametrize(
@@ -404,12 +402,7 @@ def test_golds_in_arabic_and_persian_digits_are_numbers(golds, places, tmp_path)
 )
 def test_golds_that_are_numbers_are_texts_of_options_where_most_are(golds, places, tmp_path):
     options = ([1948, 1956, 1967, 1973], [1, 2, 3, 4], [4, 7, 3, 5])
-    rows = [
-        {"question": f"س {gold}؟", "choices": own, "answer": gold} for gold, own in zip(golds, options, strict=True)
-    ]
-    (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    items = read_items([str(tmp_path / "q.jsonl")], DataOptions())
-    assert [one.gold for one in items] == [(place,) for place in places]
+    assert [one.gold for one in items_of(tmp_path, options, golds)] == [(place,) for place in places]
 
 
 @pytest.mark.parametrize(
