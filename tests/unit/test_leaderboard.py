@@ -290,13 +290,18 @@ def test_models_whose_score_is_often_undefined_are_left_out_of_ranks_and_named(t
     assert all(re.search("not defined in 3[3-9]% of resamples", why) for _, why in ranked.without)
 
 
+def differences_shown(folder):
+    """The points of the one chart of differences from the best model."""
+    (section,) = read_board([folder]).sections
+    (chart,) = [one for one in section.charts if "_differences" in one.name]
+    return chart.spec["layer"][1]["data"]["values"]
+
+
 def test_differences_from_the_best_are_widened_for_few_items_as_the_ranks(tmp_path):
     names = ["m2cqa:tf_en", "m2cqa:tf_msa", "m2cqa:tf_ajp", "m2cqa:tf_arz"]
     for model, ability in (("lab/a", 0.6), ("lab/b", 0.5)):
         write_run(tmp_path, model, names, ability, 4, signed={})
-    (section,) = read_board([tmp_path]).sections
-    (chart,) = [one for one in section.charts if "_differences" in one.name]
-    (shown,) = chart.spec["layer"][1]["data"]["values"]
+    (shown,) = differences_shown(tmp_path)
     tasks = [f"{name}|0" for name in names]
     models = [(run.model, dict.fromkeys(tasks, run)) for run in load(tmp_path)]
     resamples = rank_items(models, dict.fromkeys([(task, "cfhr") for task in tasks], 1.0)).resamples
@@ -308,15 +313,11 @@ def test_a_difference_that_is_the_same_on_every_item_is_no_single_point(tmp_path
     names = ["m2cqa:tf_en", "m2cqa:tf_msa", "m2cqa:tf_ajp", "m2cqa:tf_arz"]
     for model, ability in (("lab/never", 0.0), ("lab/always", 1.0)):
         write_run(tmp_path, model, names, ability, 4, signed={})
-    (section,) = read_board([tmp_path]).sections
-    (chart,) = [one for one in section.charts if "_differences" in one.name]
-    (shown,) = chart.spec["layer"][1]["data"]["values"]
+    (shown,) = differences_shown(tmp_path)
     assert shown["high"] == 1.0 and 0.3 < shown["low"] < 0.95
     for model, ability in (("lab/same", 0.0), ("lab/too", 0.0), ("lab/near", 0.2)):
         write_run(tmp_path / "few", model, names[:1], ability, 80, signed={})
-    (section,) = read_board([tmp_path / "few"]).sections
-    (chart,) = [one for one in section.charts if "_differences" in one.name]
-    too, near = chart.spec["layer"][1]["data"]["values"]
+    too, near = differences_shown(tmp_path / "few")
     fooled = round(near["x"] * 80)
     assert (near["label"], too["label"]) == ("near", "too") and 0 < fooled < 20
     for point, count in ((near, fooled), (too, 0)):
