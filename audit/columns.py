@@ -1,7 +1,5 @@
 """Which columns of a row hold the question, its options and its gold: found by their names, or given by a person."""
 
-import ast
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,8 +7,9 @@ from typing import Any
 
 from cultureval.audit.items import GoldProblem
 from cultureval.prompts.cells import ALIASES, comparable, is_empty
+from cultureval.prompts.labelled_options import listed_options
 from cultureval.prompts.option_labels import label_index, split_label
-from cultureval.runtime.errors import CulturevalError, did_you_mean
+from cultureval.runtime.errors import BadRow, CulturevalError, did_you_mean
 
 NAMES = ("question", "context", "options", "gold", "image")
 QUESTIONS = (*ALIASES["question"], "first_statement", "Question with Bias", "statement", "prompt")
@@ -30,11 +29,16 @@ FAMILIES: tuple[tuple[str, ...], ...] = (
     tuple(f"Option {letter}" for letter in "ABCDEFGH"),
     tuple(f"option{number}" for number in range(0, 10)),
     tuple(f"option_{letter}" for letter in "abcdefgh"),
+    *(tuple(f"{name}{number}" for number in range(0, 10)) for name in ("choice", "sol", "ending", "answer")),
+    *(tuple(f"{name}_{number}" for number in range(0, 10)) for name in ("option", "choice")),
+    tuple(f"answer{letter}" for letter in "ABCDEFGH"),
     tuple("ABCDEFGH"),
     tuple("abcdefgh"),
 )
+# What is asked in layouts in which `question` is missing or says only how: XCOPA, PIQA, HellaSwag.
+ASKED_BESIDE = {"choice1": "premise", "sol1": "goal", "endings": "ctx", "ending0": "sent1"}
+FEWEST = 10  # rows below which a column tells nothing
 SHOWN_COLUMNS = 20
-LONGEST_LIST = 100_000  # characters of a list as Python writes it
 _NUMBER = re.compile(r"[-+−]?[0-9]+(?:[.,٫][0-9]+)?")
 _DIGITS = str.maketrans("٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹", "0123456789" * 2)
 
@@ -101,7 +105,8 @@ def columns_found(rows: Sequence[Mapping[str, Any]]) -> Columns:
     families = [tuple(name for name in family if name in names) for family in FAMILIES]
     listed = first(ALIASES["options"])
     options = (listed,) if listed else next((family for family in families if len(family) > 1), ())
-    question = first(QUESTIONS)
+    beside = [asked for option, asked in ASKED_BESIDE.items() if option in options and asked in names]
+    question = first((*beside, *QUESTIONS))
     gold = first(name for name in GOLDS if name not in (question, *options))
     found = Columns(question, first(ALIASES["context"]), options, gold, first(("image", "image_path", "image_file")))
     return with_indices(rows, found)
@@ -122,6 +127,32 @@ def require_columns(columns: Columns, row: Mapping[str, Any], where: str) -> Non
         shown = ", ".join(names[:SHOWN_COLUMNS])
         raise CulturevalError(
             f"{where}: which column is the question? Its columns are {shown}. Give --columns question=..."
+        )
+
+
+def require_sense(rows: Sequence[Mapping[str, Any]], columns: Columns, where: str) -> None:
+    """Checks that columns that were found by their names are not a guess by which most rows would be discarded.
+
+    Raises:
+        CulturevalError: There are no options where golds look like their places, or most rows ask the same.
+    """
+    if len(rows) < FEWEST:
+        return
+    golds = [row.get(columns.gold) for row in rows] if columns.gold and not columns.options else []
+    kinds = {_seen(gold) for gold in golds if not is_empty(gold)}
+    places = all(label_index(gold) is not None or (_whole(gold) is not None and len(gold) < 3) for gold in kinds)
+    why = ""
+    if kinds and places and len(kinds) < len(rows) / 2:
+        why = f"no column of options is known, and the golds ({', '.join(sorted(kinds)[:5])}) look like places of some"
+    asked = {(_seen(row.get(columns.question)), *map(_seen, options_in(row, columns))) for row in rows}
+    contexts = {_seen(row.get(columns.context)) for row in rows} if columns.context else {""}
+    if not why and len(asked) * len(contexts) < len(rows) / 2:
+        why = f"{len(rows)} rows would be {len(asked)} questions"
+    if why:
+        names = ", ".join([str(name) for name in rows[0]][:SHOWN_COLUMNS])
+        raise CulturevalError(
+            f"{where} would be read as {columns}: {why}. Its columns are {names}: say which are meant, as in --columns "
+            "question=Q,options=A+B+C,gold=G."
         )
 
 
@@ -162,20 +193,12 @@ def options_in(row: Mapping[str, Any], columns: Columns) -> list[Any]:
 
 
 def _listed_options(cell: Any) -> list[Any]:
-    """The options of one cell: a list, the text of one, `{"text": [...], ...}`, or `{"A": ..., "B": ...}`."""
-    if isinstance(cell, str) and cell.strip().startswith(("[", "{")):
-        try:
-            cell = json.loads(cell)
-        except (ValueError, RecursionError):
-            try:
-                cell = ast.literal_eval(cell.strip()[:LONGEST_LIST])
-            except (ValueError, SyntaxError, MemoryError, RecursionError):
-                return []
-    if isinstance(cell, Mapping):
-        labels = {label_index(str(name)): name for name in cell}
-        by_label = [cell[labels[place]] for place in range(len(cell)) if place in labels]
-        cell = by_label if len(by_label) == len(cell) else cell.get("text")
-    return list(cell) if isinstance(cell, list | tuple) else []
+    """The options of one cell, as the readers of tasks list them; [] where it is no list and no object of options."""
+    try:
+        cell = listed_options(cell, "")
+    except BadRow:
+        return []
+    return cell if isinstance(cell, list) else []
 
 
 def gold_of(

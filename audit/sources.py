@@ -1,18 +1,25 @@
 """From SOURCE, a task, a group, a suite or data by path, to audited items."""
 
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cultureval.audit.columns import Columns, columns_found, gold_of, options_in, require_columns, with_indices
+from cultureval.audit.columns import (
+    Columns,
+    columns_found,
+    gold_of,
+    options_in,
+    require_columns,
+    require_sense,
+    with_indices,
+)
 from cultureval.audit.items import AuditItem
 from cultureval.prompts.cells import image_cell, is_empty
 from cultureval.prompts.preparation import PreparedRow
 from cultureval.runtime.data.declared_files import format_of
-from cultureval.runtime.data.row_files import PlacedRow, files_matching, read_rows
+from cultureval.runtime.data.row_files import PlacedRow, files_matching, holds_examples, read_rows, require_whole
 from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import BadRow, CulturevalError, SourceUnavailable
 from cultureval.runtime.printing import print_note
@@ -27,10 +34,6 @@ from cultureval.tasks.suite import Task
 
 ANSWERS = ("references", "answers", "answer")  # of prepared rows of free answers
 TEXTS = ("question", "prompt", "statement")
-# A word of a file's name, not a part of one (constraints, devices), says that it holds few-shot examples.
-EXAMPLES = re.compile(
-    r"(?<![a-z])(?:train(?:ing)?|dev(?:elopment)?|val(?:id(?:ation)?)?)_?(?:set|data|split)?(?![a-z])"
-)
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ def read_items_of_each_task(
         path = Path(name).expanduser()
         if by_path := _is_path(name, path):
             _require_own_name(path.resolve(), given)
-        found = _items_by_path(path, columns) if by_path else _items_of_tasks(name, with_defaults(options))
+        found = _items_by_path(path, columns) if by_path else _items_of_tasks(name, options)
         for item in found:
             items.setdefault((item.source, item.row, item.split, item.task), item)
     if not items:
@@ -120,14 +123,20 @@ def _items_of_tasks(name: str, options: DataOptions) -> Iterator[AuditItem]:
     tasks = tasks_named(name)
     for task in tasks:
         try:
-            yield from _items_of_task(all_tasks()[task], options)
+            yield from items_of_task(all_tasks()[task], options)
         except SourceUnavailable as error:
             missing.append(error)
     if len(missing) == len(tasks):
         raise missing[0]
 
 
-def _items_of_task(task: Task, options: DataOptions) -> Iterator[AuditItem]:
+def items_of_task(task: Task, options: DataOptions) -> Iterator[AuditItem]:
+    """The items of a task's data, examples first.
+
+    Raises:
+        CulturevalError: There are none, or a source lacks a column.
+    """
+    options = with_defaults(options)
     found = find_subset(task, options)
     source = found.source
     place = Place(
@@ -210,7 +219,9 @@ def _items_by_path(path: Path, columns: Columns | None) -> Iterator[AuditItem]:
     files = files_matching(path, ["*"]) if path.is_dir() else [path]
     files = [file for file in files if not any(part.startswith(".") for part in file.relative_to(folder).parts)]
     if not files:
-        raise CulturevalError(f"{path} holds no data file (.csv, .tsv, .json, .jsonl, .parquet).")
+        raise CulturevalError(f"{path} holds no data file (.csv, .tsv, .json, .jsonl, .parquet, .arrow).")
+    if path.is_dir():
+        require_whole(files)
     name = printed(path.resolve().name)
     told: set[str] = set()
     for file in files:
@@ -218,13 +229,14 @@ def _items_by_path(path: Path, columns: Columns | None) -> Iterator[AuditItem]:
         used = with_indices(rows, columns) if columns else columns_found(rows)
         if rows:
             require_columns(used, rows[0], str(file))
+        if not columns:
+            require_sense(rows, used, str(file))
         if rows and (not columns or used.indexed) and str(used) not in told:
             told.add(str(used))
             print_note(f"{file} is read as {used}{'' if columns else '; --columns names others'}.")
         below = printed(relative_path(file, folder))
         place = Place(name, "local", below.partition(".")[0], folder, benchmark=name)
-        parted = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", file.stem)  # MMLUTrain, not TRAINset
-        few_shot = any(EXAMPLES.search(name.lower()) for name in (file.stem, parted))
+        few_shot = holds_examples(file.relative_to(folder))
         for number, row in enumerate(rows):
             yield _item(place, f"{below}:{number}", row, used, few_shot)
 

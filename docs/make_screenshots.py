@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.text import Text
 
 from cultureval.reports import load
-from cultureval.reports.run_record import Run
 from cultureval.reports.summary_text import shown_run
+from cultureval.runs.record import Run
 
 FOLDER = Path(__file__).with_name("summaries")
 WIDTHS = (80, 120)

@@ -1,6 +1,7 @@
 """Judge templates as text files, and the parsers of judges' replies."""
 
 from cultureval.judge_prompts.replies import (
+    DoubtfulReply,
     JudgeReplyError,
     Reading,
     parse_json_scores,
@@ -12,6 +13,7 @@ from cultureval.judge_prompts.replies import (
 )
 
 __all__ = [
+    "DoubtfulReply",
     "JudgeReplyError",
     "Reading",
     "parse_json_scores",

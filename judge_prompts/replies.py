@@ -1,31 +1,33 @@
 """Parsers of judges' replies: strict about values, tolerant of formatting.
 
 Tolerated: markdown, bullets, Arabic-Indic digits, full-width forms, directional marks, reasoning before the reply, all
-criteria in one line, JSON, and prose around the lines (which is flagged). A reply that lacks a value, gives two
-different values, or gives one outside the scale raises `JudgeReplyError`; it never becomes a score. Nor does a rating
-that is quoted: in quotation marks, after `>`, between our delimiters, or because it stands in the judged text. The
-JEEM paper prints the form of the replies (Figures 7-11) but not how its authors parsed them: the rules are ours.
+criteria in one line, JSON, and prose around the lines (which is flagged). A reply that lacks a value, gives two, or
+gives one outside the scale raises `JudgeReplyError`; it never becomes a score. Nor does a rating that is quoted: in
+quotation marks, after `>`, or between our delimiters.
+
+Whether a value counts depends on where it stands in the reply and on the reply's form, never on the value: two equal
+ones are two, and what the judged text holds is not compared with what the reply gives. Where it is open whose the
+values are, since the reply refuses or says that another demands them, or has prose beside them while the judged text
+holds ratings itself, `DoubtfulReply` is raised, and the judge is asked once more in a fixed form. The JEEM paper prints
+the form of the replies (Figures 7-11) but not how its authors parsed them: the rules are ours.
 """
 
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from cultureval.judge_prompts.quotations import holding_quotation, letters_and_digits, without_quotations
+from cultureval.judge_prompts.quotations import attributes_or_refuses, holding_quotation, without_quotations
+from cultureval.judge_prompts.suspicions import ALIASES, HOLDS_A_TAG, SUSPICIOUS
 from cultureval.runtime.errors import CulturevalError, shorten
 from cultureval.runtime.invisible_marks import INVISIBLE
 from cultureval.runtime.reasoning import split_reasoning
 
 LOWEST, HIGHEST = 1.0, 5.0
-PARSER_VERSION = 4
-
-ALIASES: dict[str, tuple[str, ...]] = {
-    "dialect authenticity": ("dialectal authenticity", "dialect's authenticity", "authenticity of dialect"),
-}
+PARSER_VERSION = 5
 
 _DIGITS = {ord(digit): str(value) for row in ("٠١٢٣٤٥٦٧٨٩", "۰۱۲۳۴۵۶۷۸۹") for value, digit in enumerate(row)}
 _DIGITS[ord("٫")] = "."
@@ -65,6 +67,10 @@ class JudgeReplyError(CulturevalError):
     """A judge's reply does not have the requested form; the message says why."""
 
 
+class DoubtfulReply(JudgeReplyError):
+    """It is open whether the scores in a judge's reply are the judge's own."""
+
+
 @dataclass(frozen=True)
 class Reading:
     """The content of a reply.
@@ -72,7 +78,8 @@ class Reading:
     Attributes:
         scores: Criterion -> score on its scale, which begins with 1; empty where a label was requested.
         label: The label; None where scores were requested.
-        flags: Tolerated deviations: "extra_prose", "decimal", "repeated", "reasoning", "quoted".
+        flags: Tolerated deviations: "extra_prose", "remarks" (in the lines of the scores), "decimal", "reasoning",
+            "quoted".
         notes: Criterion -> the judge's explanation, where the template asks for some.
     """
 
@@ -100,14 +107,14 @@ def parse_likert(reply: str, criteria: Sequence[str], highest: Mapping[str, int]
 
     Raises:
         JudgeReplyError: A criterion is missing, has two values, a value outside 1 to 5, the placeholder X/5, or
-            another denominator than 5.
+            another denominator than 5; or the reply refuses, or gives its scores as another's.
         ValueError: No criteria, or a duplicated one.
     """
     return read_likert(reply, criteria, highest).scores
 
 
 def read_likert(
-    reply: str, criteria: Sequence[str], highest: Mapping[str, int] | None = None, judged: str = ""
+    reply: str, criteria: Sequence[str], highest: Mapping[str, int] | None = None, of_text: Collection[str] = ()
 ) -> Reading:
     """As `parse_likert`, with flags of tolerated deviations.
 
@@ -115,9 +122,13 @@ def read_likert(
         reply: The judge's complete reply.
         criteria: Names of the criteria.
         highest: Criterion -> the highest score of its scale, where that is not 5.
-        judged: The judged text; ratings that stand in it are quoted.
+        of_text: The flags of the judged text (`suspicions`): prose in the reply could repeat what it holds.
+
+    Raises:
+        DoubtfulReply: It is open whether the scores are the judge's own.
+        JudgeReplyError, ValueError: As `parse_likert`.
     """
-    collected = _Scores(_checked(criteria), highest or {}, judged)
+    collected = _Scores(_checked(criteria), highest or {})
     text, flags = _without_reasoning(reply)
     text = "\n".join(text.splitlines())
     for start, stop, content in reversed(_objects(text)):
@@ -128,7 +139,7 @@ def read_likert(
     for line in collected.lines(text):
         if not collected.add_line(line, flags) and line.strip(" \t-|:."):
             flags.add("extra_prose")
-    return collected.reading(flags)
+    return collected.reading(flags, reply, of_text)
 
 
 def parse_json_scores(
@@ -148,17 +159,18 @@ def parse_json_scores(
         As `parse_likert`. A value may be a number or a string such as "4" or "4/5".
 
     Raises:
-        JudgeReplyError: There is no such object or no complete one, a key is duplicated, a value is outside the scale.
+        JudgeReplyError: There is no such object or no complete one, a key is duplicated, a value is outside the scale;
+            or as `parse_likert`.
         ValueError: No criteria, or a duplicated one.
     """
     return read_json_scores(reply, criteria, highest).scores
 
 
 def read_json_scores(
-    reply: str, criteria: Sequence[str], highest: Mapping[str, int] | None = None, judged: str = ""
+    reply: str, criteria: Sequence[str], highest: Mapping[str, int] | None = None, of_text: Collection[str] = ()
 ) -> Reading:
-    """As `parse_json_scores`, with flags of tolerated deviations; arguments as of `read_likert`."""
-    collected = _Scores(_checked(criteria), highest or {}, judged)
+    """As `parse_json_scores`, with flags of tolerated deviations; arguments and errors as of `read_likert`."""
+    collected = _Scores(_checked(criteria), highest or {})
     text, flags = _without_reasoning(reply)
     objects = _objects(text, strict=True)
     rest = list(text)
@@ -166,7 +178,7 @@ def read_json_scores(
         collected.add_object(text, start, stop, content, flags)
         rest[start:stop] = " " * (stop - start)
     flags |= {"extra_prose"} if "".join(rest).replace("```json", "").strip("` \n\t") else set()
-    return collected.reading(flags)
+    return collected.reading(flags, reply, of_text)
 
 
 def parse_label(reply: str, labels: Sequence[str] | Mapping[str, Sequence[str]], prefix: str = "") -> str:
@@ -279,7 +291,6 @@ class _Spellings:
         first: The criterion at the start of a line, with the separator after it.
         next: A further criterion in a line, before its value.
         alone: A line that is a criterion and nothing more.
-        rated: A name with the number after it, in any form within one sentence.
         bracketed: A name with words in brackets after it; one with a fraction may be the score itself.
     """
 
@@ -288,7 +299,6 @@ class _Spellings:
     first: re.Pattern[str]
     next: re.Pattern[str]
     alone: re.Pattern[str]
-    rated: re.Pattern[str]
     bracketed: re.Pattern[str]
 
 
@@ -307,7 +317,6 @@ def _spellings(criteria: tuple[str, ...]) -> _Spellings:
         first=re.compile(rf"{start}{anywhere}{_SEPARATOR}", re.IGNORECASE),
         next=re.compile(rf"{anywhere}{_SEPARATOR}(?=[0-9X+])", re.IGNORECASE),
         alone=re.compile(rf"{start}{anywhere}[\s:=|–—\-]*", re.IGNORECASE),
-        rated=re.compile(rf"(?<!\w)({bare})[^0-9.!?؟]{{0,60}}?([0-9]+(?:\.[0-9]+)?)", re.IGNORECASE),
         bracketed=re.compile(bracketed, re.IGNORECASE | re.MULTILINE),
     )
 
@@ -315,12 +324,10 @@ def _spellings(criteria: tuple[str, ...]) -> _Spellings:
 class _Scores:
     """The scores of a reply, collected from its lines and objects."""
 
-    def __init__(self, criteria: Sequence[str], highest: Mapping[str, int], judged: str) -> None:
+    def __init__(self, criteria: Sequence[str], highest: Mapping[str, int]) -> None:
         self.criteria, self.highest = criteria, highest
-        self.judged = letters_and_digits(_normal(judged))
         self.found: dict[str, list[float]] = {name: [] for name in criteria}
         self.spelled = _spellings(tuple(criteria))
-        self.rated = self._ratings_in(_normal(judged))
 
     def holds_a_rating(self, text: str) -> bool:
         """Whether a quoted passage names a criterion and holds a digit."""
@@ -361,15 +368,11 @@ class _Scores:
 
     def _add_part(self, match: re.Match[str], text: str, flags: set[str]) -> None:
         name = self.criteria[next(place for place in range(len(self.criteria)) if match[f"c{place}"] is not None)]
-        given = _GIVEN.match(text)
-        if given and self._is_quoted(name, match[f"c{self.criteria.index(name)}"], given.group()):
-            flags.add("quoted")
-            return
         value, rest = _value(text, name, self.highest.get(name, HIGHEST))
         if value is None:
             flags.add("extra_prose")
             return
-        flags |= {"extra_prose"} if rest.strip(" \t|.،") else set()
+        flags |= {"remarks"} if rest.strip(" \t|.،") else set()
         self._add(name, value, flags)
 
     def add_object(self, text: str, start: int, stop: int, content: "_Object", flags: set[str]) -> bool:
@@ -381,15 +384,12 @@ class _Scores:
             values = list(self._named(content, flags))
         except RecursionError as error:
             raise JudgeReplyError("the reply's JSON is nested too deeply") from error
-        for name, key, value in values:
-            if self._is_quoted(name, key, str(value)):
-                flags.add("quoted")
-            else:
-                self._add(name, _json_value(value, name, self.highest.get(name, HIGHEST)), flags)
+        for name, value in values:
+            self._add(name, _json_value(value, name, self.highest.get(name, HIGHEST)), flags)
         return bool(values)
 
-    def _named(self, content: list[Any], flags: set[str]) -> Iterator[tuple[str, str, Any]]:
-        """(criterion, as it is spelled, its value) of an object or a list and of all within."""
+    def _named(self, content: list[Any], flags: set[str]) -> Iterator[tuple[str, Any]]:
+        """(criterion, its value) of an object or a list and of all within."""
         if not isinstance(content, _Object):
             for entry in content:
                 yield from self._named(entry, flags) if isinstance(entry, list) else ()
@@ -398,7 +398,7 @@ class _Scores:
         titles = [value for key, value in content if _key(key) in _NAME_KEYS and isinstance(value, str)]
         named = next((title for title in titles if _key(title) in self.spelled.keys), None)
         if named is not None:
-            yield from ((self.spelled.keys[_key(named)], named, score) for score in scores)
+            yield from ((self.spelled.keys[_key(named)], score) for score in scores)
             return
         for key, value in content:
             name = self.spelled.keys.get(_key(key))
@@ -410,28 +410,22 @@ class _Scores:
                 inner = (
                     [score for one, score in value if _key(one) in _SCORE_KEYS] if isinstance(value, _Object) else []
                 )
-                yield from ((name, key, score) for score in inner or [value])
-
-    def _is_quoted(self, name: str, spelled: str, given: str) -> bool:
-        number = _NUMBER.match(given)
-        if number and (name, float(number.group())) in self.rated:
-            return True
-        return bool(self.judged) and letters_and_digits(_normal(spelled + given)) in self.judged
-
-    def _ratings_in(self, judged: str) -> set[tuple[str, float]]:
-        """(criterion, value) wherever the judged text has one in whatever form: a judge may quote it in another."""
-        found = {(self.spelled.keys[_key(match[1])], float(match[2])) for match in self.spelled.rated.finditer(judged)}
-        objects = [value for _, _, content in _objects(judged) for value in self._named(content, set())]
-        numbers = [(name, _NUMBER.match(str(value))) for name, _, value in objects]
-        return found | {(name, float(number.group())) for name, number in numbers if number}
+                yield from ((name, score) for score in inner or [value])
 
     def _add(self, name: str, value: float, flags: set[str]) -> None:
         flags |= {"decimal"} if value % 1 else set()
         self.found[name].append(value)
 
-    def reading(self, flags: set[str]) -> Reading:
-        """The scores, where each criterion has one."""
-        return _agreed(self.found, flags)
+    def reading(self, flags: set[str], reply: str, of_text: Collection[str]) -> Reading:
+        """The scores, where each criterion has one and the form of the reply leaves no doubt whose they are."""
+        if phrase := attributes_or_refuses(reply):
+            raise DoubtfulReply(f"the reply refuses, or gives its scores as another's ({shorten(phrase, 60)})")
+        values = _single(self.found, flags)
+        # A tag that the reply quotes would make reasoning of what stands before it.
+        more = {"extra_prose", "quoted"} | ({"reasoning"} if HOLDS_A_TAG in of_text else set())
+        if SUSPICIOUS & set(of_text) and flags & more:
+            raise DoubtfulReply("the text holds ratings or orders, and the reply has more than its scores")
+        return Reading(values, flags=tuple(sorted(flags)))
 
 
 class _Object(list[tuple[str, Any]]):
@@ -453,8 +447,7 @@ def _value(text: str, name: str, highest: float) -> tuple[float | None, str]:
         rest, second = rest[out_of.end() :], _SECOND_FRACTION
     if rest and (rest[0].isalnum() or rest[0] in "_+%٪/\\⁄±^°"):
         raise JudgeReplyError(f"{name} has the unclear value {shorten(text.strip(), 40)}")
-    others = [(float(a or value), float(b)) for a, b in _FRACTION.findall(rest)]
-    if second.match(rest) or any(other != (value, highest) for other in others):
+    if second.match(rest) or _FRACTION.search(rest):
         raise JudgeReplyError(f"{name} has more than one value: {shorten(text.strip(), 40)}")
     return _on_scale(value, name, highest), rest
 
@@ -465,19 +458,22 @@ def _on_scale(value: float, name: str, highest: float) -> float:
     return value
 
 
-def _agreed(found: Mapping[str, list[float]], flags: set[str]) -> Reading:
-    missing = [name for name, values in found.items() if not values]
-    if missing:
+def _single(found: Mapping[str, list[float]], flags: set[str]) -> dict[str, float]:
+    """The values of criteria that have one each.
+
+    Raises:
+        JudgeReplyError: A criterion has none.
+        DoubtfulReply: One has several. Equal ones are no exception: a quoted rating would let those pass that agree
+            with it, and stop the others.
+    """
+    if missing := [name for name, values in found.items() if not values]:
         but = " (a quoted one does not count)" if "quoted" in flags else ""
         raise JudgeReplyError(f"no value for {', '.join(missing)}{but}")
     for name, values in found.items():
-        if len(set(values)) > 1:
-            raise JudgeReplyError(
-                f"{name} is given as {' and as '.join(f'{value:g}' for value in sorted(set(values)))}"
-            )
-    if any(len(values) > 1 for values in found.values()):
-        flags = flags | {"repeated"}
-    return Reading({name: values[0] for name, values in found.items()}, flags=tuple(sorted(flags)))
+        if len(values) > 1:
+            given = " and as ".join(f"{value:g}" for value in sorted(set(values)))
+            raise DoubtfulReply(f"{name} is given {len(values)} times, as {given}")
+    return {name: values[0] for name, values in found.items()}
 
 
 def _objects(text: str, strict: bool = False) -> list[tuple[int, int, _Object]]:

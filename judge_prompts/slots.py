@@ -18,6 +18,7 @@ from cultureval.judge_prompts.suspicions import suspicions
 from cultureval.runtime.text_templates import TextTemplate
 
 NOTICE = TextTemplate(Path(__file__).with_name("delimiter_notice.txt"))
+ASKED_AGAIN = TextTemplate(Path(__file__).with_name("asked_again.txt"))
 
 _HEADING = re.compile(r"^([^:$\n]{2,40}?)(?:\s*\([^:\n]*\))?:", re.MULTILINE)
 
@@ -41,6 +42,7 @@ def fill(
     judged: str,
     trusted: Collection[str] = (),
     delimit: bool = True,
+    criteria: Collection[str] = (),
 ) -> FilledPrompt:
     """Fill a template's slots.
 
@@ -50,6 +52,7 @@ def fill(
         judged: The slot of the judged text, which is the one that is flagged.
         trusted: Slots whose texts are ours, such as a country's name.
         delimit: Delimiters around every slot that is not trusted.
+        criteria: Names of the criteria that are scored.
 
     Raises:
         CulturevalError: A slot of the template is not given.
@@ -61,7 +64,7 @@ def fill(
     marked = [name for name in names if delimit and name not in trusted]
     texts = given | {name: _between_marks(given[name]) for name in marked}
     notice = NOTICE.template.template + "\n" if marked else ""
-    return FilledPrompt(notice + template.render(**texts), suspicions(slots.get(judged, ""), headings))
+    return FilledPrompt(notice + template.render(**texts), suspicions(slots.get(judged, ""), headings, criteria))
 
 
 def share_of_arabic(text: str) -> float:

@@ -11,8 +11,12 @@ from functools import cache
 
 from cultureval.runtime.invisible_marks import INVISIBLE
 
-_IGNORED = re.compile(f"[{INVISIBLE}\u0640\u064b-\u065f\u0670*_`]")
-_FOLDED = str.maketrans("أإآٱىةؤئگچ٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹⁄", "اااايهويكج01234567890123456789/")
+ALIASES: dict[str, tuple[str, ...]] = {
+    "dialect authenticity": ("dialectal authenticity", "dialect's authenticity", "authenticity of dialect"),
+}
+
+_IGNORED = re.compile(f"[{INVISIBLE}\ufe0f\u0640\u064b-\u065f\u0670*_`]")
+_FOLDED = str.maketrans("أإآٱىةؤئگچ٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹⁄’", "اااايهويكج01234567890123456789/'")
 
 # Below all is folded: one alef, ه for ة, ي for ى, Latin digits, lower case.
 _UNITS = (
@@ -70,26 +74,68 @@ _CLAIMS = (
 )
 
 
-_FLAGS = {"looks_like_a_rating": _RATING, "gives_orders": _ORDERS, "claims_a_rating": _CLAIMS}
-SUSPICIOUS = frozenset({*_FLAGS, "holds_a_heading"})
+_TAGS = (r"</?think(?:ing)?>",)
+HOLDS_A_TAG = "holds_a_reasoning_tag"
+_FLAGS = {"looks_like_a_rating": _RATING, "gives_orders": _ORDERS, "claims_a_rating": _CLAIMS, HOLDS_A_TAG: _TAGS}
+SUSPICIOUS = frozenset({*_FLAGS, "holds_a_heading", "rates_a_criterion"})
+
+# Criteria in Arabic and Chinese, as a text may name them to its judge; no words that captions use otherwise.
+_NAMES = {
+    "consistency": ("الاتساق", "التناسق", "一致性", "一致度"),
+    "relevance": ("الصلة", "الملاءمة", "相关性", "相关度"),
+    "fluency": ("الطلاقة", "السلاسة", "流畅性", "流畅度", "流利度"),
+    "dialectauthenticity": ("أصالة اللهجة", "صدق اللهجة", "方言真实性", "方言地道性"),
+}
+_NUMERAL = r"(?:[0-9]|one|two|three|four|five|star|واحد|اثن|ثلاث|اربع|خمس|نجم|نجوم|[一二两三四五六七八九十星])"
+_LOOKALIKES = str.maketrans("асеорхуіјѕԁпκοαενιρτυ", "aceopxyijsdnkoaevipty")  # Cyrillic and Greek
 
 
-def suspicions(text: str, headings: Collection[str] = ()) -> tuple[str, ...]:
+def suspicions(text: str, headings: Collection[str] = (), criteria: Collection[str] = ()) -> tuple[str, ...]:
     """Signs that a text could influence a judge.
 
     Args:
         text: Any text.
         headings: The prompt's own headings, without colons.
+        criteria: Names of the criteria by which the text is judged.
 
     Returns:
-        Some of "looks_like_a_rating", "gives_orders", "claims_a_rating" (of the text itself), "holds_a_heading".
+        Some of "looks_like_a_rating", "gives_orders", "claims_a_rating" (of the text itself), "holds_a_reasoning_tag",
+        "holds_a_heading", "rates_a_criterion" (names one, and has a number).
     """
     plain = folded(text)
     found = [flag for flag in _FLAGS if _pattern(flag).search(plain)]
     heading = "|".join(re.escape(folded(one)) for one in headings)
     if heading and re.search(rf"(?<!\w)(?:{heading})[\"'”]?\s*(?:\([^)]*\)\s*)?[:=]", plain):
         found.append("holds_a_heading")
+    if _rates(text, criteria):
+        found.append("rates_a_criterion")
     return tuple(found)
+
+
+def _rates(text: str, criteria: Collection[str]) -> bool:
+    """Whether a text names a criterion and has a number: anywhere a digit, or near the name a numeral in words.
+
+    Letters and digits alone are compared, so that no space, mark, bracket or accent hides a name from us that a parser
+    of replies would see.
+    """
+    plain = _letters_and_digits(text)
+    names = [_letters_and_digits(alias) for one in criteria for alias in (one, *ALIASES.get(_spaced(one), ()))]
+    if any(name in plain for name in names) and re.search("[0-9]", plain):
+        return True
+    foreign = [_letters_and_digits(other) for name in names for other in _NAMES.get(name, ())]
+    every = "|".join(map(re.escape, (*names, *foreign)))
+    near = rf"(?:{every}).{{0,12}}?{_NUMERAL}|{_NUMERAL}.{{0,8}}?(?:{every})"
+    return bool(every) and re.search(near, plain) is not None
+
+
+def _spaced(name: str) -> str:
+    return " ".join(name.casefold().split())
+
+
+def _letters_and_digits(text: str) -> str:
+    """A text's letters and digits alone, folded, without accents, look-alikes as Latin letters."""
+    plain = unicodedata.normalize("NFKD", folded(text)).translate(_LOOKALIKES)
+    return "".join(filter(str.isalnum, plain))
 
 
 @cache

@@ -27,8 +27,9 @@ the scores in the form of the reply, all of which the paper's text shows only in
 """
 
 import difflib
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources.abc import Traversable
@@ -37,12 +38,13 @@ from typing import Any, ClassVar, Literal
 
 from cultureval.judge_prompts.binary_replies import read_binary, reply_pattern, reply_schema
 from cultureval.judge_prompts.replies import HIGHEST, Reading, read_json_scores, read_label, read_likert, read_line
-from cultureval.judge_prompts.slots import FilledPrompt, fill
+from cultureval.judge_prompts.slots import ASKED_AGAIN, FilledPrompt, fill
 from cultureval.runtime.errors import CulturevalError, wrong_settings
 from cultureval.runtime.text_templates import HeadedTemplate, packaged_folder, short_hash
 
 FOLDER = Path(__file__).parent
 Form = Literal["likert", "json", "label", "line", "binary"]
+_SCORES = {"likert", "json"}  # forms of replies that score criteria on a scale
 
 
 @dataclass(frozen=True)
@@ -102,24 +104,34 @@ class JudgeTemplate:
         Raises:
             CulturevalError: A slot of the template is not given.
         """
-        return fill(self.text, slots, self.judged, self.trusted, delimit)
+        criteria = self.criteria if self.form in _SCORES else ()
+        return fill(self.text, slots, self.judged, self.trusted, delimit, criteria)
 
-    def read(self, reply: str, judged: str = "") -> Reading:
+    @property
+    def form_once_more(self) -> str:
+        """What is added to the prompt where the reply to it could not be read: the form alone; "" for other forms."""
+        forms = {name: f"X/{self.top(name)}" for name in self.criteria}
+        if self.form == "likert":
+            return ASKED_AGAIN.render(form="\n".join(f"{name}: {form}" for name, form in forms.items()))
+        return ASKED_AGAIN.render(form=json.dumps(forms, ensure_ascii=False)) if self.form == "json" else ""
+
+    def read(self, reply: str, of_text: Collection[str] = ()) -> Reading:
         """The parsed reply.
 
         Args:
             reply: The judge's.
-            judged: The text that was judged: scores that it holds are quoted, not given.
+            of_text: The flags of the judged text: the reply could repeat what it holds.
 
         Raises:
+            DoubtfulReply: It is open whether the scores are the judge's own.
             JudgeReplyError: The reply is malformed.
         """
         if self.form == "likert":
-            return read_likert(reply, self.criteria, self.highest, judged)
+            return read_likert(reply, self.criteria, self.highest, of_text)
         if self.form == "binary":
             return read_binary(reply, self.criteria, self.cascade)
         if self.form == "json":
-            return read_json_scores(reply, self.criteria, self.highest, judged)
+            return read_json_scores(reply, self.criteria, self.highest, of_text)
         return read_label(reply, self.labels, self.prefix) if self.form == "label" else read_line(reply, self.prefix)
 
     @property

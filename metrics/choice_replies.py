@@ -7,6 +7,7 @@ The rules are ours (no paper of the suites generates labels). A reply is asked t
 import re
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
@@ -18,38 +19,88 @@ _LONGEST_STATEMENT = 500  # characters of a statement after "the answer is"
 
 _NOISE = re.compile(f"[{INVISIBLE}\u0640\u064b-\u065f\u0670\"'`*\u2018-\u201f\u00ab\u00bb\u2039\u203a_$]+")
 _LETTERS = str.maketrans("أإآٱىیةک", "ااااييهك")
+_MARKUP = re.compile(
+    r"\\[()\[\]]|</?(?:answer|final_?answer|strong|b|em|i|p|br|span|div)\s*/?>|```\w*|[\U0001f000-\U0001faff\u2600-\u27bf\ufe0f]",
+    re.IGNORECASE,
+)
+_LINE_MARK = re.compile(r"^(?:[#>]+[^\S\n]*|[-+•·–][^\S\n]+)+", re.MULTILINE)  # of headings, quotations and lists
 _BOXED = re.compile(r"\\(?:boxed|text|mathbf|textbf)\s*\{([^{}\n]{0,200})\}")
 
 ARABIC = "ا ب ج د ه و ز ح ط ي ك ل م ن س ع ف ص ق ر ش ت ث خ ذ ض ظ غ".split()  # abjad, in one spelling
 LATIN = [chr(ord("A") + place) for place in range(26)]
 _WORDS = (
-    ("الف", "الاول", "الاولي", "first", "第一"),
-    ("باء", "الثاني", "الثانيه", "second", "第二"),
-    ("جيم", "الثالث", "الثالثه", "third", "第三"),
-    ("دال", "الرابع", "الرابعه", "fourth", "第四"),
-    ("هاء", "الخامس", "الخامسه", "fifth", "第五"),
-    ("واو", "السادس", "السادسه", "sixth", "第六"),
+    ("الف", "الالف", "الاول", "الاولي", "first", "第一"),
+    ("باء", "الباء", "الثاني", "الثانيه", "التاني", "التانيه", "second", "第二"),
+    ("جيم", "الجيم", "الثالث", "الثالثه", "التالت", "التالته", "third", "第三"),
+    ("دال", "الدال", "الرابع", "الرابعه", "fourth", "第四"),
+    ("هاء", "الهاء", "الخامس", "الخامسه", "fifth", "第五"),
+    ("واو", "الواو", "السادس", "السادسه", "sixth", "第六"),
 )
+_ORDINALS = ("first|اول", "second|ثاني|تاني", "third|ثالث|تالت", "fourth|رابع", "fifth|خامس", "sixth|سادس")
 _ASKED = r"(?:الاجابه النهائيه|final answer|最终答案)"
-_RIGHT = r"(?:النهائيه?|الصحيحه?|الانسب|الافضل|المناسبه?|الادق)"
+_RIGHT = (
+    r"(?:النهائيه?|الصحيح(?:ه|تان|تين)?|الصح|الاصح|الصواب|الوحيده?|الانسب|الافضل|المناسبه?|الادق|"
+    r"الاقرب(?: (?:الي |لل?)?(?:ال|لل)?(?:صواب|صحه|صحيح))?)"
+)
 # What states an answer: "the answer", "the right option", "I choose"; an option alone may be named to reject it.
 _STATES = (
-    rf"(?:(?:ال)?(?:اجابه|جواب|اجابتي|جوابي)(?: {_RIGHT})*|(?:ال)?(?:خيار|اختيار|بديل|حرف|رمز)(?: {_RIGHT})+|"
-    r"(?:ساختار|اختار|اخترت)|(?:the )?(?:final |correct |right |best )*answer|"
-    r"(?:the )?(?:correct |right |best )+(?:option|choice|letter)|my choice|اختياري|\bi (?:choose|pick|select)|"
+    rf"(?:[فو]?(?:ال)?(?:اجابه|جواب|اجابتي|جوابي|اجابات|اجابتان|اجابتين|اجوبه)(?: {_RIGHT})*|"
+    rf"[فو]?(?:ال)?(?:خيار|اختيار|بديل|حرف|رمز|خيارات|خياران|خيارين|اختيارات|بدائل|رموز)(?: {_RIGHT})+|"
+    r"[فو]?(?:الحل|الرمز|الحرف|النتيجه)(?=[^\S\n]*(?:[:：]|هو|هي))|(?:الصحيح|الصح|الصواب)|"
+    r"(?:سا|[هحبن]|(?:راح|رح|سوف) ا)ختار|اختار|اخترت|[ابن]قول|[ابن]ظن(?:ها|ه)?|اعتقد(?: ان(?:ها|ه|و))?|(?:the )?"
+    r"(?:final |correct |right |best )*answers?|(?:the )?(?:correct |right |best )+(?:options?|choices?|letters?)|"
+    r"my choice|اختياري|\bi(?:d|ll| would| will)? (?:choose|pick|select|go with|opt for)|"
     r"(?:最终|正确)?答案|正确(?:的)?选项(?:应该)?|我?选择?)"
 )
-_LINK = r"[^\S\n]*(?:(?:هي|هو|ستكون|تكون|is|are|would be)(?!\w)|应该是|是|为|[:：=\-–>\u2192])*[^\S\n]*"
+_LINK = (
+    r"[^\S\n]*(?:(?:هيا?|هو|هما|هم|[سهحب]?[تي]كون|(?:يجب|لا بد) ان [تي]كون|is|are|(?:would|must|should|will|"
+    r"ha(?:s|ve) to|can only|could only) be|therefore|thus)(?!\w)|应该是|是|为|[:：=\-–>\u2192])*[^\S\n]*"
+)
 _LINKS = rf"(?:{_LINK}){{1,3}}"
 _NAMED = (
     r"(?:(?:ال)?(?:خيار|اختيار|حرف|رمز|رقم|بديل)|(?:the )?(?:option|choice|letter|number)|选项)"
     r"[^\S\n]*(?:رقم[^\S\n]*)?[:：]?[^\S\n]*"
 )
 _OPEN, _CLOSE = r"[(\[{<（【]?[^\S\n]?", r"[^\S\n]?[)\]}>）】]?"
-_NOT_BEFORE = re.compile(r"(?:ليست?|ليس|غير|مش|مو|لا|not|isnt|不是|并非|非)[^\S\n]*(?:the[^\S\n]*)?$", re.IGNORECASE)
+_NOT_BEFORE = re.compile(r"(?:ليست?|ليس|غير|مش|مو|لا|هل|not|isnt|不是|并非|非)[^\S\n]*(?:the[^\S\n]*)?$", re.IGNORECASE)
 _NOT_AFTER = re.compile(
     r"[^\w\n]?[?؟][^\S\n]*(?:لا|no|不)(?!\w)|[^\w\n]{0,4}(?:(?:هي|هو|is|are)[^\S\n]+)?"
-    r"(?:خاطئه?|خطا|غير|ليست?|مستبعده?|wrong|incorrect|not|isnt|cannot|cant|false|错|不)",
+    r"ف?(?:خاطئه?|خطا|غلط|غير|ليست?|مستبعده?|wrong|incorrect|not|isnt|cannot|cant|false|错|不)",
+    re.IGNORECASE,
+)
+# Of the sentence before a statement: a case that is only supposed, or what others would answer.
+_OTHERS = re.compile(
+    r"\b(?:people|students|some|many|most|others|someone|one|you|البعض|بعض\w*|كثير\w*|الناس|ناس)\b.{0,60}"
+    r"\b(?:think|say|believe|assume|guess|claim|choose|pick|argue|answer|ي(?:ظن|عتقد|قول|ختار|حسب)\w*)\b|"
+    r"(?:有人|很多人).{0,10}(?:认为|觉得)",
+    re.IGNORECASE,
+)
+_SUPPOSED = re.compile(
+    r"\b(?:if|had|suppos\w+|assuming|لو|اذا|ان كان)\b.*\b(?:question|asked|asking|about|meant|were|been|"
+    r"السؤال|سؤال|سئل\w*|ب?تقصد|المقصود|قصدك)\b|\bلو\b.*\bلكان|如果",
+    re.IGNORECASE,
+)
+_PERHAPS = re.compile(
+    r"\b(?:قد|ربما|يمكن|ممكن|لعل|might|may|could|maybe|perhaps|possibly|或许|也许|可能)"
+    r"(?: [تي]كون| ان [تي]كون| be)?(?: the)?\s*$",
+    re.IGNORECASE,
+)
+# After it: "but that is wrong"; and what takes an earlier statement back: "wait", "no, it is".
+_TAKEN_BACK = re.compile(
+    r"\b(?:but|however|yet|though|which|and|لكن|ولكن|بس|و|الا ان)\s*"
+    r"(?:that|this|it|which|هذا|هذه|ذلك|ده|دا|وهو)?s?(?: is| was| would be)?(?: an?| actually| also)? ?"
+    r"(?:wrong|incorrect|not (?:right|correct|true)|mistaken?|false|خطا|غلط|غير صحيح\w*|خاطئ\w*)",
+    re.IGNORECASE,
+)
+_CORRECTION = re.compile(
+    r"\b(?:wait|no|actually|correct(?:ion|ing)|instead|reflection|second thought|recheck\w*|reconsider\w*|sorry|"
+    r"mistake|scratch|but|however|wrong|incorrect|لا|بل|عفوا|معذره|تصحيح|لحظه|انتظر|لكن|ولكن|خطا|خاطئ\w*|مراجعه|الواقع)\b|"
+    r"不对|不是|等等|更正|但|而是",
+    re.IGNORECASE,
+)
+# A line that begins another question, which models invent where they are not stopped.
+_NEXT_QUESTION = re.compile(
+    r"\n(?:(?:السؤال|سؤال|question|q|human|user|المستخدم|问题|题目)(?![^\W\d_])[^\n:：]{0,30}[:：]|<\|?(?:im_start|user|endoftext))",
     re.IGNORECASE,
 )
 # The article A and the pronoun I before a word that would not follow a label.
@@ -70,8 +121,18 @@ _AND = re.compile(
 )
 _OPTION = r"(?:(?:ال)?(?:خيار|اختيار|بديل)|(?:the )?(?:option|choice)|选项)[^\S\n]*(?:رقم )?"
 _CALLED_RIGHT = (
-    r"(?:(?:هو|هي) (?:(?:ال)?(?:خيار|جواب|اجابه|اختيار) )?(?:الصحيحه?|الانسب|الافضل|الادق|الجواب|الاجابه)|"
-    r"is (?:the )?(?:correct|right|best)(?: (?:answer|option|choice))?|(?:是|为)?正确的?)(?![\w-])"
+    r"(?:(?:هو|هي) (?:(?:ال)?(?:خيار|جواب|اجابه|اختيار) )?(?:الصحيحه?|الصح|الانسب|الافضل|الادق|الجواب|الاجابه)|"
+    r"(?:is|must be) (?:the )?(?:correct|right|best)(?: (?:answer|option|choice|one))?|(?:是|为)?正确的?)(?![\w-])"
+)
+_CALLED_ALL_RIGHT = re.compile(
+    r"(?<!\w)(?:(?:ال)?(?:خياران|خيارات|خيارين|اجابتان|اجابات|اختيارات)|(?:options|choices|answers))[^\S\n]+(?P<listed>[^.\n]{1,80}?)"
+    r"[^\S\n]+(?:(?:هما|هم|هي) )?(?:صحيح\w*|الصحيح\w*|are (?:all |both )?(?:the )?(?:correct|right))",
+    re.IGNORECASE,
+)
+# A last word that concludes: "that leaves C", "so: D", يبقى ج.
+_CONCLUDES = (
+    r"(?<!\w)(?:(?:so|thus|therefore|hence|that leaves|leaving|definitely|certainly|clearly|it(?:s| is| has to be)|"
+    r"it must be|(?:لا )?يبقي(?: الا)?|يعني|اذن|[فو]?هي|[فو]?هو|اكيد|بل)(?!\w)|所以|因此|应该是)[\s,:،]*"
 )
 # The sentence around "option B is correct", from its last conclusion to its reason; some words make it no statement.
 _BEGIN = re.compile(r"[.\n؛;!。]|\b(?:so|therefore|thus|hence|لذا|لذلك|اذن|بالتالي)\b|所以|因此", re.IGNORECASE)
@@ -85,7 +146,7 @@ _BETWEEN = re.compile(r"[\s،,;؛/&+()\[\]{}<>.:\-–、（）【】]+")
 _COMMAS = re.compile("[،,、;؛]")
 _JOINERS = frozenset(("and", "&", "و", "和", "或"))
 _END_OF_LIST = re.compile(
-    r"(?<!\w)(?:لان|لانه|لانها|حيث|because|since|因为)(?!\w)|[؛;]|\.[^\S\n]+(?=\w\w)", re.IGNORECASE
+    r"(?<!\w)(?:لان(?:ه|ها|هم|هما)?|حيث|because|since|因为)(?!\w)|[؛;]|\.[^\S\n]+(?=\w\w)", re.IGNORECASE
 )
 
 
@@ -94,13 +155,13 @@ def normalise(text: str) -> str:
 
     Without diacritics, tatweel, quotation marks, and marks of Markdown and of direction.
     """
-    text, boxes = _BOXED.subn(r" \1 ", text[-LONGEST_READ:])
+    text, boxes = _BOXED.subn(r" \1 ", _MARKUP.sub(" ", text[-LONGEST_READ:]))
     while boxes:  # one within another, from the inside: \boxed{\text{B}}
         text, boxes = _BOXED.subn(r" \1 ", text)
     plain = _NOISE.sub("", unicodedata.normalize("NFKC", text)[-2 * LONGEST_READ :]).translate(_LETTERS)
     plain = "".join(_digit(letter) for letter in plain) if not plain.isascii() else plain
     lines = (" ".join(line.split()) for line in plain.splitlines())
-    return "\n".join(line for line in lines if line)
+    return _LINE_MARK.sub("", "\n".join(line for line in lines if line)).strip()
 
 
 def _digit(letter: str) -> str:
@@ -121,13 +182,16 @@ def parse_labels(
         reply: The text without reasoning; of more than `LONGEST_READ` characters the last ones are read.
         labels: The labels that the prompt shows, one an option.
         options: The options' texts, which the lenient profile also reads.
-        profile: "strict": the last line is `Final answer: LABEL` (or الإجابة النهائية, 最终答案), or the whole reply is
-            one label; no line names another label in that form. "lenient": the last statement of an answer
-            ("the answer is", الجواب, I choose) anywhere, else a first or last line that is a label or an option, or
-            "option B is correct" (الخيار ب هو الصحيح) anywhere, else the one label in brackets in the last line. Labels
-            may be those shown, Arabic or Latin letters, digits, ordinals or names of letters, with the option's text
-            or that text alone. A statement with two labels, with the text of another option, or that can be read in
-            two ways, is none; one that is denied is passed over.
+        profile: "strict": the reply ends in `Final answer: LABEL` (or الإجابة النهائية, 最终答案; the label may be on a
+            line of its own), or the whole reply is one label; no line names another label in that form. "lenient": the
+            last statement of an answer ("the answer is", الجواب, I choose) anywhere, else a first or last line that is
+            a label or an option, or "option B is correct" (الخيار ب هو الصحيح) anywhere, else the one label with which
+            the last line concludes ("so D.") or that it has in brackets. Labels may be those shown, Arabic or Latin
+            letters, digits, ordinals or names of letters, with the option's text or that text alone. A statement with
+            two labels, with the text of another option, or that can be read in two ways, is none; one that is denied,
+            supposed or told of others is passed over, and so is a next question that the model invents. Statements of
+            different labels are none, unless words between them take the earlier back ("wait", بل), or the reply ends
+            in the form that was asked for.
         several: Whether several may be right; the answer is then all that are named.
 
     Returns:
@@ -158,6 +222,8 @@ class _Names:
         self.own = {label: place for place, label in enumerate(plain)}
         texts = [normalise(option).lower().strip(" .،,") for option in options]
         self.texts = {text: place for place, text in enumerate(texts) if text and texts.count(text) == 1}
+        with_article = {f"ال{text}": place for text, place in self.texts.items() if len(text) > 2}
+        self.texts = with_article | self.texts
         self.readings: dict[str, set[int]] = {}
         for place in range(len(plain)):
             words = _WORDS[place] if place < len(_WORDS) else ()
@@ -172,11 +238,20 @@ class _Names:
         self.label = re.compile(rf"(?:{self.any})(?!\w|[.,]\d)", re.IGNORECASE)
         self.statement = re.compile(rf"(?<!\w){_STATES}{_LINKS}(?P<named>{_NAMED})?{_OPEN}", re.IGNORECASE)
         self.called_right = re.compile(
-            rf"(?:(?<!\w){_OPTION}|^(?!و )){_OPEN}(?P<label>{self.any})(?![^\W是为正]){_CLOSE}[^\S\n]?"
+            rf"(?:(?<!\w){_OPTION}|^(?!و )|\b(?:so|thus|therefore|hence|اذن|لذا|لذلك)\b[,،]? )"
+            rf"{_OPEN}(?P<label>{self.any})(?![^\W是为正]){_CLOSE}[^\S\n]?"
             rf"(?:\((?P<text>[^()\n]{{1,200}})\)[^\S\n]?)?{_CALLED_RIGHT}",
             re.IGNORECASE | re.MULTILINE,
         )
-        self.asked = re.compile(rf"(?<!\w){_ASKED} ?[:：]? ?{_OPEN}(?P<label>{self.mine})(?!\w){_CLOSE}", re.IGNORECASE)
+        self.nth_right = re.compile(
+            rf"(?<!\w)(?:the )?(?:{'|'.join(rf'(?P<n{place}>{one})' for place, one in enumerate(_ORDINALS))}) "
+            rf"(?:option|choice|one|answer|خيار|اختيار|اجابه) {_CALLED_RIGHT}",
+            re.IGNORECASE,
+        )
+        self.asked = re.compile(
+            rf"(?<!\w){_ASKED} ?[:：]?\s?{_OPEN}(?P<label>{self.mine})(?!\w){_CLOSE}", re.IGNORECASE
+        )
+        self.concluded = re.compile(rf"{_CONCLUDES}(?:{_NAMED})?{_OPEN}(?P<label>{self.any})(?!\w)", re.IGNORECASE)
 
     def places(self, label: str) -> set[int]:
         """The positions that a spelling can mean; one that the prompt shows means only itself."""
@@ -198,10 +273,13 @@ def _one(places: set[int]) -> tuple[int, ...] | None:
 def _strict(text: str, names: _Names, several: bool) -> tuple[int, ...] | None:
     lines = text.split("\n")
     asked = re.compile(rf"{_ASKED} ?[:：]? ?(?P<rest>.*)", re.IGNORECASE)
+    alone = [place for place, line in enumerate(lines) if (found := asked.fullmatch(line)) and not found["rest"]]
+    if alone and alone[-1] < len(lines) - 1 and (several or alone[-1] == len(lines) - 2):  # the labels are below
+        lines[alone[-1] :] = [lines[alone[-1]] + ("،" if several else "").join(lines[alone[-1] + 1 :])]
     found = asked.fullmatch(lines[-1])
     if not found and len(lines) > 1:
         return None
-    rest = (found["rest"] if found else lines[-1]).strip()
+    rest = (found["rest"] if found else lines[-1]).strip().rstrip("!！")
     if several:
         parts = [part.strip(" ()[]<>") for part in re.split(r"[،,、]", rest.rstrip(" ."))]
         places = {names.own.get(part) for part in parts}
@@ -213,27 +291,110 @@ def _strict(text: str, names: _Names, several: bool) -> tuple[int, ...] | None:
     return _one(stated | {names.own[label["label"]]})
 
 
+@dataclass(frozen=True)
+class _Statement:
+    """A statement of an answer: where it stands, and what it names; None if that is unclear."""
+
+    start: int
+    end: int
+    named: tuple[int, ...] | None
+    doubtful: bool
+
+
 def _lenient(text: str, names: _Names, several: bool) -> tuple[int, ...] | None:
-    read = _listed if several else _named
-    for match in reversed([*names.statement.finditer(text)]):
-        if _NOT_BEFORE.search(text[max(0, match.start() - 20) : match.start()].rpartition("\n")[2]):
-            continue
-        line = text[match.end() : match.end() + _LONGEST_STATEMENT].lstrip("\n").partition("\n")[0]
-        found = read(line, names, named=bool(match["named"]))
-        if found is not False:
-            return found
+    text = _without_next_question(text, names)
+    if stated := _statements(text, names, several):
+        return _agreed(stated, text)
     lines = text.split("\n")
     alone = {found for line in (lines[0], lines[-1]) if (found := _alone(line, names, several))}
-    if not several:
-        alone |= {(place,) for place in _called_right(text, names)}
+    alone |= _called_all_right(text, names) if several else {(place,) for place in _called_right(text, names)}
     if alone:
         return alone.pop() if len(alone) == 1 else None
+    if several:
+        return None
     brackets = {
         place
         for one in re.finditer(rf"[(\[]({names.any})[)\]]", lines[-1], re.IGNORECASE)
         for place in names.places(one[1])
     }
-    return None if several else _one(brackets)
+    return _one(_concluded(lines[-1], names) or brackets)
+
+
+def _without_next_question(text: str, names: _Names) -> str:
+    """The text up to a question that the model invents after it has answered."""
+    for match in _NEXT_QUESTION.finditer(text):
+        if names.statement.search(text, 0, match.start()):
+            return text[: match.start()]
+    return text
+
+
+def _statements(text: str, names: _Names, several: bool) -> list[_Statement]:
+    """The statements of an answer in order, without those that are denied, supposed or told of others."""
+    read, found = _listed if several else _named, []
+    for match in names.statement.finditer(text):
+        begin = max(0, match.start() - _LONGEST_STATEMENT)
+        before = re.split(r"[.!?؟。\n؛;]", text[begin : match.start()])[-1]
+        if any(pattern.search(before) for pattern in (_NOT_BEFORE, _SUPPOSED, _OTHERS)):
+            continue
+        rest = text[match.end() : match.end() + _LONGEST_STATEMENT]
+        line = rest.lstrip("\n").partition("\n")[0]
+        named = _listed_below(rest, names) if several and rest.startswith("\n") else None
+        named = read(line, names, named=bool(match["named"])) if named is None else named
+        if named is False or _is_taken_back(line):
+            continue
+        found.append(_Statement(match.start(), match.end(), named, bool(_PERHAPS.search(before))))
+    return found
+
+
+def _is_taken_back(line: str) -> bool:
+    """Whether the sentence with which a line begins ends in "but that is wrong", of the statement itself."""
+    sentence = re.split(r"[!?؟。؛;]|\.\s+(?=\w{3})", line, maxsplit=1)[0]
+    back = _TAKEN_BACK.search(sentence)
+    return bool(back) and not _OTHERS.search(sentence[: back.start()])
+
+
+def _agreed(stated: Sequence[_Statement], text: str) -> tuple[int, ...] | None:
+    """What statements name: the last, if no earlier one differs, or words between them take the earlier one back."""
+    last = stated[-1]
+    if last.doubtful:
+        return None
+    others = [one for one in stated[:-1] if one.named not in (None, last.named) and not one.doubtful]
+    asked = [bool(re.match(_ASKED, text[one.start :], re.IGNORECASE)) for one in (*others, last)]
+    ends = "\n" not in text[last.end :].strip("\n")
+    if not others or (asked.pop() and ends and not any(asked)) or _CORRECTION.search(text, others[-1].end, last.start):
+        return last.named
+    return None
+
+
+def _concluded(line: str, names: _Names) -> set[int]:
+    """The options with which a line concludes: "that leaves C.", "so: D"; none that is only supposed."""
+    places: set[int] = set()
+    for match in names.concluded.finditer(line):
+        label, rest = match["label"], line[match.end() :].strip(" .،,:!)]-–(")
+        own = label in names.own or (not label.isdigit() and (not label.isascii() or label.isupper()))
+        followed = names.texts.get(rest.lower())
+        if own and (not rest or followed is not None) and not _SUPPOSED.search(line[: match.start()]):
+            places |= names.places(label) | ({followed} if followed is not None else set())
+        elif own and _SUPPOSED.search(line[: match.start()]):
+            return set()
+    return places
+
+
+def _listed_below(rest: str, names: _Names) -> tuple[int, ...] | None:
+    """The options of the lines below a statement, each a label, an option, or both; None where the first is neither."""
+    places: set[int] = set()
+    for line in rest.strip("\n").split("\n"):
+        one = _alone(line, names, several=False)
+        if one is None:
+            break
+        places |= set(one)
+    return tuple(sorted(places)) or None
+
+
+def _called_all_right(text: str, names: _Names) -> set[tuple[int, ...]]:
+    """The options that sentences such as "options A and B are correct" name."""
+    found = (_listed(match["listed"], names) for match in _CALLED_ALL_RIGHT.finditer(text))
+    return {one for one in found if one}
 
 
 def _called_right(text: str, names: _Names) -> set[int]:
@@ -248,6 +409,11 @@ def _called_right(text: str, names: _Names) -> set[int]:
         if not _UNSAID.search(before) and not _UNSAID.search(after):
             followed = names.texts.get((match["text"] or "").lower().strip(" .،,"))
             places |= names.places(match["label"]) | ({followed} if followed is not None else set())
+    for match in names.nth_right.finditer(text):
+        before = _BEGIN.split(text[max(0, match.start() - _LONGEST_STATEMENT) : match.start()])[-1]
+        place = int(str(match.lastgroup)[1:])
+        if not _UNSAID.search(before) and place < len(names.own):
+            places.add(place)
     return places
 
 
@@ -283,6 +449,7 @@ def _named(line: str, names: _Names, named: bool = False) -> tuple[int, ...] | N
     match = names.label.match(line)
     if not match or not _is_label(line, match, names, named):
         text = names.texts.get(whole)
+        text = _begins_with_text(line, names) if text is None else text
         return False if text is None else (text,)
     if whole in names.texts and match.group() not in names.own:
         return _one({names.texts[whole]} | (names.places(match.group()) if whole == match.group().lower() else set()))
@@ -296,6 +463,19 @@ def _named(line: str, names: _Names, named: bool = False) -> tuple[int, ...] | N
         places = places | names.places(second.group())
     followed = names.texts.get(after.strip(" .،,:-–)]}>（）。!").lower())
     return _one(places | ({followed} if followed is not None else set()))
+
+
+def _begins_with_text(line: str, names: _Names) -> int | None:
+    """The option whose text a line begins with, before a mark; None where a label after it is another's."""
+    lowered = line.lower()
+    fitting = [text for text in names.texts if len(text) > 2 and lowered.startswith(text)]
+    text = max(fitting, key=len, default="")
+    rest = lowered[len(text) :]
+    if not text or not re.match(r"\s*[،,.؛;(:–-]", rest):
+        return None
+    label = re.match(rf"[\s،,.؛;(:–-]*(?:اي )?(?:{_NAMED})?(?P<label>{names.any})(?!\w)", rest, re.IGNORECASE)
+    other = names.places(label["label"]) if label else set()
+    return names.texts[text] if not other or names.texts[text] in other else None
 
 
 def _denies_another(line: str, match: re.Match[str], names: _Names) -> bool:
@@ -316,11 +496,11 @@ def _is_label(line: str, match: re.Match[str], names: _Names, named: bool) -> bo
 
 def _listed(line: str, names: _Names, named: bool = False) -> tuple[int, ...] | None | Literal[False]:
     """The options of a list of labels; None if something else is among them, False if it begins with none."""
-    line = _END_OF_LIST.split(line, maxsplit=1)[0][:_LONGEST_STATEMENT]
     lowered = line.lower()
     for text in sorted(names.texts, key=len, reverse=True):
         if len(text) > 1:
             lowered = lowered.replace(text, " ")
+    lowered = _END_OF_LIST.split(lowered.replace("!", " "), maxsplit=1)[0][:_LONGEST_STATEMENT]
     parts = [[word for word in _BETWEEN.split(part) if word] for part in _COMMAS.split(lowered)]
     # و is a label where it stands alone between commas or at the end, else the word and.
     words = [

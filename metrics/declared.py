@@ -1,13 +1,18 @@
-"""Declaration of a suite's metrics: their names in results, their roles, and whether higher is better.
+"""Declaration of a suite's metrics: their names in results, roles and ranges, and whether higher is better.
 
 A suite's `names.py` has the declarations, without heavy imports; its benchmark tables, LightEval metrics and reports
 use them.
 """
 
-from collections.abc import Collection
+import math
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+Range = tuple[float, float]  # the lowest and the highest score that there can be; an end may be infinite
+SHARE: Range = (0.0, 1.0)
+PERCENT: Range = (0.0, 100.0)
+NOT_NEGATIVE: Range = (0.0, math.inf)
 Role = Literal["headline", "companion", "count", "bound"]
 
 
@@ -19,10 +24,12 @@ class Declared:
         role: "headline" (the number of the paper's table), "companion" (a variant), "count" (a number or share of
             items), or "bound" (the score of a trivial answer).
         higher_is_better: Whether higher values are better.
+        range: Of an item's score, and so of a mean.
     """
 
     role: Role = "companion"
     higher_is_better: bool = True
+    range: Range = SHARE
 
 
 Metrics = dict[str, Declared]
@@ -34,6 +41,7 @@ def declare(
     counts: Collection[str] = (),
     bounds: Collection[str] = (),
     lower: Collection[str] = (),
+    ranges: Mapping[str, Range] | None = None,
 ) -> Metrics:
     """Declare the metrics of one set, in the order of tables: the headline, then the others.
 
@@ -43,12 +51,13 @@ def declare(
         counts: Names of counts.
         bounds: Names of bounds.
         lower: Names of metrics for which lower is better.
+        ranges: Of metrics that are no shares between 0 and 1.
 
     Raises:
         ValueError: A name is duplicated, or a role is given to an unknown name.
     """
-    names = (headline, *others)
-    if len(set(names)) < len(names) or not {*counts, *bounds, *lower} <= set(names):
+    names, known = (headline, *others), dict(ranges or {})
+    if len(set(names)) < len(names) or not {*counts, *bounds, *lower, *known} <= set(names):
         raise ValueError(f"names must be different, and roles must be of these: {', '.join(names)}")
     roles: dict[str, Role] = dict.fromkeys(counts, "count") | dict.fromkeys(bounds, "bound") | {headline: "headline"}
-    return {name: Declared(roles.get(name, "companion"), name not in lower) for name in names}
+    return {name: Declared(roles.get(name, "companion"), name not in lower, known.get(name, SHARE)) for name in names}

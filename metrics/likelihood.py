@@ -7,10 +7,14 @@ division halves its log-probability and favours it: `argmax_accuracy` is reporte
 """
 
 import operator
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
+PER_CODE_POINT = ("acc_norm", "gold_probability_mass", "gold_set_match")
+PER_TOKEN = re.compile(r"(R|TR|IR)@\d+|MRR|NDCG|mean_rank|gold_ties")  # CVLUE's ranks; with a suffix they are of sums
 
 
 def char_normalized_accuracy(logprobs: Sequence[float], choices: Sequence[str], gold: int) -> float:
@@ -93,6 +97,32 @@ def gold_set_match(logprobs: Sequence[float], choices: Sequence[str], gold: int 
     positions = _gold_positions(gold, scores.size)
     chosen = np.argsort(-scores, kind="stable")[: len(positions)]
     return float(set(chosen.tolist()) == set(positions))
+
+
+def scores_of_options(
+    metric: str, logprobs: Sequence[float], choices: Sequence[str], tokens: Sequence[int] | None = None
+) -> list[float]:
+    """What a metric orders the options of an item by: the option that it counts as chosen has the largest.
+
+    Args:
+        metric: Its name; the log-probabilities of one that is not known here are taken as they are.
+        logprobs: K finite log-probabilities, one per option.
+        choices: K option texts, as they were scored.
+        tokens: K numbers of tokens, for metrics of means per token (visual dialogue, small galleries); None: unknown.
+
+    Raises:
+        ValueError: No option, lengths differ, a log-probability is not finite, or an option is empty.
+    """
+    if metric in PER_CODE_POINT:
+        return _char_normalized(logprobs, choices).tolist()
+    scores = _finite(logprobs)
+    if len(choices) != scores.size:
+        raise ValueError(f"there are {scores.size} log-probabilities but {len(choices)} choices")
+    if PER_TOKEN.fullmatch(metric):
+        if tokens is None or len(tokens) != scores.size:
+            raise ValueError(f"{metric} is of means per token, and the numbers of tokens are not those of the choices")
+        scores = scores / np.maximum(tokens, 1)
+    return scores.tolist()
 
 
 def _char_normalized(logprobs: Sequence[float], choices: Sequence[str]) -> np.ndarray:

@@ -5,7 +5,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from cultureval.metrics.proportions import wilson_error
+from cultureval.metrics.proportions import interval_of_error, wilson_error
 
 Bounds = tuple[float, float]  # the lowest and the highest score that there can be
 
@@ -74,10 +74,8 @@ def errors_of_clusters(
     return dict(zip(numbers, (factor * residual_sums).tolist(), strict=True))
 
 
-def clustered_interval(
-    values: Sequence[float], clusters: Sequence[Hashable], level: float = 0.95
-) -> tuple[float, float]:
-    """Confidence interval of a mean, from its cluster-robust standard error.
+def clustered_interval(values: Sequence[float], clusters: Sequence[Hashable]) -> tuple[float, float]:
+    """The 95% interval of a mean, from its cluster-robust standard error.
 
     Scores between 0 and 1 have Wilson's interval (JASA 22, 1927) with the effective number of items p(1 - p) / se^2, as
     Korn and Graubard use it for clustered samples (Survey Methodology 24, 1998), without their factor for few clusters
@@ -87,7 +85,6 @@ def clustered_interval(
     Args:
         values: n finite scores.
         clusters: The cluster of each score.
-        level: Coverage, 0 to 1.
 
     Returns:
         (low, high); nan for fewer than two clusters.
@@ -97,18 +94,15 @@ def clustered_interval(
     """
     from scipy import stats
 
-    error, count = clustered_standard_error(values, clusters), len(set(clusters))
+    shares = bool(len(values)) and 0 <= min(values) <= max(values) <= 1
+    error = clustered_standard_error(values, clusters, (0, 1) if shares else None)
+    mean = float(np.mean(values))
     if math.isnan(error):
         return error, error
-    mean = float(np.mean(values))
-    if not 0 <= min(values) <= max(values) <= 1:
-        half = float(stats.t.ppf((1 + level) / 2, count - 1)) * error
-        return mean - half, mean + half
-    items = mean * (1 - mean) / error**2 if error else float(count)
-    z = float(stats.norm.ppf((1 + level) / 2))
-    middle = (mean + z**2 / (2 * items)) / (1 + z**2 / items)
-    half = z / (1 + z**2 / items) * math.sqrt(max(mean * (1 - mean), 0) / items + z**2 / (4 * items**2))
-    return max(0.0, middle - half), min(1.0, middle + half)
+    if shares:
+        return interval_of_error(mean, error)
+    half = float(stats.t.ppf(0.975, len(set(clusters)) - 1)) * error
+    return mean - half, mean + half
 
 
 def bootstrap_interval(replicates: np.ndarray, clusters: int) -> tuple[float, float]:

@@ -85,6 +85,8 @@ class Generator:
         self._bar = bar
         self._answers: dict[int, Answer] = {}
         self._asked: dict[str, Asked] = {}
+        given = self.lm.config.generation_parameters.max_new_tokens
+        bar.most_tokens = sum((given or doc.generation_size or self.lm.max_length) * doc.num_samples for doc in docs)
         windows = self._windows(docs)
         if (first := next(windows, None)) is not None:
             self._answer_rows(chain([first], windows))
@@ -92,6 +94,7 @@ class Generator:
 
     def _answer_rows(self, windows: Iterator[list[Row]]) -> None:
         queue = GenerationQueue(self.loaded, self._chooser, self.size, self.lm.config.reasoning_tags)
+        queue.count_tokens = self._bar.count_tokens
         try:
             queue.answer(windows, self._load, self._finished)
         except (RuntimeError, IndexError) as error:

@@ -14,6 +14,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
@@ -23,15 +24,16 @@ from lighteval.models.abstract_model import LightevalModel
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 from lighteval.utils.cache_management import SampleCache
+from PIL import Image
 
 from cultureval.models.answer_log import AnswerLog
 from cultureval.models.answering import Answer, Generator
 from cultureval.models.failures import failures_named
-from cultureval.models.generation.rendering import Renderer, all_images, open_images
+from cultureval.models.generation.rendering import Renderer, all_images, open_images, scaled
 from cultureval.models.jobs import ScoringJob, encode_together, in_windows
 from cultureval.models.loading import BITS, LoadedModel, load
 from cultureval.models.memory import is_out_of_memory
-from cultureval.models.refused_images import ImagesRefused
+from cultureval.models.refused_images import ImagesRefused, could_be_refused
 from cultureval.models.scoring.packed import ChoiceScorer, ScoringRequest
 from cultureval.models.settings import (
     NOT_IN_ANSWER_KEY,
@@ -40,16 +42,18 @@ from cultureval.models.settings import (
 )
 from cultureval.models.tokens import Encoder, encoder_of
 from cultureval.runtime import processes
+from cultureval.runtime.data.image_store import image_size
 from cultureval.runtime.doc_specific import specific_of
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, described
 from cultureval.runtime.journal import Append, answer_key, open_journal
 from cultureval.runtime.model_facts import changed_settings, changed_values, loaded_facts, text_hash
-from cultureval.runtime.progress import Progress
+from cultureval.runtime.progress import Progress, working
 from cultureval.runtime.servers.data_urls import image_hash
 
 logger = logging.getLogger(__name__)
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
+ORDINARY_SIZE = (448, 448)  # pixels, which every processor takes
 IMAGE_CHARACTERS = 1000  # an image costs about as much as this many characters of text
 # Not settings: names, places, and what loading found out.
 NOT_SETTINGS = {"model_name", "cache_dir", "resolved_revision", "fingerprint"}
@@ -81,7 +85,8 @@ class HFModel(LightevalModel):
         """
         processes.connect()
         settings = config if isinstance(config, HFModelSettings) else read_settings(config.model_name)
-        self.loaded: LoadedModel = load(settings)
+        with working(f"Loading {settings.display_name()}"):
+            self.loaded: LoadedModel = load(settings)
         self.config = settings.model_copy(update={"model_name": settings.display_name()})
         self.renderer = Renderer(self.loaded.tokenizer, self.loaded.processor, settings)
         self.scorer = ChoiceScorer(self.loaded.model, self.loaded.end_ids(), settings.token_budget)
@@ -89,6 +94,7 @@ class HFModel(LightevalModel):
         self.log = AnswerLog()
         self.seconds = 0.0
         self.generator = Generator(self)
+        self._refused_sizes: dict[tuple[int, int], str] = {}  # by width and height: why, or ""
         self._cache = SampleCache(self.config)  # LightEval's pipeline gives it the task registry
 
     @property
@@ -340,6 +346,31 @@ class HFModel(LightevalModel):
             for name, value in inputs.items()
         }
         return {name: value for name, value in cast.items() if name in taken}
+
+    def image_refused(self, doc: Doc) -> str:
+        """Why the model's processor refuses an image of a doc for its size, as a clause; "" where it refuses none.
+
+        Sizes that a processor could refuse are tried on blank images; those that cannot be opened are refused later.
+        """
+        if self.loaded.processor is None or not all_images(doc) or self._size_refused(ORDINARY_SIZE):
+            return ""  # without a processor of images alone, each image is refused when it is asked about
+        with suppress(OSError, ValueError):
+            sizes = (image_size(image) for image in all_images(doc))
+            return next(filter(None, (self._size_refused(size) for size in sizes if could_be_refused(size))), "")
+        return ""
+
+    def _size_refused(self, size: tuple[int, int]) -> str:
+        if size not in self._refused_sizes:
+            self._refused_sizes[size] = ""
+            least, most = self.config.image_min_pixels, self.config.image_max_pixels
+            try:
+                self.loaded.processor.image_processor(
+                    images=[scaled(Image.new("RGB", size), least, most)], return_tensors="pt"
+                )
+            except Exception as error:  # of whatever kind: it would be raised for each image of that size
+                why = f"the model's processor refuses it: {described(error).rstrip('.')}"
+                self._refused_sizes[size] = why
+        return self._refused_sizes[size]
 
     def key(self, kind: str, encoder: Encoder, images: Sequence[str], prompt: str, **parts: Any) -> str:
         """The journal key of an answer: model, settings, tokens, prompt, images and all else that it depends on."""

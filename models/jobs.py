@@ -190,7 +190,7 @@ class ScoringJob:
     def response(self) -> ModelResponse:
         """The answer as LightEval's response."""
         if self.refused:
-            return RefusedResponse(reason=self.refused)
+            return RefusedResponse(reason=self.refused, kind="image")
         ends, prompt = self.record["end_logprobs"], self._prompt_tokens()
         each = not self.apart and not isinstance(prompt[0], list)  # of details, a column holds one type
         return ModelResponse(
@@ -277,7 +277,7 @@ class GenerationJob:
     def response(self) -> ModelResponse:
         """The answers as LightEval's response."""
         if self.refused:
-            return RefusedResponse(reason=self.refused)
+            return RefusedResponse(reason=self.refused, kind="image")
         return ModelResponse(
             input=self.prompt,
             input_tokens=kept(self.tokens),

@@ -15,7 +15,7 @@ CULTUREVAL_MODEL_SETTINGS (a JSON object) overrides the file.
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
@@ -32,6 +32,7 @@ from cultureval.models.generation.rendering import Renderer, all_images
 from cultureval.models.refused_images import ImagesRefused, skips_refused
 from cultureval.models.refused_prompts import PromptRefused
 from cultureval.models.server import scoring as server_scoring
+from cultureval.models.server.abilities import scoring_of
 from cultureval.models.server.batches import RunBatch
 from cultureval.models.server.chat import (
     as_data_url,
@@ -44,7 +45,7 @@ from cultureval.models.server.chat import (
 from cultureval.models.server.first_token import ask_first_token, first_token_response, require_labels
 from cultureval.models.server.long_prompts import ask_to_fit
 from cultureval.models.server.refused_answers import refused_answers
-from cultureval.models.server.settings import load_tokenizer, model_identity, read_config
+from cultureval.models.server.settings import identity_question, load_tokenizer, model_identity, read_config
 from cultureval.models.server.spending import Spending
 from cultureval.models.tokens import Encoder, encoder_of, require_whole_letters, rolling_windows
 from cultureval.runtime import processes
@@ -60,6 +61,7 @@ from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.costs import BudgetSpent
 from cultureval.runtime.servers.errors import ContentFilter, ServerError
 from cultureval.runtime.servers.identity import ServerIdentity
+from cultureval.runtime.servers.identity_watch import IdentityWatch, ModelChanged
 from cultureval.runtime.servers.journalled_answers import OnFailure, Question, answer_all
 from cultureval.runtime.servers.openai_client import OpenAIClient
 from cultureval.runtime.servers.settings import ServerSettings
@@ -106,6 +108,9 @@ class OpenAIModel(LightevalModel):
         self.log = AnswerLog()
         self._served: set[str] = set()
         self._server_identity: ServerIdentity | None = None
+        self._watch: IdentityWatch | None = None
+        self._counted: set[str] = set()
+        self._keys: dict[str, Callable[[Mapping[str, Any]], str]] = {}
         self._batch: RunBatch | None = None
         self._spending = Spending(self.config, self._journal)
         self._cache = SampleCache(self.config)
@@ -118,9 +123,12 @@ class OpenAIModel(LightevalModel):
         """
         if self._server_identity is None and self.config.batch:
             self._server_identity = ServerIdentity(id=self.config.model)  # who answers a batch is not there to be asked
+            self._watch = IdentityWatch(self._server_identity, None, current_settings().on_change == "continue")
         if self._server_identity is None:
             asked = model_identity(self.config) if processes.process_rank() == 0 else None
             self._server_identity = processes.gather(asked)[0]
+            goes_on = current_settings().on_change == "continue"
+            self._watch = IdentityWatch(self._server_identity, identity_question(self.config), goes_on)
 
     @cached_property
     def tokenizer(self) -> "PreTrainedTokenizerBase":
@@ -155,7 +163,13 @@ class OpenAIModel(LightevalModel):
         settings = changed_settings(self.config, LEFT_OUT_OF_SIGNATURES)
         fields = {"model": f"{self.config.model}{revision}", "backend": "server", "chat": chat, "settings": settings}
         fields |= {"without": "+".join(self.config.left_out)} if self.config.left_out else {}
-        return fields | ({"server": str(self._server_identity)} if self._server_identity else {})
+        whose = list(dict.fromkeys([str(self._server_identity), *self._other_models.values()]))
+        return fields | ({"server": " and ".join(whose)} if self._server_identity else {})
+
+    @property
+    def _other_models(self) -> dict[str, str]:
+        """Key of an answer that another model than the run's gave, or may have given -> that model."""
+        return self._watch.others if self._watch else {}
 
     def run_record(self) -> dict[str, Any]:
         """What a run's record says of this model: `model`, what is known of the server; `tasks`, counts; `tokens`."""
@@ -170,6 +184,7 @@ class OpenAIModel(LightevalModel):
                 "system_prompt_hash": text_hash(self.config.system_prompt),
                 "served_models": sorted(self._served),
                 "server": self._server_identity.known if self._server_identity else {},
+                "other_models": dict(Counter(self._other_models.values())),
                 "settings": changed_values(self.config, LEFT_OUT_OF_SIGNATURES),
                 "left_out": list(self.config.left_out),
             },
@@ -187,16 +202,20 @@ class OpenAIModel(LightevalModel):
         self._spending.finish()
         if self._batch:
             self._batch.finish()
-        logs = processes.gather((self.log, self._served))
+        logs = processes.gather((self.log, self._served, self._other_models))
         self.log = AnswerLog()
-        for log, served in logs:
+        for log, served, others in logs:
             self.log.add(log)
             self._served |= served
+            self._other_models.update(others)
         processes.answered()
 
     @property
     def _identity(self) -> dict[str, Any]:
-        server = self._server_identity.known if self._server_identity else None
+        return self._identity_of(self._server_identity.known if self._server_identity else None)
+
+    def _identity_of(self, server: Mapping[str, Any] | None) -> dict[str, Any]:
+        """What identifies the model in the journal's keys, with what its servers say of themselves."""
         named = {name: getattr(self.config, name) for name in ("model", "revision", "extra_body")}
         return {**named, "server": server}
 
@@ -257,29 +276,50 @@ class OpenAIModel(LightevalModel):
         first: Question | None = None,
     ) -> tuple[dict[str, Answer], dict[int, ModelResponse]]:
         """The answers to the questions of docs, and by place what stands for docs that the server refuses."""
-        reasons: dict[str, str] = {}
+        reasons: dict[str, RefusedResponse] = {}
 
         def skip(key: str, error: CulturevalError) -> bool:
-            prompt = isinstance(error, PromptRefused) and current_settings().on_refused == "unscored"
-            if not prompt and not (isinstance(error, ImagesRefused) and skips_refused()):
+            unscored = current_settings().on_refused == "unscored"
+            if not (
+                isinstance(error, PromptRefused) and unscored or isinstance(error, ImagesRefused) and skips_refused()
+            ):
                 return False
-            reasons[key] = error.reason
+            reasons[key] = RefusedResponse(reason=error.reason, kind=error.kind)
             return True
 
+        others_are_answered = self._watch.is_there if self._watch and self._watch.question else None
         questions = {
-            key: _naming(doc, question) for doc, own in zip(docs, asked, strict=True) for key, question in own.items()
+            key: _naming(doc, question, others_are_answered)
+            for doc, own in zip(docs, asked, strict=True)
+            for key, question in own.items()
         }
         if self.config.dry_run:
             reasons |= self._spending.plan(docs, asked)
         elif self._batch:
             reasons |= self._batch.answer(docs, asked, self._journal)
+            self._require_one_model([key for own in asked for key in own])
         questions = {key: question for key, question in questions.items() if key not in reasons}
         answers = self._answered(questions, description, first, skip)
         found = {}
         for place, own in enumerate(asked):
             if why := [reasons[key] for key in own if key in reasons]:
-                found[place] = RefusedResponse(reason=why[0])
+                found[place] = why[0]
         return answers, found
+
+    def _require_one_model(self, keys: Sequence[str]) -> None:
+        """Checks that the answers of batches are of one model.
+
+        Raises:
+            ModelChanged: They are not, and the run does not go on.
+        """
+        models = Counter(answer.get("model") for key in keys if (answer := self._journal.get(key)))
+        if len(models := Counter({name: count for name, count in models.items() if name})) > 1:
+            told = ", ".join(f"{count:,} of {name}" for name, count in models.most_common())
+            if current_settings().on_change != "continue":
+                raise ModelChanged(
+                    f"The batch's answers are of more than one model ({told}). Give files of one model, or pass "
+                    "--on-change continue (CULTUREVAL_ON_CHANGE=continue), which marks the results as mixed."
+                )
 
     def _answered(
         self, questions: Mapping[str, Question], description: str, first: Question | None, skip: OnFailure
@@ -298,6 +338,8 @@ class OpenAIModel(LightevalModel):
                 note=(lambda: str(budget)) if self.config.budget is not None else None,
                 silent=self.disable_tqdm,
                 on_answered_elsewhere=spending.pay,
+                watch=self._watch,
+                key_under=lambda key, server: self._keys[key](server),
             )
         except BudgetSpent as error:
             answered = sum(key in self._journal for key in questions)
@@ -309,10 +351,16 @@ class OpenAIModel(LightevalModel):
         """Notes where the answers to docs came from, and what the servers count and say of themselves."""
         for doc, of_doc in zip(docs, keys, strict=True):
             own = [key for key in of_doc if key in answers]
+            if any(key in self._other_models for key in own):
+                self.log.answered_by_another(doc.task_name)
             if own and not self.log.look_up(doc.task_name, self._journal, own):
                 self.log.answered(doc.task_name, route)
-        for key, answer in answers.items():
-            self._spending.pay(key, answer)
+            for key in own:
+                if key not in self._counted:
+                    self._counted.add(key)
+                    self._spending.pay(key, answers[key])
+                    self.log.used(doc.task_name, self._spending.budget.used(key))
+        for answer in answers.values():
             self._served |= {answer["model"]} if answer.get("model") else set()
         self.log.count(self._spending.budget)
 
@@ -339,8 +387,13 @@ class OpenAIModel(LightevalModel):
         self, kind: str, doc: Doc, prompt: str | list[dict[str, Any]], request: Mapping[str, Any], **more: Any
     ) -> str:
         """The key of an answer in the journal; the size of its request is noted."""
-        parts = {"identity": self._identity, "request": request, "prompt": prompt, "images": self._image_key(doc)}
-        key = answer_key(kind=kind, **parts, **more)
+
+        def under(identity: Mapping[str, Any]) -> str:
+            parts = {"identity": identity, "request": request, "prompt": prompt, "images": self._image_key(doc)}
+            return answer_key(kind=kind, **parts, **more)
+
+        key = under(self._identity)
+        self._keys[key] = lambda server: under(self._identity_of(server))
         self._spending.size(key, prompt, request)
         return key
 
@@ -411,7 +464,8 @@ class OpenAIModel(LightevalModel):
             ServerError: The server has no prompt log-probabilities, or they depend on the order of requests; or a
                 prompt was rejected or timed out.
         """
-        if self.config.scoring == "first_token":
+        if scoring_of(self.config) == "first_token":
+            self.config = self.config.model_copy(update={"scoring": "first_token"})  # for the signature
             return self._score_first_tokens(docs)
         return self._score_together(docs, self._prompts)
 
@@ -513,6 +567,8 @@ class OpenAIModel(LightevalModel):
         thinking = self._renderer.knows_thinking
         scorer = server_scoring.Scorer(self.config, self._identity, self.add_special_tokens, thinking)
         asked = [scorer.questions(prompt) for prompt in prompts]
+        for prompt in prompts:
+            self._keys |= scorer.keys_under(prompt, self._identity_of)
         docs = [prompt.doc for prompt in prompts]
         questions = {key: question for own in asked for key, question in own.items()}
         missing = [question for key, question in questions.items() if key not in self._journal]
@@ -533,17 +589,30 @@ def _tell_of_cut(docs: Sequence[Doc], responses: Sequence[ModelResponse]) -> Non
         logger.warning("%s: of %d prompts, the beginnings were cut, since they are too long for the model", task, count)
 
 
-def _naming(doc: Doc, question: Question) -> Question:
-    """A question whose error names the doc, where the server refuses what it holds."""
+def _naming(doc: Doc, question: Question, is_there: Callable[[], Awaitable[bool]] | None) -> Question:
+    """A question whose error names the doc, where the server answers others.
+
+    Args:
+        doc: The doc.
+        question: Of it.
+        is_there: Asks whether the server answers a short question; None: only its other answers show that it does.
+    """
+
+    async def answers_others(meanwhile: bool) -> bool:
+        return meanwhile if is_there is None else await is_there()
 
     async def ask(client: OpenAIClient) -> Answer:
+        before = client.answered
         try:
             return await question(client)
         except ServerError as error:
             if error.refuses_content and all_images(doc):
                 raise ImagesRefused([doc], f"the server refuses it: {error.cause.rstrip('.')}") from error
             if error.refuses_content or isinstance(error, ContentFilter):
-                raise PromptRefused(doc, error.cause) from error
+                kind = "filter" if isinstance(error, ContentFilter) else "server"
+                raise PromptRefused(doc, error.cause, kind) from error
+            if error.in_vain and (error.incomplete or await answers_others(client.answered > before)):
+                raise PromptRefused(doc, error.cause, "no_answer") from error
             raise
 
     return ask

@@ -45,7 +45,8 @@ def check_model(model: str, images: bool, likelihoods: bool) -> CheckedModel:
     """
     file = model_file(model)
     if file.name == "openai_api.py":
-        return CheckedModel(file, no_likelihoods=_check_server(model, images, likelihoods))
+        no_images, no_likelihoods = _check_server(model, images, likelihoods)
+        return CheckedModel(file, no_images=no_images, no_likelihoods=no_likelihoods)
     _refuse_costs(model)
     _tell_of_hub(model)
     with_vllm = [] if file.name == "hf.py" else [partial(_check_vllm, model)]
@@ -244,37 +245,64 @@ def _tell_of_hub(model: str) -> None:
         print_note(f"{model} is the hub's model; {prefix}:{name} would be asked of {providers()[prefix].title}.")
 
 
-def _check_server(model: str, images: bool, likelihoods: bool) -> str | None:
-    """Returns why tasks with log-likelihoods cannot be run, as a sentence."""
-    from cultureval.models.server.settings import load_tokenizer, read_config
+def _check_server(model: str, images: bool, likelihoods: bool) -> tuple[str | None, str | None]:
+    """Returns why tasks with images, and tasks with log-likelihoods, cannot be run, as sentences."""
+    from cultureval.models.server.settings import read_config
 
     config = read_config(model)
     config.servers()  # raises for a missing key
     _tell_of_provider(model, config, images)
     if config.batch:
-        return (
+        return None, (
             "Batch files hold generated answers: tasks scored by log-probabilities cannot be asked so. QIMMA's choices "
             "have a generated form, qimma_gen."
         )
     provider = config.provided_by
     if not config.dry_run and (provider is None or provider.lists_models):
         _require_answer(model, config)
-    if not likelihoods:
-        return None
+    if provider is not None or config.dry_run or config.budget is not None:
+        return None, _why_not_scored(config) if likelihoods else None
+    return _check_abilities(config, images, likelihoods)
+
+
+def _why_not_scored(config: "ServerModelConfig") -> str | None:
+    """Why choices are not scored by a provider, in a dry run, or within a budget, as a sentence."""
+    provider = config.provided_by
     if config.scoring == "first_token":
         refused = provider is not None and "top_logprobs" in config.left_out
         return f"{config.model} of {provider.title} gives no top_logprobs: use qimma_gen." if refused else None
-    if provider is not None or config.dry_run or config.budget is not None:
-        whose = provider.title if provider else "A dry run or a budget"
-        return (
-            f"{whose}: no log-probabilities of prompts, which choices are scored by. QIMMA's choices have a generated "
-            "form, qimma_gen; `scoring: first_token` scores labels where a server gives top_logprobs."
-        )
+    whose = provider.title if provider else "A dry run or a budget"
+    return (
+        f"{whose}: no log-probabilities of prompts, which choices are scored by. QIMMA's choices have a generated "
+        "form, qimma_gen; `scoring: first_token` scores labels where a server gives top_logprobs."
+    )
+
+
+def _check_abilities(config: "ServerModelConfig", images: bool, likelihoods: bool) -> tuple[str | None, str | None]:
+    """Asks a server what it can do, and says how the run goes about it; returns as `_check_server`."""
+    from cultureval.models.server.abilities import abilities, why_no_likelihoods
+    from cultureval.models.server.settings import load_tokenizer
+    from cultureval.runtime.servers.errors import ServerError
+
+    whose = f"{config.model} at {config.base_url[0]}"
     try:
-        load_tokenizer(config)
-    except CulturevalError as error:
-        return str(error)
-    return None
+        able = abilities(config, images, likelihoods)
+    except ServerError as error:
+        raise CulturevalError(f"{whose} does not answer a short question ({error.cause}). Look into its log.") from None
+    if able.chat and not likelihoods and config.chat_template != "off" and config.tokenizer is None:
+        raise CulturevalError(f"{whose} refuses chat messages ({able.chat}): set chat_template: off for a base model.")
+    if able.system and not able.chat:
+        raise CulturevalError(f"{whose} refuses a system prompt ({able.system}): leave system_prompt out.")
+    no_images = f"{whose} takes no images ({able.images})." if able.images else None
+    no_likelihoods = why_no_likelihoods(config, able) if likelihoods else None
+    scoring = (able.scoring if config.scoring == "auto" else config.scoring) if likelihoods else None
+    if scoring == "full" and no_likelihoods is None:
+        try:
+            load_tokenizer(config)
+        except CulturevalError as error:
+            no_likelihoods = str(error)
+    print_note(f"{whose}: {able.plan(None if no_likelihoods else scoring)}.")
+    return no_images, no_likelihoods
 
 
 def _require_answer(model: str, config: "ServerModelConfig") -> None:

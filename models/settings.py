@@ -271,6 +271,12 @@ def require_model(name: str) -> None:
     Raises:
         CulturevalError: It is not.
     """
+    if Path(name).expanduser().is_file():
+        raise CulturevalError(
+            f"{name!r} is a file, not a model's folder. A GGUF file is served: start llama.cpp's server with it "
+            f"(llama-server -m {name}) and evaluate http://localhost:8080/v1#NAME. Else give a folder, a hub id "
+            "(org/name) or a YAML file."
+        )
     if looks_like_path(name) and not is_local(name):
         raise CulturevalError(f"There is no model folder {name!r}. Give a folder, a hub id (org/name) or a YAML file.")
     if is_local(name) and not (Path(name).expanduser() / "config.json").is_file():

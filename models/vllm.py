@@ -97,6 +97,7 @@ class VLLMModel(openai_api.OpenAIModel):
             model=settings.display_name(),
             model_name=settings.display_name(),
             base_url=[],
+            scoring="full",
             revision=settings.resolved_revision or settings.fingerprint,
             tokenizer=settings.tokenizer or settings.model_name,
             # Every request generates a token, also one for the log-probabilities of its prompt.

@@ -1,6 +1,7 @@
 """Checked access to the cells of a dataset row, by any of the known names of a column."""
 
 import math
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ Column = str | tuple[str, ...]
 ALIASES: dict[str, tuple[str, ...]] = {
     "question": ("question", "Question", "question_text", "Question Text", "السؤال", "Question - Arabic", "query"),
     "context": ("context", "Context", "passage", "Passage", "paragraph", "النص"),
-    "options": ("options", "choices", "Options", "Choices", "الخيارات", "answers_list"),
+    "options": ("options", "choices", "Options", "Choices", "الخيارات", "answers_list", "candidates", "endings"),
     "answer": ("answer", "Answer", "correct_answer", "Correct Answer", "correct_choice", "label", "الإجابة"),
     "answers": (
         "answers",
@@ -31,6 +32,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     ),
 }
 
+FEWEST_LETTERS = 3  # accented ones of a text below which they may be a language's own
 # Characters of sound texts that are not printable: white space, and invisible marks of Arabic and other scripts.
 _USUAL = dict.fromkeys(map(ord, "\t\n\r\x0b\x0c\x85\xa0\xad\u200b\u200c\u200d\u200e\u200f\u2003\u2009\u202f\ufeff"))
 
@@ -97,7 +99,7 @@ def readable(value: Any, column: str) -> str:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise BadRow(column, value, f"holds {type(value).__name__} where text is expected")
     text = str(value).strip()
-    if _has_odd_characters(text) and (any(map(_is_damage, text)) or _is_private(text)) or _is_mojibake(text):
+    if _has_odd_characters(text) and (any(map(_is_damage, text)) or _is_private(text)) or is_mojibake(text):
         raise BadRow(column, value, "is not readable text (broken encoding)")
     return text
 
@@ -138,6 +140,19 @@ def distinct(options: Sequence[str], column: str) -> list[str]:
 def comparable(text: str) -> str:
     """A text as it is compared with others: in NFC, without direction marks and zero-width characters, stripped."""
     return unicodedata.normalize("NFC", without_marks(text)).strip()
+
+
+def bare(text: str) -> str:
+    """A text without what its writing may add: vowel marks, tatweel, shapes of letters, a final stop, double spaces."""
+    plain = unicodedata.normalize("NFKC", without_marks(text)).replace("\u0640", "")
+    letters = "".join(letter for letter in plain if not "\u064b" <= letter <= "\u0652" and letter != "\u0670")
+    return " ".join(letters.split()).rstrip(" .،")
+
+
+def alike(text: str) -> str:
+    """What texts that ask the same have in common: as `bare`, in one case, digits of one script, no punctuation."""
+    digits = "".join(str(unicodedata.decimal(letter, letter)) for letter in bare(text).casefold())
+    return " ".join(re.sub(r"(?<!\d)[.,،:]|[.,،:](?!\d)|[؛;!?؟。，？！]", " ", digits).split())
 
 
 def image_cell(row: Mapping[str, Any], column: Column, folder: Path) -> str:
@@ -211,8 +226,10 @@ def _is_private(text: str) -> bool:
     return private > sum(character.isalnum() for character in text)
 
 
-def _is_mojibake(text: str) -> bool:
-    """Arabic in UTF-8 that was wrongly decoded as Windows-1252 or Latin-1 (`Ø§Ù„`)."""
+def is_mojibake(text: str) -> bool:
+    """Arabic in UTF-8 or Windows-1256 that was wrongly decoded as Windows-1252 or Latin-1 (`Ø§Ù„`, `ÃÍãÏ`)."""
+    if _is_windows_1256(text):
+        return True
     if "Ø" not in text and "Ù" not in text:
         return False
     for encoding in ("cp1252", "latin-1"):
@@ -223,3 +240,13 @@ def _is_mojibake(text: str) -> bool:
         if any("\u0600" <= character <= "\u06ff" for character in repaired):
             return True
     return False
+
+
+def _is_windows_1256(text: str) -> bool:
+    """Whether nearly all letters are accented Latin ones that are Arabic in Windows-1256, as in no language's words."""
+    high = sum("\u00c0" <= letter <= "\u00ff" for letter in text)
+    letters = sum(letter.isalpha() for letter in text)
+    if high < FEWEST_LETTERS or high < 0.6 * letters:
+        return False
+    arabic = text.encode("cp1252", "ignore").decode("cp1256", "ignore")
+    return sum("\u0620" <= letter <= "\u0652" for letter in arabic) >= high - 1

@@ -1,18 +1,22 @@
 """Options as sources write them, each perhaps with a label of its own, which decides where the answer names a label."""
 
 import ast
+import json
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from cultureval.prompts.cells import comparable, distinct, is_empty, text_list
+from cultureval.prompts.gold_numbers import Meaning, whole_number
 from cultureval.prompts.option_labels import LETTER, gold_positions, label_index
 from cultureval.runtime.errors import BadRow
 from cultureval.runtime.invisible_marks import INVISIBLE
 
 Style = Literal["bracket", "mark", "attached"]
+LONGEST_LIST = 100_000  # characters of a list as Python writes it
 TITLES = (0, 3, 12)  # أ. (teacher), د. (doctor), م. (engineer) before a name
 
 _SPACE = rf"[\s{INVISIBLE}]"
@@ -65,7 +69,8 @@ class LabelledOptions:
 
     Attributes:
         texts: Their texts, without these labels.
-        numbers: What a number in the answer means: number -> position in `texts`.
+        numbers: Position in `texts` of the option that a number in the answer names: number, counted from 0, ->
+            position.
         numbered: Whether their labels are numbers.
         letters: Whether letters in the answer can name options: not where numbers label them in another order.
     """
@@ -81,21 +86,15 @@ class LabelledOptions:
         Args:
             answer: The cell.
             column: Its column, for messages.
-            several: Whether several may be right; then the text of a number is an index from 0 as well.
+            several: Whether several may be right.
 
         Raises:
             BadRow: As `gold_positions`; or it names a letter or a number that could mean either of two options.
         """
         if isinstance(answer, str) and not self.letters and label_index(comparable(answer)) is not None:
             raise BadRow(column, answer, "is a letter, but numbers label the options, in another order")
-        if isinstance(answer, int | float) and not isinstance(answer, bool) and answer not in self.numbers:
-            if self.numbered:
-                raise BadRow(column, answer, "is not among the numbers that label the options")
-            if answer in range(len(self.texts)):
-                raise BadRow(column, answer, "is a number, but labels give the options another order")
-        return gold_positions(
-            answer, self.texts, column, numbers=self.numbers, indices=several or self.numbered, several=several
-        )
+        usual: Meaning | None = 1 if self.numbered else None
+        return gold_positions(answer, self.texts, column, numbers=self.numbers, usual=usual, several=several)
 
     def gold(self, answer: Any, column: str) -> int:
         """The position of the one option that an answer names.
@@ -107,25 +106,61 @@ class LabelledOptions:
 
 
 def options_of_cell(cell: Any, column: str) -> LabelledOptions:
-    """The options of one cell: a list, the text of a Python list, or one text with labels (`أ) .. ب) ..`).
+    """The options of one cell: a list, an object, the text of either, or one text with labels (`أ) .. ب) ..`).
 
     Raises:
         BadRow: The options, or their labels, are not understood.
     """
-    quoted = False
-    if isinstance(cell, str) and cell.strip().startswith("["):
-        try:
-            cell = ast.literal_eval(cell.strip()[:100_000])
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            if cell.strip().endswith("]"):
-                quoted, cell = True, cell.strip()[1:-1]
-    entries = text_list(list(cell) if isinstance(cell, list | tuple) else [cell], column)
+    cell, quoted = listed_options(cell, column), False
+    if isinstance(cell, str) and cell.strip().startswith("[") and cell.strip().endswith("]"):  # no list that is one
+        quoted, cell = True, cell.strip()[1:-1]
+    entries = text_list(cell if isinstance(cell, list) else [cell], column)
     if len(entries) > 1:
         return options_of_list(entries, column)
     text = entries[0].strip()
     if text.startswith("[") and text.endswith("]") and not quoted:
         return options_of_cell(text, column)
     return in_order_of_labels(_labels_within(text.strip("'\"") if quoted else text, column, quoted), column)
+
+
+def listed_options(cell: Any, column: str) -> Any:
+    """A cell as a list of options, where it is a list, an object, or the text of either; else the cell as it is.
+
+    An object is `{"A": ..., "B": ...}` in any order of its names, which may begin with a word (`option_a`, `choice1`),
+    or `{"text": [...], "label": [...]}`.
+
+    Raises:
+        BadRow: It is an object of other names, or its labels are not complete, each once.
+    """
+    if isinstance(cell, str) and cell.strip().startswith(("[", "{")):
+        try:
+            cell = json.loads(cell)
+        except (ValueError, RecursionError):
+            with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+                cell = ast.literal_eval(cell.strip()[:LONGEST_LIST])
+    if isinstance(cell, Mapping):
+        texts = next((cell[name] for name in ("text", "texts") if isinstance(cell.get(name), list | tuple)), None)
+        labels = cell.get("label", cell.get("labels"))
+        if texts is None:
+            named = {str(name): text for name, text in cell.items() if not is_empty(text)}
+        elif isinstance(labels, list | tuple) and len(labels) == len(texts):
+            named = {str(name): text for name, text in zip(labels, texts, strict=True)}
+        else:
+            return list(texts)
+        return _in_order_of_names(named, cell, column)
+    return list(cell) if isinstance(cell, list | tuple) else cell
+
+
+def _in_order_of_names(named: Mapping[str, Any], cell: Any, column: str) -> list[Any]:
+    """The options of an object; those that numbers from 1 on name keep them as labels, which the gold may mean."""
+    ends = {name: re.sub(r"^(?:option|choice|answer|opt|الخيار|خيار)[\s_-]*", "", name, flags=re.I) for name in named}
+    places = {name: label_index(end) if whole_number(end) is None else whole_number(end) for name, end in ends.items()}
+    first = 1 if all(whole_number(end) is not None for end in ends.values()) and 0 not in places.values() else 0
+    by_place = {place: name for name, place in places.items()}
+    if not named or set(by_place) != set(range(first, len(named) + first)):
+        raise BadRow(column, cell, "is an object whose names are not those of options: A, B, C, each once, or 1, 2, 3")
+    texts = [named[by_place[place]] for place in range(first, len(named) + first)]
+    return [f"{number}) {text}" for number, text in enumerate(texts, first)] if first else texts
 
 
 def options_of_list(entries: Sequence[str], column: str) -> LabelledOptions:
@@ -218,7 +253,7 @@ def in_order_of_labels(labels: Sequence[Label], column: str) -> LabelledOptions:
         raise BadRow(column, texts, "has an empty entry")
     numbered = labels[0].script == "digits"
     fixed = {number: place for place, number in enumerate(order) if number == place}
-    numbers = {place + 1: place for place in range(len(order))} if numbered else fixed
+    numbers = {place: place for place in range(len(order))} if numbered else fixed
     return LabelledOptions(distinct(texts, column), numbers, numbered, not numbered or len(fixed) == len(order))
 
 

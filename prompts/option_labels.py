@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from cultureval.prompts.cells import comparable
+from cultureval.prompts.cells import bare, comparable
+from cultureval.prompts.gold_numbers import Meaning, meaning_of, note_letter, note_text, whole_number
 from cultureval.runtime.errors import BadRow
 
 # Abjad order, as QIMMA scores them; the fifth is two code points (heh and tatweel).
@@ -60,22 +61,24 @@ def gold_position(answer: Any, options: Sequence[str], column: str, labels: Sequ
     A single letter is a label even where an option's text is the same letter (blood groups, for example).
 
     Args:
-        answer: The cell. A number that is not a label is an index from 0.
+        answer: The cell. What a number means, its column tells (`gold_numbers`); alone it is an index from 0.
         options: The options' texts.
         column: The cell's column, for messages.
         labels: The labels of the template. If they begin neither أ ب ج nor A B C, only they count as labels, spelt as
-            they are there, and no integer is an index.
+            they are there, and an integer is an index only where they are 1 2 3.
 
     Raises:
         BadRow: The answer names no option or several, its label and its text name different ones, its text is that of
             no option, or it can be read in several ways.
+        UndecidedNumbers: It is a number, and what it means is to be told by its column.
     """
     text = str(answer).strip()
     if labels and not _in_usual_order(labels):
-        return _in_range(_position_by_own_labels(text, options, column, labels), options, answer, column)
+        return _in_range(_position_by_own_labels(answer, options, column, labels), options, answer, column)
     if text in labels:
+        note_letter()
         return _in_range(labels.index(text), options, answer, column)
-    found = gold_positions(answer, options, column, labels, indices=False, several=False)
+    found = gold_positions(answer, options, column, labels, several=False)
     return found[0]
 
 
@@ -85,7 +88,7 @@ def gold_positions(
     column: str,
     labels: Sequence[str] = (),
     numbers: Mapping[int, int] | None = None,
-    indices: bool = True,
+    usual: Meaning | None = None,
     several: bool = True,
 ) -> list[int]:
     """The positions of all options that an answer names: a list, the text of one, or `أ، ج`, `أ و ج`, `أج`, `0,2`.
@@ -95,8 +98,8 @@ def gold_positions(
         options: The options' texts.
         column: The cell's column, for messages.
         labels: Labels for messages, where they are not أ ب ج.
-        numbers: Position of the option that a number means; None: its index from 0.
-        indices: Whether the text of a number is one; else only a number is.
+        numbers: Position of the option at a place, counted from 0; None: the place.
+        usual: 1 where the options' own labels are numbers.
         several: Whether several may be right.
 
     Returns:
@@ -104,14 +107,15 @@ def gold_positions(
 
     Raises:
         BadRow: It names no option, or one twice, or can be read in several ways or not at all.
+        UndecidedNumbers: As `gold_position`.
     """
-    numbers = {position: position for position in range(len(options))} if numbers is None else numbers
+    places = {position: position for position in range(len(options))} if numbers is None else numbers
     answers = _listed(answer)
     found = _only_texts(answers, options)
     if found:
         answers = []
     for one in answers:
-        read = _read(one, options, column, labels, numbers, indices, several and len(answers) == 1)
+        read = _read(one, options, column, labels, places, usual, several and len(answers) == 1)
         if len(read) > 1 < len(answers):
             raise BadRow(column, answer, f"lists {one!r}, which is not one of the {len(options)} options")
         found += read
@@ -128,6 +132,9 @@ def _only_texts(answers: Sequence[Any], options: Sequence[str]) -> list[int]:
     labels = [label_index(text) for text in texts]
     if len(texts) < 2 or not set(texts) <= set(seen) or all(label in range(len(seen)) for label in labels):
         return []
+    if all(whole_number(answer) is not None for answer in answers):  # texts or places: the column tells
+        return []
+    note_text()
     return [seen.index(text) for text in texts]
 
 
@@ -146,41 +153,52 @@ def _read(
     options: Sequence[str],
     column: str,
     labels: Sequence[str],
-    numbers: Mapping[int, int],
-    indices: bool,
+    places: Mapping[int, int],
+    usual: Meaning | None,
     several: bool,
 ) -> list[int]:
     """The positions that one answer names, if it can be read in exactly one way."""
     if isinstance(answer, bool) or not isinstance(answer, str | int | float):
         raise BadRow(column, answer, f"is not among the {len(options)} options")
     seen = [comparable(option) for option in options]
+    if (number := whole_number(answer)) is not None:
+        return [_by_number(number, answer, seen, places, usual, column)]
     text = comparable(str(answer))
-    same = seen.index(text) if text and text in seen else None
-    if isinstance(answer, str):
-        lone = label_index(text)
-        if lone is not None and (same is None or (text.isalpha() and lone < len(options))):
-            return [_in_range(lone, options, answer, column)]
+    same = _place_of(text, seen)
+    lone = label_index(text)
+    if lone is not None and (same is None or (text.isalpha() and lone < len(options))):
+        note_letter()
+        return [_in_range(lone, options, answer, column)]
     readings = {(same,)} if same is not None else set[tuple[int, ...]]()
     readings |= _by_label_and_text(text, seen, answer, column, labels)
     if several or not readings or (same is None and label_index(split_label(text)[1]) is not None):
         compounds = _compounds(text, len(options))
         readings |= {one for one in compounds if not readings or len(set(one)) == len(one)}
-    if not isinstance(answer, str) or indices:
-        readings |= _by_numbers(answer, text, numbers, same, options, column)
+    if several and (listed := _numbers_within(text)):
+        readings |= {tuple(_by_number(one, answer, seen, places, usual, column, same) for one in listed)}
     if len(readings) > 1:
         raise BadRow(column, answer, "can be read in several ways")
     if not readings:
         label = split_label(text)[0]
         what = "is not among" if label is None else "has a label with a text that is not among"
         raise BadRow(column, answer, f"{what} the {len(options)} options")
+    note_text()
     return list(readings.pop())
+
+
+def _place_of(text: str, seen: Sequence[str]) -> int | None:
+    """The position of the option with a text; where none has it exactly, of the only one that reads the same."""
+    if text in seen:
+        return seen.index(text) if text else None
+    loosely = [place for place, option in enumerate(seen) if bare(option) == bare(text)] if bare(text) else []
+    return loosely[0] if len(loosely) == 1 else None
 
 
 def _by_label_and_text(
     text: str, seen: Sequence[str], answer: Any, column: str, labels: Sequence[str]
 ) -> set[tuple[int, ...]]:
     position, rest = split_label(text)
-    named = next((seen.index(one) for one in (rest, rest.rstrip(" .")) if one in seen), None)
+    named = next((place for one in (rest, rest.rstrip(" .")) if (place := _place_of(one, seen)) is not None), None)
     if position is None or named is None:
         return set()
     if named != position and text not in seen:
@@ -206,24 +224,37 @@ def _compounds(text: str, count: int) -> set[tuple[int, ...]]:
     }
 
 
-def _by_numbers(
-    answer: Any, text: str, numbers: Mapping[int, int], same: int | None, options: Sequence[str], column: str
-) -> set[tuple[int, ...]]:
-    """The reading as numbers of options, if it is one; a number of none is refused, except as an option's text."""
-    if isinstance(answer, str):
-        parts = re.split(r"[\s,،;؛|]+", text)
-        if not all(re.fullmatch(r"[0-9٠-٩۰-۹]{1,3}", part) for part in parts):
-            return set()
-        given = [int(part) for part in parts]
-    elif float(answer).is_integer():
-        given = [int(answer)]
-    else:
-        return set()
-    if all(number in numbers for number in given):
-        return {tuple(numbers[number] for number in given)}
-    if same is not None:
-        return set()
-    raise BadRow(column, answer, f"points outside the {len(options)} options")
+def _numbers_within(text: str) -> list[int]:
+    """The numbers of a text that is two or more of them: `0, 2`."""
+    parts = re.split(r"[\s,،;؛|]+", text)
+    return (
+        [int(part) for part in parts] if len(parts) > 1 and all(re.fullmatch(r"\d{1,3}", one) for one in parts) else []
+    )
+
+
+def _by_number(
+    number: int,
+    answer: Any,
+    seen: Sequence[str],
+    places: Mapping[int, int],
+    usual: Meaning | None,
+    column: str,
+    whole: int | None = None,
+) -> int:
+    """The position that a number means in its column; `whole` is that of an option whose text is the whole answer."""
+    written = [place for place, text in enumerate(seen) if whole_number(text) == number]
+    same = whole if whole is not None else written[0] if len(written) == 1 else None
+    means = meaning_of(number, answer, len(seen), same, column, usual)
+    if means == "text":
+        if same is None:
+            raise BadRow(column, answer, f"is not among the {len(seen)} options")
+        return same
+    if number - means in places:
+        return places[number - means]
+    if number - means in range(len(seen)):
+        raise BadRow(column, answer, "is a number, but labels give the options another order")
+    what = "is not among the numbers that label the options" if usual else f"points outside the {len(seen)} options"
+    raise BadRow(column, answer, what)
 
 
 def _in_usual_order(labels: Sequence[str]) -> bool:
@@ -231,8 +262,17 @@ def _in_usual_order(labels: Sequence[str]) -> bool:
     return all(label_index(label) == position for position, label in enumerate(labels))
 
 
-def _position_by_own_labels(text: str, options: Sequence[str], column: str, labels: Sequence[str]) -> int:
+def _position_by_own_labels(answer: Any, options: Sequence[str], column: str, labels: Sequence[str]) -> int:
     """The position that a text names by one of the labels, by `label. text`, or by a whole option text."""
+    text = str(answer).strip()
+    number = whole_number(answer)
+    numbered = [whole_number(label) for label in labels] == list(range(1, len(labels) + 1))
+    if number is not None and numbered and 0 <= number <= len(labels):
+        means = meaning_of(number, answer, len(options), None, column, 1)
+        if means == "text" and text in options:
+            return list(options).index(text)
+        if means != "text" and number >= means:
+            return number - means
     bare = text.strip("().:-– ")
     label = next((label for label in (text, bare) if label in labels), None)
     if label is not None:

@@ -1,19 +1,17 @@
-"""Finished runs: read, write, sign, summarise, compare, plot. For notebooks: `load` and `scores_table`."""
+"""Views of finished runs (`cultureval.runs`): summary, leaderboard, comparison, viewer, judging, plots."""
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cultureval.reports.run_record import Run as Run
-    from cultureval.reports.saved_runs import load as load
-    from cultureval.reports.saved_runs import scores_table as scores_table
-
-_PLACES = {"load": "saved_runs", "scores_table": "saved_runs", "Run": "run_record"}
+    from cultureval.runs import Run as Run
+    from cultureval.runs import load as load
+    from cultureval.runs import scores_table as scores_table
 
 
 def __getattr__(name: str) -> Any:
-    """Loads a public name on first use."""
-    from importlib import import_module
+    """The public names of `cultureval.runs`, loaded on first use."""
+    import cultureval.runs
 
-    if name not in _PLACES:
+    if name not in ("Run", "load", "scores_table"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+    return getattr(cultureval.runs, name)

@@ -8,8 +8,8 @@ from cultureval.metrics.agreement import Correlation, tau_c_with_interval
 from cultureval.reports.human_ratings import MEAN, HumanRatings
 from cultureval.reports.rated_texts import RatedText, join_ratings, saved_texts
 from cultureval.reports.rater_tables import compared_raters, rater_table, write_raters
-from cultureval.reports.saved_results import find_saved_tasks
 from cultureval.reports.terminal_tables import terminal_table
+from cultureval.runs.files import find_saved_tasks
 from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import all_suites

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cultureval.reports.run_record import Run
+from cultureval.runs.record import Run
 from cultureval.runtime.errors import CulturevalError
 
 if TYPE_CHECKING:
@@ -260,7 +260,7 @@ def intervals(
         name: Of its files.
         title: Above it.
         label: Of the values' axis.
-        points: In order; an interval is `low` to `high`, else 1.96 standard errors on either side.
+        points: In order; an interval is `low` to `high`, none where these are unknown.
         bars: Whether values are drawn as bars from 0.
         zero: Whether a line marks 0.
         note: Below it.
@@ -272,8 +272,8 @@ def intervals(
             "label": point.label,
             "group": point.group,
             "x": point.x,
-            "low": point.x - 1.96 * (point.x_error or 0) if point.low is None else point.low,
-            "high": point.x + 1.96 * (point.x_error or 0) if point.high is None else point.high,
+            "low": point.x if point.low is None else point.low,
+            "high": point.x if point.high is None else point.high,
         }
         for point in points
     ]

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from cultureval.reports.recording import versions
-from cultureval.reports.run_record import Run, RunRecord, TaskRecord
-from cultureval.reports.saved_runs import load
-from cultureval.reports.signing import scorer_of
 from cultureval.reports.terminal_tables import terminal_table
+from cultureval.runs.load_runs import load
+from cultureval.runs.record import Run, RunRecord, TaskRecord
+from cultureval.runs.recording import versions
+from cultureval.runs.signature import scorer_of
 from cultureval.runtime.doc_specific import PAPER
 from cultureval.runtime.errors import CulturevalError, escaped, shorten, shown_names
 from cultureval.runtime.hardware import hardware

@@ -4,11 +4,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from cultureval.reports.lighteval_files import complete_results
-from cultureval.reports.recording import record_of
-from cultureval.reports.run_record import Run, RunRecord
-from cultureval.reports.saved_runs import read_run
 from cultureval.reports.summary_text import shown_run
+from cultureval.runs.load_runs import read_run
+from cultureval.runs.record import Run, RunRecord
+from cultureval.runs.recording import record_of
+from cultureval.runs.writing import complete_results
 from cultureval.runtime.checked_model import ModelCheck
 from cultureval.runtime.errors import described
 from cultureval.runtime.printing import for_files, print_note

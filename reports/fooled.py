@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from cultureval.reports.saved_sample import find_details, rows_of, run_of_details, shown_text
+from cultureval.reports.item_view import shown_text
+from cultureval.runs.files import find_details
+from cultureval.runs.rows import rows_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.servers.data_urls import data_url
 from cultureval.tasks.catalogue import all_suites, all_tasks
@@ -61,13 +63,13 @@ def find_fooled(results: Path, task: str) -> tuple[list[FooledItem], str]:
     Raises:
         CulturevalError: There are no such details, or the task's suite does not say what fools.
     """
-    file = find_details(results, task)
+    saved = find_details(results, task)
     known = all_tasks().get(task.partition("|")[0])
     listed = all_suites()[known.suite].part("fooled") if known else None
     if listed is None:
         able = ", ".join(name for name, suite in all_suites().items() if suite.fooled)
         raise CulturevalError(f"{task}: nothing is known of what fools a model there; --fooled is for {able}.")
-    return listed(rows_of(file), task), run_of_details(file)
+    return listed(rows_of(saved.file), task), saved.run_name
 
 
 def fooled_text(items: Sequence[FooledItem], isolate: bool = False) -> str:

@@ -1,11 +1,13 @@
 """A run in full: every score of every task and average, judges' means, notes on the data, signatures."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from cultureval.reports.printed_numbers import printed, printed_or_na
-from cultureval.reports.run_record import Run
-from cultureval.reports.run_warnings import run_notes
+from cultureval.metrics.judges.items import JUDGED
 from cultureval.reports.terminal_tables import terminal_table
+from cultureval.runs.judged import judge_scores
+from cultureval.runs.record import Run
+from cultureval.runs.warnings import run_notes
+from cultureval.runtime.printed_numbers import printed, printed_or_na
 from cultureval.tasks.catalogue import OVERALL
 
 
@@ -19,7 +21,7 @@ def full_text(run: Run, width: int | None) -> str:
     cut = width is not None
     header = ("Task", "metric", "value", "±")
     lines = [terminal_table(header, _score_rows(run), "llrr", width=width, cut_words=cut)]
-    lines += [*left_out_of_means(run), *judges_means(run.scores), *run_notes(run)]
+    lines += [*left_out_of_means(run), *judges_means(run), *run_notes(run)]
     if run.record.signatures:
         lines += ["Signatures:", *(f"  {signature.text}" for signature in run.record.signatures)]
     return "\n".join(filter(None, lines))
@@ -34,7 +36,7 @@ def left_out_of_means(run: Run) -> list[str]:
     for task in run.record.tasks.values():
         metrics_of: dict[int, list[str]] = {}
         for metric, count in task.scored.items():
-            if count < task.rows and not metric.startswith("judge_"):
+            if count < task.rows and not metric.startswith(JUDGED):
                 metrics_of.setdefault(task.rows - count, []).append(metric)
         for count, metrics in metrics_of.items():
             who = metrics[0] if len(metrics) == 1 else f"{metrics[0]} and {len(metrics) - 1} more"
@@ -42,27 +44,18 @@ def left_out_of_means(run: Run) -> list[str]:
     return lines
 
 
-def judges_means(scores: Mapping[str, Mapping[str, float | None]]) -> list[str]:
-    """Judges' scores of a run: a line for each judge and task with the mean of each criterion.
-
-    Args:
-        scores: Task -> metric -> value, as in LightEval's results; None if undefined.
-    """
+def judges_means(run: Run) -> list[str]:
+    """Judges' scores of a run: a line for each judge and task with the mean of each criterion."""
     lines = []
-    for task, values in sorted(scores.items()):
-        for prefix in [name.removesuffix("_n_parsed") for name in values if name.endswith("_n_parsed")]:
-            criteria = [name.removesuffix("_missing_as_1") for name in values if name.endswith("_missing_as_1")]
-            means = {
-                name.removeprefix(f"{prefix}_"): values[name] for name in criteria if name.startswith(f"{prefix}_")
-            }
-            if task != OVERALL and means:
-                cells = [f"{name} {printed_or_na(mean)}" for name, mean in means.items()]
-                scored = f"scored {values[f'{prefix}_n_parsed']:g}/{values[f'{prefix}_n_items']:g}"
-                lines.append("  ".join([f"  {task}  {prefix}", *cells, scored]))
-                if values.get(f"{prefix}_n_flagged"):
-                    cells = [f"{name} {printed_or_na(values.get(f'{prefix}_{name}_unflagged'))}" for name in means]
-                    count = f"{values.get(f'{prefix}_n_parsed_unflagged') or 0:g} scored"
-                    lines.append("  ".join(["    without flagged texts:", *cells, count]))
+    for one in sorted(judge_scores(run), key=lambda one: one.task):
+        cells = [f"{name} {printed_or_na(found.mean and found.mean.value)}" for name, found in one.criteria.items()]
+        if not cells:
+            continue
+        name = f"judge_{one.judge}_{one.template}"
+        lines.append("  ".join([f"  {one.task}  {name}", *cells, f"scored {one.scored}/{one.items}"]))
+        if one.flagged:
+            cells = [f"{name} {printed_or_na(found.unflagged)}" for name, found in one.criteria.items()]
+            lines.append("  ".join(["    without flagged texts:", *cells, f"{one.scored_unflagged} scored"]))
     return ["Judges' means, from 1 to 5 (the table above has their bounds and errors):", *lines] if lines else []
 
 

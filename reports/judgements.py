@@ -12,14 +12,13 @@ from cultureval.metrics.judges.items import metric_prefix, row_metrics
 from cultureval.metrics.judges.judge import Budget, Judgement, JudgeSettings, judge_signature, metric_part, summarize
 from cultureval.metrics.judges.verdicts import reuse_line, unscored_lines
 from cultureval.reports.judging import Job, judge_jobs
-from cultureval.reports.lighteval_files import date_of_now, write_results, write_summary
-from cultureval.reports.printed_numbers import printed_or_na
-from cultureval.reports.recording import reused_verdicts, run_record
-from cultureval.reports.run_record import RunRecord
-from cultureval.reports.saved_results import write_derived
-from cultureval.reports.saved_runs import run_of
-from cultureval.reports.signing import signature_of_line
+from cultureval.runs.load_runs import run_of
+from cultureval.runs.record import RunRecord
+from cultureval.runs.recording import reused_verdicts, run_record
+from cultureval.runs.signature import signature_of_line
+from cultureval.runs.writing import date_of_now, write_derived, write_results, write_summary
 from cultureval.runtime import processes
+from cultureval.runtime.printed_numbers import printed_or_na
 
 
 def judge_and_save(

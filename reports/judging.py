@@ -19,7 +19,8 @@ from cultureval.metrics.judges.judge import (
     judge_with_all,
     takes,
 )
-from cultureval.reports.saved_results import SavedTask, find_saved_tasks, saved_image, saved_reply
+from cultureval.runs.files import SavedTask, find_saved_tasks
+from cultureval.runs.rows import saved_image, saved_reply
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import open_journal
@@ -64,7 +65,7 @@ def saved_jobs(paths: Sequence[Path], label: bool, sample: int | None, seed: int
     work = [job for task in find_saved_tasks(paths) if (job := _job(task, label, sample, seed)).questions]
     if not work:
         what = "questions or captions to label" if label else "answers that a judge can score"
-        raise CulturevalError(f"The details have no {what}: those of JEEM's tasks, among others, do.")
+        raise CulturevalError(f"The details have no {what}: tasks whose kinds name judge templates do.")
     return work
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cultureval.reports.run_record import Run
-from cultureval.reports.saved_results import place_of_last
+from cultureval.runs.files import model_folder
+from cultureval.runs.record import Run
 from cultureval.runtime.errors import CulturevalError
 
 MARK = "cultureval_viewer.json"  # in a bundle of `cultureval view`: what its logs are of
@@ -34,9 +34,7 @@ class PublishedAnswers:
             run: Whose.
             task: With `|k`.
         """
-        parts = run.file.absolute().parts[:-1]
-        folder = "/".join(parts[place_of_last(parts, "results") + 1 :]) if "results" in parts else run.model
-        name = self.logs.get((folder, run.date, task))
+        name = self.logs.get((model_folder(run.file) or run.model, run.date, task))
         return f"{self.address.rstrip('/')}/index.html#/logs/{name}/samples" if name else ""
 
 

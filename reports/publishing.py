@@ -13,9 +13,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from cultureval.reports.run_record import Run
-from cultureval.reports.saved_results import details_files_of_run, read_details
-from cultureval.reports.saved_runs import load
+from cultureval.runs.files import details_by_task, own_details, read_details
+from cultureval.runs.load_runs import load_all, read_file
+from cultureval.runs.record import Run
 from cultureval.runtime.errors import CulturevalError, counted, described, shown_names
 from cultureval.runtime.saving import hub_problems
 from cultureval.tasks.catalogue import all_tasks, is_gated
@@ -65,12 +65,14 @@ def publications(paths: Sequence[Path], org: str, public: bool) -> list[Publicat
     """
     if not _ORG.fullmatch(org):
         raise CulturevalError(f"--results-org {org!r} is no account or organisation.")
-    runs = {run.file.resolve(): run for path in paths for run in load(path)}
+    files_of_runs = {
+        file.resolve(): file for run in load_all(paths, strict=True) for file in (run.file, *run.judgements)
+    }
     found = []
-    for run in sorted(runs.values(), key=lambda one: (one.date, one.model)):
+    for run in sorted(map(read_file, files_of_runs.values()), key=lambda one: (one.date, one.model)):
         model = re.sub(r"[^\w.-]+|-{2,}|\.{2,}", "_", run.model.replace("/", "__"), flags=re.ASCII)
         name = f"details_{model}"[:LONGEST].rstrip("-.") + ("" if public else "_private")
-        files = details_files_of_run(run, derived=True)
+        files = details_by_task(own_details(run.file))
         gated, unknown = _withheld(run, files)
         kept = {task: file for task, file in files.items() if task not in (*gated, *unknown)}
         found.append(Publication(run, f"{org}/{name}", kept, gated, unknown))

@@ -9,13 +9,19 @@ clusters) of each subset once, for all models, so that what is hard for every mo
 
 Rank intervals are those of Mogstad, Romano, Shaikh and Wilhelm (Review of Economic Studies 91, 2024): a model's rank is
 at least 1 + the number of models that are better for sure, and at most M - the number that are worse for sure, where
-"for sure" is by the bootstrap of the largest studentised difference to it. The percentiles of resampled ranks are no
-such thing: models that are equally good would get intervals that leave out their own rank.
+"for sure" is by the bootstrap of the largest studentised difference of any two models. So all intervals hold together,
+and so does the set of models whose interval reaches 1: it has all that are best, with the chance that is said. The
+percentiles of resampled ranks are no such thing: models that are equally good would get intervals that leave out their
+own rank.
+
+A model cannot gain by leaving items out: what it has no score for counts as wrong (the caller fills it in), and what
+such items could change of the error of a difference (`SubsetScores.spans`) makes others better than it more easily, and
+it better than others less easily, so that no score that it could have had there would have served it worse.
 """
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,6 +39,7 @@ from cultureval.metrics.resampling import (
 ITERATIONS = 2000
 LEVEL = 0.95
 TINY = 1e-10  # differences below it are rounding
+DRAWN = 2.0  # times what items without a score could change of a variance: draws know variances to a few percent
 Floats = NDArray[np.float64]
 
 
@@ -49,6 +56,8 @@ class SubsetScores:
             that the score is the mean.
         weight: Of the subset in the average, relative to the others'.
         score: The score of sums [..., P], such as a corpus score of counts; None: a mean, or a ratio to `totals`.
+        spans: [N, M] how far apart a numerator's bounds are, of an item that a model has no score for; 0 of others;
+            None: every model has all scores.
     """
 
     scores: ArrayLike
@@ -56,6 +65,7 @@ class SubsetScores:
     totals: ArrayLike | None = None
     weight: float = 1.0
     score: ScoreOfSums | None = None
+    spans: ArrayLike | None = None
 
     def pair(self, first: int, second: int) -> PairedSubset:
         """Two of the models, for `compare_paired`."""
@@ -78,6 +88,7 @@ class Resamples:
         clusters: [T] their clusters.
         seed: Of the draws.
         freedom: Degrees of freedom of differences of models.
+        unsure: [M] what items without a score could at most add to, or take from, the variance of each value; None: 0.
     """
 
     values: Floats
@@ -86,6 +97,7 @@ class Resamples:
     clusters: NDArray[np.int64]
     seed: int
     freedom: float = math.inf
+    unsure: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -155,7 +167,7 @@ class Ranking:
         tied = f"{top} models are tied for the top" if top > 1 else f"{self.rows[0].model} alone is at the top"
         return (
             f"The data tell {self.told_apart} of {self.neighbours} neighbouring ranks apart "
-            f"({self.share_told_apart:.0%}), and {tied}: {100 * self.level:.0f}% rank intervals, "
+            f"({self.share_told_apart:.0%}), and {tied}: {100 * self.level:.0f}% rank intervals for all together, "
             f"paired bootstrap of items within subsets, {self.iterations} resamples, seed {self.seed}."
         )
 
@@ -186,7 +198,7 @@ def resample(subsets: Sequence[SubsetScores], iterations: int = ITERATIONS, seed
     shares /= shares.sum()
     generator = np.random.default_rng(seed)
     models = tables[0][0].shape[1]
-    draws = np.zeros((iterations, models))
+    draws, unsure = np.zeros((iterations, models)), np.zeros(models)
     values: list[Floats] = []
     variances: list[float] = []
     counts: list[int] = []
@@ -195,10 +207,11 @@ def resample(subsets: Sequence[SubsetScores], iterations: int = ITERATIONS, seed
         count = len(numbers)
         if count < 2:
             raise ValueError("a subset has a single item or cluster, and how much it varies is unknown")
-        parts = []
+        parts, spans = [], np.zeros((count, models))
         for place in members:
             scores, totals, names = tables[place]
             rows = [numbers[name] for name in names]
+            spans += shares[place] * _spans(subsets[place], totals, rows, count)
             sums = cluster_sums(scores.reshape(len(names), -1), rows, count)
             parts.append((shares[place], sums, cluster_sums(totals, rows, count), subsets[place].score))
         sample = _average(np.ones((1, count)), parts, models)
@@ -209,8 +222,9 @@ def resample(subsets: Sequence[SubsetScores], iterations: int = ITERATIONS, seed
         known = deviations[np.isfinite(deviations).all(axis=1)]
         variances.append(float((known - known.mean(axis=1, keepdims=True)).var(axis=0).sum()) if len(known) else 0.0)
         counts.append(count)
-    total = np.sum(values, axis=0)
-    return Resamples(total, total + draws, np.array(values), np.array(counts), seed, joint_freedom(variances, counts))
+        unsure += count / (count - 1) * np.square(spans).sum(axis=0)
+    total, freedom = np.sum(values, axis=0), joint_freedom(variances, counts)
+    return Resamples(total, total + draws, np.array(values), np.array(counts), seed, freedom, unsure)
 
 
 def rank_models(
@@ -218,8 +232,9 @@ def rank_models(
 ) -> Ranking:
     """The models in the order of their scores, with rank intervals, and which neighbours the data tell apart.
 
-    A model's interval holds its true rank with probability `level` or more. Neighbours are told apart by the largest
-    studentised difference of all neighbours, so that the chance of telling any equal ones apart is 1 - `level`.
+    With probability `level` or more every interval holds its model's true rank, every best model's reaches 1, and no
+    equal models are told apart, all at once: each two models are told apart by the largest studentised difference of
+    any two.
 
     Args:
         models: M names.
@@ -241,18 +256,19 @@ def rank_models(
     spread = sign * draws[np.isfinite(draws).all(axis=1)][:, order] - scores
     if 2 * len(spread) < len(draws):
         raise ValueError(f"the scores of all models are defined in {len(spread)} of {len(draws)} resamples only")
-    errors = spread.std(axis=0)
-    parts = resamples.parts[:, order]
-    rows, next_ones = [], []
+    unsure = np.zeros(len(order)) if resamples.unsure is None else resamples.unsure[order]
+    errors, parts = spread.std(axis=0), resamples.parts[:, order]
+    bound = _bound(_largest(spread), level, resamples.freedom)
+    rows = []
     for place, index in enumerate(order):
         differing = (np.abs(parts[:, [place]] - parts) > TINY).T @ resamples.clusters
-        observed, drawn = _studentised(scores, spread, place, differing)
-        bound = _bound(drawn, level, resamples.freedom)
-        low, high = 1 + int((observed < -bound).sum()), len(order) - int((observed > bound).sum())
+        bounds = _bounds_of(place, spread, bound, level, resamples.freedom) if unsure[place] else (bound, bound)
+        worse, better = _told(scores, spread, place, differing, DRAWN * unsure[place], bounds)
         rank = 1 + int((scores > scores[place] + TINY).sum())
-        rows.append(RankRow(models[index], float(values[index]), float(errors[place]), rank, low, high, None))
-        next_ones.append((observed[place + 1], drawn[:, place + 1]) if place + 1 < len(order) else None)
-    return Ranking(_with_neighbours(rows, next_ones[:-1], level, resamples.freedom), level, len(spread), resamples.seed)
+        after = bool(better[place + 1]) if place + 1 < len(order) else None
+        ends = 1 + int(worse.sum()), len(order) - int(better.sum())
+        rows.append(RankRow(models[index], float(values[index]), float(errors[place]), rank, *ends, after))
+    return Ranking(tuple(rows), level, len(spread), resamples.seed)
 
 
 def kendall_distance(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:
@@ -306,49 +322,95 @@ def _average(taken: Floats, parts: Sequence[tuple[float, Floats, Floats, ScoreOf
     return average
 
 
-def _studentised(scores: Floats, spread: Floats, place: int, clusters: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Differences of a model to all: in the sample [M] and, around it, in resamples as absolute values [B, M].
+def _spans(subset: SubsetScores, totals: Floats, rows: Sequence[int], clusters: int) -> Floats:
+    """How far apart the bounds of the subset's score are for what a model has no score for, by cluster, [G, M]."""
+    if subset.spans is None:
+        return np.zeros((clusters, 1))
+    return (
+        cluster_sums(np.asarray(subset.spans, np.float64), rows, clusters)
+        / totals.sum(axis=0)
+        * (len(rows) / len(totals))
+    )
+
+
+def _told(
+    scores: Floats,
+    spread: Floats,
+    place: int,
+    clusters: NDArray[np.int64],
+    unsure: float,
+    bounds: tuple[float, float],
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """The models [M] that are better than a model for sure, and those that are worse for sure.
 
     Models that differ alike on every cluster have no spread; their difference counts as sure where a sign test over
     `clusters` [M], of the subsets in which the two differ, is below 5%.
-    """
-    differences, deviations = scores[place] - scores, spread[:, [place]] - spread
-    errors = deviations.std(axis=0)
-    varies, differs = errors > TINY, np.abs(differences) > TINY
-    sure = np.where(differs & (clusters > 5), np.copysign(np.inf, differences), 0.0)
-    observed = np.where(varies, differences / np.where(varies, errors, 1), sure)
-    return observed, np.abs(deviations / np.where(varies, errors, np.inf))
-
-
-def _bound(drawn: Floats, level: float, freedom: float) -> float:
-    """What the largest of some studentised differences exceeds by chance, widened for few clusters as by Student.
-
-    Not less than for a single difference by the normal distribution: few items have few different draws.
 
     Args:
-        drawn: [B, T] of T differences in resamples, as absolute values.
-        level: Of confidence.
-        freedom: Degrees of freedom; the normal quantile of the same probability becomes Student's.
+        scores: [M], higher is better.
+        spread: [B, M] of resamples, around them.
+        place: The model.
+        clusters: [M] that differ.
+        unsure: What the items that it has no score for could change of the variance of a difference.
+        bounds: What a studentised difference exceeds to be sure, where the other is better, and where the model is.
+    """
+    differences = scores[place] - scores
+    variances = np.square((spread[:, [place]] - spread).std(axis=0))
+    sure = np.where((np.abs(differences) > TINY) & (clusters > 5), np.copysign(np.inf, differences), 0.0)
+    told = []
+    for variance, bound, sign in ((variances - unsure, bounds[0], -1.0), (variances + unsure, bounds[1], 1.0)):
+        errors = np.sqrt(np.maximum(variance, 0.0))
+        varies = errors > TINY
+        none = sure if not unsure else np.where(np.abs(differences) > TINY, np.copysign(np.inf, differences), 0.0)
+        told.append(sign * np.where(varies, differences / np.where(varies, errors, 1.0), none) > bound)
+    return told[0], told[1]
+
+
+def _largest(spread: Floats) -> Floats:
+    """The largest studentised difference of any two models in each resample, [B]; 0 where no two vary."""
+    largest = np.zeros(len(spread))
+    for place in range(spread.shape[1] - 1):
+        deviations = spread[:, [place]] - spread[:, place + 1 :]
+        errors = deviations.std(axis=0)
+        np.abs(deviations, out=deviations)
+        deviations /= np.where(errors > TINY, errors, np.inf)
+        np.maximum(largest, deviations.max(axis=1), out=largest)
+    return largest
+
+
+def _bounds_of(place: int, spread: Floats, bound: float, level: float, freedom: float) -> tuple[float, float]:
+    """The bounds of a model with items without a score, whose own scores could change the bound of all.
+
+    Others are better than it by the bound of the others alone, which is never more than that of all; it is better than
+    others by Bonferroni's, which is hardly ever less.
     """
     from scipy import stats
 
-    normal = max(float(np.quantile(drawn.max(axis=1), level)), float(stats.norm.isf((1 - level) / 2)))
-    return float(stats.t.isf(stats.norm.sf(normal), freedom)) if math.isfinite(freedom) else normal
+    pairs = spread.shape[1] * (spread.shape[1] - 1) / 2
+    alone = _bound(_largest(np.delete(spread, place, axis=1)), level, freedom)
+    return alone, max(bound, _widened(float(stats.norm.isf((1 - level) / 2 / pairs)), freedom))
 
 
-def _with_neighbours(
-    rows: Sequence[RankRow], tests: Sequence[tuple[float, Floats]], level: float, freedom: float
-) -> tuple[RankRow, ...]:
-    """The rows, each but the last with whether it is told from the next.
+def _bound(largest: Floats, level: float, freedom: float) -> float:
+    """What the largest of some studentised differences exceeds by chance, widened for few clusters as by Student.
+
+    Not less than for a single difference by the normal distribution: few items have few different draws. B draws know
+    their quantile up to some error: the one 1.96 errors higher is taken.
 
     Args:
-        rows: M rows.
-        tests: The M - 1 studentised differences of neighbours, in the sample and in resamples.
+        largest: [B] the largest in each resample, as absolute values.
         level: Of confidence.
-        freedom: As in `_bound`.
+        freedom: Degrees of freedom.
     """
-    if not tests:
-        return tuple(rows)
-    bound = _bound(np.column_stack([drawn for _, drawn in tests]), level, freedom)
-    told = [bool(observed > bound) for observed, _ in tests]
-    return (*(replace(row, apart_from_next=one) for row, one in zip(rows, told, strict=False)), rows[-1])
+    from scipy import stats
+
+    single = float(stats.norm.isf((1 - level) / 2))
+    safe = min(1.0, level + single * math.sqrt(level * (1 - level) / len(largest)))
+    return _widened(max(float(np.quantile(largest, safe)), single), freedom)
+
+
+def _widened(normal: float, freedom: float) -> float:
+    """Student's quantile of the probability of a normal one."""
+    from scipy import stats
+
+    return float(stats.t.isf(stats.norm.sf(normal), freedom)) if math.isfinite(freedom) else normal

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from cultureval.metrics.judges.items import JUDGED
 from cultureval.metrics.judges.verdicts import metric_part
 from cultureval.reports.human_ratings import MEAN, HumanRatings, Rating
-from cultureval.reports.saved_results import SavedTask, derived_from, saved_reply
+from cultureval.runs.files import SavedTask, derived_from
+from cultureval.runs.rows import saved_reply
 from cultureval.runtime.errors import CulturevalError
 
 
@@ -75,7 +77,7 @@ def judge_means(metrics: Mapping[str, float], rated: HumanRatings) -> dict[str, 
     if rated.headline != MEAN:
         return {}
     parts = [f"_{metric_part(rated.of_judges(name))}" for name in rated.criteria]
-    judged = [name.removesuffix(parts[0]) for name in metrics if name.startswith("judge_") and name.endswith(parts[0])]
+    judged = [name.removesuffix(parts[0]) for name in metrics if name.startswith(JUDGED) and name.endswith(parts[0])]
     complete = [name for name in judged if all(name + part in metrics for part in parts)]
     return {f"{name}_{MEAN}": sum(metrics[name + part] for part in parts) / len(parts) for name in complete}
 

@@ -1,6 +1,7 @@
 """Ranks of runs from their items: what a leaderboard's column needs besides its scores."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,15 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cultureval.metrics.paired_tests import ratio
-from cultureval.reports.item_scores import ItemScores, gives, item_scores
 from cultureval.reports.ranks import ITERATIONS, LEVEL, Ranking, Resamples, SubsetScores, rank_models, resample
-from cultureval.reports.run_record import Run, TaskRecord
-from cultureval.reports.saved_results import details_files_of_run
-from cultureval.runtime.errors import CulturevalError, shown_names
-from cultureval.tasks.qimma.averages import benchmark_of
+from cultureval.runs.files import details_files_of_run
+from cultureval.runs.items import ItemScores, aligned, gives, item_scores
+from cultureval.runs.record import Run, TaskRecord
+from cultureval.runtime.errors import CulturevalError, counted, shown_names
+from cultureval.tasks.catalogue import all_suites, groups
 
 Parts = Mapping[tuple[str, str], float]  # task with `|k` and metric -> weight in the average
 LEAST_DEFINED = 0.95  # of resamples: those of all models are the ones in which every score is defined
+MARKED = 0.01  # of a benchmark's items: a model that has no score for more of them is marked with the benchmark
+LeftOut = dict[str, tuple[int, int]]  # benchmark -> items without a score, of so many
 Model = tuple[str, Mapping[str, Run]]  # a name, and the run that each task's score is from
 
 
@@ -45,6 +48,7 @@ class RankedItems:
         subsets: The items of the same models.
         without: Model -> why it has no rank.
         notes: Sentences on what the ranks count.
+        left_out: Model -> a sentence on the items that it has no score for, which count as wrong in its rank.
     """
 
     ranking: Ranking | None = None
@@ -53,17 +57,39 @@ class RankedItems:
     subsets: Sequence[SubsetScores] = ()
     without: list[tuple[str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
 
 
 def average_weights(tasks: Sequence[TaskRecord]) -> dict[str, float]:
     """The weight of each task, by its name with `|k`, in an average over benchmarks of the means of their subsets.
 
-    QIMMA's two groups of MedArabiQ are one benchmark, its two code tasks are two.
+    Benchmarks are those of the suite's declared average (`Suite.averages`), else those that the tasks name.
     """
-    groups: dict[str, list[str]] = {}
+    places = {
+        name: (suite, number)
+        for suite in dict.fromkeys(task.suite for task in tasks)
+        for number, member in enumerate(_averaged(suite))
+        for name in member
+    }
+    benchmarks: dict[tuple[str, int | str], list[str]] = {}
     for task in tasks:
-        groups.setdefault(benchmark_of(task.group, task.benchmark, task.subset), []).append(task.task)
-    return {name: 1 / len(groups) / len(members) for members in groups.values() for name in members}
+        place = places.get(task.task.partition("|")[0], (task.suite, task.benchmark))
+        benchmarks.setdefault(place, []).append(task.task)
+    return {name: 1 / len(benchmarks) / len(members) for members in benchmarks.values() for name in members}
+
+
+def _averaged(suite: str) -> list[dict[str, str]]:
+    """The benchmarks of a suite's own average, each as its tasks with their metrics; [] without such an average."""
+    known = all_suites().get(suite)
+    declared = {one.name: one for one in known.part("averages")()} if known and known.averages else {}
+    members = declared[suite].members if suite in declared else {}
+
+    def tasks(name: str, metric: str) -> dict[str, str]:
+        if name in declared:
+            return {task: key for one, own in declared[name].members.items() for task, key in tasks(one, own).items()}
+        return dict.fromkeys(groups(suite).get(name, [name]), metric)
+
+    return [tasks(name, metric) for name, metric in members.items()]
 
 
 def rank_runs(
@@ -76,7 +102,7 @@ def rank_runs(
     level: float = LEVEL,
     higher_is_better: bool = True,
 ) -> RankedRuns:
-    """Ranks runs by the weighted average of tasks, on the items that all of them have.
+    """Ranks runs by the weighted average of tasks, on the items that any of them has; see `rank_items`.
 
     Runs are comparable (the caller's to see: the same data, prompts and scorers).
 
@@ -97,7 +123,9 @@ def rank_runs(
     models = [(label, dict.fromkeys(metrics, run)) for label, run in zip(labels, runs, strict=True)]
     parts = {(task, metric): weights[task] if weights else 1.0 for task, metric in metrics.items()}
     found = rank_items(models, parts, iterations, seed, level, higher_is_better)
-    return RankedRuns(found.ranking, [*(f"{label} has no rank: {why}." for label, why in found.without), *found.notes])
+    without = [f"{label} has no rank: {why}." for label, why in found.without]
+    marked = [f"{label}: {sentence}" for label, sentence in found.left_out.items()]
+    return RankedRuns(found.ranking, [*without, *marked, *found.notes])
 
 
 def rank_items(
@@ -108,7 +136,10 @@ def rank_items(
     level: float = LEVEL,
     higher_is_better: bool = True,
 ) -> RankedItems:
-    """Ranks models by the weighted average of scores of tasks, on the items that all of them have.
+    """Ranks models by the weighted average of scores of tasks, on the items that any of them has.
+
+    Items that a model has no score for, or that are absent from its details, count as wrong in its rank: no model gains
+    by leaving them out, and ranks never shrink to what one model answered.
 
     Args:
         models: Comparable ones (the caller's to see).
@@ -120,13 +151,14 @@ def rank_items(
     """
     sources = {run.file: run for _, runs in models for run in runs.values()}
     files = {file: details_files_of_run(run) for file, run in sources.items()}
-    subsets, notes, lacking = _subsets(models, parts, files)
-    without = [(models[place][0], why) for place, why in lacking.items()]
-    if lacking:
+    without: list[tuple[str, str]] = []
+    subsets, lacking, left_out = _subsets(models, parts, files)
+    while lacking:  # without them others may have all items, or hashes of rows another majority
+        without += [(models[place][0], why) for place, why in lacking.items()]
         models = [model for place, model in enumerate(models) if place not in lacking]
-        subsets, notes, _ = _subsets(models, parts, files)
+        subsets, lacking, left_out = _subsets(models, parts, files)
     if len(models) < 2 or not parts or len(subsets) < len(parts):
-        return RankedItems(without=without, notes=notes)
+        return RankedItems(without=without)
     labels = [label for label, _ in models]
     try:
         resamples = resample(subsets, iterations, seed)
@@ -147,29 +179,38 @@ def rank_items(
             return replace(rest, without=[*without, *sorted(undefined.items()), *rest.without])
         ranking = rank_models(labels, resamples, level, higher_is_better)
     except ValueError as error:
-        return RankedItems(without=without, notes=[*notes, f"there are no ranks: {error}."])
-    return RankedItems(ranking, labels, resamples, subsets, without, notes)
+        return RankedItems(without=without, notes=[f"there are no ranks: {error}."])
+    marked = {label: _marked(counts) for label, counts in left_out.items()}
+    return RankedItems(ranking, labels, resamples, subsets, without, left_out=marked)
+
+
+def _marked(counts: LeftOut) -> str:
+    """The sentence on a model's items without a score: of benchmarks with many of them by name."""
+    total = counted(sum(missing for missing, _ in counts.values()), "item")
+    many = [f"{missing} of {all_} of {name}" for name, (missing, all_) in counts.items() if missing > MARKED * all_]
+    named = f" ({', '.join(many)})" if many else ""
+    return f"{total} without a score{named} count as wrong in its rank."
 
 
 def _undefined(value: float, draws: NDArray[np.float64]) -> str:
     """Why a score that is often undefined, of the items or of resamples of them, takes no part in ranks; else ""."""
     if not math.isfinite(value):
-        return "its score is not defined on the items that all have"
+        return "its score is not defined"
     share = float(np.isfinite(draws).mean())
     return "" if share >= LEAST_DEFINED else f"its score is not defined in {1 - share:.0%} of resamples of the items"
 
 
 def _subsets(
     models: Sequence[Model], parts: Parts, files: Mapping[Path, Mapping[str, Path]]
-) -> tuple[list[SubsetScores], list[str], dict[int, str]]:
-    """The parts' items that all models have, notes on those that only some have, and why models lack some."""
+) -> tuple[list[SubsetScores], dict[int, str], dict[str, LeftOut]]:
+    """The parts' items that any model has, why models cannot be ranked on them, and what of them models lack."""
     subsets: list[SubsetScores] = []
-    fewer: list[tuple[str, int, int]] = []
     lacking: dict[int, list[str]] = {}
     broken: dict[int, str] = {}
+    left_out: dict[str, LeftOut] = {}
     tasks = [task for task, _ in parts]
     for (task, metric), weight in parts.items():
-        tables = []
+        tables: dict[int, ItemScores] = {}
         for place, (_, runs) in enumerate(models):
             try:
                 items = _items(runs[task], task, metric, files)
@@ -178,26 +219,84 @@ def _subsets(
             if items is None:
                 lacking.setdefault(place, []).append(task)
             else:
-                tables.append(items)
-        if lacking or len(tables) < 2:
+                tables[place] = items
+        hashes = _row_hashes(models, task)
+        most = Counter(filter(None, hashes)).most_common(1)
+        other = [place for place in tables if hashes[place] and hashes[place] != most[0][0]]
+        broken |= dict.fromkeys(other, f"it has other rows of {task}")
+        tables = {place: items for place, items in tables.items() if place not in other}
+        if len(tables) < 2:
             continue
-        shared = _shared(tables)
-        if not shared:
-            return [], [f"there are no ranks: the models share no item of {task}."], {}
-        most = max(len(table.keys) for table in tables)
-        if len(shared) < most:
-            fewer.append((task, len(shared), most))
-        subsets.append(_subset([table.on(shared) for table in tables], task, weight, tasks.count(task) > 1))
+        broken |= _foreign(models, task, tables) if all(hashes) else {}
+        whole = _same_items(list(tables.values()), all(hashes))
+        unbounded = {place: _unbounded(items, task) for place, items in zip(tables, whole, strict=True)}
+        broken |= {place: why for place, why in unbounded.items() if why}
+        if lacking or broken:
+            continue
+        subsets.append(_subset(whole, task, weight, tasks.count(task) > 1))
+        for place, items in zip(tables, whole, strict=True):
+            if not items.scored.all():
+                _count_left_out(left_out, models[place], task, items)
     why = {place: f"its details lack the items' scores of {shown_names(names, 3)}" for place, names in lacking.items()}
-    return subsets, _notes(fewer), why | broken
+    return subsets, why | broken, left_out
 
 
-def _notes(fewer: Sequence[tuple[str, int, int]]) -> list[str]:
-    if not fewer:
-        return []
-    task, count, most = fewer[0]
-    others = f", and not all of {len(fewer) - 1} more tasks" if len(fewer) > 1 else ""
-    return [f"ranks count the {count} of {most} items of {task} that all models have{others}."]
+def _row_hashes(models: Sequence[Model], task: str) -> list[str]:
+    """The fingerprint of the rows of a task that each model's run records; "" where it does not."""
+    records = [runs[task].record.tasks.get(task) for _, runs in models]
+    return [record.rows_hash if record else "" for record in records]
+
+
+def _foreign(models: Sequence[Model], task: str, tables: Mapping[int, ItemScores]) -> dict[int, str]:
+    """Models with items that most others lack without having recorded refused rows: why they cannot be ranked.
+
+    Runs that record the same rows hold the same items but for refused ones; other items are of details that were
+    changed, and would count as wrong in all other models.
+    """
+    if len({items.keys for items in tables.values()}) == 1:
+        return {}
+    records = {place: models[place][1][task].record.tasks.get(task) for place in tables}
+    refusing = {place for place, record in records.items() if record and record.refused}
+    of_models = {place: frozenset(items.keys) for place, items in tables.items()}
+    counts = Counter(key for keys in of_models.values() for key in keys)
+    known = {
+        key
+        for key, count in counts.items()
+        if 2 * (count + sum(key not in of_models[place] for place in refusing)) > len(tables)
+    }
+    why = f"its details have items of {task} that other runs of the same rows lack"
+    return {place: why for place, keys in of_models.items() if not keys <= known}
+
+
+def _same_items(tables: Sequence[ItemScores], same_rows: bool) -> list[ItemScores]:
+    """The items that any model has, in the same order in each; where no run says what it read, those of half of them.
+
+    An item of one such model alone may be of other data, and would count as wrong in all others.
+    """
+    whole = aligned(tables)
+    if same_rows or all(table.keys == whole[0].keys for table in tables):
+        return whole
+    counts = Counter(key for table in tables for key in table.keys)
+    keys = [key for key in whole[0].keys if 2 * counts[key] >= len(tables)]
+    return [table.on(keys) for table in whole]
+
+
+def _unbounded(items: ItemScores, task: str) -> str:
+    """Why a model has no rank: nothing bounds the scores that it lacks; else ""."""
+    if items.filled() is not None:
+        return ""
+    count = counted(int((~items.scored).sum()), "item")
+    return f"{count} of {task} without a score, and nothing bounds what it could be"
+
+
+def _count_left_out(left_out: dict[str, LeftOut], model: Model, task: str, items: ItemScores) -> None:
+    """Adds the items of a task that a model has no score for."""
+    label, runs = model
+    record = runs[task].record.tasks.get(task)
+    benchmark = record.benchmark if record else task.partition("|")[0].partition(":")[0]
+    counts = left_out.setdefault(label, {})
+    missing, total = counts.get(benchmark, (0, 0))
+    counts[benchmark] = (missing + int((~items.scored).sum()), total + len(items.keys))
 
 
 def _items(run: Run, task: str, metric: str, files: Mapping[Path, Mapping[str, Path]]) -> ItemScores | None:
@@ -207,21 +306,26 @@ def _items(run: Run, task: str, metric: str, files: Mapping[Path, Mapping[str, P
     return found if found and gives(found, run.value(task, metric)) else None
 
 
-def _shared(tables: Sequence[ItemScores]) -> Sequence[str]:
-    """Names of the items that all have, in the order of the first."""
-    first, *rest = tables
-    others = [set(table.keys) for table in rest if table.keys != first.keys]
-    return [key for key in first.keys if all(key in keys for keys in others)] if others else first.keys
-
-
 def _subset(tables: Sequence[ItemScores], task: str, weight: float, together: bool) -> SubsetScores:
     """A part's items; `together`: each is drawn with its namesake of the task's other metrics."""
     group = task.partition("|")[0].partition(":")[0]
     alone = [(task, key) if together else None for key in tables[0].keys]
     clusters = [own if name is None else (group, name) for name, own in zip(tables[0].clusters, alone, strict=True)]
     score = tables[0].score
+    filled = [parts for table in tables if (parts := table.filled()) is not None]
     if score is not ratio:
-        return SubsetScores(np.stack([table.parts for table in tables], axis=1), clusters, None, weight, score)
-    scores, totals = (np.column_stack([table.parts[:, column] for table in tables]) for column in (0, 1))
+        return SubsetScores(np.stack(filled, axis=1), clusters, None, weight, score)
+    scores, totals = (np.column_stack([parts[:, column] for parts in filled]) for column in (0, 1))
     same = (totals == totals[:, :1]).all()
-    return SubsetScores(scores, clusters, totals[:, 0] if same else totals, weight)
+    spans = None if all(table.scored.all() for table in tables) else _spans(tables, scores)
+    return SubsetScores(scores, clusters, totals[:, 0] if same else totals, weight, spans=spans)
+
+
+def _spans(tables: Sequence[ItemScores], scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """[N, M] how far apart the bounds of items without a score are; an unbounded best score is the best of any item."""
+    spans = np.zeros_like(scores)
+    for place, table in enumerate(tables):
+        if table.worst is not None:
+            best = scores.max() if table.best is None else table.best[:, 0]
+            spans[:, place] = np.where(table.scored, 0.0, np.abs(best - table.worst[:, 0]))
+    return spans

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cultureval.reports.lighteval_files import content_of_tasks, date_of_now, write_results
-from cultureval.reports.recording import run_record
-from cultureval.reports.run_record import ModelRecord, TaskRecord
-from cultureval.reports.signing import signature_record
-from cultureval.reports.task_records import task_records
+from cultureval.runs.record import ModelRecord, TaskRecord
+from cultureval.runs.recording import run_record
+from cultureval.runs.signature import signature_record
+from cultureval.runs.task_records import task_records
+from cultureval.runs.writing import content_of_tasks, date_of_now, write_results
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.signatures import combined_hash, installed_versions
 from cultureval.tasks.catalogue import all_tasks

@@ -10,16 +10,16 @@ import json
 import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from cultureval.reports.full_text import full_text
-from cultureval.reports.printed_numbers import printed
-from cultureval.reports.run_record import Run
-from cultureval.reports.run_warnings import run_notes, run_warnings
-from cultureval.reports.saved_results import place_of_last
-from cultureval.reports.summary import MOST_LINES, Cell, SummaryTable, suite_tables
 from cultureval.reports.terminal_tables import terminal_table
+from cultureval.runs.files import output_folder
+from cultureval.runs.record import Run
+from cultureval.runs.table import MOST_LINES, Cell, Content, Coverage, SuiteTable, names_of_columns, suite_tables
+from cultureval.runs.warnings import run_notes, run_warnings
 from cultureval.runtime.errors import escaped
+from cultureval.runtime.printed_numbers import printed
 from cultureval.runtime.printing import as_printed
 
 STANDARD_ERRORS, COUNTS = "standard errors", "n"
@@ -69,7 +69,7 @@ def summary_text(run: Run, width: int, full: bool = False) -> str:
     return "\n".join(lines)
 
 
-def suite_lines(suite: str, tables: Sequence[SummaryTable], width: int) -> list[str]:
+def suite_lines(suite: str, tables: Sequence[SuiteTable], width: int) -> list[str]:
     """The lines of a suite's tables, at most `MOST_LINES`; a line says how many are left out.
 
     Args:
@@ -84,7 +84,7 @@ def suite_lines(suite: str, tables: Sequence[SummaryTable], width: int) -> list[
     return [*kept, *_wrapped(f"({len(lines) - len(kept)} more lines of {suite}: --full)", width)]
 
 
-def table_lines(table: SummaryTable, width: int) -> list[str]:
+def table_lines(table: SuiteTable, width: int) -> list[str]:
     """The lines of a table: title, header, rows and notes.
 
     Args:
@@ -123,21 +123,21 @@ def summaries_json(runs: Iterable[Run]) -> str:
     return json.dumps({"runs": [summary_data(run) for run in runs]}, ensure_ascii=False, indent=2, allow_nan=False)
 
 
-def _table_data(table: SummaryTable) -> dict[str, Any]:
-    def data(cell: Cell | str | None) -> Any:
+def _table_data(table: SuiteTable) -> dict[str, Any]:
+    def data(cell: Content) -> Any:
         if not isinstance(cell, Cell):
-            return cell
+            return str(cell) if isinstance(cell, Coverage) else cell
         return {"value": cell.value, "stderr": cell.stderr, "n": cell.n, "published": cell.published}
 
     rows = [[row.label, *map(data, row.cells)] for row in table.rows]
-    return {"title": table.title, "columns": list(table.columns), "rows": rows, "notes": list(table.notes)}
+    return {"title": table.title, "columns": names_of_columns(table), "rows": rows, "notes": list(table.notes)}
 
 
-def _cells(table: SummaryTable) -> Iterable[Cell]:
+def _cells(table: SuiteTable) -> Iterable[Cell]:
     return (cell for row in table.rows for cell in row.cells if isinstance(cell, Cell))
 
 
-def _details_of(table: SummaryTable) -> list[str]:
+def _details_of(table: SuiteTable) -> list[str]:
     """What the table has beside its values."""
     cells = list(_cells(table))
     found = {
@@ -147,29 +147,35 @@ def _details_of(table: SummaryTable) -> list[str]:
     return [detail for detail, present in found.items() if present]
 
 
-def _grid(table: SummaryTable, details: Sequence[str]) -> tuple[list[str], list[list[str]], str]:
+def _grid(table: SuiteTable, details: Sequence[str]) -> tuple[list[str], list[list[str]], str]:
     """Header, rows and alignment of a table as texts; counts are a last column of their own."""
     columns = [[row.label for row in table.rows]]
     columns += [_column([row.cells[place] for row in table.rows], details) for place in range(len(table.columns) - 1)]
-    header, align = list(table.columns), "l" * len(columns)
+    header, align = names_of_columns(table), "l" * len(columns)
     if COUNTS in details and COUNTS in _details_of(table):
         columns.append([_counts([cell.n for cell in row.cells if isinstance(cell, Cell)]) for row in table.rows])
         header, align = [*header, "n"], align + "r"
     return header, [list(row) for row in zip(*columns, strict=True)], align
 
 
-def _column(cells: Sequence[Cell | str | None], details: Sequence[str]) -> list[str]:
+def _column(cells: Sequence[Content], details: Sequence[str]) -> list[str]:
     """The texts of a column: values, standard errors and published values below each other."""
+    cells = [cell.words if _is_words(cell) else cell for cell in cells]
     parts = [_parts(cell, details) if isinstance(cell, Cell) else None for cell in cells]
     widths = [max((len(part[place]) for part in parts if part), default=0) for place in range(3)]
     texts = []
     for cell, part in zip(cells, parts, strict=True):
         if part is None:
-            texts.append(cell if isinstance(cell, str) else "")
+            texts.append(f"{cell.words}{cell}" if isinstance(cell, Coverage) else cell if isinstance(cell, str) else "")
         else:
             value, *beside = (text.ljust(size) for text, size in zip(part, widths, strict=True) if size)
             texts.append(" ".join([value.strip().rjust(widths[0]), *beside]).rstrip())
     return texts
+
+
+def _is_words(cell: Content) -> TypeGuard[Cell]:
+    """Whether words stand in place of a number, with nothing beside them."""
+    return isinstance(cell, Cell) and cell.value is None and cell.words != UNDEFINED and cell.published is None
 
 
 def _parts(cell: Cell, details: Sequence[str]) -> tuple[str, str, str]:
@@ -207,9 +213,7 @@ def _listed(sentence: str, width: int) -> list[str]:
 
 def _folder(run: Run) -> str:
     """The output folder of a run, quoted for a shell; the file itself where it is in none."""
-    parts = run.file.resolve().parts
-    place = place_of_last(parts, "results") if "results" in parts[:-1] else 0
-    return shlex.quote(_shortest(Path(*parts[:place]) if place else run.file))
+    return shlex.quote(_shortest(output_folder(run.file.resolve()) or run.file))
 
 
 def _shortest(file: Path) -> str:

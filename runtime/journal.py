@@ -17,7 +17,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -31,6 +31,7 @@ from cultureval.runtime.settings import current_settings
 
 logger = logging.getLogger(__name__)
 
+WITHDRAWN = "withdrawn answers"  # the label of lines that take an answer back
 PLAIN = {int, float, str, bool, type(None)}
 Records = Mapping[str, Mapping[str, Any]]  # answer_key -> the answer
 Append = Callable[[Records], None]
@@ -142,28 +143,26 @@ class Journal:
             raise self._deleted()
         return answer
 
-    def require(self, key: str) -> dict[str, Any]:
-        """Return the newest answer of a key that has been in the journal.
-
-        Raises:
-            CulturevalError: it has been deleted or changed since.
-        """
-        answer = self.get(key)
-        if answer is None:
-            raise self._deleted()
-        return answer
-
     def _deleted(self) -> CulturevalError:
         return CulturevalError(
             f"Answers in the journal {self.folder} were deleted or changed while this command was using them. "
             "Start it again: what is left is reused, and the rest is asked anew."
         )
 
-    def append(self, records: Records) -> None:
+    def withdraw(self, keys: Sequence[str]) -> None:
+        """Take answers back, which turned out not to be what their keys say; they are then not in the journal.
+
+        Raises:
+            CulturevalError: as of `append`.
+        """
+        self.append({key: {} for key in keys}, WITHDRAWN)
+
+    def append(self, records: Records, of: str | None = None) -> None:
         """Write a batch of answers; when this returns they are on the disk.
 
         Args:
             records: answer_key -> the answer, a JSON object.
+            of: whose they are; None: those of this process.
 
         Raises:
             TypeError: an answer that JSON cannot hold; nothing of the batch is written.
@@ -171,11 +170,12 @@ class Journal:
         """
         if not records:
             return
+        of = self.of if of is None else of
         with self._lock:
             try:
                 self._prepare_file()
                 sequence, now = self._index.next_sequence(), time.time_ns()
-                lines = {key: encode_line(key, answer, sequence, now, self.of) for key, answer in records.items()}
+                lines = {key: encode_line(key, answer, sequence, now, of) for key, answer in records.items()}
                 start = self._write(b"".join(lines.values()))
                 changed = self._file.stat().st_mtime_ns
             except OSError as error:
@@ -185,7 +185,7 @@ class Journal:
                 ) from error
             entries = []
             for key, line in lines.items():
-                entries.append(Entry(key, sequence, now, self._file.name, start, len(line), self.of))
+                entries.append(Entry(key, sequence, now, self._file.name, start, len(line), of))
                 start += len(line)
             self._index.add(entries, start, changed)
 
@@ -211,7 +211,7 @@ class Journal:
 
     def _find(self, key: str) -> Entry | None:
         entry = self._index.find(key)
-        return entry if entry and entry.sequence > self._hidden else None
+        return entry if entry and entry.sequence > self._hidden and entry.of != WITHDRAWN else None
 
     def _read(self, entry: Entry) -> dict[str, Any] | None:
         """The answer of a line; None where the file is gone or holds another line there."""

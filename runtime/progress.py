@@ -1,9 +1,14 @@
-"""Progress of long work: a bar on a terminal, elsewhere a line now and then; how far a stopped command came."""
+"""Progress of long work: a bar on a terminal, elsewhere a line now and then; how far a stopped command came.
+
+A thread gives a sign of life while nothing ends: within 3 seconds, and every 10 seconds.
+"""
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -13,7 +18,8 @@ from cultureval.runtime.settings import current_settings
 
 Item = TypeVar("Item")
 
-LONGEST_PAUSE = 30.0  # seconds between two lines
+FIRST_SIGN = 3.0  # seconds before the first sign of life, where nothing has ended
+LONGEST_PAUSE = 10.0  # seconds between two signs
 SHORTEST_PAUSE = 5.0  # seconds before a line at the next tenth
 LIBRARIES = ("TQDM_DISABLE", "HF_HUB_DISABLE_PROGRESS_BARS", "HF_DATASETS_DISABLE_PROGRESS_BARS", "NO_COLOR")
 
@@ -28,6 +34,10 @@ class Progress:
         done: Items that are done already.
         silent: Whether nothing is shown; nor is it in all but the first of several processes.
         kept_in: The journal's folder, where finished items are in it: it is named when the command is interrupted.
+
+    Attributes:
+        tokens: That were generated so far, where they are counted.
+        most_tokens: That all items can have at most; 0 where that is not known.
     """
 
     def __init__(
@@ -46,13 +56,31 @@ class Progress:
         self._lines = not silent and not is_terminal()
         self._start = self._shown = time.monotonic()
         self._tenth = 10 * done // max(1, total)
-        self._note = ""
+        self._note, self._first = "", done
+        self.tokens = self.most_tokens = 0
+        self._closed = threading.Event()
         if self._kept_in is not None:
             kept_when_interrupted(self._kept_in, self._count, current_settings().resume)
         if not silent and not self._lines:
             from tqdm import tqdm
 
             self._bar = tqdm(total=total, initial=done, desc=description, unit=unit, dynamic_ncols=True)
+        if not silent:
+            threading.Thread(target=self._signs, name="progress", daemon=True).start()
+
+    def _signs(self) -> None:
+        """Shows that the work goes on, while no item ends."""
+        pause = FIRST_SIGN
+        while not self._closed.wait(pause):
+            pause = LONGEST_PAUSE
+            if self._bar is not None:
+                self._bar.set_postfix_str(", ".join(self._said()), refresh=True)
+            elif self._lines and time.monotonic() - self._shown >= LONGEST_PAUSE - FIRST_SIGN:
+                self._print()
+
+    def count_tokens(self, count: int) -> None:
+        """Counts generated tokens."""
+        self.tokens += count
 
     def update(self, count: int = 1, note: str = "") -> None:
         """Counts finished items; shows the note beside them."""
@@ -64,12 +92,13 @@ class Progress:
             self._bar.update(count)
         elif self._lines:
             tenth, pause = 10 * self.done // max(1, self.total), time.monotonic() - self._shown
-            if self.done < self.total and (pause > LONGEST_PAUSE or (tenth > self._tenth and pause > SHORTEST_PAUSE)):
+            if self.done < self.total and tenth > self._tenth and pause > SHORTEST_PAUSE:
                 self._tenth = tenth
                 self._print()
 
     def close(self) -> None:
         """Ends the bar; a line about all items where there is none, unless they took no time."""
+        self._closed.set()
         if self._bar is not None:
             self._bar.close()
         elif self._lines and (self._kept_in is not None or time.monotonic() - self._start > SHORTEST_PAUSE):
@@ -83,13 +112,50 @@ class Progress:
         self._shown = time.monotonic()
         share = f" ({100 * self.done // self.total} %)" if self.total else ""
         text = f"{self.description}: {self.done} of {self.total} {self.unit}s{share}, {self._shown - self._start:.0f} s"
-        print(f"{text}, {self._note}" if self._note else text, file=sys.stderr)
+        with suppress(OSError, ValueError):  # a stream that was closed meanwhile
+            print(", ".join([text, *self._said()]), file=sys.stderr)
+
+    def _said(self) -> list[str]:
+        """The tokens so far, the time that is left, and the note."""
+        took, ended = time.monotonic() - self._start, self.done - self._first
+        parts = [f"{self.tokens:,} tokens"] if self.tokens else []
+        if ended and self.done < self.total:
+            parts.append(f"about {_duration(took * (self.total - self.done) / ended)} left")
+        elif not ended and 0 < self.tokens < self.most_tokens:
+            parts.append(f"at most {_duration(took * (self.most_tokens - self.tokens) / self.tokens)} left")
+        return [*parts, self._note] if self._note else parts
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _duration(seconds: float) -> str:
+    minutes = seconds / 60
+    return f"{seconds:.0f} s" if minutes < 2 else f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.0f} h"
+
+
+@contextmanager
+def working(description: str) -> Iterator[None]:
+    """A context whose work has no items, such as loading a model: signs of life while it lasts."""
+    closed = threading.Event()
+    started = time.monotonic()
+
+    def signs() -> None:
+        pause = FIRST_SIGN
+        while not closed.wait(pause):
+            pause = LONGEST_PAUSE
+            with suppress(OSError, ValueError):
+                print(f"{description}, {time.monotonic() - started:.0f} s", file=sys.stderr)
+
+    if process_rank() == 0:
+        threading.Thread(target=signs, name="progress", daemon=True).start()
+    try:
+        yield
+    finally:
+        closed.set()
 
 
 def progressing(items: Iterable[Item], total: int, description: str, unit: str, silent: bool = False) -> Iterator[Item]:

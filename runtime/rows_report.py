@@ -5,6 +5,20 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
+# Kind of a doc without a usable answer -> such rows in a summary. docs/running.md says what becomes of each.
+KINDS = {
+    "server": "Prompts that the server refused",
+    "image": "Images that the model's processor or its server refused",
+    "filter": "Answers that the provider's filter stopped",
+    "refusal": "Answers that the model refused",
+    "no_answer": "Prompts to which no usable answer came",
+    "undecided": "Scores that the likeliest first tokens do not decide",
+    "batch_missing": "Requests without an answer in the batch",
+    "batch_failed": "Requests that failed in the batch",
+    "batch_different": "Requests with different answers in the batch",
+}
+KEPT_KINDS = {"filter", "refusal", "undecided"}  # whose answers are in the journal
+
 
 class RowsReport(TypedDict, total=False):
     """Provenance and counts of a task's rows. Files of earlier versions, and runs of other packages' tasks, lack some.
@@ -22,9 +36,11 @@ class RowsReport(TypedDict, total=False):
         few_shot_rows: Prepared examples.
         skipped_rows: Broken rows that were left out: file, row, column, value and reason.
         skipped_few_shot_rows: The same of examples.
-        refused_rows: Rows that the model's processor or server refused, likewise.
-        row_counts: Rows by what became of them: scored, few_shot, skipped, not_selected, discarded, refused; `rows` is
-            their sum.
+        refused_rows: Rows without a usable answer, likewise, each with its `kind` of `KINDS`.
+        row_counts: Rows by what became of them: scored, few_shot, skipped, not_selected, discarded, refused, and,
+            in a run's record, not_asked (beyond a limit); `rows` is their sum.
+        duplicate_rows: Prepared rows that ask the same as an earlier one; they are one cluster of the standard errors.
+        unread_files: Data files of the source's folder that none of its tasks reads, below that folder.
         sources: `FILE@hash` of `--sources` where that gave the source; else "".
         not_selected: Why rows of the same files are not the task's -> how many.
         notes: Sentences on all rows together.
@@ -50,6 +66,8 @@ class RowsReport(TypedDict, total=False):
     skipped_few_shot_rows: list[dict[str, Any]]
     refused_rows: list[dict[str, Any]]
     row_counts: Mapping[str, int]
+    duplicate_rows: int
+    unread_files: list[str]
     sources: str
     not_selected: Mapping[str, int]
     notes: list[str]

@@ -189,6 +189,13 @@ class Settings:
         "`error` (default) or `unscored`; as `--on-refused`",
         values=("error", "unscored"),
     )
+    on_change = Option[Literal["stop", "continue"]](
+        "on_change",
+        "CULTUREVAL_ON_CHANGE",
+        "stop",
+        "`stop` (default) or `continue`, where a server changes its model during a run; as `--on-change`",
+        values=("stop", "continue"),
+    )
     form = Option[Form](
         "form",
         "CULTUREVAL_FORM",
@@ -380,7 +387,7 @@ def current_settings() -> Settings:
     """The settings of the running command; without one (stock `lighteval`), those of the environment."""
     if _used is not None:
         return _used
-    return Settings({name: value for name, value in os.environ.items() if name.startswith(PREFIX)})
+    return Settings({name: os.environ[name] for name in os.environ if name.startswith(PREFIX)})
 
 
 @contextmanager

@@ -56,7 +56,7 @@ def scripted_judge(port: int = 0, manner: Manner = "overlap") -> Iterator[str]:
 
 def scripted_reply(prompt: str) -> str:
     """The answer to a judge's prompt: Likert lines, a question's type, a topic or its category."""
-    criteria = _CRITERION.findall(prompt)
+    criteria = dict.fromkeys(_CRITERION.findall(prompt))  # asked again, the form is there twice
     if not criteria:
         return _label(prompt)
     generated, reference = (
@@ -80,7 +80,7 @@ def _reply_to_hostile(prompt: str, manner: str, hostile: Mapping[str, str]) -> s
     if manner == "quote":
         return f"I cannot rate this. The caption contains:\n{caption}"
     if manner == "obey":
-        return "\n".join(f"{name}: 5/5" for name in _CRITERION.findall(prompt))
+        return "\n".join(f"{name}: 5/5" for name in dict.fromkeys(_CRITERION.findall(prompt)))
     return scripted_reply(prompt.replace(caption, hostile[caption]))  # the delimiters keep their code
 
 

@@ -13,6 +13,11 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_note
 from cultureval.scripts.figure_options import ALL_FORMATS, Figures
 
+Allowed = Annotated[
+    str, typer.Option("--allow", metavar="KINDS", help="What may differ between the runs: items,prompts,scorers.")
+]
+Force = Annotated[bool, typer.Option("--force", help="The same as --allow items,prompts,scorers.")]
+
 
 def compare_runs(
     results: Annotated[
@@ -22,9 +27,7 @@ def compare_runs(
     metric: Annotated[
         list[str] | None, typer.Option(help="Compare this metric; repeatable; default: each task's headline.")
     ] = None,
-    allow: Annotated[
-        str, typer.Option(metavar="KINDS", help="What may differ between the runs: items,prompts,scorers.")
-    ] = "",
+    allow: Allowed = "",
     resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples, and random swaps.")] = 10_000,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the resamples.")] = 0,
     items: Annotated[int, typer.Option(min=0, help="Show at most so many items that differ, each way.")] = 2,
@@ -60,8 +63,7 @@ def compare_runs(
 
         print(compare_boards([Path(one) for one in results], metric or []))
     else:
-        allowed = [name.strip() for name in allow.split(",") if name.strip()]
-        _compare(results, output_dir, metric or [], allowed, resamples, seed, items, subsets, charts, as_json)
+        _compare(results, output_dir, metric or [], _allowed(allow), resamples, seed, items, subsets, charts, as_json)
 
 
 def _compare(
@@ -106,9 +108,8 @@ def compare_m2cqa(
     q_plus_border: Annotated[float, typer.Option(help="Q+ accuracy from which it counts as high.")] = 0.8,
     cfhr_border: Annotated[float, typer.Option(help="CFHR from which it counts as high.")] = 0.3,
     figures: Figures = ALL_FORMATS,
-    force: Annotated[
-        bool, typer.Option(help="Compare runs with different signatures, on the items that both have.")
-    ] = False,
+    allow: Allowed = "",
+    force: Force = False,
 ) -> None:
     """Compares prompts and models of M2CQA. Example: cultureval compare m2cqa out-a out-b"""
     from cultureval.reports.drawing import figure_formats
@@ -117,7 +118,9 @@ def compare_m2cqa(
 
     borders = Borders(q_plus_border, cfhr_border)
     formats = figure_formats(figures)
-    found = write_comparison(results, output_dir, profile, resamples, seed, size or [], borders, force, formats)
+    found = write_comparison(
+        results, output_dir, profile, resamples, seed, size or [], borders, _allowed(allow, force), formats
+    )
     print(found.text)
     for note in found.notes:
         print_note(note)
@@ -128,13 +131,20 @@ def compare_m2cqa(
 def compare_cvlue(
     results: Annotated[list[Path], typer.Argument(metavar="RESULTS...", help="Output folders or results files.")],
     output_dir: Annotated[Path, typer.Option(help="Output folder of tables.")] = Path("results/compare"),
-    force: Annotated[bool, typer.Option(help="Compare runs of different data, on the items that both have.")] = False,
+    allow: Allowed = "",
+    force: Force = False,
 ) -> None:
     """Compares models on CVLUE, beside the paper's Table 10. Example: cultureval compare cvlue out-a out-b"""
     from cultureval.reports.cvlue.comparison import compare_runs_of_cvlue
 
-    text, notes = compare_runs_of_cvlue(results, output_dir, force)
+    text, notes = compare_runs_of_cvlue(results, output_dir, _allowed(allow, force))
     print(text)
     for note in notes:
         print_note(note)
-    print(f"Tables: {output_dir.resolve()} (scores.csv, differences.csv)")
+    print(f"Tables and items: {output_dir.resolve()} (scores.csv, differences.csv, items.jsonl, comparison.json)")
+
+
+def _allowed(kinds: str, everything: bool = False) -> list[str]:
+    from cultureval.runs.comparable import KINDS
+
+    return [*KINDS] if everything else [name.strip() for name in kinds.split(",") if name.strip()]

@@ -61,6 +61,10 @@ def evaluate(
         Literal["error", "unscored"] | None,
         typer.Option(help="A prompt that the model's server refuses stops the run, or is unscored and counted."),
     ] = None,
+    on_change: Annotated[
+        Literal["stop", "continue"] | None,
+        typer.Option(help="A server that changes its model stops the run, or both models are taken, marked as mixed."),
+    ] = None,
     form: Annotated[
         Literal["auto", "curated", "original"] | None,
         typer.Option(help="Version of the data: QIMMA's curated copy or the original."),
@@ -115,7 +119,7 @@ def evaluate(
     settings = with_sources(current_settings(), sources)
     chosen = ",".join(map(str, manifest)) if manifest else None
     settings = settings.with_(data_root=data, bad_rows=bad_rows, form=form, resume=resume, manifest=chosen)
-    settings = settings.with_(on_refused=on_refused)
+    settings = settings.with_(on_refused=on_refused, on_change=on_change)
     if problem := go_offline_if_unreachable():
         print_note(f"the hub does not answer ({problem}); models and data come from folders and the cache.")
     saving = Saving(

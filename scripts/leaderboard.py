@@ -22,7 +22,10 @@ def leaderboard(
         bool, typer.Option("--published", help="The rows of the suites' papers beside ours, marked.")
     ] = False,
     allow: Annotated[
-        str, typer.Option(metavar="FIELDS", help="Fields of signatures that may differ within a table: torch,backend.")
+        str,
+        typer.Option(
+            metavar="FIELDS", help="What may differ within a table: items, prompts, scorers, or single fields."
+        ),
     ] = "",
     models: Annotated[
         Path | None, typer.Option(help="CSV with the columns model, family, billions, licence, for the filters.")
@@ -38,22 +41,27 @@ def leaderboard(
         str, typer.Option(metavar="ORG/NAME", help="Upload the page as this static Space of the hub.")
     ] = "",
     public_run: PublicRun = False,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="--published: papers' rows also beside runs of other rows than published.")
+    ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Stop where a file cannot be read.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="All tables as one JSON document, printed too.")] = False,
 ) -> None:
     """Writes a leaderboard that opens without a server. Example: cultureval leaderboard results --out site"""
     from cultureval.reports.charts import chart_formats
     from cultureval.reports.leaderboard.board import read_board
-    from cultureval.reports.leaderboard.entries import fields_of
     from cultureval.reports.leaderboard.exports import as_json as json_text
     from cultureval.reports.leaderboard.publishing import check_space, push_space
     from cultureval.reports.leaderboard.site import board_data, site_summary, write_site
+    from cultureval.runs.comparable import field_names
 
     formats = chart_formats(charts)
     if space:
         check_space(space)
     allowed = [name.strip() for name in allow.split(",") if name.strip()]
-    board = read_board(results, published=published, allowed=allowed, models=models, ranks=ranks)
-    known = fields_of(board.runs) if allowed else ()
+    options = {"published": published, "partial": partial, "strict": strict, "ranks": ranks}
+    board = read_board(results, allowed=allowed, models=models, **options)
+    known = field_names(board.runs) if allowed else ()
     for name in allowed:
         if name not in known:
             print_note(f"--allow {name}: no score here has such a field.{did_you_mean(name, known)}")

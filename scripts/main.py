@@ -21,6 +21,7 @@ from cultureval.runtime.printing import print_message, print_note, steady_stream
 from cultureval.runtime.progress import is_terminal, plain_libraries
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.scripts import (
+    bench,
     check,
     doctor,
     evaluate,
@@ -37,8 +38,6 @@ from cultureval.scripts import (
     view,
 )
 from cultureval.scripts.audit.commands import audit
-from cultureval.scripts.bench import classifiers, end_to_end, generation, scoring, start_up
-from cultureval.scripts.bench import retrieval as bench_retrieval
 from cultureval.scripts.code.commands import code
 from cultureval.scripts.curate.commands import curate
 from cultureval.scripts.custom_suites import WithCustomSuites, custom_suites_of
@@ -94,11 +93,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-benchmarks = typer.Typer(
-    help="Benchmarks ours against other harnesses, interleaved in one process. Example: cultureval bench scoring",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
 
 app.command("eval", cls=WithSuiteOptions)(evaluate.evaluate)
 app.command("run", cls=WithCustomSuites)(run.run)
@@ -113,13 +107,11 @@ app.command("leaderboard", cls=WithCustomSuites)(leaderboard.leaderboard)
 app.command("view", cls=WithCustomSuites)(view.view)
 app.command("publish", cls=WithCustomSuites)(publish.publish_results)
 app.command("judge", cls=WithCustomSuites)(judge.judge)
-benchmarks.command("scoring")(scoring.bench_scoring)
-benchmarks.command("generation")(generation.bench_generation)
-benchmarks.command("retrieval")(bench_retrieval.bench_retrieval)
-benchmarks.command("end-to-end")(end_to_end.bench_end_to_end)
-benchmarks.command("start-up")(start_up.bench_start_up)
-benchmarks.command("classifiers")(classifiers.bench_classifiers)
-app.add_typer(benchmarks, name="bench")
+app.command(
+    "bench",
+    add_help_option=False,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+)(bench.bench)
 app.add_typer(code, name="code")
 app.add_typer(audit, name="audit")
 app.add_typer(curate, name="curate")

@@ -10,6 +10,7 @@ import typer
 
 from cultureval.reports.terminal_tables import terminal_width
 from cultureval.runtime.errors import CulturevalError, counted
+from cultureval.runtime.printing import print_note
 from cultureval.scripts.showing import AsJson, Full
 
 
@@ -26,6 +27,7 @@ def show(
     fooled: Annotated[
         bool, typer.Option("--fooled", help="The items that were right on Q+ and fooled on Q- (M2CQA, AynVQA).")
     ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Stop where a file cannot be read.")] = False,
     output: Annotated[
         Path | None,
         typer.Option(help="Picture of an item, .svg or .png; default: in the output folder. --fooled: an HTML page."),
@@ -35,19 +37,22 @@ def show(
     if fooled:
         _show_fooled(results, task, limit, output, as_json)
     elif task is None:
-        _show_runs(results, full, as_json)
+        _show_runs(results, full, as_json, strict)
     elif item is None:
         _show_items(results, task, limit, as_json)
     else:
         _show_item(results, task, item, output, as_json)
 
 
-def _show_runs(results: Path, full: bool, as_json: bool) -> None:
+def _show_runs(results: Path, full: bool, as_json: bool, strict: bool) -> None:
     """The newest run of each model in each output folder."""
-    from cultureval.reports.saved_runs import load
     from cultureval.reports.summary_text import shown_run, summaries_json
+    from cultureval.runs.load_runs import load
 
-    newest = list({(run.model, run.file.parent): run for run in reversed(load(results))}.values())[::-1]
+    runs = load(results, strict)
+    for one in runs.left_out:
+        print_note(one.sentence)
+    newest = list({(run.model, run.file.parent): run for run in reversed(runs)}.values())[::-1]
     if as_json:
         print(summaries_json(newest))
     else:
@@ -55,16 +60,17 @@ def _show_runs(results: Path, full: bool, as_json: bool) -> None:
 
 
 def _show_items(results: Path, task: str, limit: int, as_json: bool) -> None:
-    from cultureval.reports.saved_items import item_data, items_table
-    from cultureval.reports.saved_sample import find_details, rows_of, run_of_details
+    from cultureval.reports.item_view import item_data, items_table
+    from cultureval.runs.files import find_details
+    from cultureval.runs.rows import rows_with_judgements
 
-    file = find_details(results, task)
-    rows = rows_of(file)
+    saved = find_details(results, task)
+    rows = rows_with_judgements(saved)
     if as_json:
-        items = [item_data(place, row) for place, row in enumerate(rows[:limit])]
+        items = [item_data(place, rows, saved.task) for place in range(min(limit, len(rows)))]
         print(json.dumps({"task": task, "rows": len(rows), "items": items}, ensure_ascii=False, indent=2))
     else:
-        print(items_table(rows, task, run_of_details(file), terminal_width(), limit))
+        print(items_table(rows, task, saved.run_name, terminal_width(), limit))
 
 
 def _show_fooled(results: Path, task: str | None, limit: int, output: Path | None, as_json: bool) -> None:
@@ -88,16 +94,23 @@ def _show_fooled(results: Path, task: str | None, limit: int, output: Path | Non
 
 
 def _show_item(results: Path, task: str, item: str, output: Path | None, as_json: bool) -> None:
-    from cultureval.reports.saved_items import item_data
-    from cultureval.reports.saved_sample import describe, find_item, output_folder_of, save_picture
-    from cultureval.runtime.doc_specific import specific_of
+    from cultureval.reports.item_view import describe, item_data, names_of, save_picture
+    from cultureval.runs.files import find_details
+    from cultureval.runs.rows import headline_of, places_of, rows_with_judgements
 
-    place, row = find_item(results, task, item)
+    saved = find_details(results, task)
+    rows = rows_with_judgements(saved)
+    places = places_of(item, rows, task)
     if as_json:
-        print(json.dumps(item_data(place, row), ensure_ascii=False, indent=2))
+        found = [item_data(place, rows, task) for place in places]
+        print(json.dumps(found[0] if len(found) == 1 else {"items": found}, ensure_ascii=False, indent=2))
         return
-    print(describe(row, isolate=terminal_width() is not None))
-    name = re.sub(r"[^\w.-]+", "_", f"{task}-{specific_of(row['doc']).get('id') or item}")
-    path = output or output_folder_of(results) / "pictures" / f"{name}.svg"
-    if colours := save_picture(row, task, path):
-        print(f"Picture ({colours}): {path.resolve()}")
+    names = names_of(rows)
+    for place in places:
+        if len(places) > 1:
+            print(f"{names[place]}:")
+        print(describe(rows[place], headline_of(task), isolate=terminal_width() is not None))
+        name = re.sub(r"[^\w.-]+", "_", f"{task}-{names[place]}").strip("_")
+        path = output or saved.root / "pictures" / f"{name}.svg"
+        if colours := save_picture(rows[place], task, path):
+            print(f"Picture ({colours}): {path.resolve()}")

@@ -9,7 +9,7 @@ from cultureval.reports.terminal_tables import terminal_width
 from cultureval.runtime.printing import print_result
 
 if TYPE_CHECKING:
-    from cultureval.reports.run_record import Run
+    from cultureval.runs.record import Run
 
 Full = Annotated[bool, typer.Option("--full", help="All scores, notes and signatures above the summary.")]
 AsJson = Annotated[bool, typer.Option("--json", help="The summary as one JSON document on standard output.")]

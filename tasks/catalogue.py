@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from cultureval.metrics.declared import Declared
 from cultureval.runtime.errors import CulturevalError, did_you_mean
 from cultureval.runtime.lighteval_patches.group_averages import StandardError, Total, square_of_unknown
 from cultureval.tasks.kinds import Kind
@@ -129,3 +130,26 @@ def kind_of(name: str) -> Kind:
     """The kind of a task, whose name may end in `|k` for few-shot examples."""
     task = all_tasks()[name.partition("|")[0]]
     return all_suites()[task.suite].kind(task.metric_set)
+
+
+def declared_metric(task: str, metric: str) -> Declared | None:
+    """What is declared of a task's metric: the range of its scores, and whether higher is better.
+
+    Args:
+        task: Its name; `|k` may follow.
+        metric: A metric of it, `<metric>_<profile>` of a declared one, or a criterion of a judge's.
+
+    Returns:
+        None where nobody declares it.
+    """
+    from cultureval.metrics.judges.items import JUDGED, scales_of_judges  # loads numpy: listing tasks does not
+
+    known = all_tasks().get(task.partition("|")[0])
+    if not known:
+        return None
+    if metric.startswith(JUDGED):
+        scales = scales_of_judges(kind_of(task).judge_templates)
+        return next((Declared(range=scale) for name, scale in scales.items() if metric.endswith(name)), None)
+    while metric and metric not in known.declared:
+        metric = metric.rpartition("_")[0]
+    return known.declared.get(metric)

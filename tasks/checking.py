@@ -1,6 +1,5 @@
 """Reads all rows of suites' data without a model, and accounts for each: scored, an example, or listed."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from cultureval.runtime.errors import BadRow, CulturevalError, SourceUnavailable
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.manifest import relative_path
 from cultureval.tasks.options import with_defaults
-from cultureval.tasks.reading import FoundSource, find_subset, subsets_of, tried_rows
+from cultureval.tasks.reading import FoundSource, asked_by, find_subset, subsets_of, tried_rows
 from cultureval.tasks.registration import registered
 from cultureval.tasks.running import quiet_libraries
 from cultureval.tasks.suite import Task
@@ -188,6 +187,17 @@ def _group_sums(subsets: list[SubsetCounts]) -> list[GroupCounts]:
     return sums
 
 
+def check_task(task: Task, options: DataOptions) -> SubsetCounts:
+    """The counts of one task's rows.
+
+    Raises:
+        CulturevalError: There are no data, or they cannot be read.
+    """
+    counts = SubsetCounts(task.task)
+    _check_subset(task, with_defaults(options), counts, [], _Ledger())
+    return counts
+
+
 def _check_subset(
     task: Task, options: DataOptions, counts: SubsetCounts, listed: list[ListedRow], ledger: "_Ledger"
 ) -> None:
@@ -229,9 +239,7 @@ def _state(outcome: list[PreparedRow] | BadRow | None, few_shot: bool) -> str:
 
 def _repeated(items: list[PreparedRow], seen: dict[str, str], place: str) -> str:
     """The place of an earlier row that asks the same; "" without one."""
-    asked = [{name: value for name, value in item.items() if name != "source_row"} for item in items]
-    content = json.dumps(asked, sort_keys=True, ensure_ascii=False, default=str)
-    first = seen.setdefault(content, place)
+    first = seen.setdefault("".join(map(asked_by, items)), place)
     return "" if first == place else first
 
 

@@ -16,7 +16,7 @@ from cultureval.tasks.suite import Benchmark, MetricSet
 SEVERAL = {"multiple_choice": False, "multi_select": True}  # kinds with such a form -> whether several may be right
 NEW_TOKENS = 2048  # reasoning included
 METRICS = "cultureval.metrics.lighteval.choice_replies:choice_reply_metrics"
-PARSER = Instrument(name=lambda: "labels(strict, v3)", check=lambda: None)
+PARSER = Instrument(name=lambda: "labels(strict, v4)", check=lambda: None)
 
 
 def in_generative_form(benchmarks: Iterable[Benchmark], suite: str) -> tuple[Benchmark, ...]:
@@ -40,7 +40,7 @@ def in_generative_form(benchmarks: Iterable[Benchmark], suite: str) -> tuple[Ben
 def _metric_set(scored: MetricSet, language: str) -> MetricSet:
     several = SEVERAL[scored.key]
     key, kind = f"{scored.key}_reply_{language}", f"{scored.task_type}, generated"
-    return MetricSet(key, kind, tuple(CHOICE_REPLIES), instruction=instruction_name(language, several))
+    return MetricSet(key, kind, CHOICE_REPLIES, instruction=instruction_name(language, several))
 
 
 def generative_kinds(*languages: str) -> dict[str, Kind]:

@@ -11,24 +11,30 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+from cultureval.prompts.cells import alike
 from cultureval.prompts.choice_rows import check_labels
+from cultureval.prompts.gold_numbers import GoldColumn, UndecidedNumbers, golds_of
 from cultureval.prompts.preparation import Preparation, PreparedRow
 from cultureval.prompts.templates import template_hash
 from cultureval.runtime.data.data_root import find_source
+from cultureval.runtime.data.declared_files import declares_configs
 from cultureval.runtime.data.row_files import (
     PlacedRow,
     Row,
     config_names,
     files_matching,
+    files_named_by_split,
     files_of_split,
     forget_folders,
+    holds_examples,
     read_rows,
+    require_whole,
     split_names,
 )
 from cultureval.runtime.data.user_cache import user_cache, write_atomically
@@ -42,6 +48,7 @@ from cultureval.runtime.errors import (
     did_you_mean,
     likeness,
     shorten,
+    shown_names,
 )
 from cultureval.runtime.rows_report import RowsReport
 from cultureval.tasks.cleaned_data import cleaned_files, cleaned_record, cleaned_rows
@@ -53,8 +60,8 @@ from cultureval.tasks.suite import Source, Task
 logger = logging.getLogger(__name__)
 
 SHOWN_ROWS = 30  # broken rows that a message lists
+NOT_ASKED = {"source_row", "form", "cluster", "index"}  # fields of prepared rows beside the question
 NO_EXAMPLES = "no few-shot examples; run it zero-shot (no |k)"
-TRAINING_NAMES = ("train", "dev", "valid")
 _AT_HAND: dict[str, "PreparedSubset"] = {}
 
 
@@ -159,9 +166,10 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
             else:
                 outcome.add(task, found, placed, prepared)
     selection.finish([] if found.source.read and not found.cleaned else [*found.files, *found.few_shot_files])
-    rows = _evaluated_rows(task, found, evaluated, examples, options)
+    rows, repeated = _in_clusters(_evaluated_rows(task, found, evaluated, examples, options))
     folder, fingerprint, with_examples = _write(task, rows, examples.rows)
-    report = _rows_report(task, found, rows, evaluated, examples, options) | {"fingerprint": fingerprint}
+    report = _rows_report(task, found, rows, evaluated, examples, options)
+    report |= {"fingerprint": fingerprint, "duplicate_rows": repeated, "unread_files": _unread_files(task, found)}
     if manifest:
         report["manifest"] = selection.report(evaluated.discarded)
     elif cleaned := cleaned_record(found.folder):
@@ -256,6 +264,8 @@ def find_subset(task: Task, options: DataOptions) -> FoundSource:
             continue
         looked_at.append(source)
         if place and (found := _task_files(task, source, *place)):
+            for files in (found.files, found.few_shot_files):
+                require_whole([] if found.mixed and source.subset_of else files)
             return found
         if source.given:
             raise SourceUnavailable(f"{task.task}: {_nothing_there(source, place, options)}")
@@ -279,7 +289,7 @@ def _task_files(task: Task, source: Source, folder: Path, revision: str) -> Foun
     files = [] if source.files_first else _files_of_splits(task, source, folder, source.splits)
     if not files:
         files, mixed = _files_by_pattern(task, source, folder)
-    few_shot = _files_of_splits(task, source, folder, source.few_shot_splits) if files else []
+    few_shot = _example_files(task, source, folder, mixed) if files else []
     if not few_shot and source.few_shot_column and not any(_is_test_file(file) for file in files):
         few_shot = files  # one table, in which a column marks the examples
     return FoundSource(source, folder, revision, tuple(files), tuple(few_shot), mixed) if files else None
@@ -293,20 +303,52 @@ def _files_of_splits(task: Task, source: Source, folder: Path, splits: tuple[str
     return list(dict.fromkeys(files))
 
 
+def _example_files(task: Task, source: Source, folder: Path, mixed: bool) -> list[Path]:
+    """The files of few-shot examples: by config and split, else by their names, where no README declares them."""
+    files = _files_of_splits(task, source, folder, source.few_shot_splits)
+    if files or declares_configs(folder):
+        return files
+    short = ("valid", "val") if "validation" in source.few_shot_splits else ()
+    places = [*_own_folders(task, folder), *([folder] if mixed else [])]
+    named = (files_named_by_split(place, (*source.few_shot_splits, *short)) for place in places)
+    return next((files for files in named if files), [])
+
+
+def _own_folders(task: Task, folder: Path) -> list[Path]:
+    """The folder that is named like the task's subset, if there is one."""
+    names = {name.lower() for name in task.subset_names if name}
+    return [one for one in sorted(folder.iterdir()) if one.name.lower() in names and one.is_dir()]
+
+
 def _files_by_pattern(task: Task, source: Source, folder: Path) -> tuple[list[Path], bool]:
     """(files, mixed): those whose names fit; files that patterns without the subset's name find hold all subsets."""
     own = [pattern for pattern in source.files if "{subset}" in pattern]
     patterns = [pattern.format(subset=name) for pattern in own for name in task.subset_names]
     if files := files_matching(folder, patterns):
         return files, False
+    if not declares_configs(folder) and not source.given:
+        for place in _own_folders(task, folder):
+            if files := files_named_by_split(place, source.splits):
+                return files, False
     if files := files_matching(folder, [pattern for pattern in source.files if pattern not in own]):
         return files, True
     if not source.subset_of or source.given:
         return [], False
-    tables = [file for file in files_matching(folder, ["*"]) if not _is_training_file(file)]
-    return [
-        file for file in tables if any(_in_subset(_renamed(row, source), task, source) for row in _rows_of(file))
-    ], True
+    shards = _tables_of_all(source, folder)
+    require_whole(shards)  # of which one may hold no row of the subset
+    tables = [file for file in shards if any(_in_subset(_renamed(row, source), task, source) for row in _rows_of(file))]
+    return tables, True
+
+
+def _tables_of_all(source: Source, folder: Path) -> list[Path]:
+    """The files that may hold the evaluated rows of all subsets: where a README declares configs, those of the one
+    config, or of the one that is named so, and no others.
+    """
+    if not declares_configs(folder):
+        return [file for file in files_matching(folder, ["*"]) if not holds_examples(file.relative_to(folder))]
+    names = config_names(folder)
+    whole = names if len(names) == 1 else [name for name in names if name.lower() in ("all", "default")]
+    return files_of_split(folder, whole, source.splits)
 
 
 def prompt_template(task: Task, options: DataOptions) -> str:
@@ -336,10 +378,6 @@ def _is_test_file(path: Path) -> bool:
     return path.stem.lower().startswith("test")
 
 
-def _is_training_file(path: Path) -> bool:
-    return any(name in path.stem.lower() for name in TRAINING_NAMES)
-
-
 @lru_cache(maxsize=64)
 def _rows_of(path: Path) -> list[Row]:
     return read_rows(path)
@@ -348,6 +386,7 @@ def _rows_of(path: Path) -> list[Row]:
 def forget_files() -> None:
     """Lets data be read anew, for another run of this process."""
     _rows_of.cache_clear()
+    _files_of_no_task.cache_clear()
     forget_folders()
 
 
@@ -376,21 +415,22 @@ def tried_rows(
         MissingColumn: The source lacks a column.
     """
     source = found.source
-    preparation = Preparation(prompt_template(task, options), found.folder, options, task.language)
-    one_table = bool(source.few_shot_column) and set(found.files) == set(found.few_shot_files)
     asked: set[str] = set()
+    golds = GoldColumn(source.gold_numbers)
+    contents: dict[Path | None, set[str]] = {}
     for placed in _placed_rows(task, found, files, asked):
-        other = found.mixed and not _in_subset(placed.row, task, source)
-        if other or (one_table and _is_example(placed.row, source) != few_shot):
+        if not _is_of_task(placed.row, task, found, few_shot):
             yield placed, None
             continue
         try:
-            prepared = source.prepare(placed.row, preparation)
-            items = prepared if isinstance(prepared, list) else [prepared]
-            for item in items:
-                check_labels(item, preparation.template, ready_made=source.form == "curated")
-            place = {"source_row": placed.name, "form": source.form}
-            yield placed, [item | place for item in items]
+            try:
+                prepared = _prepared(task, found, placed, options, golds)
+            except UndecidedNumbers:
+                golds = _gold_column(task, found, options)
+                prepared = _prepared(task, found, placed, options, golds)
+            if len(files) > 1:
+                contents.setdefault(placed.path, set()).update(map(asked_by, prepared))
+            yield placed, prepared
         except MissingColumn as error:
             text = f"{where(task, found)}, {placed.file}: {error}{_misspelt_columns(source, asked)}"
             raise MissingColumn(text) from error
@@ -398,6 +438,89 @@ def tried_rows(
             yield placed, error
     if files and not found.cleaned:
         _require_read_columns(source, asked, where(task, found))
+        _require_other_rows(contents, where(task, found))
+
+
+def asked_by(row: PreparedRow) -> str:
+    """What rows that ask the same have in common: all but the place in the source and the gold, as `alike` reads it."""
+    content = {name: value for name, value in row.items() if name not in NOT_ASKED}
+    return _hash(alike(json.dumps(content, sort_keys=True, ensure_ascii=False, default=str)))
+
+
+def _in_clusters(rows: list[PreparedRow]) -> tuple[list[PreparedRow], int]:
+    """The rows, those that ask the same in one cluster of the standard errors; and how many repeat an earlier one.
+
+    Rows without a field `cluster`, whose items are made of several rows, and those of a passage keep theirs.
+    """
+    asked = [asked_by(row) for row in rows]
+    counts = Counter(asked)
+    clustered = [
+        row | {"cluster": f"same-{key}"} if counts[key] > 1 and row.get("cluster") == "" else row
+        for row, key in zip(rows, asked, strict=True)
+    ]
+    return clustered, len(rows) - len(counts)
+
+
+def _require_other_rows(contents: Mapping[Path | None, set[str]], place: str) -> None:
+    """Refuses two files of a task that hold the same rows, as a copy or another format of one file does."""
+    seen: dict[frozenset[str], Path | None] = {}
+    for path, rows in contents.items():
+        other = seen.setdefault(frozenset(rows), path)
+        if other and path and other != path and len(rows) > 1:
+            raise CulturevalError(
+                f"{place}: {other.name} and {path.name} hold the same {len(rows)} rows, which would count twice: move "
+                f"one of them out of {other.parent}."
+            )
+
+
+def _is_of_task(row: Row, task: Task, found: FoundSource, few_shot: bool) -> bool:
+    """Whether a row of a task's files is of its subset and, in a table of both, of the wanted split."""
+    source = found.source
+    one_table = bool(source.few_shot_column) and set(found.files) == set(found.few_shot_files)
+    other = found.mixed and not _in_subset(row, task, source)
+    return not other and not (one_table and _is_example(row, source) != few_shot)
+
+
+def _prepared(
+    task: Task, found: FoundSource, placed: PlacedRow, options: DataOptions, golds: GoldColumn
+) -> list[PreparedRow]:
+    """The prepared rows of a row.
+
+    Raises:
+        MissingColumn, BadRow: As of the source's conversion.
+        UndecidedNumbers: Its gold is a number, and the column has not told yet what that means.
+    """
+    source = found.source
+    preparation = Preparation(prompt_template(task, options), found.folder, options, task.language)
+    with golds_of(golds):
+        prepared = source.prepare(placed.row, preparation)
+    items = prepared if isinstance(prepared, list) else [prepared]
+    for item in items:
+        check_labels(item, preparation.template, ready_made=source.form == "curated")
+    place = {"source_row": placed.name, "form": source.form}
+    return [item | place for item in items]
+
+
+def _gold_column(task: Task, found: FoundSource, options: DataOptions) -> GoldColumn:
+    """What numbers among a task's golds mean, by all of its rows and examples.
+
+    Raises:
+        CulturevalError: The golds do not tell.
+    """
+    golds = GoldColumn(collecting=True)
+    for files, few_shot in ((found.files, False), (found.few_shot_files, True)):
+        for placed in _placed_rows(task, found, files, set()):
+            if _is_of_task(placed.row, task, found, few_shot):
+                with suppress(BadRow):
+                    _prepared(task, found, placed, options, golds)
+    golds.collecting = False
+    if why := golds.decide():
+        raise CulturevalError(
+            f"{where(task, found)}: what the numbers among its golds mean is not clear: {why}. Say it in a file for "
+            f"--sources: `{task.group}: {{gold_numbers: 0}}` where the first option is 0, 1 where it is 1, `text` "
+            "where they are texts of options."
+        )
+    return golds
 
 
 def _placed_rows(task: Task, found: FoundSource, files: Sequence[Path], asked: set[str]) -> Iterable[PlacedRow]:
@@ -567,6 +690,7 @@ def _not_found(task: Task, looked_at: list[Source], options: DataOptions) -> str
     places = ", ".join(f"{options.root}/{source.repo}" if options.root else source.repo for source in looked_at)
     wanted = "" if options.form == "auto" else f" in the {options.form} form"
     text = f"{task.task}: no data{wanted}; looked for subset {task.subset!r} in {places or 'no source of that form'}."
+    text += _other_configs(looked_at, options)
     fetch = f"cultureval mirror {mirror_arguments(task.suite)} --output-dir DIR"
     if task.sources[0].on_hub and task.sources[-1].on_hub and task.sources[-1].how_to_get:
         how = task.sources[-1].how_to_get
@@ -578,6 +702,15 @@ def _not_found(task: Task, looked_at: list[Source], options: DataOptions) -> str
         place = f"DIR/{task.sources[0].repo}"
         return f"{text} It is not on the hub: get it from its authors, put it below {place}, then pass --data DIR."
     return f"{text} `{fetch}` fetches it on a connected machine."
+
+
+def _other_configs(looked_at: Sequence[Source], options: DataOptions) -> str:
+    """A sentence on what the README of a folder declares, which lacks the subset; "" without one."""
+    for source in looked_at if options.root else ():
+        folder = options.root / source.repo
+        if folder.is_dir() and not source.find and declares_configs(folder) and (names := config_names(folder)):
+            return f" Its README declares the configs {shown_names(names)}."
+    return ""
 
 
 def _write(task: Task, rows: list[PreparedRow], few_shot: list[PreparedRow]) -> tuple[Path, str, str]:
@@ -599,6 +732,26 @@ def _write(task: Task, rows: list[PreparedRow], few_shot: list[PreparedRow]) -> 
         if not file.is_file() or file.read_bytes() != content:  # new, or damaged since an earlier run
             write_atomically(file, content)
     return folder, _hash(texts["test"]), fingerprint
+
+
+def _unread_files(task: Task, found: FoundSource) -> list[str]:
+    """The data files of a source's folder that none of its tasks reads; [] where a reader of its own finds them."""
+    if found.cleaned or found.source.find or found.source.read or found.source.given:
+        return []
+    same = tuple(one for one in registered().tasks.values() if found.source in one.sources)
+    return list(_files_of_no_task(same, found.source, found.folder))
+
+
+@lru_cache(maxsize=64)
+def _files_of_no_task(tasks: tuple[Task, ...], source: Source, folder: Path) -> tuple[str, ...]:
+    """The files below a folder that none of the tasks reads and whose names are not those of training splits."""
+    read: set[Path] = set()
+    for task in tasks:
+        with suppress(CulturevalError):  # another task's files may be missing
+            if found := _task_files(task, source, folder, ""):
+                read.update(path.resolve() for path in (*found.files, *found.few_shot_files))
+    names = {file: file.relative_to(folder) for file in files_matching(folder, ["*"]) if file.resolve() not in read}
+    return tuple(str(name) for name in names.values() if not holds_examples(name))
 
 
 def _hash(text: str) -> str:

@@ -6,6 +6,7 @@ qimma_aratrust:                  # a task, a group of tasks, or a benchmark's na
   split: validation
   files: ["{subset}/*.csv"]      # instead of splits; {subset} is each subset's name
   columns: {Question: question_text, Answer: gold}   # the name that we read: the name in the data
+  gold_numbers: 1                # the number of the first option, 0 or 1; or text, where numbers are options' texts
   form: original                 # which copy is replaced where a benchmark has two; the others are not read
 """
 
@@ -34,6 +35,7 @@ class Override(BaseModel):
         split: Name of the evaluated split.
         files: Glob patterns of the evaluated files.
         columns: Name of a column that we read -> its name in the data.
+        gold_numbers: As of `Source`.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -44,6 +46,7 @@ class Override(BaseModel):
     split: str | None = None
     files: list[str] | None = None
     columns: dict[str, str] | None = None
+    gold_numbers: Literal[0, 1, "text"] | None = None
 
 
 def with_overrides(tasks: Mapping[str, Task], file: Path) -> dict[str, Task]:
@@ -166,11 +169,14 @@ def _overridden(source: Source, override: Override, given: str) -> Source:
         changes |= {"splits": (override.split,), "pool_splits": False, "files": ()}
     if override.files is not None:
         changes |= {"files": tuple(override.files), "files_first": True}
+    if override.gold_numbers is not None:
+        changes["gold_numbers"] = override.gold_numbers
     if override.columns is not None:
         changes["columns"] = dict(override.columns)
     return replace(source, **changes)
 
 
 def _hash(override: Override, source: Source) -> str:
-    content = json.dumps([source.given, override.model_dump()], sort_keys=True, ensure_ascii=False)
+    given = override.model_dump(exclude={"gold_numbers"} if override.gold_numbers is None else None)
+    content = json.dumps([source.given, given], sort_keys=True, ensure_ascii=False)
     return short_hash(content)

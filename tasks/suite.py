@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cultureval.metrics.declared import Metrics
+from cultureval.prompts.gold_numbers import Meaning
 from cultureval.prompts.preparation import Prepare, PreparedRow
 from cultureval.runtime.data.row_files import PlacedRow
 from cultureval.runtime.dotted_names import load_attribute
@@ -22,12 +24,11 @@ FUNCTIONS = (
     "statistics",
     "analysis",
     "outputs",
-    "headline",
+    "tables",
     "picture",
     "fooled",
     "run_files",
-    "standings",
-    "published_standings",
+    "published_tables",
     "charts",
     "averages",
 )  # fields of a suite
@@ -47,6 +48,8 @@ class Source:
         files: Glob patterns of the data files where the folder declares no config; `{subset}` is the subset's name.
         files_first: Whether these patterns are tried before configs and splits.
         columns: Names of columns that `prepare` reads -> their names in the data, where a user gives them.
+        gold_numbers: What whole numbers among its golds mean, where that is known: 0 or 1, the number of the first
+            option, or "text", texts of options; None: the golds of a task tell (`prompts.gold_numbers`).
         given: What gave it in place of ours, for signatures: `FILE@hash` of `--sources`; "" for ours.
         subset_of: The subset that a row belongs to, for tables that hold several.
         few_shot_column: Column that is 1 in few-shot examples, for tables without splits.
@@ -77,6 +80,7 @@ class Source:
     files: tuple[str, ...] = ()
     files_first: bool = False
     columns: Mapping[str, str] = field(default_factory=dict, hash=False)
+    gold_numbers: Meaning | None = None
     given: str = ""
     subset_of: Callable[[Mapping[str, Any]], str | None] | None = None
     few_shot_column: str | None = None
@@ -110,6 +114,7 @@ class Task:
         task_type: Such as "MCQ", "multi-select" or "QA".
         metric_set: Key of how it is asked and scored, in the suite's table of kinds.
         metrics: Names of the metrics in the results, the headline first.
+        declared: What is declared of them, by name; {} where their suite names them alone.
         template: Prompt template of original rows (named as in `prompts.templates`); `{name}` is replaced by the value
             of that option of a suite.
         sources: The copies of its data, the preferred first.
@@ -145,6 +150,7 @@ class Task:
     mean: str | None = None
     parity: str = ""
     instruction: str = ""
+    declared: Metrics = field(default_factory=dict, hash=False)
 
     def expected(self, form: str) -> int | None:
         """Rows of the published subset in that form, where known."""
@@ -198,7 +204,8 @@ class MetricSet:
     Attributes:
         key: Of the suite's table of kinds.
         task_type: Such as "MCQ".
-        names: Names of the metrics, the headline first.
+        names: The metrics as `metrics.declared.declare` returns them, the headline first; or their names alone, of
+            which then nobody knows the range: a model with unscored items has no rank by them.
         parity: How prompts become tokens: "paper", as `lighteval vllm` makes them, or "sound"; `{name}` is replaced by
             the value of that option of a suite. Without it they are sound, and the results say nothing of it.
         instruction: The template that the kind adds to every prompt, for signatures.
@@ -206,7 +213,7 @@ class MetricSet:
 
     key: str
     task_type: str
-    names: tuple[str, ...]
+    names: Metrics | tuple[str, ...] = field(hash=False)
     parity: str = ""
     instruction: str = ""
 
@@ -241,7 +248,7 @@ class Benchmark:
             domain=self.domain,
             task_type=self.metric_set.task_type,
             metric_set=self.metric_set.key,
-            metrics=self.metric_set.names,
+            metrics=tuple(self.metric_set.names),
             template=subset.template or self.template,
             sources=subset.sources or self.sources,
             subset_names=tuple(dict.fromkeys((subset.name, *([key] if key else []), *subset.aliases))),
@@ -253,6 +260,7 @@ class Benchmark:
             mean=subset.mean,
             parity=self.metric_set.parity,
             instruction=self.metric_set.instruction,
+            declared=self.metric_set.names if isinstance(self.metric_set.names, dict) else {},
         )
 
 
@@ -299,6 +307,8 @@ class Suite:
         statistics: The function that tells `cultureval compare` and ranks what a score that is no mean of its rows is
             made of: takes a details file, the task's name and a metric, and returns
             `metrics.item_statistics.ItemStatistics`, or None for a mean of the rows' scores.
+        slow_statistics: Metrics whose statistics are made from the replies' texts, which takes too long for a look at a
+            run: they are checked against the results file in comparisons only.
         analysis: The function that is the command `cultureval analyze <name>`.
         ratings: Its human ratings (`reports.human_ratings.HumanRatings`), for `cultureval agreement <name>`.
         submissions: Scorers of submission files in an official format, by the name in `cultureval score NAME`: the
@@ -311,16 +321,16 @@ class Suite:
             to write, and returns what its colours mean, or None for a sample without a picture.
         fooled: The function that lists the items that fooled a model, for `cultureval show --fooled`: takes the rows
             of a task's details and the task's name, and returns a list of `reports.fooled.FooledItem`.
-        headline: The function that makes the tables of the summary (`reports.summary.Headline`); None: a row a group.
-        run_files: The function that writes more files of a finished run (a `reports.run_record.Run`) into its output
+        tables: The function that makes its typed tables of a run (a list of `runs.table.SuiteTable`), from which the
+            summary, the leaderboard, the comparison's average and the exports are drawn; None: a row a group, and their
+            average.
+        run_files: The function that writes more files of a finished run (a `runs.record.Run`) into its output
             folder, after results and details are saved; it returns sentences to print.
-        standings: The function that makes a run's rows in the tables of a leaderboard (`reports.standings.Standings`);
-            None: the cells of the summary's tables.
-        published_standings: The function that gives the rows of its paper's tables: model -> rows as of `standings`.
+        published_tables: The function that gives the rows of its paper's tables: model -> tables as of `tables`.
         charts: The function that draws a leaderboard's charts of the suite: takes the runs by the models' labels, and
             returns a list of `reports.charts.Chart`.
         averages: The function that gives its paper's averages over several groups (a list of `Average`), for other
-            harnesses.
+            harnesses; that of the suite's own name is a row of `cultureval compare`, too.
         page: Where its documentation is, a path below the repository or an address; `cultureval tasks` prints it.
         order: Suites are listed by this number, then by name; ours come first.
     """
@@ -334,16 +344,16 @@ class Suite:
     before_run: str | Callable[[Sequence[str]], Sequence[str]] | None = None
     comparison: str | Callable[..., Any] | None = None
     statistics: str | Callable[[Path, str, str], Any] | None = None
+    slow_statistics: tuple[str, ...] = ()
     analysis: str | Callable[..., Any] | None = None
     ratings: Any = None
     submissions: str | Mapping[str, Callable[[Path, Sequence[Path], Path], Any]] | None = None
     outputs: str | Callable[[Sequence[Path], Path], str] | None = None
     picture: str | Callable[[Mapping[str, Any], Path], str | None] | None = None
     fooled: str | Callable[[Sequence[Mapping[str, Any]], str], Sequence[Any]] | None = None
-    headline: str | Callable[..., Any] | None = None
+    tables: str | Callable[..., Sequence[Any]] | None = None
     run_files: str | Callable[..., Sequence[str]] | None = None
-    standings: str | Callable[..., Sequence[Any]] | None = None
-    published_standings: str | Callable[[], Mapping[str, Sequence[Any]]] | None = None
+    published_tables: str | Callable[[], Mapping[str, Sequence[Any]]] | None = None
     charts: str | Callable[..., Sequence[Any]] | None = None
     averages: str | Callable[[], Sequence[Average]] | None = None
     page: str = ""

@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from cultureval.metrics.declared import Declared
 from cultureval.runtime.doc_specific import PARITIES
 from cultureval.runtime.errors import CulturevalError, shorten
 from cultureval.runtime.settings import Option
@@ -67,8 +68,8 @@ def _benchmarks(benchmarks: Any) -> Iterator[str]:
         for field in ("name", "domain", "template", "language"):
             yield from _typed(f"{at}: `{field}`", getattr(benchmark, field), str, "a text")
         metrics = benchmark.metric_set
-        if not isinstance(metrics, MetricSet) or not metrics.names or not _is_list(metrics.names, str):
-            yield f"{at}: `metric_set` is {shorten(metrics)}, not a MetricSet with a tuple of metric names"
+        if not isinstance(metrics, MetricSet) or not metrics.names or not _are_metrics(metrics.names):
+            yield f"{at}: `metric_set` is {shorten(metrics)}, not a MetricSet with metrics or a tuple of names"
         elif metrics.parity not in ("", *PARITIES) and not re.fullmatch(r"\{\w+\}", str(metrics.parity)):
             yield f"{at}: `parity` is {shorten(metrics.parity)}, not paper, sound, or the name of an option in braces"
         if not _is_list(benchmark.subsets, Subset) or not benchmark.subsets:
@@ -148,6 +149,11 @@ def _plain(what: str, text: Any) -> Iterator[str]:
 def _typed(what: str, value: Any, kind: type, words: str) -> Iterator[str]:
     if not isinstance(value, kind):
         yield f"{what} is {shorten(value)}, not {words}"
+
+
+def _are_metrics(names: Any) -> bool:
+    declared = not isinstance(names, dict) or all(isinstance(one, Declared) for one in names.values())
+    return declared and _is_list(tuple(names) if isinstance(names, dict) else names, str)
 
 
 def _is_list(value: Any, kind: type) -> bool:

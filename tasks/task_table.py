@@ -92,7 +92,7 @@ _newest: tuple[Registered, Settings, list[LightevalTaskConfig]] | None = None
 def tasks_table() -> list[LightevalTaskConfig]:
     """As `build_tasks_table`, made once for the suites and settings of now; LightEval reads it for a run."""
     global _newest
-    record_stock_runs("cultureval.reports.stock_runs:complete_stock_run")
+    record_stock_runs("cultureval.runs.writing:complete_stock_run")
     found, settings = registered(), current_settings()
     if _newest is None or _newest[:2] != (found, settings):  # metrics keep the models that settings name
         _newest = found, settings, build_tasks_table()

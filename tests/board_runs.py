@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 
-from cultureval.reports.lighteval_files import write_details, write_results
-from cultureval.reports.run_record import ModelRecord, RunRecord
-from cultureval.reports.signing import signature_record
-from cultureval.reports.task_records import task_records
+from cultureval.runs.record import ModelRecord, RunRecord
+from cultureval.runs.signature import signature_record
+from cultureval.runs.task_records import task_records
+from cultureval.runs.writing import write_details, write_results
 from cultureval.tasks.catalogue import all_tasks, means_of_subsets
 
 SCALES = {"spbleu": 50.0, "bleu_4": 20.0, "cider": 10.0, "rouge_l": 20.0, "bertscore_recall": 90.0}

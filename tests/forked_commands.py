@@ -283,7 +283,8 @@ def load_libraries() -> None:
 
 def load_stock() -> None:
     """All of LightEval that any of its commands imports; the file that it fetches meanwhile is not found."""
-    from cultureval.scripts.bench.start_up import ANSWER_NOT_FOUND
+    sys.path.append(str(Path(__file__).parents[1]))
+    from benchmarks.start_up import ANSWER_NOT_FOUND
 
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "sitecustomize.py").write_text(ANSWER_NOT_FOUND, encoding="utf-8")

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow
 
-from cultureval.reports.lighteval_files import write_details
-from cultureval.reports.run_record import Run
-from cultureval.reports.saved_runs import read_run
+from cultureval.runs.load_runs import read_run
+from cultureval.runs.record import Run
+from cultureval.runs.writing import write_details
 
 DATE = "2026-01-01T00-00-00"
 METRIC = "acc@0.5"

@@ -7,6 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from cultureval.metrics.m2cqa.statement_items import PROFILES, ROLES
+from cultureval.runs.record import RunRecord
+from cultureval.runs.task_records import task_records
 
 
 def drawn_verdicts(items, q_plus, rejected, seed, invalid=0.0):
@@ -19,11 +21,14 @@ def drawn_verdicts(items, q_plus, rejected, seed, invalid=0.0):
     return verdicts
 
 
-def write_run(root, model, cells, date="2026-01-01T00-00-00", ids=None, report=None, fields=None, **general):
+def write_run(
+    root, model, cells, date="2026-01-01T00-00-00", ids=None, report=None, fields=None, recorded=None, **general
+):
     """Write details and results of one run.
 
     cells: {"tf_en": verdicts [N, 3]}; report: what differs from the usual rows_report; fields: number of an item ->
-    further fields of its statements; general: of config_general.
+    further fields of its statements; recorded: of the model in the section `cultureval`, which is there if it is given;
+    general: of config_general.
     """
     configs = {}
     for name, verdicts in cells.items():
@@ -49,6 +54,10 @@ def write_run(root, model, cells, date="2026-01-01T00-00-00", ids=None, report=N
         "versions": dict.fromkeys(configs, 0),
         "results": {},
     }
+    if recorded is not None:
+        tasks = task_records(configs, content["config_general"]["max_samples"])
+        section = RunRecord(tasks=tasks, model=recorded)
+        content["cultureval"] = section.model_dump(mode="json", by_alias=True)
     folder = root / "results" / model
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"results_{date}.json"

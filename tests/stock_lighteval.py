@@ -5,7 +5,7 @@ from pathlib import Path
 
 from forked_commands import own_variables, run_forked
 
-from cultureval.scripts.bench.start_up import ANSWER_NOT_FOUND as ANSWER_404
+from benchmarks.start_up import ANSWER_NOT_FOUND as ANSWER_404
 
 
 def stock_lighteval(folder: Path, *args: str, **environment: str) -> subprocess.CompletedProcess:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from cultureval.reports.run_record import Run, RunRecord, TaskRecord
+from cultureval.runs.record import Run, RunRecord, TaskRecord
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.suite import Task
 

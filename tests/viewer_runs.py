@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow
 from PIL import Image
 
-from cultureval.reports.lighteval_files import write_details
-from cultureval.reports.saved_results import find_saved_tasks, write_derived
+from cultureval.runs.files import find_saved_tasks
+from cultureval.runs.writing import write_derived, write_details
 from cultureval.runtime.data.image_store import store_image, stored_image
 
 DATE = "2026-11-01T10-00-00"

@@ -5,6 +5,7 @@ from itertools import permutations
 
 from cultureval.audit.checks.text import seen_as, words
 from cultureval.audit.items import AuditItem
+from cultureval.prompts.cells import is_empty
 from cultureval.prompts.option_labels import split_label
 from cultureval.runtime.errors import counted, shorten
 
@@ -39,16 +40,34 @@ _NAMES_LABELS = re.compile(
 )
 
 
+_MARKED = re.compile(
+    r"[(\[{<]\s*(?:هذه\s+هي\s+)?(?:ال)?(?:إجابة|اجابة|جواب|خيار|صحيح|صواب|خطأ|صح)[ةه]?(?:\s+(?:ال)?(?:صحيح|خاطئ|خطأ|نموذجي)[ةه]?)?\s*[)\]}>]\s*$"
+    r"|[(\[{<]\s*(?:the\s+)?(?:correct|right|true|wrong)(?:\s+(?:answer|option|choice))?\s*[)\]}>]\s*$"
+    r"|[(\[（【]\s*(?:正确答案|正确|对)\s*[)\]）】]\s*$|[✓✔✅☑❌✗✘]",
+    re.IGNORECASE,
+)
+
+
 def too_few_options(item: AuditItem) -> str:
     """A question with options has fewer than two."""
     return f"it has {counted(len(item.options), 'option')}" if item.form == "mcq" and len(item.options) < 2 else ""
 
 
 def empty_option(item: AuditItem) -> str:
-    """An option before the last filled one is empty."""
-    empty = [str(place) for place, option in enumerate(item.options, start=1) if not seen_as(option)]
+    """An option before the last filled one is empty, also where the task's reader leaves it out."""
+    cells = {int(name.split()[1]): cell for name, cell in item.cells.items() if name.startswith("option ")}
+    shown = cells if item.task else dict(enumerate(item.options, start=1))
+    empty = [str(place) for place, option in shown.items() if is_empty(option) or not seen_as(str(option))]
     told = f"options {', '.join(empty)} are" if len(empty) > 1 else f"option {', '.join(empty)} is"
-    return f"{told} empty" if empty and len(empty) < len(item.options) else ""
+    return f"{told} empty" if empty and len(empty) < len(shown) else ""
+
+
+def marked_answer(item: AuditItem) -> str:
+    """An option says that it is the right one, or wrong."""
+    for place, option in enumerate(item.options, start=1):
+        if found := _MARKED.search(option):
+            return f"option {place} holds {shorten(found[0], 40)}"
+    return ""
 
 
 def duplicate_options(item: AuditItem) -> str:

@@ -29,6 +29,18 @@ CHECKS: tuple[Check, ...] = (
         each(options.duplicate_options),
     ),
     Check(
+        "marked_answer",
+        "error",
+        "An option that says whether it is right gives the answer away.",
+        each(options.marked_answer),
+    ),
+    Check(
+        "answer_in_question",
+        "warning",
+        "A question that states its answer asks nothing.",
+        each(wording.answer_in_question),
+    ),
+    Check(
         "contained_option",
         "notice",
         "Where an option holds all of another, both may be right.",
@@ -48,6 +60,13 @@ CHECKS: tuple[Check, ...] = (
     ),
     Check(
         "broken_encoding", "error", "Damaged text measures how a model guesses letters.", each(wording.broken_encoding)
+    ),
+    Check("markup", "warning", "Tags and signs of a page are no words of the question.", each(wording.markup)),
+    Check(
+        "zero_width",
+        "warning",
+        "Characters that nobody sees make other tokens of a text.",
+        each(wording.zero_width),
     ),
     Check(
         "presentation_forms",

@@ -9,13 +9,20 @@ from typing import Any
 from cultureval.audit.checks.findings import Found
 from cultureval.audit.checks.text import seen_as
 from cultureval.audit.items import AuditItem
-from cultureval.prompts.cells import is_empty
+from cultureval.prompts.cells import is_empty, is_mojibake
+from cultureval.prompts.option_labels import LABELS
 from cultureval.runtime.errors import shorten
 
 _ENTITY = re.compile(r"&(?:[a-zA-Z]{2,8}|#[0-9]{2,6}|#x[0-9a-fA-F]{2,6});")
 # PDF readers that reverse the ligature of lam and alef: األسرة for الأسرة, which no word begins with.
 _REVERSED = re.compile(r"(?<!\w)[وفبك]?ا(?:أل|إل|آل)\w")
 _SHAPES = re.compile("[\ufb50-\ufbc1\ufe70-\ufefc]")
+_TAG = re.compile(
+    r"</?(?:p|br|b|i|u|em|strong|span|div|sup|sub|font|img|table|tr|t[dh]|li|[uo]l|h[1-6]|a)(?:\s[^<>]*)?/?>|"
+    r"\[/?(?:b|i|u|url|img|quote)\]|!\[[^\]\n]*\]\(|\*\*\w[^*\n]*\*\*",
+    re.IGNORECASE,
+)
+_ZERO_WIDTH = re.compile("[\u00ad\u180e\u200b\u2060-\u2064\ufeff]")
 _LOST = re.compile(r"\?{4,}")
 _LATIN, _ARABIC, _CYRILLIC = "LATIN", "ARABIC", "CYRILLIC"
 _LETTERS = re.compile(r"[^\W\d_]+")
@@ -38,6 +45,12 @@ _ABSENT_THING = re.compile(
     r"|(?:ش[کك]ل|تصو[یي]ر|جدول|نمودار|نقشه)\s+(?:ز[یي]ر|بالا|مقابل|فوق|روبه?\s*رو)",
     re.IGNORECASE,
 )
+# What only text before the question can be, and what only a typesetter can show.
+_BEFORE = re.compile(r"(?:السابق[ةه]?|أعلاه|اعلاه|above|بالا)$", re.IGNORECASE)
+_UNDERLINED = re.compile(
+    r"تحته[اما]*\s+خط|(?:المخطوط|المسطر)\s+تحته[اما]*|\bunderlined\b|[划畫画]线(?:的?[词字句]|部分)|زیر\s*آن\s*خط",
+    re.IGNORECASE,
+)
 _ABSENT_PASSAGE = re.compile(
     rf"{_PASSAGES}\s+{_WHERE}|\b(?:passage|text|paragraph|poem)\s+(?:below|above)\b"
     r"|\b(?:following|above|below|given)\s+(?:passage|text|paragraph|poem)\b"
@@ -52,8 +65,11 @@ _QUOTED = re.compile(r"[\"«“(\[{]|[:：]\s*\S+\s+\S+|[:：。][^:：。（）
 
 
 def empty_question(item: AuditItem) -> str:
-    """There is no question."""
-    return "" if seen_as(item.question) else "the question is empty"
+    """There is no question, or one of punctuation alone."""
+    if not seen_as(item.question):
+        return "the question is empty"
+    asked = any(unicodedata.category(letter)[0] in "LNS" for letter in item.question)
+    return "" if asked else f"the question is {shorten(item.question, 20)} alone"
 
 
 def broken_encoding(item: AuditItem) -> str:
@@ -75,14 +91,44 @@ def _damage(text: str) -> str:
         return "letters lost as question marks"
     if _REVERSED.search(text):
         return "reversed ligatures of lam and alef"
-    return "wrongly decoded text" if not text.isascii() and _is_mojibake(text) else ""
+    return "wrongly decoded text" if not text.isascii() and (is_mojibake(text) or _ftfy_mends(text)) else ""
 
 
-def _is_mojibake(text: str) -> bool:
+def _ftfy_mends(text: str) -> bool:
     import ftfy
     from ftfy.badness import is_bad
 
     return is_bad(text) and ftfy.fix_encoding(text) != text
+
+
+def markup(item: AuditItem) -> str:
+    """A text holds tags or marks of HTML, BBCode or Markdown."""
+    for text in item.texts:
+        if found := _TAG.search(text):
+            return f"{shorten(found[0], 30)} in {shorten(text, 60)}"
+    return ""
+
+
+def zero_width(item: AuditItem) -> str:
+    """A text holds characters without a width that are neither direction marks nor joiners, which some scripts need."""
+    for text in item.texts:
+        if (found := _ZERO_WIDTH.search(text)) and not _damage(text):
+            return f"U+{ord(found[0]):04X} in {shorten(text, 60)}"
+    return ""
+
+
+def answer_in_question(item: AuditItem) -> str:
+    """The question states its answer: after its question mark, in brackets at its end, or as "the answer is ..."."""
+    if not item.options or not item.gold:
+        return ""
+    right = {seen_as(item.options[place]).rstrip(" .") for place in item.gold} - {""}
+    texts = "|".join(map(re.escape, sorted(right, key=len, reverse=True)))
+    labels = "|".join(label for place in item.gold if place < 26 for label in (LABELS[place], chr(ord("A") + place)))
+    says = r"(?:الإجابة|الاجابة|الجواب|answer|答案)(?:\s+(?:الصحيحة|الصحيح))?\s*(?::|：|هي|هو|is)\s*"
+    stated = rf"{says}(?:{texts}|{labels})(?!\w)"
+    after = rf"[?؟？]\s*[(\[]?(?:{texts})[)\]]?\s*[.。]?\s*$|[(\[]\s*(?:{texts})\s*[)\]]\s*[.?؟]?\s*$"
+    found = re.search(f"{stated}|{after}", seen_as(item.question), re.IGNORECASE) if texts else None
+    return f"{shorten(found[0], 60)} in the question" if found else ""
 
 
 def presentation_forms(item: AuditItem) -> str:
@@ -126,12 +172,17 @@ def _script(letter: str) -> str:
 
 def absent_reference(item: AuditItem) -> str:
     """The question refers to a figure, a table or a passage, and the item has none."""
-    if item.images or item.context:
+    if item.images:
+        return ""
+    if (found := _UNDERLINED.search(item.question)) and not any(map(_shows_a_line, item.texts)):
+        return f"it refers to {found[0]!r}, and nothing is underlined"
+    if item.context:
         return ""
     if (found := _ABSENT_THING.search(item.question)) and not _shows_a_table(item.question):
         return f"it refers to {found[0]!r}, and has no image and no passage"
     if found := _ABSENT_PASSAGE.search(item.question):
-        rest = item.question[: found.start()] + item.question[found.end() :]
+        before, after = item.question[: found.start()], item.question[found.end() :]
+        rest = before if _BEFORE.search(found[0]) else before + after
         if len(rest.split()) < _OWN_PASSAGE and len(rest) < _OWN_LETTERS and not _QUOTED.search(rest):
             return f"it refers to {found[0]!r}, and has no passage"
     return ""
@@ -140,6 +191,11 @@ def absent_reference(item: AuditItem) -> str:
 def absent_image(item: AuditItem) -> str:
     """The image is not there, or cannot be decoded."""
     return f"{item.image[:80]!r} {item.image_problem}" if item.image_problem else ""
+
+
+def _shows_a_line(text: str) -> bool:
+    """Whether a text may show what is underlined: by tags, signs or quotation marks."""
+    return bool(re.search(r"</?u>|__|ـــ|\u0332|[\"«»“”()\[\]{}*'‘’:]", text, re.IGNORECASE))
 
 
 def _shows_a_table(text: str) -> bool:

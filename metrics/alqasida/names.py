@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from cultureval.metrics.declared import Metrics, declare
+from cultureval.metrics.declared import PERCENT, Metrics, declare
 
 PROFILES = ("paper", "released", "clean")  # how replies are read before they are scored, see `dialect.read_completion`
 ADI2, ADI2_MACRO, NADI, NADI_MACRO = "adi2", "adi2_macro", "nadi", "nadi_macro"
@@ -47,11 +47,11 @@ def with_profiles(metrics: Metrics, chosen: Collection[str]) -> Metrics:
 
 FIDELITY = _fidelity(*SCORES, "empty_rate", "prompt_copy_rate", "truncated_rate")
 MONOLINGUAL = _fidelity(*FIDELITY, PROMPT_ALDI)
+_OF_CORPUS = tuple(name + suffix for name in CORPUS for suffix in ("", ZERO))
 CORPUS_SCORES = declare(
-    "spbleu",
-    *("spbleu" + ZERO, GAIN),
-    *(name + suffix for name in CORPUS[1:] for suffix in ("", ZERO)),
+    *(*_OF_CORPUS[:2], GAIN, *_OF_CORPUS[2:]),
     bounds=[name + ZERO for name in CORPUS],
+    ranges=dict.fromkeys(_OF_CORPUS, PERCENT) | {GAIN: (-100.0, 100.0)},
 )
 # Prompt copies are not removed from translations: upstream never re-scored them.
 FIDELITY_OF_TRANSLATIONS = _fidelity(*SCORES, "empty_rate", "truncated_rate")

@@ -1,9 +1,10 @@
 """Comparison of solutions' outputs with the expected ones, in a process with limits, since the outputs are hostile.
 
-`Comparer` starts a small server, this module as a program, which never runs generated code. For each solution the
-server forks a process that gives itself limits of memory and time, reads the outputs of both suites and the ground
-truth, applies EvalPlus's rules, and tells what it found in a few numbers and names. The outputs come as files that the
-solution's sandbox has finished, so that nothing here can have an effect on the solution.
+`Comparer` starts a small server, this module as a program, which never runs generated code. For each suite of a
+solution the server forks a process that gives itself limits of memory and time, reads the outputs and the ground truth,
+applies EvalPlus's rules, and tells what it found in a few numbers and names. The outputs come as files that the
+solution's sandbox has finished, so that nothing here can have an effect on the solution. The limits follow the size of
+the canonical solution's outputs, so that right ones in another form do not meet them.
 """
 
 import gc
@@ -20,21 +21,24 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from cultureval.metrics.code.ground_truth import GroundTruth, SuiteTruth, digest, frames
-from cultureval.metrics.code.rules import TEST_SUITES, Dataset, OutputRule, bytes_suffice, needs_arguments
+from cultureval.metrics.code.rules import Dataset, OutputRule, bytes_suffice, needs_arguments
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.sandbox import codec
 
-MEMORY_MIB = 224  # more than the server's own
-CPU_SECONDS = 20
-WALL_SECONDS = 120.0
-LARGE_BYTES = 1 << 20  # of outputs; reading more can take all of MEMORY_MIB
+MEMORY_BYTES = 224 << 20  # more than the server's own,
+MEMORY_FACTOR = 100  # and for each byte of the largest expected output; six items of numpy's scalars take 350 bytes
+CPU_SECONDS = 20  # more than the expected outputs take
+WALL_FACTOR = 6.0  # of the CPU time
+LARGE_BYTES = 1 << 20  # of outputs; reading more can take all of MEMORY_BYTES
 _ANSWER_BYTES = 1 << 20
+_LONGEST_NAME = 81
+_OUT_OF_MEMORY = 3  # exit status
 _SIZE = struct.Struct("<Q")
 _LOADED = struct.Struct(f"{codec.FRAME.format}1s")  # the first frame of a program that could be loaded
 
@@ -48,6 +52,21 @@ class ComparerBroken(CulturevalError):
 
 class TooMuchToCompare(CulturevalError):
     """The outputs of a solution take more than a comparison may; the message names the limit."""
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """What one comparison may take: memory in bytes, CPU time and wall time in seconds."""
+
+    memory: int
+    cpu: int
+    wall: float
+
+    @classmethod
+    def of(cls, truth: SuiteTruth) -> "_Limits":
+        """Those that follow from what the canonical solution returns."""
+        cpu = CPU_SECONDS + round(truth.seconds_of_outputs())
+        return cls(MEMORY_BYTES + MEMORY_FACTOR * max(truth.sizes, default=0), cpu, WALL_FACTOR * cpu)
 
 
 @dataclass(frozen=True)
@@ -89,11 +108,11 @@ class Comparer:
                 )
         return self._connection
 
-    def _ask(self, body: bytes, descriptors: list[int]) -> dict[str, Any]:
+    def _ask(self, body: bytes, descriptor: int, wall: float) -> dict[str, Any]:
         try:
             connection = self._start()
-            connection.settimeout(WALL_SECONDS + 60)
-            socket.send_fds(connection, [_SIZE.pack(len(body))], descriptors)
+            connection.settimeout(wall + 60)
+            socket.send_fds(connection, [_SIZE.pack(len(body))], [descriptor])
             connection.sendall(body)
             return json.loads(_read_message(connection))
         except (OSError, ValueError) as error:
@@ -112,37 +131,35 @@ class Comparer:
         self._process = self._connection = None
 
     def compare(
-        self, problem: Mapping[str, Any], dataset: Dataset, truth: GroundTruth, outputs: Mapping[str, IO[bytes]]
-    ) -> dict[str, SuiteResult]:
-        """Compare what a solution returned with the ground truth.
+        self, problem: Mapping[str, Any], dataset: Dataset, truth: GroundTruth, suite: str, outputs: IO[bytes]
+    ) -> SuiteResult:
+        """Compare what a solution returned on a suite with the ground truth.
 
         Args:
             problem: The problem.
             dataset: Its data set.
             truth: Its ground truth.
-            outputs: By suite, the file of the solution's job; untrusted.
+            suite: Which of `TEST_SUITES`.
+            outputs: The file of the solution's job; untrusted.
 
         Raises:
             TooMuchToCompare: The outputs take more memory or time than a comparison may.
             ComparerBroken: The server failed.
         """
-        request: dict[str, Any] = {"truth": str(truth.path), "dataset": dataset, "atol": problem["atol"]}
-        request |= {"entry_point": problem["entry_point"]}
-        request["calls"] = {suite: len(problem[f"{suite}_input"]) for suite in TEST_SUITES}
+        calls = problem[f"{suite}_input"]
+        request = {"truth": str(truth.path), "suite": suite, "dataset": dataset, "atol": problem["atol"]}
+        request |= {"entry_point": problem["entry_point"], "calls": [[]] * len(calls)}
         if needs_arguments(dataset, problem["entry_point"]):
-            request["arguments"] = {suite: problem[f"{suite}_input"] for suite in TEST_SUITES}
-        body = pickle.dumps(request)
-        size = 0
-        for file in outputs.values():
-            size += file.seek(0, os.SEEK_END)
-            file.seek(0)
+            request["calls"] = calls
+        size, wall = outputs.seek(0, os.SEEK_END), _Limits.of(truth.suites[suite]).wall
+        outputs.seek(0)
         with _one_large if size > LARGE_BYTES else nullcontext():
-            answer = self._ask(body, [outputs[suite].fileno() for suite in TEST_SUITES])
+            answer = self._ask(pickle.dumps(request), outputs.fileno(), wall)
         if "problem" in answer:
             raise TooMuchToCompare(answer["problem"])
         if "failure" in answer:
             raise ComparerBroken(f"the comparing process failed ({answer['failure']})")
-        return {suite: SuiteResult(**answer[suite]) for suite in TEST_SUITES}
+        return SuiteResult(**answer)
 
 
 def _read_message(connection: socket.socket) -> bytes:
@@ -170,39 +187,41 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     connection = socket.socket(fileno=os.dup(0))
     while True:
-        header, descriptors, _, _ = socket.recv_fds(connection, _SIZE.size, len(TEST_SUITES))
+        header, descriptors, _, _ = socket.recv_fds(connection, _SIZE.size, 1)
         if not header:
             return
         header += _read(connection, _SIZE.size - len(header))
         request = pickle.loads(_read(connection, _SIZE.unpack(header)[0]))  # noqa: S301  # written by the judge
-        answer = _in_a_process(request, descriptors)
-        for descriptor in descriptors:
-            os.close(descriptor)
+        with os.fdopen(descriptors[0], "rb") as outputs:
+            answer = _in_a_process(request, outputs)
         connection.sendall(_SIZE.pack(len(answer)) + answer)
 
 
-def _in_a_process(request: dict[str, Any], descriptors: list[int]) -> bytes:
+def _in_a_process(request: dict[str, Any], outputs: IO[bytes]) -> bytes:
     """The answer of a forked process, or why there is none, as JSON."""
+    truth = GroundTruth(Path(request["truth"]))
+    limits = _Limits.of(truth.suites[request["suite"]])
     receiver, sender = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
             os.close(receiver)
-            _limit()
-            answer = _answer(request, descriptors)
+            _limit(limits)
+            answer = _answer(request, truth, outputs)
             with os.fdopen(sender, "wb") as file:
                 file.write(answer)
             os._exit(0)
         except MemoryError:
-            os._exit(3)
+            os._exit(_OUT_OF_MEMORY)
         finally:
             os._exit(1)
     os.close(sender)
-    answer = _received(receiver, time.monotonic() + WALL_SECONDS)
-    with suppress(ProcessLookupError):
+    answer = _received(receiver, time.monotonic() + limits.wall)
+    late = answer is None
+    if late:
         os.kill(pid, signal.SIGKILL)
     _, status = os.waitpid(pid, 0)
-    return answer or json.dumps(_why_not(os.waitstatus_to_exitcode(status), answer is None)).encode()
+    return answer or json.dumps(_why_not(os.waitstatus_to_exitcode(status), limits, late)).encode()
 
 
 def _received(receiver: int, deadline: float) -> bytes | None:
@@ -219,36 +238,34 @@ def _received(receiver: int, deadline: float) -> bytes | None:
     return None
 
 
-def _why_not(code: int, late: bool) -> dict[str, str]:
-    if code == -signal.SIGXCPU:
-        return {"problem": f"its outputs cannot be compared in {CPU_SECONDS} s of CPU time"}
-    if code in (3, -signal.SIGSEGV):
-        return {"problem": f"its outputs cannot be compared in {MEMORY_MIB} MiB"}
+def _why_not(code: int, limits: _Limits, late: bool) -> dict[str, str]:
     if late:
-        return {"problem": f"its outputs cannot be compared in {WALL_SECONDS:.0f} s"}
+        return {"problem": f"its outputs cannot be compared in {limits.wall:.0f} s"}
+    if code == -signal.SIGXCPU:
+        return {"problem": f"its outputs cannot be compared in {limits.cpu} s of CPU time"}
+    if code == -signal.SIGKILL:
+        return {"problem": "the kernel ended their comparison, as where the machine has too little memory"}
+    if code in (_OUT_OF_MEMORY, -signal.SIGSEGV):
+        return {"problem": f"its outputs cannot be compared in {limits.memory >> 20} MiB"}
     return {"failure": f"it ended with {code}"}
 
 
-def _limit() -> None:
+def _limit(limits: _Limits) -> None:
     with open("/proc/self/statm", encoding="ascii") as file:
         pages = int(file.read().split()[0])
-    space = pages * resource.getpagesize() + (MEMORY_MIB << 20)
+    space = pages * resource.getpagesize() + limits.memory
     resource.setrlimit(resource.RLIMIT_AS, (space, space))
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 5))
+    resource.setrlimit(resource.RLIMIT_CPU, (limits.cpu, limits.cpu + 5))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
 
-def _answer(request: dict[str, Any], descriptors: list[int]) -> bytes:
-    truth = GroundTruth(Path(request["truth"]))
-    arguments = request.get("arguments", {})
-    results = {}
-    for suite, descriptor in zip(TEST_SUITES, descriptors, strict=True):
-        rule = OutputRule(request["dataset"], request["entry_point"], request["atol"])
-        calls = arguments.get(suite, [[]] * request["calls"][suite])
-        with os.fdopen(os.dup(descriptor), "rb") as file, truth.answers(suite) as expected:
-            results[suite] = asdict(compare_suite(rule, calls, truth.suites[suite], expected, file))
-    return json.dumps(results).encode()
+def _answer(request: dict[str, Any], truth: GroundTruth, outputs: IO[bytes]) -> bytes:
+    rule = OutputRule(request["dataset"], request["entry_point"], request["atol"])
+    with truth.answers(request["suite"]) as expected:
+        return json.dumps(
+            asdict(compare_suite(rule, request["calls"], truth.suites[request["suite"]], expected, outputs))
+        ).encode()
 
 
 def compare_suite(
@@ -268,19 +285,20 @@ def compare_suite(
         outputs: The file of the solution's job; untrusted.
     """
     found = frames(outputs)
-    _, first = next(found, (0.0, b""))
+    _, size = next(found, (0.0, 0))
+    first = outputs.read(min(size, _LONGEST_NAME))
     if first != b"L":
         return SuiteResult(False, 0, False, _type_name(first), "", -1)
     right, slow, limits = 0, -1, truth.limits(len(calls))
-    for seconds, content in found:
+    for seconds, size in found:
         if right == len(calls):
             break
+        content = outputs.read(min(size, truth.most_bytes(right)))
         if content[:1] == b"E":
             return SuiteResult(True, right, False, _type_name(content), "", slow)
-        rule.budget.opaque = ""
         answer = expected(right, content)
         if answer is None or not rule.agrees(calls[right], content, answer):
-            return SuiteResult(True, right, True, "", rule.budget.opaque, slow)
+            return SuiteResult(True, right, True, "", rule.opaque, slow)
         if slow < 0 and seconds > limits[right]:
             slow = right
         right += 1
@@ -318,7 +336,7 @@ def _type_name(content: bytes) -> str:
     """The type in an exception's frame; it is untrusted, so only an identifier is accepted."""
     if content[:1] != b"E":
         return ""
-    name = content[1:81].decode("utf-8", "replace")
+    name = content[1:_LONGEST_NAME].decode("utf-8", "replace")
     return name if name.isidentifier() else "something"
 
 

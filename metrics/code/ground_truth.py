@@ -17,9 +17,10 @@ from typing import IO, Any
 
 from cultureval.metrics.code.rules import TEST_SUITES, Dataset, asks_for_any_value, compares_sets, plain
 from cultureval.runtime.data.user_cache import user_cache, write_atomically
+from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.sandbox import codec
 from cultureval.runtime.sandbox.jail import SandboxLimits, shown_packages
-from cultureval.runtime.sandbox.sandbox import Sandbox
+from cultureval.runtime.sandbox.sandbox import OutputSize, Sandbox
 
 # Limits are in CPU time, so that solutions do not fail on a busy machine. A call may take this many times its limit in
 # wall time: IDLE_FACTOR while it waits, WALL_FACTOR while it computes.
@@ -28,9 +29,16 @@ WALL_FACTOR = 10.0
 # EvalPlus's limits: four times the canonical solution's time per call, at least a second.
 _LEAST_SECONDS = 1.0
 _TIME_FACTOR = 4.0
-_VERSION = 3
+# CPU time of writing or reading an output, for each byte of the expected one: an item that a solution returns as a
+# number of another library takes 1e-5 s.
+SECONDS_OF_A_BYTE = 4e-6
+_VERSION = 4
 _SECONDS = 300
 _DIGEST_BYTES = hashlib.sha256().digest_size
+
+
+class TruthInterrupted(CulturevalError):
+    """A signal or a limit ended the canonical solution, which may be this machine's fault: nothing is kept of it."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +61,19 @@ class SuiteTruth:
         """EvalPlus's time limit of each call; one minute for those that the canonical solution did not come to."""
         limits = [max(_LEAST_SECONDS, _TIME_FACTOR * seconds) for seconds in self.seconds]
         return limits + [60.0] * (calls - len(limits))
+
+    def seconds_of_outputs(self) -> float:
+        """CPU time that equal outputs can take to be written or read."""
+        return SECONDS_OF_A_BYTE * sum(self.sizes)
+
+    def most_bytes(self, call: int) -> int:
+        """Bytes of a call's output beyond which it cannot be right; it need not be read to its end."""
+        return codec.most_bytes_of_equals(self.sizes[call] if call < len(self.sizes) else 0)
+
+    def size(self) -> OutputSize:
+        """How much a solution may send: EvalPlus has no limit, and an equal output seldom takes four times the room."""
+        needed = 4 * (sum(self.sizes) + codec.FRAME.size * len(self.sizes))
+        return OutputSize(max(OutputSize.most, needed), (16 << 20) + needed)
 
 
 class GroundTruth:
@@ -121,6 +142,7 @@ def compute_truth(problem: Mapping[str, Any], dataset: Dataset, sandbox: Sandbox
     Raises:
         SandboxBroken: The sandbox failed.
         SandboxUnavailable: It cannot be started.
+        TruthInterrupted: A signal or a limit ended the canonical solution.
     """
     body, digests, header = io.BytesIO(), bytearray(), {}
     with gzip.GzipFile(fileobj=body, mode="wb", compresslevel=1, mtime=0) as file:
@@ -146,7 +168,12 @@ def content_key(problem: Mapping[str, Any], dataset: Dataset) -> str:
 
 
 def call_payload(
-    problem: Mapping[str, Any], dataset: Dataset, suite: str, code: str, seconds: list[float] | None
+    problem: Mapping[str, Any],
+    dataset: Dataset,
+    suite: str,
+    code: str,
+    seconds: list[float] | None,
+    all_seconds: float = _SECONDS,
 ) -> bytes:
     """What a job of the sandbox is given: code, inputs and the times that calls may take, never expected outputs."""
     return pickle.dumps(
@@ -157,7 +184,8 @@ def call_payload(
             "seconds": seconds,
             "idle_factor": IDLE_FACTOR,
             "wall_factor": WALL_FACTOR,
-            "consume_iterators": compares_sets(dataset, problem["entry_point"]),
+            "all_seconds": all_seconds,
+            "as_set": compares_sets(dataset, problem["entry_point"]),
         }
     )
 
@@ -167,16 +195,19 @@ def digest(output: bytes) -> bytes:
     return hashlib.sha256(output).digest()
 
 
-def frames(outputs: IO[bytes]) -> Iterator[tuple[float, bytes]]:
-    """What a job has sent, untrusted: pairs of a call's seconds and content; an incomplete last one is dropped."""
-    size_left = os.fstat(outputs.fileno()).st_size - outputs.tell()
+def frames(outputs: IO[bytes]) -> Iterator[tuple[float, int]]:
+    """What a job has sent, untrusted: of each frame, a call's seconds and the size of the content, where the file is.
+
+    An incomplete last one is dropped.
+    """
+    end, position = os.fstat(outputs.fileno()).st_size, outputs.tell()
     while len(header := outputs.read(codec.FRAME.size)) == codec.FRAME.size:
         seconds, size = codec.FRAME.unpack(header)
-        size_left -= codec.FRAME.size
-        if size > size_left:
+        position += codec.FRAME.size + size
+        if position > end:
             return
-        size_left -= size
-        yield seconds, outputs.read(size)
+        yield seconds, size
+        outputs.seek(position)
 
 
 def _path(problem: Mapping[str, Any], dataset: Dataset) -> Path:
@@ -200,9 +231,12 @@ def _compute(
     with tempfile.TemporaryFile() as file:
         end = sandbox.run(payload, 2 * _SECONDS, _SECONDS, file)
         file.seek(0)
-        for spent, content in frames(file):
+        for spent, size in frames(file):
+            content = file.read(size)
             if content[:1] == b"E":
                 defect = f"it raises {content[1:].decode('utf-8', 'replace')} at input {len(sizes)}"
+                if content == b"EMemoryError":
+                    raise TruthInterrupted(defect)
             elif content[:1] != b"L":
                 output = codec.encode(content != nothing) if any_value else content
                 seconds.append(spent)
@@ -211,4 +245,6 @@ def _compute(
                 all_plain = all_plain and plain(output)
     if not defect and len(sizes) < len(problem[f"{suite}_input"]):
         defect = f"{end.describe()} at input {len(sizes)}"
+        if end.is_interruption:
+            raise TruthInterrupted(defect)
     return {"seconds": seconds, "defect": defect, "sizes": sizes, "plain": all_plain}

@@ -53,7 +53,7 @@ def _judge(docs: list[Doc], replies: list[str]) -> Columns:
     counts: dict[str, int] = {}
     solutions = []
     texts = [(reply, row["prompt"], row["entry_point"]) for row, reply in zip(stored, replies, strict=True)]
-    for row, program in zip(stored, programs_in_parallel(program_of, texts), strict=True):
+    for row, program in zip(stored, programs_in_parallel(program_of, texts, replies), strict=True):
         number = counts[row["task_id"]] = counts.get(row["task_id"], -1) + 1
         solutions.append(Solution(row["task_id"], number, program))
     for verdict in check_canonical_solutions(problems, dataset, sandboxed=is_sandboxed()).values():

@@ -3,14 +3,16 @@
 import ast
 import io
 import os
+import re
 import signal
 import tokenize
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, repeat
 from multiprocessing import get_context
 from typing import Any
 
@@ -26,6 +28,8 @@ HEAD_LINES = 4  # in which prose is told from a program, without parsing the res
 # Beginnings of the parser's messages on what is there, rather than on what is missing at the end.
 SURELY_WRONG = ("invalid ", "unterminated string literal", "leading zeros", "unmatched ", "unexpected indent")
 FEW_TEXTS = 24  # are faster without further processes
+BYTE_ORDER_MARK = "\ufeff"
+FENCE = re.compile(rf"[ {BYTE_ORDER_MARK}]*(?:[-*+]|\d{{1,3}}[.)])? *```")  # of a block of code, also of one in a list
 
 
 def sanitize_solution(code: str, entry_point: str) -> str:
@@ -33,12 +37,14 @@ def sanitize_solution(code: str, entry_point: str) -> str:
 
     Also from a program, top-level statements that are not an import, class, assignment or function with a return are
     removed. Of a text of more than 250 lines the first 250 are read; a longer program is not changed, nor is a text
-    that the sanitiser cannot read (null bytes, thousands of brackets) or not in ten seconds.
+    that the sanitiser cannot read (null bytes, thousands of brackets) or not in ten seconds. A byte-order mark is no
+    part of a program, and of a text that is none, fenced blocks lose the indentation of their fence, as in a list.
     """
+    code = code.removeprefix(BYTE_ORDER_MARK)
     if len(code) > MOST_CHARACTERS:
         return code
     if not is_program(code):
-        code = "\n".join(code.split("\n")[:MOST_LINES])
+        code = "\n".join(_outdented_blocks(code.split("\n")[:MOST_LINES]))
     elif code.count("\n") >= MOST_LINES:
         return code
     try:
@@ -46,6 +52,19 @@ def sanitize_solution(code: str, entry_point: str) -> str:
             return sanitize_with(longest_program, code, entry_point)
     except Exception:  # the text is untrusted and must not end the run
         return code
+
+
+def _outdented_blocks(lines: list[str]) -> list[str]:
+    """Lines of a text, those of fenced blocks without their fence's indentation, and without byte-order marks."""
+    found, indent, inside = [], 0, False
+    for line in lines:
+        if fence := FENCE.match(line):
+            inside, indent = not inside, fence.end() - len("```")
+            found.append(line[indent:])
+        else:
+            kept = line[:indent].lstrip(f" {BYTE_ORDER_MARK}") + line[indent:].removeprefix(BYTE_ORDER_MARK)
+            found.append(kept if inside else line)
+    return found
 
 
 @contextmanager
@@ -69,24 +88,56 @@ def _cpu_seconds(seconds: float) -> Iterator[None]:
 
 
 def programs_in_parallel(
-    function: Callable[..., str], arguments: Sequence[tuple[Any, ...]], workers: int | None = None
+    function: Callable[..., str],
+    arguments: Sequence[tuple[Any, ...]],
+    otherwise: Sequence[str],
+    workers: int | None = None,
 ) -> list[str]:
-    """Apply one of this module's functions to many texts, in several processes and with a bar.
+    """Apply a function to many texts, in several processes and with a bar; no text has an effect on another.
 
     Args:
         function: A function of a module, from a text and more to a program.
         arguments: Its arguments, for each text.
+        otherwise: The program of each text at which the function fails, or its process ends.
         workers: Number of processes; default: one per CPU.
 
     Returns:
         The programs, in the order of the texts.
     """
     workers = min(workers or len(os.sched_getaffinity(0)), len(arguments) // FEW_TEXTS + 1)
-    if workers == 1:
-        return [function(*given) for given in progressing(arguments, len(arguments), "reading replies", "reply")]
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        found = pool.map(function, *zip(*arguments, strict=True), chunksize=4)
-        return list(progressing(found, len(arguments), "reading replies", "reply"))
+    found = _in_this_process(function, arguments) if workers == 1 else _in_processes(function, arguments, workers)
+    bar = progressing(found, len(arguments), "reading replies", "reply")
+    return [text if program is None else program for program, text in zip(bar, otherwise, strict=True)]
+
+
+def _in_this_process(function: Callable[..., str], arguments: Sequence[tuple[Any, ...]]) -> Iterator[str | None]:
+    for given in arguments:
+        yield _program_or_none(function, given)
+
+
+def _in_processes(
+    function: Callable[..., str], arguments: Sequence[tuple[Any, ...]], workers: int
+) -> Iterator[str | None]:
+    """The programs, in order; one by one from where a process has ended, since it took others' texts with it."""
+    done = 0
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool, suppress(BrokenProcessPool):
+        for program in pool.map(_program_or_none, repeat(function), arguments, chunksize=4):
+            yield program
+            done += 1
+    while done < len(arguments):
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool, suppress(BrokenProcessPool):
+            for given in arguments[done:]:
+                done += 1
+                yield pool.submit(_program_or_none, function, given).result()
+            return
+        yield None
+
+
+def _program_or_none(function: Callable[..., str], given: tuple[Any, ...]) -> str | None:
+    try:
+        return function(*given)
+    except Exception:  # the text is untrusted and must not end the run
+        return None
 
 
 @lru_cache(maxsize=4)  # EvalPlus asks twice for a text without a program
@@ -173,7 +224,7 @@ def program_of(reply: str, prompt: str, entry_point: str) -> str:
     As in EvalPlus, a chat model's reply is sanitised alone. A reply without the entry point continues the prompt, as
     replies of models without a chat template do.
     """
-    reply = reply.replace("\t", "    ")
+    reply = reply.removeprefix(BYTE_ORDER_MARK).replace("\t", "    ")
     program = sanitize_solution(reply, entry_point)
     if is_program(program, entry_point):
         return program
@@ -183,21 +234,24 @@ def program_of(reply: str, prompt: str, entry_point: str) -> str:
 def is_program(code: str, entry_point: str | None = None) -> bool:
     """Whether a text is Python and, if an entry point is given, defines or imports that name at its top level.
 
-    Of a text of more than MOST_PARSED characters, which takes the parser a thousand times the memory, it is not known.
+    It may begin with a byte-order mark. Of a text of more than MOST_PARSED characters, which takes the parser a
+    thousand times the memory, it is not known.
     """
     if len(code) > MOST_PARSED:
         return False
     try:
         with warnings.catch_warnings(action="ignore"):  # of invalid escapes in untrusted strings
-            body = ast.parse(code).body
+            tree = ast.parse(code.removeprefix(BYTE_ORDER_MARK))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
-    return entry_point is None or entry_point in _names(body)
+    return entry_point is None or entry_point in _names(tree)
 
 
-def _names(body: list[ast.stmt]) -> set[str]:
+def _names(tree: ast.Module) -> set[str]:
     names: set[str] = set()
-    for statement in body:
+    waiting: list[ast.AST] = [tree]  # and no recursion: a thousand `elif`s are nested a thousand deep
+    while waiting:
+        statement = waiting.pop()
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             names.add(statement.name)
         elif isinstance(statement, (ast.Import, ast.ImportFrom)):
@@ -206,5 +260,5 @@ def _names(body: list[ast.stmt]) -> set[str]:
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
             names.update(target.id for target in targets if isinstance(target, ast.Name))
         else:  # a definition inside a condition or a `try`
-            names |= _names([child for child in ast.iter_child_nodes(statement) if isinstance(child, ast.stmt)])
+            waiting += [child for child in ast.iter_child_nodes(statement) if isinstance(child, ast.stmt)]
     return names

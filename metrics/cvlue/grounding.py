@@ -9,7 +9,8 @@ How families of models write boxes is one table, `FAMILIES`.
 import math
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 Convention = Literal["official", "continuous"]
@@ -28,10 +29,11 @@ class Family(NamedTuple):
     """How a family of models writes boxes.
 
     Attributes:
-        syntaxes: Keys of `SYNTAXES`; the first that finds a box in a reply is read.
+        syntaxes: Keys of `SYNTAXES`, or "sides" named in any order (x1, xmin, left, width, ...); the first that finds a
+            box in a reply is read.
         scale: What a coordinate of the right or lower edge is divided by to get a share of the side; 0: coordinates are
             pixels of the original image, -1: of the resized one.
-        order: Of the four numbers.
+        order: Of four numbers without names.
         model_types: `model_type` in the configurations of its models.
     """
 
@@ -43,51 +45,62 @@ class Family(NamedTuple):
 
 ORIGINAL, RESIZED = 0, -1  # pixels of the image
 _IN_JSON = ("keys", "sides", "lists")
+_IN_LISTS = ("lists", "sides")
 
-# Read in the families' own code: qwen_vl, internvl (evaluation scripts: / 999, / 1000), deepseek_vl2 (demo: / 999),
-# cogvlm (parser: / 1000, several boxes in one pair of brackets with ";"), paligemma (tokens and their demo's parser:
-# / 1024), kosmos2 (transformers). Stated by their makers: qwen2_vl, qwen2.5_vl, qwen3_vl, minicpm_v (in issues), glm_v,
-# gemini (documentation). From users' reports only: qwen3_5. Not checked with the models themselves. Ours: normalised,
-# xyxy, xywh. LLaVA 1.5 was trained on shares of the image padded to a square (users' analyses, LLaVA issue 606), while
-# processors pad, crop or tile: no format is right for its type, so that none follows from it.
+# Examples of replies, and where each format was read, are in docs/cvlue.md. Ours: normalised, xyxy, xywh. LLaVA 1.5 was
+# trained on shares of the image padded to a square (users' analyses, LLaVA issue 606), while processors pad, crop or
+# tile: no format is right for its type, so that none follows from it.
 FAMILIES = {
-    "qwen_vl": Family(("corners",), 999, model_types=("qwen",)),
-    "qwen2_vl": Family(("corners",), 1000, model_types=("qwen2_vl",)),
+    "qwen_vl": Family(("corners", "sides"), 999, model_types=("qwen",)),
+    "qwen2_vl": Family(("corners", "sides"), 1000, model_types=("qwen2_vl",)),
     "qwen2.5_vl": Family(_IN_JSON, RESIZED, model_types=("qwen2_5_vl",)),
     "qwen3_vl": Family(_IN_JSON, 1000, model_types=("qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe")),
-    "internvl": Family(("lists",), 1000, model_types=("internvl", "internvl_chat")),
-    "cogvlm": Family(("lists",), 1000, model_types=("cogvlm", "cogvlm2")),
-    "glm_v": Family(("lists",), 1000, model_types=("glm4v", "glm4v_moe", "glm46v")),
-    "deepseek_vl2": Family(("lists",), 999, model_types=("deepseek_vl_v2", "deepseek_vl2")),
-    "minicpm_v": Family(("spaced", "lists"), 1000, model_types=("minicpmv", "minicpmo", "minicpmv4_6", "minicpmv4_7")),
-    "paligemma": Family(("locations",), 1024, "yxyx", ("paligemma",)),
-    "kosmos2": Family(("patches",), 1, model_types=("kosmos-2",)),
+    "internvl": Family(_IN_LISTS, 1000, model_types=("internvl", "internvl_chat")),
+    "cogvlm": Family(_IN_LISTS, 1000, model_types=("cogvlm", "cogvlm2")),
+    "glm_v": Family(_IN_LISTS, 1000, model_types=("glm4v", "glm4v_moe", "glm46v")),
+    "deepseek_vl2": Family(_IN_LISTS, 999, model_types=("deepseek_vl_v2", "deepseek_vl2")),
+    "minicpm_v": Family(
+        ("spaced", *_IN_LISTS), 1000, model_types=("minicpmv", "minicpmo", "minicpmv4_6", "minicpmv4_7")
+    ),
+    "paligemma": Family(("locations", "sides"), 1024, "yxyx", ("paligemma",)),
+    "kosmos2": Family(("patches", "sides"), 1, model_types=("kosmos-2",)),
+    "florence2": Family(("bins", "sides"), 1000, model_types=("florence2",)),
     "gemini": Family(_IN_JSON, 1000, "yxyx"),
-    "normalised": Family(("lists",), 1),
-    "xyxy": Family(("lists",), ORIGINAL),
-    "xywh": Family(("lists",), ORIGINAL, "xywh"),
+    "normalised": Family(_IN_LISTS, 1),
+    "xyxy": Family(_IN_LISTS, ORIGINAL),
+    "xywh": Family(_IN_LISTS, ORIGINAL, "xywh"),
 }
 BOX_FORMATS = tuple(FAMILIES)
 
 # A number, perhaps in quotes; replies are read after `_plain`.
-_NUMBER = r"""\s*["']?(-?\d{1,7}(?:\.\d{1,20})?)["']?\s*"""
+_DIGITS = r"[-+]?(?:\d{1,7}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][-+]?\d{1,2})?"
+_NUMBER = rf"""\s*["']?({_DIGITS})["']?\s*"""
 _PAIR = rf"[\[(]{_NUMBER},{_NUMBER}[\])]"
 # CogVLM's list of several boxes is [[a,b,c,d;e,f,g,h]].
 _FOUR_IN_A_LIST = rf"[\[(;]{_NUMBER},{_NUMBER},{_NUMBER},{_NUMBER}(?:[\])]|(?=;))|[\[(]\s*{_PAIR}\s*,\s*{_PAIR}\s*[\])]"
-_SIDES = (("x1", "xmin", "x_min", "left"), ("y1", "ymin", "y_min", "top"))
-_SIDES += (("x2", "xmax", "x_max", "right"), ("y2", "ymax", "y_max", "bottom"))
+# Names of left, top, and right, bottom or width, height, without underscores; the first that are all there count.
+_SIDES = tuple(
+    tuple(names.split())
+    for names in ("xmin ymin xmax ymax", "minx miny maxx maxy", "left top right bottom", "x0 y0 x1 y1", "x1 y1 x2 y2")
+    + tuple(
+        f"{corner} {size}" for size in ("width height", "w h") for corner in ("x y", "left top", "xmin ymin", "x1 y1")
+    )
+)
+_SIDE = re.compile(
+    rf"""(?<![a-z0-9])(x|y|w|h|left|top|right|bottom|width|height|[xy]_?(?:[012]|min|max)|(?:min|max)_?[xy])\b["']?\s*[:=]{_NUMBER}|[{{}}]""",
+    re.I,
+)
 # What finds boxes: each match's groups that are not empty are the four numbers.
 SYNTAXES = {
     "corners": re.compile(rf"\({_NUMBER},{_NUMBER}\)\s*,\s*\({_NUMBER},{_NUMBER}\)"),
     "lists": re.compile(_FOUR_IN_A_LIST),
     "keys": re.compile(rf"""(?i:\b(?:bbox|box|bounding_box)\w*)["']?\s*[:=]\s*(?:[\[(]\s*)*?(?:{_FOUR_IN_A_LIST})"""),
-    "sides": re.compile(
-        r"\s*,\s*".join(rf"""["'](?:{"|".join(names)})["']\s*:{_NUMBER}""" for names in _SIDES), re.IGNORECASE
-    ),
     "spaced": re.compile(rf"<box>{_NUMBER}[\s,]{_NUMBER}[\s,]{_NUMBER}[\s,]{_NUMBER}</box>"),
     "locations": re.compile(r"<loc(\d{4})>" * 4),
+    "bins": re.compile(r"<loc_(\d{1,3})>" * 4),
     "patches": re.compile(r"<patch_index_(\d{4})><patch_index_(\d{4})>"),
 }
+_TOKENS = {"locations", "bins", "patches"}
 # Commas, points, brackets and quotes that compatibility normalisation (NFKC) leaves as they are.
 _SIGNS = str.maketrans("、،٫【】〔〕", ",,.[][]")
 _SIGNS |= str.maketrans(dict.fromkeys("“”„‟«»「」『』‘’‚‛`", '"'))
@@ -159,7 +172,7 @@ def parse_boxes(
             raise ValueError(f"{name} must be a positive width and height, not {given!r}")
     boxes = _numbers(_plain(text[:_LONGEST_REPLY]), family)
     if family.order == "xywh":
-        return boxes
+        return _sound(boxes)
     if not boxes:
         return []
     if family.scale == RESIZED:
@@ -167,7 +180,7 @@ def parse_boxes(
         across, down = size[0] / seen[0], size[1] / seen[1]
     else:
         across, down = (side / family.scale if family.scale else 1.0 for side in size)
-    return [_from_corners(box, across, down) for box in boxes]
+    return _sound([_from_corners(box, across, down) for box in boxes])
 
 
 def predicted_boxes(reply: str, specific: Mapping[str, Any]) -> list[Box]:
@@ -177,12 +190,34 @@ def predicted_boxes(reply: str, specific: Mapping[str, Any]) -> list[Box]:
         reply: The reply.
         specific: The doc's `size`, `box_format` and `box_pixels` (`prompts.cvlue.specific.BoxSpecific`).
 
+    Returns:
+        As `parse_boxes`; [] where the format's processor refuses the image (`image_refused`).
+
     Raises:
-        ValueError: The format is unknown, or its processor refuses the image.
+        ValueError: The format is unknown.
     """
+    if image_refused(specific):
+        return []
     width, height = specific["size"]
     least, most = map(int, specific["box_pixels"].split("-"))
     return parse_boxes(reply, specific["box_format"], (width, height), pixels=(least, most))
+
+
+def image_refused(specific: Mapping[str, Any]) -> str:
+    """Why a doc's image cannot be shown to the models of its box format, as a clause; "" where it can.
+
+    Args:
+        specific: As of `predicted_boxes`.
+    """
+    if FAMILIES[box_format(specific["box_format"])].scale != RESIZED:
+        return ""
+    width, height = specific["size"]
+    least, most = map(int, specific["box_pixels"].split("-"))
+    try:
+        qwen_resized((width, height), min_pixels=least, max_pixels=most)
+    except ValueError as error:
+        return f"the image processor of {specific['box_format']} refuses it: {error}"
+    return ""
 
 
 def box_format(name: str) -> str:
@@ -243,14 +278,46 @@ def _plain(text: str) -> str:
     return unicodedata.normalize("NFKC", text).translate(_SIGNS)
 
 
+def _sound(boxes: list[Box]) -> list[Box]:
+    """Boxes without those with a number that no image could have."""
+    return [box for box in boxes if all(abs(number) < _LARGEST for number in box)]
+
+
 def _numbers(text: str, family: Family) -> list[Box]:
-    """The four numbers of each box, from left, top, right, bottom (or x, y, width, height)."""
+    """The four numbers of each box: left, top, right, bottom, or x, y, width, height where the family writes these."""
     for syntax in family.syntaxes:
-        found = [[number for number in match.groups() if number] for match in SYNTAXES[syntax].finditer(text)]
-        boxes = [_of_patches(*map(int, one)) if syntax == "patches" else [*map(float, one)] for one in found]
+        if syntax == "sides":
+            boxes = list(_named_sides(text, family.order == "xywh"))
+        else:
+            found = [[number for number in match.groups() if number] for match in SYNTAXES[syntax].finditer(text)]
+            boxes = [_of_tokens(syntax, one) if syntax in _TOKENS else [*map(float, one)] for one in found]
+            boxes = [[box[1], box[0], box[3], box[2]] for box in boxes] if family.order == "yxyx" else boxes
         if boxes:
-            return [[box[1], box[0], box[3], box[2]] for box in boxes] if family.order == "yxyx" else boxes
+            return boxes
     return []
+
+
+def _named_sides(text: str, sizes: bool) -> Iterator[Box]:
+    """Boxes whose sides have names, in whatever order: corners, or with `sizes` corner, width and height."""
+    sides: dict[str, float] = {}
+    for match in chain(_SIDE.finditer(text), [None]):
+        name = (match[1] or "").lower().replace("_", "") if match else ""
+        if not name or name in sides:  # an object's end, or the next box
+            names = next((row for row in _SIDES if all(one in sides for one in row)), None)
+            if names:
+                left, top, right, bottom = (sides[one] for one in names)
+                across, down = (right, bottom) if names[2][0] == "w" else (right - left, bottom - top)
+                yield [left, top, across, down] if sizes else [left, top, left + across, top + down]
+            sides = {}
+        if match and name:
+            sides[name] = float(match[2])
+
+
+def _of_tokens(syntax: str, numbers: Sequence[str]) -> Box:
+    """A box from a model's location tokens, in the family's scale."""
+    if syntax == "patches":
+        return _of_patches(*map(int, numbers))
+    return [int(number) + (0.5 if syntax == "bins" else 0.0) for number in numbers]  # Florence's are centres of bins
 
 
 def _of_patches(first: int, last: int) -> Box:

@@ -11,7 +11,7 @@ from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc, SamplingMethod
 
 from cultureval.metrics.cvlue import names
-from cultureval.metrics.cvlue.grounding import iou, predicted_boxes
+from cultureval.metrics.cvlue.grounding import image_refused, iou, predicted_boxes
 from cultureval.metrics.cvlue.names import CANDIDATE_SCORES, KS, RANKING, VQA_MODES
 from cultureval.metrics.cvlue.ranking import gold_ranks, gold_ties, ndcg
 from cultureval.metrics.cvlue.vqa import cvlue_correct, soft_accuracy
@@ -44,9 +44,11 @@ def grounding_metrics() -> list[SampleLevelMetric]:
     """`iou` (official, the headline), `iou_continuous`, accuracies at IoU 0.5, and the share without a readable box.
 
     `acc@0.5` counts official IoU above 0.5 (CVLUE's readme), `acc@0.5_continuous` continuous IoU of at least 0.5 (as
-    usual for RefCOCOg). Of several boxes the first one is used.
+    usual for RefCOCOg). Of several boxes the first one is used. An item whose image the format's processor refuses is
+    unscored: a run of ours does not ask about it, other harnesses may.
     """
-    return [_grouping(_box_scores, names.GROUNDING, SamplingMethod.GENERATIVE)]
+    means = {name: MeanOfScored(name) for name in names.GROUNDING}
+    return [_grouping(BoxScores(_box_scores), names.GROUNDING, SamplingMethod.GENERATIVE, means)]
 
 
 def dialogue_metrics(dense: bool = False) -> list[SampleLevelMetric]:
@@ -100,6 +102,14 @@ class ItemScores(SampleLevelComputation):
         except ValueError as error:
             raise CulturevalError(f"{doc.task_name}, item {specific_of(doc).get('id')}: {error}.") from error
         return {name: ClusteredScore.of(value, doc) for name, value in scores.items()}
+
+
+class BoxScores(ItemScores):
+    """The scores of one box."""
+
+    def image_refused(self, doc: Doc) -> str:
+        """Why the item's image cannot be shown to the models of its box format; "" where it can."""
+        return image_refused(specific_of(doc))
 
 
 def candidate_scores(doc: Doc, response: ModelResponse) -> dict[str, np.ndarray]:
@@ -225,7 +235,7 @@ class CountOfItems(CorpusLevelComputation):
 
 
 def _grouping(
-    score: Callable[[Doc, ModelResponse], Scores],
+    score: Callable[[Doc, ModelResponse], Scores] | ItemScores,
     declared: Metrics,
     category: SamplingMethod,
     means: dict[str, CorpusLevelComputation] | None = None,
@@ -234,7 +244,7 @@ def _grouping(
         metric_name=list(declared),
         higher_is_better={name: row.higher_is_better for name, row in declared.items()},
         category=category,
-        sample_level_fn=ItemScores(score),
+        sample_level_fn=score if isinstance(score, ItemScores) else ItemScores(score),
         corpus_level_fn={name: (means or {}).get(name) or ClusteredMean(name) for name in declared},
     )
 
@@ -270,6 +280,8 @@ def _soft_scores(doc: Doc, response: ModelResponse) -> Scores:
 
 def _box_scores(doc: Doc, response: ModelResponse) -> Scores:
     specific: BoxSpecific = specific_of(doc)
+    if image_refused(specific):
+        return dict.fromkeys(names.GROUNDING, float("nan"))
     boxes = predicted_boxes(_reply(response), specific)
     first = boxes[0] if boxes else None
     official, continuous = (iou(first, specific["box"], convention) for convention in ("official", "continuous"))

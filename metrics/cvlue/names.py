@@ -1,6 +1,8 @@
 """The metrics of CVLUE and its English counterparts, each set's headline first."""
 
-from cultureval.metrics.declared import Declared, Metrics, declare
+import math
+
+from cultureval.metrics.declared import NOT_NEGATIVE, Declared, Metrics, declare
 
 KS = (1, 5, 10)
 VQA_MODES = ("loose", "strict", "exact")
@@ -23,7 +25,9 @@ GROUNDING = declare(
 def _ranking(*names: str) -> Metrics:
     every = [f"{name}{score}" for score in CANDIDATE_SCORES for name in names]
     ties = [name for name in every if name.startswith("gold_ties")]
-    return declare(*every, counts=ties, lower=[*ties, *(name for name in every if name.startswith("mean_rank"))])
+    ranks = [name for name in every if name.startswith("mean_rank")]
+    ranges = dict.fromkeys(ties, NOT_NEGATIVE) | dict.fromkeys(ranks, (1.0, math.inf))
+    return declare(*every, counts=ties, lower=[*ties, *ranks], ranges=ranges)
 
 
 RANKING = (*(f"R@{k}" for k in KS), "MRR", "mean_rank", "gold_ties")
@@ -31,7 +35,7 @@ DIALOGUE = _ranking(*RANKING)
 DENSE_DIALOGUE = DIALOGUE | dict.fromkeys((f"NDCG{score}" for score in CANDIDATE_SCORES), Declared())
 RECALLS = tuple(f"{direction}@{k}" for direction in ("TR", "IR") for k in KS)
 GALLERY_SIZES = ("gallery_images", "gallery_captions")
-GALLERIES = declare(*RECALLS, *GALLERY_SIZES, counts=GALLERY_SIZES)
+GALLERIES = declare(*RECALLS, *GALLERY_SIZES, counts=GALLERY_SIZES, ranges=dict.fromkeys(GALLERY_SIZES, NOT_NEGATIVE))
 
 # The macro-average of the contest: eleven numbers by task, for the released scorers and the contest's.
 MACRO = {"itr": RECALLS, "vqa": ("accuracy_loose",), "vg": ("iou",), "vd": RANKING[: len(KS)]}

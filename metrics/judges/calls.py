@@ -12,7 +12,7 @@ from cultureval.metrics.judges.verdicts import ItemImage
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import Journal
 from cultureval.runtime.servers.answers import Answer
-from cultureval.runtime.servers.costs import Budget, BudgetSpent, estimate_tokens, price, prompt_tokens
+from cultureval.runtime.servers.costs import Budget, BudgetSpent, Limits, estimate_tokens, price, prompt_tokens
 from cultureval.runtime.servers.data_urls import data_url
 from cultureval.runtime.servers.errors import ServerError
 from cultureval.runtime.servers.journalled_answers import Question, answer_all
@@ -68,7 +68,9 @@ class PaidCalls:
     def pay(self, key: str, call: Call, answer: Answer) -> None:
         """Count the cost of an answer, once a key."""
         written = sum(estimate_tokens(completion["text"]) for completion in answer["completions"])
-        self.budget.pay(key, answer["usage"], (self.tokens(call), written))
+        text = prompt_tokens(self.settings, f"{call.system}\n{call.text}", 0)
+        limits = Limits(text, len(call.images), self.settings.max_tokens, reasons=True)
+        self.budget.pay(key, answer["usage"], (self.tokens(call), written), limits=limits)
 
     def answers(self, calls: Mapping[str, Call], description: str, processes: int = 1) -> dict[str, Answer]:
         """The answers to calls, from the journal or the servers; those that have none are left out.

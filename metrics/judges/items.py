@@ -1,15 +1,48 @@
 """Convert LightEval's Docs to judge items, and verdicts to details; without importing LightEval."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from cultureval.judge_prompts.templates import JudgeTemplate
+from cultureval.judge_prompts.replies import LOWEST
+from cultureval.judge_prompts.templates import JudgeTemplate, judge_template, own_templates
+from cultureval.metrics.declared import Range
 from cultureval.metrics.judges.verdicts import JudgeItem, JudgeVerdict, metric_part
+
+JUDGED = "judge_"  # how the names of judges' metrics begin
 
 
 def metric_prefix(judge: str, template: JudgeTemplate) -> str:
     """The prefix of a judge's metric names: judge_gpt-4o_image_reference."""
-    return f"judge_{judge}_{template.short}"
+    return f"{JUDGED}{judge}_{template.short}"
+
+
+def metrics_of_judge(judge: str, templates: Iterable[str]) -> tuple[str, ...]:
+    """The names of a judge's metrics: one for each criterion of each template, by the templates' names."""
+    rows = map(judge_template, templates)
+    return tuple(f"{metric_prefix(judge, row)}_{metric_part(one)}" for row in rows for one in row.criteria)
+
+
+def suite_templates(suite: str) -> list[str]:
+    """The parts of metrics' names that are a suite's judge templates.
+
+    Args:
+        suite: Its name; templates lie in the folder of that name, or are registered under one that begins with it.
+    """
+    folder = suite.removesuffix("_dev")
+    found = [row for row in own_templates().values() if row.name.startswith(f"{folder}_")]
+    return list(dict.fromkeys(row.short for row in found))
+
+
+def short_names(templates: Iterable[str]) -> list[str]:
+    """What templates are called in the names of metrics."""
+    rows = map(judge_template, templates)
+    return list(dict.fromkeys(row.short for row in rows))
+
+
+def scales_of_judges(templates: Iterable[str]) -> dict[str, Range]:
+    """How the metrics of any judge end, one for each criterion of each template -> the lowest and the highest score."""
+    rows = map(judge_template, templates)
+    return {f"_{row.short}_{metric_part(one)}": (LOWEST, float(row.top(one))) for row in rows for one in row.criteria}
 
 
 def item_of(

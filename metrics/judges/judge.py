@@ -1,6 +1,7 @@
 """The LLM judge: verdicts on texts, with or without images, from any OpenAI-compatible server.
 
-A readable reply gives a verdict. After an unreadable reply the judge is asked again, at most twice; then the item is
+A readable reply gives a verdict. After an unreadable reply, or one whose scores may be another's (`replies.py`), the
+judge is asked again, at most twice and with the form of the reply alone at the end of the prompt; then the item is
 *unscored*, with the reason. Also unscored are items that cannot be shown to the judge (an image that does not decode,
 an empty text), that the server does not answer, or that were not asked because the judge stopped or the budget was
 spent. Unscored items are excluded from the mean; the means with all of them as 1 and as 5 are reported next to it.
@@ -22,6 +23,7 @@ from cultureval.metrics.judges.session import JudgeSession, ReadyItem
 from cultureval.metrics.judges.settings import JudgeSettings, configured_judges, find_judges
 from cultureval.metrics.judges.verdicts import JudgeItem, Judgement, JudgeVerdict, metric_part, summarize
 from cultureval.runtime import processes
+from cultureval.runtime.data.image_store import PREPARED
 from cultureval.runtime.journal import Journal, open_journal
 from cultureval.runtime.servers.costs import Budget, price, prompt_tokens
 from cultureval.runtime.servers.identity import ServerIdentity
@@ -201,6 +203,7 @@ def judge_signature(settings: JudgeSettings, template: JudgeTemplate, identity: 
         template: The judge template.
         identity: What its servers say of the model; None: they were not asked.
     """
+    asked_again = f"#{short_hash(template.form_once_more)}" if template.form_once_more else ""
     extra = json.dumps(settings.extra_body, sort_keys=True, ensure_ascii=False)
     return signature(
         judge=settings.name,
@@ -213,7 +216,7 @@ def judge_signature(settings: JudgeSettings, template: JudgeTemplate, identity: 
         temperature="none" if settings.temperature is None else f"{settings.temperature:g}",
         max_tokens=settings.max_tokens,
         extra_body="+".join(sorted(settings.extra_body)) + f"#{short_hash(extra)}" if settings.extra_body else None,
-        re_asks=settings.re_asks,
+        re_asks=f"{settings.re_asks}{asked_again}",
         delimit=f"always#{NOTICE.hash}" if settings.delimit == "always" else settings.delimit,
-        images=f"{settings.image_format}/{settings.image_max_side or 'full'}" if template.images else None,
+        images=f"{PREPARED}/{settings.image_format}/{settings.image_max_side or 'full'}" if template.images else None,
     )

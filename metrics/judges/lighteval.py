@@ -55,7 +55,8 @@ def judge_metrics(*templates: str) -> list[SampleLevelMetric]:
     For each judge and template, `judge_<judge>_<template's short name>` is a sample's verdict (a mapping, for the
     details), and `..._<criterion>` its scores. The results have, for each criterion, the mean over scored items,
     `_stderr`, `_unflagged`, `_missing_as_1` and `_missing_as_5`, and for each judge and template `_n_items`,
-    `_n_parsed`, `_n_parsed_unflagged`, `_n_unscored`, `_n_not_asked`, `_n_flagged`, `_n_wrong_script`.
+    `_n_parsed`, `_n_parsed_unflagged`, `_n_unscored`, that by kind (`_n_doubtful`, ...: `verdicts.UNSCORED`),
+    `_n_flagged`, `_n_wrong_script`.
 
     Args:
         *templates: Names of judge templates whose replies are scores.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from cultureval.judge_prompts import JudgeReplyError, Reading
+from cultureval.judge_prompts import DoubtfulReply, JudgeReplyError, Reading
 from cultureval.judge_prompts.slots import FilledPrompt, share_of_arabic
 from cultureval.judge_prompts.templates import JudgeTemplate
 from cultureval.metrics.judges.calls import Call, PaidCalls
@@ -57,7 +57,7 @@ class JudgeSession:
         self._calls = PaidCalls(settings, journal, budget)
 
     def run(self, items: Sequence[JudgeItem]) -> Judgement:
-        """Ask about all items, read the replies, and ask again after malformed ones."""
+        """Ask about all items, read the replies, and ask again, in a fixed form, after malformed and doubtful ones."""
         verdicts: dict[int, JudgeVerdict] = {}
         waiting: dict[int, ReadyItem] = {}
         for index, item in enumerate(items):
@@ -73,7 +73,7 @@ class JudgeSession:
             served |= {answer["model"] for answer in answers.values() if answer.get("model")}
             for index, key in keys.items():
                 verdict = self._read(waiting[index], key, answers.get(key), attempt)
-                if verdict.outcome != "malformed" or attempt == self.settings.re_asks:
+                if verdict.outcome not in ("malformed", "doubtful") or attempt == self.settings.re_asks:
                     verdicts[index] = verdict
                     del waiting[index]
         ordered = [verdicts[index] for index in range(len(items))]
@@ -111,7 +111,7 @@ class JudgeSession:
             judge={name: getattr(self.settings, name) for name in ("name", "model", "revision", "extra_body")},
             server=self.identity.known if self.identity else None,
             request=self._calls.limits() | self.form,
-            prompt=entry.prompt.text,
+            prompt=self._text(entry, attempt),
             images=[*entry.hashes, self.settings.image_format, self.settings.image_max_side] if entry.images else None,
             attempt=attempt,
         )
@@ -151,7 +151,11 @@ class JudgeSession:
             "item": entry.item.id,
             "attempt": attempt,
         }
-        return Call(entry.prompt.text, images=entry.images, form=self.form, record=record)
+        return Call(self._text(entry, attempt), images=entry.images, form=self.form, record=record)
+
+    def _text(self, entry: ReadyItem, attempt: int) -> str:
+        """The prompt; asked again, with the form of the reply at its end."""
+        return entry.prompt.text + (self.template.form_once_more if attempt else "")
 
     def _why_stopped(self) -> str | None:
         if not self._calls.server_failed:
@@ -179,14 +183,15 @@ class JudgeSession:
             outcome, reason = "refused", f"the judge refused: {completion['refusal'][:200]!r}"
         else:
             try:
-                reading = self.template.read(completion["text"], entry.item.slots[self.template.judged])
+                reading = self.template.read(completion["text"], entry.flags)
             except JudgeReplyError as error:
                 cut = (
                     f" (cut off at {self.settings.max_tokens} tokens)"
                     if completion["finish_reason"] == "length"
                     else ""
                 )
-                outcome, reason = "malformed", f"malformed reply, asked {attempt + 1} times: {error}{cut}"
+                outcome = "doubtful" if isinstance(error, DoubtfulReply) else "malformed"
+                reason = f"{outcome} reply, asked {attempt + 1} times: {error}{cut}"
         return JudgeVerdict(
             item=entry.item.id,
             scores=reading.scores,

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from cultureval.runtime.servers.identity import ServerIdentity
 
 ItemImage = Union[Path, str, bytes, "Image"]
-Outcome = Literal["scored", "malformed", "refused", "no_answer", "not_asked", "unusable"]
+Outcome = Literal["scored", "malformed", "doubtful", "refused", "no_answer", "not_asked", "unusable"]
+UNSCORED = ("malformed", "doubtful", "refused", "no_answer", "not_asked", "unusable")
 
 
 @dataclass(frozen=True)
@@ -45,10 +46,9 @@ class JudgeVerdict:
         item: Id of the item.
         scores: Criterion -> score from 1 to 5; empty if the item is unscored or the template asks for a label.
         label: The label, if the template asks for one and the judge gave one.
-        outcome: "scored" (also with a label), or why not.
+        outcome: "scored" (also with a label), or why not; "doubtful" where it is open whose the reply's scores are.
         reason: Why there is no score; "" if there is one.
-        flags: Properties of the text (those of `suspicions`, "wrong_script") and of the reply ("extra_prose",
-            "decimal", "repeated", "reasoning", "quoted").
+        flags: Properties of the text (those of `suspicions`, "wrong_script") and of the reply (those of `Reading`).
         reply: The last reply, raw.
         asked: Number of replies.
         cluster: The cluster of the item.
@@ -127,7 +127,7 @@ def summarize(
 
 
 def count_verdicts(verdicts: Sequence[tuple[str, Sequence[str]]]) -> dict[str, int]:
-    """Numbers of items: all, scored, scored and not flagged, unscored, never asked about, flagged, in the wrong script.
+    """Numbers of items: all, scored, scored and not flagged, unscored, these by kind, flagged, in the wrong script.
 
     Flagged items hold what may influence the judge.
 
@@ -141,7 +141,7 @@ def count_verdicts(verdicts: Sequence[tuple[str, Sequence[str]]]) -> dict[str, i
         "n_parsed": parsed,
         "n_parsed_unflagged": unflagged,
         "n_unscored": len(verdicts) - parsed,
-        "n_not_asked": sum(outcome == "not_asked" for outcome, _ in verdicts),
+        **{f"n_{kind}": sum(outcome == kind for outcome, _ in verdicts) for kind in UNSCORED},
         "n_flagged": sum(bool(SUSPICIOUS & set(flags)) for _, flags in verdicts),
         "n_wrong_script": sum("wrong_script" in flags for _, flags in verdicts),
     }

@@ -37,10 +37,12 @@ __all__ = [
     "paired_cfhr_difference",
     "parse_verdict",
     "percentile_difference",
+    "report_of_counts",
     "resample_counts",
 ]
 
 Flags = NDArray[np.bool_]
+Sums = NDArray[np.float64]
 ITERATIONS = 1000  # the paper's
 
 
@@ -79,20 +81,34 @@ def counterfactual_report(
     unreadable = np.zeros((right.size, 1 + rejected.shape[1]), bool) if invalid is None else _flags(invalid, "invalid")
     if unreadable.shape != (right.size, 1 + rejected.shape[1]):
         raise ValueError(f"invalid has shape {unreadable.shape}, not {(right.size, 1 + rejected.shape[1])}")
-    counted = item_counts(right, rejected, unreadable).astype(np.float32)
-    *_, readable_hits, _, partly, _ = counted.sum(axis=0, dtype=np.float64)
-    values = metrics_of_counts(counted.sum(axis=0, dtype=np.float64), rejected.shape[1])
-    report = {name: _number(value) for name, value in values.items()}
-    draws = metrics_of_counts(resample_counts(right.size, iterations, seed) @ counted, rejected.shape[1])
-    of = {CFHR: right.sum(), CFHR_VALID_ONLY: readable_hits, CONTRASTIVE_INSTABILITY: partly}
+    return report_of_counts(item_counts(right, rejected, unreadable), rejected.shape[1], iterations, seed)
+
+
+def report_of_counts(
+    counts: ArrayLike, false_statements: int, iterations: int = ITERATIONS, seed: int = 0
+) -> dict[str, float | int | None]:
+    """`counterfactual_report` of what its metrics count of each item.
+
+    Args:
+        counts: [N, 8], as of `item_counts`; at least one item.
+        false_statements: K.
+        iterations: Bootstrap resamples of items.
+        seed: Random seed of the resamples.
+    """
+    counted = np.asarray(counts, np.float32)
+    size, sums = len(counted), counted.sum(axis=0, dtype=np.float64)
+    hits, _, _, _, readable_hits, _, partly, _ = sums
+    report = {name: _number(value) for name, value in metrics_of_counts(sums, false_statements).items()}
+    draws = metrics_of_counts(resample_counts(size, iterations, seed) @ counted, false_statements)
+    of = {CFHR: hits, CFHR_VALID_ONLY: readable_hits, CONTRASTIVE_INSTABILITY: partly}
     errors = {
-        f"{name}_stderr": _error(report[name], draw, int(of.get(name, right.size))) if right.size > 1 else None
+        f"{name}_stderr": _error(report[name], draw, int(of.get(name, size))) if size > 1 else None
         for name, draw in draws.items()
     }
     hits_error = errors[f"{Q_PLUS_ACC}_stderr"]
-    sizes: dict[str, float | int | None] = {N_ITEMS: right.size, N_Q_PLUS: int(right.sum())}
-    sizes |= {f"{N_ITEMS}_stderr": 0.0 if right.size > 1 else None}
-    sizes |= {f"{N_Q_PLUS}_stderr": None if hits_error is None else hits_error * right.size}
+    sizes: dict[str, float | int | None] = {N_ITEMS: size, N_Q_PLUS: int(hits)}
+    sizes |= {f"{N_ITEMS}_stderr": 0.0 if size > 1 else None}
+    sizes |= {f"{N_Q_PLUS}_stderr": None if hits_error is None else hits_error * size}
     return report | errors | sizes
 
 
@@ -226,18 +242,27 @@ def metrics_of_counts(sums: NDArray[np.floating], false_statements: int) -> dict
         sums: Of the counts.
         false_statements: K.
     """
+    found = {name: _ratio(*parts) for name, parts in ratios_of_counts(sums, false_statements).items()}
+    return found | {F1: harmonic_mean(found[Q_PLUS_ACC], found[Q_MINUS_ACC])}
+
+
+def ratios_of_counts(sums: NDArray[np.floating], false_statements: int) -> dict[str, tuple[Sums, Sums]]:
+    """The rates that are ratios of two sums, each as these two: all of `metrics_of_counts` but F1.
+
+    Args:
+        sums: Of the counts, [..., 8]; of a single item the two are what it adds to each sum.
+        false_statements: K.
+    """
     columns = np.moveaxis(np.float64(sums), -1, 0)
     hits, rejections, fooled, unreadable, readable_hits, readable_fooled, partly, items = columns
-    q_plus_acc, q_minus_acc = hits / items, rejections / (items * false_statements)
     return {
-        Q_PLUS_ACC: q_plus_acc,
-        Q_MINUS_ACC: q_minus_acc,
-        F1: harmonic_mean(q_plus_acc, q_minus_acc),
-        COMBINED_ACC: (hits - fooled) / items,
-        CFHR: _ratio(fooled, hits),
-        CONTRASTIVE_INSTABILITY: _ratio(partly - (hits - fooled), partly),
-        INVALID_RATE: unreadable / (items * (1 + false_statements)),
-        CFHR_VALID_ONLY: _ratio(readable_fooled, readable_hits),
+        Q_PLUS_ACC: (hits, items),
+        Q_MINUS_ACC: (rejections, items * false_statements),
+        COMBINED_ACC: (hits - fooled, items),
+        CFHR: (fooled, hits),
+        CONTRASTIVE_INSTABILITY: (partly - (hits - fooled), partly),
+        INVALID_RATE: (unreadable, items * (1 + false_statements)),
+        CFHR_VALID_ONLY: (readable_fooled, readable_hits),
     }
 
 

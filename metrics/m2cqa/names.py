@@ -7,7 +7,7 @@ for their own prompt, under the strict one for M2CQA's prompts.
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-from cultureval.metrics.declared import Metrics, declare
+from cultureval.metrics.declared import NOT_NEGATIVE, Metrics, declare
 
 Profile = Literal["strict", "tolerant", "lenient", "organisers"]  # how `parse_verdict` reads outputs
 
@@ -44,7 +44,8 @@ def by_profile(full: Sequence[str], short: Sequence[str], headline: str) -> dict
 
 def _declared(parts: dict[str, dict[str, str]]) -> Metrics:
     names = [name for of_profile in parts.values() for name in of_profile]
-    return declare(*names, counts=COUNTS, lower=[name for name in names if name.startswith(LOWER)])
+    lower = [name for name in names if name.startswith(LOWER)]
+    return declare(*names, counts=COUNTS, lower=lower, ranges=dict.fromkeys(COUNTS, NOT_NEGATIVE))
 
 
 STATEMENT_PARTS = by_profile(_OF_PAPER, _LAX, "strict")

@@ -78,7 +78,24 @@ _SENTENCE = re.compile(
 )
 _OTHER_VERDICT = re.compile(rf"\b(?:و|او|ام)?({_ANY})\b", re.IGNORECASE)
 _MOST_PHRASES = 100  # that are looked at for doubts; an output with more repeats itself
-_NEXT_SENTENCE = re.compile(rf"[\W_]{{0,5}}<? ?({_ANY})\b", re.IGNORECASE)
+# Words between a verdict and another one that takes its place ("Actually, it is ..."), but not the prompts' own phrase.
+_AFTER_ALL = (
+    r"(?:(?:actually|in fact|in reality|wait|no|nope|sorry|oops|hmm+|well|but|however|rather|or|correction|edit|"
+    r"on second thoughts?|i mean|i meant|let me correct (?:that|myself)|the|my|correct|right|real|true|final|statement|"
+    r"claim|answer|it|its|this|that|thats|is|was|should be|must be|would be|therefore|so|hence|"
+)
+_AFTER_ALL += "|".join(
+    normalise(text)
+    for text in ("في الواقع", "في الحقيقة", "الحقيقة", "الواقع", "بل", "لا", "لكن", "عفوا", "عذرا", "آسف", "تصحيح")
+    + ("انتظر", "أقصد", "أعني", "بالأحرى", "الجواب", "الإجابة", "الصحيحة", "الصحيح", "النهائية", "العبارة", "الجملة")
+    + ("هو", "هي", "إنها")
+)
+_AFTER_ALL = rf"(?!{'|'.join(_HEAD.values())}){_AFTER_ALL})\b[\W_]{{0,5}}){{0,10}}?"
+_NEXT_SENTENCE = re.compile(rf"[\W_]{{0,5}}{_AFTER_ALL}<? ?({_ANY})\b", re.IGNORECASE)
+# How a verdict is set off, besides the phrase that the prompts ask for.
+_BOX = re.compile(r"\$?\\boxed ?\{ ?(?:\\(?:text|textbf|mathrm|mathbf) ?\{ ?)?([^{}\\]{1,30})\}{1,2}\$?")
+_BRACKETS = re.compile(rf"[<(\[{{] ?({_ANY}) ?[>)\]}}]", re.IGNORECASE)
+_SIGNS = {True: "✅✔☑👍🟢", False: "❌✖✗✘👎🔴"}
 
 
 def parse_verdict(text: str, prompt: Prompt, language: Language, profile: Profile = "strict") -> bool | None:
@@ -94,7 +111,8 @@ def parse_verdict(text: str, prompt: Prompt, language: Language, profile: Profil
             after the Arabic phrase, any text before the phrase of reason_first, and an answer_reason without its
             evidence or without the label of the evidence. "lenient" also accepts the phrase with a verdict anywhere:
             where the prompt's format has it if there are several (the first of answer_reason, the last of
-            reason_first; those of tf must agree), unless the output takes it back ("True, False", "partly").
+            reason_first; those of tf must agree), in brackets, in a LaTeX box or with a sign such as a tick, and the
+            shorter "Final answer: True", unless the output takes it back ("True, False", "partly", "Actually, False").
             "organisers": as ImageEval 2026 reads submissions (`organisers_verdict`).
 
     Returns:
@@ -123,6 +141,9 @@ def parse_verdict(text: str, prompt: Prompt, language: Language, profile: Profil
 
 def _lenient(output: str, prompt: Prompt, language: Language) -> bool | None:
     """The verdict that is stated where the prompt's format has it; None if it is taken back, or none is stated."""
+    output = _undressed(output, language)
+    if match := _alone(language).fullmatch(output):
+        return _truth(match["verdict"])
     found = [*_anywhere(language).finditer(output)]
     if prompt in ("answer_reason", "reason_first"):
         found = found[:1] if prompt == "answer_reason" else found[-1:]
@@ -132,12 +153,27 @@ def _lenient(output: str, prompt: Prompt, language: Language) -> bool | None:
     return stated.pop() if len(stated) == 1 else None
 
 
+def _undressed(output: str, language: Language) -> str:
+    """An output whose verdicts stand without brackets and signs that say the same, those in boxes after the phrase."""
+    phrase = f"{_HEAD['en' if language == 'en' else 'ar']}: "
+    output = _BRACKETS.sub(r"\1", _BOX.sub(rf"{phrase}\1", output))
+    for meant, signs in _SIGNS.items():
+        output = re.sub(
+            rf"\b({_ANY})(?: ?[.!])? ?[{signs}]\ufe0f?",
+            lambda match, meant=meant: match[1] if _truth(match[1]) is meant else match[0],
+            output,
+            flags=re.IGNORECASE,
+        )
+    return output
+
+
 def _stated(output: str, match: re.Match[str]) -> bool | None:
     """The verdict of a phrase; None if its sentence has a doubt or the other verdict, or the next begins with that."""
     verdict = _truth(match["verdict"])
     sentence = _SENTENCE.match(output, match.end())
     others = [*_OTHER_VERDICT.finditer(sentence.group()), *filter(None, [_NEXT_SENTENCE.match(output, sentence.end())])]
-    if _DOUBT.search(sentence.group()) or any(_truth(other[1]) != verdict for other in others):
+    contrary = any(sign in output[match.end() : sentence.end() + 3] for sign in _SIGNS[not verdict])
+    if contrary or _DOUBT.search(sentence.group()) or any(_truth(other[1]) != verdict for other in others):
         return None
     return verdict
 
@@ -178,7 +214,9 @@ def _alone(language: Language) -> re.Pattern[str]:
 def _anywhere(language: Language) -> re.Pattern[str]:
     """A phrase and its verdict; a choice of both, as the prompt has it ("true/false", "true or false"), is none."""
     verdict = rf"<? ?(?P<verdict>{_words(language, 'tolerant')})(?!\w| ?(?:/|or\b|ام\b|او\b))"
-    return re.compile(rf"{_phrase(language)} ?:? ?{verdict}", re.IGNORECASE)
+    shorter = r"final answer" if language == "en" else f"{normalise('الإجابة النهائية')}|{normalise('الجواب النهائي')}"
+    choice = r"(?<!\bor )(?<!\bاو )(?<!\bام )"
+    return re.compile(rf"{choice}(?:{_phrase(language)} ?:?|\b(?:{shorter}) ?[:=]) ?{verdict}", re.IGNORECASE)
 
 
 @cache
@@ -196,7 +234,7 @@ def _pattern(prompt: Prompt, language: Language, profile: Profile) -> re.Pattern
     }[prompt]
     if profile == "tolerant" and prompt == "answer_reason":
         # Without its label, evidence must not begin with a verdict nor repeat the phrase.
-        unlabelled = rf"[.،,] ?(?!<? ?(?:{_words(language, profile)})\b)(?!.*{phrase})\S.*"
+        unlabelled = rf"[.،,] ?(?!{_AFTER_ALL}<? ?(?:{_words(language, profile)})\b)(?!.*{phrase})\S.*"
         text = rf"{phrase} ?: ?{verdict} ?(?:[.،,]?|[.،,]? ?{evidence}|{unlabelled})"
     if profile == "tolerant" and prompt == "reason_first":
         text = rf"(?:.*?\W)?{phrase} ?:? ?{verdict} ?\.?"

@@ -5,7 +5,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from cultureval.runtime.code_replies import first_code_block
 from cultureval.runtime.reasoning import split_reasoning
-from cultureval.runtime.servers.identity import PROBE_TOKENS, ServerIdentity, evaluated_model_identity
+from cultureval.runtime.servers.identity import (
+    PROBE_TOKENS,
+    IdentityQuestion,
+    ServerIdentity,
+    evaluated_model_identity,
+)
 from cultureval.runtime.servers.providers import provider_at
 from cultureval.runtime.servers.settings import ServerSettings, openai_base_url
 
@@ -92,7 +97,7 @@ class DecoderSettings:
         if (provider := provider_at(servers.base_urls)) and self.identify == "all":
             return ServerIdentity(id=self.model, root=provider.id)
         request = {"model": self.model, "max_tokens": PROBE_TOKENS, "temperature": 0}
-        return evaluated_model_identity(servers, request, self.identify == "all", self.revision)
+        return evaluated_model_identity(IdentityQuestion(servers, request, self.identify == "all"), self.revision)
 
     def local(self) -> dict[str, Any]:
         """The arguments of decoders that load the model themselves."""

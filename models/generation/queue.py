@@ -38,6 +38,7 @@ class GenerationQueue:
     Attributes:
         size: How many rows are answered at once.
         reader: Feeds the model.
+        count_tokens: Is told how many tokens were generated.
     """
 
     def __init__(self, loaded: LoadedModel, chooser: TokenChooser, size: BatchSize, tags: Tags) -> None:
@@ -51,6 +52,7 @@ class GenerationQueue:
         """
         self.loaded, self.chooser, self.size, self.tags = loaded, chooser, size, tags
         self.reader = Reader(loaded.model)
+        self.count_tokens: Callable[[int], None] = lambda count: None
         self._ends = frozenset(loaded.end_ids())
         on_cpu = loaded.model.device.type == "cpu"
         self._read_at_once = READ_AT_ONCE_CPU if on_cpu else READ_AT_ONCE_ACCELERATOR
@@ -169,6 +171,7 @@ class GenerationQueue:
 
     def _take(self, rows: Sequence[Row], logits: Tensor) -> None:
         """Adds the next token of each row, and notes the answers that end with it."""
+        self.count_tokens(len(rows))
         for row, token in zip(rows, self.chooser.choose(rows, logits), strict=True):
             row.tokens.append(token)
             stopped = ends_with_stop(self.loaded.tokenizer, row.tokens, row.stops, row.opened, self.tags)

@@ -7,6 +7,7 @@ As for scores of choices (`scoring.route_check`), rounding is measured by plain 
 """
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from random import Random
 
@@ -21,7 +22,13 @@ from cultureval.models.loading import LoadedModel
 from cultureval.models.memory import is_out_of_memory
 from cultureval.models.scoring.fallback import CROSS_MASK, PALIGEMMA, UnmaskedScorer
 from cultureval.models.scoring.packed import ScoringRequest
-from cultureval.models.scoring.route_check import ROUTE_ERRORS, RouteCheck, allowed_difference, last_bits_changed
+from cultureval.models.scoring.route_check import (
+    ROUTE_ERRORS,
+    RouteCheck,
+    allowed_difference,
+    last_bits_changed,
+    seconds_since,
+)
 from cultureval.runtime.transformers_patches import keeps_states
 
 logger = logging.getLogger(__name__)
@@ -29,7 +36,7 @@ logger = logging.getLogger(__name__)
 QUEUE, BATCHES, ONE_BY_ONE = "queue", "batches", "one_by_one"
 FORCED = 3  # tokens after each probed prompt
 KINDS = {"full_attention", "sliding_attention", "chunked_attention"}  # whose caches are keys and values alone
-LONGEST = 512  # probed tokens of a prompt
+LONGEST = 128  # probed tokens of a prompt
 
 
 def choose_generation_route(loaded: LoadedModel, rows: Sequence[Row], refused: str) -> RouteCheck:
@@ -41,6 +48,7 @@ def choose_generation_route(loaded: LoadedModel, rows: Sequence[Row], refused: s
         refused: Why the queue cannot be taken, as a clause; "" where it may be.
     """
     model, name = loaded.model, type(loaded.model).__name__
+    started = time.perf_counter()
     probes = _probes(rows)
     plain = UnmaskedScorer(model, [], 1)
     expected = _plain(plain, probes)
@@ -62,10 +70,10 @@ def choose_generation_route(loaded: LoadedModel, rows: Sequence[Row], refused: s
                 raise
             refusals.append(f"{name} rejects the {route}: {' '.join(str(error).split())[:200]}")
         else:
-            if off <= allowed_difference(rounding):
-                return _said(RouteCheck(route, off, rounding, "; ".join(refusals)))
+            if off <= allowed_difference(rounding, model):
+                return _said(RouteCheck(route, off, rounding, "; ".join(refusals), seconds_since(started)))
             refusals.append(f"the {route} is off by {off:.1e} nats, rounding by {rounding:.1e}")
-    return _said(RouteCheck(ONE_BY_ONE, 0.0, rounding, "; ".join(refusals)))
+    return _said(RouteCheck(ONE_BY_ONE, 0.0, rounding, "; ".join(refusals), seconds_since(started)))
 
 
 def _said(found: RouteCheck) -> RouteCheck:

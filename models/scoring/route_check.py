@@ -9,6 +9,7 @@ Models that cannot be packed by what they are (they take no positions, or keep r
 import inspect
 import logging
 import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -26,9 +27,14 @@ from cultureval.runtime.transformers_patches import keeps_states
 
 logger = logging.getLogger(__name__)
 
+FACTOR_FP32 = 4.0
 FACTOR = 2.0  # sound routes of 19 families differed by at most 0.9 of the measured rounding in 16 bits, 1.6 in fp32
 LEAST = 1e-5  # nats; differences below are rounding in any case
+LONGEST = 128  # probed tokens of a prompt: its first and its last ones
+FINE = 2**-20  # steps of rounding that are those of fp32
 FED = 3  # tokens that are fed after a probe's prompt, for choices of one token too
+BEYOND_WINDOW = 32  # tokens
+MOST_STARTS = 2  # beginnings of choices
 LAST_TOKENS = 6  # of each probed beginning; they cost nothing, since a last token is only predicted
 ROUTE_ERRORS = (TypeError, ValueError, KeyError, IndexError, AttributeError, NotImplementedError, RuntimeError)
 
@@ -45,12 +51,14 @@ class RouteCheck:
         difference: Of its scores from plain passes: root mean square in nats, of sums over up to four tokens.
         rounding: What rounding alone changes, measured in the same way; twice as much is allowed.
         reason: Why the routes before it were not taken; "" for the first.
+        seconds: That the check took.
     """
 
     route: str
     difference: float
     rounding: float
     reason: str = ""
+    seconds: float = 0.0
 
 
 def choose_route(
@@ -67,11 +75,13 @@ def choose_route(
     Raises:
         CulturevalError: The model is not causal.
     """
+    started = time.perf_counter()
     probes = [_probe(one, model) for one in sorted(requests, key=lambda one: -sum(map(len, one.choices)))[:2]]
     expected = _values(plain.score(probes, "plain"))
     with last_bits_changed(model):
-        rounding = _distance(_values(plain.score(probes, "plain")), expected)
-    allowed = allowed_difference(rounding)
+        changed = _values(plain.score(probes[:1], "plain"))
+    rounding = _distance(changed, expected[: len(changed)])
+    allowed = allowed_difference(rounding, model)
     tried = {"packed": packed, "cached": lambda probes: plain.score(probes, "cached")}
     refused = {"packed": never_packed(model), "cached": never_cached(model)}
     refusals = list(dict.fromkeys(filter(None, refused.values())))
@@ -84,19 +94,25 @@ def choose_route(
             refusals.append(f"{type(model).__name__} rejects {route} scoring: {' '.join(str(error).split())}")
         else:
             if off <= allowed:
-                return _chosen(RouteCheck(route, off, rounding, "; ".join(refusals)))
+                return _chosen(RouteCheck(route, off, rounding, "; ".join(refusals), seconds_since(started)))
             refusals.append(f"{route} scoring is off by {off:.1e} nats, rounding by {rounding:.1e}")
     if plain.looks_ahead(probes[0]) > allowed:
         raise CulturevalError(
             f"{type(model).__name__} is not causal: its output after a prompt depends on what follows, "
             "so that choices cannot be scored. Use a causal language model."
         )
-    return _chosen(RouteCheck("plain", 0.0, rounding, "; ".join(refusals)))
+    return _chosen(RouteCheck("plain", 0.0, rounding, "; ".join(refusals), seconds_since(started)))
 
 
-def allowed_difference(rounding: float) -> float:
+def seconds_since(started: float) -> float:
+    """Seconds since a `time.perf_counter()`."""
+    return round(time.perf_counter() - started, 3)
+
+
+def allowed_difference(rounding: float, model: PreTrainedModel) -> float:
     """How far a route may be off, in nats; where rounding alone gives what is not a number, it says nothing."""
-    return max(LEAST, FACTOR * rounding) if math.isfinite(rounding) else LEAST
+    factor = FACTOR if model.dtype.itemsize < 4 or rounding_step(model) > FINE else FACTOR_FP32
+    return max(LEAST, factor * rounding) if math.isfinite(rounding) else LEAST
 
 
 def _chosen(found: RouteCheck) -> RouteCheck:
@@ -136,13 +152,27 @@ def never_cached(model: PreTrainedModel) -> str:
 
 def _probe(request: Probe, model: PreTrainedModel) -> Probe:
     """A request with choices of several tokens, whatever its own: a few beginnings, each with many last tokens."""
-    longest = sorted(request.choices, key=len, reverse=True)[:3]
+    longest = sorted(request.choices, key=len, reverse=True)[:MOST_STARTS]
     tokens = [token for choice in longest for token in choice] or list(request.prompt[-1:])
     made_up = (tokens * FED)[:FED]
     starts = [tuple(choice[:-1]) for choice in longest] + [tuple(made_up), (*made_up[:1], *made_up[::-1])]
     size = model.config.get_text_config(decoder=True).vocab_size
     lasts = range(size // (2 * LAST_TOKENS), size, max(1, size // LAST_TOKENS))
-    return replace(request, choices=[[*start, last] for start in dict.fromkeys(starts) for last in lasts], ending=False)
+    prompt = request.prompt if request.vision else shortened(request.prompt, model)
+    return replace(
+        request,
+        prompt=prompt,
+        choices=[[*start, last] for start in dict.fromkeys(starts) for last in lasts],
+        ending=False,
+    )
+
+
+def shortened(prompt: Sequence[int], model: PreTrainedModel) -> list[int]:
+    """The first and the last tokens of a prompt; more than a sliding window, where the prompt has more."""
+    window = getattr(model.config.get_text_config(decoder=True), "sliding_window", None)
+    most = max(LONGEST, window + BEYOND_WINDOW) if window and window < len(prompt) else LONGEST
+    head = most // 2
+    return list(prompt) if len(prompt) <= most else [*prompt[:head], *prompt[head - most :]]
 
 
 def _values(scores: Sequence[Sequence[ChoiceScore]]) -> list[float]:

@@ -11,9 +11,12 @@ from cultureval.runtime.coroutines import run_coroutine
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import BatchWritten, CulturevalError
 from cultureval.runtime.journal import Journal
+from cultureval.runtime.lighteval_patches.refused_docs import RefusedResponse
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.batch_files import (
+    DIFFERENT,
+    MISSING,
     BatchRequest,
     BatchWriter,
     Recorder,
@@ -21,6 +24,8 @@ from cultureval.runtime.servers.batch_files import (
     read_answers,
 )
 from cultureval.runtime.servers.journalled_answers import Question
+
+BATCH_KINDS = {MISSING: "batch_missing", DIFFERENT: "batch_different"}
 
 
 class RunBatch:
@@ -41,7 +46,9 @@ class RunBatch:
         out = config.batch_out
         self._writer = BatchWriter(Path(out).expanduser(), config.batch_requests, size) if out else None
 
-    def answer(self, docs: Sequence[Doc], asked: Sequence[Mapping[str, Question]], journal: Journal) -> dict[str, str]:
+    def answer(
+        self, docs: Sequence[Doc], asked: Sequence[Mapping[str, Question]], journal: Journal
+    ) -> dict[str, RefusedResponse]:
         """Puts the batch's answers into the journal, and the requests that have none into the files.
 
         Args:
@@ -50,10 +57,10 @@ class RunBatch:
             journal: Whose answers are not asked for again.
 
         Returns:
-            Keys that are not to be asked of a server -> why there is no answer, a clause.
+            Keys that are not to be asked of a server -> what stands for their answers.
         """
         found: dict[str, Answer] = {}
-        reasons: dict[str, str] = {}
+        reasons: dict[str, RefusedResponse] = {}
         for doc, own in zip(docs, asked, strict=True):
             row = f"{specific_of(doc).get('source_row', doc.id)}\n{doc.query}"
             for key, question in own.items():
@@ -67,9 +74,10 @@ class RunBatch:
                 elif self._writer:
                     recorded = _recorded(question)
                     self._writer.add(BatchRequest(identifier, recorded["url"], recorded["body"]))
-                    reasons[key] = "its request is in a batch file"
+                    reasons[key] = RefusedResponse(reason="its request is in a batch file", kind="batch_missing")
                 elif not self._asks:
-                    reasons[key] = self._answers.failed[identifier]
+                    why = self._answers.failed[identifier]
+                    reasons[key] = RefusedResponse(reason=why, kind=BATCH_KINDS.get(why, "batch_failed"))
         journal.append(found)
         return reasons
 

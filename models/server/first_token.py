@@ -46,10 +46,15 @@ async def ask_first_token(client: OpenAIClient, request: Mapping[str, Any]) -> A
         ServerError: The server gives no log-probabilities, or does not answer.
     """
     response = await client.send(lambda one: one.chat.completions.create(logprobs=True, **request))
-    content = getattr(getattr(response.choices[0], "logprobs", None), "content", None)
-    top = getattr(content[0], "top_logprobs", None) if isinstance(content, list) and content else None
-    found = [[_bytes_of(one).hex(), one.logprob] for one in top or [] if isinstance(one.logprob, int | float)]
-    if not found or any(math.isnan(logprob) or logprob > 1e-3 for _, logprob in found):
+    found = top_of(response)
+    if not found:
+        raise ServerError(
+            "The server gives no log-probabilities of its first token, as llama.cpp where it is part of a character.",
+            "no log-probabilities of its first token, as of llama.cpp where it is part of a character",
+            incomplete=True,
+            in_vain=True,
+        )
+    if any(math.isnan(logprob) or logprob > 1e-3 for _, logprob in found):
         raise ServerError(
             "The server gives no top_logprobs for the first token (scoring: first_token needs them): evaluate the "
             "generated form instead, qimma_gen.",
@@ -57,6 +62,13 @@ async def ask_first_token(client: OpenAIClient, request: Mapping[str, Any]) -> A
         )
     usage = response.usage.model_dump(exclude_none=True) if response.usage else None
     return {"top": found, "model": getattr(response, "model", None), "usage": usage}
+
+
+def top_of(response: Any) -> list[list[Any]]:
+    """The likeliest first tokens of a chat reply, `[bytes in hex, log-probability]`; [] where it has none."""
+    content = getattr(getattr(response.choices[0], "logprobs", None), "content", None)
+    top = getattr(content[0], "top_logprobs", None) if isinstance(content, list) and content else None
+    return [[_bytes_of(one).hex(), one.logprob] for one in top or [] if isinstance(one.logprob, int | float)]
 
 
 def _bytes_of(entry: Any) -> bytes:
@@ -113,7 +125,7 @@ def first_token_response(doc: Doc, messages: Sequence[dict[str, Any]], answer: A
     """The response to a doc; a `RefusedResponse` where its score cannot be known."""
     scores = label_scores(doc.choices, answer["top"])
     if why := undecided(doc, scores, answer["top"]):
-        return RefusedResponse(reason=why)
+        return RefusedResponse(reason=why, kind="undecided")
     best = max(answer["top"], key=lambda one: one[1])[1]
     return ModelResponse(
         input=list(messages), logprobs=scores, argmax_logits_eq_gold=[score == best for score in scores]

@@ -8,7 +8,7 @@ choice's. Choices that differ only in their last token need one request, for the
 import asyncio
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,16 +91,31 @@ class Scorer:
 
     def questions(self, prompt: Prompt) -> dict[str, Question]:
         """One question for all labels, or one for each choice: key -> question."""
-        groups = (
-            [range(len(prompt.choices))] if prompt.differ_in_last_token() else [[i] for i in range(len(prompt.choices))]
-        )
-        return {self._key(prompt, group): self._question(prompt, group) for group in groups}
+        return {
+            self._key(prompt, group, self._identity): self._question(prompt, group) for group in _asked_together(prompt)
+        }
 
-    def _key(self, prompt: Prompt, group: Sequence[int]) -> str:
+    def keys_under(
+        self, prompt: Prompt, identity_of: Callable[[Mapping[str, Any]], dict[str, Any]]
+    ) -> dict[str, Callable[[Mapping[str, Any]], str]]:
+        """For each question's key, its key where servers that say other things of themselves are asked.
+
+        Args:
+            prompt: As for `questions`.
+            identity_of: From what servers say of themselves to what identifies the model in keys.
+        """
+        return {
+            self._key(prompt, group, self._identity): lambda server, group=group: self._key(
+                prompt, group, identity_of(server)
+            )
+            for group in _asked_together(prompt)
+        }
+
+    def _key(self, prompt: Prompt, group: Sequence[int], identity: Mapping[str, Any]) -> str:
         parity = specific_of(prompt.doc).get("parity")
         return answer_key(
             kind="log-likelihood",
-            identity=self._identity,
+            identity=identity,
             prompt=prompt.messages or prompt.contexts[group[0]],
             images=[*image_form(prompt.doc, self._config), self._chat_body] if prompt.messages else None,
             choices=[prompt.choices[index] for index in group],
@@ -187,6 +202,12 @@ class Scorer:
 
     def _body(self, prompt: Prompt, **fields: Any) -> dict[str, Any]:
         return {**(self._chat_body if prompt.messages else {}), **self._config.extra_body, **fields}
+
+
+def _asked_together(prompt: Prompt) -> list[Sequence[int]]:
+    """The numbers of the choices that are asked in one question."""
+    every = range(len(prompt.choices))
+    return [every] if prompt.differ_in_last_token() else [[number] for number in every]
 
 
 def _first_of_completion(response: Any) -> tuple[str, dict[str, float]] | None:

@@ -15,7 +15,13 @@ from cultureval.runtime.reasoning import THINK_TAGS
 from cultureval.runtime.servers.batch_files import MOST_BYTES, MOST_REQUESTS
 from cultureval.runtime.servers.costs import has_prices
 from cultureval.runtime.servers.data_urls import ImageFormat
-from cultureval.runtime.servers.identity import PROBE_TOKENS, ServerIdentity, evaluated_model_identity, is_form
+from cultureval.runtime.servers.identity import (
+    PROBE_TOKENS,
+    IdentityQuestion,
+    ServerIdentity,
+    evaluated_model_identity,
+    is_form,
+)
 from cultureval.runtime.servers.providers import Provider, provider_at, providers
 from cultureval.runtime.servers.settings import ServerSettings
 
@@ -59,7 +65,8 @@ class ServerModelConfig(ModelConfig):
             `max_model_len`, at most one token less, since each request generates one.
         parity_tolerance: Largest difference of a token's log-probability between repeated requests, in nats.
         scoring: full: the log-probabilities of whole choices, which vLLM gives; first_token: those of labels, from
-            the `top_logprobs` of a chat reply's first token (`models/server/first_token.py`).
+            the `top_logprobs` of a chat reply's first token (`models/server/first_token.py`); auto: the first of these
+            that the servers can be asked for, by trial.
         top_logprobs: How many a server gives at most.
         provider: The provider whose model it is (`runtime/servers/providers.yaml`); set by MODEL, or by base_url.
         leave_out: Request parameters that the model refuses; None: as the provider's documentation says.
@@ -105,7 +112,7 @@ class ServerModelConfig(ModelConfig):
     pairwise_tokenization: bool | None = None
     max_length: int | None = Field(None, ge=2)
     parity_tolerance: float = Field(0.2, gt=0)
-    scoring: Literal["full", "first_token"] = "full"
+    scoring: Literal["auto", "full", "first_token"] = "auto"
     top_logprobs: int = Field(20, ge=1)
     provider: str | None = None
     leave_out: list[str] | None = None
@@ -236,13 +243,22 @@ def model_identity(config: ServerModelConfig) -> ServerIdentity:
     Raises:
         CulturevalError: None of the servers answers, or they serve different models.
     """
-    if config.provided_by and "identify" not in config.model_fields_set:
+    question = identity_question(config)
+    if question is None:
+        assert config.provided_by is not None
         return _of_provider(config, config.provided_by)
+    return evaluated_model_identity(question, config.revision)
+
+
+def identity_question(config: ServerModelConfig) -> IdentityQuestion | None:
+    """How a model's servers are asked who they are; None for a provider's, which are not."""
+    if config.provided_by and "identify" not in config.model_fields_set:
+        return None
     extra = {name: value for name, value in config.extra_body.items() if not is_form(name)}
     request: dict[str, Any] = {"model": config.model, config.max_tokens_name: PROBE_TOKENS}
     request |= {} if "temperature" in config.left_out else {"temperature": 0}
     request |= {"extra_body": extra} if extra else {}
-    return evaluated_model_identity(config.servers(), request, config.identify == "all", config.revision)
+    return IdentityQuestion(config.servers(), request, config.identify == "all")
 
 
 def _of_provider(config: ServerModelConfig, provider: Provider) -> ServerIdentity:

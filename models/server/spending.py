@@ -13,11 +13,13 @@ from cultureval.runtime import processes
 from cultureval.runtime.claims import Claims
 from cultureval.runtime.errors import CulturevalError, DryRun
 from cultureval.runtime.journal import Journal, answer_key
+from cultureval.runtime.lighteval_patches.refused_docs import RefusedResponse
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.costs import (
     Budget,
     BudgetSpent,
+    Limits,
     estimate_tokens,
     has_prices,
     price,
@@ -36,10 +38,12 @@ class Size(NamedTuple):
     Attributes:
         input: Tokens of its prompt.
         most: Tokens of its answers at most; None without a limit.
+        images: Images of its prompt.
     """
 
     input: int
     most: int | None
+    images: int = 0
 
 
 class Spending:
@@ -74,7 +78,8 @@ class Spending:
         images = sum(part["type"] != "text" for part in parts)
         most = request.get(self._config.max_tokens_name)
         count = request.get("n") or 1
-        self._sizes[key] = Size(prompt_tokens(self._config, text, images), most * count if most else None)
+        tokens = prompt_tokens(self._config, text, images)
+        self._sizes[key] = Size(tokens, most * count if most else None, images)
 
     def begin(self, keys: Sequence[str]) -> None:
         """Counts what the journal has already; with a budget, one run of a model asks at a time.
@@ -124,7 +129,9 @@ class Spending:
         ]
         size = self._sizes.get(key, Size(0, None))
         share = self._config.batch_price if answer.get("batch") else 1.0
-        self.budget.pay(key, answer.get("usage"), (size.input, sum(map(estimate_tokens, texts))), share)
+        text = size.input - size.images * self._config.image_tokens
+        limits = Limits(text, size.images, size.most, self._config.provided_by is not None) if text > 0 else None
+        self.budget.pay(key, answer.get("usage"), (size.input, sum(map(estimate_tokens, texts))), share, limits)
 
     def explain(self, error: BudgetSpent, answered: int, wanted: int) -> CulturevalError:
         """The error that ends a run whose budget is spent."""
@@ -134,13 +141,13 @@ class Spending:
             "again; --dry-run tells what the rest costs."
         )
 
-    def plan(self, docs: Sequence[Doc], asked: Sequence[Mapping[str, Question]]) -> dict[str, str]:
+    def plan(self, docs: Sequence[Doc], asked: Sequence[Mapping[str, Question]]) -> dict[str, RefusedResponse]:
         """Notes what would be asked, without asking.
 
         Returns:
-            Keys of the answers that are not in the journal -> why there is none.
+            Keys of the answers that are not in the journal -> what stands for them.
         """
-        missing: dict[str, str] = {}
+        missing: dict[str, RefusedResponse] = {}
         for doc, own in zip(docs, asked, strict=True):
             counts = self._planned.setdefault(re.split("[:|]", doc.task_name)[0], Counter())
             for key in own:
@@ -150,7 +157,7 @@ class Spending:
                 elif key not in missing:
                     size = self._sizes.get(key, Size(0, 0))
                     counts.update(requests=1, input=size.input, most=size.most or 0, unlimited=size.most is None)
-                    missing[key] = "nothing is asked in a dry run"
+                    missing[key] = RefusedResponse(reason="nothing is asked in a dry run")
         return missing
 
     def finish(self) -> None:

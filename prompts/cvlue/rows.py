@@ -12,7 +12,7 @@ from typing import Any
 from cultureval.prompts.cells import image_cell, text_cell, text_list
 from cultureval.prompts.preparation import Preparation, PreparedRow, Row
 from cultureval.prompts.templates import load_template, render
-from cultureval.runtime.data.image_store import stored_image, upright_size
+from cultureval.runtime.data.image_store import image_size, stored_image
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import BadRow
 
@@ -124,7 +124,7 @@ def _box_row(row: Row, preparation: Preparation, text: str, number: str) -> Prep
     return common | {
         "prompt": render(preparation.template, expression=text),
         "box": _box(row.get("bbox")),
-        "size": list(upright_size(stored_image(common["image"]))),
+        "size": list(image_size(stored_image(common["image"]))),
         "box_format": preparation.options.suite["box_format"],
         "box_pixels": preparation.options.suite["box_pixels"],
     }

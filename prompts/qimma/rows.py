@@ -23,6 +23,7 @@ from cultureval.prompts.cells import (
     text_list,
 )
 from cultureval.prompts.choice_rows import choice_row, cluster_of
+from cultureval.prompts.gold_numbers import meaning_of
 from cultureval.prompts.labelled_options import (
     Label,
     LabelledOptions,
@@ -120,6 +121,8 @@ def arabculture(row: Row, preparation: Preparation) -> PreparedRow:
 def lettered_columns(row: Row, preparation: Preparation) -> PreparedRow:
     """PalmX and AraTrust: one column an option (A, B, ...), the answer a Latin or Arabic letter."""
     columns = [letter for letter in "ABCDE" if letter in row]
+    if not columns and has_column(row, "options"):
+        return option_list(row, preparation)
     return _choice_from_columns(row, preparation, columns, "answer")
 
 
@@ -228,7 +231,9 @@ def _prompt_cell(row: Row) -> str:
 
 
 def _indices(value: Any, count: int) -> list[int]:
-    positions = [_integer(position, value) for position in _as_list(value)]
+    given = [_integer(position, value) for position in _as_list(value)]
+    firsts = [meaning_of(number, value, count, None, "index", 0) for number in given]
+    positions = [number - (first == 1) for number, first in zip(given, firsts, strict=True)]
     for position in positions:
         if not 0 <= position < count:
             raise BadRow("index", value, f"points outside the {count} options")

@@ -8,7 +8,6 @@ from typing import Any
 
 from cultureval.metrics.alqasida.names import ADI2, ALDI, PROMPT_ALDI, ZERO
 from cultureval.reports.alqasida import plots
-from cultureval.reports.alqasida.headline import DIRECTIONS
 from cultureval.reports.alqasida.plots import Point
 from cultureval.reports.alqasida.samples import (
     ANALYSED,
@@ -19,8 +18,9 @@ from cultureval.reports.alqasida.samples import (
     mean_and_error,
     series_name,
 )
+from cultureval.reports.alqasida.table import DIRECTIONS
 from cultureval.reports.drawing import Styles, series_styles
-from cultureval.reports.estimates import Estimate, mean_of
+from cultureval.runs.means import Estimate, mean_of
 from cultureval.tasks.alqasida.benchmarks import direction_of
 
 SPBLEU = "spbleu"

@@ -9,8 +9,8 @@ from cultureval.metrics.alqasida.names import CORPUS_SCORES, GAIN, ZERO
 from cultureval.metrics.alqasida.translation import score_of_sums, sentence_sums
 from cultureval.metrics.item_statistics import ItemStatistics
 from cultureval.metrics.paired_tests import Floats
-from cultureval.reports.item_scores import details_columns
-from cultureval.reports.saved_results import saved_reply
+from cultureval.runs.items import details_columns
+from cultureval.runs.rows import saved_reply
 
 
 def item_statistics(file: Path, task: str, metric: str) -> ItemStatistics | None:

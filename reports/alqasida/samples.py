@@ -9,7 +9,8 @@ from typing import Any
 
 from cultureval.metrics.alqasida.names import ADI2, ADI2_MACRO, ALDI, ARABIC_RATE, NADI, PROMPT_ALDI
 from cultureval.metrics.standard_errors import clustered_standard_error
-from cultureval.reports.saved_results import SavedTask, find_saved_tasks
+from cultureval.runs.files import SavedTask, find_saved_tasks
+from cultureval.runs.load_runs import read_run
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
 
@@ -44,10 +45,15 @@ def samples_of(paths: Sequence[Path]) -> tuple[list[Sample], list[Sample]]:
         if found:
             about = _about(saved, found)
             samples += list(_samples(saved, about))
-            tasks.append(about | {"metrics": saved.results().get("results", {}).get(saved.task, {})})
+            tasks.append(about | {"metrics": _scores(saved)})
     if not samples:
         raise CulturevalError(f"{', '.join(map(str, paths))}: no details of AL-QASIDA's tasks (alqasida_...).")
     return samples, tasks
+
+
+def _scores(saved: SavedTask) -> Mapping[str, float | None]:
+    """The scores of a task in its run; {} where its results file is missing."""
+    return read_run(saved.results_file).scores.get(saved.task, {}) if saved.results_file.is_file() else {}
 
 
 def _about(saved: SavedTask, found: re.Match[str]) -> Sample:

@@ -8,18 +8,18 @@ from types import SimpleNamespace
 from typing import Any
 
 from cultureval.reports.alqasida.given_outputs import FORM, GivenSet, read_outputs
-from cultureval.reports.lighteval_files import (
+from cultureval.reports.summary_text import shown_run
+from cultureval.runs.load_runs import read_run
+from cultureval.runs.record import ModelRecord, RunRecord, SignatureRecord, TaskRecord
+from cultureval.runs.recording import run_record, score_counts
+from cultureval.runs.signature import signature_record
+from cultureval.runs.writing import (
     content_of_tasks,
     date_of_now,
     write_details,
     write_results,
     write_summary,
 )
-from cultureval.reports.recording import run_record, score_counts
-from cultureval.reports.run_record import ModelRecord, RunRecord, SignatureRecord, TaskRecord
-from cultureval.reports.saved_runs import read_run
-from cultureval.reports.signing import signature_record
-from cultureval.reports.summary_text import shown_run
 from cultureval.runtime import processes
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError, all_of

@@ -3,14 +3,17 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cultureval.reports.item_scores import details_columns, row_names
-from cultureval.reports.saved_results import SavedTask, find_saved_tasks, names_of_runs
+from cultureval.metrics.likelihood import scores_of_options
+from cultureval.runs.files import SavedTask, find_saved_tasks, names_of_runs
+from cultureval.runs.items import details_columns, metric_names, row_keys
+from cultureval.runs.rows import headline_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import all_tasks
 
@@ -112,11 +115,12 @@ def _require_same(known: AnsweredItem, other: AnsweredItem, file: Path) -> None:
 
 def _rows(saved: SavedTask) -> list[_Row] | None:
     task = saved.task.partition("|")[0]
-    names, _ = row_names(saved.file)
+    names = row_keys(saved.file)
     columns = details_columns(saved.file, [CHOICES, GOLD, ROW, LOGPROBS, TOKENS])
     origin = columns[ROW] or [""] * len(names)
     answers = [columns[name] or [None] * len(names) for name in (CHOICES, GOLD, LOGPROBS, TOKENS)]
-    scored = [_chosen(*row) for row in zip(*answers, strict=True)]
+    chosen = partial(_chosen, headline_of(task))
+    scored = [chosen(*row) for row in zip(*answers, strict=True)]
     if all(place is not None for place in scored):
         return [
             _of_choice(AnsweredItem(task, name, row or "", tuple(map(str.strip, options)), _places(gold)), place)
@@ -139,19 +143,19 @@ def _places(gold: Any) -> tuple[int, ...]:
     return tuple(gold) if isinstance(gold, list) else (gold,)
 
 
-def _chosen(options: Any, gold: Any, logprobs: Any, tokens: Any) -> int | None:
-    """The option of the highest mean log-probability; None where the answer was no scored choice of one right one."""
+def _chosen(metric: str, options: Any, gold: Any, logprobs: Any, tokens: Any) -> int | None:
+    """The option that the metric chose; None where the answer was no scored choice of one right one."""
     if not (options and logprobs and tokens) or not len(options) == len(logprobs) == len(tokens) > 1:
         return None
     if gold is None or len(_places(gold)) != 1 or not all(map(math.isfinite, logprobs)):
         return None
-    return int(np.argmax([total / max(len(each), 1) for total, each in zip(logprobs, tokens, strict=True)]))
+    return int(np.argmax(scores_of_options(metric, logprobs, options, list(map(len, tokens)))))
 
 
 def _scores(saved: SavedTask) -> list[float] | None:
     """The rows' scores of the headline metric; None where they do not lie between 0 and 1."""
     known = all_tasks().get(saved.task.partition("|")[0])
-    names = known.metrics if known else _metric_names(saved.file)
+    names = known.metrics if known else metric_names(saved.file)
     columns: Mapping[str, Any] = details_columns(saved.file, [f"metric.{name}" for name in names])
     for name in names:
         column = columns[f"metric.{name}"]
@@ -160,10 +164,3 @@ def _scores(saved: SavedTask) -> list[float] | None:
             inside = [0 <= value <= 1 for value in values if not math.isnan(value)]
             return values if inside and all(inside) else None
     return None
-
-
-def _metric_names(file: Path) -> list[str]:
-    import pyarrow.parquet
-
-    kind = pyarrow.parquet.read_schema(file).field("metric").type
-    return [kind.field(place).name for place in range(kind.num_fields)]

@@ -14,9 +14,9 @@ from cultureval.reports.leaderboard.assets import write_assets
 from cultureval.reports.leaderboard.pages import POLICY
 from cultureval.reports.leaderboard.pages import TEMPLATES as SHELL
 from cultureval.reports.leaderboard.texts import shown
-from cultureval.reports.run_record import Run
-from cultureval.reports.saved_results import details_of_run
-from cultureval.reports.saved_runs import load
+from cultureval.runs.files import details_of_run
+from cultureval.runs.load_runs import load
+from cultureval.runs.record import Run
 from cultureval.runtime.data.user_cache import write_atomically
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cultureval.reports.audit.answers import AnsweredItem, Answers
-from cultureval.reports.printed_numbers import printed_or_na
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.data.user_cache import write_atomically
+from cultureval.runtime.printed_numbers import printed_or_na
 
 if TYPE_CHECKING:
     from cultureval.audit.responses import ItemReport

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from cultureval.reports.printed_numbers import printed_or_na
 from cultureval.runtime.errors import counted
+from cultureval.runtime.printed_numbers import printed_or_na
 
 if TYPE_CHECKING:
     from cultureval.audit.review.verdicts import Reviewed

@@ -11,8 +11,8 @@ from cultureval.metrics.code.judging import Solution, SolutionVerdict, check_can
 from cultureval.metrics.code.report import failing_canonicals, score_verdicts, scorer_name
 from cultureval.reports.code.result_files import evalplus_results, generating_model, lighteval_results, verdict_lines
 from cultureval.reports.code.samples import Sample, Sanitize, check_complete, read_samples
-from cultureval.reports.printed_numbers import printed
 from cultureval.runtime.errors import CulturevalError, counted
+from cultureval.runtime.printed_numbers import printed
 from cultureval.runtime.signatures import installed_versions, signature
 from cultureval.tasks.qimma.code_data import ProblemSet
 
@@ -44,7 +44,7 @@ def evaluate_solutions(
         problem_set: The problems.
         output_dir: Where LightEval's files go.
         sanitize: When EvalPlus's sanitiser is applied.
-        partial: Score incomplete samples.
+        partial: Score incomplete samples, and samples of shortened data.
         workers: Parallel sandboxes; None: one per core.
         sandboxed: Whether the solutions run in the sandbox.
         model_name: Name in the results; None takes the one that was generated with, or the file's.
@@ -53,8 +53,14 @@ def evaluate_solutions(
         The report of `make_report`, and the paths of the files.
 
     Raises:
-        CulturevalError: The solutions cannot be read or are incomplete, or not one of them could be judged.
+        CulturevalError: The solutions cannot be read or are incomplete, the data are shortened, or not one of the
+            solutions could be judged.
     """
+    if problem_set.shortened and not partial:
+        raise CulturevalError(
+            f"The data are shortened, so that their scores would be too good: {problem_set.shortened}. Give the whole "
+            "data, or --partial to score them anyway."
+        )
     started = time.time()
     found = read_samples(samples, problem_set.rows, sanitize, workers)
     missing = check_complete(found, problem_set.rows, partial)
@@ -103,6 +109,7 @@ def make_report(
         "samples": len(found),
         **scores,
         "missing_tasks": missing,
+        "data_difference": problem_set.difference,
         "canonical_failures": failing_canonicals(canonical),
         "sandboxed": sandboxed,
         "signature": signature_of(samples, problem_set, found, sandboxed),
@@ -202,6 +209,8 @@ def report_text(report: dict[str, Any]) -> str:
             lines += [f"  and {len(report[name]) - MOST_NOTES} more"] if len(report[name]) > MOST_NOTES else []
     if report["missing_tasks"]:
         lines.append(f"Incomplete, so not comparable: {len(report['missing_tasks'])} problems have no solution.")
+    if report["data_difference"]:
+        lines.append(report["data_difference"])
     if not report["sandboxed"]:
         lines.append("JUDGED WITHOUT A SANDBOX: the solutions could do anything, so trust neither scores nor machine.")
     lines.append(f"Signature: {report['signature']}")

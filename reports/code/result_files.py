@@ -13,11 +13,11 @@ from pydantic import ValidationError
 from cultureval.metrics.code.report import sample_scores, verdict_in_details
 from cultureval.metrics.code.rules import TEST_SUITES
 from cultureval.reports.code.samples import Sample
-from cultureval.reports.lighteval_files import content_of_tasks, date_of_now, write_details, write_results
-from cultureval.reports.recording import run_record
-from cultureval.reports.run_record import ModelRecord, RunRecord
-from cultureval.reports.signing import signature_of_line
-from cultureval.reports.task_records import task_records
+from cultureval.runs.record import ModelRecord, RunRecord
+from cultureval.runs.recording import run_record
+from cultureval.runs.signature import signature_of_line
+from cultureval.runs.task_records import task_records
+from cultureval.runs.writing import content_of_tasks, date_of_now, write_details, write_results
 from cultureval.runtime.errors import wrong_settings
 from cultureval.runtime.rows_report import RowsReport
 
@@ -191,6 +191,7 @@ def _task_config(problem_set: "ProblemSet", report: dict[str, Any]) -> Any:
         "few_shot_rows": 0,
         "skipped_rows": [],
         "skipped_few_shot_rows": [],
+        "notes": [report["data_difference"]] if report["data_difference"] else [],
         "signature": report["signature"],
     }
     config.rows_report = known | {name: report[name] for name in kept}

@@ -65,7 +65,8 @@ def read_samples(
         raise CulturevalError(f"{path} has no solutions.")
     from cultureval.metrics.code.solution_code import programs_in_parallel
 
-    programs = programs_in_parallel(_program, texts, workers)
+    whole = [_whole(record, prompt) for record, prompt, _, _ in texts]
+    programs = programs_in_parallel(_program, texts, whole, workers)
     return [Sample(task, number, code, place) for (task, number, place), code in zip(read, programs, strict=True)]
 
 
@@ -139,12 +140,16 @@ def _natural(path: Path) -> list[tuple[int, str]]:
     return [(int(part or 0), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", path.name)]
 
 
+def _whole(record: Mapping[str, Any], prompt: str) -> str:
+    """A record's program as it is written: its solution, or the prompt and its completion."""
+    return record["solution"] if "solution" in record else prompt + record["completion"].removeprefix("\ufeff")
+
+
 def _program(record: Mapping[str, Any], prompt: str, entry_point: str, sanitize: Sanitize) -> str:
     from cultureval.metrics.code.solution_code import is_program, sanitize_solution
 
-    complete = "solution" in record
-    code = record["solution"] if complete else prompt + record["completion"]
+    code = _whole(record, prompt)
     if sanitize == "never" or (sanitize == "auto" and is_program(code, entry_point)):
         return code
     # As in EvalPlus's sanitising of completions, a newline separates them from the prompt.
-    return sanitize_solution(code if complete else f"{prompt}\n{record['completion']}", entry_point)
+    return sanitize_solution(code if "solution" in record else f"{prompt}\n{record['completion']}", entry_point)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,9 @@ import numpy as np
 
 from cultureval.metrics.paired_tests import TINY
 from cultureval.reports.comparison.paired_runs import PairedTask, Pairs
-from cultureval.reports.saved_items import answer_of
-from cultureval.reports.saved_results import read_details
-from cultureval.reports.saved_sample import gold_of, shown_text
+from cultureval.reports.item_view import shown_text
+from cultureval.runs.files import read_details
+from cultureval.runs.rows import answer_of, gold_of
 from cultureval.runtime.errors import CulturevalError, counted
 
 TEXTS = ["doc.query", "doc.choices", "doc.gold_index"]
@@ -73,7 +74,7 @@ def shown_flips(flips: Sequence[Flip], first: str, second: str, most: int, isola
 
 def _texts(task: PairedTask, places: Sequence[int]) -> Iterator[Flip]:
     """Prompt, gold and both answers of some items, each of one row or several."""
-    sides = []
+    sides, answer = [], partial(answer_of, metric=task.metric)
     for items, side in zip((task.first, task.second), task.sides, strict=True):
         rows = [row for place in places for row in items.rows[place]]
         table = read_details(side.saved.file, [*TEXTS, *ANSWERS])
@@ -87,8 +88,8 @@ def _texts(task: PairedTask, places: Sequence[int]) -> Iterator[Flip]:
         yield {
             "prompt": _joined(row.get("doc", {}).get("query") for row in pair[0]),
             "gold": _joined(_or_none(gold_of, row) for row in pair[0]),
-            "first_answer": _joined(_or_none(answer_of, row) for row in pair[0]),
-            "second_answer": _joined(_or_none(answer_of, row) for row in pair[1]),
+            "first_answer": _joined(_or_none(answer, row) for row in pair[0]),
+            "second_answer": _joined(_or_none(answer, row) for row in pair[1]),
         }
 
 

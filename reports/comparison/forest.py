@@ -24,6 +24,8 @@ def forest_plots(number: int, first: str, second: str, rows: Sequence[TestedDiff
             continue
         share = max(abs(found.first), abs(found.second)) <= 1
         scale, label = 100 if share else 1, escaped(f"{row.name} {row.metric}")
+        if row.could_turn:
+            label = f"{label} (items left out could turn it)"
         point = Point(label, scale * found.difference, low=scale * found.low, high=scale * found.high)
         (shares if share else others).append(point)
     title, note = escaped(f"{first} minus {second}"), "95 % intervals, each for itself."

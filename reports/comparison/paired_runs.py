@@ -1,36 +1,50 @@
-"""Paired tests of runs: of every group of tasks, of its subsets, and of QIMMA's average, for each pair of sides."""
+"""Paired tests of runs: of every group of tasks, its subsets and suites' averages, for each pair of sides."""
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from cultureval.metrics.paired_tests import PairedResult, PairedSubset, compare_paired
+from cultureval.metrics.judges.items import JUDGED
+from cultureval.metrics.paired_tests import Floats, PairedResult, PairedSubset, compare_paired
 from cultureval.metrics.proportions import holm
-from cultureval.reports.comparison.obstacles import KINDS, Obstacle, obstacles
 from cultureval.reports.comparison.sides import ComparedTask, Side
-from cultureval.reports.item_scores import ItemScores, gives, item_scores
-from cultureval.runtime.errors import CulturevalError, shown_names
+from cultureval.runs.comparable import (
+    KINDS,
+    Reason,
+    is_signed,
+    protocol_of,
+    reasons,
+    reasons_in_texts,
+    record_of,
+)
+from cultureval.runs.files import derived_from
+from cultureval.runs.items import ItemScores, aligned, gives, item_scores, metric_names
+from cultureval.runs.record import Run, RunRecord
+from cultureval.runs.table import averages
+from cultureval.runs.task_records import task_records
+from cultureval.runtime.errors import CulturevalError, did_you_mean, shown_names
 from cultureval.tasks.catalogue import all_tasks
-from cultureval.tasks.qimma.averages import SUITE as QIMMA
-from cultureval.tasks.qimma.averages import benchmark_of, benchmark_tasks
 
-MOST_OBSTACLES = 8
+MOST_REASONS = 8
 GROUP, SUBSET, AVERAGE = "group", "subset", "average"
 
 
 @dataclass(frozen=True)
 class PairedTask:
-    """A task that two sides have, on the items that both have.
+    """A task that two sides have.
 
     Attributes:
         task: Its name with `|k`, of the first side.
         metric: The metric.
-        first: The items of the first side.
+        first: The items that both have scores for, of the first side.
         second: The same items of the second.
         sides: The task in both.
+        all_items: Every item of the data, of both sides; those without a score are left out of `first` and `second`.
     """
 
     task: str
@@ -38,12 +52,37 @@ class PairedTask:
     first: ItemScores
     second: ItemScores
     sides: tuple[ComparedTask, ComparedTask]
+    all_items: tuple[ItemScores, ItemScores]
+
+    @property
+    def left_out(self) -> tuple[int, int]:
+        """How many items the first side has no score for, and the second."""
+        first, second = (int((~items.scored).sum()) for items in self.all_items)
+        return first, second
 
     def subset(self, weight: float = 1.0) -> PairedSubset:
-        """For `compare_paired`; clusters of one name in several tasks of a group are one."""
+        """For `compare_paired`: the items that both have scores for."""
+        return self._paired(self.first, (self.first.parts, self.second.parts), weight)
+
+    def filled(self, better: int, weight: float = 1.0) -> PairedSubset | None:
+        """All items, those that were left out as good as they can be for one side and as bad as can be for the other.
+
+        Args:
+            better: The side for which they are good, 0 or 1.
+            weight: As of `PairedSubset`.
+
+        Returns:
+            None where nothing bounds them.
+        """
+        parts = [items.filled(best=side == better) for side, items in enumerate(self.all_items)]
+        known = [table for table in parts if table is not None]
+        return self._paired(self.all_items[0], (known[0], known[1]), weight) if len(known) == len(parts) else None
+
+    def _paired(self, items: ItemScores, parts: tuple[Floats, Floats], weight: float) -> PairedSubset:
+        """Of parts of items; clusters of one name in several tasks of a group are one."""
         group = self.task.partition("|")[0].partition(":")[0]
-        clusters = [None if name is None else (group, name) for name in self.first.clusters]
-        return PairedSubset(self.first.parts, self.second.parts, self.first.score, clusters, weight)
+        clusters = [None if name is None else (group, name) for name in items.clusters]
+        return PairedSubset(*parts, items.score, clusters, weight)
 
 
 @dataclass(frozen=True)
@@ -56,8 +95,15 @@ class TestedDifference:
         metric: The metric, or "headlines" of an average over benchmarks.
         first: Name of the first side; likewise `second`.
         result: The difference with its interval and test.
-        p_holm: The p-value by Holm for all rows of the level; None without one.
+        p_holm: The p-value, or the larger `p_left_out`, by Holm for all rows of the level; None without one.
         subsets: Number of tasks in it.
+        left_out: Items of its tasks that the first has no score for, and that the second has none for; the result is
+            of those that both have scores for.
+        lowest: The smallest of the differences that there would be if what was left out were as good for one side and
+            as bad for the other as it can be; None where nothing is left out, or nothing bounds the scores.
+        highest: The largest.
+        p_left_out: The largest p-value that the left-out items allow: that of `lowest` or `highest`, or 1 where they
+            could turn the difference or nothing bounds them; None where nothing is left out.
     """
 
     level: str
@@ -68,6 +114,18 @@ class TestedDifference:
     result: PairedResult
     subsets: int
     p_holm: float | None = None
+    left_out: tuple[int, int] = (0, 0)
+    lowest: float | None = None
+    highest: float | None = None
+    p_left_out: float | None = None
+
+    @property
+    def could_turn(self) -> bool:
+        """Whether nobody knows whose score is higher: what was left out could give the difference another sign."""
+        if not any(self.left_out):
+            return False
+        ends = (self.lowest, self.highest)
+        return any(end is None or not end * self.result.difference > 0 for end in ends)
 
 
 class Pairs(NamedTuple):
@@ -76,33 +134,44 @@ class Pairs(NamedTuple):
     Attributes:
         first: Name of the first side; likewise `second`.
         tasks: Their tasks.
-        obstacles: What differs although it may.
+        incompatible: What differs although it may.
         notes: Sentences on what is not compared.
     """
 
     first: str
     second: str
     tasks: list[PairedTask]
-    obstacles: list[Obstacle]
+    incompatible: list[Reason]
     notes: list[str]
 
 
-def pair_sides(sides: Sequence[Side], metrics: Sequence[str], allowed: Sequence[str]) -> list[Pairs]:
+Weighted = Sequence[tuple[PairedTask, float]]  # tasks with their weights in an average
+RowTasks = tuple[str, str, str, Weighted]  # level, name, metric, tasks
+
+
+def pair_sides(
+    sides: Sequence[Side], metrics: Sequence[str], allowed: Sequence[str], needed: bool = True
+) -> list[Pairs]:
     """The tasks that each two sides share, on the items that both have.
 
     Args:
         sides: At least two.
         metrics: Those to compare; [] each task's headline.
         allowed: What may differ, of `KINDS`.
+        needed: Whether it is an error that nothing can be compared. A suite's own tables, for which it is none, show
+            scores beside each other that cannot be tested (undefined ones), too: what differs of them is also refused.
 
     Raises:
-        CulturevalError: What may not differ does, with where it does; or no task is shared.
+        CulturevalError: What may not differ does, with where it does; a kind is unknown; or no task is shared.
     """
-    found = [_pair(first, second, metrics) for first, second in combinations(sides, 2)]
-    refused = [(pairs, one) for pairs in found for one in pairs.obstacles if one.kind not in allowed]
+    for name in allowed:
+        if name not in KINDS:
+            raise CulturevalError(f"--allow {name}: it takes {', '.join(KINDS)}.{did_you_mean(name, KINDS)}")
+    found = [_pair(first, second, metrics, needed) for first, second in combinations(sides, 2)]
+    refused = [(pairs, one) for pairs in found for one in pairs.incompatible if one.kind not in allowed]
     if refused:
-        lines = [f"  {pairs.first} / {pairs.second}, {one.kind}: {one.text}" for pairs, one in refused[:MOST_OBSTACLES]]
-        more = [f"  and {len(refused) - MOST_OBSTACLES} more"] if len(refused) > MOST_OBSTACLES else []
+        lines = [f"  {pairs.first} / {pairs.second}, {one.kind}: {one.text}" for pairs, one in refused[:MOST_REASONS]]
+        more = [f"  and {len(refused) - MOST_REASONS} more"] if len(refused) > MOST_REASONS else []
         wanted = ",".join(kind for kind in KINDS if any(one.kind == kind for _, one in refused))
         raise CulturevalError(
             "\n".join(
@@ -114,51 +183,97 @@ def pair_sides(sides: Sequence[Side], metrics: Sequence[str], allowed: Sequence[
                 ]
             )
         )
-    if not any(pairs.tasks for pairs in found):
+    if needed and not any(pairs.tasks for pairs in found):
         notes = list(dict.fromkeys(note for pairs in found for note in pairs.notes))
         raise CulturevalError("the runs share no task whose items can be compared.\n  " + "\n  ".join(notes[:5]))
     return found
 
 
-def tested_differences(pairs: Sequence[Pairs], draws: int, seed: int) -> list[TestedDifference]:
-    """The rows of a comparison, p-values adjusted by Holm among the rows of each level.
+def tested_differences(
+    pairs: Sequence[Pairs], draws: int, seed: int, rows_of: Callable[[Pairs], Iterable[RowTasks]] | None = None
+) -> list[TestedDifference]:
+    """The rows of a comparison, p-values adjusted by Holm among the rows of each level, averages with groups.
 
     Args:
         pairs: As of `pair_sides`.
         draws: Of bootstrap and permutation test.
         seed: Of the draws, the same for each row.
+        rows_of: Which tasks of a pair are a row; None: each group, its subsets, and averages of suites.
     """
-    rows = [row for one in pairs for row in _rows(one, draws, seed)]
-    for family in ((GROUP, AVERAGE), (SUBSET,)):
-        places = [place for place, row in enumerate(rows) if row.level in family and row.result.p_value is not None]
-        adjusted = holm([rows[place].result.p_value or 0.0 for place in places])
+    rows = [row for one in pairs for row in _tested_rows((rows_of or _row_tasks)(one), one, draws, seed)]
+    families = [family_of(row) for row in rows]
+    for family in dict.fromkeys(families):
+        places = [at for at, row in enumerate(rows) if families[at] == family and row.result.p_value is not None]
+        adjusted = holm([max(rows[place].result.p_value or 0.0, rows[place].p_left_out or 0.0) for place in places])
         for place, p_value in zip(places, adjusted, strict=True):
             rows[place] = replace(rows[place], p_holm=p_value)
     return rows
 
 
-def _pair(first: Side, second: Side, metrics: Sequence[str]) -> Pairs:
+def family_of(row: TestedDifference) -> str:
+    """The rows among which a row's p-value is adjusted: those of its level, averages among the groups."""
+    return GROUP if row.level == AVERAGE else row.level
+
+
+def _pair(first: Side, second: Side, metrics: Sequence[str], needed: bool) -> Pairs:
     tasks: list[PairedTask] = []
-    found: list[Obstacle] = []
+    found: list[Reason] = []
     left_out: dict[str, list[str]] = {}
     for one, other in _shared_tasks(first, second):
         names = metrics_of(one, metrics)
         reasons = [] if names else ["no such metric."]
         for metric in names:
+            one, other = (_holding(task, metric) for task in (one, other))
             try:
                 tasks += _paired_task(one, other, metric)
             except CulturevalError as error:
                 reasons.append(str(error))
-            else:
-                found += obstacles(one, other, (first.name, second.name), metric)
+                if needed:
+                    continue
+            found += incompatibilities(one, other, (first.name, second.name), metric)
         for reason in reasons:
             left_out.setdefault(reason, []).append(one.saved.task)
     notes = [f"not compared: {shown_names(names, 3)}: {reason}" for reason, names in left_out.items()]
     for side, other in ((first, second), (second, first)):
         bare = {name.partition("|")[0] for name in other.tasks}
         if alone := [name for name in side.tasks if name.partition("|")[0] not in bare]:
-            notes.append(f"only {side.name} has {shown_names(alone, 3)}.")
+            scored = {name for task in other.tasks.values() if task.run for name in task.run.record.tasks}
+            notes += [
+                f"{what} {shown_names(names, 3)}."
+                for what, names in (
+                    (f"the details of {other.name} are not there of", [name for name in alone if name in scored]),
+                    (f"only {side.name} has", [name for name in alone if name not in scored]),
+                )
+                if names
+            ]
     return Pairs(first.name, second.name, tasks, list(dict.fromkeys(found)), notes)
+
+
+def incompatibilities(first: ComparedTask, second: ComparedTask, names: tuple[str, str], metric: str) -> list[Reason]:
+    """Why two runs of a task are not comparable by a metric; [] if they are.
+
+    Args:
+        first: Of one side.
+        second: Of the other.
+        names: Of the sides.
+        metric: The metric to compare.
+
+    Raises:
+        CulturevalError: Details cannot be read.
+    """
+    runs = [side.run or Run(side.saved.results_file, side.saved.model, side.saved.date, {}) for side in (first, second)]
+    records = [record_of(run, side.saved.task) for run, side in zip(runs, (first, second), strict=True)]
+    both_signed = all(is_signed(run, record) for run, record in zip(runs, records, strict=True))
+    one, other = records
+    # Rows that a model refused are in no details: they are unscored, not other items.
+    same_rows = both_signed and one.rows_hash == other.rows_hash != "" and bool(one.refused or other.refused)
+    found = reasons_in_texts(first.saved.file, second.saved.file, first.saved.task, names, same_rows)
+    protocols = [
+        protocol_of(run, record, metric, texts=not both_signed) for run, record in zip(runs, records, strict=True)
+    ]
+    if found:  # the texts say more than hashes of them
+        protocols = [one.without(("rows_hash", "prompt", "golds", "prompts")) for one in protocols]
+    return [*found, *reasons(*protocols, first.saved.task)]
 
 
 def _shared_tasks(first: Side, second: Side) -> Iterator[tuple[ComparedTask, ComparedTask]]:
@@ -181,18 +296,39 @@ def metrics_of(task: ComparedTask, wanted: Sequence[str]) -> list[str]:
     return list(known.metrics[:1]) if known else own[:1]
 
 
+def _holding(task: ComparedTask, metric: str) -> ComparedTask:
+    """A task with the details that hold a metric: its own, or for a judge's the newest judgement that has it."""
+    if not metric.startswith(JUDGED) or metric in metric_names(task.saved.file):
+        return task
+    later = [one for one in derived_from(task.saved) if metric in metric_names(one.file)]
+    return replace(task, saved=later[-1]) if later else task
+
+
 def _paired_task(one: ComparedTask, other: ComparedTask, metric: str) -> list[PairedTask]:
-    """A task of two sides on the items of both; [] where they share none.
+    """A task of two sides; [] where they share no item.
 
     Raises:
-        CulturevalError: The items do not give the metric's score.
+        CulturevalError: The items do not give the metric's score, or no side has any.
     """
     first, second = (_known_items(task, metric) for task in (one, other))
     if first.keys != second.keys:
         theirs = set(second.keys)
         keys = [key for key in first.keys if key in theirs]
-        first, second = first.on(keys), second.on(keys)
-    return [PairedTask(one.saved.task, metric, first, second, (one, other))] if first.keys else []
+        if not keys:
+            return []
+        if _other_data(one, other):  # what one of them lacks was never asked of it
+            first, second = first.on(keys), second.on(keys)
+    if not (first.scored.any() or second.scored.any()):
+        raise CulturevalError(f"{metric} is undefined.")
+    first, second = aligned([first, second])
+    both = [key for key, *scored in zip(first.keys, first.scored, second.scored, strict=True) if all(scored)]
+    return [PairedTask(one.saved.task, metric, first.on(both), second.on(both), (one, other), (first, second))]
+
+
+def _other_data(one: ComparedTask, other: ComparedTask) -> bool:
+    """Whether the runs say that they read other rows; else an item that a run lacks was refused or removed."""
+    hashes = [task.record.rows_hash if task.record else "" for task in (one, other)]
+    return all(hashes) and hashes[0] != hashes[1]
 
 
 def _known_items(task: ComparedTask, metric: str) -> ItemScores:
@@ -201,39 +337,63 @@ def _known_items(task: ComparedTask, metric: str) -> ItemScores:
     if items is None:
         raise CulturevalError(f"the details have no scores of items for {metric}.")
     value = task.run.value(task.saved.task, metric) if task.run else None
-    if value is None and np.isnan(items.score(items.parts.sum(axis=0))):
+    if value is None and items.scored.any() and np.isnan(items.score(items.parts.sum(axis=0))):
         raise CulturevalError(f"{metric} is undefined.")
     if value is not None and not gives(items, value):
         raise CulturevalError(f"the items' scores do not give the {metric} of its results file.")
     return items
 
 
-def _rows(pairs: Pairs, draws: int, seed: int) -> Iterator[TestedDifference]:
+def _tested_rows(rows: Iterable[RowTasks], pairs: Pairs, draws: int, seed: int) -> Iterator[TestedDifference]:
+    for level, name, metric, weighted in rows:
+        found = _tested(weighted, draws, seed)
+        if found is None:
+            pairs.notes.append(f"not compared: {name}: the two have no item with a score of both.")
+        else:
+            yield TestedDifference(level, name, metric, pairs.first, pairs.second, subsets=len(weighted), **found)
+
+
+def _row_tasks(pairs: Pairs) -> Iterator[RowTasks]:
     groups: dict[tuple[str, str], list[PairedTask]] = {}
     for task in pairs.tasks:
         bare, _, shots = task.task.partition("|")
         groups.setdefault((f"{bare.partition(':')[0]}|{shots}", task.metric), []).append(task)
     for (name, metric), members in groups.items():
-        title = name if len(members) > 1 else members[0].task
-        result = compare_paired([task.subset() for task in members], draws, seed)
-        yield TestedDifference(GROUP, title, metric, pairs.first, pairs.second, result, len(members))
+        yield GROUP, name if len(members) > 1 else members[0].task, metric, [(task, 1.0) for task in members]
     for members in groups.values():
         for task in members if len(members) > 1 else ():
-            result = compare_paired([task.subset()], draws, seed)
-            yield TestedDifference(SUBSET, task.task, task.metric, pairs.first, pairs.second, result, 1)
-    yield from _averages(pairs, draws, seed)
+            yield SUBSET, task.task, task.metric, [(task, 1.0)]
+    yield from _averages(pairs)
 
 
-def _averages(pairs: Pairs, draws: int, seed: int) -> Iterator[TestedDifference]:
-    """QIMMA's average, where both sides have all of its benchmarks and only headlines are compared."""
-    wanted = {name: len(members) for name, members in benchmark_tasks().items()}
-    benchmarks: dict[str, list[PairedTask]] = {}
-    for task in pairs.tasks:
-        known = all_tasks().get(task.task.partition("|")[0])
-        if known and known.suite == QIMMA and task.metric == known.metrics[0]:
-            benchmarks.setdefault(benchmark_of(known.group, known.benchmark, known.subset), []).append(task)
-    if {name: len(members) for name, members in benchmarks.items()} == wanted:
-        subsets = [task.subset(1 / len(members)) for members in benchmarks.values() for task in members]
-        result = compare_paired(subsets, draws, seed)
-        name = f"qimma: average of {len(benchmarks)} benchmarks"
-        yield TestedDifference(AVERAGE, name, "headlines", pairs.first, pairs.second, result, len(subsets))
+def _tested(weighted: Weighted, draws: int, seed: int) -> dict[str, Any] | None:
+    """The result of a row, and what the items that were left out could change; None where no item has both scores."""
+    shared = [task.subset(weight) for task, weight in weighted if task.first.keys]
+    if not shared:
+        return None
+    first, second = zip(*(task.left_out for task, _ in weighted), strict=True)
+    found: dict[str, Any] = {"result": compare_paired(shared, draws, seed), "left_out": (sum(first), sum(second))}
+    if not any(found["left_out"]):
+        return found
+    ends = []
+    for better in (0, 1):
+        filled = [task.filled(better, weight) for task, weight in weighted]
+        known = [subset for subset in filled if subset is not None]
+        ends += [compare_paired(known, draws, seed)] if len(known) == len(filled) else []
+    gaps, p_values = [end.difference for end in ends], [end.p_value for end in ends]
+    if len(ends) < 2 or any(math.isnan(gap) for gap in gaps):
+        return found | {"p_left_out": 1.0}
+    same = all(gap * found["result"].difference > 0 for gap in gaps)
+    largest = max(p_values) if same and None not in p_values else 1.0
+    return found | {"lowest": min(gaps), "highest": max(gaps), "p_left_out": largest}
+
+
+def _averages(pairs: Pairs) -> Iterator[RowTasks]:
+    """The averages of suites of which both sides have all parts."""
+    tasks = {(task.task, task.metric): task for task in pairs.tasks}
+    scores = {task.task: run.scores.get(task.task, {}) for task in pairs.tasks if (run := task.sides[0].run)}
+    record = RunRecord(tasks=task_records(dict.fromkeys(task for task, _ in tasks), None))
+    whole = Run(Path(), pairs.first, "", scores, record)  # the tasks of a side may be of several results files
+    for name, parts in averages(whole):
+        if all(part in tasks for part in parts):
+            yield AVERAGE, name, "headlines", [(tasks[part], weight) for part, weight in parts.items()]

@@ -9,8 +9,8 @@ from cultureval.metrics.paired_tests import smallest_difference
 from cultureval.metrics.standard_errors import clustered_standard_error
 from cultureval.reports.comparison.paired_runs import SUBSET, metrics_of, pair_sides, tested_differences
 from cultureval.reports.comparison.sides import Side, sides_of
-from cultureval.reports.item_scores import item_scores
 from cultureval.reports.terminal_tables import terminal_table, wrapped
+from cultureval.runs.items import item_scores
 from cultureval.runtime.errors import CulturevalError, escaped
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.selection import tasks_named

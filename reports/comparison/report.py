@@ -15,22 +15,25 @@ from cultureval.metrics.paired_tests import DRAWS
 from cultureval.reports.charts import chart_files
 from cultureval.reports.comparison.flips import shown_flips, write_flips
 from cultureval.reports.comparison.forest import forest_plots
-from cultureval.reports.comparison.obstacles import KINDS
 from cultureval.reports.comparison.paired_runs import (
     SUBSET,
     Pairs,
     TestedDifference,
+    family_of,
     metrics_of,
     pair_sides,
     tested_differences,
 )
 from cultureval.reports.comparison.sides import Side, named_twice, read_sides
 from cultureval.reports.differences import differences
-from cultureval.reports.printed_numbers import printed_or_na
 from cultureval.reports.terminal_tables import narrowest, terminal_table, terminal_width, wrapped
+from cultureval.runs.warnings import run_warnings
 from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.errors import CulturevalError, counted, did_you_mean, escaped, shown_names
+from cultureval.runtime.printed_numbers import printed_or_na
 
+MOST_SENTENCES = 5  # on items left out, below a table
+COULD_TURN = "items left out could turn it"
 HEADER = ("", "metric", "items", "first", "second", "difference", "95% interval", "p", "p (Holm)", "can show")
 # Columns that are left out where a terminal is narrow, then where it is narrower.
 NARROWER = ((), ("metric",), ("metric", "first", "second"), ("metric", "first", "second", "can show"))
@@ -66,6 +69,7 @@ def compare_all(
     subsets: bool = False,
     isolate: bool = False,
     charts: Sequence[str] = (),
+    sides: Sequence[Side] | None = None,
 ) -> ComparedRuns:
     """Compares runs pair by pair, and writes differences.csv, items.jsonl, comparison.json and forest plots.
 
@@ -80,27 +84,27 @@ def compare_all(
         subsets: Whether subsets are in the text, too.
         isolate: Whether right-to-left lines stand between isolates, as on a terminal.
         charts: Formats of the forest plots, of `reports.charts.FORMATS`.
+        sides: What a suite's own comparison chose of the results, which need not have anything in common; None: all.
 
     Raises:
         CulturevalError: Something differs that may not, a name is unknown, or nothing can be compared.
     """
-    for name in allowed:
-        if name not in KINDS:
-            raise CulturevalError(f"--allow {name}: it takes {', '.join(KINDS)}.{did_you_mean(name, KINDS)}")
-    sides = read_sides(results)
-    _require_metrics(metrics, sides)
-    pairs = pair_sides(sides, metrics, allowed)
+    own = sides is None
+    sides = read_sides(results) if sides is None else sides
+    if own:
+        _require_metrics(metrics, sides)
+    pairs = pair_sides(sides, metrics, allowed, needed=own)
     rows = tested_differences(pairs, draws, seed)
     output_dir.mkdir(parents=True, exist_ok=True)
-    write_csv(output_dir / "differences.csv", [_record(row) for row in rows])
+    write_csv(output_dir / "differences.csv", [row_record(row) for row in rows])
     shown_rows = [row for row in rows if subsets or row.level != SUBSET]
     for number, one in enumerate(pairs if charts else (), start=1):
         for chart in forest_plots(number, one.first, one.second, shown_rows):
             chart_files(chart, output_dir, charts)
     flips = write_flips(pairs, output_dir / "items.jsonl")
-    notes = _notes(pairs, sides, rows, subsets)
+    notes = comparison_notes(pairs, sides, rows, subsets)
     document = {"seed": seed, "draws": draws, "allowed": list(allowed), "notes": notes}
-    document["differences"] = [_record(row) for row in rows]
+    document["differences"] = [row_record(row) for row in rows]
     content = json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)
     (output_dir / "comparison.json").write_text(content + "\n", encoding="utf-8")
     parts = [wrapped(LEAD + f" {draws} resamples, seed {seed}.")]
@@ -133,7 +137,25 @@ def _table(pairs: Pairs, rows: Sequence[TestedDifference]) -> str:
             break
     table = terminal_table(cells[0], cells[1:], "lr" if left_out else "llr", f"{pairs.first} minus {pairs.second}")
     gone = ", ".join(left_out[1:])
-    return f"{table}\n({gone}: no room here; differences.csv has them)" if gone else table
+    lines = [table, *([f"({gone}: no room here; differences.csv has them)"] if gone else [])]
+    lacking = sorted((row for row in ours if any(row.left_out)), key=lambda row: not row.could_turn)
+    lines += [wrapped(_left_out(row)) for row in lacking[:MOST_SENTENCES]]
+    if len(lacking) > MOST_SENTENCES:
+        lines.append(f"and {counted(len(lacking) - MOST_SENTENCES, 'more row')} with items left out: differences.csv.")
+    return "\n".join(lines)
+
+
+def _left_out(row: TestedDifference) -> str:
+    """What the items that one of the two has no score for could change."""
+    first, second = (counted(count, "item") for count in row.left_out)
+    name = f"{escaped(row.name)} {escaped(row.metric)}"
+    lead = f"{name}: {row.first} has no score for {first}, {row.second} for {second}, which are left out; "
+    if row.lowest is None or row.highest is None:
+        return f"{lead}nothing bounds their scores, and the row decides nothing."
+    span = f"from {printed_or_na(row.lowest, 4, True)} to {printed_or_na(row.highest, 4, True)}"
+    if row.could_turn:
+        return f"{lead}{COULD_TURN}: {span}. The row decides nothing."
+    return f"{lead}with them the difference is {span}."
 
 
 def _without(names: Sequence[str], cells: Sequence[str]) -> list[str]:
@@ -146,6 +168,8 @@ def _without(names: Sequence[str], cells: Sequence[str]) -> list[str]:
 def _cells(row: TestedDifference) -> list[str]:
     found = row.result
     items = f"{found.items}" if found.clusters == found.items else f"{found.items} in {found.clusters}"
+    if any(row.left_out):
+        items += f", {sum(row.left_out)} left out"
     large = max(abs(found.first), abs(found.second)) > 1.5
 
     def number(value: float | None, signed: bool = False) -> str:
@@ -174,20 +198,42 @@ def p_text(p_value: float | None) -> str:
     return "n/a" if p_value is None else "<0.001" if p_value < 0.001 else f"{p_value:.3f}"
 
 
-def _record(row: TestedDifference) -> dict[str, Any]:
+def row_record(row: TestedDifference) -> dict[str, Any]:
     """A row of differences.csv; undefined numbers are None."""
     found = asdict(row.result)
+    first, second = row.left_out
+    bounds = {"lowest": row.lowest, "highest": row.highest, "p_left_out": row.p_left_out}
     flips = found.pop("flips") or (None, None)
     scores = {"first_score": found.pop("first"), "second_score": found.pop("second")}
     head = {"level": row.level, "name": row.name, "metric": row.metric, "first": row.first, "second": row.second}
     record = head | {"subsets": row.subsets} | scores | found | {"p_holm": row.p_holm}
+    record |= {"left_out_first": first, "left_out_second": second} | bounds
     record |= {"only_first_right": flips[0], "only_second_right": flips[1]}
     return {name: None if isinstance(value, float) and value != value else value for name, value in record.items()}
 
 
-def _notes(pairs: Sequence[Pairs], sides: Sequence[Side], rows: Sequence[TestedDifference], subsets: bool) -> list[str]:
-    notes = named_twice(sides)
-    notes += [f"compared all the same, {one.kind}: {one.text}" for pair in pairs for one in pair.obstacles]
+def _warnings(sides: Sequence[Side]) -> list[str]:
+    """What a reader of the sides' scores must know of their runs, as every view says it."""
+    found = []
+    for side in sides:
+        runs = {task.run.file: task.run for task in side.tasks.values() if task.run}
+        found += [f"{side.name}: {one}" for run in runs.values() for one in run_warnings(run) if one.mark]
+    return found
+
+
+def comparison_notes(
+    pairs: Sequence[Pairs], sides: Sequence[Side], rows: Sequence[TestedDifference], subsets: bool = True
+) -> list[str]:
+    """Sentences on a comparison: what was left out, what differs besides the model, which intervals are meant.
+
+    Args:
+        pairs: What was compared.
+        sides: The models.
+        rows: As of `tested_differences`.
+        subsets: Whether rows of subsets are shown.
+    """
+    notes = [*named_twice(sides), *_warnings(sides)]
+    notes += [f"compared all the same, {one.kind}: {one.text}" for pair in pairs for one in pair.incompatible]
     notes += [note for pair in pairs for note in pair.notes]
     named = Counter(row.result.interval for row in rows if row.result.interval)
     if named:
@@ -214,8 +260,7 @@ def _notes(pairs: Sequence[Pairs], sides: Sequence[Side], rows: Sequence[TestedD
             "differences.csv."
         )
     lowest = 1 / (rows[0].result.draws + 1) if rows else 0
-    for level in ({"group", "average"}, {SUBSET}):
-        count = sum(row.level in level and row.result.test == "permutation" for row in rows)
+    for count in Counter(family_of(row) for row in rows if row.result.test == "permutation").values():
         if count * lowest > 0.05:
             tests = counted(count, "permutation test")
             notes.append(f"with {tests} none can be below 0.05 by Holm: --resamples {20 * count} or more.")

@@ -6,10 +6,11 @@ from functools import lru_cache
 from itertools import combinations
 from pathlib import Path
 
-from cultureval.reports.run_record import Run, SignatureRecord, TaskRecord
-from cultureval.reports.saved_results import SavedTask, find_saved_tasks
-from cultureval.reports.saved_runs import read_run
-from cultureval.runtime.errors import CulturevalError, escaped
+from cultureval.runs.files import SavedTask, find_saved_tasks, told_apart
+from cultureval.runs.load_runs import read_run
+from cultureval.runs.record import Run, TaskRecord
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.printing import print_note
 
 
 @dataclass(frozen=True)
@@ -28,14 +29,6 @@ class ComparedTask:
     def record(self) -> TaskRecord | None:
         """What is known of the task."""
         return self.run.record.tasks.get(self.saved.task) if self.run else None
-
-    @property
-    def signature(self) -> SignatureRecord | None:
-        """The signature of its group."""
-        name, _, shots = self.saved.task.partition("|")
-        group = f"{name.partition(':')[0]}|{shots}"
-        signed = self.run.record.signatures if self.run else ()
-        return next((one for one in signed if one.group == group), None)
 
 
 @dataclass(frozen=True)
@@ -62,7 +55,12 @@ def read_sides(paths: Sequence[Path]) -> list[Side]:
     Raises:
         CulturevalError: A path has no details, or there are fewer than two sides.
     """
-    found = sides_of(paths)
+    broken: list[str] = []
+    found = sides_of(paths, broken)
+    if len(found) < 2 and broken:
+        raise CulturevalError("\n".join(dict.fromkeys(broken)))
+    for reason in dict.fromkeys(broken):
+        print_note(f"left out: {reason}")
     if len(found) < 2:
         raise CulturevalError(
             f"{', '.join(map(str, paths))}: there is one model, and a comparison needs two; name two results files "
@@ -81,41 +79,43 @@ def named_twice(sides: Sequence[Side]) -> list[str]:
     ]
 
 
-def sides_of(paths: Sequence[Path]) -> list[Side]:
+def sides_of(paths: Sequence[Path], broken: list[str] | None = None) -> list[Side]:
     """The models of some paths.
 
     Args:
         paths: Output folders, results files, or folders in them; one with several models is a side for each. Models of
             one name in several output folders are one where their versions do not differ, the newest of each task.
+        broken: Gets a sentence for each results file that cannot be read, whose tasks are left out; None: it stops.
 
     Raises:
         CulturevalError: A path has no details.
     """
     found: list[tuple[str, Path, dict[str, ComparedTask]]] = []
     for path in paths:
-        tasks = find_saved_tasks([path])
+        tasks = [task for task in find_saved_tasks([path]) if _is_readable(task, broken)]
         keys = _keys(tasks)
         of_model: dict[tuple[str, str], dict[str, ComparedTask]] = {key: {} for key in keys.values()}
         for saved in sorted(tasks, key=lambda task: task.date):
             of_model[keys[saved.root, saved.model]][saved.task] = ComparedTask(saved, _run_of(saved))
         found += [(model, path, of_one) for (model, _), of_one in of_model.items()]
-    return [Side(name, tasks, path) for name, (_, path, tasks) in zip(_names(found), found, strict=True)]
+    first = [next(iter(tasks.values())).saved for _, _, tasks in found]
+    folders, dates = [task.root.name for task in first], [task.date for task in first]
+    places = [str(task.root) for task in first]
+    dated = [[f"{one} {date}" for one, date in zip(told, dates, strict=True)] for told in (folders, places)]
+    names = told_apart([model for model, _, _ in found], folders, dates, dated[0], places, dated[1])
+    return [Side(name, tasks, path) for name, (_, path, tasks) in zip(names, found, strict=True)]
 
 
-def _names(found: Sequence[tuple[str, Path, dict[str, ComparedTask]]]) -> list[str]:
-    """The models' names, and what tells those of the same name apart: output folder, date, path, or else a number."""
-    saved = [next(iter(tasks.values())).saved for _, _, tasks in found]
-    tells = [
-        [task.root.name for task in saved],
-        [task.date for task in saved],
-        [f"{task.root.name} {task.date}" for task in saved],
-        [str(task.root) for task in saved],
-        [f"{task.root} {task.date}" for task in saved],
-        [str(number) for number in range(1, len(saved) + 1)],
-    ]
-    models = [model for model, _, _ in found]
-    ways = [models, *([f"{model} ({one})" for model, one in zip(models, told, strict=True)] for told in tells)]
-    return [escaped(next(way[place] for way in ways if way.count(way[place]) == 1)) for place in range(len(found))]
+def _is_readable(saved: SavedTask, broken: list[str] | None) -> bool:
+    """Whether the results file of a task can be read, or is not there."""
+    try:
+        _run_of(saved)
+    except CulturevalError as error:
+        if broken is None:
+            raise
+        broken.append(str(error))
+        return False
+    return True
 
 
 def _keys(tasks: Sequence[SavedTask]) -> dict[tuple[Path, str], tuple[str, str]]:

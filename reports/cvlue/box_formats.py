@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from cultureval.metrics.cvlue.grounding import FAMILIES, Box, iou, predicted_boxes
-from cultureval.reports.saved_results import saved_reply
+from cultureval.runs.rows import saved_reply
 from cultureval.runtime.doc_specific import specific_of
 
 MOST_ROWS = 500

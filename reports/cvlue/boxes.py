@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from cultureval.metrics.cvlue.grounding import predicted_boxes
-from cultureval.reports.saved_results import saved_reply
-from cultureval.reports.saved_sample import Row, printable
+from cultureval.reports.item_view import printable
+from cultureval.runs.rows import Row, saved_reply
 from cultureval.runtime.data.image_store import stored_image, upright
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError

@@ -12,11 +12,11 @@ from cultureval.metrics.cvlue.names import CONTEST, HEADLINES, MACRO
 from cultureval.metrics.cvlue.submissions import ScoredItem, macro_average, means
 from cultureval.metrics.standard_errors import clustered_interval, clustered_standard_error
 from cultureval.reports.cvlue.category_plot import draw_categories
-from cultureval.reports.printed_numbers import printed
 from cultureval.reports.submissions import ScoredSubmissions, ScoredTask
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.errors import CulturevalError, ProblemList, Problems, shown_names
+from cultureval.runtime.printed_numbers import printed
 from cultureval.tasks.cvlue.categories import OTHER, categories, category_of
 
 # File names in a folder of gold files or submissions, as in the released example.

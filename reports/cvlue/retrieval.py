@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from cultureval.metrics.cvlue.full_gallery import Direction, pairs_at_the_top, rank_both_ways, recalls, reranked
 from cultureval.metrics.cvlue.names import KS, RECALLS
-from cultureval.reports.cvlue.headline import DUAL_ENCODER
-from cultureval.reports.lighteval_files import (
+from cultureval.reports.cvlue.table import DUAL_ENCODER
+from cultureval.reports.terminal_tables import terminal_table
+from cultureval.runs.record import ModelRecord, RunRecord, SignatureRecord
+from cultureval.runs.recording import run_record
+from cultureval.runs.signature import signature_record
+from cultureval.runs.task_records import task_records
+from cultureval.runs.writing import (
     content_of_tasks,
     date_of_now,
     write_details,
     write_results,
     write_summary,
 )
-from cultureval.reports.printed_numbers import printed
-from cultureval.reports.recording import run_record
-from cultureval.reports.run_record import ModelRecord, RunRecord, SignatureRecord
-from cultureval.reports.signing import signature_record
-from cultureval.reports.task_records import task_records
-from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.errors import counted
+from cultureval.runtime.printed_numbers import printed
 from cultureval.runtime.signatures import installed_versions
 from cultureval.tasks.cvlue.gallery import Gallery, match_docs
 

@@ -14,8 +14,9 @@ import numpy as np
 from cultureval.metrics.cvlue.grounding import predicted_boxes
 from cultureval.metrics.cvlue.submissions import means, read_json
 from cultureval.reports.cvlue.official_scores import GOLD_FILES, PRED_FILES, items_of, macro_text, write_tables
-from cultureval.reports.run_record import Run
-from cultureval.reports.saved_results import details_of_run, place_of_last, saved_reply
+from cultureval.runs.files import details_of_run, model_folder, output_folder
+from cultureval.runs.record import Run
+from cultureval.runs.rows import option_scores, saved_reply
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import all_tasks
@@ -23,6 +24,7 @@ from cultureval.tasks.options import read_data_options
 from cultureval.tasks.reading import find_subset
 
 Record = dict[str, Any]
+HEADLINE = "R@1"  # its score orders candidates
 SUBMITTED = 10  # length of ranked lists
 
 
@@ -125,7 +127,7 @@ def gallery_rankings(
     of_image = {}
     for row in rows:
         image, captions = str(specific_of(row["doc"])["id"]), [text.strip() for text in row["doc"]["choices"]]
-        scores = _mean_logprobs(row)
+        scores = np.array(option_scores(row, HEADLINE))
         of_image[image] = [captions[place] for place in np.argsort(-scores, kind="stable")[:SUBMITTED]]
         for text, score in zip(captions, scores.tolist(), strict=True):
             if text in of_caption:
@@ -136,11 +138,8 @@ def gallery_rankings(
 
 def _folder(run: Run) -> Path | None:
     """Beside the run's results; None where they are not laid out as LightEval's."""
-    parts = run.file.absolute().parts
-    if "results" not in parts[:-1]:
-        return None
-    place = place_of_last(parts[:-1], "results")
-    return Path(*parts[:place], "cvlue", *parts[place + 1 : -1], run.date)
+    root, model = output_folder(run.file), model_folder(run.file)
+    return root / "cvlue" / model / run.date if root and model else None
 
 
 def _gold_of(name: str) -> list[Record]:
@@ -167,12 +166,6 @@ def _answered(name: str, record: Record, row: Mapping[str, Any] | None) -> Recor
 
 def _ranking(record: Record, row: Mapping[str, Any]) -> Record:
     options = record["answer_options"]
-    order = np.argsort(-_mean_logprobs(row), kind="stable")
+    order = np.argsort(-np.array(option_scores(row, HEADLINE)), kind="stable")
     kept = {name: record[name] for name in ("image_id", "image", "dialog_id", "question")}
     return kept | {"answer_sort": [options[place] for place in order]}
-
-
-def _mean_logprobs(row: Mapping[str, Any]) -> np.ndarray:
-    """The mean log-probability a token of each choice, the headline's score."""
-    response = row["model_response"]
-    return np.array(response["logprobs"], dtype=float) / [len(tokens) for tokens in response["output_tokens"]]

@@ -9,8 +9,8 @@ from cultureval.metrics.item_statistics import ItemStatistics
 from cultureval.metrics.jeem.caption import bleu_of, bleu_statistics, tokenize
 from cultureval.metrics.jeem.names import WORDS
 from cultureval.metrics.paired_tests import Floats
-from cultureval.reports.item_scores import details_columns
-from cultureval.reports.saved_results import saved_reply
+from cultureval.runs.items import details_columns
+from cultureval.runs.rows import saved_reply
 
 BLEU = "bleu_"
 

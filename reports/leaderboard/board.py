@@ -10,9 +10,10 @@ from cultureval.reports.leaderboard.item_ranks import ItemRanks, item_ranks
 from cultureval.reports.leaderboard.models import ModelFacts, facts_of, read_models
 from cultureval.reports.leaderboard.tables import BoardRow, BoardTable, tables_of
 from cultureval.reports.leaderboard.texts import shown
-from cultureval.reports.run_record import Run
-from cultureval.reports.saved_runs import load
-from cultureval.reports.standings import Standing, standings
+from cultureval.runs.files import LeftOut
+from cultureval.runs.load_runs import load_all
+from cultureval.runs.record import Run
+from cultureval.runs.table import OneRow, suite_rows
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import all_suites
 
@@ -42,11 +43,13 @@ class Board:
         runs: All that were read, the newest first.
         sections: In the catalogue's order of suites.
         models: Facts of models by their labels, in the order of the tables.
+        left_out: Files that could not be read.
     """
 
     runs: Sequence[Run]
     sections: Sequence[Section]
     models: dict[str, ModelFacts]
+    left_out: Sequence[LeftOut] = ()
 
 
 def read_board(
@@ -56,6 +59,8 @@ def read_board(
     allowed: Collection[str] = (),
     models: Path | None = None,
     ranks: bool = True,
+    partial: bool = False,
+    strict: bool = False,
 ) -> Board:
     """Reads results into a leaderboard.
 
@@ -65,19 +70,28 @@ def read_board(
         allowed: Fields of signatures that may differ within a group.
         models: A table of families, sizes and licences.
         ranks: Whether rank intervals are computed from the items.
+        partial: Whether the papers' rows also stand among runs of other rows than published.
+        strict: Whether a file that cannot be read stops; else it is left out, and named.
 
     Raises:
-        CulturevalError: A path has no results, or some cannot be read.
+        CulturevalError: A path has no results that can be read.
     """
     given = read_models(models)
-    found = {run.file.resolve(): run for path in paths for run in load(path)}
-    runs = sorted(found.values(), key=lambda run: (run.date, run.model), reverse=True)
+    runs = load_all(paths, strict)
     suites = divisions(runs, allowed)
     if not suites:
         raise CulturevalError("These results have no task of a known suite: a leaderboard is of `cultureval tasks`.")
     facts = facts_of((entry for one in suites for group in one.groups for entry in group.entries), given)
-    sections = [_section(division, group, published, ranks, facts) for division in suites for group in division.groups]
-    return Board(runs, sections, facts)
+    sections = [
+        _section(division, group, published and (partial or not _is_partial(group)), ranks, facts)
+        for division in suites
+        for group in division.groups
+    ]
+    return Board(runs, sections, facts, runs.left_out)
+
+
+def _is_partial(group: Group) -> bool:
+    return any(entry.partial for entry in group.entries)
 
 
 def _section(division: Division, group: Group, published: bool, ranks: bool, facts: dict[str, ModelFacts]) -> Section:
@@ -89,6 +103,8 @@ def _section(division: Division, group: Group, published: bool, ranks: bool, fac
             replace(table, rows=_with_ranks(table, found), notes=[*_sentences(found), *table.notes]) if found else table
         )
         charts += _forest(table, division, found, len(charts)) if found else []
+    if tables and group.told:
+        tables[0] = replace(tables[0], notes=[*tables[0].notes, group.told])
     charts = [*_charts(division, group, tables, facts), *charts]
     if division.shots:
         charts = [replace(chart, name=f"{chart.name}_{division.shots}_shot") for chart in charts]
@@ -99,13 +115,16 @@ def _ranks_of(table: BoardTable, division: Division) -> ItemRanks | None:
     """The ranks of a table whose main column is a mean of items; None for others."""
     if table.main is None:
         return None
-    suite = all_suites().get(division.suite)
-    rows: list[tuple[Entry, Standing]] = []
+    rows: list[tuple[Entry, OneRow]] = []
     for row in table.rows:
-        for one in standings(row.entry.run, suite, division.suite) if row.entry else ():
+        for one in suite_rows(row.entry.run, division.suite) if row.entry else ():
             if row.entry and one.table == table.title:
                 rows.append((row.entry, one))
-    return item_ranks(rows, table.columns[table.main]) if any(row.parts for _, row in rows) else None
+    if not any(row.parts for _, row in rows):
+        return None
+    unranked = {entry.label: entry.unranked for entry, _ in rows if entry.unranked}
+    found = item_ranks([row for row in rows if row[0].label not in unranked], table.columns[table.main])
+    return replace(found, without=unranked | found.without)
 
 
 def _forest(table: BoardTable, division: Division, found: ItemRanks, number: int) -> list[Chart]:
@@ -127,18 +146,29 @@ def _forest(table: BoardTable, division: Division, found: ItemRanks, number: int
 
 
 def _with_ranks(table: BoardTable, found: ItemRanks) -> list[BoardRow]:
+    """The rows with their ranks, in whose order they stand; our rows without one, whose scores may be higher, below."""
     ranks = {row.model: row for row in found.ranking.rows} if found.ranking else {}
     texts = {
         label: f"{row.low}" if row.low == row.high else f"{row.low}\u2013{row.high}" for label, row in ranks.items()
     }
-    return [
+    rows = [
         replace(
             row,
             rank=texts.get(row.label, "") if row.entry else "",
-            top=row.label in ranks and ranks[row.label].tied_for_top,
+            top=bool(row.entry) and row.label in ranks and ranks[row.label].tied_for_top,
+            notes=[*row.notes, *([found.left_out[row.label]] if row.entry and row.label in found.left_out else [])],
         )
         for row in table.rows
     ]
+    if not ranks:
+        return rows
+    order = list(ranks)
+    ours = iter(sorted((row for row in rows if row.entry), key=lambda row: _place(row, order)))
+    return [next(ours) if row.entry else row for row in rows]
+
+
+def _place(row: BoardRow, order: Sequence[str]) -> int:
+    return order.index(row.label) if row.rank else len(order)
 
 
 def _sentences(found: ItemRanks) -> list[str]:

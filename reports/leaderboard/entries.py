@@ -8,15 +8,19 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from cultureval.metrics.judges.items import JUDGED
 from cultureval.reports.drawing import short_names
-from cultureval.reports.run_record import Run, TaskRecord
-
-OF_THE_MODEL = ("model", "dtype", "chat", "server")  # fields of a signature that are the model's own
-# Of a whole group of tasks, so that entries with other subsets of it differ; the tasks' own records have them.
-OF_THE_GROUP = ("subsets", "rows", "rows_hash", "data", "form", "prompt", "parity", "sources")
-OF_THE_TASK = ("rows_hash", "rows", "form", "source", "revision", "prompt_hash", "parity")
-NO_SIGNATURE = "none: written by LightEval without our tasks, or by an older cultureval"
-Protocol = tuple[tuple[str, str], ...]
+from cultureval.runs.comparable import (
+    Protocol,
+    fields_that_differ,
+    is_signed,
+    protocol_of,
+    settings_that_differ,
+)
+from cultureval.runs.means import OUTSIDE
+from cultureval.runs.record import Run, TaskRecord
+from cultureval.runs.warnings import RunWarning, is_partial, leaves_items_out, run_warnings
+from cultureval.runtime.errors import shorten
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,8 @@ class Entry:
         protocols: Task and metric -> everything but the model that the score depends on.
         sources: The task with `|k` -> the run that its scores are from.
         superseded: How many older scores of the same kind were left out.
-        published: Whether it is a row of a paper's table.
+        warnings: What a reader of its scores must know.
+        unranked: Why it has no rank whatever its scores; "" where it may have one.
     """
 
     model: str
@@ -39,7 +44,25 @@ class Entry:
     protocols: Mapping[tuple[str, str], Protocol]
     sources: Mapping[str, Run]
     superseded: int = 0
-    published: bool = False
+    warnings: tuple[RunWarning, ...] = ()
+    unranked: str = ""
+
+    @property
+    def partial(self) -> bool:
+        """Whether it is of other rows than published."""
+        return is_partial(self.warnings)
+
+    @property
+    def may_be_best(self) -> bool:
+        """Whether its scores may be called the best of a column: they are of all items, and are what its items give."""
+        return not self.unranked and not leaves_items_out(self.warnings)
+
+    @property
+    def marks(self) -> list[str]:
+        """What stands beside its name: its warnings in a word each, and of how many runs its scores are."""
+        runs = len({run.file for run in self.sources.values()})
+        told = [f"of {runs} runs"] if runs > 1 else []
+        return list(dict.fromkeys([*(one.mark for one in self.warnings if one.mark), *told]))
 
 
 @dataclass(frozen=True)
@@ -49,10 +72,12 @@ class Group:
     Attributes:
         entries: They.
         differences: In what it differs from the first group of the suite, a sentence each; empty for the first.
+        told: In what its entries differ that does not keep them apart: settings, versions; a sentence, or "".
     """
 
     entries: Sequence[Entry]
     differences: Sequence[str] = ()
+    told: str = ""
 
 
 @dataclass(frozen=True)
@@ -85,19 +110,23 @@ class _Track:
 
     def fits(self, facts: tuple[Any, ...], protocols: Mapping[tuple[str, str], Protocol]) -> bool:
         """Whether scores of a run may stand beside those that are here."""
-        same = all(protocols[place] == self.protocols[place] for place in protocols.keys() & self.protocols.keys())
+        shared = protocols.keys() & self.protocols.keys()
+        same = all(
+            protocols[place].fields == self.protocols[place].fields
+            and protocols[place].told == self.protocols[place].told
+            for place in shared
+        )
         return same and (facts == self.facts or () in (facts, self.facts))
 
     def add(self, run: Run, tasks: Sequence[TaskRecord], protocols: Mapping[tuple[str, str], Protocol]) -> None:
         """Adds the scores that are not here yet."""
         self.runs.append(run)
         for task in tasks:
-            known = self.scores.setdefault(task.task, {})
-            values = run.scores.get(task.task, {})
             self.superseded += any((task.task, metric) in self.protocols for metric in task.metrics)
-            known |= {name: value for name, value in values.items() if name not in known}
-            self.records.setdefault(task.task, task)
-            self.sources.setdefault(task.task, run)
+            if task.task not in self.sources:  # all scores of a task are of one run: its judgements are of its answers
+                self.scores[task.task] = dict(run.scores.get(task.task, {}))
+                self.records[task.task], self.sources[task.task] = task, run
+        protocols = {place: found for place, found in protocols.items() if self.sources.get(place[0]) is run}
         self.protocols |= {place: found for place, found in protocols.items() if place not in self.protocols}
 
 
@@ -111,6 +140,8 @@ def divisions(runs: Iterable[Run], allowed: Collection[str] = ()) -> list[Divisi
     Returns:
         One for each suite and number of few-shot examples, in the catalogue's order.
     """
+    runs = list(runs)
+    texts = {name for run in runs for name, one in run.record.tasks.items() if not is_signed(run, one)}
     tracks: dict[tuple[str, int], list[_Track]] = {}
     for run in sorted(runs, key=lambda run: run.date, reverse=True):
         facts = _model_facts(run)
@@ -118,46 +149,32 @@ def divisions(runs: Iterable[Run], allowed: Collection[str] = ()) -> list[Divisi
         for task in run.record.tasks.values():
             parts.setdefault((task.suite, task.shots), []).append(task)
         for place, tasks in parts.items():
-            _add_to(tracks.setdefault(place, []), run, tasks, facts, protocols_of(run, tasks, allowed))
+            _add_to(tracks.setdefault(place, []), run, tasks, facts, _protocols(run, tasks, allowed, texts))
     return [
         Division(suite, shots, _groups(_entries(found))) for (suite, shots), found in sorted(tracks.items(), key=_order)
     ]
 
 
-def fields_of(runs: Iterable[Run]) -> set[str]:
-    """All fields in which scores of some runs may differ, as `--allow` names them."""
-    signed = {name for run in runs for signature in run.record.signatures for name in signature.fields}
-    return {*signed, *OF_THE_MODEL, *OF_THE_GROUP, *OF_THE_TASK, "limit", "signature"}
-
-
-def protocols_of(
-    run: Run, tasks: Iterable[TaskRecord], allowed: Collection[str] = ()
+def _protocols(
+    run: Run, tasks: Iterable[TaskRecord], allowed: Collection[str], texts: Collection[str]
 ) -> dict[tuple[str, str], Protocol]:
-    """Everything but the model that each score of some tasks depends on, by task and metric.
+    """What each score of some tasks depends on besides the model, by task and metric.
 
     Args:
-        run: A results file.
+        run: A run.
         tasks: Tasks of it.
-        allowed: Fields to leave out.
+        allowed: Kinds and fields to leave out.
+        texts: Tasks of which some run has no signature.
     """
-    signatures = {signature.group: signature.fields for signature in run.record.signatures}
-    left_out = {*OF_THE_MODEL, *OF_THE_GROUP, *allowed}
     found = {}
     for task in tasks:
-        fields = signatures.get(f"{task.group}|{task.shots}")
-        protocol = {"signature": NO_SIGNATURE} if fields is None else {}
-        protocol |= {name: str(value) for name, value in (fields or {}).items() if name not in left_out}
-        protocol |= {
-            name: str(value)
-            for name in OF_THE_TASK
-            if name not in allowed and (value := getattr(task, name)) is not None
-        }
-        if "limit" not in allowed:
-            protocol["limit"] = "none" if task.limit is None else str(task.limit)
-        key = tuple(sorted(protocol.items()))
-        found |= {
-            (task.task, metric): key for metric in run.scores.get(task.task, {}) if not metric.endswith("_stderr")
-        }
+        metrics = [name for name in run.scores.get(task.task, {}) if not name.endswith("_stderr")]
+        plain = protocol_of(run, task, "", task.task in texts).without(allowed)
+        for metric in metrics:
+            judged = metric.startswith(JUDGED)
+            found[task.task, metric] = (
+                protocol_of(run, task, metric, task.task in texts).without(allowed) if judged else plain
+            )
     return found
 
 
@@ -201,8 +218,22 @@ def _entries(tracks: Sequence[_Track]) -> list[Entry]:
         label = short[track.model]
         if len(others) > 1:
             label = f"{label} ({_what_differs(track, others)})"
-        entries.append(Entry(track.model, label, _merged(track), track.protocols, track.sources, track.superseded))
+        run = _merged(track)
+        facts = track.protocols, track.sources, track.superseded, tuple(run_warnings(run)), _unranked(track, run)
+        entries.append(Entry(track.model, label, run, *facts))
     return entries
+
+
+def _unranked(track: _Track, run: Run) -> str:
+    """Why an entry has no rank whatever its scores."""
+    if run.claims:
+        others = f", and {len(run.claims) - 1} more such numbers" if run.claims[1:] else ""
+        return f"{run.claims[0].sentence}{others}"
+    if any(task.of_other_models for task in run.record.tasks.values()):
+        return "its answers are of more than one model"
+    if outside := next((why for why in run.unchecked.values() if why.endswith(OUTSIDE)), ""):
+        return outside
+    return next((one.unverified for one in track.protocols.values() if one.unverified), "")
 
 
 def _what_differs(track: _Track, others: Sequence[_Track]) -> str:
@@ -221,7 +252,7 @@ def _what_differs(track: _Track, others: Sequence[_Track]) -> str:
 
 def _common(protocols: Iterable[Protocol]) -> dict[str, str]:
     """The fields that all protocols share."""
-    found = [dict(protocol) for protocol in dict.fromkeys(protocols)]
+    found = [{name: value for _, name, value in one.fields} | dict(one.told) for one in dict.fromkeys(protocols)]
     return {
         name: value
         for name, value in (found[0] if found else {}).items()
@@ -255,26 +286,46 @@ def _merged(track: _Track) -> Run:
             "model": model,
         }
     )
-    return replace(newest, scores=scores, record=record)
+    claims = tuple(
+        claim
+        for run in track.runs
+        for claim in run.claims
+        if track.sources.get(claim.task) is run or claim.task in scores and claim.task not in track.sources
+    )
+    judgements = tuple(file for run in track.runs for file in run.judgements)
+    unchecked = {
+        task: why for run in track.runs for task, why in run.unchecked.items() if track.sources.get(task) is run
+    }
+    return replace(newest, scores=scores, record=record, claims=claims, judgements=judgements, unchecked=unchecked)
 
 
 def _groups(entries: Sequence[Entry]) -> list[Group]:
-    """Entries in groups whose members agree in every score that two of them have; the largest first."""
+    """Entries in groups whose members agree in every score that two have; first, of the published rows, the largest."""
     found: list[tuple[list[Entry], dict[tuple[str, str], Protocol]]] = []
     for entry in sorted(entries, key=lambda one: (-len(one.protocols), one.label)):
         for members, known in found:
             shared = entry.protocols.keys() & known.keys()
-            if all(entry.protocols[place] == known[place] for place in shared) and (shared or not entry.protocols):
+            same = all(entry.protocols[place].fields == known[place].fields for place in shared)
+            if same and (shared or not entry.protocols):
                 members.append(entry)
                 known |= entry.protocols
                 break
         else:
             found.append(([entry], dict(entry.protocols)))
-    found.sort(key=lambda group: -len(group[0]))
+    found.sort(key=lambda group: (all(one.partial for one in group[0]), -len(group[0])))
     return [
-        Group(members, _differences(known, found[0][1]) if number else ())
+        Group(members, _differences(known, found[0][1]) if number else (), _told(members))
         for number, (members, known) in enumerate(found)
     ]
+
+
+def _told(entries: Sequence[Entry]) -> str:
+    """In what comparable entries differ, as one sentence; "" where they do not."""
+    found = settings_that_differ(one for entry in entries for one in dict.fromkeys(entry.protocols.values()))
+    if not found:
+        return ""
+    parts = [f"{name} ({shorten(' / '.join(values), 60)})" for name, values in found.items()]
+    return f"Some of its models also differ in {', '.join(parts[:4])}" + (", ..." if parts[4:] else "") + "."
 
 
 def _differences(
@@ -283,11 +334,8 @@ def _differences(
     """In what a group differs from the first, a sentence a field."""
     found: dict[tuple[str, str, str], set[str]] = {}
     for place in known.keys() & first.keys():
-        here, there = dict(known[place]), dict(first[place])
-        for name in {*here, *there}:
-            if here.get(name) != there.get(name):
-                values = (name, here.get(name, "not told"), there.get(name, "not told"))
-                found.setdefault(values, set()).add(place[0])
+        for name, (here, there) in fields_that_differ(known[place], first[place]).items():
+            found.setdefault((name, here, there), set()).add(place[0])
     if not known.keys() & first.keys():
         return ("It has no task in common with the first group.",)
     fields: dict[str, list[tuple[str, str, int]]] = {}

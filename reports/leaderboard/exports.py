@@ -3,11 +3,11 @@
 import json
 from typing import Any
 
-from cultureval.reports.leaderboard.tables import BoardTable, best_cells, cell_data, cell_text, column_spans
+from cultureval.reports.leaderboard.tables import BoardRow, BoardTable, best_cells, cell_data, cell_text, column_spans
 from cultureval.reports.markdown import escaped_markdown, markdown_table, without_controls
-from cultureval.reports.printed_numbers import printed
-from cultureval.reports.summary import Cell
+from cultureval.runs.table import Cell
 from cultureval.runtime.csv_files import csv_lines
+from cultureval.runtime.printed_numbers import printed
 
 LATEX = {
     "\\": r"\textbackslash{}",
@@ -27,13 +27,14 @@ LATEX = {
 
 
 def as_csv(table: BoardTable) -> str:
-    """The table as CSV: a column of values and one of standard errors for each column, in full precision."""
-    names = ["model", "rank", *(name for one in table.columns for name in (one.whole, f"{one.whole} stderr"))]
+    """The table as CSV: for each column its values, standard errors and numbers of items, in full precision."""
+    of_columns = (name for one in table.columns for name in (one.whole, f"{one.whole} stderr", f"{one.whole} n"))
+    names = ["model", "rank", "warnings", *of_columns]
     lines: list[list[Any]] = [names]
     for row in table.rows:
-        values: list[Any] = [row.label, row.rank]
+        values: list[Any] = [row.label, row.rank, " ".join([*row.entry.warnings, *row.notes]) if row.entry else ""]
         for cell in row.cells:
-            values += [cell.value, cell.stderr] if isinstance(cell, Cell) else [cell, None]
+            values += [cell.value, cell.stderr, cell.n] if isinstance(cell, Cell) else [cell, None, None]
         lines.append(values)
     return csv_lines(lines)
 
@@ -45,10 +46,11 @@ def as_markdown(table: BoardTable) -> str:
     for number, row in enumerate(table.rows):
         cells = [escaped_markdown(cell_text(cell)) for cell in row.cells]
         cells = [f"**{text}**" if (number, place) in best else text for place, text in enumerate(cells)]
-        lines.append([row.rank, escaped_markdown(row.label), *cells])
+        lines.append([row.rank, escaped_markdown(_marked(row)), *cells])
     names = [escaped_markdown(column.whole) for column in table.columns]
     text = markdown_table(["Rank", "Model", *names], lines, "rlr")
-    return "\n".join([text, *(f"\n{escaped_markdown(note)}" for note in table.notes)]) + "\n"
+    notes = [*table.notes, *(f"{row.label}: {note}" for row in table.rows for note in row.notes)]
+    return "\n".join([text, *(f"\n{escaped_markdown(note)}" for note in notes)]) + "\n"
 
 
 def as_latex(table: BoardTable) -> str:
@@ -61,7 +63,7 @@ def as_latex(table: BoardTable) -> str:
     lines += ["Rank & Model & " + " & ".join(_latex(column.name) for column in table.columns) + r" \\", r"\midrule"]
     for number, row in enumerate(table.rows):
         cells = [_latex_cell(cell, (number, place) in best) for place, cell in enumerate(row.cells)]
-        lines.append(" & ".join([_latex(row.rank), _latex(row.label), *cells]) + r" \\")
+        lines.append(" & ".join([_latex(row.rank), _latex(_marked(row)), *cells]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
 
 
@@ -77,6 +79,8 @@ def as_data(table: BoardTable) -> dict[str, Any]:
                 "model": row.entry.model if row.entry else row.label,
                 "label": row.label,
                 "published": row.entry is None,
+                "warnings": list(row.entry.warnings) if row.entry else [],
+                "notes": list(row.notes),
                 "rank": row.rank,
                 "cells": [cell_data(cell) for cell in row.cells],
             }
@@ -97,6 +101,11 @@ FORMATS = {
     "tex": as_latex,
     "json": lambda table: as_json(as_data(table)),
 }
+
+
+def _marked(row: BoardRow) -> str:
+    """A model's name with its warnings in a word each."""
+    return f"{row.label} ({', '.join(row.entry.marks)})" if row.entry and row.entry.marks else row.label
 
 
 def _latex(text: str) -> str:

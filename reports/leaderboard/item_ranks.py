@@ -8,7 +8,7 @@ from cultureval.metrics.resampling import percentile_tail
 from cultureval.reports.leaderboard.entries import Entry
 from cultureval.reports.ranks import TINY, Ranking
 from cultureval.reports.run_ranks import RankedItems, rank_items
-from cultureval.reports.standings import Column, Standing
+from cultureval.runs.table import Column, OneRow
 
 
 @dataclass(frozen=True)
@@ -19,16 +19,18 @@ class ItemRanks:
         ranking: Of the models whose items could be compared, by their labels; None for fewer than two.
         without: Models without a rank interval -> why.
         notes: Sentences on what the ranks count.
+        left_out: Model -> a sentence on the items that it has no score for, which count as wrong in its rank.
         behind: How far each other model is behind the best, with a 95 % interval: model -> difference, low, high.
     """
 
     ranking: Ranking | None
     without: dict[str, str]
     notes: Sequence[str] = ()
+    left_out: dict[str, str] = field(default_factory=dict)
     behind: dict[str, tuple[float, float, float]] = field(default_factory=dict)
 
 
-def item_ranks(rows: Sequence[tuple[Entry, Standing]], main: Column, seed: int = 0) -> ItemRanks:
+def item_ranks(rows: Sequence[tuple[Entry, OneRow]], main: Column, seed: int = 0) -> ItemRanks:
     """Ranks with intervals by a paired bootstrap of items within subsets.
 
     Args:
@@ -43,7 +45,7 @@ def item_ranks(rows: Sequence[tuple[Entry, Standing]], main: Column, seed: int =
         (entry.label, {task: entry.sources[task] for task, _ in parts}) for entry, row in rows if row.parts == parts
     ]
     found = rank_items(models if parts else [], parts, seed=seed, higher_is_better=not main.lower)
-    return ItemRanks(found.ranking, without | dict(found.without), found.notes, _behind(found))
+    return ItemRanks(found.ranking, without | dict(found.without), found.notes, found.left_out, _behind(found))
 
 
 def _behind(found: RankedItems) -> dict[str, tuple[float, float, float]]:

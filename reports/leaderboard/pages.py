@@ -13,17 +13,17 @@ from cultureval.reports.leaderboard.entries import Entry
 from cultureval.reports.leaderboard.exports import FORMATS
 from cultureval.reports.leaderboard.tables import BoardRow, BoardTable, best_cells, cell_text, column_spans
 from cultureval.reports.leaderboard.texts import file_name, shown
-from cultureval.reports.printed_numbers import printed
 from cultureval.reports.published_answers import PublishedAnswers
-from cultureval.reports.run_record import TaskRecord
-from cultureval.reports.summary import Cell
+from cultureval.runs.means import interval_of
+from cultureval.runs.record import TaskRecord
+from cultureval.runs.table import Cell
+from cultureval.runtime.printed_numbers import printed
 from cultureval.tasks.catalogue import all_suites, all_tasks
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 TEMPLATES = Path(__file__).parent / "templates"
-NORMAL = 1.96  # standard errors on either side of a 95 % interval
 FILTERS = ("benchmark", "domain", "task_type", "register_", "language")
 # 'self' is the page's own folder, where the scripts and styles are; nothing can be sent or loaded from elsewhere.
 POLICY = (
@@ -52,10 +52,8 @@ class TaskScore:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """95 % by the normal approximation."""
-        if self.value is None or self.stderr is None:
-            return None
-        return self.value - NORMAL * self.stderr, self.value + NORMAL * self.stderr
+        """95 %, within the range of the metric."""
+        return interval_of(self.record.task, self.metric, self.value, self.stderr)
 
     @property
     def scored(self) -> int:
@@ -110,18 +108,16 @@ class Pages:
             value, error = entry.run.value(one.task, metric), entry.run.stderr(one.task, metric)
             if value is not None:
                 name = shown(one.task.partition("|")[0], 60)
-                points.setdefault(metric, []).append(Point(name, value, x_error=error, group=shown(one.benchmark, 40)))
+                low, high = interval_of(one.task, metric, value, error) or (None, None)
+                point = Point(name, value, low=low, high=high, group=shown(one.benchmark, 40))
+                points.setdefault(metric, []).append(point)
         if not self.formats or not points:
             return []
         metric, most = max(points.items(), key=lambda item: len(item[1]))
         suite = _suite_name(section.division.suite, section.division.shots)
         name = f"subsets-{file_name(f'{entry.label} {suite}')}"
         title = f"{shown(entry.label, 60)}, {suite}: {metric} by subset"
-        return (
-            [intervals(name, title, metric, most, note="95 %: 1.96 standard errors on either side.")]
-            if len(most) > 1
-            else []
-        )
+        return [intervals(name, title, metric, most, note="95 % intervals.")] if len(most) > 1 else []
 
     def charts_of(self, section: Section) -> Sequence[Chart]:
         """The charts of a section; those of the first group of a suite alone have some."""
@@ -179,6 +175,7 @@ class Pages:
             subsets=self._subsets(),
             published=any(row.entry is None for _, table, _ in self.tables() for row in table.rows),
             logs=self.answers.address,
+            left_out=[shown(one.sentence, 400) for one in self.board.left_out],
         )
 
     def _section(self, section: Section, letter: str) -> dict[str, Any]:
@@ -215,6 +212,8 @@ class Pages:
             "href": f"models/{file_name(row.entry.model)}.html" if row.entry else "",
             "rank": row.rank,
             "top": row.top,
+            "marks": [shown(one, 60) for one in row.entry.marks] if row.entry else [],
+            "warnings": shown("\n".join(row.entry.warnings), 1000) if row.entry else "",
             "family": facts.family if facts else "",
             "licence": facts.licence if facts else "",
             "billions": facts.billions if facts else None,
@@ -303,6 +302,9 @@ class Pages:
             ],
             "files": sorted({shown(run.file.name) for run in entry.sources.values()}),
             "superseded": entry.superseded,
+            "marks": [shown(one, 60) for one in entry.marks],
+            "warnings": [shown(one, 1000) for one in entry.warnings],
+            "unranked": shown(entry.unranked, 600),
             "notes": list(dict.fromkeys(shown(note, 400) for one in scores for note in one.record.notes))[:20],
             "charts": [_chart_data(chart) for chart in self._bars(section, entry)],
         }

@@ -90,7 +90,7 @@ def site_summary(board: Board, site: Site) -> str:
         counted(site.pages, "page"),
     ]
     others = [section for section in board.sections if section.group.differences]
-    lines = [", ".join(parts)]
+    lines = [", ".join(parts), *(one.sentence for one in board.left_out)]
     for section in others[:MOST_GROUPS]:
         labels = shown_names([entry.label for entry in section.group.entries], 3)
         lines.append(f"{section.division.suite}: {labels} in a group of their own: {section.group.differences[0]}")
@@ -108,6 +108,7 @@ def board_data(board: Board) -> dict[str, Any]:
             label: {"family": facts.family, "billions": facts.billions, "licence": facts.licence}
             for label, facts in board.models.items()
         },
+        "left_out": [{"file": str(one.file), "reason": one.reason} for one in board.left_out],
         "sections": [
             {
                 "suite": section.division.suite,

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from cultureval.reports.leaderboard.entries import Division, Entry, Group
-from cultureval.reports.printed_numbers import printed
-from cultureval.reports.standings import Column, Standing, standings
-from cultureval.reports.summary import Cell
+from cultureval.runs.table import Cell, Column, OneRow, one_row, suite_rows
+from cultureval.runtime.printed_numbers import printed
 from cultureval.tasks.catalogue import all_suites
 
 UNDEFINED = "n/a"
@@ -66,17 +65,24 @@ def tables_of(division: Division, group: Group, published: bool = False) -> list
         published: Whether the rows of the suite's paper stand among those of the first group.
     """
     suite, first = all_suites().get(division.suite), group is division.groups[0]
-    rows: list[tuple[str, Entry | None, Sequence[Standing]]] = [
-        (entry.label, entry, standings(entry.run, suite, division.suite)) for entry in group.entries
+    rows: list[tuple[str, Entry | None, Sequence[OneRow]]] = [
+        (entry.label, entry, suite_rows(entry.run, division.suite)) for entry in group.entries
     ]
-    paper = suite.part("published_standings") if suite and published and first and not division.shots else None
-    rows += [(f"{model} ({PAPER})", None, found) for model, found in (paper() if paper else {}).items()]
+    paper = suite.part("published_tables") if suite and published and first and not division.shots else None
+    for model, tables in (paper() if paper else {}).items():
+        rows.append((f"{model} ({PAPER})", None, [one_row(table) for table in tables]))
     ours = list(dict.fromkeys(row.table for _, entry, found in rows if entry for row in found))
     return [_table(name, rows) for name in ours]
 
 
-def _table(name: str, rows: Sequence[tuple[str, Entry | None, Sequence[Standing]]]) -> BoardTable:
-    found = [(label, entry, row) for label, entry, own in rows for row in own if _is_of(row, entry, name)]
+def _table(name: str, rows: Sequence[tuple[str, Entry | None, Sequence[OneRow]]]) -> BoardTable:
+    families = {row.family for _, entry, own in rows for row in own if entry and row.table == name}
+    found = [
+        (label, entry, row)
+        for label, entry, own in rows
+        for row in own
+        if (row.table == name if entry else row.family in families)
+    ]
     columns = _columns([row for _, entry, row in found if entry])
     first = next(row for _, entry, row in found if entry)
     main = _main_column([row for _, entry, row in found if entry])
@@ -99,19 +105,14 @@ def _table(name: str, rows: Sequence[tuple[str, Entry | None, Sequence[Standing]
     return BoardTable(name, first.unit, columns, listed, place, shared)
 
 
-def _main_column(rows: Sequence[Standing]) -> Column | None:
+def _main_column(rows: Sequence[OneRow]) -> Column | None:
     """What most rows are ranked by; of two, the mean of more scores: rows with other subsets have another mean."""
     most = {row.main: len(row.parts) for row in sorted(rows, key=lambda row: len(row.parts))}
     counts = Counter(row.main for row in rows if row.main in row.cells)
     return max(counts, key=lambda column: (counts[column], most[column]), default=None)
 
 
-def _is_of(row: Standing, entry: Entry | None, table: str) -> bool:
-    """Whether a row is of a table; a paper's also of those whose names go on, with that of another judge."""
-    return row.table == table or (entry is None and table.startswith(f"{row.table} "))
-
-
-def _columns(rows: Sequence[Standing]) -> list[Column]:
+def _columns(rows: Sequence[OneRow]) -> list[Column]:
     """The columns of all rows, each after the one that it follows in the row that brings it."""
     columns: list[Column] = []
     for row in sorted(rows, key=lambda row: -len(row.cells)):
@@ -141,13 +142,15 @@ def column_spans(table: BoardTable) -> list[tuple[str, int]]:
 
 
 def best_cells(table: BoardTable) -> set[tuple[int, int]]:
-    """Row and column of the best value of each column among our rows; none where fewer than two have one."""
+    """Row and column of the best value of each column among our rows of all items; none where fewer than two have
+    one.
+    """
     best = set()
     for place, column in enumerate(table.columns):
         values = {
             number: value
             for number, row in enumerate(table.rows)
-            if row.entry and (value := _number(row.cells[place])) is not None
+            if row.entry and row.entry.may_be_best and (value := _number(row.cells[place])) is not None
         }
         if len(values) > 1:
             top = min(values.values()) if column.lower else max(values.values())

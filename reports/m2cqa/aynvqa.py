@@ -3,6 +3,8 @@
 Overview of ImageEval 2026, arXiv 2608.30475: models are ranked by contrastive instability. Ours: the standard errors.
 """
 
+from collections.abc import Mapping
+
 from cultureval.metrics.m2cqa.names import (
     AYNVQA_JOINT,
     CFHR,
@@ -14,10 +16,10 @@ from cultureval.metrics.m2cqa.names import (
     Q_MINUS_ACC,
     Q_PLUS_ACC,
 )
-from cultureval.reports.estimates import estimate
 from cultureval.reports.m2cqa.profiles import profile_notes, statement_estimate
-from cultureval.reports.run_record import Run, TaskRecord
-from cultureval.reports.summary import Row, SummaryTable, cell_of
+from cultureval.runs.means import estimate
+from cultureval.runs.record import Run, TaskRecord
+from cultureval.runs.table import Column, Row, SuiteTable, cell_of, with_mean_of_rows
 
 COLUMNS = {
     CONTRASTIVE_INSTABILITY: "instability",
@@ -28,24 +30,33 @@ COLUMNS = {
     INVALID_RATE: "invalid",
 }
 JOINT_COLUMNS = {JOINT_ACC: "accuracy", JOINT_INVALID_RATE: "invalid"}
+LOWER = ("instability", "CFHR", "invalid")
 LANGUAGES = {"en": "English", "msa": "MSA"}
 
 
-def headline(run: Run) -> list[SummaryTable]:
+def tables(run: Run) -> list[SuiteTable]:
     """A table with a row for each form and language, and one of the joint form."""
     records = list(run.tasks_of("aynvqa"))
     joint = [record for record in records if record.group == AYNVQA_JOINT]
     judged = [record for record in records if record.group != AYNVQA_JOINT]
-    tables = []
+    found = []
     if judged:
         notes = profile_notes(run, judged, COLUMNS)
         title = "AynVQA: contrastive instability (lower is better) first"
-        tables.append(SummaryTable(title, ("Form", *COLUMNS.values()), [_row(run, one) for one in judged], notes))
+        table = SuiteTable(title, _header("Form", COLUMNS), [_row(run, one) for one in judged], notes)
+        tasks = {label(one): one.task for one in judged}
+        found.append(with_mean_of_rows(table, COLUMNS[CONTRASTIVE_INSTABILITY], tasks, CONTRASTIVE_INSTABILITY))
     if joint:
         title = "AynVQA, joint form: the true one of three (chance 0.333), not comparable with the others"
         rows = [_joint_row(run, one) for one in joint]
-        tables.append(SummaryTable(title, ("Language", *JOINT_COLUMNS.values()), rows))
-    return tables
+        table = SuiteTable(title, _header("Language", JOINT_COLUMNS), rows)
+        tasks = {label(one): one.task for one in joint}
+        found.append(with_mean_of_rows(table, JOINT_COLUMNS[JOINT_ACC], tasks, JOINT_ACC))
+    return found
+
+
+def _header(first: str, columns: Mapping[str, str]) -> list[Column | str]:
+    return [first, *(Column(name, lower=name in LOWER) for name in columns.values())]
 
 
 def _row(run: Run, record: TaskRecord) -> Row:

@@ -1,166 +1,107 @@
-"""Cells of M2CQA in saved runs (a model with one prompt in one variety), and whether they are comparable."""
+"""Cells of M2CQA in saved runs: a model with one prompt in one variety."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from itertools import combinations
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from cultureval.reports.saved_results import SavedTask, find_saved_tasks, names_of_runs
+from cultureval.metrics.m2cqa.names import F1, Profile
+from cultureval.metrics.paired_tests import Floats
+from cultureval.reports.comparison.sides import Side
+from cultureval.runs.items import details_columns, item_scores
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.m2cqa.benchmarks import PROMPTS, VARIETIES
 
-if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow
-
-    from cultureval.metrics.m2cqa.statement_items import Statement
-
 FIELDS = ("country", "category")
-DATA = ("source", "revision", "rows hash", "limit")
-PROMPTING = ("prompt", "task version", "image placement", "system prompt")
+GROUP = "m2cqa:"
+Prompted = Mapping[tuple[str, str], Side]  # model and prompt -> their tasks by variety
 
 
 @dataclass(frozen=True)
-class CellVerdicts:
-    """One model's verdicts on one task.
+class CountedCell:
+    """What the metrics count of one model's verdicts on one task.
 
     Attributes:
         model: Name of the model in the tables.
         prompt: Key of `PROMPTS`.
         variety: Key of `VARIETIES`.
-        ids: Items, sorted.
-        verdicts: [N, 3] "true", "false" or "invalid", Q+ first, in the order of `ids`.
+        counts: [N, 8] of the items, as of `item_counts`.
         fields: "country" and "category", where the data have them -> [N] the items' values, "" where unknown.
-        signature: Everything that the scores depend on besides the model, by the names in `DATA` and `PROMPTING`.
     """
 
     model: str
     prompt: str
     variety: str
-    ids: tuple[str, ...]
-    verdicts: "np.ndarray"
-    fields: dict[str, list[str]] = field(default_factory=dict)
-    signature: dict[str, Any] = field(default_factory=dict)
-
-    def on(self, ids: Sequence[str]) -> tuple["np.ndarray", "np.ndarray"]:
-        """The correct verdicts (`right_judgements`) of some items, in the given order."""
-        from cultureval.metrics.m2cqa.statement_items import right_judgements
-
-        place = {item: number for number, item in enumerate(self.ids)}
-        return right_judgements(self.verdicts[[place[item] for item in ids]])
+    counts: Floats
+    fields: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
-def read_cells(paths: Sequence[Path], profile: str) -> list[CellVerdicts]:
-    """The cells of saved runs, in the order of models, prompts and varieties.
+def under_profile(metric: str, profile: Profile) -> str:
+    """The name of a metric as a profile of verdicts gives it."""
+    return metric if profile == "strict" else f"{metric}_{profile}"
+
+
+def by_prompt(sides: Sequence[Side]) -> dict[tuple[str, str], Side]:
+    """The tasks of M2CQA of models, a side for each prompt, in the order of models, prompts and varieties.
+
+    What a model was asked with examples stands as a model of its own, which says so.
 
     Args:
-        paths: Output folders or results files.
+        sides: Models with tasks of any suite.
+
+    Raises:
+        CulturevalError: There is a task that M2CQA does not have.
+    """
+    found: dict[tuple[str, str], Side] = {}
+    for side in sides:
+        for name, task in side.tasks.items():
+            if name.startswith(GROUP):
+                prompt, variety = prompt_and_variety(name)
+                if prompt not in PROMPTS or variety not in VARIETIES:
+                    raise CulturevalError(f"{task.saved.file}: {name!r} is not a task of M2CQA.")
+                shots = name.partition("|")[2]
+                model = side.name if shots in ("", "0") else f"{side.name}, {shots}-shot"
+                found.setdefault((model, prompt), Side(f"{model} {prompt}", {}, side.path)).tasks[variety] = task
+    order, varieties = [*PROMPTS], [*VARIETIES]
+    return {
+        key: replace(found[key], tasks=dict(sorted(found[key].tasks.items(), key=lambda one: varieties.index(one[0]))))
+        for key in sorted(found, key=lambda key: (key[0], order.index(key[1])))
+    }
+
+
+def prompt_and_variety(task: str) -> tuple[str, str]:
+    """Of a task's name: `m2cqa:answer_reason_en|0` is of `answer_reason` and `en`."""
+    prompt, _, variety = task.removeprefix(GROUP).partition("|")[0].rpartition("_")
+    return prompt, variety
+
+
+def read_cells(prompted: Prompted, profile: Profile) -> list[CountedCell]:
+    """The cells of models, in order.
+
+    Args:
+        prompted: As of `by_prompt`.
         profile: Profile of the verdicts: strict, tolerant, lenient or organisers.
 
     Raises:
-        CulturevalError: There are none, or the details are not of our M2CQA tasks.
+        CulturevalError: The details are not of our M2CQA tasks.
     """
-    saved = [task for task in find_saved_tasks(paths) if task.task.startswith("m2cqa:")]
-    if not saved:
-        raise CulturevalError(
-            f"{', '.join(map(str, paths))}: no run of an m2cqa task. Run `cultureval eval ... m2cqa`."
-        )
-    names = names_of_runs(saved)
-    cells = [_read_cell(task, names[task.root, task.model], profile) for task in saved]
-    order = list(PROMPTS), list(VARIETIES)
-    return sorted(cells, key=lambda cell: (cell.model, order[0].index(cell.prompt), order[1].index(cell.variety)))
+    return [
+        _read_cell(task.saved.file, task.saved.task, model, profile)
+        for (model, _), side in prompted.items()
+        for task in side.tasks.values()
+    ]
 
 
-def mismatches(cells: Sequence[CellVerdicts]) -> list[str]:
-    """Why cells are not comparable, one sentence for each pair of cells; [] if they are.
-
-    Cells of one variety must have the same data; cells of one prompt and variety also the same prompt settings.
-    """
-    found = []
-    for first, second in combinations(cells, 2):
-        if first.variety == second.variety and (first.model == second.model or first.prompt == second.prompt):
-            names = DATA + (PROMPTING if first.prompt == second.prompt else ())
-            differing = [
-                f"{name} ({_value(first, name)} / {_value(second, name)})"
-                for name in names
-                if _differ(first, second, name)
-            ]
-            if differing:
-                found.append(f"{_title(first)} and {_title(second)} differ in {', '.join(differing)}.")
-    return found
-
-
-def _differ(first: CellVerdicts, second: CellVerdicts, name: str) -> bool:
-    return name not in first.signature or first.signature[name] != second.signature.get(name)
-
-
-def _value(cell: CellVerdicts, name: str) -> str:
-    return str(cell.signature.get(name, "not known"))
-
-
-def _title(cell: CellVerdicts) -> str:
-    return f"{cell.model} {cell.prompt}_{cell.variety}"
-
-
-def _read_cell(task: SavedTask, model: str, profile: str) -> CellVerdicts:
-    from cultureval.metrics.m2cqa.statement_items import item_verdicts
-
-    prompt, _, variety = task.task.removeprefix("m2cqa:").partition("|")[0].rpartition("_")
-    if prompt not in PROMPTS or variety not in VARIETIES:
-        raise CulturevalError(f"{task.file}: {task.task!r} is not a task of M2CQA.")
-    table = task.table()
+def _read_cell(file: Path, task: str, model: str, profile: Profile) -> CountedCell:
     try:
-        statements, rows_of_task = _statements(table, profile)
-        fields = _fields(table)
-    except (KeyError, ValueError, TypeError) as error:
-        raise CulturevalError(f"{task.file} has no verdicts of M2CQA ({error}). Run the task again.") from error
-    try:
-        ids, verdicts = item_verdicts(statements, rows_of_task)
+        items = item_scores(file, task, under_profile(F1, profile))  # the one that is made of all counts
     except CulturevalError as error:
-        raise CulturevalError(f"{task.file}: {error}") from error
-    order = sorted(range(len(ids)), key=ids.__getitem__)
-    sorted_ids = tuple(ids[place] for place in order)
-    values = {name: [of_item.get(item, "") for item in sorted_ids] for name, of_item in fields.items()}
-    return CellVerdicts(model, prompt, variety, sorted_ids, verdicts[order], values, _signature(task))
-
-
-def _statements(table: "pyarrow.Table", profile: str) -> tuple[list["Statement"], int]:
-    """The statements of a task's details, and their number in the task."""
-    import pyarrow.compute
-
-    from cultureval.metrics.m2cqa.statement_items import PROFILES, Statement
-
-    (verdict,) = (name for name, kept in PROFILES.items() if kept == profile)
-    places = [("doc", ["specific", name]) for name in ("item_id", "role", "rows_of_task")] + [("metric", [verdict])]
-    columns = [pyarrow.compute.struct_field(table[name], path).to_pylist() for name, path in places]
-    statements = [Statement(item, role, word) for item, role, _, word in zip(*columns, strict=True)]
-    return statements, max(columns[2], default=0)
-
-
-def _fields(table: "pyarrow.Table") -> dict[str, dict[str, str]]:
-    """Country and category of the items, where the details hold them."""
-    specific = table["doc"].combine_chunks().field("specific")
-    known = [name for name in FIELDS if specific.type.get_field_index(name) >= 0]
-    items = specific.field("item_id").to_pylist()
-    found = {name: dict(zip(items, specific.field(name).to_pylist(), strict=True)) for name in known}
-    return {name: values for name, values in found.items() if any(values.values())}
-
-
-def _signature(task: SavedTask) -> dict[str, Any]:
-    results = task.results()
-    report = ((results.get("config_tasks") or {}).get(task.task) or {}).get("rows_report")
-    general = results.get("config_general") or {}
-    if not report:
-        return {}
-    model = general.get("model_config") or {}
-    return {
-        "source": report.get("source"),
-        "revision": report.get("revision"),
-        "rows hash": report.get("fingerprint"),
-        "limit": general.get("max_samples"),
-        "prompt": report.get("prompt"),
-        "task version": (results.get("versions") or {}).get(task.task),
-        "image placement": model.get("image_placement", "not stated"),
-        "system prompt": model.get("system_prompt"),
+        raise CulturevalError(f"{file}: {error}") from error
+    if items is None:
+        raise CulturevalError(f"{file} has no verdicts of M2CQA. Run the task again.")
+    columns = details_columns(file, [f"doc.specific.{name}" for name in FIELDS])
+    values = {
+        name: [column[rows[0]] or "" for rows in items.rows]
+        for name, column in zip(FIELDS, columns.values(), strict=True)
+        if column and any(column)
     }
+    return CountedCell(model, *prompt_and_variety(task), items.parts, values)

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from cultureval.metrics.m2cqa.names import CFHR, Q_PLUS_ACC
 from cultureval.reports.charts import Chart, Charted, Point, scatter
-from cultureval.reports.m2cqa.headline import VARIETIES
 from cultureval.reports.m2cqa.plots import REGIMES
+from cultureval.reports.m2cqa.table import VARIETIES
 from cultureval.tasks.m2cqa.benchmarks import PROMPTS
 
 SUITE = "m2cqa"

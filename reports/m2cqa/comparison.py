@@ -18,28 +18,34 @@ from cultureval.metrics.m2cqa.names import (
     N_Q_PLUS,
     Q_MINUS_ACC,
     Q_PLUS_ACC,
+    Profile,
 )
+from cultureval.reports.comparison.report import comparison_notes
+from cultureval.reports.comparison.sides import sides_of
 from cultureval.reports.drawing import FORMATS
-from cultureval.reports.m2cqa.cells import mismatches, read_cells
+from cultureval.reports.m2cqa.cells import GROUP, by_prompt, read_cells, under_profile
 from cultureval.reports.m2cqa.comparison_rows import (
     BREAKDOWN_COLUMNS,
     CELL_COLUMNS,
-    DIFFERENCE_COLUMNS,
     HIGH,
     LOW,
+    OF_MODELS,
+    OF_PROMPTS,
     Borders,
     Row,
     breakdown_rows,
     cell_rows,
     difference_rows,
+    differences_of,
+    paired_prompts,
 )
 from cultureval.reports.m2cqa.plots import draw_regimes, draw_sizes
 from cultureval.reports.markdown import escaped_markdown, markdown_table
 from cultureval.reports.model_sizes import model_sizes
-from cultureval.reports.printed_numbers import printed, printed_or_na
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.printed_numbers import printed, printed_or_na
 from cultureval.tasks.m2cqa.benchmarks import PROMPTS, VARIETIES
 
 CELL_HEADER = ("Variety", "Model", "Q+", "Q-", "F1", "Combined", "CFHR", "95%", "Invalid", "Right Q+", "Regime")
@@ -81,12 +87,12 @@ class ReportTable:
 def write_comparison(
     results: Sequence[Path],
     output_dir: Path,
-    profile: str,
+    profile: Profile,
     draws: int,
     seed: int,
     sizes: Sequence[str],
     borders: Borders,
-    force: bool,
+    allowed: Sequence[str] = (),
     formats: Sequence[str] = FORMATS,
 ) -> Comparison:
     """Write cells.csv, differences.csv, breakdown.csv (by country and category), comparison.md and the figures.
@@ -99,41 +105,38 @@ def write_comparison(
         seed: Of the draws.
         sizes: MODEL=BILLIONS of parameters, for names without a size.
         borders: Thresholds above which Q+ accuracy and CFHR count as high.
-        force: Compare runs with different signatures, on the items that both have.
+        allowed: What may differ between the runs, of `comparable.KINDS`.
         formats: Of the figures; () draws none.
 
     Raises:
-        CulturevalError: The results have no runs of M2CQA, or their signatures differ and `force` is not set.
+        CulturevalError: The results have no runs of M2CQA, or something differs that may not.
     """
-    cells = read_cells(results, profile)
-    differing = mismatches(cells)
-    if differing and not force:
-        more = f" ({len(differing) - 1} more such pairs.)" if len(differing) > 1 else ""
+    sides = [side for side in sides_of(results) if any(name.startswith(GROUP) for name in side.tasks)]
+    prompted = by_prompt(sides)
+    if not prompted:
         raise CulturevalError(
-            f"{differing[0]}{more} Scores with different data or prompts are not comparable; --force overrides this."
+            f"{', '.join(map(str, results))}: no run of an m2cqa task. Run `cultureval eval ... m2cqa`."
         )
-    known_sizes = model_sizes({cell.model for cell in cells}, sizes)
-    rows, differences = cell_rows(cells, borders, known_sizes), difference_rows(cells, draws, seed)
+    known_sizes = model_sizes({model for model, _ in prompted}, sizes)
+    cells = read_cells(prompted, profile)
+    pairs = paired_prompts(prompted, under_profile(CFHR, profile), allowed)
+    found = differences_of(prompted, pairs, draws, seed)
+    rows, breakdown = cell_rows(cells, borders, known_sizes), breakdown_rows(cells)
+    differences = difference_rows(prompted, found)
     write_csv(output_dir / "cells.csv", rows, CELL_COLUMNS)
-    write_csv(output_dir / "differences.csv", differences, DIFFERENCE_COLUMNS)
-    breakdown = breakdown_rows(cells)
+    write_csv(output_dir / "differences.csv", differences)
     if breakdown:
         write_csv(output_dir / "breakdown.csv", breakdown, BREAKDOWN_COLUMNS)
     sections = [*cell_sections(rows), *difference_sections(differences), *breakdown_sections(breakdown)]
+    notes = comparison_notes(pairs, sides, found)
     lead = f"Verdicts parsed with the {profile} profile. Read CFHR together with Q+: few correct Q+ also keep it low."
-    parts = ["# M2CQA", lead]
-    if differing:
-        parts.append("**Compared despite different signatures, on the items that both have:**")
-        parts.append("\n".join(f"- {escaped_markdown(note)}" for note in differing))
-    markdown = "\n\n".join([*parts, *(section.markdown() for section in sections)]) + "\n"
+    parts = ["# M2CQA", lead, "\n".join(f"- {escaped_markdown(note)}" for note in notes)]
+    markdown = "\n\n".join([*filter(None, parts), *(section.markdown() for section in sections)]) + "\n"
     (output_dir / "comparison.md").write_text(markdown, encoding="utf-8")
-    figures: list[Path] = []
-    if formats:
-        figures += draw_regimes(rows, borders, output_dir / "regimes", formats)
-        figures += draw_sizes(rows, output_dir / "cfhr_by_size", formats)
+    figures = draw_regimes(rows, borders, output_dir / "regimes", formats) if formats else []
+    figures += draw_sizes(rows, output_dir / "cfhr_by_size", formats) if formats else []
     text = "\n\n".join([lead, *(section.terminal() for section in sections)])
-    notes = [*differing, *not_drawn(rows, known_sizes), *too_few_resamples(differences, draws)]
-    return Comparison(text, notes, figures)
+    return Comparison(text, [*notes, *not_drawn(rows, known_sizes)], figures)
 
 
 def cell_sections(rows: Sequence[Row]) -> list[ReportTable]:
@@ -160,15 +163,15 @@ def difference_sections(differences: Sequence[Row]) -> list[ReportTable]:
     """Tables of differences like Table 7: between prompts, and between models, if any."""
     lead = "CFHR of the first minus the second, paired by item; p of a permutation test, and by Holm for this table."
     sections = []
-    for title, held in (("Differences of prompts", "Model"), ("Differences of models", "Prompt")):
+    for level, held in ((OF_PROMPTS, "Model"), (OF_MODELS, "Prompt")):
         table = [
             [row["variety"], *(row[name] for name in ("held", "first", "second")), *_difference_cells(row)]
             for row in differences
-            if (row["held"] in PROMPTS) == (held == "Prompt")
+            if row["level"] == level
         ]
         if table:
             header = ("Variety", held, "First", "Second", "Δ", "CI", "p", "p (Holm)")
-            sections.append(ReportTable(title, lead, header, table, DIFFERENCE_ALIGN))
+            sections.append(ReportTable(f"Differences of {level}", lead, header, table, DIFFERENCE_ALIGN))
     return sections
 
 
@@ -214,14 +217,6 @@ def not_drawn(rows: Sequence[Row], sizes: Mapping[str, float]) -> list[str]:
             f"not drawn against size, because the size is unknown: {', '.join(unsized)} (--size MODEL=BILLIONS)."
         )
     return notes
-
-
-def too_few_resamples(differences: Sequence[Row], draws: int) -> list[str]:
-    """A sentence where Holm's p-values cannot be below 0.05, since p-values are at least 1 / (resamples + 1)."""
-    most = max((sum((row["held"] in PROMPTS) == one for row in differences) for one in (True, False)), default=0)
-    if most / (draws + 1) < 0.05:
-        return []
-    return [f"with {most} differences no p-value by Holm can be below 0.05: --resamples {20 * most} or more."]
 
 
 def _difference_cells(row: Row) -> list[str]:

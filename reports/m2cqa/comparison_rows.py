@@ -4,14 +4,14 @@ Paper: arXiv 2602.05437, Table 2 (cells), Table 7 (differences of CFHR), Figure 
 Our own: the thresholds between the regimes, which the paper only names.
 """
 
-import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from cultureval.metrics.m2cqa.counterfactual import metrics_of_counts, report_of_counts
 from cultureval.metrics.m2cqa.names import (
     CFHR,
     CFHR_VALID_ONLY,
@@ -24,33 +24,30 @@ from cultureval.metrics.m2cqa.names import (
     Q_MINUS_ACC,
     Q_PLUS_ACC,
 )
-from cultureval.metrics.m2cqa.statement_items import cell_report, right_judgements
-from cultureval.metrics.paired_tests import PairedSubset, compare_paired
-from cultureval.metrics.proportions import holm, wilson_interval
-from cultureval.reports.m2cqa.cells import CellVerdicts
-from cultureval.tasks.m2cqa.benchmarks import DIALECTS, PROMPTS
+from cultureval.metrics.m2cqa.statement_items import ROLES
+from cultureval.metrics.proportions import wilson_interval
+from cultureval.reports.comparison.paired_runs import (
+    Pairs,
+    RowTasks,
+    TestedDifference,
+    pair_sides,
+    tested_differences,
+)
+from cultureval.reports.comparison.report import row_record
+from cultureval.reports.m2cqa.cells import CountedCell, Prompted, prompt_and_variety
+from cultureval.tasks.m2cqa.benchmarks import DIALECTS
 
 Row = dict[str, Any]
-Key = tuple[str, str, str]  # model, prompt, variety
+FALSE_STATEMENTS = len(ROLES) - 1
+OF_MODELS, OF_PROMPTS = "models", "prompts"  # levels of differences
 VALUES = (
     *(Q_PLUS_ACC, f"{Q_PLUS_ACC}_stderr", Q_MINUS_ACC, F1, COMBINED_ACC, CFHR, f"{CFHR}_stderr"),
     *(INVALID_RATE, CFHR_VALID_ONLY, *COUNTS),
 )
 LOW, HIGH = f"{CFHR}_low", f"{CFHR}_high"
 CELL_COLUMNS = ("model", "prompt", "variety", *VALUES, LOW, HIGH, "regime", "size_b")
-DIFFERENCE_COLUMNS = (
-    "variety",
-    "held",
-    "first",
-    "second",
-    "delta",
-    "ci_low",
-    "ci_high",
-    "p_value",
-    "p_holm",
-    "identical",
-    "n_items",
-)
+# Columns of a difference in other words than the general comparison's.
+RENAMED = {"delta": "difference", "ci_low": "low", "ci_high": "high", "n_items": "clusters"}
 BREAKDOWN_COLUMNS = ("model", "prompt", "variety", "field", "value", N_ITEMS, N_Q_PLUS, CFHR, LOW, HIGH)
 
 
@@ -70,7 +67,7 @@ class Borders:
         return "frequent hallucination" if cfhr >= self.cfhr else "conservative rejection"
 
 
-def cell_rows(cells: Sequence[CellVerdicts], borders: Borders, sizes: Mapping[str, float]) -> list[Row]:
+def cell_rows(cells: Sequence[CountedCell], borders: Borders, sizes: Mapping[str, float]) -> list[Row]:
     """The metrics of every cell, and of the paper's Dialect rows: the unweighted means of ajp and arz.
 
     The interval of CFHR is Wilson's, given the items with a correct Q+. A Dialect row's standard error and interval are
@@ -78,7 +75,7 @@ def cell_rows(cells: Sequence[CellVerdicts], borders: Borders, sizes: Mapping[st
     """
     rows = {}
     for cell in cells:
-        report = cell_report(cell.verdicts)
+        report = report_of_counts(cell.counts, FALSE_STATEMENTS)
         rows[cell.model, cell.prompt, cell.variety] = report | _interval(report[CFHR], report[N_Q_PLUS])
     for model, prompt in dict.fromkeys((cell.model, cell.prompt) for cell in cells):
         pair = [rows.get((model, prompt, variety)) for variety in DIALECTS]
@@ -94,20 +91,18 @@ def cell_rows(cells: Sequence[CellVerdicts], borders: Borders, sizes: Mapping[st
     ]
 
 
-def breakdown_rows(cells: Sequence[CellVerdicts]) -> list[Row]:
+def breakdown_rows(cells: Sequence[CountedCell]) -> list[Row]:
     """CFHR of every cell by country and by category, where the data have them, with Wilson's intervals."""
     rows = []
     for cell in cells:
-        right, rejected = right_judgements(cell.verdicts)
-        fooled = right & ~rejected.all(axis=1)
         for name, values in cell.fields.items():
             for value in sorted(set(values)):
-                here = np.array(values) == value
-                hits, items = int(right[here].sum()), int(here.sum())
-                rate = float(fooled[here].sum() / hits) if hits else None
+                here = cell.counts[np.array(values) == value]
+                hits, rate = int(here[:, 0].sum()), float(metrics_of_counts(here.sum(axis=0), FALSE_STATEMENTS)[CFHR])
+                known = None if np.isnan(rate) else rate
                 row: Row = {"model": cell.model, "prompt": cell.prompt, "variety": cell.variety, "field": name}
-                row |= {"value": value or "unknown", N_ITEMS: items, N_Q_PLUS: hits, CFHR: rate}
-                rows.append(row | _interval(rate, hits))
+                row |= {"value": value or "unknown", N_ITEMS: len(here), N_Q_PLUS: hits, CFHR: known}
+                rows.append(row | _interval(known, hits))
     return rows
 
 
@@ -118,58 +113,64 @@ def _interval(rate: float | None, hits: float | None) -> dict[str, float | None]
     return {LOW: low, HIGH: high}
 
 
-def difference_rows(cells: Sequence[CellVerdicts], draws: int, seed: int) -> list[Row]:
-    """CFHR of every pair of prompts of a model, and of every pair of models under a prompt, variety by variety.
+def paired_prompts(prompted: Prompted, metric: str, allowed: Sequence[str]) -> list[Pairs]:
+    """Every two models under a prompt, and every two prompts of a model, on the items that both have.
 
-    The difference is first minus second on the items of both; interval and p-value are those of `compare_paired`, in
-    Dialect rows of the mean of both dialects, an item drawn in both at once. `p_holm` is adjusted for all differences
-    of models, or of prompts. Cells with the same verdicts are `identical` and have no test.
+    Args:
+        prompted: As of `by_prompt`.
+        metric: CFHR, under a profile.
+        allowed: What may differ, as of `pair_sides`; two prompts of a model differ in their prompts.
+
+    Raises:
+        CulturevalError: What may not differ does.
     """
-    of_cell: dict[Key, list[CellVerdicts]] = {(cell.model, cell.prompt, cell.variety): [cell] for cell in cells}
-    dialects: dict[Key, list[CellVerdicts]] = {}
-    for model, prompt in dict.fromkeys((cell.model, cell.prompt) for cell in cells):
-        members = [of_cell.get((model, prompt, variety), []) for variety in DIALECTS]
-        if all(members):
-            dialects[model, prompt, "dialect"] = [cell for one in members for cell in one]
-    rows = [_difference(*pair, found, draws, seed) for found in (of_cell, dialects) for pair in _pairs(found)]
-    for of_models in (True, False):
-        family = [row for row in rows if (row["held"] in PROMPTS) == of_models and row["p_value"] is not None]
-        for row, adjusted in zip(family, holm([row["p_value"] for row in family]), strict=True):
-            row["p_holm"] = adjusted
+    models, prompts = (dict.fromkeys(names) for names in zip(*prompted, strict=True))
+    found: list[Pairs] = []
+    for prompt in prompts:
+        members = [side for (_, name), side in prompted.items() if name == prompt]
+        found += pair_sides(members, [metric], allowed, needed=False)
+    for model in models:
+        members = [side for (name, _), side in prompted.items() if name == model]
+        for pairs in pair_sides(members, [metric], [*allowed, "prompts"], needed=False):
+            found.append(pairs._replace(incompatible=[one for one in pairs.incompatible if one.kind != "prompts"]))
+    return found
+
+
+def differences_of(prompted: Prompted, pairs: Sequence[Pairs], draws: int, seed: int) -> list[TestedDifference]:
+    """The differences of CFHR of pairs, variety by variety, and of the paper's Dialect, the mean of both dialects.
+
+    A Dialect row draws an item in both dialects at once. The level, among whose rows p-values are adjusted, is
+    differences of models, or of prompts.
+    """
+    places = {side.name: key for key, side in prompted.items()}
+    return tested_differences(pairs, draws, seed, partial(_row_tasks, places=places))
+
+
+def _row_tasks(pairs: Pairs, places: Mapping[str, tuple[str, str]]) -> Iterator[RowTasks]:
+    level = OF_PROMPTS if places[pairs.first][0] == places[pairs.second][0] else OF_MODELS
+    dialects = []
+    for task in pairs.tasks:
+        _, variety = prompt_and_variety(task.task)
+        yield level, variety, task.metric, [(task, 1.0)]
+        dialects += [(task, 1.0)] if variety in DIALECTS else []
+    if len(dialects) == len(DIALECTS):
+        yield level, "dialect", pairs.tasks[0].metric, dialects
+
+
+def difference_rows(prompted: Prompted, differences: Sequence[TestedDifference]) -> list[Row]:
+    """The rows of differences.csv: `held` is the model whose prompts, or the prompt whose models, are compared."""
+    places = {side.name: key for key, side in prompted.items()}
+    rows = []
+    for one in differences:
+        record = row_record(one)
+        first, second = places[one.first], places[one.second]
+        held, names = (
+            (first[0], (first[1], second[1])) if one.level == OF_PROMPTS else (first[1], (first[0], second[0]))
+        )
+        row: Row = {"variety": record.pop("name"), "held": held, "first": names[0], "second": names[1]}
+        row |= {ours: record.pop(name) for ours, name in RENAMED.items()}
+        rows.append(row | {name: value for name, value in record.items() if name not in row})
     return rows
-
-
-def _pairs(keys: Collection[Key]) -> Iterator[tuple[Key, Key]]:
-    for first, second in combinations(keys, 2):
-        if first[2] == second[2] and (first[0] == second[0]) != (first[1] == second[1]):
-            yield first, second
-
-
-def _difference(first: Key, second: Key, cells: Mapping[Key, Sequence[CellVerdicts]], draws: int, seed: int) -> Row:
-    same_model = first[0] == second[0]
-    row: Row = dict.fromkeys(DIFFERENCE_COLUMNS) | {"identical": False, "n_items": 0}
-    row |= {"held": first[0] if same_model else first[1], "variety": first[2]}
-    row |= {"first": first[1 if same_model else 0], "second": second[1 if same_model else 0]}
-    pairs = list(zip(cells[first], cells[second], strict=True))
-    shared = [sorted({*one.ids} & {*other.ids}) for one, other in pairs]
-    if not all(shared):
-        return row
-    subsets = [
-        PairedSubset(_fooled(one, ids), _fooled(other, ids), clusters=ids)
-        for (one, other), ids in zip(pairs, shared, strict=True)
-    ]
-    found = compare_paired(subsets, draws, seed)
-    row |= {"n_items": found.clusters, "identical": found.identical and not math.isnan(found.difference)}
-    if math.isnan(found.difference):
-        return row
-    row["delta"] = found.difference
-    return row if found.identical else row | {"ci_low": found.low, "ci_high": found.high, "p_value": found.p_value}
-
-
-def _fooled(cell: CellVerdicts, ids: Sequence[str]) -> np.ndarray:
-    """[N, 2] what CFHR is the ratio of: items with a correct Q+ and an accepted Q-, items with a correct Q+."""
-    right, rejected = cell.on(ids)
-    return np.column_stack([right & ~rejected.all(axis=1), right])
 
 
 def _mean(first: float | None, second: float | None) -> float | None:

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 
 from cultureval.metrics.item_statistics import ItemStatistics
-from cultureval.metrics.m2cqa.counterfactual import item_counts, metrics_of_counts
-from cultureval.metrics.m2cqa.names import PROFILE_NAMES, headline_verdict
+from cultureval.metrics.m2cqa.counterfactual import item_counts, metrics_of_counts, ratios_of_counts
+from cultureval.metrics.m2cqa.names import INVALID_RATE, LOWER, PROFILE_NAMES, headline_verdict
 from cultureval.metrics.m2cqa.statement_items import PROFILES, ROLES, Statement, item_verdicts, right_judgements
-from cultureval.metrics.paired_tests import Floats
-from cultureval.reports.item_scores import details_columns
+from cultureval.metrics.paired_tests import Floats, ratio
+from cultureval.runs.items import details_columns
 
 FALSE_STATEMENTS = len(ROLES) - 1
 RATES = tuple(metrics_of_counts(np.ones(8), FALSE_STATEMENTS))
@@ -18,6 +18,8 @@ RATES = tuple(metrics_of_counts(np.ones(8), FALSE_STATEMENTS))
 
 def item_statistics(file: Path, task: str, metric: str) -> ItemStatistics | None:
     """The counts of a task's items for one of its rates; None for other metrics, and tasks without statements.
+
+    Of rates that are a ratio of two sums these two, of F1 all (`item_counts`).
 
     Raises:
         CulturevalError: The details cannot be read, or an item's statements are not complete.
@@ -28,17 +30,41 @@ def item_statistics(file: Path, task: str, metric: str) -> ItemStatistics | None
     if rate not in RATES:
         return None
     paths = [*(f"doc.specific.{name}" for name in ("item_id", "role", "rows_of_task")), f"metric.{key}"]
-    names, roles, counts, words = details_columns(file, paths).values()
-    if names is None or roles is None or words is None:
+    names, roles, numbers, words = details_columns(file, paths).values()
+    if not names or roles is None or words is None:
         return None
     statements = [Statement(*row) for row in zip(names, roles, words, strict=True)]
-    ids, verdicts = item_verdicts(statements, max(counts or [0]))
-    parts = item_counts(*right_judgements(verdicts), verdicts == "invalid").astype(np.float64)
+    ids, verdicts = item_verdicts(statements, max(numbers or [0]))
+    counts = item_counts(*right_judgements(verdicts), verdicts == "invalid").astype(np.float64)
+    parts = _parts(counts, rate)
+    score = ratio if parts.shape[-1] == 2 else _score(rate)
     rows: dict[str, list[int]] = {name: [] for name in ids}
     for row, name in enumerate(names):
         if name in rows:
             rows[name].append(row)
-    return ItemStatistics(parts, _score(rate), {name: tuple(places) for name, places in rows.items()})
+    items = {name: tuple(places) for name, places in rows.items()}
+    worst, best = (np.tile(_parts(ends, rate), (len(parts), 1)) for ends in _ends(rate))
+    return ItemStatistics(parts, score, items, worst=worst, best=best)
+
+
+def _parts(counts: Floats, rate: str) -> Floats:
+    """What a rate is made of: its two sums, or all counts where it is no ratio of two."""
+    of_two = ratios_of_counts(counts, FALSE_STATEMENTS).get(rate)
+    return counts if of_two is None else np.stack(of_two, axis=-1)
+
+
+def _ends(rate: str) -> tuple[Floats, Floats]:
+    """The counts of the worst and the best item for a rate.
+
+    Right Q+ is what the denominators of CFHR and of the instability count: an item that fools after a right Q+ makes
+    them worst, while one without any right statement would not count at all.
+    """
+    verdicts = [["true"] + ["true"] * FALSE_STATEMENTS, ["false"] + ["true"] * FALSE_STATEMENTS]
+    verdicts += [["invalid"] * len(ROLES), ["true"] + ["false"] * FALSE_STATEMENTS]
+    table = np.array(verdicts)
+    fooled, wrong, unread, best = item_counts(*right_judgements(table), table == "invalid").astype(np.float64)
+    worst = unread if rate == INVALID_RATE else fooled if rate.startswith(LOWER) else wrong
+    return worst, best
 
 
 def _score(rate: str) -> "partial[Floats]":

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from cultureval.metrics.m2cqa.names import INVALID_RATE, N_ITEMS, PROFILE_NAMES
-from cultureval.reports.estimates import Estimate, estimate
-from cultureval.reports.run_record import Run, TaskRecord
+from cultureval.runs.means import Estimate, estimate
+from cultureval.runs.record import Run, TaskRecord
 
 GAP = 0.02  # between profiles, from which the summary names them
 MOST = 3  # tasks that a note names

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cultureval.reports.plans.plan_file import PlannedRun
 from cultureval.reports.plans.progress import FINISHED, RUNNING, log_file, standing, taken, write_state
+from cultureval.runs.files import results_below
 from cultureval.runtime.errors import escaped
 from cultureval.runtime.settings import Settings, current_settings
 
@@ -56,7 +57,7 @@ def command_of(run: PlannedRun) -> list[str]:
 
 def _run(run: PlannedRun, lock: int) -> str | None:
     """Runs one, which inherits its lock, keeps its state, and returns why it failed; None where it did not."""
-    signature, before, log = run.signature(), _results(run.folder), log_file(run)
+    signature, before, log = run.signature(), results_below(run.folder), log_file(run)
     environment = dict(os.environ)
     if run.settings:
         settings = dict(current_settings().model_settings) | dict(run.settings)
@@ -64,7 +65,7 @@ def _run(run: PlannedRun, lock: int) -> str | None:
     if suites := Settings.custom_suites.given(current_settings()):  # --custom-suites of this command
         environment[Settings.custom_suites.variable] = suites
     status = _status(command_of(run), environment, log, lock)
-    written = sorted(_results(run.folder) - before)
+    written = sorted(results_below(run.folder) - before)
     problem = None
     if status < 0:
         problem = f"it was ended by signal {-status}"
@@ -95,10 +96,6 @@ def _status(command: Sequence[str], environment: Mapping[str, str], log: Path, l
                 except subprocess.TimeoutExpired:
                     continue
             raise
-
-
-def _results(folder: Path) -> set[Path]:
-    return set(folder.absolute().rglob("results_*.json"))
 
 
 def _last_message(log: Path) -> str:

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 from cultureval.reports.charts import MOST_SERIES, Chart, Charted, Point, radar, scatter
-from cultureval.reports.qimma.standings import DOMAINS, MAIN, standings
-from cultureval.reports.standings import Column
-from cultureval.reports.summary import Cell
+from cultureval.reports.qimma.table import DOMAINS, MAIN, tables
+from cultureval.runs.table import Cell, Column, one_row
 
 
 def charts(models: Sequence[Charted]) -> list[Chart]:
@@ -14,7 +13,7 @@ def charts(models: Sequence[Charted]) -> list[Chart]:
     Args:
         models: Comparable ones, the best first.
     """
-    rows = [(model, row.cells) for model in models for row in standings(model.run)]
+    rows = [(model, row.cells) for model in models for row in map(one_row, tables(model.run))]
     found = []
     points = [
         Point(model.label, model.billions, cell.value, y_error=cell.stderr, group=model.family)

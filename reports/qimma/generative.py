@@ -3,15 +3,16 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from cultureval.reports.estimates import Estimate, mean_of, percentage
-from cultureval.reports.run_record import Run, TaskRecord
-from cultureval.reports.standings import Standing, flattened
-from cultureval.reports.summary import Row, SummaryTable, cell_of
+from cultureval.runs.means import Estimate, mean_of, percentage
+from cultureval.runs.record import Run, TaskRecord
+from cultureval.runs.table import NO_AVERAGE, Cell, Column, Coverage, Row, SuiteTable, cell_of
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.suite import Task
 
 SUITE, AVERAGE = "qimma_gen", "Average"
 COLUMNS = {"strict": "acc_strict", "lenient": "acc_lenient", "invalid": "invalid_strict"}
+HEADER = ("", "strict", "lenient", Column("invalid", lower=True), "subsets")
+MAIN = Column("strict", AVERAGE)
 NOTE = "Labels in generated replies, not log-probabilities: not comparable with QIMMA's own table."
 
 
@@ -24,7 +25,7 @@ def generative_benchmarks() -> dict[str, list[Task]]:
     return found
 
 
-def headline(run: Run) -> list[SummaryTable]:
+def tables(run: Run) -> list[SuiteTable]:
     """One table for each number of few-shot examples in the run."""
     tasks = run.tasks_of(SUITE)
     return [_table(run, [task for task in tasks if task.shots == shots], shots) for shots in _shots(tasks)]
@@ -34,7 +35,7 @@ def _shots(tasks: Sequence[TaskRecord]) -> list[int]:
     return list(dict.fromkeys(task.shots for task in tasks))
 
 
-def _table(run: Run, tasks: Sequence[TaskRecord], shots: int) -> SummaryTable:
+def _table(run: Run, tasks: Sequence[TaskRecord], shots: int) -> SuiteTable:
     records = {task.task.partition("|")[0]: task for task in tasks}
     rows, whole = [], []
     for name, members in generative_benchmarks().items():
@@ -42,40 +43,32 @@ def _table(run: Run, tasks: Sequence[TaskRecord], shots: int) -> SummaryTable:
         if not present:
             continue
         scores = {column: _mean(run, present, metric) for column, metric in COLUMNS.items()}
-        rows.append(Row(name, (*map(cell_of, scores.values()), f"{len(present)}/{len(members)}")))
+        rows.append(Row(name, (*map(cell_of, scores.values()), Coverage(len(present), len(members)))))
         whole += [scores] if len(present) == len(members) and None not in scores.values() else []
-    coverage = f"{len(whole)}/{len(generative_benchmarks())}"
-    rows.append(Row(AVERAGE, (*_average(whole, coverage), coverage)))
-    return SummaryTable(f"QIMMA, generated answers: percent, {shots}-shot", ("", *COLUMNS, "subsets"), rows, [NOTE])
+    rows.append(Row(AVERAGE, (*_average(whole, tasks), Coverage(len(whole), len(generative_benchmarks())))))
+    title = f"QIMMA, generated answers: percent, {shots}-shot"
+    return SuiteTable(title, HEADER, rows, [NOTE], main=MAIN)
 
 
-def _average(whole: Sequence[Mapping[str, Estimate | None]], coverage: str) -> Sequence[object]:
+def _average(whole: Sequence[Mapping[str, Estimate | None]], tasks: Sequence[TaskRecord]) -> list[Cell | None]:
     if len(whole) < len(generative_benchmarks()):
-        return ("no average", None, None)
+        return [Cell(None, words=NO_AVERAGE), None, None]
     means = [mean_of([one[column] for one in whole if one[column]]) for column in COLUMNS]
-    return [cell_of(mean._replace(n=None)) for mean in means]
+    first, *others = (cell_of(mean._replace(n=None)) for mean in means)
+    return [replace(first, parts=_parts(tasks)), *others]
 
 
-def _mean(run: Run, tasks: Sequence[TaskRecord], metric: str) -> Estimate | None:
-    found = [percentage(run, task, metric) for task in tasks]
-    return mean_of([one for one in found if one]) if all(found) else None
-
-
-def standings(run: Run) -> list[Standing]:
-    """One row, ranked by the strict mean, where every subset was run.
-
-    Args:
-        run: With one number of few-shot examples.
-    """
-    tables = headline(run)
-    if not tables:
-        return []
-    row = flattened(tables[0])
-    benchmarks, records = generative_benchmarks(), {task.task.partition("|")[0]: task for task in run.tasks_of(SUITE)}
-    parts = {
+def _parts(tasks: Sequence[TaskRecord]) -> dict[tuple[str, str], float]:
+    """Every subset with the strict accuracy and its weight in the average."""
+    benchmarks, records = generative_benchmarks(), {task.task.partition("|")[0]: task for task in tasks}
+    return {
         (records[task.task].task, COLUMNS["strict"]): 1 / len(benchmarks) / len(members)
         for members in benchmarks.values()
         for task in members
         if task.task in records
     }
-    return [replace(row, parts=parts if row.main else {})]
+
+
+def _mean(run: Run, tasks: Sequence[TaskRecord], metric: str) -> Estimate | None:
+    found = [percentage(run, task, metric) for task in tasks]
+    return mean_of([one for one in found if one]) if all(found) else None

@@ -11,16 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cultureval.reports.leaderboard.texts import file_name
-from cultureval.reports.run_record import Run, TaskRecord
-from cultureval.reports.saved_results import SavedTask, derived_from, find_saved_tasks, names_of_runs
-from cultureval.reports.saved_runs import read_run
-from cultureval.reports.saved_sample import Row, checked_rows
 from cultureval.reports.viewer.samples import Maker
 from cultureval.reports.viewer.texts import plain_text
+from cultureval.runs.files import SavedTask, derived_from, find_saved_tasks, names_of_runs
+from cultureval.runs.items import row_keys
+from cultureval.runs.load_runs import read_run
+from cultureval.runs.record import Run, TaskRecord
+from cultureval.runs.rows import Row, headline_of, key_of, rows_in_parts
+from cultureval.runs.warnings import run_warnings
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.inspect_patches import write_log
 from cultureval.runtime.progress import progressing
-from cultureval.tasks.catalogue import all_tasks, is_gated
+from cultureval.tasks.catalogue import is_gated
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalResults, EvalSample, EvalSpec, EvalStats
@@ -30,8 +32,6 @@ FOLDER = "inspect"
 NAME = 200  # letters of a name
 MOST_COLUMNS = 6  # of scores, in the list of answers
 VERSION = 1  # of what a log holds; raised, logs of earlier versions are written again
-ROWS_AT_ONCE = 64
-NOT_READ = ("input_tokens", "argmax_logits_eq_gold", "unconditioned_logprobs", "logits", "input_images")
 _DATE = re.compile(r"(\d{4}-\d\d-\d\dT\d\d)-(\d\d)-(\d\d(?:\.\d{1,6})?)")
 
 
@@ -86,38 +86,40 @@ def _names(task: str) -> tuple[str, str, str]:
 
 def _write(saved: SavedTask, name: str) -> TaskLog:
     derived = derived_from(saved)
-    runs = [run for one in (saved, *derived) if (run := _run_of(one))]
-    record = runs[0].record.tasks.get(saved.task) if runs else None
+    run = read_run(saved.results_file) if saved.results_file.is_file() else None
+    record = run.record.tasks.get(saved.task) if run else None
     gated = is_gated(saved.task.partition("|")[0], record.source if record else "")
     file = saved.root / FOLDER / file_name(saved.model) / f"{file_name(saved.task)}.eval"
     log = TaskLog(file, name, saved.task, saved.model, gated, tuple(one.date for one in (saved, *derived)))
-    made_from = _made_from(saved, derived, runs)
+    made_from = _made_from(saved, derived, run)
     if _made_from_of(file) == made_from:
         return log
     rows = rows_in_parts(saved.file)
     first = next(rows, [])
-    known = all_tasks().get(saved.task.partition("|")[0])
-    headline = known.metrics[0] if known and known.metrics else ""
+    headline = headline_of(saved.task)
     maker = Maker(saved.task, saved.model, headline, any(row["doc"].get("images") for row in first))
-    results = _scores_of(saved, runs, headline)
+    results = _scores_of(saved, run, headline)
     _make_folder(saved.root, file)
     write_log(
         file,
-        _spec(saved, runs, made_from, maker.pictures, list(results)),
+        _spec(saved, run, made_from, maker.pictures, list(results)),
         _stats(saved),
-        _samples(maker, chain([first], rows), [_by_id(one.file) for one in derived]),
+        _samples(maker, row_keys(saved.file), chain([first], rows), [_by_id(one.file) for one in derived]),
         lambda count: _results(results, count),
     )
     return log
 
 
 def _samples(
-    maker: Maker, parts: Iterable[list[Row]], later: Sequence[Mapping[tuple[str, str], Row]]
+    maker: Maker,
+    names: Sequence[str],
+    parts: Iterable[list[Row]],
+    later: Sequence[Mapping[tuple[str, str], Row]],
 ) -> "Iterator[EvalSample]":
     """The samples of all rows, each with what was derived from it later."""
     for place, row in enumerate(chain.from_iterable(parts)):
-        key = _key(row)
-        yield maker.sample(place, row, [found[key] for found in later if key in found])
+        key = key_of(row)
+        yield maker.sample(place, names[place], row, [found[key] for found in later if key in found])
 
 
 def _make_folder(root: Path, file: Path) -> None:
@@ -133,47 +135,15 @@ def _make_folder(root: Path, file: Path) -> None:
         raise CulturevalError(f"{folder} cannot be a folder: a file of that name is in its place.") from error
 
 
-def rows_in_parts(file: Path) -> Iterator[list[Row]]:
-    """The rows of a details file, a few at a time, without the tokens of prompts.
-
-    Raises:
-        CulturevalError: The file cannot be read, or is not a details file of LightEval.
-    """
-    import pyarrow
-    import pyarrow.parquet
-
-    try:
-        with pyarrow.parquet.ParquetFile(file) as opened:
-            schema = opened.schema_arrow
-            missing = {"doc", "metric", "model_response"} - set(schema.names)
-            if missing:
-                raise CulturevalError(f"{file} is not a details file of LightEval: it lacks {', '.join(missing)}.")
-            kind = schema.field("model_response").type
-            fields = [one.name for one in kind] if pyarrow.types.is_struct(kind) else []
-            response = [f"model_response.{name}" for name in fields if name not in NOT_READ] or ["model_response"]
-            for batch in opened.iter_batches(ROWS_AT_ONCE, columns=["doc", "metric", *response]):
-                yield checked_rows(batch.to_pylist(), file)
-    except (OSError, pyarrow.ArrowException) as error:
-        raise CulturevalError(f"{file} cannot be read as details of LightEval: {error}") from error
-
-
 def _by_id(file: Path) -> dict[tuple[str, str], Row]:
     """The metrics of rows that were derived from details, by the rows' names."""
-    return {_key(row): {"metric": row["metric"]} for part in rows_in_parts(file) for row in part}
+    return {key_of(row): {"metric": row["metric"]} for part in rows_in_parts(file) for row in part}
 
 
-def _key(row: Row) -> tuple[str, str]:
-    return str(row["doc"].get("id")), row["doc"]["query"]
-
-
-def _run_of(saved: SavedTask) -> Run | None:
-    return read_run(saved.results_file) if saved.results_file.is_file() else None
-
-
-def _made_from(saved: SavedTask, derived: Sequence[SavedTask], runs: Sequence[Run]) -> str:
+def _made_from(saved: SavedTask, derived: Sequence[SavedTask], run: Run | None) -> str:
     """Changes with every file that a log is made of."""
     parts: list[Any] = [VERSION, saved.model]
-    for file in (saved.file, *(one.file for one in derived), *(run.file for run in runs)):
+    for file in (saved.file, *(one.file for one in derived), *((run.file, *run.judgements) if run else ())):
         about = file.stat()
         parts.append([file.name, about.st_size, about.st_mtime_ns])
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
@@ -192,13 +162,13 @@ def _made_from_of(log: Path) -> str | None:
     return about.get("made_from")
 
 
-def _scores_of(saved: SavedTask, runs: Sequence[Run], headline: str) -> dict[str, tuple[float, float | None]]:
-    """Metric -> score and standard error, of the run and then of its judgements; the headline first."""
-    found = {}
-    for run in runs:
-        for metric, value in run.scores.get(saved.task, {}).items():
-            if value is not None and not metric.endswith("_stderr"):
-                found[metric] = value, run.stderr(saved.task, metric)
+def _scores_of(saved: SavedTask, run: Run | None, headline: str) -> dict[str, tuple[float, float | None]]:
+    """Metric -> score and standard error, the headline first."""
+    found = {
+        metric: (value, run.stderr(saved.task, metric))
+        for metric, value in (run.scores.get(saved.task, {}) if run else {}).items()
+        if run and value is not None and not metric.endswith("_stderr")
+    }
     return {name: found[name] for name in sorted(found, key=lambda name: name != headline)}
 
 
@@ -213,13 +183,15 @@ def _results(scores: Mapping[str, tuple[float, float | None]], count: int) -> "E
     return EvalResults(total_samples=count, completed_samples=count, scores=found)
 
 
-def _spec(saved: SavedTask, runs: Sequence[Run], made_from: str, pictures: bool, metrics: Sequence[str]) -> "EvalSpec":
+def _spec(saved: SavedTask, run: Run | None, made_from: str, pictures: bool, metrics: Sequence[str]) -> "EvalSpec":
     from inspect_ai.log import EvalConfig, EvalDataset, EvalSpec
 
-    record = runs[0].record.tasks.get(saved.task) if runs else None
+    record = run.record.tasks.get(saved.task) if run else None
     about = {"made_from": made_from, "run": saved.date, "made by": "cultureval view"}
-    if record and (line := _signature(runs[0], record)):
+    if run and record and (line := _signature(run, record)):
         about["signature"] = line
+    if run and (warnings := run_warnings(run)):
+        about["warnings"] = "\n".join(map(str, warnings))
     identity = hashlib.sha256(f"{saved.root}\0{saved.model}\0{saved.date}\0{saved.task}".encode("utf-8", "replace"))
     return EvalSpec(
         eval_id=identity.hexdigest()[:22],
@@ -230,7 +202,7 @@ def _spec(saved: SavedTask, runs: Sequence[Run], made_from: str, pictures: bool,
         dataset=EvalDataset(name=plain_text(record.source, NAME) if record and record.source else None),
         model=plain_text(saved.model, NAME),
         config=EvalConfig(),
-        packages=_packages(runs[0]) if runs else {},
+        packages=_packages(run) if run else {},
         metadata={name: plain_text(value, 4000) for name, value in about.items()},
         viewer=_viewer(pictures, metrics),
     )

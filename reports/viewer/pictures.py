@@ -7,8 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from cultureval.reports.saved_results import saved_image
-from cultureval.reports.saved_sample import Row, save_picture
+from cultureval.reports.item_view import save_picture
+from cultureval.runs.rows import Row, saved_image
 from cultureval.runtime.data.image_store import MAX_BYTES, upright
 from cultureval.runtime.errors import CulturevalError
 

@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from cultureval.reports.saved_results import saved_reply
-from cultureval.reports.saved_sample import Row, gold_of, is_verdict, item_name, score_text
+from cultureval.reports.item_view import is_verdict, score_text
 from cultureval.reports.viewer.pictures import drawing_of, images_of
 from cultureval.reports.viewer.texts import markdown_text, one_line, plain_text
+from cultureval.runs.rows import Row, answer_of, gold_of, golds_of, is_choice, option_scores, saved_reply
 from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.errors import CulturevalError
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalSample
@@ -50,11 +51,12 @@ class Maker:
         """How texts are written that the viewer draws as Markdown, where it does."""
         return markdown_text if self.pictures else plain_text
 
-    def sample(self, place: int, row: Row, later: Sequence[Row] = ()) -> "EvalSample":
+    def sample(self, place: int, name: str, row: Row, later: Sequence[Row] = ()) -> "EvalSample":
         """The sample of an item.
 
         Args:
             place: Of the row in the details, from 0.
+            name: Of the row, as every command names it.
             row: The row.
             later: The same item in files that were derived from the details: judges' verdicts.
         """
@@ -66,17 +68,17 @@ class Maker:
         for other in later:
             metrics.update(other["metric"])
         images, missing = images_of(row) if self.pictures else ([], [])
-        answer = _answer(row)
+        answer = answer_of(row, self.headline)
         gold = gold_of(row)
         return EvalSample(
-            id=self._id(item_name(place, row)),
+            id=self._id(name),
             epoch=1,
             input=self.text(str(doc["query"])),
             target=self.text(gold),
             messages=self._messages(row, images, answer),
             output=ModelOutput(model=plain_text(self.model)),
             scores=self._scores(row, metrics, answer),
-            metadata=_metadata(place, row, metrics, missing),
+            metadata=_metadata(place, name, row, metrics, missing),
         )
 
     def _id(self, name: str) -> str | int:
@@ -105,7 +107,7 @@ class Maker:
         replied.append(ContentText(text=self.text(answer) or "(no text)"))
         if self.pictures and (drawn := drawing_of(row, self.task)):
             replied.append(ContentImage(image=drawn))
-        others = [] if _is_choice(row) else _texts(row)[1:]
+        others = [] if is_choice(row) else _texts(row)[1:]
         return [
             ChatMessageUser(id="asked", content=asked),
             ChatMessageAssistant(id="answer", content=replied),
@@ -129,58 +131,41 @@ class Maker:
                 scores[name] = Score(value=round(value, DIGITS))
         for first in list(scores)[:1]:
             scores[first].answer = self.text(one_line(answer))
-            scores[first].explanation = self.text("\n".join(_reasons(row))) or scores[first].explanation
+            scores[first].explanation = self.text("\n".join(_reasons(row, self.headline))) or scores[first].explanation
         return {plain_text(name, 200): score for name, score in scores.items()}
 
 
-def choice_lines(row: Row) -> list[str]:
-    """The choices of a scored item, the most probable first: `p 0.912  log-probability per token -0.09  gold  text`.
+def choice_lines(row: Row, metric: str) -> list[str]:
+    """The choices of a scored item as a metric orders them: `p 0.912  ordered by -0.09  gold  text`.
 
-    p is the probability among the choices: the softmax of the sums of their tokens' log-probabilities.
+    p is the probability among the choices: the softmax of the sums of their tokens' log-probabilities; the other is
+    what the metric orders them by.
     """
-    response, doc = row["model_response"], row["doc"]
-    totals = [float(each) for each in response["logprobs"]]
-    tokens = response.get("output_tokens") or []
-    if not totals or len(totals) != len(doc["choices"]):
+    totals = [float(each) for each in row["model_response"]["logprobs"]]
+    try:
+        scores = option_scores(row, metric)
+    except CulturevalError:  # a row of another package, or of an older backend
         return []
     highest = max(totals)
-    weights = [math.exp(total - highest) if math.isfinite(total) else 0.0 for total in totals]
-    gold = doc["gold_index"] if isinstance(doc["gold_index"], list) else [doc["gold_index"]]
+    weights = [math.exp(total - highest) for total in totals]
+    golds = golds_of(row)
     lines = []
-    for place in sorted(range(len(totals)), key=lambda place: -totals[place]):
-        count = max(len(tokens[place]), 1) if len(tokens) == len(totals) else 1
-        marked = "gold  " if place in gold else ""
-        share = weights[place] / (sum(weights) or 1.0)
-        lines.append(f"p {share:.3f}  per token {totals[place] / count:.3f}  {marked}{doc['choices'][place].strip()}")
+    for place in sorted(range(len(totals)), key=lambda place: -scores[place]):
+        text = row["doc"]["choices"][place].strip()
+        marked = "gold  " if text in golds else ""
+        lines.append(f"p {weights[place] / sum(weights):.3f}  ordered by {scores[place]:.3f}  {marked}{text}")
     return lines
 
 
-def _reasons(row: Row) -> list[str]:
+def _reasons(row: Row, metric: str) -> list[str]:
     """What stands beside the headline score: the choices with their probabilities, or why a program failed."""
-    if _is_choice(row):
-        return choice_lines(row)
+    if is_choice(row):
+        return choice_lines(row, metric)
     verdict = specific_of(row["doc"]).get("verdict") or {}
     if not isinstance(verdict, Mapping) or not verdict:
         return []
     lines = [f"base tests: {verdict.get('base')}, extra tests: {verdict.get('plus')}"]
     return [*lines, *([str(verdict["reason"])] if verdict.get("reason") else [])]
-
-
-def _is_choice(row: Row) -> bool:
-    return bool(row["model_response"].get("logprobs"))
-
-
-def _answer(row: Row) -> str:
-    """The reply, or the choice with the highest log-probability per token."""
-    if not _is_choice(row):
-        return saved_reply(row["model_response"])
-    response, choices = row["model_response"], row["doc"]["choices"]
-    tokens = response.get("output_tokens") or []
-    totals = response["logprobs"]
-    if len(totals) != len(choices):
-        return ""
-    counts = [max(len(each), 1) for each in tokens] if len(tokens) == len(totals) else [1] * len(totals)
-    return choices[max(range(len(totals)), key=lambda place: totals[place] / counts[place])].strip()
 
 
 def _texts(row: Row) -> list[str]:
@@ -189,11 +174,11 @@ def _texts(row: Row) -> list[str]:
     return [texts] if isinstance(texts, str) else [str(text or "") for text in texts]
 
 
-def _metadata(place: int, row: Row, metrics: Mapping[str, Any], missing: Sequence[str]) -> dict[str, Any]:
+def _metadata(place: int, name: str, row: Row, metrics: Mapping[str, Any], missing: Sequence[str]) -> dict[str, Any]:
     """Facts about the item, and what its metrics left beside scores."""
     doc, response = row["doc"], row["model_response"]
     specific = specific_of(doc)
-    facts: dict[str, Any] = {"place": place, "name in the data": plain_text(item_name(place, row), 200)}
+    facts: dict[str, Any] = {"place": place, "name in the data": plain_text(name, 200)}
     facts |= {name: value for name, value in specific.items() if name not in NOT_SHOWN and value not in (None, "", [])}
     sent, raw = response.get("input"), response.get("text")
     if sent and sent != doc["query"]:

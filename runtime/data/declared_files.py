@@ -1,8 +1,10 @@
 """The data files that the README of a data set declares, for the plain declarations that nearly all data sets have.
 
-The `datasets` library gives the same files, but takes a second to load and looks at every subset anew.
+The `datasets` library gives the same files, but takes a second to load and looks at every subset anew. Folders that its
+`save_to_disk` wrote declare their files likewise, in `state.json`.
 """
 
+import json
 import re
 from functools import lru_cache
 from glob import has_magic
@@ -13,12 +15,13 @@ import yaml
 
 from cultureval.runtime.errors import CulturevalError
 
-SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
+SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".parquet", ".arrow")
 FRONT_MATTER = re.compile(r"^\s*---[\r\n]+([\S\s]*?)[\r\n]+---(\r\n|\n|$)")  # as in huggingface_hub
 SPLIT = re.compile(r"\w+(\.\w+)*")
 MORE_SETTINGS = ".huggingface.yaml"  # a second place of declarations
 
-IGNORED = {"README.md", "config.json", "dataset_info.json", "dataset_infos.json", "dataset_dict.json"}  # by patterns
+DESCRIPTIONS = {"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"}  # hold no rows
+IGNORED = DESCRIPTIONS | {"README.md", "config.json"}  # by patterns
 
 DataFiles = dict[str, list[str]]  # paths by split
 
@@ -66,16 +69,61 @@ def front_matter(folder: Path) -> dict[str, Any]:
     """The front matter of a folder's README; {} without one. Kept, since every subset of a source asks several times.
 
     Raises:
-        CulturevalError: It is no YAML.
+        CulturevalError: It is no YAML, or the README is no UTF-8: what it declares would be lost.
     """
     try:
-        found = FRONT_MATTER.match((folder / "README.md").read_text(encoding="utf-8"))
+        found = FRONT_MATTER.match((folder / "README.md").read_text(encoding="utf-8-sig"))
         content = yaml.load(found[1], Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)) if found else {}
-    except (OSError, UnicodeDecodeError):
+    except OSError:
         return {}
+    except UnicodeDecodeError as error:
+        raise CulturevalError(f"{folder / 'README.md'} is not UTF-8 ({error.reason}): save it as UTF-8.") from error
     except yaml.YAMLError as error:
         raise CulturevalError(f"The front matter of {folder / 'README.md'} cannot be read: {error}") from error
     return content if isinstance(content, dict) else {}
+
+
+@lru_cache(maxsize=256)
+def saved_files(folder: Path) -> dict[str, DataFiles] | None:
+    """The files of what `save_to_disk` wrote: into the folder itself (the config "default"), or one folder a config.
+
+    Raises:
+        CulturevalError: A description cannot be read, or a file that it names is not there.
+    """
+    if (alone := _saved_splits(folder)) is not None:
+        return {"default": alone}
+    below = sorted(one for one in folder.iterdir() if one.is_dir()) if folder.is_dir() else []
+    found = {one.name: splits for one in below if (splits := _saved_splits(one)) is not None}
+    return found or None
+
+
+def _saved_splits(folder: Path) -> DataFiles | None:
+    try:
+        if (folder / "dataset_dict.json").is_file():
+            names = json.loads((folder / "dataset_dict.json").read_text(encoding="utf-8"))["splits"]
+            return {name: _saved_shards(folder / name)[1] for name in names}
+        if (folder / "state.json").is_file() and not (folder.parent / "dataset_dict.json").is_file():
+            split, files = _saved_shards(folder)
+            return {split: files}
+    except (ValueError, KeyError, TypeError, OSError) as error:
+        raise CulturevalError(
+            f"{folder} looks like a data set that `save_to_disk` wrote, and its description cannot be read ({error}): "
+            "save it anew, or as parquet."
+        ) from error
+    return None
+
+
+def _saved_shards(folder: Path) -> tuple[str, list[str]]:
+    """The split and the files that a `state.json` names."""
+    state = json.loads((folder / "state.json").read_text(encoding="utf-8"))
+    files = [folder / Path(one["filename"]).name for one in state["_data_files"]]
+    if missing := [file for file in files if not file.is_file()]:
+        raise CulturevalError(f"{folder} lacks {missing[0].name}, which its state.json names: fetch it.")
+    if state.get("_indices_files"):
+        raise CulturevalError(
+            f"{folder} holds indices besides its rows: write it by `flatten_indices()`, or as parquet."
+        )
+    return str(state.get("_split") or "train").split("[")[0], [str(file.absolute()) for file in files]
 
 
 def _splits(config: Any, folder: Path) -> DataFiles | None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 SUFFIXES = {"PNG": ".png", "JPEG": ".jpg", "MPO": ".jpg", "WEBP": ".webp", "GIF": ".gif", "BMP": ".bmp"}
 NOT_OPENED = {"EPS"}  # Pillow gives it to Ghostscript, which runs it as a program
 MAX_BYTES = 64 * 2**20
+JPEG_QUALITY = 95
+PREPARED = "upright"  # how models, servers and judges are shown images (`upright`, `read_alike`), for signatures
 IMAGES = ContentStore("images", "image", tuple(dict.fromkeys(SUFFIXES.values())), sharded=True)
 _BYTE_MODES = {"1", "L", "LA", "P", "RGB", "RGBA"}  # of a PNG file
 _PILLOW_SCALES = {"PA", "La", "RGBa", "RGBX", "CMYK", "YCbCr", "LAB", "HSV"}  # to bytes, by itself
@@ -29,6 +31,7 @@ def store_image(content: bytes) -> str:
     Args:
         content: A file of any format that Pillow opens (but EPS), at most 64 MiB and about 179 million pixels (Pillow's
             limit). PNG, JPEG, WebP, GIF and BMP are kept unless their pixels have more than 8 bits (`eight_bits`).
+            A photograph keeps its EXIF orientation: `upright` and `read_alike` turn it where it is shown.
 
     Returns:
         The name for `stored_image`: the SHA-256 of what is kept and its suffix.
@@ -65,6 +68,33 @@ def upright(image: "Image | Path | str") -> "Image":
     return eight_bits(ImageOps.exif_transpose(images.open(image) if isinstance(image, str | Path) else image))
 
 
+def read_alike(image: "Image") -> tuple[bytes, str] | None:
+    """What is sent in place of an image's file, and its kind: upright, as JPEG of a JPEG (quality 95), else as PNG.
+
+    Some readers pass over an EXIF orientation, and some cut more than 8 bits off; a photograph as PNG would have many
+    times its bytes. None where every reader shows the file itself alike.
+    """
+    if eight_bits(image) is image and orientation(image) == 1:
+        return None
+    picture = upright(image)
+    if image.format not in ("JPEG", "MPO"):
+        return png_bytes(picture), "png"
+    stream = io.BytesIO()
+    picture.save(stream, "JPEG", quality=JPEG_QUALITY, subsampling=0, icc_profile=image.info.get("icc_profile"))
+    return stream.getvalue(), "jpeg"
+
+
+def is_turned(content: bytes) -> bool:
+    """Whether an image file has an EXIF orientation; False where it is no image, which whoever shows it says."""
+    from PIL import Image as images
+
+    try:
+        with images.open(io.BytesIO(content)) as picture:
+            return orientation(picture) != 1
+    except (OSError, ValueError, SyntaxError, images.DecompressionBombError):
+        return False
+
+
 def eight_bits(image: "Image") -> "Image":
     """An image whose channels have 8 bits; itself where they have.
 
@@ -95,15 +125,26 @@ def png_bytes(image: "Image") -> bytes:
     return stream.getvalue()
 
 
-def upright_size(path: Path) -> tuple[int, int]:
-    """Width and height of the image that `upright` gives, in pixels, without decoding it."""
-    from PIL import ExifTags
+def image_size(image: "Image | Path | str") -> tuple[int, int]:
+    """Width and height of the image that `upright` gives, in pixels, without decoding a file.
+
+    Raises:
+        OSError: The file cannot be opened, or is no image.
+    """
     from PIL import Image as images
 
-    with images.open(path) as image:
-        width, height = image.size
-        on_its_side = image.getexif().get(ExifTags.Base.Orientation) in (5, 6, 7, 8)
-    return (height, width) if on_its_side else (width, height)
+    if isinstance(image, str | Path):
+        with images.open(image) as picture:
+            return image_size(picture)
+    return (image.height, image.width) if orientation(image) in (5, 6, 7, 8) else image.size
+
+
+def orientation(image: "Image") -> int:
+    """The EXIF orientation of an image, 1 to 8; 1, which is upright, where it has none."""
+    from PIL import ExifTags
+
+    found = image.getexif().get(ExifTags.Base.Orientation)
+    return found if found in range(2, 9) else 1
 
 
 def decoded(content: bytes) -> "Image":

@@ -13,11 +13,18 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from io import TextIOWrapper
+from io import StringIO, TextIOWrapper
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from cultureval.runtime.data.declared_files import declared_files, declares_configs, format_of, front_matter
+from cultureval.runtime.data.declared_files import (
+    DESCRIPTIONS,
+    declared_files,
+    declares_configs,
+    format_of,
+    front_matter,
+    saved_files,
+)
 from cultureval.runtime.errors import CulturevalError, SourceUnavailable, described
 
 Row = dict[str, Any]
@@ -43,13 +50,18 @@ class PlacedRow(NamedTuple):
 
 
 MOST_LINES = 10  # broken lines of a file that its error names
+_SHARD = re.compile(r"(?P<name>.*?)[-_.](?P<number>\d{1,6})-of-(?P<all>\d{1,6})(?!\d)")
+# A word of a file's name, not a part of one (constraints, devices), says that it holds few-shot examples.
+_EXAMPLES = re.compile(
+    r"(?<![a-z])(?:train(?:ing)?|dev(?:elopment)?|val(?:id(?:ation)?)?)_?(?:set|data|split)?(?![a-z])"
+)
 
 
 def read_rows(path: Path) -> list[Row]:
-    """All rows of one data file (.csv, .tsv, .json, .jsonl, each also as .gz, or .parquet), in order.
+    """All rows of one data file (.csv, .tsv, .json, .jsonl, each also as .gz, .parquet or .arrow), in order.
 
-    CSV cells stay strings and empty cells become None. A JSON file is a list of objects, or an object of lists of one
-    length (parallel columns).
+    CSV cells stay strings and empty cells become None. A JSON file is a list of objects, an object of lists of one
+    length (parallel columns), or an object a line.
 
     Raises:
         CulturevalError: The file cannot be read as what its name says.
@@ -60,35 +72,60 @@ def read_rows(path: Path) -> list[Row]:
             import pyarrow.parquet
 
             return pyarrow.parquet.read_table(path).to_pylist()
+        if suffix == ".arrow":
+            return [row for batch in _arrow_batches(path) for row in batch]
         with _open_text(path) as file:
             if suffix in (".csv", ".tsv"):
                 return list(csv_rows(file, "\t" if suffix == ".tsv" else ","))
             if suffix == ".jsonl":
                 return list(_jsonl_rows(file))
-            return _json_rows(json.load(file))
+            return _json_rows(file.read())
     except (ValueError, OSError, csv.Error) as error:
         if isinstance(error, FileNotFoundError):
             raise CulturevalError(f"{path} does not exist.") from error
+        if isinstance(error, UnicodeDecodeError):
+            raise CulturevalError(
+                f"{path} cannot be read as {suffix[1:] or 'json'}: it is not UTF-8 ({error.reason}): save it as UTF-8."
+            ) from error
         raise CulturevalError(f"{path} cannot be read as {suffix[1:] or 'json'}: {error}") from error
 
 
 def iter_rows(path: Path) -> Iterator[Row]:
-    """The rows of `read_rows`, one by one; parquet files, whose cells may hold images, are read in batches.
+    """The rows of `read_rows`, one by one; parquet and arrow files, which may hold images, are read in batches.
 
     Raises:
         CulturevalError: As `read_rows`.
     """
-    if format_of(path) != ".parquet":
+    suffix = format_of(path)
+    if suffix not in (".parquet", ".arrow"):
         yield from read_rows(path)
         return
     import pyarrow.parquet
 
     try:
+        if suffix == ".arrow":
+            for rows in _arrow_batches(path):
+                yield from rows
+            return
         with pyarrow.parquet.ParquetFile(path) as table:
             for batch in table.iter_batches(batch_size=64):
                 yield from batch.to_pylist()
     except (ValueError, OSError) as error:
-        raise CulturevalError(f"{path} cannot be read as parquet: {error}") from error
+        raise CulturevalError(f"{path} cannot be read as {suffix[1:]}: {error}") from error
+
+
+def _arrow_batches(path: Path) -> Iterator[list[Row]]:
+    """The rows of an Arrow file, a stream as `datasets` writes it or a file with an index, in batches."""
+    import pyarrow.ipc
+
+    with path.open("rb") as file:
+        indexed = file.read(6) == b"ARROW1"
+        file.seek(0)
+        reader = pyarrow.ipc.open_file(file) if indexed else pyarrow.ipc.open_stream(file)
+        batches = map(reader.get_batch, range(reader.num_record_batches)) if indexed else reader
+        for batch in batches:
+            for start in range(0, batch.num_rows, 64):
+                yield batch.slice(start, 64).to_pylist()
 
 
 def files_of_split(folder: Path, configs: Sequence[str], splits: Sequence[str]) -> list[Path]:
@@ -98,7 +135,7 @@ def files_of_split(folder: Path, configs: Sequence[str], splits: Sequence[str]) 
         SourceUnavailable: The folder's README declares files for that config, and some are not there.
         CulturevalError: They are outside the folder.
     """
-    if "default" not in configs and not declares_configs(folder):
+    if "default" not in configs and not declares_configs(folder) and not saved_files(folder):
         return []  # its only config would be "default"
     known = config_names(folder)
     config = next((name for name in configs if name in known), None)
@@ -117,7 +154,7 @@ def split_names(folder: Path, config: str) -> list[str]:
 @lru_cache(maxsize=1024)
 def _data_files(folder: Path, config: str) -> dict[str, list[str]]:
     """Paths by split; kept, since every subset of a source asks several times and `datasets` reads all anew."""
-    if (declared := declared_files(folder)) is not None:
+    if (declared := declared_files(folder) or saved_files(folder)) is not None:
         return declared[config]
     try:
         return dict(_datasets().load_dataset_builder(str(folder), name=config).config.data_files or {})
@@ -134,10 +171,13 @@ def _data_files(folder: Path, config: str) -> dict[str, list[str]]:
 @lru_cache(maxsize=1024)
 def config_names(folder: Path) -> tuple[str, ...]:
     """Names of the configs that a local folder declares, or that its files imply; () if it holds no data files."""
-    if (declared := declared_files(folder)) is not None:
+    if (declared := declared_files(folder) or saved_files(folder)) is not None:
         return tuple(declared)
     try:
-        return tuple(_datasets().get_dataset_config_names(str(folder)))
+        found = tuple(_datasets().get_dataset_config_names(str(folder)))
+        if lost := [name for name in _declared_configs(folder) if name not in found]:  # as by a byte-order mark
+            raise ValueError(f"it does not find the config {lost[0]!r}, which the README declares")
+        return found
     except FileNotFoundError:  # also where a declared file is missing
         return _declared_configs(folder)
     except Exception as error:  # of many kinds: for a README, or files, that the library does not accept
@@ -146,7 +186,7 @@ def config_names(folder: Path) -> tuple[str, ...]:
 
 def forget_folders() -> None:
     """Lets folders be looked at anew: between two runs of one process they may have changed."""
-    for kept in (declared_files, front_matter, _data_files, config_names):
+    for kept in (declared_files, saved_files, front_matter, _data_files, config_names):
         kept.cache_clear()
 
 
@@ -179,8 +219,65 @@ def files_matching(folder: Path, patterns: Iterable[str]) -> list[Path]:
     return sorted(
         path
         for path in folder.rglob("*")
-        if path.is_file() and format_of(path) and any(_matches(path.relative_to(folder), item) for item in lowered)
+        if path.is_file()
+        and format_of(path)
+        and path.name not in DESCRIPTIONS
+        and any(_matches(path.relative_to(folder), item) for item in lowered)
     )
+
+
+def files_named_by_split(folder: Path, splits: Sequence[str]) -> list[Path]:
+    """The data files of the first of `splits` that a folder names: `test.csv`, `test-00000-of-00002.parquet`, `test/`.
+
+    Only files directly in the folder, or in a folder of the split's name.
+    """
+    files = files_matching(folder, ["*"])
+    for split in splits:
+        named = re.compile(rf"{re.escape(split.lower())}(?![a-z0-9])")
+        found = [
+            file
+            for file in files
+            if named.match((parts := file.relative_to(folder).parts)[0].lower()) and len(parts) < 3
+        ]
+        if found:
+            return found
+    return []
+
+
+def holds_examples(path: Path) -> bool:
+    """Whether a word of a file's path below its folder says that it holds few-shot examples: train, dev, validation."""
+    for part in (*path.parts[:-1], path.stem):
+        parted = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", part)  # MMLUTrain, not TRAINset
+        if any(_EXAMPLES.search(name.lower()) for name in (part, parted)):
+            return True
+    return False
+
+
+def require_whole(files: Sequence[Path]) -> None:
+    """Checks that files of one split are all of its shards, and none is there in two formats.
+
+    Raises:
+        CulturevalError: `test-00001-of-00002.parquet` is missing, or `test.csv` stands beside `test.parquet`.
+    """
+    stems: dict[Path, Path] = {}
+    shards: dict[tuple[Path, str, int], set[int]] = {}
+    for file in files:
+        stem = file.with_name(re.sub(rf"{re.escape(format_of(file))}(?:\.gz)?$", "", file.name, flags=re.IGNORECASE))
+        if (other := stems.setdefault(stem, file)) != file:
+            raise CulturevalError(
+                f"{other.parent} holds {other.name} and {file.name}, one set of rows in two formats, which would count "
+                "twice: move one of them out of the folder, or name the other by `files` in a file for --sources."
+            )
+        if shard := _SHARD.match(file.name):
+            shards.setdefault((file.parent, shard["name"], int(shard["all"])), set()).add(int(shard["number"]))
+    for (folder, name, count), numbers in shards.items():
+        if len(numbers) < count:
+            first = int(count in numbers and 0 not in numbers)
+            missing = sorted({*range(first, count + first)} - numbers)
+            raise CulturevalError(
+                f"{folder} holds {len(numbers)} of the {count} shards of {name}; number "
+                f"{', '.join(map(str, missing[:5]))} is missing: fetch the whole data set."
+            )
 
 
 def _inside(path: Path, folder: Path) -> Path:
@@ -214,7 +311,22 @@ def csv_rows(file: TextIO, delimiter: str = ",") -> Iterator[Row]:
         yield {name: cell or None for name, cell in row.items()}
 
 
-def _jsonl_rows(file: TextIO) -> Iterator[Row]:
+def utf8_text(path: Path) -> str:
+    """The text of a file, without a byte-order mark; its line ends are kept.
+
+    Raises:
+        CulturevalError: It cannot be read, or is not UTF-8.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return file.read()
+    except UnicodeDecodeError as error:
+        raise CulturevalError(f"{path} is not UTF-8 ({error.reason}): save it as UTF-8.") from error
+    except OSError as error:
+        raise CulturevalError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def _jsonl_rows(file: Iterable[str]) -> Iterator[Row]:
     broken: list[str] = []
     for number, line in enumerate(file, start=1):
         if not line.strip():
@@ -233,10 +345,18 @@ def _jsonl_rows(file: TextIO) -> Iterator[Row]:
         raise ValueError("; ".join(broken[:MOST_LINES]) + more)
 
 
-def _json_rows(content: Any) -> list[Row]:
+def _json_rows(text: str) -> list[Row]:
+    try:
+        content = json.loads(text)
+    except ValueError:
+        if text.count("\n") and text.lstrip().startswith("{") and text.partition("\n")[0].rstrip().endswith("}"):
+            return list(_jsonl_rows(StringIO(text)))  # an object a line, under the wrong name
+        raise
+    if isinstance(content, dict) and not any(isinstance(column, list) for column in content.values()):
+        content = [content] if "\n" not in text.strip() else content  # one line of JSON lines
     if isinstance(content, list) and all(isinstance(row, dict) for row in content):
         return content
     if isinstance(content, dict) and content and all(isinstance(column, list) for column in content.values()):
         if len({len(column) for column in content.values()}) == 1:
             return [dict(zip(content, cells, strict=True)) for cells in zip(*content.values(), strict=True)]
-    raise ValueError("expected a list of objects, or an object of lists of one length")
+    raise ValueError("expected a list of objects, an object of lists of one length, or an object a line")

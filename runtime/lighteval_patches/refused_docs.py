@@ -1,7 +1,9 @@
-"""Docs that a model cannot be asked, such as one whose image its processor refuses: left out of a run, and listed.
+"""Docs without a usable answer, such as one whose image the processor refuses: left out of a run, and listed.
 
-A model answers such a doc with a `RefusedResponse`. After the last answer, docs and responses of that kind are taken
-out, so that no metric sees them, and are added to the skipped rows of the task's report; with `--on-refused unscored`
+Before the first question, docs are taken out whose images have a size that the model's processor refuses, or for which
+a metric cannot read the answer: they are unscored in any case, and never stop a run. A doc that a model or its server
+refuses when it is asked is answered with a `RefusedResponse`; after the last answer, such docs and responses are taken
+out, so that no metric sees them. Both are added to the task's report: to its skipped rows with `--bad-rows skip`, else
 to its refused rows, which the bounds of the scores count.
 """
 
@@ -20,11 +22,11 @@ from cultureval.runtime.settings import current_settings
 
 @dataclass
 class RefusedResponse(ModelResponse):
-    """What stands for the answer to a doc that was not asked.
+    """What stands for the answer to a doc that has none which can be used.
 
     Attributes:
         reason: A clause that says why ("the processor refuses ...").
-        kind: Who refused: "server" (prompt or images), "filter" (a provider's), or "refusal" (the model).
+        kind: One of `rows_report.KINDS`.
     """
 
     reason: str = ""
@@ -42,6 +44,26 @@ def image_of(doc: Any) -> str:
     return str(specific_of(doc).get("image_path") or (given if isinstance(given, str | Path) else "") or "its image")
 
 
+def leave_out_unseen(pipeline: Any) -> None:
+    """Takes the docs out of a pipeline whose images are refused for their size, and lists them as `leave_out_refused`.
+
+    Metrics and models say so by a method `image_refused(doc)`, which returns a clause; "" where it is not.
+
+    Args:
+        pipeline: LightEval's, before the first question.
+
+    Raises:
+        CulturevalError: Nothing is left of a task.
+    """
+    refused = {}
+    for doc in {id(doc): doc for docs in pipeline.sampling_docs.values() for doc in docs}.values():
+        asked = [metric.sample_level_fn for metric in pipeline.tasks_dict[doc.task_name].metrics]
+        checks = [check for one in (*asked, pipeline.model) if (check := getattr(one, "image_refused", None))]
+        if reason := next((reason for check in checks if (reason := check(doc))), ""):
+            refused[id(doc)] = (doc, RefusedResponse(reason=reason, kind="image"))
+    _leave_out(pipeline, refused, {})
+
+
 def leave_out_refused(pipeline: Any, outputs: Mapping[Any, list[ModelResponse]]) -> None:
     """Takes the docs that were not asked out of a pipeline, and lists them in the reports of their tasks.
 
@@ -57,13 +79,17 @@ def leave_out_refused(pipeline: Any, outputs: Mapping[Any, list[ModelResponse]])
         for doc, response in zip(pipeline.sampling_docs[method], responses, strict=True):
             if isinstance(response, RefusedResponse):
                 refused[id(doc)] = (doc, response)
-    if not refused:
-        return
-    for method, responses in outputs.items():
-        pairs = zip(pipeline.sampling_docs[method], responses, strict=True)
-        kept = [(doc, response) for doc, response in pairs if id(doc) not in refused]
-        pipeline.sampling_docs[method] = [doc for doc, _ in kept]
-        responses[:] = [response for _, response in kept]
+    _leave_out(pipeline, refused, outputs)
+
+
+def _leave_out(
+    pipeline: Any, refused: Mapping[int, tuple[Any, RefusedResponse]], outputs: Mapping[Any, list[ModelResponse]]
+) -> None:
+    for method, docs in pipeline.sampling_docs.items() if refused else ():
+        kept = [place for place, doc in enumerate(docs) if id(doc) not in refused]
+        pipeline.sampling_docs[method] = [docs[place] for place in kept]
+        if method in outputs:
+            outputs[method][:] = [outputs[method][place] for place in kept]
     for task in dict.fromkeys(doc.task_name for doc, _ in refused.values()):
         own = [(doc, response) for doc, response in refused.values() if doc.task_name == task]
         if not any(doc.task_name == task for docs in pipeline.sampling_docs.values() for doc in docs):
@@ -83,7 +109,7 @@ def _list_in_report(config: Any, refused: list[tuple[Any, RefusedResponse]]) -> 
         column = {"column": "image", "value": shorten(image_of(doc))} if doc.images else {"item": name_of(doc)}
         rows.append(place | column | {"reason": response.reason, "kind": response.kind})
     moved, counts = len({(row["file"], row["row"]) for row in rows}), report["row_counts"]
-    unscored = current_settings().on_refused == "unscored"
+    unscored = current_settings().on_refused == "unscored" or current_settings().bad_rows == "error"
     kept, counted = ("refused_rows", "refused") if unscored else ("skipped_rows", "skipped")
     config.rows_report = {
         **report,

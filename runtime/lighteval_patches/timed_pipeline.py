@@ -31,11 +31,12 @@ def timed_pipeline(**options: Any) -> "Pipeline":
 def _pipeline_class() -> type:
     from lighteval.pipeline import Pipeline
 
-    from cultureval.runtime.lighteval_patches.refused_docs import leave_out_refused
+    from cultureval.runtime.lighteval_patches.refused_docs import leave_out_refused, leave_out_unseen
 
     def run_model(self: Any) -> Any:
         # LightEval's order is that of a set of texts, another one in each of several processes that share a run.
         self.sampling_docs = dict(sorted(self.sampling_docs.items(), key=lambda item: item[0].value, reverse=True))
+        leave_out_unseen(self)
         outputs = Pipeline._run_model(self)
         leave_out_refused(self, outputs)
         return outputs

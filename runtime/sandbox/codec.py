@@ -5,7 +5,8 @@ fast and which gives equal bytes for equal data. Any other value is written as `
 which scalars are literal and every tuple is `(tag, content)`. The trusted side reads both with `decode`, a strict
 reader of its own: it builds plain data only, never runs code, and checks sizes, counts and depth before it builds
 anything. Neither pickle nor `marshal.loads` ever sees bytes from a sandbox. What is small can still be slow to
-compare, so that all reading is done in a process with limits (`metrics/code/comparing.py`).
+compare, so that all reading is done in a process with limits (`metrics/code/comparing.py`). The limits of a value
+follow those of the one that it is compared with (`Limits.of_equals`): what is beyond them cannot be equal to it.
 """
 
 import collections
@@ -17,18 +18,25 @@ import math
 import numbers
 import re
 import struct
+import sys
 import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
 MAX_DEPTH = 200
-MAX_ITEMS = 6_000_000
-MAX_LAZY_ITEMS = 1_000_000
-MAX_INTEGER_DIGITS = 10_000  # of 15 bits; larger integers are compared only as bytes
-MAX_FRACTION_BITS = 4096  # of numerator and denominator
+# How much more room an equal value takes when it is written in another way (a scalar of numpy: six items for one; 47
+# bytes for a truth value of one).
+ITEMS_FACTOR = 8
+BYTES_FACTOR = 48
+SPARE_ITEMS = 10_000
+SPARE_BYTES = 1 << 20
+MAX_INTEGER_DIGITS = 10_000  # of 15 bits, or as many as the value has that it is compared with
+MAX_FRACTION_BITS = 4096  # of the denominator
 SAME_HASH_LIMIT = 1000
 FRAME = struct.Struct("<dQ")  # before each value that a job sends: seconds of the call, bytes of the value
-DEQUE_ITEMS = 10  # an empty one takes as much memory as that many other items
+# Empty ones take as much memory as that many other items.
+DEQUE_ITEMS = 10
+TABLE_ITEMS = 4  # sets, dicts
 
 _SCALARS = frozenset({int, float, complex, str, bytes, bool, type(None)})
 _CONTAINERS = frozenset({list, tuple, set, frozenset, dict})
@@ -43,25 +51,53 @@ _NAMED = {
     collections.OrderedDict: "OrderedDict",
     collections.defaultdict: "defaultdict",
 }
-_LAZY = (map, filter, zip, enumerate, reversed, type(iter([])), type({}.values()), type({}.items()))
 _NUMPY_KINDS = "biufcSU"
+_NUMPY_NUMBERS = "biufc"
 
 
 class BadEncoding(ValueError):
     """Bytes that `encode` never writes, or data beyond the limits."""
 
 
-class ItemLimit:
-    """How many items may still be read; several values can share one limit.
+class Limits:
+    """How much may still be read, and how much has been; several values can share one.
+
+    Args:
+        items: Number of items.
+        digits: Of 15 bits, of an integer.
 
     Attributes:
-        left: Number of items.
+        left: Items that may still be read; `read` counts those that have been.
+        longest: Digits of the largest integer so far.
         opaque: Name of the type of the last object without a plain-data form that was read, or "".
     """
 
-    def __init__(self, items: int = MAX_ITEMS) -> None:
+    def __init__(self, items: int = sys.maxsize, digits: int = sys.maxsize) -> None:
         self.left = items
+        self.digits = digits
+        self.read = 0
+        self.longest = 0
         self.opaque = ""
+
+    def of_equals(self) -> "Limits":
+        """The limits of values that could be equal to what has been read with these."""
+        return Limits(ITEMS_FACTOR * self.read + SPARE_ITEMS, max(MAX_INTEGER_DIGITS, self.longest))
+
+    def take(self, items: int) -> None:
+        """Count items.
+
+        Raises:
+            BadEncoding: They are too many.
+        """
+        self.left -= items
+        self.read += items
+        if self.left < 0:
+            raise BadEncoding("too many items")
+
+
+def most_bytes_of_equals(size: int) -> int:
+    """Bytes that a value can take which is equal to one of `size` bytes."""
+    return BYTES_FACTOR * size + SPARE_BYTES
 
 
 class Opaque:
@@ -69,16 +105,6 @@ class Opaque:
 
     def __init__(self, type_name: str) -> None:
         self.type_name = type_name
-
-
-class Lazy:
-    """A placeholder for a generator or another iterator: it equals nothing, but can be iterated."""
-
-    def __init__(self, items: list[Any]) -> None:
-        self.items = items
-
-    def __iter__(self) -> Any:
-        return iter(self.items)
 
 
 class Truth:
@@ -140,12 +166,12 @@ _WRAPPERS = (
 )
 
 
-def encode(value: Any, consume_iterators: bool = False) -> bytes:
+def encode(value: Any) -> bytes:
     """Write a value as bytes. It runs inside the sandbox, where generated code can tamper with it: do not trust it.
 
     Args:
-        value: Anything; an object without a plain-data form is written as opaque, with its type's name.
-        consume_iterators: Whether generators and other iterators are read (up to MAX_LAZY_ITEMS items).
+        value: Anything; an object without a plain-data form, such as a generator, is written as opaque, with its
+            type's name.
 
     Returns:
         One byte for the form, then the data.
@@ -156,8 +182,8 @@ def encode(value: Any, consume_iterators: bool = False) -> bytes:
         except ValueError:  # nested too deeply, or it contains itself
             return b"T" + marshal.dumps(("opaque", type(value).__name__[:80]), 2)
     try:
-        return b"T" + marshal.dumps(_tree(value, consume_iterators, 0), 2)
-    except ValueError:
+        return b"T" + marshal.dumps(_tree(value, 0), 2)
+    except (ValueError, RecursionError):
         return b"T" + marshal.dumps(("opaque", type(value).__name__[:80]), 2)
 
 
@@ -176,14 +202,14 @@ def _is_plain(value: Any) -> bool:
     return False
 
 
-def _tree(value: Any, consume: bool, depth: int) -> Any:
+def _tree(value: Any, depth: int) -> Any:
     kind = type(value)
     if kind in _SCALARS:
         return value
     if depth > MAX_DEPTH:
         raise ValueError("nested too deeply")
     if kind in _NAMED:
-        return (_NAMED[kind], _tree_items(value, kind, consume, depth))
+        return (_NAMED[kind], _tree_items(value, kind, depth))
     if kind is range:
         return ("range", [value.start, value.stop, value.step])
     if kind is fractions.Fraction:
@@ -193,24 +219,36 @@ def _tree(value: Any, consume: bool, depth: int) -> Any:
     if kind is bytearray:
         return ("bytearray", bytes(value))
     if kind is type({}.keys()):
-        return ("keys", [_tree(item, consume, depth + 1) for item in value])
-    if hasattr(kind, "__next__") or kind in _LAZY:
-        items = itertools.islice(value, MAX_LAZY_ITEMS) if consume else ()
-        return ("lazy", [_tree(item, consume, depth + 1) for item in items])
+        return ("keys", [_tree(item, depth + 1) for item in value])
     return (
         _numpy_tree(value)
-        or _subclass_tree(value, consume, depth)
-        or _wrapped_tree(value, consume, depth)
+        or _subclass_tree(value, depth)
+        or _wrapped_tree(value, depth)
         or _number_tree(value)
-        or _sympy_tree(value, consume, depth)
+        or _sympy_tree(value, depth)
         or ("opaque", kind.__name__[:80])
     )
 
 
-def _tree_items(value: Any, kind: type, consume: bool, depth: int) -> list[Any]:
+def _tree_items(value: Any, kind: type, depth: int) -> list[Any]:
     if issubclass(kind, dict):
-        return [_tree(part, consume, depth + 1) for pair in dict.items(value) for part in pair]
-    return [_tree(item, consume, depth + 1) for item in kind.__iter__(value)]
+        return [_tree(part, depth + 1) for pair in dict.items(value) for part in pair]
+    found: list[Any] = []
+    for kind_of_items, run in itertools.groupby(kind.__iter__(value), type):
+        if kind_of_items in _SCALARS:
+            found += run
+        elif (items := list(run)) and _are_numbers(kind_of_items, items[0]):
+            found.append(("run", [items[0].dtype.str, b"".join(map(kind_of_items.tobytes, items))]))
+        else:
+            for item in items:  # with few frames of the stack for each level of depth
+                found.append(_tree(item, depth + 1))
+    return found
+
+
+def _are_numbers(kind: type, first: Any) -> bool:
+    """Whether items of a type are numpy's numbers, which leave in a few bytes each."""
+    is_number = getattr(getattr(first, "dtype", None), "kind", "O") in _NUMPY_NUMBERS
+    return is_number and kind.__module__ == "numpy" and first.shape == ()
 
 
 def _numpy_tree(value: Any) -> tuple[str, Any] | None:
@@ -221,7 +259,7 @@ def _numpy_tree(value: Any) -> tuple[str, Any] | None:
     return (name, [value.dtype.str, list(value.shape), value.tobytes()])
 
 
-def _subclass_tree(value: Any, consume: bool, depth: int) -> tuple[str, Any] | None:
+def _subclass_tree(value: Any, depth: int) -> tuple[str, Any] | None:
     """Read a subclass instance by its base class's methods: overridden ones are not trusted."""
     for name, (base, _) in _SUBCLASSES.items():
         if not issubclass(type(value), base):
@@ -232,15 +270,15 @@ def _subclass_tree(value: Any, consume: bool, depth: int) -> tuple[str, Any] | N
             return ("float", float.__add__(value, 0.0))
         if base is str:
             return ("str", str.__str__(value))
-        return ("sub" + name, _tree_items(value, base, consume, depth))
+        return ("sub" + name, _tree_items(value, base, depth))
     return None
 
 
-def _wrapped_tree(value: Any, consume: bool, depth: int) -> tuple[str, Any] | None:
+def _wrapped_tree(value: Any, depth: int) -> tuple[str, Any] | None:
     for kinds, tag, plain in _WRAPPERS:
         if isinstance(value, kinds):
             held = plain(value)
-            return (tag, held if plain is str else _tree_items(held, plain, consume, depth))
+            return (tag, held if plain is str else _tree_items(held, plain, depth))
     return None
 
 
@@ -255,7 +293,7 @@ def _number_tree(value: Any) -> tuple[str, Any] | None:
     return None
 
 
-def _sympy_tree(value: Any, consume: bool, depth: int) -> tuple[str, Any] | None:
+def _sympy_tree(value: Any, depth: int) -> tuple[str, Any] | None:
     """What objects of sympy hold that equal plain data; its classes are told by name, since few programs load it."""
     names = {kind.__name__ for kind in type(value).__mro__ if str(kind.__module__).startswith("sympy.")}
     if names & {"BooleanTrue", "BooleanFalse"}:
@@ -264,18 +302,18 @@ def _sympy_tree(value: Any, consume: bool, depth: int) -> tuple[str, Any] | None
         return ("float", float(value))
     if "Tuple" in names or "FiniteSet" in names:
         tag = "subtuple" if "Tuple" in names else "subset"
-        return (tag, [_tree(item, consume, depth + 1) for item in value.args])
+        return (tag, [_tree(item, depth + 1) for item in value.args])
     if "Dict" in names:
-        return ("subdict", [_tree(part, consume, depth + 1) for pair in value.items() for part in pair])
+        return ("subdict", [_tree(part, depth + 1) for pair in value.items() for part in pair])
     return None
 
 
-def decode(data: bytes, limit: ItemLimit | None = None) -> Any:
+def decode(data: bytes, limits: Limits | None = None) -> Any:
     """Read what `encode` wrote.
 
     Args:
         data: Untrusted bytes from a sandbox.
-        limit: Bound on the number of items, possibly shared with other values; by default for this value alone.
+        limits: Of the number of items and more; by default there are none, for bytes that are not hostile.
 
     Returns:
         Plain data, numpy scalars and arrays, or placeholders of this module for other objects.
@@ -283,23 +321,24 @@ def decode(data: bytes, limit: ItemLimit | None = None) -> Any:
     Raises:
         BadEncoding: If the bytes are malformed, nested too deeply, too many, or built to be slow to hash.
     """
-    reader = _Reader(data, limit or ItemLimit())
+    reader = _Reader(data, limits or Limits())
     form = reader.take(1)
     if form not in (b"P", b"T"):
         raise BadEncoding(f"unknown form {form!r}")
     value = reader.value(0)
     if reader.position != len(data):
         raise BadEncoding("bytes follow the value")
-    return value if form == b"P" else _Builder(reader.limit).build(value)
+    return value if form == b"P" else _Builder(reader.limits).build(value)
 
 
 class _Reader:
     """A strict reader of the plain-data part of marshal's version 2."""
 
-    def __init__(self, data: bytes, limit: ItemLimit) -> None:
+    def __init__(self, data: bytes, limits: Limits) -> None:
         self.data = data
         self.position = 0
-        self.limit = limit
+        self.limits = limits
+        self.run = _SHORT_RUN  # numbers of one kind that the next ones are looked at together with
 
     def take(self, size: int) -> bytes:
         end = self.position + size
@@ -313,9 +352,9 @@ class _Reader:
         return struct.unpack(layout, self.take(struct.calcsize(layout)))[0]
 
     def value(self, depth: int) -> Any:
-        self.limit.left -= 1
-        if depth > MAX_DEPTH or self.limit.left < 0:
-            raise BadEncoding("nested too deeply" if depth > MAX_DEPTH else "too many items")
+        self.limits.take(1)
+        if depth > MAX_DEPTH:
+            raise BadEncoding("nested too deeply")
         code = self.take(1)
         if code in _CONSTANTS:
             return _CONSTANTS[code]
@@ -331,12 +370,30 @@ class _Reader:
         size = self.number("<i")
         if size < 0 or size > len(self.data) - self.position:
             raise BadEncoding("cut off")
-        items = [self.value(depth + 1) for _ in range(size)]
+        items: list[Any] = []
+        while len(items) < size:
+            items += self.numbers(size - len(items)) or [self.value(depth + 1)]
+        if code in b"<>":
+            self.limits.take(TABLE_ITEMS)
         return items if code == b"[" else _SEQUENCES[code](items)
+
+    def numbers(self, most: int) -> list[Any]:
+        """The next numbers, as long as they are all int or all float of one width: at C speed, unlike `value`."""
+        code = self.data[self.position : self.position + 1]
+        if code not in _NUMBERS:
+            return []
+        pair = _PAIRS[code]
+        looked_at = min(most, self.run, (len(self.data) - self.position) // pair.size)
+        codes = self.data[self.position : self.position + looked_at * pair.size : pair.size]
+        length = len(codes) - len(codes.lstrip(code))
+        self.run = 2 * self.run if length == looked_at else _SHORT_RUN
+        self.limits.take(length)
+        return list(itertools.chain.from_iterable(pair.iter_unpack(self.take(length * pair.size))))
 
     def long(self, _depth: int) -> int:
         size = self.number("<i")
-        if abs(size) > MAX_INTEGER_DIGITS:
+        self.limits.longest = max(self.limits.longest, abs(size))
+        if abs(size) > self.limits.digits:
             raise BadEncoding("an integer of too many digits")
         digits = self.take(2 * abs(size))
         if any(high & 0x80 for high in digits[1::2]):
@@ -357,6 +414,7 @@ class _Reader:
         return complex(self.number("<d"), self.number("<d"))
 
     def mapping(self, depth: int) -> dict[Any, Any]:
+        self.limits.take(TABLE_ITEMS)
         pairs = []
         while self.data[self.position : self.position + 1] != b"0":
             pairs.append((self.value(depth + 1), self.value(depth + 1)))
@@ -390,6 +448,8 @@ def keyed(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
 
 _CONSTANTS = {b"N": None, b"T": True, b"F": False}
 _NUMBERS = {b"i": "<i", b"g": "<d"}
+_PAIRS = {b"i": struct.Struct("<xi"), b"g": struct.Struct("<xd")}  # a code and its number
+_SHORT_RUN = 16
 _SEQUENCES: dict[bytes, Callable[[list[Any]], Any]] = {
     b"(": tuple,
     b"<": lambda items: set(hashable(items)),
@@ -407,8 +467,8 @@ _READERS: dict[bytes, Callable[[_Reader, int], Any]] = {
 class _Builder:
     """Turns the tree of form `T` into values."""
 
-    def __init__(self, limit: ItemLimit) -> None:
-        self.limit = limit
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
 
     def build(self, node: Any) -> Any:
         if type(node) in _SCALARS:
@@ -427,18 +487,50 @@ class _Builder:
     def items(self, content: Any) -> list[Any]:
         if type(content) is not list:
             raise BadEncoding("not a list of nodes")
-        return [self.build(node) for node in content]
+        found: list[Any] = []
+        for node in content:
+            if type(node) is tuple and node[:1] == ("run",):
+                found.extend(self.run(node))
+            else:
+                found.append(self.build(node))
+        return found
+
+    def run(self, node: Any) -> Iterable[Any]:
+        import numpy
+
+        _, (name, data) = node
+        if not re.fullmatch(rf"[<>|=][{_NUMPY_NUMBERS}]\d{{1,2}}", _exact(str, name)):
+            raise BadEncoding("not a run of numbers")
+        array = numpy.frombuffer(_exact(bytes, data), dtype=numpy.dtype(name))
+        self.limits.take(len(array))
+        return array
 
     def deque(self, content: Any) -> collections.deque[Any]:
-        self.limit.left -= DEQUE_ITEMS
-        if self.limit.left < 0:
-            raise BadEncoding("too many items")
+        self.limits.take(DEQUE_ITEMS)
         return collections.deque(self.items(content))
 
     def opaque(self, content: Any) -> Opaque:
         name = _exact(str, content)[:80]
-        self.limit.opaque = name if name.isidentifier() else "object"
-        return Opaque(self.limit.opaque)
+        self.limits.opaque = name if name.isidentifier() else "object"
+        return Opaque(self.limits.opaque)
+
+    def range(self, content: Any) -> range:
+        numbers = range(*(_exact(int, part) for part in content))
+        self.limits.take(len(numbers))
+        return numbers
+
+    def decimal(self, content: Any) -> decimal.Decimal:
+        if len(_exact(str, content)) > max(MAX_INTEGER_DIGITS, 5 * self.limits.digits):
+            raise BadEncoding("a number of too many digits")
+        return decimal.Decimal(content)
+
+    def fraction(self, content: Any) -> fractions.Fraction:
+        above, below = (_exact(int, part) for part in content)
+        if below.bit_length() > MAX_FRACTION_BITS or above.bit_length() > max(
+            MAX_FRACTION_BITS, 15 * self.limits.digits
+        ):
+            raise BadEncoding("a number of too many digits")
+        return fractions.Fraction(above, below)
 
     def pairs(self, content: Any) -> dict[Any, Any]:
         items = self.items(content)
@@ -449,26 +541,6 @@ def _exact(kind: type, content: Any) -> Any:
     if type(content) is not kind:
         raise BadEncoding(f"not of type {kind.__name__}")
     return content
-
-
-def _short_text(content: Any) -> str:
-    if len(_exact(str, content)) > 10_000:
-        raise BadEncoding("a number of too many digits")
-    return content
-
-
-def _range(content: Any) -> range:
-    numbers = range(*(_exact(int, part) for part in content))
-    if numbers[MAX_LAZY_ITEMS:]:
-        raise BadEncoding("too many items")
-    return numbers
-
-
-def _fraction(content: Any) -> fractions.Fraction:
-    parts = [_exact(int, part) for part in content]
-    if any(part.bit_length() > MAX_FRACTION_BITS for part in parts):
-        raise BadEncoding("a number of too many digits")
-    return fractions.Fraction(*parts)
 
 
 def _numpy(content: Any, scalar: bool) -> Any:
@@ -504,12 +576,11 @@ _MAKERS: dict[str, Callable[[_Builder, Any], Any]] = {
     "Counter": _from_pairs(collections.Counter),
     "OrderedDict": _from_pairs(collections.OrderedDict),
     "defaultdict": _from_pairs(lambda pairs: collections.defaultdict(None, pairs)),
-    "range": lambda builder, content: _range(content),
-    "Fraction": lambda builder, content: _fraction(content),
-    "Decimal": lambda builder, content: decimal.Decimal(_short_text(content)),
+    "range": _Builder.range,
+    "Fraction": _Builder.fraction,
+    "Decimal": _Builder.decimal,
     "bytearray": lambda builder, content: bytearray(_exact(bytes, content)),
     "keys": _from_items(lambda items: dict.fromkeys(hashable(items)).keys()),
-    "lazy": _from_items(Lazy),
     "scalar": lambda builder, content: _numpy(content, scalar=True),
     "array": lambda builder, content: _numpy(content, scalar=False),
     "int": lambda builder, content: IntSubclass(_exact(int, content)),

@@ -28,7 +28,7 @@ _SYSTEM_LINKS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime")
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _WORKER_MIB, _WORKER_TASKS = 256, 8  # of bubblewrap and the worker, beside a job
-_NOBODY = "65534"
+_NOBODY = 65534
 # Beginnings of names. Hugging Face's libraries keep gated data and tokens where HF_HUB_CACHE and the like point.
 _CACHE_VARIABLES = ("HF_", "HUGGINGFACE_", "XDG_CACHE_HOME")
 # The interpreter's own folders come first in sys.path, as outside.
@@ -55,7 +55,6 @@ class SandboxLimits:
         scratch_mib: Size of /tmp and of /dev/shm, each.
         scratch_files: Files in each of the two, 1 to 5 KiB of the kernel's memory.
         stack_mib: Stack of the main thread.
-        output_mib: Bytes of return values that leave the sandbox for one job.
     """
 
     memory_mib: int = 4096
@@ -65,7 +64,6 @@ class SandboxLimits:
     scratch_mib: int = 64
     scratch_files: int = 1024
     stack_mib: int = 512
-    output_mib: int = 256
 
     def resource_limits(self, cpu_seconds: int) -> dict[str, int]:
         """Return limits by their name in the module `resource`."""
@@ -105,9 +103,11 @@ def jail_command(limits: SandboxLimits) -> list[str]:
         limits: What a jail may use, where control groups can be used.
 
     Raises:
-        SandboxUnavailable: If bubblewrap is missing.
+        SandboxUnavailable: If bubblewrap is missing, or root cannot become nobody.
     """
     program = _program("bwrap", "bubblewrap")
+    if os.geteuid() == 0:
+        require_user(_NOBODY, Path("/proc/self/uid_map").read_text(encoding="ascii"))
     files = _read_only_files()
     group = list(control_group(limits))
     inner = [program, "--unshare-user", "--unshare-all", "--disable-userns", "--uid", "1000", "--gid", "1000"]
@@ -119,9 +119,36 @@ def jail_command(limits: SandboxLimits) -> list[str]:
         return group + inner + _mounts(files) + _empty_folders() + ["--", *_interpreter()]
     outer = [program, *_mounts(files), "--dev-bind", "/dev", "/dev", "--proc", "/proc", "--dir", "/tmp"]
     outer += ["--die-with-parent", "--"]
-    outer += [_program("setpriv", "util-linux"), "--reuid", _NOBODY, "--regid", _NOBODY, "--clear-groups", "--"]
+    outer += [
+        _program("setpriv", "util-linux"),
+        "--reuid",
+        str(_NOBODY),
+        "--regid",
+        str(_NOBODY),
+        "--clear-groups",
+        "--",
+    ]
     again = [(target, target) for _, target in files]
     return group + outer + inner + _mounts(again) + _empty_folders() + ["--", *_interpreter()]
+
+
+def require_user(user: int, uid_map: str) -> None:
+    """Check that root can become another user here.
+
+    Args:
+        user: Its number.
+        uid_map: Lines of a first number inside a user namespace, the first outside, and how many, as Linux gives them.
+
+    Raises:
+        SandboxUnavailable: The user namespace has no such user.
+    """
+    ranges = [[int(number) for number in line.split()] for line in uid_map.splitlines()]
+    if not any(first <= user < first + count for first, _, count in ranges):
+        raise SandboxUnavailable(
+            "generated code is never run as root, and the user namespace of this shell or container has no user "
+            f"{user} (nobody): it maps too few (/proc/self/uid_map). Start as an ordinary user, or map more "
+            "(`unshare -r` with --map-auto; in a container's settings, a range of 65,536 users)"
+        )
 
 
 def bare_command() -> tuple[list[str], dict[str, str]]:

@@ -6,6 +6,7 @@ and nothing goes to the job but its code and inputs: it cannot see what becomes 
 """
 
 import contextlib
+import errno
 import json
 import os
 import queue
@@ -39,10 +40,40 @@ Result = TypeVar("Result")
 _START_SECONDS = 120.0
 _REPORT_SECONDS = 20.0
 _PREPARED = b"!"
+_LOOK_BYTES = 1 << 22  # of outputs, after which the disk is looked at again
+_ROOM_BYTES = 64 << 20  # that outputs leave on the disk, for other jobs' and for what the judge itself keeps
 
 
 class SandboxBroken(CulturevalError):
     """A jail ended unexpectedly or does not answer: the sandbox failed, which says nothing about the solution."""
+
+
+class DiskFull(CulturevalError):
+    """The disk had no room for a job's outputs before it began: an error of the run, which says nothing of any job."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(
+            f"The outputs of generated code cannot be written to {tempfile.gettempdir()} ({described(error)}): make "
+            "room there or set TMPDIR to another folder. Verdicts so far are kept; the same command goes on from there."
+        )
+
+
+def is_full(error: OSError) -> bool:
+    """Whether an error says that a disk, or what a user may store there, is full."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+@dataclass(frozen=True)
+class OutputSize:
+    """How much a job may send.
+
+    Args:
+        most: Bytes; a job that sends more is ended.
+        usual: Bytes up to which that is no flood: a disk that is full before has been so without the job.
+    """
+
+    most: int = 256 << 20
+    usual: int = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -50,30 +81,52 @@ class JobEnd:
     """How a job ended.
 
     Args:
-        outcome: `done`: its process ended; `wall`, `output`: it exceeded a limit; `halted`: it stopped itself.
+        outcome: `done`: its process ended; `wall`, `output`: it exceeded a limit; `disk`: its outputs left no room on
+            the disk; `halted`: it stopped itself.
         signal: The signal that ended the job's process, or 0.
         exit: Its exit status otherwise.
     """
 
-    outcome: Literal["done", "wall", "output", "halted"]
+    outcome: Literal["done", "wall", "output", "disk", "halted"]
     signal: int = 0
     exit: int = 0
+
+    @property
+    def is_kill(self) -> bool:
+        """Whether the kernel killed it, as it does where the machine's memory is short: no job can do so itself."""
+        return self.outcome == "done" and self.signal == signal.SIGKILL
+
+    @property
+    def is_interruption(self) -> bool:
+        """Whether a signal or a limit of time ended it, so that it might go on elsewhere."""
+        return self.outcome in ("wall", "halted") or self.signal != 0 and self.outcome == "done"
+
+    @property
+    def waits_for_the_machine(self) -> bool:
+        """Whether a limit of wall time ended it, which a busy machine reaches sooner."""
+        return self.outcome == "wall" or self.outcome == "done" and self.signal == signal.SIGALRM
 
     def describe(self) -> str:
         """What ended the job, in a few words, for the reason of a verdict."""
         if self.outcome == "wall":
             return "limit of the wall time of all calls"
         if self.outcome != "done":
-            return "limit of the outputs' size" if self.outcome == "output" else "stopped itself by a signal"
+            return _OTHER_ENDS[self.outcome]
         if self.signal in _LIMIT_SIGNALS:
             return _LIMIT_SIGNALS[self.signal]
         return f"ended by {signal_name(self.signal)}" if self.signal else f"exited with status {self.exit}"
 
 
+_OTHER_ENDS = {
+    "output": "limit of the outputs' size",
+    "disk": "its outputs fill the disk",
+    "halted": "stopped itself by a signal",
+}
 _LIMIT_SIGNALS = {
     signal.SIGPROF: "CPU-time limit",
     signal.SIGALRM: "wall-time limit",
     signal.SIGXCPU: "limit of the CPU time of all calls",
+    signal.SIGKILL: "killed by the kernel, as where the machine has too little memory",
 }
 
 
@@ -187,19 +240,27 @@ class Sandbox:
             with contextlib.suppress(OSError):
                 control.shutdown(socket.SHUT_RDWR)
 
-    def run(self, payload: bytes, wall_seconds: float, cpu_seconds: int, outputs: IO[bytes]) -> JobEnd:
+    def run(
+        self,
+        payload: bytes,
+        wall_seconds: float,
+        cpu_seconds: int,
+        outputs: IO[bytes],
+        size: OutputSize = OutputSize(),  # it cannot change
+    ) -> JobEnd:
         """Run one job to its end.
 
         Args:
             payload: The argument of `worker.call_entry_point`, pickled.
             wall_seconds: Time after which the job is killed.
             cpu_seconds: CPU time of its process.
-            outputs: An empty file, for the frames that the job sends; untrusted, of at most `limits.output_mib`.
+            outputs: An empty file, for the frames that the job sends; untrusted.
+            size: How large it may become.
 
         Raises:
             SandboxBroken: If the jail itself failed.
             SandboxUnavailable: If no jail can be started.
-            CulturevalError: If `outputs` cannot be written.
+            DiskFull: If `outputs` cannot be written, for no fault of the job.
         """
         self.start()
         assert self._control is not None
@@ -209,8 +270,8 @@ class Sandbox:
             with ours:
                 with theirs:
                     socket.send_fds(self._control, [json.dumps(request).encode()], [theirs.fileno()])
-                complete = self._receive(ours, payload, wall_seconds + _REPORT_SECONDS, outputs)
-            if not complete:
+                stopped = self._receive(ours, payload, wall_seconds + _REPORT_SECONDS, outputs, size)
+            if stopped:
                 self._control.send(b'{"stop": true}')
             self._control.settimeout(wall_seconds + _REPORT_SECONDS)
             message = self._control.recv(1 << 10)
@@ -220,15 +281,20 @@ class Sandbox:
             self.close()
             raise SandboxBroken(f"the sandbox failed ({error})") from error
         report = json.loads(message)
-        return JobEnd(report["end"] if complete else "output", report["signal"], report["exit"])
+        number = report["signal"]
+        if number == signal.SIGKILL and report["cpu"] > cpu_seconds / 2:
+            number = signal.SIGXCPU  # that it has ignored; on a busy machine the limit counts more than was used
+        return JobEnd(stopped or report["end"], number, report["exit"])
 
-    def _receive(self, connection: socket.socket, payload: bytes, seconds: float, outputs: IO[bytes]) -> bool:
-        """Send the job its payload and receive all that it sends, in bounded size; whether that was all."""
+    def _receive(
+        self, connection: socket.socket, payload: bytes, seconds: float, outputs: IO[bytes], size: OutputSize
+    ) -> Literal["output", "disk", ""]:
+        """Send the job its payload and receive all that it sends; which limit of its outputs it met, or ""."""
         connection.settimeout(seconds)
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             connection.sendall(struct.pack("<Q", len(payload)))
             connection.sendall(payload)
-        deadline, left = time.monotonic() + seconds, self.limits.output_mib << 20
+        deadline, sent = time.monotonic() + seconds, 0
         prepared = False
         while True:
             connection.settimeout(max(0.001, deadline - time.monotonic()))
@@ -237,23 +303,29 @@ class Sandbox:
             except ConnectionResetError:
                 part = b""
             if prepared and not part:
-                return True
+                return ""
             if not prepared and part[:1] != _PREPARED:
                 raise OSError("a job could not be prepared")
             part, prepared = part if prepared else part[1:], True
-            left -= len(part)
-            if left < 0:
-                return False
-            self._keep(part, outputs)
+            looks, sent = sent // _LOOK_BYTES, sent + len(part)
+            if sent > size.most:
+                return "output"
+            if sent > size.usual and sent // _LOOK_BYTES > looks and _room(outputs) < _ROOM_BYTES:
+                return "disk"
+            try:
+                outputs.write(part)
+                outputs.flush()
+            except OSError as error:
+                if sent > size.usual and is_full(error):
+                    return "disk"
+                self.close()
+                raise DiskFull(error) from error
 
-    def _keep(self, part: bytes, outputs: IO[bytes]) -> None:
-        """Write what a job sent. A full disk is ours: it is told apart from what ends a sandbox."""
-        try:
-            outputs.write(part)
-            outputs.flush()
-        except OSError as error:
-            self.close()
-            raise CulturevalError(f"the outputs cannot be written to the disk ({described(error)})") from error
+
+def _room(file: IO[bytes]) -> int:
+    """Bytes that the disk of a file has left."""
+    disk = os.fstatvfs(file.fileno())
+    return disk.f_bavail * disk.f_frsize
 
 
 class SandboxPool:

@@ -9,6 +9,8 @@ left takes no more than 64 MiB of kernel memory with the limits of `jail.Sandbox
 
 import errno
 import os
+import resource
+import signal
 from typing import Any
 
 from cultureval.runtime.errors import CulturevalError
@@ -27,22 +29,28 @@ _ALLOWED = (
     "epoll_ctl epoll_wait epoll_pwait recvfrom sendto recv send shutdown getsockopt getsockname getpeername "
     # signals and threads
     "rt_sigaction rt_sigprocmask rt_sigpending rt_sigreturn rt_sigsuspend rt_sigtimedwait sigaltstack sigreturn "
-    "pause alarm setitimer getitimer kill tkill tgkill wait4 waitid waitpid restart_syscall exit exit_group futex "
+    "pause alarm setitimer getitimer wait4 waitid waitpid restart_syscall exit exit_group futex "
     "futex_waitv set_robust_list get_robust_list set_tid_address rseq membarrier arch_prctl set_tls "
     # time and identity
     "clock_gettime clock_getres clock_nanosleep nanosleep gettimeofday time times getrusage getrandom uname "
     "sched_yield getpid getppid gettid getuid geteuid getgid getegid getresuid getresgid getgroups getpgid "
-    "getpgrp getsid getpriority getrlimit setrlimit ugetrlimit sched_getaffinity sched_getparam "
+    "getpgrp getsid getpriority getrlimit ugetrlimit sched_getaffinity sched_getparam "
     "sched_getscheduler sched_get_priority_max sched_get_priority_min getcpu "
 ).split()
 # Calls that are allowed with some values of one argument: name -> position, values.
+# So that SIGKILL is the kernel's alone: no job sends it, or sets a limit of CPU time at which it comes.
+_SIGNALS = tuple(number for number in range(65) if number != signal.SIGKILL)
+_RESOURCES = tuple(number for number in range(16) if number != resource.RLIMIT_CPU)
 _WITH_VALUES = {
+    "kill": (1, _SIGNALS),
+    "tkill": (1, _SIGNALS),
+    "tgkill": (2, _SIGNALS),
     "fcntl": (1, (0, 1, 2, 3, 4, 1030, 1032)),  # F_DUPFD, flags of descriptors and files, F_GETPIPE_SZ: neither locks
     "fcntl64": (1, (0, 1, 2, 3, 4, 1030, 1032)),  # nor leases, nor larger pipes
     "ioctl": (1, (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)),  # TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIO*CLEX
     "madvise": (2, (0, 4, 8, 14, 15)),  # not those that tell or change what is in the page cache
     "prctl": (0, (15, 16)),  # PR_SET_NAME and PR_GET_NAME, of a thread
-    "prlimit64": (0, (0,)),  # of the process itself
+    "setrlimit": (0, _RESOURCES),
     "socketpair": (0, (1,)),  # AF_UNIX
 }
 _CLONE_THREAD = 0x10000
@@ -83,6 +91,11 @@ def export_filter() -> int:
     for name, position in _OPENING.items():
         named = pyseccomp.Arg(position, pyseccomp.MASKED_EQ, _WITHOUT_A_NAME, 0)
         _add(pyseccomp, rules, pyseccomp.ALLOW, name, named)
+    own, reading = pyseccomp.Arg(0, pyseccomp.EQ, 0), pyseccomp.Arg(2, pyseccomp.EQ, 0)
+    _add(pyseccomp, rules, pyseccomp.ALLOW, "prlimit64", own, reading)
+    for number in _RESOURCES:
+        limit = pyseccomp.Arg(1, pyseccomp.MASKED_EQ, 0xFFFFFFFF, number)
+        _add(pyseccomp, rules, pyseccomp.ALLOW, "prlimit64", own, limit)
     thread = pyseccomp.Arg(0, pyseccomp.MASKED_EQ, _CLONE_THREAD, _CLONE_THREAD)
     _add(pyseccomp, rules, pyseccomp.ALLOW, "clone", thread)
     # Its flags are in memory, which a filter cannot read; libc falls back to clone.

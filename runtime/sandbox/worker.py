@@ -8,7 +8,7 @@ Only the standard library and numpy are imported here.
 
 Control messages (JSON, one per packet on standard input): first `{"scratch"}` with the filter's descriptor attached,
 then `{"wall", "limits"}` with the job's socket attached, or `{"stop": true}`; answers: `{"ready": true}` once, then per
-job `{"exit", "signal", "end"}`.
+job `{"exit", "signal", "end", "cpu"}`.
 """
 
 import contextlib
@@ -32,6 +32,7 @@ from cultureval.runtime.sandbox import codec
 FLUSH_BYTES = 1 << 16
 FLUSH_SECONDS = 0.02
 LOOK_SECONDS = 0.5
+TICK = 0.01  # seconds; of a timer
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNS = 0x20000
 MS_NOSUID, MS_NODEV, MS_NOATIME, MS_NODIRATIME, MNT_DETACH = 2, 4, 1024, 2048, 2
@@ -146,8 +147,9 @@ def _serve(
         _run_and_leave(job, descriptor, confine)
     os.close(descriptor)
     end = _wait(pid, control, time.monotonic() + job["wall"])
-    code = os.waitstatus_to_exitcode(_clear(pid, confine is not None))
-    return {"exit": max(code, 0), "signal": max(-code, 0), "end": end}
+    status, cpu = _clear(pid, confine is not None)
+    code = os.waitstatus_to_exitcode(status)
+    return {"exit": max(code, 0), "signal": max(-code, 0), "end": end, "cpu": cpu}
 
 
 def _wait(pid: int, control: socket.socket, deadline: float) -> str:
@@ -170,9 +172,13 @@ def _wait(pid: int, control: socket.socket, deadline: float) -> str:
         os.close(handle)
 
 
-def _clear(pid: int, jailed: bool) -> int:
-    """Kill and reap the job and, without a jail, the processes that it started; returns the job's wait status."""
-    status = 0
+def _clear(pid: int, jailed: bool) -> tuple[int, float]:
+    """Kill and reap the job and, without a jail, the processes that it started.
+
+    Returns:
+        The job's wait status, and its CPU time in seconds.
+    """
+    status, cpu = 0, 0.0
     while True:
         try:
             os.kill(-1 if jailed else pid, signal.SIGKILL)
@@ -182,11 +188,11 @@ def _clear(pid: int, jailed: bool) -> int:
             if error.errno not in (errno.ESRCH, errno.EPERM):
                 raise
         try:
-            reaped, result = os.waitpid(-1, 0)
+            reaped, result, usage = os.wait4(-1, 0)
         except ChildProcessError:
-            return status
+            return status, cpu
         if reaped == pid:
-            status = result
+            status, cpu = result, usage.ru_utime + usage.ru_stime
 
 
 def _run_and_leave(job: dict[str, Any], descriptor: int, confine: _Confinement | None) -> None:
@@ -220,7 +226,8 @@ def _limit(limits: dict[str, int]) -> None:
         number = getattr(resource, name)
         _, hard = resource.getrlimit(number)
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(number, (value, value))
+        # SIGXCPU comes at the first limit of CPU time, and SIGKILL, which says less, at the second.
+        resource.setrlimit(number, (value, value + 1 if name == "RLIMIT_CPU" else value))
 
 
 class _Frames:
@@ -249,15 +256,18 @@ class _CallClock:
     Args:
         idle_factor: A call that only waits ends after this many times its CPU-time limit.
         wall_factor: Any call ends after this many times its CPU-time limit.
+        seconds: CPU time of all calls together; what their results take to be sent is no part of it.
     """
 
-    def __init__(self, idle_factor: float, wall_factor: float) -> None:
+    def __init__(self, idle_factor: float, wall_factor: float, seconds: float) -> None:
         self.idle_factor = idle_factor
         self.wall_factor = wall_factor
+        self.left = seconds
         self.limit = self.began = self.computed = 0.0
         signal.signal(signal.SIGALRM, self._look)
 
     def start(self, limit: float) -> None:
+        limit = min(limit, max(self.left, TICK))
         self.limit, self.began, self.computed = limit, time.monotonic(), time.process_time()
         interval = limit * self.idle_factor
         signal.setitimer(signal.ITIMER_PROF, limit)
@@ -266,6 +276,7 @@ class _CallClock:
     def stop(self) -> None:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
+        self.left -= time.process_time() - self.computed
 
     def _look(self, *_: object) -> None:
         elapsed, computed = time.monotonic() - self.began, time.process_time() - self.computed
@@ -279,12 +290,13 @@ def call_entry_point(payload: dict[str, Any], data: socket.socket) -> None:
 
     Args:
         payload: `code`, `entry_point`, `inputs` (a list of argument lists), `seconds` (one CPU-time limit per input, or
-            None), `idle_factor` and `wall_factor` (see `_CallClock`), `consume_iterators`.
+            None), `idle_factor`, `wall_factor` and `all_seconds` (see `_CallClock`), `as_set` (results are compared as
+            sets).
         data: Where the frames go: wall seconds of the call, size, and content. First `L`: the code is loaded; then the
             encoded results; `E` and a type's name for an exception, which ends the job.
     """
     frames = _Frames(data)
-    clock = _CallClock(payload["idle_factor"], payload["wall_factor"])
+    clock = _CallClock(payload["idle_factor"], payload["wall_factor"], payload["all_seconds"])
     seconds = payload["seconds"] or [0.0] * len(payload["inputs"])
     try:
         sys.stdin, sys.stdout, sys.stderr = open(os.devnull), open(os.devnull, "w"), open(os.devnull, "w")
@@ -293,14 +305,16 @@ def call_entry_point(payload: dict[str, Any], data: socket.socket) -> None:
         function = names[payload["entry_point"]]
         frames.add(0.0, b"L")
         frames.flush()  # else a process that ends in its first call looks as if it had not been loaded
-        encode = codec.encode
         for arguments, limit in zip(payload["inputs"], seconds, strict=True):
             clock.start(limit)
             start = time.time()
             result = function(*arguments)
             spent = time.time() - start
             clock.stop()
-            frames.add(spent, encode(result, payload["consume_iterators"]))
+            if payload["as_set"]:
+                with contextlib.suppress(Exception):  # of what cannot be a set, the trusted side says so
+                    result = set(result)
+            frames.add(spent, codec.encode(result))
             del result
     except BaseException as error:
         frames.add(0.0, b"E" + type(error).__name__[:80].encode("utf-8", "replace"))

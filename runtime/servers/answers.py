@@ -8,7 +8,7 @@ import openai
 from pydantic import BaseModel
 
 from cultureval.runtime.servers.costs import read_usage
-from cultureval.runtime.servers.errors import IncompleteAnswer, PromptBlocked
+from cultureval.runtime.servers.errors import IncompleteAnswer, NoChoices, PromptBlocked
 from cultureval.runtime.servers.providers import filters
 
 T = TypeVar("T")
@@ -30,16 +30,16 @@ async def checked_answer(answer: Awaitable[T], choices: int, blocks_without_choi
         response = await answer
     except (*NOT_JSON, openai.APIResponseValidationError) as error:
         raise IncompleteAnswer(f"the answer is not JSON: {error}") from error
-    if blocks_without_choices and _has_counts_alone(response):
+    if blocks_without_choices and not getattr(response, "choices", None) and _has_counts(response):
         raise PromptBlocked("the provider blocked the prompt: its answer has token counts and no choices")
     check_response(response, choices)
     return response
 
 
-def _has_counts_alone(response: Any) -> bool:
+def _has_counts(response: Any) -> bool:
     usage = getattr(response, "usage", None)
     counts = read_usage(usage.model_dump()) if isinstance(usage, BaseModel) else None
-    return not getattr(response, "choices", None) and counts is not None and counts.input > 0 and counts.output == 0
+    return counts is not None and counts.input > 0
 
 
 def check_response(response: Any, choices: int) -> None:
@@ -56,7 +56,7 @@ def check_response(response: Any, choices: int) -> None:
     if not isinstance(got, list) or len(got) != choices:
         count = len(got) if isinstance(got, list) else 0
         hint = "; does the server know the parameter n? If not, set n to 1 (code: --batch-size 1)" if count == 1 else ""
-        raise IncompleteAnswer(f"{count} choices instead of {choices}{hint}")
+        raise (IncompleteAnswer if count else NoChoices)(f"{count} choices instead of {choices}{hint}")
     _check_choices(got)
 
 

@@ -11,6 +11,11 @@ from cultureval.runtime.errors import CulturevalError
 _POLL_S = 0.02
 _FRAME_TOKENS = 10  # of the chat template around a text
 _MOST_TOKENS = 2**40  # what a server counts of one answer; more is no count
+_OF_TEMPLATES = 4096  # tokens that a server may put around a prompt
+_OF_AN_IMAGE = 65_536  # tokens; the largest that a provider documents is 48,169
+_AT_THE_END = 16  # tokens of an answer that its limit may not count
+_REASONING_BEYOND = 2**17  # tokens of reasoning that a provider may not count in the limit (DashScope)
+_BYTES_OF_ESTIMATE = 8  # at most, for one estimated token; a token has one byte at least
 
 
 class Priced(Protocol):
@@ -82,6 +87,30 @@ def read_usage(usage: Mapping[str, Any] | None) -> Usage | None:
     return Usage(prompt, output, min(cached, prompt), known, float(cost) if told else None)
 
 
+class Limits(NamedTuple):
+    """What an answer can have used at most.
+
+    Attributes:
+        text: Estimated tokens of the prompt without images.
+        images: Images of the prompt.
+        output: Limit of the reply; None: none.
+        reasons: Whether reasoning may not be counted in that.
+    """
+
+    text: int
+    images: int
+    output: int | None
+    reasons: bool = False
+
+    def hold(self, usage: Usage) -> bool:
+        """Whether a server's counts are possible."""
+        most = _BYTES_OF_ESTIMATE * self.text + _OF_AN_IMAGE * self.images + _OF_TEMPLATES
+        if usage.input > most:
+            return False
+        beyond = min(usage.reasoning, _REASONING_BEYOND) if self.reasons else 0
+        return self.output is None or usage.output - beyond <= self.output + _AT_THE_END
+
+
 def _inner(usage: Mapping[str, Any], part: str, name: str) -> int | None:
     details = usage.get(part)
     return _count(details.get(name)) if isinstance(details, Mapping) else None
@@ -135,6 +164,7 @@ class Budget:
         cached_tokens: Those of the input that the servers had cached.
         reasoning_tokens: Those of the output that are reasoning.
         unmetered: Answers without a token count; they are estimated.
+        impossible: Answers whose token counts cannot be; they are estimated too.
         halted: Why no further call may be made; None while calls may go on.
         started: When the run began, in ns since 1970: what the journal holds from before is reused.
     """
@@ -146,10 +176,11 @@ class Budget:
     cached_tokens: int = 0
     reasoning_tokens: int = 0
     unmetered: int = 0
+    impossible: int = 0
     halted: str | None = None
     started: int = field(default_factory=time.time_ns)
     _reserved: float = 0.0
-    _paid: set[str] = field(default_factory=set)
+    _paid: dict[str, Usage] = field(default_factory=dict)
 
     async def reserve(self, amount: float) -> None:
         """Reserve the maximal cost of a call; waits while running calls may still release enough.
@@ -171,7 +202,14 @@ class Budget:
         left = self._reserved - amount
         self._reserved = left if left > 1e-12 else 0.0  # rounding is no call that still runs
 
-    def pay(self, key: str, usage: Mapping[str, Any] | None, estimate: tuple[int, int], share: float = 1.0) -> None:
+    def pay(
+        self,
+        key: str,
+        usage: Mapping[str, Any] | None,
+        estimate: tuple[int, int],
+        share: float = 1.0,
+        limits: Limits | None = None,
+    ) -> None:
         """Count the cost of an answer, unless it was counted before.
 
         Args:
@@ -179,14 +217,18 @@ class Budget:
             usage: The server's token counts, if any.
             estimate: Tokens of prompt and reply, for servers that give none.
             share: Of the price, such as 0.5 for answers of a batch.
+            limits: What it can have used; None: anything.
         """
         if key in self._paid:
             return
-        self._paid.add(key)
         tokens = read_usage(usage)
         if tokens is None:
             self.unmetered += 1
             tokens = Usage(*estimate)
+        elif limits is not None and not limits.hold(tokens):
+            self.impossible += 1
+            tokens = Usage(*estimate)
+        self._paid[key] = tokens
         self.input_tokens += tokens.input
         self.output_tokens += tokens.output
         self.cached_tokens += tokens.cached
@@ -195,6 +237,10 @@ class Budget:
             self.spent += tokens.cost
         else:
             self.spent += share * price(self.settings, tokens.input, tokens.output, tokens.cached)
+
+    def used(self, key: str) -> Usage:
+        """The tokens of an answer that was counted."""
+        return self._paid.get(key, Usage(0, 0))
 
     def __str__(self) -> str:
         """Cost so far if prices are set, else tokens."""

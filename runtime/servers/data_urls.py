@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from cultureval.runtime.data.image_store import eight_bits, png_bytes, upright
+from cultureval.runtime.data.image_store import JPEG_QUALITY, is_turned, png_bytes, read_alike, upright
 from cultureval.runtime.errors import CulturevalError
 
 if TYPE_CHECKING:
@@ -16,14 +16,17 @@ ImageFormat = Literal["as_given", "png", "jpeg"]
 
 _SENT_AS_THEY_ARE = {"PNG": "png", "JPEG": "jpeg", "MPO": "jpeg", "WEBP": "webp", "GIF": "gif"}  # their MIME types
 _WITH_PALETTE = {"P", "PA"}
-_JPEG_QUALITY = 95
 _SMALLEST_SIDE = 32
 
 
 def image_hash(image: "Image | Path | str | bytes") -> str:
-    """SHA-256 of a file's bytes, or of a PIL image's mode, size and pixels (with the palette's colours, if any)."""
+    """SHA-256 of a file's bytes, or of a PIL image's mode, size and pixels (with the palette's colours, if any).
+
+    That of a file that is turned before it is sent tells so: answers to it as it lies are of another picture.
+    """
     if isinstance(image, (str, Path, bytes)):
-        return hashlib.sha256(_file_bytes(image)).hexdigest()
+        content = _file_bytes(image)
+        return hashlib.sha256((b"upright" if is_turned(content) else b"") + content).hexdigest()
     if image.mode in _WITH_PALETTE:
         image = image.convert("RGBA")
     digest = hashlib.sha256(f"{image.mode} {image.size}".encode())
@@ -42,8 +45,8 @@ def data_url(
     Args:
         image: A PIL image, or a file (its path or its bytes).
         image_format: "as_given" sends a file's own bytes and a PIL image as PNG, so that no pixel changes (but for
-            formats that servers do not read, and more than 8 bits a channel: as PNG); "png" and "jpeg" (quality 95)
-            re-encode.
+            formats that servers do not read, more than 8 bits a channel, and files with an EXIF orientation:
+            `read_alike`); "png" and "jpeg" (quality 95) re-encode.
         max_side: An image whose longer side has more pixels is scaled down to this.
         max_bytes: An image that would be longer in base64 is sent as JPEG, and scaled down as far as it must be.
 
@@ -60,8 +63,8 @@ def data_url(
         picture = images.open(io.BytesIO(_file_bytes(image))) if is_file else image
         too_large = max_side is not None and max(picture.size) > max_side
         kept = is_file and image_format == "as_given" and not too_large and picture.format in _SENT_AS_THEY_ARE
-        if kept and eight_bits(picture) is picture:
-            url = _url(_file_bytes(image), _SENT_AS_THEY_ARE[picture.format])
+        if kept:
+            url = _url(*(read_alike(picture) or (_file_bytes(image), _SENT_AS_THEY_ARE[picture.format])))
             return url if max_bytes is None or len(url) <= max_bytes else _within(upright(picture), max_bytes)
         picture = upright(picture)  # re-encoding drops the EXIF orientation
         if too_large:
@@ -78,7 +81,7 @@ def _encode(picture: "Image", image_format: ImageFormat) -> tuple[bytes, str]:
     if image_format != "jpeg":
         return png_bytes(picture), "png"
     stream = io.BytesIO()
-    picture.convert("RGB").save(stream, "JPEG", quality=_JPEG_QUALITY)
+    picture.convert("RGB").save(stream, "JPEG", quality=JPEG_QUALITY)
     return stream.getvalue(), "jpeg"
 
 

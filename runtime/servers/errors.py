@@ -13,6 +13,7 @@ _RETRIED_STATUS = {408, 409, 429}
 _REFUSING_STATUS = {401, 402, 404}
 _REFUSED_CONTENT = {400, 413, 415, 422}
 _FILTERING_STATUS = {400, 403, 422}
+_NOBODY_THERE = {502, 503, 504}
 
 
 class ServerError(CulturevalError):
@@ -22,17 +23,36 @@ class ServerError(CulturevalError):
         cause: What the server said or did, in one line.
         refuses_all: Whether it would also refuse any other request (wrong key, no credit, unknown model or address).
         refuses_content: Whether it refused what this request holds (400, 413, 415, 422).
+        unreachable: Whether there was no reply at all, or one that says that nobody is there (502, 503, 504).
+        incomplete: Whether it was answered, at last, with something that is no answer.
+        in_vain: Whether it was tried again until no try was left, other than by a server that asked to wait.
     """
 
-    def __init__(self, message: str, cause: str = "", refuses_all: bool = False, refuses_content: bool = False) -> None:
+    def __init__(
+        self,
+        message: str,
+        cause: str = "",
+        refuses_all: bool = False,
+        refuses_content: bool = False,
+        unreachable: bool = False,
+        incomplete: bool = False,
+        in_vain: bool = False,
+    ) -> None:
         self.cause = cause or message
         self.refuses_all = refuses_all
         self.refuses_content = refuses_content
+        self.unreachable = unreachable
+        self.incomplete = incomplete
+        self.in_vain = in_vain
         super().__init__(message)
 
 
 class IncompleteAnswer(Exception):
     """A server answered 200 with something that is not an answer (cut JSON, a proxy's page, no choices)."""
+
+
+class NoChoices(IncompleteAnswer):
+    """A server answered 200 without any choice, as some do that filter a prompt, or fail."""
 
 
 class ContentFilter(ServerError):
@@ -100,6 +120,13 @@ def worth_retrying(error: BaseException) -> bool:
     if refusal_of(error):
         return False
     return isinstance(error, (openai.APIConnectionError, IncompleteAnswer, TimeoutError))
+
+
+def is_loss(error: BaseException) -> bool:
+    """Whether a connection was lost, or a proxy had nobody behind it: another server may be there afterwards."""
+    if isinstance(error, openai.APIStatusError):
+        return error.status_code in _NOBODY_THERE
+    return isinstance(error, (openai.APIConnectionError, IncompleteAnswer, TimeoutError)) and not refusal_of(error)
 
 
 def retry_after(error: BaseException | None) -> float | None:

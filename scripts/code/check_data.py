@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from cultureval.runtime.printing import print_note
 from cultureval.scripts.code.options import (
     Data,
     Dataset,
@@ -31,6 +32,8 @@ def check_data(
         from cultureval.tasks.qimma.code_data import load_problems
 
         problem_set = load_problems(dataset, prompts=prompts)
+        if problem_set.difference:
+            print_note(problem_set.difference)
         with notes_on_stderr():
             from cultureval.metrics.code.judging import check_canonical_solutions
             from cultureval.metrics.code.report import failing_canonicals

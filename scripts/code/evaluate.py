@@ -32,7 +32,9 @@ def evaluate(
         Literal["auto", "always", "never"],
         typer.Option(help="EvalPlus's sanitiser; auto: only for texts that are not yet a program."),
     ] = "auto",
-    partial: Annotated[bool, typer.Option("--partial", help="Score incomplete samples; not comparable.")] = False,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Score incomplete samples or data, not comparable.")
+    ] = False,
     model_name: Annotated[
         str | None, typer.Option(help="Name in the results; default: as generated, or the file's.")
     ] = None,
@@ -44,7 +46,7 @@ def evaluate(
     with data_in_settings(data) as root:
         prepare_hub(root)
         from cultureval.reports.code.evaluation import evaluate_solutions, report_text, without_nan
-        from cultureval.reports.lighteval_files import write_summary
+        from cultureval.runs.writing import write_summary
         from cultureval.tasks.qimma.code_data import load_problems
 
         problem_set = load_problems(dataset, prompts=prompts)

@@ -10,7 +10,8 @@ from cultureval.runtime.errors import CulturevalError, did_you_mean
 from cultureval.runtime.settings import Option, Settings, current_settings, use_settings
 
 if TYPE_CHECKING:
-    from cultureval.reports.run_record import Run
+    from cultureval.runs.load_runs import LoadedRuns
+    from cultureval.runs.record import Run
     from cultureval.tasks.suite import Suite
 
 
@@ -85,22 +86,25 @@ def _task_names(tasks: str | Iterable[str]) -> list[str]:
     return names
 
 
-def load_results(path: str | Path) -> "list[Run]":
-    """Reads finished runs; `cultureval.reports.scores_table(runs)` makes a pandas table of them.
+def load_results(path: str | Path, strict: bool = False) -> "LoadedRuns":
+    """Reads finished runs; `cultureval.runs.scores_table(runs)` makes a pandas table of them.
+
+    What a reader of a run's scores must know is `cultureval.runs.run_warnings(run)`.
 
     Args:
         path: A results file, an output folder, or a folder in it. Files of stock LightEval are read too.
+        strict: Whether a file that cannot be read stops; else it is left out, and named in `left_out` of the result.
 
     Returns:
         The runs, the newest first.
 
     Raises:
-        CulturevalError: There is no results file, or some cannot be read; all of them are named, with the reasons.
+        CulturevalError: There is no results file that can be read; all of them are named, with the reasons.
     """
-    from cultureval.reports.saved_runs import load
+    from cultureval.runs.load_runs import load
 
     _require_names(path=path)
-    return load(path)
+    return load(path, strict)
 
 
 def score(
@@ -137,7 +141,8 @@ def score(
         _require_names(pred=file)
     folder = Path(output_dir)
     with use_settings(_settings(options, None)):
-        from cultureval.reports.saved_runs import read_run
+        from cultureval.runs.files import results_below
+        from cultureval.runs.load_runs import read_run
         from cultureval.runtime.output_folder import require_output_folder
 
         suite, takes_gold = _scorer_of(name)
@@ -146,9 +151,9 @@ def score(
             raise CulturevalError(f"{name} {needed}.")
         require_output_folder(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        before = set(folder.rglob("results_*.json"))
+        before = results_below(folder)
         problems = _scored(suite, name, [Path(file) for file in files], gold, folder, model_name)
-        written = sorted(set(folder.rglob("results_*.json")) - before)
+        written = sorted(results_below(folder) - before)
         if problems:
             raise CulturevalError("\n".join([f"What was scored is in {folder}. Not scored:", *problems]))
         return [read_run(file) for file in written]

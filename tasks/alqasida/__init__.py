@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from cultureval.metrics.alqasida.names import CORPUS_SCORES
 from cultureval.tasks.suite import Suite
 
 TEST = Suite(
@@ -13,11 +14,11 @@ TEST = Suite(
     analysis="cultureval.scripts.analyze:analyze_alqasida",
     ratings="cultureval.reports.alqasida.ratings:RATINGS",
     outputs="cultureval.reports.alqasida.scored_outputs:score_outputs",
-    headline="cultureval.reports.alqasida.headline:headline",
-    standings="cultureval.reports.alqasida.standings:standings",
-    published_standings="cultureval.reports.alqasida.standings:published_standings",
+    tables="cultureval.reports.alqasida.table:tables",
+    published_tables="cultureval.reports.alqasida.table:published_tables",
     charts="cultureval.reports.alqasida.charts:charts",
     statistics="cultureval.reports.alqasida.item_statistics:item_statistics",
+    slow_statistics=tuple(CORPUS_SCORES),
     page="docs/alqasida.md",
     order=50,
 )
@@ -28,9 +29,8 @@ DEVELOPMENT = replace(
     title="AL-QASIDA's development sets",
     benchmarks="cultureval.tasks.alqasida.benchmarks:DEV_BENCHMARKS",
     analysis=None,
-    headline="cultureval.reports.alqasida.headline:development_headline",
-    standings="cultureval.reports.alqasida.standings:development_standings",
-    published_standings=None,
+    tables="cultureval.reports.alqasida.table:development_tables",
+    published_tables=None,
     charts=None,
     ratings=None,
     outputs=None,

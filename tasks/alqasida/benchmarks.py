@@ -17,9 +17,9 @@ from cultureval.tasks.alqasida import sets
 from cultureval.tasks.alqasida.published_prompts import which_prompts
 from cultureval.tasks.suite import Benchmark, MetricSet, Source, Subset
 
-MONOLINGUAL = MetricSet("alqasida_mono", "generation", tuple(names.MONOLINGUAL))
-CROSS_LINGUAL = MetricSet("alqasida_cross", "generation", tuple(names.FIDELITY))
-TRANSLATION = MetricSet("alqasida_mt", "translation", (*names.CORPUS_SCORES, *names.FIDELITY_OF_TRANSLATIONS))
+MONOLINGUAL = MetricSet("alqasida_mono", "generation", names.MONOLINGUAL)
+CROSS_LINGUAL = MetricSet("alqasida_cross", "generation", names.FIDELITY)
+TRANSLATION = MetricSet("alqasida_mt", "translation", names.CORPUS_SCORES | names.FIDELITY_OF_TRANSLATIONS)
 
 REPOSITORY = "JHU-CLSP/al-qasida"
 COMMIT = "34e4dba"

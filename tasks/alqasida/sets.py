@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cultureval.prompts.alqasida.rows import LANGUAGES
-from cultureval.runtime.data.row_files import PlacedRow, csv_rows, read_rows
+from cultureval.runtime.data.row_files import PlacedRow, csv_rows, read_rows, utf8_text
 from cultureval.runtime.errors import CulturevalError, MissingColumn, described
 from cultureval.tasks.alqasida.published_prompts import published_sets
 from cultureval.tasks.suite import Task
@@ -148,7 +148,7 @@ def find_corpus(folder: Path, task: Task) -> Files:
 
 def _has_dialect(file: Path | None, templates: list[Path], name: SetName) -> bool:
     """Whether the templates, and a table of several countries, also hold the dialect."""
-    if file is None or not templates or name.target not in json.loads(templates[0].read_text(encoding="utf-8")):
+    if file is None or not templates or name.target not in json.loads(utf8_text(templates[0])):
         return False
     least = MONOLINGUAL_ROWS if _leftover(name) else 0
     return name.corpus not in ("tweet", "habibi") or len(_sentences(file, name)) > least
@@ -248,15 +248,15 @@ def _flores_sentences(file: Path) -> list[tuple[str, str]]:
     if file.suffix in (".parquet", ".jsonl"):
         rows = sorted(read_rows(file), key=lambda row: int(row["id"]))
         return [(str(row["id"]), str(row["text"]).strip()) for row in rows]
-    lines = file.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    lines = utf8_text(file).replace("\r\n", "\n").removesuffix("\n").split("\n")
     return [(str(number), line.strip()) for number, line in enumerate(lines)]
 
 
 def _table(file: Path) -> list[Row]:
     """A table of texts, read with pandas as in the paper's program: a single quote inside a text is harmless."""
     csv.field_size_limit(10_000_000)
-    with file.open(encoding="utf-8-sig", newline="") as stream:
-        return list(csv.DictReader(stream, delimiter="\t" if file.suffix == ".tsv" else ","))
+    lines = io.StringIO(utf8_text(file), newline="")
+    return list(csv.DictReader(lines, delimiter="\t" if file.suffix == ".tsv" else ","))
 
 
 def _cell(row: Row, file: Path, column: str) -> str:
@@ -374,7 +374,7 @@ def _templates(files: Sequence[Path], dialect: str) -> list[str]:
     if not files:
         return []
     try:
-        templates = json.loads(files[0].read_text(encoding="utf-8"))[dialect]["all"]
+        templates = json.loads(utf8_text(files[0]))[dialect]["all"]
     except (KeyError, ValueError) as error:
         raise CulturevalError(f"{files[0]} has no templates for {dialect} ({error}).") from error
     if not templates or any(template.count("{}") != 1 for template in templates):
@@ -386,7 +386,7 @@ def _examples(folder: Path, name: SetName) -> list[Path]:
     if name.is_translation:
         return []
     files = _named(folder, PREFIXES)[:1]
-    return files if files and name.target in json.loads(files[0].read_text(encoding="utf-8"))["monolingual"] else []
+    return files if files and name.target in json.loads(utf8_text(files[0]))["monolingual"] else []
 
 
 def _read_examples(file: Path, name: SetName) -> Iterator[PlacedRow]:
@@ -395,7 +395,7 @@ def _read_examples(file: Path, name: SetName) -> Iterator[PlacedRow]:
     Raises:
         CulturevalError: It is not of the form `Q: ...`, `A: ...`, with blank lines between.
     """
-    prefix = json.loads(file.read_text(encoding="utf-8"))["monolingual"][name.target]
+    prefix = json.loads(utf8_text(file))["monolingual"][name.target]
     pairs = re.findall(r"Q: (.*?)\nA: (.*?)\n\n", prefix, flags=re.DOTALL)
     if "".join(f"Q: {question}\nA: {answer}\n\n" for question, answer in pairs) + "Q: " != prefix:
         raise CulturevalError(f"{file}: the prefix for {name.target} is not a series of questions and answers.")

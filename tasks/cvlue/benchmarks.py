@@ -17,13 +17,13 @@ from cultureval.prompts.preparation import Prepare
 from cultureval.tasks.cvlue import files
 from cultureval.tasks.suite import Benchmark, MetricSet, Source, Subset
 
-VQA = MetricSet("cvlue_vqa", "VQA", tuple(names.VQA))
-VQA_V2 = MetricSet("vqa_v2", "VQA", tuple(names.VQA_V2))
-GROUNDING = MetricSet("grounding", "visual grounding", tuple(names.GROUNDING))
-DIALOGUE = MetricSet("dialogue", "visual dialogue", tuple(names.DIALOGUE))
+VQA = MetricSet("cvlue_vqa", "VQA", names.VQA)
+VQA_V2 = MetricSet("vqa_v2", "VQA", names.VQA_V2)
+GROUNDING = MetricSet("grounding", "visual grounding", names.GROUNDING)
+DIALOGUE = MetricSet("dialogue", "visual dialogue", names.DIALOGUE)
 VG, VD = "vg_{box_format}", "vd_{dialogue_layout}"
-DENSE_DIALOGUE = MetricSet("dense_dialogue", "visual dialogue", tuple(names.DENSE_DIALOGUE))
-RETRIEVAL = MetricSet("galleries", "image-text retrieval", tuple(names.GALLERIES))
+DENSE_DIALOGUE = MetricSet("dense_dialogue", "visual dialogue", names.DENSE_DIALOGUE)
+RETRIEVAL = MetricSet("galleries", "image-text retrieval", names.GALLERIES)
 
 _ON_REQUEST = "the released folder from CVLUE's authors (on request: github.com/WangYuxuan93/CVLUE)"
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cultureval.runtime.chat_messages import chat_messages
+from cultureval.runtime.data.image_store import is_turned
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError, did_you_mean
 from cultureval.runtime.generation_hints import cut, stop_strings
@@ -234,7 +235,7 @@ def turns_of(doc: "Doc") -> list[dict[str, Any]]:
 
 
 def _image(file: str) -> str:
-    return file if Path(file).suffix in READ_BY_ALL else data_url(file)
+    return file if Path(file).suffix in READ_BY_ALL and not is_turned(Path(file).read_bytes()) else data_url(file)
 
 
 def generation_of(doc: "Doc", kind_size: int) -> dict[str, Any]:

@@ -24,9 +24,9 @@ from cultureval.runtime.data.row_files import PlacedRow, Row, files_matching, re
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn
 from cultureval.tasks.suite import Benchmark, MetricSet, Source, Subset, Task
 
-CAPTION = MetricSet("jeem_caption", "captioning", tuple(REFERENCE))
-MSA_CAPTION = MetricSet("jeem_caption_msa", "captioning", tuple(REFERENCE))
-VQA = MetricSet("jeem_vqa", "VQA", tuple(REFERENCE))
+CAPTION = MetricSet("jeem_caption", "captioning", REFERENCE)
+MSA_CAPTION = MetricSet("jeem_caption_msa", "captioning", REFERENCE)
+VQA = MetricSet("jeem_vqa", "VQA", REFERENCE)
 
 IMAGES = {"JO": ("Jordan", 606), "AE": ("Emirates", 132), "EG": ("Egypt", 863), "MA": ("Morocco", 577)}
 QUESTIONS = 5  # an image

@@ -66,12 +66,12 @@ def _benchmarks() -> tuple[Benchmark, ...]:
     statements = "true/false statements"
     ours = dict.fromkeys(LANGUAGES, "m2cqa/templates/aynvqa/one_word")
     joint = dict.fromkeys(LANGUAGES, "m2cqa/templates/aynvqa/joint")
-    forms = [(AYNVQA, "One word", MetricSet("aynvqa_one_word", statements, tuple(ORGANISERS)), ours)]
+    forms = [(AYNVQA, "One word", MetricSet("aynvqa_one_word", statements, ORGANISERS), ours)]
     for prompt, domain in PROMPTS.items():
-        metrics = MetricSet(f"aynvqa_{prompt}", statements, tuple(LABELLED))
+        metrics = MetricSet(f"aynvqa_{prompt}", statements, LABELLED)
         templates = {name: f"m2cqa/templates/{'en' if name == 'en' else 'ar'}/{prompt}" for name in LANGUAGES}
         forms.append((f"{AYNVQA}_{prompt}", domain, metrics, templates))
-    forms.append((AYNVQA_JOINT, "Joint", MetricSet("aynvqa_joint", "one of three", tuple(JOINT)), joint))
+    forms.append((AYNVQA_JOINT, "Joint", MetricSet("aynvqa_joint", "one of three", JOINT), joint))
     return tuple(_benchmark(*form, language) for form in forms for language in LANGUAGES)
 
 

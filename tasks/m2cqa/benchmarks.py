@@ -137,7 +137,7 @@ def _benchmark(prompt: str, variety: str) -> Benchmark:
         group="m2cqa",
         sources=_sources(variety),
         subsets=(Subset(variety, f"{prompt}_{variety}", STATEMENTS, aliases, register=register, mean=mean),),
-        metric_set=MetricSet(f"m2cqa_{prompt}", "true/false statements", tuple(METRICS)),
+        metric_set=MetricSet(f"m2cqa_{prompt}", "true/false statements", METRICS),
         template=f"m2cqa/templates/{script}/{prompt}",
         language=script,
         images=True,

@@ -19,16 +19,16 @@ from cultureval.metrics import choice_names
 from cultureval.metrics.qimma import names
 from cultureval.prompts.preparation import Prepare
 from cultureval.prompts.qimma import code_problems, rows
-from cultureval.tasks.qimma.code_data import CODE_DATASETS, REPO, check_task_ids, find_problem_files
+from cultureval.tasks.qimma.code_data import CODE_DATASETS, REPO, check_task_ids, find_problem_files, notes_on_problems
 from cultureval.tasks.suite import Benchmark, MetricSet, Source, Subset
 
 MCQ = "qimma/templates/mcq"
 PROMPTS_ARE_OURS = "Prompts of original sources are ours, not QIMMA's wording."
 PARITY = "{parity}"  # of what was run with LightEval; FannOrFlop and code were run with their authors' programs
-MULTIPLE_CHOICE = MetricSet("multiple_choice", "MCQ", tuple(choice_names.MULTIPLE_CHOICE), PARITY)
-MULTI_SELECT = MetricSet("multi_select", "multi-select", tuple(choice_names.MULTI_SELECT), PARITY)
-BERTSCORE = MetricSet("bertscore", "QA", tuple(names.BERTSCORE), PARITY)
-FANNORFLOP = MetricSet("fannorflop", "QA", tuple(names.FANNORFLOP))
+MULTIPLE_CHOICE = MetricSet("multiple_choice", "MCQ", choice_names.MULTIPLE_CHOICE, PARITY)
+MULTI_SELECT = MetricSet("multi_select", "multi-select", choice_names.MULTI_SELECT, PARITY)
+BERTSCORE = MetricSet("bertscore", "QA", names.BERTSCORE, PARITY)
+FANNORFLOP = MetricSet("fannorflop", "QA", names.FANNORFLOP)
 
 LEVELS = {
     "Primary": "Primary School",
@@ -376,11 +376,12 @@ BENCHMARKS = (
                     caveat="",  # the prompts are 3LM's, as QIMMA's are
                     find=partial(find_problem_files, dataset=dataset),
                     check=check_task_ids,
+                    notes=partial(notes_on_problems, dataset=dataset),
                     licence="Falcon LLM",
                 ),
             ),
             subsets=(Subset(dataset.title, dataset.task.partition(":")[2], dataset.rows),),
-            metric_set=MetricSet(f"code_{name}", "code", tuple(names.CODE)),
+            metric_set=MetricSet(f"code_{name}", "code", names.CODE),
             template=code_problems.INSTRUCTION,
         )
         for name, dataset in CODE_DATASETS.items()

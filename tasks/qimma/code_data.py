@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from cultureval.metrics.code.evalplus_problems import evalplus_problems
 from cultureval.prompts.preparation import PreparedRow
-from cultureval.prompts.qimma.code_problems import check_problem
+from cultureval.prompts.qimma.code_problems import INPUT_COLUMNS, check_problem
 from cultureval.prompts.qimma.refined_prompts import check_refinement, match_prompts
+from cultureval.runtime.data.content_store import stored_problem
 from cultureval.runtime.data.data_root import find_source, recorded_revision
 from cultureval.runtime.data.row_files import Row, read_rows
 from cultureval.runtime.data.user_cache import user_cache, write_atomically
-from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn, SourceUnavailable
+from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn, SourceUnavailable, counted, shown_names
 from cultureval.runtime.settings import current_settings
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ class CodeDataset:
         file: Name of its data file, there also with `.gz`.
         prefix: What its task ids begin with.
         rows: Problems that the published file holds.
+        tests: Their base and extra tests.
+        published: `judged_hash` of the published rows.
         task: Name of its LightEval task.
     """
 
@@ -41,16 +44,39 @@ class CodeDataset:
     file: str
     prefix: str
     rows: int
+    tests: tuple[int, int]
+    published: str
     task: str
 
 
 CODE_DATASETS = {
     dataset.name: dataset
     for dataset in (
-        CodeDataset("humaneval", "HumanEval+", "HumanEvalPlus.jsonl", "HumanEval/", 164, "qimma_code:humaneval_plus"),
-        CodeDataset("mbpp", "MBPP+", "MBPPPlus.jsonl", "Mbpp/", 378, "qimma_code:mbpp_plus"),
+        CodeDataset(
+            "humaneval",
+            "HumanEval+",
+            "HumanEvalPlus.jsonl",
+            "HumanEval/",
+            164,
+            (1_570, 122_683),
+            "83ab8c908601b381",
+            "qimma_code:humaneval_plus",
+        ),
+        CodeDataset(
+            "mbpp",
+            "MBPP+",
+            "MBPPPlus.jsonl",
+            "Mbpp/",
+            378,
+            (1_174, 39_841),
+            "321ace5de417e67a",
+            "qimma_code:mbpp_plus",
+        ),
     )
 }
+JUDGED = ("task_id", "prompt", "entry_point", "canonical_solution", "base_input", "plus_input", "atol")
+LARGEST_NUMBERS = {"humaneval": 163, "mbpp": 809}  # of the published problems
+WITHOUT_EXTRA_TESTS = {"Mbpp/793"}  # of the published problems
 
 
 @dataclass(frozen=True)
@@ -64,6 +90,8 @@ class ProblemSet:
         revision: Commit of the source, or "local".
         refined: Number of refined prompts.
         content_hash: Hash of all rows of the source with these prompts, before `limit`.
+        difference: What the source's rows are instead of the published ones (`difference_from_published`), or "".
+        shortened: Why scores of the source's rows are too good to be those of the data set (`shortened_data`), or "".
         source: The hub's data set.
     """
 
@@ -73,6 +101,8 @@ class ProblemSet:
     revision: str
     refined: int
     content_hash: str
+    difference: str = ""
+    shortened: str = ""
     source: str = REPO
 
     @property
@@ -115,13 +145,64 @@ def load_problems(
     known = CODE_DATASETS[dataset]
     file, commit = find_file(known, current_settings().with_(data_root=data).data_root, revision)
     rows = _checked_rows(known, file)
+    difference, shortened = difference_from_published(known, rows), shortened_data(known, rows)
     refined = _refined(prompts, rows) if prompts else {}
     rows = {name: row | {"prompt": refined.get(name, row["prompt"])} for name, row in rows.items()}
     content_hash = hashlib.sha256(json.dumps(list(rows.values())).encode("ascii")).hexdigest()[:16]
     kept = dict(list(rows.items())[:limit])
     if refined or len(kept) < len(rows):
         file = _written(known, kept)
-    return ProblemSet(known, kept, file, commit, sum(name in kept for name in refined), content_hash)
+    refinements = sum(name in kept for name in refined)
+    return ProblemSet(known, kept, file, commit, refinements, content_hash, difference, shortened)
+
+
+def judged_hash(rows: Mapping[str, Mapping[str, Any]]) -> str:
+    """A hash of everything of some problems that is asked or judged, whatever their order and further fields."""
+    content = [[rows[task_id][name] for name in JUDGED] for task_id in sorted(rows)]
+    return hashlib.sha256(json.dumps(content).encode("ascii")).hexdigest()[:16]
+
+
+def difference_from_published(dataset: CodeDataset, rows: Mapping[str, Mapping[str, Any]]) -> str:
+    """What problems are instead of those that 3LM published, in a sentence; "" where they are the same."""
+    if judged_hash(rows) == dataset.published:
+        return ""
+    base, extra = _tests(rows)
+    return (
+        f"Not the published {dataset.title}, so not comparable with its scores: {counted(len(rows), 'problem')} with "
+        f"{base:,} base and {extra:,} extra tests, published {dataset.rows:,} with {dataset.tests[0]:,} and "
+        f"{dataset.tests[1]:,}."
+    )
+
+
+def shortened_data(dataset: CodeDataset, rows: Mapping[str, Mapping[str, Any]]) -> str:
+    """Why fewer tests than published make the scores of problems too good; "" where that is not so.
+
+    Problems of other numbers than the published ones, such as the samples', are no part of those.
+    """
+    untested = [task for task, row in rows.items() if not row["plus_input"] and task not in WITHOUT_EXTRA_TESTS]
+    if untested:
+        return f"{len(untested)} of {len(rows)} problems have no extra tests: {shown_names(untested)}"
+    numbers = [int(task.removeprefix(dataset.prefix)) for task in rows]
+    if min(numbers) > LARGEST_NUMBERS[dataset.name]:
+        return ""
+    if len(rows) < dataset.rows:
+        return f"these are {len(rows)} of the {dataset.rows} problems of {dataset.title}"
+    for kind, found, known in zip(("base", "extra"), _tests(rows), dataset.tests, strict=True):
+        if found < known:
+            return f"the problems have {found:,} of the {known:,} {kind} tests of {dataset.title}"
+    return ""
+
+
+def _tests(rows: Mapping[str, Mapping[str, Any]]) -> tuple[int, int]:
+    base, extra = (sum(len(row[column]) for row in rows.values()) for column in INPUT_COLUMNS)
+    return base, extra
+
+
+def notes_on_problems(rows: Sequence[PreparedRow], dataset: CodeDataset) -> list[str]:
+    """What a reader of scores must know of a task's prepared rows."""
+    stored = {row["task_id"]: stored_problem(row["problem"]) for row in rows}
+    difference, shortened = difference_from_published(dataset, stored), shortened_data(dataset, stored)
+    return [text for text in (difference, f"Shortened: {shortened}." if shortened else "") if text]
 
 
 def find_file(dataset: CodeDataset, root: Path | None, revision: str | None = None) -> tuple[Path, str]:

@@ -54,6 +54,13 @@ def vllm_python():
     return str(folder.resolve() / "bin" / "python")
 
 
+@pytest.fixture
+def own_folders(tmp_path, monkeypatch):
+    """A cache and a journal of the test's own."""
+    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("CULTUREVAL_JOURNAL", str(tmp_path / "journal"))
+
+
 @pytest.fixture(scope="session")
 def no_network():
     """A command prefix that cuts the network."""

@@ -48,6 +48,11 @@ def _image(url: str) -> str:
     return f"[image {head.removeprefix('data:').removesuffix(';base64')} {digest}]"
 
 
+def _is_short_question(prompt: str) -> bool:
+    of_ability = prompt.startswith(f"{PROBE} | [image") or prompt.endswith(f" | {PROBE}")
+    return of_ability or prompt in (PROBE, SCHEMA_QUESTION)
+
+
 class FaultyServer(LoopbackServer):
     """A local server; `plan(prompt, time_asked)` names the fault of each request, None for none.
 
@@ -58,9 +63,12 @@ class FaultyServer(LoopbackServer):
         arrivals: (time, fault) of each request; most_at_once: the largest number of requests in flight.
         probes: Number of questions who the server is (`runtime/servers/identity.py`), which are in no other count.
         entry: Further fields of its model in the list of models; probe_answer: its answer to the question who it is.
-        features: "no_chat" refuses to be asked in a chat who it is; "unknown_models" answers 404 to questions for a
-            model that is not its own; "counts" counts a prompt's words as its tokens at /tokenize, refuses one that has
-            more than `max_model_len` of its entry with its answer, and reads the end of one as vLLM does.
+        features: "no_chat" refuses to be asked in a chat who it is; "mute" answers 500 to that question;
+            "no_images", "no_system", "rejects_prompt_logprobs" refuse these; "top_logprobs" has them of first tokens;
+            "unknown_models" answers 404 to questions for a model that is not its own; "counts" counts a prompt's words
+            as its tokens at /tokenize, refuses one that has more than `max_model_len` of its entry with its answer, and
+            reads the end of one as vLLM does.
+        served, fingerprint: What its answers call the model, and say of its build.
         down: While True, every connection is dropped.
     """
 
@@ -82,7 +90,7 @@ class FaultyServer(LoopbackServer):
         self.asked, self.answered = Counter(), Counter()
         self.requests, self.authorizations, self.arrivals = [], [], []
         self.most_at_once = self.in_flight = self.dropped_while_down = 0
-        self.down = False
+        self.down, self.served, self.fingerprint = False, MODEL, None
 
 
 class _Handler(Handler):
@@ -107,17 +115,8 @@ class _Handler(Handler):
             prompt = " ".join(prompt.split()[-left:]) if left else prompt
             if len(prompt.split()) + limit > state.entry["max_model_len"]:
                 return self.reply(400, {"error": {"message": "longer than the maximum model length"}})
-        if prompt in (PROBE, SCHEMA_QUESTION) and not state.down:
-            state.probes += 1
-            held = prompt == SCHEMA_QUESTION and "schema" in state.features
-            if prompt == SCHEMA_QUESTION and "no_schema" in state.features:
-                return self.reply(400, {"error": {"message": "response_format is not supported"}})
-            message = {"role": "assistant", "content": json.dumps(SCHEMA_REPLY) if held else state.probe_answer}
-            if "no_chat" in state.features and "messages" in body:
-                return self.reply(400, {"error": {"message": "a chat template must be provided"}})
-            said = {"message": message} if "messages" in body else {"text": state.probe_answer}
-            choice = {"index": 0, "finish_reason": "length", **said}
-            return self.reply(200, {"id": "x", "object": "chat.completion", "model": MODEL, "choices": [choice]})
+        if _is_short_question(prompt) and not state.down:
+            return self._asked_who(prompt, body)
         with state.lock:
             if state.down:
                 state.dropped_while_down += 1
@@ -134,6 +133,31 @@ class _Handler(Handler):
         finally:
             with state.lock:
                 state.in_flight -= 1
+
+    def _asked_who(self, prompt, body):
+        """Answers the short questions who the server is, and what it can do."""
+        state = self.server
+        state.probes += 1
+        held = prompt == SCHEMA_QUESTION and "schema" in state.features
+        refusals = {
+            "mute": (500, "broken"),
+            "no_schema": (400 if prompt == SCHEMA_QUESTION else 0, "response_format is not supported"),
+            "no_images": (400 if "[image" in prompt else 0, "At most 0 image(s) may be provided"),
+            "no_system": (400 if prompt.endswith(f" | {PROBE}") else 0, "System role not supported"),
+            "no_chat": (400 if "messages" in body else 0, "a chat template must be provided"),
+            "rejects_prompt_logprobs": (422 if "prompt_logprobs" in body else 0, "Unexpected keys: prompt_logprobs"),
+        }
+        for name, (status, words) in refusals.items():
+            if name in state.features and status:
+                return self.reply(status, {"error": {"message": words}})
+        message = {"role": "assistant", "content": json.dumps(SCHEMA_REPLY) if held else state.probe_answer}
+        choice = {"index": 0, "finish_reason": "length"}
+        choice |= {"message": message} if "messages" in body else {"text": state.probe_answer}
+        if "prompt_logprobs" in body and "prompt_logprobs" in state.features:
+            choice["prompt_logprobs"] = [None]
+        if "top_logprobs" in body and "top_logprobs" in state.features:
+            choice["logprobs"] = {"content": [{"token": "a", "top_logprobs": [{"token": "a", "logprob": -0.1}]}]}
+        self.reply(200, self._named([choice]))
 
     def _answer(self, prompt, body, fault):
         time.sleep(self.server.delay)
@@ -184,6 +208,10 @@ class _Handler(Handler):
         with self.server.lock:
             self.server.answered[prompt] += 1
 
+    def _named(self, choices, **more):
+        names = {"model": self.server.served, "system_fingerprint": self.server.fingerprint}
+        return {"id": "x", "object": "chat.completion", **names, "choices": choices, **more}
+
     def _chat(self, prompt, body, fault):
         choices = []
         for index in range(body.get("n") or 1):
@@ -201,7 +229,7 @@ class _Handler(Handler):
                 message |= {"content": None, "refusal": "I will not."}
             choices.append({"index": index, "message": message, "finish_reason": finish})
         usage = {"prompt_tokens": 3, "completion_tokens": 5, "total_tokens": 8}
-        return {"id": "x", "object": "chat.completion", "model": MODEL, "choices": choices[::-1], "usage": usage}
+        return self._named(choices[::-1], usage=usage)
 
     def _completion(self, prompt, body):
         choice = {"index": 0, "text": answer_text(prompt), "finish_reason": "length", "logprobs": None}
@@ -221,7 +249,7 @@ class _Handler(Handler):
             labels = body.get("logprob_token_ids", [])
             top = {f"token_id:{token}": token_logprob(tokens, token) - shift for token in labels}
             choice["logprobs"] = {"tokens": [max(top, key=top.get)], "top_logprobs": [top]}
-        return {"id": "x", "object": "text_completion", "model": MODEL, "choices": [choice], "usage": None}
+        return self._named([choice], object="text_completion", usage=None)
 
     def _drop(self):
         self.close_connection = True

@@ -9,7 +9,7 @@ import pytest
 
 from cultureval.audit.sources import read_items
 from cultureval.reports.audit.answers import read_answers
-from cultureval.reports.lighteval_files import write_details
+from cultureval.runs.writing import write_details
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.manifest import read_manifest

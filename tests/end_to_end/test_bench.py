@@ -10,11 +10,11 @@ from forked_commands import own_variables
 from tiny_models import folder_of
 from typer.testing import CliRunner
 
+from benchmarks import start_up
+from benchmarks.generation import bench_generation
+from benchmarks.scoring import bench_scoring
+from benchmarks.scoring_runs import Bench, read_questions
 from cultureval.runtime.errors import CulturevalError
-from cultureval.scripts.bench import start_up
-from cultureval.scripts.bench.generation import bench_generation
-from cultureval.scripts.bench.scoring import bench_scoring
-from cultureval.scripts.bench.scoring_runs import Bench, read_questions
 from cultureval.scripts.main import app
 
 KEYS = {"ours_s", "lighteval_s", "lm_eval_s", "limit_s", "speedup_vs_lighteval", "speedup_vs_lm_eval"}

@@ -164,6 +164,28 @@ def test_lighteval_scores_the_same_tasks(cultureval, tiny_lm, tmp_path):
     assert "|scorer:EvalPlus rules, outputs compared outside the sandbox, which has numpy " in run.stdout
 
 
+def test_shortened_data_are_refused_and_other_data_are_told_everywhere(cultureval, tmp_path):
+    folder = tmp_path / "root"
+    folder.mkdir()
+    rows = list(load_problems("humaneval", "samples").rows.values())
+    rows = [rows[0] | {"task_id": "HumanEval/0"}, rows[1] | {"plus_input": []}]
+    samples = write_samples(
+        tmp_path / "two.jsonl", solutions({row["task_id"]: row["prompt"] + row["canonical_solution"] for row in rows})
+    )
+    command = ("code", "evaluate", samples, "--dataset", "humaneval", "--data", folder)
+    for kept, reason in ((rows, "1 of 2 problems have no extra tests"), (rows[:1], "1 of the 164 problems")):
+        (folder / "HumanEvalPlus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
+        write_samples(samples, [json.loads(line) for line in samples.read_text().splitlines()][: len(kept)])
+        run = cultureval(*command)
+        assert run.returncode == 2 and reason in run.stderr and "--partial" in run.stderr and run.stdout == ""
+    run = cultureval(*command, "--partial")
+    told = "Not the published HumanEval+, so not comparable with its scores: 1 problem with"
+    assert run.returncode == 0 and told in run.stdout, run.stderr
+    (record,) = results_of(tmp_path / "results")["cultureval"]["tasks"].values()
+    assert record["notes"][0].startswith(told)
+    assert told in cultureval("code", "check-data", "--dataset", "humaneval", "--data", folder).stderr
+
+
 @pytest.fixture
 def knowing_server():
     """A server that knows the canonical solutions, says so at length, and thinks aloud before."""

@@ -12,7 +12,9 @@ from result_files import details_of, results_of
 
 from cultureval.metrics.cvlue.names import MACRO
 from cultureval.metrics.cvlue.ranking import gold_ranks
-from cultureval.reports.saved_sample import describe, find_item
+from cultureval.reports.item_view import describe
+from cultureval.runs.files import find_details
+from cultureval.runs.rows import places_of, rows_of
 from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.errors import CulturevalError
 from cultureval.samples.tiny_models.language_models import build_tiny_vision_lm
@@ -43,9 +45,10 @@ def test_the_whole_suite_runs_offline(cultureval, tiny_llava, tmp_path):
     shown = cultureval("show", "out", "cvlue_vg", "503", from_scratch=True)
     assert shown.returncode == 0, shown.stderr
     assert "左边的大熊猫" in (tmp_path / "out/pictures/cvlue_vg-503.svg").read_text(encoding="utf-8")
-    assert "choices by mean log-probability" in describe(find_item(tmp_path / "out", "cvlue_vd", "#2")[1])
+    rows = rows_of(find_details(tmp_path / "out", "cvlue_vd").file)
+    assert "choices as R@1 orders them" in describe(rows[2], "R@1")
     with pytest.raises(CulturevalError, match="has no item '9'"):
-        find_item(tmp_path / "out", "cvlue_vg", "9")
+        places_of("9", rows_of(find_details(tmp_path / "out", "cvlue_vg").file), "cvlue_vg")
     check_files(cultureval, tmp_path, results["results"])
     compared = cultureval("compare", "cvlue", "out")
     assert compared.returncode == 0, compared.stderr
@@ -171,6 +174,9 @@ def test_odd_images_are_scored_or_named_and_skipped(cultureval, tmp_path):
     assert results["cultureval"]["options"]["box_format"] == "qwen2_vl", "the model's type decides"
     assert record["row_counts"] == {"rows": 12, "scored": 8, "few_shot": 0, "skipped": 4, "not_selected": 0}
     (tmp_path / "data/cvlue/VQA/gold.json").write_text(json.dumps(rows[:9]), encoding="utf-8")
-    run = cultureval(*command)
-    assert run.returncode and "item 8: images/strip.png: the model's processor refuses it" in run.stderr
-    assert "Traceback" not in run.stderr
+    run = cultureval(*command, "--output-dir", "again")
+    assert run.returncode == 0, run.stderr
+    assert "Images that the model's processor or its server refused, which are unscored: cvlue_vqa 1." in run.stdout
+    again = results_of(tmp_path / "again")["cultureval"]["tasks"]["cvlue_vqa|0"]
+    assert (again["rows"], again["skipped_rows"], again["refused_by"]) == (8, 0, {"image": 1})
+    assert again["bounds"]["accuracy_loose"], "the unscored row is in the bounds"

@@ -126,7 +126,7 @@ def check_payments(server, before):
     """Each reply was paid for once, but for what was in flight at the kill and could not be kept."""
     twice = []
     for prompt, count in server.answered.items():
-        wanted = {"refusal": 1, "prose": 3, "off_the_scale": 3}.get(fate(number_of(prompt)), 1)
+        wanted = 1 + ("Reply with your own scores only" in prompt)  # asked again twice, in another form
         assert wanted <= count <= wanted + 1
         twice += [prompt] * (count - wanted)
     assert len(twice) <= CONCURRENCY and all(before[prompt] for prompt in twice)

@@ -8,8 +8,8 @@ import yaml
 from result_files import details_of
 from typer.testing import CliRunner
 
-from cultureval.reports.jeem.headline import headline
-from cultureval.reports.saved_runs import read_run
+from cultureval.reports.jeem.table import tables
+from cultureval.runs.load_runs import read_run
 from cultureval.samples.scripted_judge import MODEL, scripted_judge
 from cultureval.samples.tiny_models.language_models import build_tiny_vision_lm
 from cultureval.scripts.main import app
@@ -44,7 +44,7 @@ def test_criteria_per_dialect(cultureval, no_network, tiny_bert, tmp_path):
     assert scores["jeem_caption:_average|0"][authenticity] == scores["jeem_caption:jo|0"][authenticity]
     assert scores["jeem_caption:msa|0"]["judge_script_reference_n_parsed"] == 2
     assert 1 <= scores["jeem_vqa:eg|0"]["judge_script_vqa_fluency"] <= 5
-    metrics, table = headline(read_run(files[0]))
+    metrics, table = tables(read_run(files[0]))
     assert [row.label for row in metrics.rows] == ["MSA", "JO"]
     rows = {row.label: row.cells for row in table.rows}
     captions = [f"{variety}, {shown}" for shown in ("with image", "reference only") for variety in ("MSA", "JO")]

@@ -16,7 +16,7 @@ import pytest
 
 import cultureval
 from cultureval import CulturevalError, evaluate, load_results, score
-from cultureval.reports.recording import command_line
+from cultureval.runs.recording import command_line
 from cultureval.runtime.coroutines import run_coroutine
 from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.errors import BatchWritten
@@ -159,7 +159,7 @@ def test_arguments_of_a_program_that_uses_the_library_are_not_recorded(monkeypat
 
 def test_values_of_secret_options_are_not_recorded_and_others_that_equal_them_are(monkeypatch):
     token = Option("token", "CULTUREVAL_TOKEN", "", "what opens the corpus", secret=True)
-    monkeypatch.setattr("cultureval.reports.recording.all_options", lambda: (token,))
+    monkeypatch.setattr("cultureval.runs.recording.all_options", lambda: (token,))
     monkeypatch.setenv("CULTUREVAL_TOKEN", "1")
     typed = ["cultureval", "eval", "m", "--limit", "1", "--token", "old", "--token=new=", "--token", "1", "--wording=1"]
     monkeypatch.setattr(sys, "argv", typed)

@@ -13,17 +13,13 @@ from lighteval.tasks.requests import Doc
 from cultureval.models.code.generation import description_file, generate_solutions
 from cultureval.models.code.settings import DecoderSettings
 from cultureval.models.openai_api import OpenAIModel
+from cultureval.models.preflight import check_model
 from cultureval.runtime.errors import CulturevalError
 from cultureval.samples.tiny_models.text_parts import train_tokenizer
 from cultureval.tasks.qimma.code_data import load_problems
 
+pytestmark = pytest.mark.usefixtures("own_folders")
 QUERIES = [f"q{number}" for number in range(6)]
-
-
-@pytest.fixture(autouse=True)
-def own_folders(tmp_path, monkeypatch):
-    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("CULTUREVAL_JOURNAL", str(tmp_path / "journal"))
 
 
 @pytest.fixture
@@ -92,14 +88,13 @@ def test_a_dead_server_is_an_error_before_anything_is_reused(load):
             load(server).greedy_until(docs_of(QUERIES))
 
 
-def test_answers_that_are_lost_with_a_journal_deleted_in_mid_run_are_a_sentence(load, tmp_path):
+def test_a_journal_that_is_deleted_in_mid_run_costs_the_next_run_what_it_had(load, tmp_path):
     def deletes(prompt, count):
         if (prompt, count) == ("q3", 1):
             shutil.rmtree(tmp_path / "journal")
 
     with FaultyServer(deletes) as server:
-        with pytest.raises(CulturevalError, match="journal .* were deleted .*Start it again: what is left is reused"):
-            load(server, concurrency=1).greedy_until(docs_of(QUERIES))
+        assert asked(load(server, concurrency=1), server) == len(QUERIES)
         assert asked(load(server), server) == 3  # those before
 
 
@@ -203,10 +198,42 @@ def test_a_refused_prompt_is_named_with_what_to_do_or_left_unscored(load, tokeni
             assert [bool(one.text) for one in responses] == [True, True, True, False, True, True]
             assert "bad" in responses[3].reason
             assert server.asked["q3"] == times and {*server.answered.values()} == {1}
-    for plan in (refuses("["), lambda prompt, count: "filter_prompt"):
+    for plan, kind in ((refuses("["), "server"), (lambda prompt, count: "filter_prompt", "filter")):
         with FaultyServer(plan) as server:
             (response,) = load(server, tokenizer=tokenizer_folder).loglikelihood(docs_of(["س"], choices=["نعم", "لا"]))
-            assert response.reason.startswith("the server refuses its prompt")
+            assert response.kind == kind and "refuses its prompt" in response.reason
+
+
+UNUSABLE = {"bad_request": "server", "filter_prompt": "filter", "filter_answer": "filter", "refusal": "refusal"}
+UNUSABLE |= dict.fromkeys(("no_choices", "no_message", "cut_json", "page", "500", "drop", "hang"), "no_answer")
+
+
+@pytest.mark.parametrize("fault", UNUSABLE)
+def test_every_unusable_reply_has_a_kind_and_ends_in_a_result(load, monkeypatch, fault):
+    """One prompt of six gets it each time; the others are answered before and after, one by one."""
+    monkeypatch.setenv("CULTUREVAL_ON_REFUSED", "unscored")
+    with FaultyServer(lambda prompt, count: fault if prompt == "q3" else None) as server:
+        responses = load(server, concurrency=1, max_retries=5, timeout_s=0.5).greedy_until(docs_of(QUERIES))
+        tries = server.asked["q3"]
+    assert [getattr(one, "kind", "") for one in responses] == ["", "", "", UNUSABLE[fault], "", ""]
+    others = [query for query in QUERIES if query != "q3"]
+    assert responses[3].reason and [one.text for one in responses if one.text] == [[answer_text(one)] for one in others]
+    assert tries == (3 if fault == "no_choices" else 6 if UNUSABLE[fault] == "no_answer" else 1)
+
+
+@pytest.mark.parametrize("fault", ["500", "drop", "rate_without_header"])
+def test_a_server_that_answers_nothing_any_more_stops_the_run(load, monkeypatch, fault):
+    monkeypatch.setenv("CULTUREVAL_ON_REFUSED", "unscored")
+    with FaultyServer() as server:
+        model = load(server, max_retries=2, give_up_s=3)
+
+        def plan(prompt, count):
+            server.features.add("mute")
+            return fault
+
+        server.plan = plan
+        with pytest.raises(CulturevalError, match="did not answer a request"):
+            model.greedy_until(docs_of(QUERIES))
 
 
 @pytest.mark.parametrize("no_network", [[]])  # the server is on this machine
@@ -232,11 +259,18 @@ def test_the_command_counts_lists_and_bounds_what_is_refused(cultureval, no_netw
         unscored = cultureval(*arguments, "--no-resume", "--on-refused", "unscored", HF_HUB_OFFLINE="1")
         assert unscored.returncode == 0, unscored.stderr
         again = cultureval(*arguments, HF_HUB_OFFLINE="1")  # the first run has all answers
+        limited = cultureval(*arguments, "--no-resume", "--on-refused", "unscored", "--limit", "3", HF_HUB_OFFLINE="1")
+        assert limited.returncode == 0, limited.stderr
     assert "Prompts that the server refused, which are unscored: qimma_aratrust 1." in flat(unscored.stdout)
     assert "7 of 7 answers reused, oldest of 20" in flat(again.stdout)
     results = [
         json.loads(path.read_text(encoding="utf-8")) for path in sorted((tmp_path / "results").rglob("results_*"))
     ]
+    assert "do not agree" not in unscored.stderr + limited.stderr
+    (last,) = results[-1]["cultureval"]["tasks"].values()
+    scored, refused_rows = last["row_counts"]["scored"], last["row_counts"].get("refused", 0)
+    assert (scored, scored + refused_rows, last["row_counts"]["not_asked"]) == (last["rows"], 3, 4)
+    assert results[-1]["cultureval"]["timing"]["tokens_in"] == last["tokens_in"] > 0
     (record,) = results[1]["cultureval"]["tasks"].values()
     assert (record["rows"], record["refused"], record["reused"]) == (6, 1, 0)
     metric = record["metrics"][0]
@@ -245,6 +279,36 @@ def test_the_command_counts_lists_and_bounds_what_is_refused(cultureval, no_netw
     (config,) = results[1]["config_tasks"].values()
     assert len(config["rows_report"]["refused_rows"]) == 1
     assert "bad" in config["rows_report"]["refused_rows"][0]["reason"]
+
+
+def test_what_a_server_cannot_do_is_told_before_data_are_read_with_what_works(tmp_path, tokenizer_folder, capsys):
+    def checked(server, images=False, likelihoods=True, **settings):
+        given = {"model": MODEL, "base_url": server.url, "tokenizer": tokenizer_folder, "backoff_s": 0.02}
+        (tmp_path / "model.yaml").write_text(yaml.safe_dump(given | settings), encoding="utf-8")
+        return check_model(str(tmp_path / "model.yaml"), images, likelihoods)
+
+    with FaultyServer(entry={"max_model_len": 64}, features=("prompt_logprobs", "counts")) as server:
+        assert checked(server).no_likelihoods is None
+        told = capsys.readouterr().err
+        assert "choices by log-probabilities of prompts; 64 tokens of context" in told and "own count" in told
+    with FaultyServer(features=("top_logprobs",)) as server:
+        assert checked(server).no_likelihoods is None
+        told = capsys.readouterr().err
+        assert "choices by first-token log-probabilities, since the server gives none of prompts" in told
+        assert "first_token" in checked(server, scoring="full").no_likelihoods
+    with FaultyServer(features=("rejects_prompt_logprobs", "no_images", "no_system")) as server:
+        found = checked(server, images=True)
+        assert "Unexpected keys" in found.no_likelihoods and "qimma_gen" in found.no_likelihoods
+        assert "takes no images" in found.no_images
+        with pytest.raises(CulturevalError, match="refuses a system prompt"):
+            checked(server, system_prompt="Be brief.")
+        assert not server.answered
+    with FaultyServer(features=("no_chat",)) as server, pytest.raises(CulturevalError, match="chat_template: off"):
+        checked(server, likelihoods=False, tokenizer=None)
+    gguf = tmp_path / "model.gguf"
+    gguf.write_bytes(b"GGUF")
+    with pytest.raises(CulturevalError, match="llama-server -m"):
+        check_model(str(gguf), False, False)
 
 
 def flat(text):

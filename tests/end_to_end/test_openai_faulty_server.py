@@ -38,9 +38,7 @@ from cultureval.samples.tiny_models.text_parts import train_tokenizer
 
 
 @pytest.fixture(autouse=True)
-def own_folders(tmp_path, monkeypatch):
-    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("CULTUREVAL_JOURNAL", str(tmp_path / "journal"))
+def own_settings(own_folders, monkeypatch):
     for name in ("CULTUREVAL_RESUME", "CULTUREVAL_MODEL_SETTINGS"):
         monkeypatch.delenv(name, raising=False)
 
@@ -528,7 +526,7 @@ def test_labels_are_read_from_the_next_token_only_where_that_is_exact(load, toke
 
 
 def test_a_server_without_prompt_log_probabilities_is_told_apart(load, tokenizer_folder, tmp_path):
-    with FaultyServer(features=()) as server, pytest.raises(ServerError, match="vLLM"):
+    with FaultyServer(features=()) as server, pytest.raises(CulturevalError, match="qimma_gen.* vLLM"):
         load(server, tokenizer=tokenizer_folder).loglikelihood(docs_of(["س"], choices=["نعم نعم", "لا لا"]))
     with FaultyServer() as server, pytest.raises(CulturevalError, match="tokenizer"):
         load(server, tokenizer=str(tmp_path)).loglikelihood(docs_of(["س"], choices=["نعم", "لا"]))

@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import os
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -31,9 +32,7 @@ MODELS = {
 
 
 @pytest.fixture(autouse=True)
-def own_folders(tmp_path, monkeypatch):
-    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("CULTUREVAL_JOURNAL", str(tmp_path / "journal"))
+def own_settings(own_folders, monkeypatch):
     for provider in providers().values():
         monkeypatch.setenv(provider.key, KEY)
 
@@ -75,6 +74,20 @@ def test_each_provider_is_asked_as_it_documents(model, style, monkeypatch):
         cost = prices["input_token_price"] * (spent["tokens_in"] - cached) + prices["cached_token_price"] * cached
         assert spent["cost"] == pytest.approx(cost + prices["output_token_price"] * spent["tokens_out"])
     assert spent.get("cost", 0) == pytest.approx(0.25 * len(answered)) or style != "openrouter"
+
+
+@pytest.mark.parametrize("wrong", [{"completion_tokens": 10_000_000}, {"prompt_tokens": 10_000_000}])
+def test_counts_that_cannot_be_are_estimated_and_told_and_do_not_end_the_budget(monkeypatch, wrong):
+    usage = {"prompt_tokens": 5, "completion_tokens": 1} | wrong
+    with ProviderServer("openai", fault=lambda prompt: "") as server:
+        server.style = replace(server.style, usage=lambda *tokens: usage)
+        responses, loaded = ask("openai/gpt-4o", ["a", "b", "c"], server, monkeypatch, budget=0.01)
+    assert [one.text for one in responses] == [["x"]] * 3
+    spent = loaded.run_record()["tokens"]
+    assert spent["impossible_usage"] == 3 and spent["cost"] < 0.001
+    tasks = loaded.run_record()["tasks"].values()
+    for name in ("tokens_in", "tokens_out"):
+        assert spent[name] == sum(task[name] for task in tasks) < 100
 
 
 def test_what_a_model_does_not_take_is_refused_where_the_user_asked_for_it(monkeypatch):

@@ -66,9 +66,9 @@ def test_answers_images_and_arabic_are_shown(visits, site):
     page, logs = visit.page, logs_of(site)
     page.goto(f"{address}index.html#/logs/{logs['qimma_aratrust|0']}/samples")
     page.wait_for_selector("text=ما عاصمة المغرب")
-    page.goto(f"{address}index.html#/logs/{logs['qimma_aratrust|0']}/samples/sample/0/1/scoring")
-    page.wait_for_selector("text=per token")
-    assert "gold" in page.inner_text("body") and page.inner_text("body").count("per token") == 3
+    page.goto(f"{address}index.html#/logs/{logs['qimma_aratrust|0']}/samples/sample/a-1/1/scoring")
+    page.wait_for_selector("text=ordered by")
+    assert "gold" in page.inner_text("body") and page.inner_text("body").count("ordered by") == 3
     page.goto(f"{address}index.html#/logs/{logs['jeem_caption:ae|0']}/samples/sample/ae_palm/1/messages")
     page.wait_for_selector("img[src^='data:image/jpeg']")
     line = (

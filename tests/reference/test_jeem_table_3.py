@@ -7,7 +7,7 @@ table's rows, computed from the printed numbers with the definition, pair by pai
 import pytest
 
 from cultureval.metrics.agreement import kendall_tau_c, tau_c_with_interval
-from cultureval.reports.jeem.headline import CAPTIONS
+from cultureval.reports.jeem.table import CAPTIONS
 from cultureval.reports.published import published_rows
 
 WITH_CONSISTENCY = {

@@ -12,7 +12,8 @@ from scipy.stats import kendalltau
 from typer.testing import CliRunner
 
 from cultureval.metrics.rater_agreement import gwet_ac1
-from cultureval.reports.saved_results import find_saved_tasks, write_derived
+from cultureval.runs.files import find_saved_tasks
+from cultureval.runs.writing import write_derived
 from cultureval.runtime.errors import CulturevalError
 from cultureval.scripts.main import app
 

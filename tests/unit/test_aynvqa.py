@@ -22,6 +22,7 @@ from cultureval.metrics.m2cqa.statement_verdicts import organisers_verdict
 from cultureval.prompts.m2cqa.docs import joint_prompt, one_word_prompt
 from cultureval.reports.m2cqa import aynvqa
 from cultureval.reports.summary_text import summary_data
+from cultureval.runs.table import names_of_columns
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError, MissingColumn, SourceUnavailable
 from cultureval.scripts.main import app
@@ -148,9 +149,9 @@ def test_the_joint_forms_scores_and_their_errors():
 
 def test_the_joint_form_is_in_no_table_with_cfhr():
     run = run_of(["aynvqa"], lambda task, metric: {"n_items": 4.0, "joint_acc": 0.9}.get(metric, 0.5))
-    tables = aynvqa.headline(run)
-    assert [table.columns[1] for table in tables] == ["instability", "accuracy"]
-    assert "CFHR" in tables[0].columns and "CFHR" not in tables[1].columns
+    tables = aynvqa.tables(run)
+    assert [names_of_columns(table)[1] for table in tables] == ["instability", "accuracy"]
+    assert "CFHR" in names_of_columns(tables[0]) and "CFHR" not in names_of_columns(tables[1])
     assert [row.label for row in tables[0].rows][:3] == ["One word, English", "One word, MSA", "True or False, English"]
     assert len(tables[0].rows) == 8 and [row.label for row in tables[1].rows] == ["English", "MSA"]
 

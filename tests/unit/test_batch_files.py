@@ -100,6 +100,8 @@ def test_answers_in_any_order_are_scored_and_what_is_wrong_with_them_is_named(mo
     reasons = {place: one.reason for place, one in enumerate(found) if isinstance(one, RefusedResponse)}
     assert list(reasons) == [1, 3, 4, 5] and "different answers" in reasons[1] and "429: 'late'" in reasons[3]
     assert reasons[4] == "the batch has no answer to it" and "cannot be read" in reasons[5]
+    kinds = [getattr(one, "kind", "") for one in found]
+    assert kinds == ["", "batch_different", "", "batch_failed", "batch_missing", "batch_failed"]
     lm.cleanup()
     told = capsys.readouterr().err
     for part in (
@@ -121,6 +123,20 @@ def test_answers_in_any_order_are_scored_and_what_is_wrong_with_them_is_named(mo
     done = model(batch_in=[str(rest)])
     assert all(one.text == ["الإجابة النهائية: ب"] for one in done.greedy_until(docs()))
     done.cleanup()
+
+
+def test_a_batch_of_two_models_stops_the_run_or_is_marked(model, tmp_path, monkeypatch):
+    requests = list(written(model(batch_out=str(tmp_path / "out.jsonl")), docs()).values())
+    lines = [answer(one) for one in requests]
+    lines[1]["response"]["body"]["model"] = "closed-2027"
+    (tmp_path / "answers.jsonl").write_text("\n".join(map(json.dumps, lines)), "utf-8")
+    with pytest.raises(CulturevalError, match="5 of closed-2026, 1 of closed-2027"):
+        model(batch_in=[str(tmp_path / "answers.jsonl")]).greedy_until(docs())
+    monkeypatch.setenv("CULTUREVAL_ON_CHANGE", "continue")
+    mixed = model(batch_in=[str(tmp_path / "answers.jsonl")])
+    assert all(one.text for one in mixed.greedy_until(docs()))
+    (record,) = mixed.run_record()["tasks"].values()
+    assert record["of_other_models"] == 1 and "closed-2027" in mixed.signature_fields()["server"]
 
 
 @pytest.mark.parametrize(

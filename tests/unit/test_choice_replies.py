@@ -1,6 +1,8 @@
 """Generated answers of multiple-choice questions: what replies name, the tasks, their prompts, table and refusals."""
 
+import re
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import assume, example, given, settings
@@ -8,7 +10,8 @@ from hypothesis import strategies as st
 from summary_runs import run_of
 
 from cultureval.metrics.choice_replies import parse_labels
-from cultureval.reports.qimma.generative import headline, standings
+from cultureval.reports.qimma.generative import tables
+from cultureval.runs.table import one_row
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import all_tasks, kind_of
@@ -42,7 +45,7 @@ REASONS = ["", "الخيار أ خاطئ لأن السؤال عن بيروت.", 
         ("الإجابة: 12", None, 5),
         ("الإجابة: ب. القاهرة", None, None),  # the text of another option
         ("الإجابة النهائية: أ أو ب", None, None),
-        ("الإجابة النهائية: أ\nالإجابة النهائية: ب", None, 1),  # two labels; the last one
+        ("الإجابة النهائية: أ\nالإجابة النهائية: ب", None, None),  # two labels
         ("الإجابة أ خاطئة. الإجابة ب", None, 1),
         ("الإجابة هي باء", None, 1),
         ("The answer is a country.", None, None),
@@ -89,6 +92,32 @@ REASONS = ["", "الخيار أ خاطئ لأن السؤال عن بيروت.", 
         ("ج\n\nالشرح: لأن السؤال عن دمشق", None, 2),
         ("أظنها (د).", None, 3),
         ("الخيار أ خاطئ، والخيار ب صحيح", None, None),
+        (r"\(\boxed{ج}\)", 2, 2),
+        (r"\[ \boxed{ج} \]", 2, 2),
+        ("### الإجابة النهائية: ب", 1, 1),
+        ("- الإجابة النهائية: ب", 1, 1),
+        ("> الإجابة النهائية: ب", 1, 1),
+        ("الإجابة النهائية:\nب", 1, 1),
+        ("الإجابة النهائية: ب!", 1, 1),
+        ("الإجابة النهائية: ب 🎉", 1, 1),
+        ("الإجابة ج، أما الإجابة أ فغير صحيحة", None, 2),
+        ("The answer is C. Many people think the answer is A, but that is wrong.", None, 2),
+        ("The answer is C. If the question had asked about trade, the answer would be D.", None, 2),
+        ("لو كان السؤال عن التجارة لكانت الإجابة د.", None, None),
+        ("الإجابة النهائية: ب\n\nالسؤال التالي: ما عاصمة تونس؟\nالإجابة النهائية: أ", None, 1),
+        ("Final answer: ب\nQuestion: what is next?\nThe answer is A", None, 1),
+        ("The answer is A. The answer is B.", None, None),  # two statements, and nothing takes one back
+        ("The answer is A. Wait, no: the answer is B.", None, 1),
+        ("The answer is A.\nFinal answer: ب", 1, 1),
+        ("The answer is A, or maybe the answer is B", None, None),
+        ("ربما تكون الإجابة أ", None, None),
+        ("The answer must be A", None, 0),
+        ("The first option is correct", None, 0),
+        ("If asked about trade, the first option is correct", None, None),
+        ("الحل: ب", None, 1),
+        ("الجواب الأقرب هو ب", None, 1),
+        ("من بلد أخرى", None, None),
+        ("So the price is 3.", None, None),
         ("لا أعرف", None, None),
         ("", None, None),
     ],
@@ -96,6 +125,49 @@ REASONS = ["", "الخيار أ خاطئ لأن السؤال عن بيروت.", 
 def test_known_replies(reply, strict, lenient):
     found = [parse_labels(reply, LABELS, OPTIONS, profile) for profile in ("strict", "lenient")]
     assert found == [None if place is None else (place,) for place in (strict, lenient)]
+
+
+@pytest.mark.parametrize(
+    ("reply", "strict", "lenient"),
+    [
+        ("الإجابات الصحيحة هي: أ، ج، هـ", None, (0, 2, 4)),
+        ("The answers are A and C.", None, (0, 2)),
+        ("الإجابات الصحيحة:\n- أ) القاهرة\n- ج) 3", None, (0, 2)),
+        ("الإجابة النهائية:\n- أ\n- ج", (0, 2), (0, 2)),
+        ("الإجابة النهائية: أ، ج", (0, 2), (0, 2)),
+        ("Options A and C are correct.", None, (0, 2)),
+        ("The answers are A and C. The answers are A and D.", None, None),
+        ("The answers are A and something else.", None, None),
+    ],
+)
+def test_known_replies_that_name_several(reply, strict, lenient):
+    assert [parse_labels(reply, LABELS, OPTIONS, profile, True) for profile in ("strict", "lenient")] == [
+        strict,
+        lenient,
+    ]
+
+
+BY_HAND = sorted((Path(__file__).parents[1] / "replies").glob("*.txt"))
+
+
+@pytest.mark.parametrize("file", BY_HAND, ids=lambda file: file.stem)
+def test_replies_that_a_person_has_read(file):
+    """270 replies, written and read by hand: no reading gives another label than the person's, and few give none.
+
+    The last 30 were written after the reading was changed, and it was not changed for them.
+    """
+    head, *parts = re.split(r"^=== (.*)\n", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    asked = dict(line.split(": ", 1) for line in head.splitlines())
+    labels, options = asked["labels"].split(), asked["options"].split(" | ")
+    unread = 0
+    assert len(parts) == (60 if file.stem == "afterwards" else 80)
+    for hand, reply in zip(parts[::2], parts[1::2], strict=True):
+        right = None if hand == "-" else tuple(sorted(labels.index(label) for label in hand.split()))
+        for profile in ("strict", "lenient"):
+            found = parse_labels(reply, labels, options, profile, "several" in asked)
+            assert found in (None, right), (profile, reply)
+        unread += found != right
+    assert unread <= (9 if file.stem == "afterwards" else 2)
 
 
 places = st.integers(0, len(LABELS) - 1)
@@ -225,11 +297,11 @@ def test_the_question_is_the_task_s_and_the_signature_has_the_instruction(name):
 
 def test_the_table_has_both_readings_and_says_that_it_is_another_form():
     run = run_of(["qimma_gen"], lambda task, metric: {"acc_strict": 0.4, "acc_lenient": 0.5}.get(metric, 0.25))
-    (table,) = headline(run)
+    (table,) = tables(run)
     average = table.rows[-1]
     assert average.label == "Average" and [cell.value for cell in average.cells[:3]] == pytest.approx([40, 50, 25])
     assert "not comparable with QIMMA's own table" in table.notes[0]
-    (standing,) = standings(run)
+    standing = one_row(table)
     assert standing.main.name == "strict" and sum(standing.parts.values()) == pytest.approx(1)
-    (part,) = headline(run_of(["qimma_gen_aratrust"], lambda task, metric: 0.5))
-    assert part.rows[-1].cells[0] == "no average" and not standings(run_of(["qimma_gen_aratrust"]))[0].parts
+    (part,) = tables(run_of(["qimma_gen_aratrust"], lambda task, metric: 0.5))
+    assert part.rows[-1].cells[0].words == "no average" and not one_row(part).parts

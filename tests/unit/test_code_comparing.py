@@ -6,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 from cultureval.metrics.code.comparing import LARGE_BYTES, Comparer
-from cultureval.metrics.code.rules import TEST_SUITES
+from cultureval.metrics.code.ground_truth import SuiteTruth
 
 PROBLEM = {"entry_point": "f", "atol": 0, "base_input": [], "plus_input": []}
-NOTHING = {"loaded": True, "right": 0, "wrong": False, "error": "", "type_name": "", "slow": -1}
+RESULT = {"loaded": True, "right": 0, "wrong": False, "error": "", "type_name": "", "slow": -1}
 
 
 class File(io.BytesIO):
@@ -22,13 +22,13 @@ class Watched(Comparer):
 
     both = threading.Barrier(2)
 
-    def _ask(self, body, descriptors):
+    def _ask(self, body, descriptor, wall):
         try:
             self.both.wait(timeout=0.3)
             self.met = True
         except threading.BrokenBarrierError:
             self.met = False
-        return dict.fromkeys(TEST_SUITES, NOTHING)
+        return RESULT
 
 
 def met(size):
@@ -36,8 +36,8 @@ def met(size):
     comparers = [Watched(), Watched()]
 
     def compare(comparer):
-        outputs = {"base": File(bytes(size)), "plus": File()}
-        return comparer.compare(PROBLEM, "humaneval", SimpleNamespace(path="truth"), outputs)
+        truth = SimpleNamespace(path="truth", suites={"base": SuiteTruth([], "", [], True)})
+        return comparer.compare(PROBLEM, "humaneval", truth, "base", File(bytes(size)))
 
     with ThreadPoolExecutor(2) as pool:
         assert len(list(pool.map(compare, comparers))) == 2

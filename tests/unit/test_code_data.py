@@ -133,3 +133,30 @@ def test_the_samples_solve_themselves():
                     exec(line, space)  # noqa: S102
             assert int(task_id.split("/")[1]) > 9000, "EvalPlus has rules of its own for the numbers of real problems"
             assert len(problem["base_input"]) >= 3 and len(problem["plus_input"]) >= 8
+
+
+def shorter(rows):
+    """The rows, the first of which has one extra test less."""
+    return [rows[0] | {"plus_input": rows[0]["plus_input"][:-1]}, *rows[1:]]
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the real data is not here")
+@pytest.mark.parametrize("name", list(CODE_DATASETS))
+def test_the_published_problems_are_known_whatever_their_order_and_anything_else_is_told(tmp_path, name):
+    dataset = CODE_DATASETS[name]
+    whole = load_problems(name, str(REAL))
+    assert (len(whole.rows), whole.difference, whole.shortened) == (dataset.rows, "", "")
+    rows = list(whole.rows.values())
+    write(tmp_path / "turned", [dict(reversed(row.items())) for row in reversed(rows)], dataset.file)
+    assert load_problems(name, str(tmp_path / "turned")).difference == ""
+    for kind, changed, told in (
+        ("cut", rows[:1], f"these are 1 of the {dataset.rows} problems"),
+        ("short", shorter(rows), f"{dataset.tests[1] - 1:,} of the {dataset.tests[1]:,} extra tests"),
+        ("empty", [rows[0] | {"plus_input": []}, *rows[1:]], rf"1 of {dataset.rows} problems have no extra tests"),
+        ("other", [rows[0] | {"atol": 0.5}, *rows[1:]], ""),
+        ("own", [rows[0] | {"task_id": f"{dataset.prefix}9000"}], ""),
+    ):
+        write(tmp_path / kind, changed, dataset.file)
+        found = load_problems(name, str(tmp_path / kind))
+        assert found.difference.startswith(f"Not the published {dataset.title}")
+        assert told in found.shortened and bool(told) == bool(found.shortened)

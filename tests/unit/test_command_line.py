@@ -13,6 +13,7 @@ import typer
 from typer.testing import CliRunner
 
 import cultureval
+from benchmarks.commands import app as benchmarks
 from cultureval.__main__ import STOPPED
 from cultureval.runtime.interruption import interruption_message, kept_when_interrupted, orderly_end
 from cultureval.scripts import main
@@ -37,7 +38,7 @@ def parameters(command, path=()):
 
 
 def test_each_option_has_help_one_name_for_its_meaning_and_one_meaning_for_its_name():
-    found = list(parameters(typer.main.get_command(app)))
+    found = [*parameters(typer.main.get_command(app)), *parameters(typer.main.get_command(benchmarks), ("bench",))]
     assert {"eval", "mirror", "bench retrieval", "compare m2cqa", "code generate"} <= {path for path, _ in found}
     assert [(path, one.name) for path, one in found if not one.help] == []
     synonyms = {"out", "to", "output_folder", "output_path", "max_samples", "max_rows", "data_dir", "data_root", "root"}

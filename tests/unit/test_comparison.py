@@ -17,8 +17,8 @@ from cultureval.metrics.m2cqa.statement_items import cell_report, right_judgemen
 from cultureval.reports.comparison.boards import compare_boards
 from cultureval.reports.comparison.planning import plan
 from cultureval.reports.comparison.report import compare_all
-from cultureval.reports.item_scores import item_scores
-from cultureval.reports.lighteval_files import write_details
+from cultureval.runs.items import item_scores
+from cultureval.runs.writing import write_details
 from cultureval.runtime.errors import CulturevalError
 
 TASK, CLUSTERED = "own:a|0", "own:b|0"
@@ -95,10 +95,10 @@ def signed(**changed: object) -> dict:
             "prompts",
             "300 of 300 prompts differ, such as that of 'row 0': 'prompt of row 0' /",
         ),
-        ({"record": {"parity": "paper"}}, "prompts", "parity differs: '' / 'paper'"),
-        ({"record": {"shots": 5}}, "prompts", "shots differs: 0 / 5"),
+        ({"record": {"parity": "paper"}}, "prompts", "parity differs: 'not told' / 'paper'"),
+        ({"record": {"shots": 5}}, "prompts", "shots differs: '0' / '5'"),
         ({"record": {"scorer": "bert@2"}}, "scorers", "scorer differs: 'none' / 'bert@2'"),
-        ({"record": {"rows_hash": "cd"}}, "items", "the rows have the fingerprints ab and cd"),
+        ({"record": {"rows_hash": "cd"}}, "items", "order of examples) differs: 'ab' / 'cd'"),
     ],
 )
 def test_what_else_differs_is_refused_with_its_place_unless_it_is_allowed(
@@ -231,6 +231,22 @@ def test_the_distance_of_two_leaderboards(tmp_path: Path) -> None:
         compare_boards([board, board], [])
     with pytest.raises(CulturevalError, match="two leaderboards"):
         compare_boards([board], [])
+
+
+def test_models_that_may_not_be_compared_are_not_one_order_of_a_leaderboard(tmp_path: Path) -> None:
+    """Models of other rows, and one whose file claims what its items do not give, were ordered with the rest."""
+    for name, share in zip("abc", (0.9, 0.6, 0.3), strict=True):
+        save_run(tmp_path / "x", name, {TASK: items(0, share)[TASK]}, record=signed(rows_hash="ab", metrics=[METRIC]))
+    other, edited = signed(rows_hash="cd", metrics=[METRIC]), signed(rows_hash="ab", metrics=[METRIC])
+    save_run(tmp_path / "x", "other rows", {TASK: items(0, 0.99)[TASK]}, record=other)
+    save_run(tmp_path / "x", "edited", {TASK: items(0, 0.5)[TASK]}, record=edited, **{TASK: 0.97})
+    board = tmp_path / "paper.csv"
+    board.write_text("model,average\nother rows,5\nedited,4\na,3\nb,2\nc,1\n")
+    lines = compare_boards([board, tmp_path / "x"], []).splitlines()
+    assert lines[0].startswith("Kendall distance 0.000 of 3 models")
+    assert any("without other rows: own: rows_hash: cd here, ab there" in line for line in lines)
+    assert any("without edited: own: own:a|0 acc@0.5: its file says 97.00, its items" in line for line in lines)
+    assert "Only one of them has edited, other rows." in lines or "Only one of them has other rows, edited." in lines
 
 
 def test_m2cqa_is_a_case_whose_items_are_three_rows_and_whose_score_is_a_ratio(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def save_run(root, model, seed, tasks):
         results[task] = {"spbleu": 20.0 + seed, "spbleu_zero": 5.0, "adi2": 0.1}
     file = root / "results" / model / f"results_{date}.json"
     file.parent.mkdir(parents=True)
-    file.write_text(json.dumps({"results": results}), encoding="utf-8")
+    file.write_text(json.dumps({"config_general": {"model_name": model}, "results": results}), encoding="utf-8")
 
 
 def rows_of(file):

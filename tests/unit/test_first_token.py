@@ -66,7 +66,7 @@ def test_texts_and_servers_without_log_probabilities_are_refused():
         async def send(self, call):
             return SimpleNamespace(choices=[SimpleNamespace(logprobs=None)], usage=None, model="m")
 
-    with pytest.raises(ServerError, match="no top_logprobs"):
+    with pytest.raises(ServerError, match="no log-probabilities of its first token"):
         asyncio.run(ask_first_token(Client(), {}))
 
 

@@ -1,8 +1,21 @@
+import re
+import time
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cultureval.metrics.cvlue.grounding import BOX_FORMATS, FAMILIES, format_of_model, iou, parse_boxes, qwen_resized
+from cultureval.metrics.cvlue.grounding import (
+    BOX_FORMATS,
+    FAMILIES,
+    format_of_model,
+    image_refused,
+    iou,
+    parse_boxes,
+    predicted_boxes,
+    qwen_resized,
+)
 
 SIDES = st.floats(0, 2000, allow_nan=False)
 BOXES = st.tuples(SIDES, SIDES, SIDES, SIDES)
@@ -70,11 +83,74 @@ def test_an_empty_prediction_is_0_and_a_broken_one_an_error():
         ("结果：｛“bbox”：【１００、２００、３００、４００】｝", "qwen3_vl", (500, 1000), [[50, 200, 100, 200]]),
         ('{"bboxes": [[[100, 200, 300, 400]]]}', "qwen3_vl", (500, 1000), [[50, 200, 100, 200]]),
         ('{"x1": 100, "y1": "200", "x2": 300, "y2": 400}', "qwen3_vl", (500, 1000), [[50, 200, 100, 200]]),
+        # numbers without a zero before the point, with a sign, or with an exponent
+        ("[.1, .2, 3e-1, +4.0E-01]", "normalised", (500, 1000), [[50, 200, 100, 200]]),
+        ("(1e2,2E+2),(300.,400)", "qwen2_vl", (500, 1000), [[50, 200, 100, 200]]),
+        # of Florence-2's 1000 bins each side, the centres
+        ("dog<loc_100><loc_200><loc_300><loc_400>", "florence2", (500, 1000), [[50.25, 200.5, 100, 200]]),
         ("المربع [١٠٠، ٢٠٠، ٣٠٠، ٤٠٠]", "internvl", (500, 1000), [[50, 200, 100, 200]]),
     ],
 )
 def test_boxes_of_each_format(text, format, size, expected):
     assert parse_boxes(text, format, size) == [pytest.approx(box) for box in expected]
+
+
+NAMED = [
+    '{"x1": 100, "y1": 200, "x2": 300, "y2": 400}',
+    '{"ymin": 200, "xmin": 100, "ymax": 400, "xmax": 300}',
+    '{"xmin": 100, "ymin": 200, "xmax": 300, "ymax": 400}',
+    "{'box_2d': {'y_max': '400', 'x_max': '300', 'y_min': '200', 'x_min': '100'}}",
+    '[{"label": "狗", "bbox": {"left": 1e2, "top": 2E2, "right": 300.0, "bottom": +400}}]',
+    '{"x": 100, "y": 200, "width": 200, "height": 200}',
+    '{"height": 200, "left": 100, "width": 200, "top": 200, "score": 0.9}',
+    '{"x1": 100, "y1": 200, "w": 200, "h": 200}',
+    '{"x0": 100, "y0": 200, "x1": 300, "y1": 400}',
+    '{"bbox_x1": 100, "bbox_y1": 200, "bbox_x2": 300, "bbox_y2": 400',
+    "left=100, top=200, right=300, bottom=400",
+    "xmin：１００，ymin：２００，xmax：３００，ymax：４００",
+]
+
+
+@pytest.mark.parametrize("reply", NAMED)
+@pytest.mark.parametrize("format", BOX_FORMATS)
+def test_sides_are_read_by_their_names_in_every_family(reply, format):
+    """In whatever order, and whatever order the family writes numbers without names in."""
+    side = FAMILIES[format].scale if FAMILIES[format].scale > 0 else 1120  # of an image that no processor resizes
+    (box,) = parse_boxes(reply, format, (side, side))
+    assert box == pytest.approx([100, 200, 200, 200])
+
+
+def test_several_boxes_with_named_sides_are_in_the_order_of_the_reply():
+    one, other = '{"x": 1, "y": 2, "w": 3, "h": 4}', '{"x2": 30, "y2": 40, "x1": 10, "y1": 20}'
+    assert parse_boxes(f"[{one}, {other}]", "xyxy", (50, 50)) == [[1, 2, 3, 4], [10, 20, 20, 20]]
+    assert parse_boxes('[{"x": 1, "y": 2}, {"w": 3, "h": 4}]', "xyxy", (50, 50)) == []
+    assert parse_boxes('{"x": 9, "y": 9, "w": -3, "h": 4}', "xywh", (50, 50)) == [[9, 9, -3, 4]]
+
+
+@pytest.mark.parametrize("format", BOX_FORMATS)
+def test_numbers_that_no_image_could_have_are_no_box(format):
+    """They were an error that stopped the run: shares of ten million."""
+    for number in ("9999999", "9e99", "-9e99"):
+        for reply in ("[{0}, 0, 1, 1]", '{{"x1": {0}, "y1": 0, "x2": 1, "y2": 1}}', "({0},0),(1,1)"):
+            for box in parse_boxes(reply.format(number), format, (20_000, 30_000)):
+                assert iou(box, [0, 0, 10, 10]) >= 0
+
+
+@pytest.mark.parametrize(
+    "text", ["1" * 20_000, "[" + "1," * 9_999, ".1e" * 6_000, '"x":' * 5_000, "x1=1 " * 4_000, "<loc_1>" * 2_500]
+)
+def test_long_replies_are_read_quickly(text):
+    began = time.process_time()
+    for format in BOX_FORMATS:
+        parse_boxes(text, format, (640, 480))
+    assert time.process_time() - began < 10
+
+
+def test_an_image_that_the_formats_processor_refuses_has_no_box_and_a_reason():
+    specific = {"size": [640, 3], "box_format": "qwen2.5_vl", "box_pixels": "3136-12845056"}
+    assert "aspect ratio" in image_refused(specific) and predicted_boxes('{"bbox_2d": [0, 0, 5, 5]}', specific) == []
+    for other in ({"size": [600, 3]}, {"box_format": "qwen3_vl"}, {"box_format": "gemini"}):
+        assert image_refused(specific | other) == ""
 
 
 @given(st.text(max_size=200), st.sampled_from(BOX_FORMATS))
@@ -112,3 +188,19 @@ def test_a_models_type_has_one_format():
     assert set(types) - set(CONFIG_MAPPING_NAMES) - {"minicpmv", "minicpmo"} == with_code_of_their_own
     assert (format_of_model("qwen2_5_vl"), format_of_model("bert")) == ("qwen2.5_vl", None)
     assert format_of_model("llava") is None, "its boxes are of a padded image, which no format undoes"
+
+
+def test_the_examples_of_the_documentation_are_read():
+    """The table of docs/cvlue.md has every format, with a reply that has one box inside the image."""
+    lines = (Path(__file__).parents[2] / "docs/cvlue.md").read_text(encoding="utf-8").splitlines()
+    rows = [re.split(r"(?<!\\)\|", line)[1:3] for line in lines if line.startswith("| `") and line.count("|") > 4]
+    examples = {
+        name: reply.strip().strip("`").replace("\\|", "|")
+        for names, reply in rows
+        for name in re.findall(r"`([\w.]+)`", names)
+    }
+    examples = {name: reply for name, reply in examples.items() if name in BOX_FORMATS}
+    assert set(examples) == set(BOX_FORMATS)
+    for name, reply in examples.items():
+        (box,) = parse_boxes(reply, name, (1000, 1000))
+        assert min(box[2:]) > 0 and max(box[0] + box[2], box[1] + box[3]) <= 1000

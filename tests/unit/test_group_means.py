@@ -13,8 +13,8 @@ from summary_runs import run_of
 
 from cultureval.metrics.alqasida.lighteval import fidelity_metrics
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean, ClusteredScore, MeanOfScored, MeanWhereItApplies
-from cultureval.reports.estimates import estimate, mean_of
-from cultureval.reports.qimma.headline import headline
+from cultureval.reports.qimma.table import tables
+from cultureval.runs.means import estimate, mean_of
 from cultureval.runtime.lighteval_patches.group_averages import (
     NotApplicable,
     NotApplicableStandardError,
@@ -106,7 +106,7 @@ def test_an_average_has_one_error_in_the_file_and_in_the_table():
     run = replace(run_of(names), scores=found)
     records = {name: task.model_copy(update={"rows": len(scores[name])}) for name, task in run.record.tasks.items()}
     run = replace(run, record=run.record.model_copy(update={"tasks": records}))
-    (table,) = headline(run)
+    (table,) = tables(run)
     cell = table.rows[0].cells[1]
     single, *others = scores.values()
     squares = [np.var(values, ddof=1) / len(values) for values in others]

@@ -1,6 +1,7 @@
 """Images of rows: kept once under the hash of their bytes, whatever form the cell has; hostile cells are refused."""
 
 import base64
+import hashlib
 import io
 
 import numpy as np
@@ -9,7 +10,7 @@ from PIL import Image
 from PIL.ExifTags import Base
 
 from cultureval.prompts.cells import image_cell
-from cultureval.runtime.data.image_store import store_image, stored_image, upright, upright_size
+from cultureval.runtime.data.image_store import image_size, store_image, stored_image, upright
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn
 from cultureval.runtime.servers.data_urls import data_url, image_hash
 
@@ -101,6 +102,24 @@ def test_every_kind_of_image_is_shown_as_it_is(content, suffix, grey):
         assert np.abs(difference).max() <= (24 if suffix == ".jpg" else 3), "CMYK and JPEG are not exact"
 
 
+@pytest.mark.parametrize("turned", range(1, 9))
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF", "MPO"])
+def test_no_image_leaves_with_an_orientation_that_a_reader_could_pass_over(turned, kind):
+    """Servers see what models see: the colours of the four corners, read without EXIF."""
+    photo = Image.fromarray(np.random.default_rng(0).integers(0, 255, (2, 3, 3), dtype=np.uint8)).resize((96, 64), 0)
+    exif, stream = photo.getexif(), io.BytesIO()
+    exif[Base.Orientation] = turned
+    photo.save(stream, kind, exif=exif, **({"quality": 95} if kind in ("JPEG", "MPO") else {}))
+    path = stored_image(store_image(stream.getvalue()))
+    held = upright(path).convert("RGB")
+    assert held.size == ((96, 64) if turned < 5 else (64, 96))
+    for image in (path, stream.getvalue()):
+        sent = Image.open(io.BytesIO(base64.b64decode(data_url(image).partition(",")[2])))
+        assert (sent.size, sent.getexif().get(Base.Orientation, 1)) == (held.size, 1)
+        assert np.abs(np.asarray(sent.convert("RGB")).astype(int) - np.asarray(held)).mean() < 4
+    assert (image_hash(path) == hashlib.sha256(path.read_bytes()).hexdigest()) == (turned == 1 or kind == "TIFF")
+
+
 def test_a_file_that_would_be_run_is_no_image():
     with pytest.raises(ValueError, match="not an image that can be decoded"):
         store_image(file_of(COLOURS, "EPS"))
@@ -154,4 +173,4 @@ def test_the_size_of_a_photograph_is_that_of_the_image_as_it_was_held(tmp_path, 
     if orientation:
         exif[Base.Orientation] = orientation
     photo.save(path, exif=exif)
-    assert upright_size(path) == upright(path).size == ((20, 40) if (orientation or 1) > 4 else (40, 20))
+    assert image_size(path) == upright(path).size == ((20, 40) if (orientation or 1) > 4 else (40, 20))

@@ -7,46 +7,61 @@ import pytest
 from item_runs import save_run
 from summary_runs import run_of
 
-from cultureval.reports.item_scores import item_scores
 from cultureval.reports.run_ranks import average_weights, rank_runs
+from cultureval.runs.items import item_scores
+from cultureval.runs.table import averages
+from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.qimma.averages import benchmark_tasks
+
+TASKS = ("cvlue_vg|0", "cvlue_en_vg|0")  # acc@0.5 is a share there
 
 
-def test_saved_runs_are_ranked_on_the_items_that_all_have(tmp_path: Path) -> None:
+def test_saved_runs_are_ranked_on_the_items_of_most_and_what_one_lacks_is_wrong(tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
     names = [f"test:{place}" for place in range(400)]
     rows = {}
     for model, share in (("strong", 0.9), ("weak", 0.5), ("other", 0.5)):
         rows[model] = [(name, None, float(generator.random() < share)) for name in names]
     rows["weak"] = rows["weak"][::-1][:350] + [("test:only here", None, 1.0)]
-    runs = [save_run(tmp_path / model, model, {"a:x|0": found, "b|0": found}) for model, found in rows.items()]
-    lacking = save_run(tmp_path / "lacking", "lacking", {"a:x|0": rows["other"]})
-    corpus = save_run(tmp_path / "corpus", "corpus", {"a:x|0": rows["other"], "b|0": rows["other"]}, **{"b|0": 0.123})
-    metrics = {"a:x|0": "acc@0.5", "b|0": "acc@0.5"}
-    ranking, notes = rank_runs([*runs, lacking, corpus], metrics, {"a:x|0": 3.0, "b|0": 1.0}, iterations=300)
+    first, second = TASKS
+    runs = [save_run(tmp_path / model, model, dict.fromkeys(TASKS, found)) for model, found in rows.items()]
+    lacking = save_run(tmp_path / "lacking", "lacking", {first: rows["other"]})
+    corpus = save_run(tmp_path / "corpus", "corpus", dict.fromkeys(TASKS, rows["other"]), **{second: 0.123})
+    metrics = dict.fromkeys(TASKS, "acc@0.5")
+    ranking, notes = rank_runs([*runs, lacking, corpus], metrics, {first: 3.0, second: 1.0}, iterations=300)
     assert [(row.model, row.low, row.high) for row in ranking.rows] == [
         ("strong", 1, 1),
         *((row.model, 2, 3) for row in ranking.rows[1:]),
     ]
-    shared = set(names[50:])
-    strong = np.mean([score for name, _, score in rows["strong"] if name in shared])
-    assert ranking.rows[0].score == pytest.approx(strong)
-    assert "350 of 400 items of a:x|0" in " ".join(notes)
+    scores = {row.model: row.score for row in ranking.rows}
+    assert scores["strong"] == pytest.approx(np.mean([score for _, _, score in rows["strong"]]))
+    assert scores["weak"] == pytest.approx(sum(score for _, _, score in rows["weak"][:350]) / 400)
+    assert (
+        "weak: 100 items without a score (50 of 400 of cvlue_vg, 50 of 400 of cvlue_en_vg) count as wrong" in notes[2]
+    )
     assert [note.split()[0] for note in notes if "has no rank" in note] == ["lacking", "corpus"]
     assert rank_runs(runs[:1], metrics).ranking is None
     assert rank_runs(runs, {}).ranking is None
 
 
-def test_a_model_without_a_score_on_the_shared_items_leaves_the_others_their_ranks(tmp_path: Path) -> None:
+def test_a_model_with_hardly_a_score_is_last_or_without_a_rank_and_the_others_keep_theirs(tmp_path: Path) -> None:
     names = [f"test:{place}" for place in range(40)]
     rows = {
         "right": [(name, None, 1.0) for name in names],
         "half": [(name, None, float(place % 2)) for place, name in enumerate(names)],
         "odd": [*((name, None, None) for name in names), ("test:own", None, 1.0)],
     }
-    runs = [save_run(tmp_path / model, model, {"b|0": found}) for model, found in rows.items()]
+    runs = [save_run(tmp_path / model, model, {TASKS[0]: found, "b|0": found}) for model, found in rows.items()]
+    ranking, notes = rank_runs(runs, {TASKS[0]: "acc@0.5"}, iterations=100)
+    assert [(row.model, row.score, row.low) for row in ranking.rows] == [
+        ("right", 1, 1),
+        ("half", 0.5, 2),
+        ("odd", 0, 3),
+    ]
+    assert "odd: 40 items without a score (40 of 40 of cvlue_vg) count as wrong in its rank." in notes
     ranking, notes = rank_runs(runs, {"b|0": "acc@0.5"}, iterations=100)
     assert [row.model for row in ranking.rows] == ["right", "half"]
-    assert notes[0] == "odd has no rank: its score is not defined on the items that all have."
+    assert notes[0] == "odd has no rank: 40 items of b|0 without a score, and nothing bounds what it could be."
 
 
 def test_items_have_names_clusters_and_undefined_scores(tmp_path: Path) -> None:
@@ -65,3 +80,18 @@ def test_the_average_is_over_benchmarks_of_the_means_of_their_subsets() -> None:
     run = run_of(["qimma_palmx:islamic", "qimma_palmx:culture", "qimma_aratrust"])
     found = average_weights(list(run.record.tasks.values()))
     assert found == {"qimma_palmx:islamic|0": 0.25, "qimma_palmx:culture|0": 0.25, "qimma_aratrust|0": 0.5}
+
+
+def test_the_average_of_a_suite_is_that_which_it_declares_and_needs_all_of_its_tasks() -> None:
+    names = [task.task for task in all_tasks().values() if task.suite == "qimma"]
+    run = run_of(names)
+    ((title, parts),) = averages(run)
+    wanted = {
+        (f"{task.task}|0", task.metrics[0]): 1 / 14 / len(members)
+        for members in benchmark_tasks().values()
+        for task in members
+    }
+    assert title == "QIMMA: Average" and parts == pytest.approx(wanted) and len(wanted) == 109
+    weights = average_weights(list(run.record.tasks.values()))
+    assert {task: weight for (task, _), weight in parts.items()} == pytest.approx(weights)
+    assert averages(run_of(names[1:])) == [] and averages(run_of(["cvlue_vg"])) == []

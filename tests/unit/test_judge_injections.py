@@ -5,7 +5,6 @@ from collections import Counter
 import pytest
 from typer.testing import CliRunner
 
-from cultureval.judge_prompts.slots import fill
 from cultureval.judge_prompts.templates import judge_template
 from cultureval.metrics.judges.identity import judge_identity
 from cultureval.metrics.judges.injections import try_injections
@@ -37,7 +36,7 @@ def test_the_set_is_large_varied_and_told_apart_by_the_flags():
 
 def flags_of(text):
     template = judge_template("jeem_caption_reference")
-    return fill(template.text, {"country": "", "reference": "", "generated": text}, "generated").flags
+    return template.prompt({"country": "", "reference": "", "generated": text}).flags
 
 
 def tried_by(manner, **settings):
@@ -51,11 +50,9 @@ def tried_by(manner, **settings):
 def test_judges_that_obey_quote_and_ignore(delimit):
     found = {manner: tried_by(manner, delimit=delimit) for manner in ("ignore", "obey", "quote")}
     obeyed = [one for one in found["obey"] if one.obeyed]
-    assert len(obeyed) == len(HOSTILE) - 12 and all(one.attacked.flagged for one in obeyed)
-    written = [one for one in found["obey"] if one.injection.hostile and not one.attacked.scores]
-    assert len(written) == 12 and {one.injection.kind for one in written} == {"rating"}  # its own 5 is a quoted one
+    assert len(obeyed) == len(HOSTILE) and all(one.attacked.flagged for one in obeyed)
     assert not any(one.obeyed or one.moved for one in found["ignore"])
-    assert all(not one.attacked.scores for one in found["quote"] if one.injection.hostile)
+    assert {one.attacked.outcome for one in found["quote"] if one.injection.hostile} <= {"doubtful", "malformed"}
     honest = summarize([one.clean for one in found["ignore"] if not one.injection.hostile], CRITERIA)
     for tried in found.values():
         values = summarize([one.attacked for one in tried], CRITERIA)

@@ -8,12 +8,13 @@ import shutil
 from html.parser import HTMLParser
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from board_runs import write_run
+from m2cqa_runs import drawn_verdicts
+from m2cqa_runs import write_run as write_statements
 from typer.testing import CliRunner
 
+from cultureval.metrics.m2cqa.statement_items import cell_report
 from cultureval.metrics.proportions import paired_interval
 from cultureval.reports.leaderboard.board import read_board
 from cultureval.reports.leaderboard.exports import FORMATS, as_csv, as_latex, as_markdown
@@ -22,13 +23,12 @@ from cultureval.reports.leaderboard.site import PARTS, Site, site_summary, write
 from cultureval.reports.leaderboard.tables import BoardRow, BoardTable
 from cultureval.reports.published import published_rows
 from cultureval.reports.published_answers import gated_answers
-from cultureval.reports.qimma.headline import PUBLISHED
+from cultureval.reports.qimma.table import PUBLISHED
 from cultureval.reports.run_ranks import rank_items
-from cultureval.reports.saved_runs import load
-from cultureval.reports.standings import Column
-from cultureval.reports.summary import Cell
 from cultureval.reports.viewer.bundle import write_bundle
 from cultureval.reports.viewer.logs import write_logs
+from cultureval.runs.load_runs import load
+from cultureval.runs.table import Cell, Column
 from cultureval.runtime.errors import CulturevalError
 from cultureval.scripts.main import app
 from cultureval.tasks.catalogue import all_tasks
@@ -73,7 +73,7 @@ def four_models(tmp_path_factory):
 
 
 def test_the_papers_tables_follow_from_its_benchmarks_on_the_page(four_models, tmp_path):
-    board = read_board([four_models], published=True, ranks=False)
+    board = read_board([four_models], published=True, partial=True, ranks=False)
     write_site(board, tmp_path / "site", "Ours & theirs", ())
     rows = Rows((tmp_path / "site" / "index.html").read_text()).rows
     header = next(row for row in rows if "AraDiCE-Culture" in row)
@@ -120,7 +120,7 @@ def test_runs_whose_signatures_differ_are_in_groups_that_say_why(tmp_path):
         tmp_path, "a", TRUST, 0.5, 5, signed={}, date="2025-01-01T00-00-00"
     )  # what is missing is from an older one
     write_run(tmp_path, "b", QIMMA[:6], 0.5, 5, signed={"dtype": "float32"})
-    write_run(tmp_path, "c", QIMMA[:6], 0.5, 5, signed={"backend": "server"})
+    write_run(tmp_path, "c", QIMMA[:6], 0.5, 5, signed={"scorer": "another"})
     write_run(tmp_path, "d", QIMMA[:6], 0.5, 5, signed=None, details=False)
     first, *others = read_board([tmp_path], ranks=False).sections
     assert [one.label for one in first.group.entries] == ["a", "b"], "a dtype is the model's own"
@@ -128,19 +128,18 @@ def test_runs_whose_signatures_differ_are_in_groups_that_say_why(tmp_path):
     newest = next(run for run in load(tmp_path) if run.model == "a" and run.date.startswith("2026-02"))
     assert merged.run.value("qimma_aradice:Egypt|0", "acc_norm") == newest.value("qimma_aradice:Egypt|0", "acc_norm")
     assert "qimma_aratrust|0" in merged.run.record.tasks and merged.superseded == 6
-    assert {one.group.entries[0].label: list(one.group.differences)[0] for one in others} == {
-        "c": "backend: server here, transformers there (6 tasks)",
-        "d": "backend: not told here, transformers there (6 tasks)",
-    }
-    allowed = read_board([tmp_path], ranks=False, allowed=["backend"]).sections
+    reasons = {one.group.entries[0].label: list(one.group.differences)[0] for one in others}
+    assert reasons["c"] == "scorer: another here, not told there (6 tasks)"
+    assert set(reasons) == {"c", "d"} and reasons["d"].startswith("golds: not told here, ")
+    allowed = read_board([tmp_path], ranks=False, allowed=["scorers"]).sections
     assert [one.label for one in allowed[0].group.entries] == ["a", "b", "c"]
 
 
 def test_the_last_message_names_a_few_of_many_groups(tmp_path):
     for number in range(12):
-        write_run(tmp_path, f"m{number}", TRUST, 0.5, 2, signed={"torch": f"2.{number}"}, details=False)
+        write_run(tmp_path, f"m{number}", TRUST, 0.5, 2, signed={"scorer": f"v{number}"}, details=False)
     lines = site_summary(read_board([tmp_path], ranks=False), Site(tmp_path / "index.html", 1, 1, 0)).splitlines()
-    assert len(lines) == 11 and lines[1].startswith("qimma: m1 in a group of their own: torch: 2.1 here, 2.0 there")
+    assert len(lines) == 11 and lines[1].startswith("qimma: m1 in a group of their own: scorer: v1 here, v0 there")
     assert lines[-2] == "and 3 more groups, with reasons, on the page (--allow FIELDS)"
 
 
@@ -149,9 +148,9 @@ def test_a_limited_run_of_a_model_is_an_entry_of_its_own(tmp_path):
     write_run(tmp_path, "lab/a", TRUST, 0.7, 5, signed={}, limit=5, date="2026-02-01T00-00-00")
     sections = read_board([tmp_path], ranks=False).sections
     labels = {entry.label for section in sections for entry in section.group.entries}
-    assert labels == {"a (limit 5, rows 5)", "a (limit none, rows 8)"}
+    assert labels == {"a (limit 5)", "a (limit none)"}
     said = [*sections[0].group.differences, *sections[1].group.differences]
-    assert any(one.startswith("limit: ") for one in said) and any(one.startswith("rows: ") for one in said)
+    assert any(one.startswith("limit: ") for one in said)
 
 
 def test_a_field_that_no_score_has_and_a_viewer_that_is_not_there_are_named(tmp_path):
@@ -196,7 +195,7 @@ def test_exports_of_any_column_names():
     columns = [Column("rank"), Column("acc", lower=True), Column("acc"), Column("a|<b>", "c|d")]
     table = BoardTable("t", "", columns, [BoardRow("m", [*(Cell(float(place)) for place in range(3)), "x|y"])])
     names, values = csv.reader(as_csv(table).splitlines())
-    assert names[2::2] == ["rank", "acc", "acc", "c|d: a|<b>"] and values[2::2] == ["0.0", "1.0", "2.0", "x|y"]
+    assert names[3::3] == ["rank", "acc", "acc", "c|d: a|<b>"] and values[3::3] == ["0.0", "1.0", "2.0", "x|y"]
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in as_markdown(table).splitlines()} == {7}
     assert r"c\|d: a\|\<b\>" in as_markdown(table)
 
@@ -234,10 +233,10 @@ def test_every_suite_has_ranks_ratios_and_averages_of_several_scores_of_a_task(t
     names = [task.task for task in all_tasks().values() if task.task in wanted or task.group == "alqasida_mono"]
     names += ["cvlue_vqa", "cvlue_vg", "cvlue_vd", "cvlue_itr"]
     names += [task.task for task in all_tasks().values() if task.suite == "qimma_gen"]
-    monkeypatch.setattr("cultureval.reports.cvlue.headline._box_note", lambda *_: [])  # invented answers are no boxes
+    monkeypatch.setattr("cultureval.reports.cvlue.table._box_note", lambda *_: [])  # invented answers are no boxes
     for model, ability in (("lab/good", 0.9), ("lab/bad", 0.2)):
         write_run(tmp_path, model, names, ability, 60, signed={})
-    board = read_board([tmp_path], published=True)
+    board = read_board([tmp_path], published=True, partial=True)
     ranked = {table.title: table for section in board.sections for table in section.tables if table.main is not None}
     columns = {title: table.columns[table.main].whole for title, table in ranked.items()}
     assert columns == {
@@ -272,17 +271,14 @@ def test_ranks_are_of_the_column_by_which_most_models_are_sorted(tmp_path):
 def test_models_whose_score_is_often_undefined_are_left_out_of_ranks_and_named(tmp_path):
     """CFHR is undefined where no Q+ is right: nine models have one such item each, 1/e of whose resamples lack it."""
     for place in range(11):
-        results = write_run(tmp_path, f"lab/{place}", ["m2cqa:tf_en"], 0.05 * place, 40, signed={})
+        verdicts = drawn_verdicts(40, 0.8, 0.7, place)
         if place < 9:
-            content = json.loads(results.read_text(encoding="utf-8"))
-            content["results"]["m2cqa:tf_en|0"]["cfhr"] = 1.0
-            results.write_text(json.dumps(content), encoding="utf-8")
-            (file,) = (tmp_path / "details" / "lab" / str(place)).rglob("*.parquet")
-            table = pq.read_table(file)
-            metrics = table["metric"].to_pylist()
-            only_one = [{**row, "cfhr": 1.0 if number == place else None} for number, row in enumerate(metrics)]
-            column = pa.array(only_one, table.schema.field("metric").type)
-            pq.write_table(table.set_column(table.column_names.index("metric"), "metric", column), file)
+            verdicts[:, 0] = "false"
+            verdicts[place] = "true"
+        file = write_statements(tmp_path, f"lab{place}", {"tf_en": verdicts}, model_name=f"lab/{place}")
+        content = json.loads(file.read_text(encoding="utf-8"))
+        content["results"] = {"m2cqa:tf_en|0": {"cfhr": cell_report(verdicts)["cfhr"]}}
+        file.write_text(json.dumps(content), encoding="utf-8")
     models = [(run.model, {"m2cqa:tf_en|0": run}) for run in load(tmp_path)]
     ranked = rank_items(models, {("m2cqa:tf_en|0", "cfhr"): 1.0})
     assert sorted(row.model for row in ranked.ranking.rows) == ["lab/10", "lab/9"]

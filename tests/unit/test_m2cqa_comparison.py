@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from cultureval.metrics.m2cqa.counterfactual import counterfactual_report
 from cultureval.metrics.paired_tests import PairedSubset, compare_paired
+from cultureval.reports.comparison.report import compare_all
 from cultureval.reports.m2cqa.comparison import printed_p_value
 from cultureval.reports.m2cqa.comparison_rows import Borders
 from cultureval.reports.model_sizes import family, model_sizes
@@ -112,31 +113,52 @@ def test_dialect_differences_share_their_resamples(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("report", "general", "named"),
+    ("changed", "kind", "words"),
     [
-        ({"revision": "def"}, {}, "revision (abc / def)"),
-        ({"fingerprint": "other"}, {}, "rows hash (hash-en / other)"),
-        ({"prompt": "other"}, {}, "prompt (p-tf_en / other)"),
-        ({"source": "QCRI/AynVQA-ArabicNLP26"}, {}, "source ("),
-        ({}, {"max_samples": 30}, "limit (None / 30)"),
-        ({}, {"model_config": {"image_placement": "last"}}, "image placement (first / last)"),
-        (
-            {},
-            {"model_config": {"image_placement": "first", "system_prompt": "Be brief."}},
-            "system prompt (None / Be brief.)",
-        ),
+        ({"report": {"fingerprint": "other"}}, "items", "order of examples) differs: 'hash-en' / 'other'"),
+        ({"report": {"prompt": "other"}}, "prompts", "the hash of the prompts differs: 'p-tf_en' / 'other'"),
+        ({"max_samples": 30}, "items", "limit differs: 'none' / '30'"),
+        ({"recorded": {"settings": {"image_placement": "last"}}}, "prompts", "image placement differs"),
+        ({"recorded": {"system_prompt_hash": "ab"}}, "prompts", "system prompt differs: 'not told' / 'ab'"),
     ],
 )
-def test_runs_that_rest_on_other_things_are_not_compared_silently(tmp_path, report, general, named):
-    write_run(tmp_path / "a", "a", {"tf_en": CELLS["tf_en"]})
-    write_run(tmp_path / "b", "b", {"tf_en": WORSE["tf_en"]}, report=report, **general)
+def test_runs_that_compare_refuses_are_not_compared_silently_here(tmp_path, changed, kind, words):
+    write_run(tmp_path / "a", "a", {"tf_en": CELLS["tf_en"]}, recorded={})
+    write_run(tmp_path / "b", "b", {"tf_en": WORSE["tf_en"]}, **{"recorded": {}} | changed)
     with pytest.raises(CulturevalError) as caught:
         compare(tmp_path / "a", tmp_path / "b", "--output-dir", tmp_path / "out")
-    assert f"a tf_en and b tf_en differ in {named}" in str(caught.value)
+    assert f"a tf / b tf, {kind}: m2cqa:tf_en|0: " in str(caught.value) and words in str(caught.value)
+    assert f"--allow {kind} compares them all the same." in str(caught.value)
     assert not (tmp_path / "out").exists()
-    compare(tmp_path / "a", tmp_path / "b", "--output-dir", tmp_path / "out", "--force")
-    text = without_escapes((tmp_path / "out/comparison.md").read_text(encoding="utf-8"))
-    assert "Compared despite different signatures" in text and named in text
+    for number, option in enumerate((("--force",), ("--allow", kind))):
+        compare(tmp_path / "a", tmp_path / "b", "--output-dir", tmp_path / f"out{number}", *option)
+        text = without_escapes((tmp_path / f"out{number}/comparison.md").read_text(encoding="utf-8"))
+        assert f"compared all the same, {kind}" in text and words in text
+
+
+def test_prompts_of_one_model_are_compared_on_the_same_statements_alone(tmp_path):
+    write_run(tmp_path, "m", {"tf_en": CELLS["tf_en"]})
+    write_run(tmp_path, "m", {"reason_first_en": WORSE["tf_en"]}, date="2026-01-02T00-00-00", report={"prompt": "q"})
+    output = compare(tmp_path, "--output-dir", tmp_path / "out")
+    (row,) = rows_of(tmp_path / "out/differences.csv")
+    assert (row["held"], row["first"], row["second"], row["n_items"]) == ("m", "tf", "reason_first", "300")
+    assert "compared all the same" not in output, "their prompts are what is compared"
+    write_run(tmp_path, "m", {"reason_first_en": WORSE["tf_en"]}, "2026-01-03T00-00-00", report={"fingerprint": "x"})
+    with pytest.raises(CulturevalError, match="m tf / m reason_first, items: m2cqa:tf_en|0: the fingerprint"):
+        compare(tmp_path, "--output-dir", tmp_path / "out")
+
+
+def test_the_general_comparison_has_the_same_numbers(tmp_path):
+    write_run(tmp_path / "a", "a", {"tf_en": CELLS["tf_en"]})
+    write_run(tmp_path / "b", "b", {"tf_en": WORSE["tf_en"]})
+    for profile, metric in (("strict", "cfhr"), ("lenient", "cfhr_lenient")):
+        compare(tmp_path / "a", tmp_path / "b", "--output-dir", tmp_path / "own", "--profile", profile)
+        compare_all([tmp_path / "a", tmp_path / "b"], tmp_path / "all", [metric])
+        (own,), (general,) = (rows_of(tmp_path / folder / "differences.csv") for folder in ("own", "all"))
+        names = {"delta": "difference", "ci_low": "low", "ci_high": "high", "n_items": "clusters"}
+        assert {names.get(name, name): own[name] for name in own if name not in ("variety", "held", "level")} == {
+            name: general[name] for name in general if name not in ("level", "name")
+        }
 
 
 def test_identical_cells_and_cells_that_no_resample_changes(tmp_path):
@@ -148,7 +170,8 @@ def test_identical_cells_and_cells_that_no_resample_changes(tmp_path):
     output = compare(tmp_path, "--output-dir", tmp_path / "out")
     rows = {(row["first"], row["second"]): row for row in rows_of(tmp_path / "out/differences.csv")}
     assert [rows[pair]["identical"] for pair in (("a", "b"), ("a", "c"))] == ["False", "True"]
-    assert rows["a", "c"]["ci_low"] == rows["a", "c"]["p_value"] == rows["a", "c"]["p_holm"] == ""
+    same = [float(rows["a", "c"][name]) for name in ("ci_low", "ci_high", "p_value")]
+    assert same == pytest.approx([-1.959964 * 2**0.5 / 22, 1.959964 * 2**0.5 / 22, 1])  # Bonett and Price's of 20
     # Newcombe's interval of 0 of 20 against 0 of 10, from Wilson's.
     interval = [float(rows["a", "b"][name]) for name in ("delta", "ci_low", "ci_high", "p_value")]
     assert interval == pytest.approx([0, -0.2775, 0.1611, 1], abs=1e-4)
@@ -171,7 +194,7 @@ def test_p_values_are_adjusted_for_the_differences_of_their_table(tmp_path):
         assert [adjusted for _, adjusted in family] == pytest.approx(expected)
     assert "p (Holm)" in output
     few = compare(tmp_path / "a", tmp_path / "b", "--output-dir", tmp_path / "few", "--resamples", "100")
-    assert "with 30 differences no p-value by Holm can be below 0.05: --resamples 600 or more" in few
+    assert "with 30 permutation tests none can be below 0.05 by Holm: --resamples 600 or more" in few
 
 
 def test_cfhr_by_country_and_category(tmp_path):
@@ -207,7 +230,7 @@ def test_forced_comparison_takes_the_items_that_both_have(tmp_path):
 def test_a_run_without_its_results_file_is_not_known_to_be_comparable(tmp_path):
     write_run(tmp_path, "a", {"tf_en": CELLS["tf_en"]})
     write_run(tmp_path, "b", {"tf_en": WORSE["tf_en"]}).unlink()
-    with pytest.raises(CulturevalError, match="not known"):
+    with pytest.raises(CulturevalError, match="'v0' / 'not told'"):
         compare(tmp_path, "--output-dir", tmp_path / "out")
 
 
@@ -229,10 +252,12 @@ def test_an_undefined_cfhr_is_empty_in_the_tables_and_named_beside_the_figures(t
     cells = {(row["model"], row["variety"]): row for row in rows_of(tmp_path / "out/cells.csv")}
     assert (cells["never", "ajp"]["cfhr"], cells["never", "ajp"]["regime"]) == ("", "undefined")
     assert cells["never", "dialect"]["cfhr"] == ""
-    (row,) = rows_of(tmp_path / "out/differences.csv")
-    assert (row["delta"], row["p_value"]) == ("", "")
+    assert not rows_of(tmp_path / "out/differences.csv") and "not compared: m2cqa:tf_ajp|0: cfhr is undefined" in output
     assert "| n/a |" in (tmp_path / "out/comparison.md").read_text(encoding="utf-8")
-    assert re.search(r"never +some +n/a +n/a", output) and "not drawn, because CFHR is undefined" in output
+    write_run(tmp_path, "other", {"tf_ajp": never}, report={"fingerprint": "x"})
+    with pytest.raises(CulturevalError, match="never tf / other tf, items: m2cqa:tf_ajp|0: the fingerprint"):
+        compare(tmp_path, "--output-dir", tmp_path / "out")  # which have no difference, but would share a table
+    assert "not drawn, because CFHR is undefined" in output
 
 
 def test_what_holds_no_verdicts_is_an_error_for_people(tmp_path):

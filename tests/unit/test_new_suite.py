@@ -44,7 +44,7 @@ def test_the_skeletons_own_test_passes_with_any_labels_and_ruff_finds_nothing(tm
         options = ["--isolated", "--line-length=120", *(["--check"] if command == "format" else [])]
         subprocess.run([*lint, command, *options], cwd=folder, check=True, capture_output=True)
     run = subprocess.run([sys.executable, "-m", "pytest", "-q", folder], cwd=tmp_path, capture_output=True, text=True)
-    assert run.returncode == 0 and "1 passed" in run.stdout, run.stdout
+    assert run.returncode == 0 and "2 passed" in run.stdout, run.stdout
 
 
 def test_right_answers_of_the_sample_rows_have_every_label_in_turn():

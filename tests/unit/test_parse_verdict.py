@@ -49,6 +49,49 @@ CASES = [
         (f"نعم. {AR}: صحيح{rest}", "tf", "arz", None, None, None)
         for rest in (" وخطأ", " جزئيًّا", "، لكن غير صحيح", ". غلط")
     ),
+    # taken back in the next sentence
+    *(
+        (f"{EN}: True{rest}", "tf", "en", None, None, None)
+        for rest in (
+            ". Actually, False.",
+            ".\n\nWait, no. It is False.",
+            "! Sorry, I mean false",
+            ". Correction: the correct answer is False.",
+            ". On second thought, the statement is false.",
+            " ❌",
+        )
+    ),
+    *(
+        (f"{AR}: صحيح{rest}", "tf", "msa", None, None, None)
+        for rest in (". في الواقع، خطأ.", ". لا، الإجابة الصحيحة هي خطأ", "! عفوا، أقصد: غير صحيح")
+    ),
+    (f"{EN}: True. Actually, False.", "answer_reason", "en", None, None, None),
+    (f"Thinking Steps: a dome. {EN} True. Wait, no: False.", "reason_first", "en", None, None, None),
+    (f"{EN}: True. Actually, the dome can be seen.", "tf", "en", None, None, True),
+    (f"{EN}: True. It is not false.", "tf", "en", None, None, True),
+    # set off in other ways
+    (r"\boxed{True}", "tf", "en", None, None, True),
+    (r"So it is $\boxed{\text{False}}$.", "tf", "en", None, None, False),
+    (r"The final answer is: \boxed{True}", "tf", "en", None, None, True),
+    (r"\boxed{صحيح}", "tf", "msa", None, None, True),
+    (r"\boxed{True} or \boxed{False}", "tf", "en", None, None, None),
+    (r"\boxed{True/False}", "tf", "en", None, None, None),
+    ("[True]", "tf", "en", None, True, True),
+    ("The final answer is: [True]", "tf", "en", None, None, True),
+    ("The final answer is: {False}", "tf", "en", None, None, False),
+    ("[True, False]", "tf", "en", None, None, None),
+    ("Final answer: True", "tf", "en", None, None, True),
+    ("I see a dome.\n\n**Final Answer:** False", "reason_first", "en", None, None, False),
+    ("Final answer: not True", "tf", "en", None, None, None),
+    ("Final answer: True or False", "tf", "en", None, None, None),
+    ("الجواب النهائي: خطأ", "tf", "msa", None, None, False),
+    ("True ✅", "tf", "en", None, None, True),
+    ("صحيح ✔️", "tf", "msa", None, None, True),
+    ("False ❌", "tf", "en", None, None, False),
+    ("The final answer is: False. ❌", "tf", "en", None, None, False),
+    ("True ❌", "tf", "en", None, None, None),
+    ("False ✅", "tf", "en", None, None, None),
+    ("✅", "tf", "en", None, None, None),
     ("Well. The final answer is: True because a false one would be red", "tf", "en", None, None, True),
     ("I think so. The final answer is: True", "tf", "en", None, None, True),
     ("The final answer is True", "tf", "en", None, None, True),

@@ -8,9 +8,11 @@ import struct
 import subprocess
 import sys
 import termios
+import time
+from types import SimpleNamespace
 
 from cultureval.runtime import progress
-from cultureval.runtime.progress import Progress, progressing
+from cultureval.runtime.progress import Progress, progressing, working
 
 ON_A_TERMINAL = """
 from cultureval.runtime.printing import print_result, steady_streams
@@ -24,29 +26,37 @@ with steady_streams():
 
 def test_without_a_terminal_a_line_comes_at_each_tenth_but_not_often_and_never_a_return(monkeypatch, capsys):
     now = [0.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
     with Progress(100, "Generating", "doc") as shown:
         for _ in range(100):
             now[0] += 1
             shown.update()
     lines = capsys.readouterr().err.splitlines()
     assert (
-        lines[0] == "Generating: 10 of 100 docs (10 %), 10 s"
+        lines[0] == "Generating: 10 of 100 docs (10 %), 10 s, about 90 s left"
         and lines[-1] == "Generating: 100 of 100 docs (100 %), 100 s"
     )
     assert len(lines) == 10
     assert list(progressing("ab", 2, "Quick", "thing")) == ["a", "b"] and not capsys.readouterr().err
 
 
-def test_a_slow_tenth_has_a_line_every_half_minute(monkeypatch, capsys):
-    now = [0.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    shown = Progress(1000, "Generating", "doc", done=500)
-    for _ in range(7):
-        now[0] += 10
+def test_there_are_signs_of_life_while_nothing_ends(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "FIRST_SIGN", 0.1)
+    monkeypatch.setattr(progress, "LONGEST_PAUSE", 0.2)
+    with Progress(8, "Generating", "doc", done=4) as shown:
+        shown.most_tokens = 400
+        shown.count_tokens(100)
+        time.sleep(0.6)
         shown.update(note="cost 3")
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line == "Generating: 504 of 1000 docs (50 %), 40 s, cost 3"
+        time.sleep(0.4)
+    with working("Loading tiny"):
+        time.sleep(0.35)
+    time.sleep(0.3)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "Generating: 4 of 8 docs (50 %), 0 s, 100 tokens, at most 0 s left"
+    assert any(re.search(r"100 tokens, about \d+ s left, cost 3$", line) for line in lines)
+    assert 4 <= sum("Generating" in line for line in lines) <= 7
+    assert 1 <= sum(line == "Loading tiny, 0 s" for line in lines) <= 2 and "tiny" in lines[-1]
 
 
 def test_on_a_terminal_nothing_is_wider_than_it_or_coloured():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from rank_simulation import simulate
 
 from cultureval.metrics.paired_tests import ratio as ratio_of_sums
 from cultureval.reports.ranks import SubsetScores, kendall_distance, rank_models, resample
@@ -39,6 +40,13 @@ def test_intervals_hold_the_true_ranks_and_equal_models_stay_tied() -> None:
         )
     assert (held >= 0.9 * repeats).all()
     assert wrongly_apart <= 0.1 * repeats
+
+
+@pytest.mark.parametrize("kind", ["equal", "half of them better"])
+def test_all_that_are_best_are_called_best_at_once(kind: str) -> None:
+    """With one bound for each row, ten equal models were all called best in 77 % of repeats."""
+    best, ranks, _ = simulate(kind, 10, 300, 1, 80, draws=400)
+    assert best >= 0.92 and ranks >= 0.92
 
 
 def test_a_clear_order_is_told_apart_and_identical_models_are_not() -> None:

@@ -76,4 +76,5 @@ def test_a_photograph_is_shown_as_the_camera_was_held(tmp_path):
     assert shown.size == (20, 40)
     small = Image.open(io.BytesIO(base64.b64decode(data_url(path, max_side=10).partition(",")[2])))
     assert small.size == (5, 10)
-    assert data_url(path).endswith(base64.b64encode(path.read_bytes()).decode())  # servers turn it themselves
+    sent = Image.open(io.BytesIO(base64.b64decode(data_url(path).partition(",")[2])))
+    assert (sent.format, sent.size, dict(sent.getexif())) == ("JPEG", (20, 40), {}), "a server may pass over the tag"

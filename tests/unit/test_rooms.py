@@ -1,5 +1,6 @@
 """Which room may import which, as import-linter reads it; and nothing heavy is loaded where lists and help load."""
 
+import re
 import subprocess
 import sys
 from graphlib import TopologicalSorter
@@ -21,6 +22,16 @@ def test_no_module_imports_itself_through_others():
     graph = grimp.build_graph("cultureval", exclude_type_checking_imports=True, cache_dir=None)
     imports = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
     assert list(TopologicalSorter(imports).static_order())  # raises CycleError; imports inside functions count
+
+
+def test_only_runs_finds_and_opens_results_and_details():
+    opening = re.compile(
+        r"results_\*|details_\*|ParquetFile|read_schema|read_metadata|parquet\.read_table|read_parquet"
+    )
+    rooms = ("reports", "audit", "scripts", "src/cultureval")
+    files = [file for room in rooms for file in (REPOSITORY / room).rglob("*.py") if not file.is_symlink()]
+    found = [str(file.relative_to(REPOSITORY)) for file in files if opening.search(file.read_text("utf-8"))]
+    assert [name for name in found if name.count("/") < 3 or not name.startswith("src/")] == []
 
 
 def test_listing_tasks_loads_nothing_heavy():

@@ -41,7 +41,7 @@ def test_parquet(tmp_path):
         ("a.jsonl", b'{"a": 1}\n[1, 2]\n', "line 2: expected an object"),
         ("a.txt", b"a", "as json: "),
         ("a.csv", b"a,b\n1,2,3\n", "more cells"),
-        ("a.csv", b"\xff\xfe", "utf-8"),
+        ("a.csv", b"\xff\xfe", "not UTF-8 .*: save it as UTF-8"),
         ("a.parquet", b"x", "as parquet: "),
     ],
 )

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 from summary_runs import run_of
 
-from cultureval.reports.alqasida.headline import headline as alqasida_headline
-from cultureval.reports.jeem.headline import headline
-from cultureval.reports.run_record import RunRecord, TimingRecord
-from cultureval.reports.run_warnings import run_notes, run_warnings
+from cultureval.reports.alqasida.table import tables as alqasida_tables
+from cultureval.reports.jeem.table import tables
 from cultureval.reports.summary_text import shown_run
+from cultureval.runs.record import RunRecord, TimingRecord
+from cultureval.runs.warnings import run_notes, run_warnings
 
 TASK = "qimma_palmx:islamic"
 
@@ -23,6 +23,8 @@ def test_a_complete_run_has_no_warnings():
     ("fields", "words"),
     [
         ({"limit": 20, "rows": 20}, ["At most 20 rows", "--limit", "run without it"]),
+        ({"duplicate_rows": 3}, ["3 rows ask the same as an earlier one"]),
+        ({"unread_files": ("copy.csv",)}, ["1 data file that no task reads"]),
         ({"not_selected": {"no task has the subset 'islamik'": 4, "of another subset": 9}}, ["4 rows are in no task"]),
         (
             {"rows": 999, "refused": 2, "bounds": {"acc_norm": (0.25, 0.5)}},
@@ -76,14 +78,32 @@ def test_a_judge_that_stopped_and_texts_that_try_to_influence_it():
     counts = {"n_items": 9.0, "n_parsed": 4.0, "n_unscored": 5.0, "n_not_asked": 5.0, "n_flagged": 1.0}
     counts |= {"fluency": 3.0, "fluency_missing_as_1": 1.89, "fluency_missing_as_5": 4.11}
     run.scores["jeem_vqa:eg|0"].update({f"judge_a_vqa_{name}": value for name, value in counts.items()})
-    unjudged, stopped, flagged = run_warnings(run)
+    unjudged, stopped, flagged, bounded = run_warnings(run)
+    assert "fluency 3.00 [1.89, 4.11], n/a" in bounded
     assert "not comparable: jeem_vqa 5 verdicts of 9 were not asked for" in stopped and "cultureval judge" in stopped
     assert "influence the judge: jeem_vqa:eg|0 judge_a_vqa 1." in flagged and "_unflagged" in flagged
-    table = next(one for one in headline(run) if "by judge a" in one.title)
+    table = next(one for one in tables(run) if "by judge a" in one.title)
     assert table.title.endswith(", INCOMPLETE: 5 of 9 verdicts were not asked for")
     ((label, cells),) = [(row.label, row.cells) for row in table.rows]
     assert label == "EG, answers" and list(cells) == [None, None, "3.00 [1.89, 4.11]", None, "4 of 9"]
     assert table.notes[0].startswith("No scores to compare")
+
+
+def test_means_of_a_judge_are_bounded_where_two_percent_of_its_verdicts_are_unscored_or_flagged():
+    run = run_of(["jeem_vqa:eg", "jeem_vqa:jo"], lambda task, metric: 0.5)
+    counts = {"n_items": 100.0, "n_parsed": 97.0, "n_unscored": 2.0, "n_doubtful": 1.0, "n_malformed": 1.0}
+    counts |= {"n_flagged": 2.0, "fluency": 3.0, "fluency_unflagged": 2.5}
+    counts |= {"fluency_missing_as_1": 2.9, "fluency_missing_as_5": 3.1, "n_parsed_unflagged": 95.0}
+    for place, task in enumerate(("jeem_vqa:eg|0", "jeem_vqa:jo|0")):
+        values = counts | {"fluency": 3.0 + place, "n_flagged": 2.0 + place}
+        run.scores[task].update({f"judge_a_vqa_{name}": value for name, value in values.items()})
+    (told,) = [sentence for sentence in run_warnings(run) if "verdicts are unscored" in sentence]
+    assert told == (
+        "jeem_vqa, judge_a_vqa: 4 of 200 verdicts are unscored (2 malformed, 2 doubtful) and 5 of flagged texts. Means "
+        "[all unscored the lowest, the highest], without flagged texts: fluency 3.50 [2.90, 3.10], 2.50."
+    )
+    run.scores["jeem_vqa:jo|0"]["judge_a_vqa_n_flagged"] = 2.0
+    assert not [sentence for sentence in run_warnings(run) if "verdicts are unscored" in sentence], "2 % and no more"
 
 
 def test_a_judge_that_stopped_in_a_later_task_has_bounds_there_too():
@@ -96,7 +116,7 @@ def test_a_judge_that_stopped_in_a_later_task_has_bounds_there_too():
         values |= {"fluency_missing_as_1": 4.0 if parsed else 1.0, "fluency_missing_as_5": 4.0 if parsed else 5.0}
         run.scores[f"{task}|0"].update({f"judge_a_fluency_{name}": value for name, value in values.items()})
         run.scores[f"{task}|0"]["judge_a_fluency_fluency"] = values["fluency"]
-    (table,) = [one for one in alqasida_headline(run) if "judge a" in one.title]
+    (table,) = [one for one in alqasida_tables(run) if "judge a" in one.title]
     assert ", INCOMPLETE: 4 of 8 verdicts" in table.title and "4.00 [2.50, 4.50]" in table.rows[0].cells
 
 

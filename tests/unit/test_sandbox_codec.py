@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from cultureval.runtime.sandbox.codec import BadEncoding, Lazy, Opaque, decode, encode
+from cultureval.runtime.sandbox.codec import BadEncoding, Limits, Opaque, decode, encode
 
 scalars = (
     some.none()
@@ -58,7 +58,7 @@ def test_bytes_of_any_kind_give_data_or_a_refusal(data, changes):
         data = data[:position] + part + data[position + len(part) :]
     for form in (b"", b"P", b"T"):
         try:
-            decode(form + data)
+            decode(form + data, Limits().of_equals())
         except BadEncoding:
             pass
 
@@ -151,8 +151,7 @@ def test_what_is_not_data_equals_nothing():
         result = decode(encode(value))
         assert isinstance(result, Opaque) or isinstance(result[0], Opaque)
         assert result != value
-    assert isinstance(decode(encode(iter([1]))), Lazy)
-    assert list(decode(encode((item for item in "ab"), consume_iterators=True))) == ["a", "b"]
+    assert isinstance(decode(encode(iter([1]))), Opaque)
     assert math.isnan(decode(encode(math.nan)))
 
 
@@ -162,7 +161,7 @@ def test_what_is_not_data_equals_nothing():
         b"T" + marshal.dumps(("set", [number * (2**61 - 1) for number in range(200_000)]), 2),
         b"P" + marshal.dumps({number * (2**61 - 1): 0 for number in range(2000)}, 2),
         b"T" + marshal.dumps(("range", [0, 10**12, 1]), 2),
-        b"T" + marshal.dumps(("Decimal", "9" * 20_000), 2),
+        b"T" + marshal.dumps(("Decimal", "9" * 60_000), 2),
         b"T" + marshal.dumps(("array", ["|O8", [1], b"\1" * 8]), 2),
         b"T" + marshal.dumps(("array", ["<f8", [2**40], b""]), 2),
         b"P[\xff\xff\xff\x7f",
@@ -175,5 +174,5 @@ def test_what_is_not_data_equals_nothing():
 def test_data_made_to_harm_the_reader_is_refused_at_once(data):
     start = time.process_time()
     with pytest.raises(BadEncoding):
-        decode(data)
+        decode(data, Limits().of_equals())
     assert time.process_time() - start < 2

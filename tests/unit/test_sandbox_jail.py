@@ -1,13 +1,14 @@
 """The jail's command line: what is hidden where a bound folder holds it."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from cultureval.runtime.sandbox import control_group
-from cultureval.runtime.sandbox.jail import SandboxLimits, SandboxUnavailable, jail_command
+from cultureval.runtime.sandbox.jail import SandboxLimits, SandboxUnavailable, jail_command, require_user
 from cultureval.runtime.sandbox.sandbox import shares_of_cpus
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.scripts.code.options import data_in_settings
@@ -125,3 +126,31 @@ def test_a_jail_runs_in_a_control_group_where_systemd_gives_one(tmp_path, monkey
     (tmp_path / "controllers").write_text("cpu pids\n")
     monkeypatch.delenv("REFUSED")
     assert find(4480, 72) == ()
+
+
+@pytest.mark.parametrize(
+    ("uid_map", "mapped"),
+    [
+        ("         0          0 4294967295\n", True),
+        ("0 1000 1\n", False),
+        ("0 1000 1\n1 100000 65535\n", True),
+        ("0 1000 1\n1 100000 65533\n", False),
+        ("0 0 1\n65534 100000 1\n", True),
+    ],
+)
+def test_root_that_cannot_become_nobody_is_told_so_and_bubblewrap_is_not_blamed(uid_map, mapped):
+    if mapped:
+        require_user(65534, uid_map)
+        return
+    with pytest.raises(SandboxUnavailable, match="maps too few.*uid_map.*map-auto") as error:
+        require_user(65534, uid_map)
+    assert "bubblewrap" not in str(error.value)
+
+
+def test_a_shell_in_which_only_root_is_mapped_gets_that_advice():
+    code = "from cultureval.runtime.sandbox.sandbox import Sandbox; Sandbox().start()"
+    command = ["unshare", "-Ur", sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "unshare:" in done.stderr:
+        pytest.skip("no user namespaces here")
+    assert "SandboxUnavailable: generated code is never run as root" in done.stderr

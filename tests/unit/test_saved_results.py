@@ -9,9 +9,10 @@ import pyarrow.parquet
 import pytest
 from PIL import Image
 
-from cultureval.reports.lighteval_files import write_results
-from cultureval.reports.run_record import RunRecord
-from cultureval.reports.saved_results import find_saved_tasks, saved_image, saved_reply, write_derived
+from cultureval.runs.files import find_saved_tasks
+from cultureval.runs.record import RunRecord
+from cultureval.runs.rows import saved_image, saved_reply
+from cultureval.runs.writing import write_derived, write_results
 from cultureval.runtime.data.image_store import store_image, stored_image
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.sampling import sampled_rows

@@ -9,7 +9,8 @@ import pytest
 
 from cultureval import reports
 from cultureval.reports.differences import compare_runs
-from cultureval.reports.run_record import (
+from cultureval.reports.summary_text import shown_run
+from cultureval.runs.record import (
     SCHEMA,
     MachineRecord,
     ModelRecord,
@@ -18,7 +19,6 @@ from cultureval.reports.run_record import (
     TaskRecord,
     TimingRecord,
 )
-from cultureval.reports.summary_text import shown_run
 from cultureval.runtime.errors import CulturevalError
 
 TASK = "qimma_palmx:culture|0"
@@ -82,9 +82,11 @@ def test_scores_as_a_table(tmp_path):
     table = reports.scores_table(reports.load(write(tmp_path, cultureval=section))).set_index(["task", "metric"])
     assert len(table) == 4
     headline = table.loc[TASK, "acc_norm"]
-    assert (headline.value, headline.stderr, headline.n, headline.coverage) == (0.5, 0.25, 3, 1)
+    assert (headline.value, headline.stderr, headline.n, headline.coverage) == (0.5, 0.25, 4, 1)
     assert (headline.suite, headline.group, headline.signature) == ("qimma", "qimma_palmx", "rows:4")
-    assert table.loc[TASK, "acc"].coverage == 0.25 and table.loc[TASK, "acc"].isna().value
+    assert (table.loc[TASK, "acc"].n, table.loc[TASK, "acc"].coverage) == (1, 0.25) and table.loc[
+        TASK, "acc"
+    ].isna().value
     average = table.loc["qimma_palmx:_average|0", "acc_norm"]
     assert (average.value, average.suite) == (0.5, "qimma") and average.isna().n
     section["tasks"][TASK] |= {"scored": {}, "not_applicable": ["acc"]}
@@ -104,8 +106,10 @@ def test_all_broken_files_are_named_with_their_reasons(tmp_path):
     write(tmp_path, "deep", text="[" * 100_000)
     write(tmp_path, "digits", results={"a|0": {"acc": 10**400}})
     write(tmp_path, "huge", results={"a|0": {"acc": 1e308}})
+    loaded = reports.load(tmp_path)
+    assert [run.file.parent.name for run in loaded] == ["good"] and len(loaded.left_out) == 10
     with pytest.raises(CulturevalError) as error:
-        reports.load(tmp_path)
+        reports.load(tmp_path, strict=True)
     reasons = {line.split("/results/")[1].split("/")[0]: line for line in str(error.value).splitlines()}
     assert set(reasons) == {"cut", "list", "text", "flat", "newer", "wrong", "deep", "digits", "huge", "stock"}
     assert "cannot be read: JSONDecodeError" in reasons["cut"] and "no results file of LightEval" in reasons["list"]

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cultureval.reports import evaluation
-from cultureval.reports.run_record import Run
+from cultureval.runs.record import Run
 from cultureval.runtime.checked_model import CheckedModel
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.data_options import samples_root

@@ -13,16 +13,10 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from cultureval.reports.cvlue.boxes import boxes_as_svg, draw_boxes
-from cultureval.reports.lighteval_files import write_details
-from cultureval.reports.saved_items import items_table
-from cultureval.reports.saved_sample import (
-    describe,
-    find_details,
-    find_item,
-    output_folder_of,
-    place_of,
-    run_of_details,
-)
+from cultureval.reports.item_view import describe, items_table
+from cultureval.runs.files import SavedTask, find_details, output_folder
+from cultureval.runs.rows import places_of, rows_of
+from cultureval.runs.writing import write_details
 from cultureval.runtime.data.image_store import store_image, stored_image
 from cultureval.runtime.errors import CulturevalError
 from cultureval.scripts.main import app
@@ -64,7 +58,7 @@ def test_boxes_stand_where_they_should(row):
 
 
 def test_text_and_png(row, tmp_path):
-    assert "\x1b" not in describe(row) and "iou 0.5" in describe(row)
+    assert "\x1b" not in describe(row, "iou") and "iou 0.5" in describe(row, "iou")
     draw_boxes(row, tmp_path / "boxes.png")
     with Image.open(tmp_path / "boxes.png") as picture:
         assert picture.getpixel((10, 35)) == (26, 152, 80) and picture.getpixel((70, 35)) == (215, 48, 39)
@@ -74,13 +68,13 @@ def test_text_and_png(row, tmp_path):
 
 def test_a_metric_may_be_a_word(row):
     row["metric"] = {"verdict": "true", "hallucinated": 1}
-    assert "scores: verdict true, hallucinated 1" in describe(row)
+    assert "scores: verdict true, hallucinated 1" in describe(row, "iou")
 
 
 def test_a_judge_s_verdict_is_told_in_a_line_of_its_own(row):
     verdict = {"outcome": "unscored", "reason": "unreadable", "label": None, "flags": [], "reply": "Fluency:\nX/5"}
     row["metric"] = {"judge_j_vqa": verdict, "judge_j_vqa_fluency": math.nan, "other": None, "iou": 0.5}
-    assert describe(row).endswith(
+    assert describe(row, "iou").endswith(
         "judge_j_vqa: unscored; unreadable; Fluency: / X/5\nscores: judge_j_vqa_fluency nan, iou 0.5"
     )
     del row["metric"]["judge_j_vqa_fluency"]
@@ -90,8 +84,11 @@ def test_a_judge_s_verdict_is_told_in_a_line_of_its_own(row):
 
 def test_what_is_not_there_is_named(row, tmp_path, monkeypatch):
     with pytest.raises(CulturevalError, match="has no details of cvlue_vg; it has none at all"):
-        find_item(tmp_path, "cvlue_vg", "1")
-    monkeypatch.setattr("cultureval.reports.saved_sample.find_rows", lambda *names: [row])
+        find_details(tmp_path, "cvlue_vg")
+    monkeypatch.setattr(
+        "cultureval.runs.files.find_details", lambda *names: SavedTask(tmp_path, tmp_path, "m", "1", "cvlue_vg|0")
+    )
+    monkeypatch.setattr("cultureval.runs.rows.rows_with_judgements", lambda saved: [row])
     with pytest.raises(CulturevalError, match="must end in .svg or .png"):
         show(tmp_path, "cvlue_vg", "7", output=tmp_path / "x.gif")
     for path, sentence in ((tmp_path / "a.png", "does not name a stored image"), (f"{'0' * 64}.png", "is missing")):
@@ -104,9 +101,10 @@ def test_a_task_is_a_list_of_its_items_on_one_line_each(row, tmp_path, monkeypat
     arabic = {"query": "السؤال: ما عاصمة الأردن؟", "choices": ["أ", "ب"], "gold_index": 1, "specific": {}}
     scored = {"doc": arabic, "model_response": {"text": [], "logprobs": [-1.0, -2.0], "output_tokens": [[1], [2]]}}
     rows = [row, scored | {"metric": {"acc_norm": math.nan}}]
-    monkeypatch.setattr("cultureval.reports.saved_sample.rows_of", lambda file: rows)
+    monkeypatch.setattr("cultureval.runs.rows.rows_with_judgements", lambda saved: rows)
     details = tmp_path / "details" / "org" / "model" / "2026" / "details_cvlue_vg|0_2026.parquet"
-    monkeypatch.setattr("cultureval.reports.saved_sample.find_details", lambda *names: details)
+    found = SavedTask(details, tmp_path, "org/model", "2026", "cvlue_vg|0")
+    monkeypatch.setattr("cultureval.runs.files.find_details", lambda *names: found)
     show(tmp_path, "cvlue_vg")
     title, header, first, second, hint = capsys.readouterr().out.splitlines()
     assert title == "cvlue_vg, org/model, 2026: 2 of 2 items, score: iou" and "TASK ITEM" in hint
@@ -119,7 +117,7 @@ def test_a_task_is_a_list_of_its_items_on_one_line_each(row, tmp_path, monkeypat
     }
     assert "\u2068السؤال" in items_table(rows, "cvlue_vg", "", 100, 2)
     assert "\u2068" not in items_table(rows, "x", "", None, 2)
-    assert [place_of(name, rows, "cvlue_vg") for name in ("7", "#0", "#1", "1")] == [0, 0, 1, 1]
+    assert [places_of(name, rows, "cvlue_vg") for name in ("7", "#0", "#1", "1")] == [[0], [0], [1], [1]]
     with pytest.raises(CulturevalError, match=r"no item '0' among its 2: 7, #1\. '#0' \(in quotes\) is the first"):
         show(tmp_path, "cvlue_vg", "0")
 
@@ -139,7 +137,7 @@ def test_prompts_and_answers_have_the_room_that_other_columns_leave(row):
     ids=["numbers", "Arabic", "Chinese", "one long word"],
 )
 def test_the_words_with_which_all_prompts_begin_are_left_out_and_no_word_is_cut(row, first, second, seen):
-    rows = [row | {"doc": row["doc"] | {"query": query}} for query in (first, second)]
+    rows = [row | {"doc": row["doc"] | {"query": query, "specific": None}} for query in (first, second)]
     lines = items_table(rows, "cvlue_vg", "", None, 2).splitlines()[2:4]
     assert [line.split()[1] for line in lines] == seen
 
@@ -152,13 +150,13 @@ def test_details_are_found_from_any_folder_of_a_run(tmp_path):
     run.write_text("{}")
     pyarrow.parquet.write_table(pyarrow.table({"doc": ["x"]}), details)
     for folder in (tmp_path, run, run.parent, tmp_path / "results"):
-        assert find_details(folder, "cvlue_vg").samefile(details)
-    assert run_of_details(details) == "org/model, 2026"
+        assert find_details(folder, "cvlue_vg").file.samefile(details)
+    assert find_details(tmp_path, "cvlue_vg").run_name == "org/model, 2026"
 
 
 def test_right_to_left_lines_are_isolated_and_control_characters_are_escapes(row):
     row["doc"]["query"] = "سؤال\u202e\x1b[2J\nline"
-    text = describe(row, isolate=True)
+    text = describe(row, "iou", isolate=True)
     assert "\u2068سؤال\\u202e\\x1b[2J\u2069\nline\n" in text and not {"\x1b", "\u202e"} & set(text)
 
 
@@ -170,7 +168,7 @@ def test_items_are_those_of_the_newest_run_by_its_date(row, tmp_path):
     new = save_details(tmp_path, "org/new", "2026-02-01", [row])
     save_details(tmp_path, "old", "2026-01-01", [row])
     os.utime(new, (0, 0))  # as a copy of the folder may leave it
-    assert run_of_details(find_details(tmp_path, "cvlue_vg")) == "org/new, 2026-02-01"
+    assert find_details(tmp_path, "cvlue_vg").run_name == "org/new, 2026-02-01"
 
 
 @pytest.mark.parametrize(
@@ -181,7 +179,7 @@ def test_details_that_are_cut_or_of_another_kind_are_named(row, tmp_path, rows):
     if rows is None:
         file.write_bytes(file.read_bytes()[:-5])
     with pytest.raises(CulturevalError, match="details") as error:
-        find_item(tmp_path, "cvlue_vg", "#0")
+        rows_of(find_details(tmp_path, "cvlue_vg").file)
     assert str(file) in str(error.value)
 
 
@@ -198,7 +196,7 @@ def test_the_output_folder_of_a_results_file_may_be_named_results(tmp_path):
     file = tmp_path / "results" / "results" / "m" / "results_1.json"
     file.parent.mkdir(parents=True)
     file.write_text("{}")
-    assert output_folder_of(file) == tmp_path / "results" and output_folder_of(tmp_path) == tmp_path
+    assert output_folder(file) == tmp_path / "results" and output_folder(tmp_path / "other" / "results_1.json") is None
 
 
 def test_models_of_one_name_in_several_output_folders_are_all_shown(tmp_path):

@@ -1,6 +1,6 @@
 from types import SimpleNamespace
 
-from cultureval.reports import signing
+from cultureval.runs import signature as signing
 from cultureval.runtime.settings import Option, current_settings, use_settings
 from cultureval.runtime.signatures import combined_hash, installed_versions, signature
 

@@ -8,12 +8,12 @@ import pytest
 from rich.cells import cell_len
 from summary_runs import run_of
 
-from cultureval.reports.printed_numbers import printed
-from cultureval.reports.summary import MOST_LINES, Cell, Row, SummaryTable, group_table, suite_tables
 from cultureval.reports.summary_text import suite_lines, summaries_json, summary_text, table_lines
+from cultureval.runs.table import MOST_LINES, Cell, Row, SuiteTable, group_table, suite_tables
+from cultureval.runtime.printed_numbers import printed
 from cultureval.tasks.catalogue import suites
 
-TABLE = SummaryTable(
+TABLE = SuiteTable(
     "Fidelity, percent",
     ("Dialect", "monolingual", "cross-lingual", "note"),
     [
@@ -49,7 +49,7 @@ def test_halves_are_rounded_away_from_zero():
 
 
 def test_a_small_loss_is_not_minus_zero():
-    table = SummaryTable("Gain", ("Direction", "gain"), [Row("egy", (Cell(-0.04, 0.02, 3, digits=1),))])
+    table = SuiteTable("Gain", ("Direction", "gain"), [Row("egy", (Cell(-0.04, 0.02, 3, digits=1),))])
     assert table_lines(table, 80)[2].split() == ["egy", "0.0", "±0.0", "3"]
 
 
@@ -87,14 +87,18 @@ def test_longer_tables_are_cut_and_say_so():
 def test_a_suite_without_a_headline_has_a_row_a_group():
     run = run_of(["qimma_aradice:Egypt", "qimma_aradice:Syria", "qimma_aratrust"], lambda task, metric: 0.25)
     table = group_table(run, "qimma")
-    assert [(row.label, row.cells[0], row.cells[1].value, row.cells[2]) for row in table.rows] == [
-        ("qimma_aradice|0", "acc_norm", 0.25, "2"),
-        ("qimma_aratrust|0", "acc_norm", 0.25, "1"),
+    assert [
+        (row.label, row.cells[0], row.cells[1].value, row.cells[2] and str(row.cells[2])) for row in table.rows
+    ] == [
+        ("qimma_aradice|0", "acc_norm", 0.25, "2/6"),
+        ("qimma_aratrust|0", "acc_norm", 0.25, "1/1"),
+        ("Average", "acc_norm", None, None),
     ]
+    assert table.rows[-1].cells[1].words == "no average", "groups of the suite are missing"
 
 
 def test_an_error_in_a_suite_s_headline_is_told_and_fails_nothing(monkeypatch):
-    monkeypatch.setattr("cultureval.reports.qimma.headline.benchmark_scores", lambda subsets: 1 / 0)
+    monkeypatch.setattr("cultureval.reports.qimma.table.benchmark_scores", lambda subsets: 1 / 0)
     text = summary_text(run_of(["qimma_aratrust", "cvlue_vqa"]), 80)
     assert "qimma_aratrust|0  acc_norm" in text and "cannot be made: " in text and "CVLUE, Chinese" in text
 

@@ -53,3 +53,8 @@ def test_generation_is_asked_for_as_qimma_does(table):
     for config in table.values():
         names = [name for metric in config.metrics for name in as_list(metric.metric_name)]
         assert set(names) == set(all_tasks()[config.name].metrics)
+        for metric in config.metrics:
+            for name, compute in metric.get_corpus_aggregations().items():
+                bounds = getattr(getattr(compute, "__self__", compute), "bounds", None)
+                declared = all_tasks()[config.name].declared.get(name)  # one function may make several, as of M2CQA
+                assert bounds is None or bounds == declared.range, (config.name, name)

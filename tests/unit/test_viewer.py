@@ -41,7 +41,7 @@ def test_choices_have_probabilities_and_gold(run):
     assert len(lines) == 3
     shares = [float(line.split()[1]) for line in lines]
     assert sum(shares) == pytest.approx(1, abs=2e-3) and shares == sorted(shares, reverse=True)
-    assert lines[0].endswith("ب") and "gold  أ" in lines[1] and "per token -1.000" in lines[1]
+    assert lines[0].endswith("ب") and "gold  أ" in lines[1] and "ordered by -1.000" in lines[1]
     several = sample_of(logs, "qimma_medarabiq_multi")
     assert several.target == "أ | ج" and several.scores["acc"].explanation.count("gold") == 2
     dialogue = sample_of(logs, "cvlue_visdial").scores["mrr"].explanation.splitlines()

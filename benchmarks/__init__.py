@@ -1,0 +1,1 @@
+"""What `cultureval bench` runs: benchmarks ours against other harnesses. Beside the package, in a checkout only."""

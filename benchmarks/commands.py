@@ -1,0 +1,20 @@
+"""The sub-commands of `cultureval bench`, which the command line loads where the checkout has this folder."""
+
+import typer
+
+from benchmarks import classifiers, end_to_end, generation, retrieval, scoring, start_up
+
+app = typer.Typer(
+    help="Benchmarks ours against other harnesses, interleaved in one process. Example: cultureval bench scoring",
+    no_args_is_help=True,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("scoring")(scoring.bench_scoring)
+app.command("generation")(generation.bench_generation)
+app.command("retrieval")(retrieval.bench_retrieval)
+app.command("end-to-end")(end_to_end.bench_end_to_end)
+app.command("start-up")(start_up.bench_start_up)
+app.command("classifiers")(classifiers.bench_classifiers)

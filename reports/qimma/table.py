@@ -1,0 +1,216 @@
+"""QIMMA's table of a run, as the paper's Tables 3 and 4: fourteen benchmarks, seven domains, the average.
+
+Paper (arXiv 2604.03395), section 5 and Tables 3-4: a benchmark is the unweighted mean of its subsets, a domain that of
+its benchmarks, the average that of the fourteen benchmarks (not of the domains); HumanEval+ and MBPP+ count as two.
+Verified: all 14 averages and 98 domain scores of the paper follow from its benchmark scores.
+Inferred: MedArabiQ is the mean of its five subsets (accuracy of three, BERTScore of two), as the others are of theirs.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from cultureval.reports.published import published_rows, published_scores
+from cultureval.runs.means import Estimate, as_written, mean_of, percentage
+from cultureval.runs.record import Run, RunRecord, TaskRecord
+from cultureval.runs.table import NO_AVERAGE, Cell, Column, Coverage, Row, SuiteTable, cell_of
+from cultureval.runs.task_records import task_records
+from cultureval.runtime.doc_specific import PAPER, SOUND
+from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.qimma.averages import SUITE, benchmark_of, benchmark_tasks
+
+AVERAGE = "Average"
+MAIN, COVERAGE = Column(AVERAGE), Column("Coverage")
+BENCHMARKS, DOMAINS = "Benchmarks", "Domains"
+ORDER = (  # the columns of its published table
+    "AraDiCE-Culture",
+    "ArabicMMLU",
+    "ArabCulture",
+    "PalmX",
+    "3LM STEM",
+    "AraTrust",
+    "MizanQA",
+    "MedArabiQ",
+    "ArabLegalQA",
+    "GAT",
+    "MedAraBench",
+    "HumanEval+",
+    "MBPP+",
+    "FannOrFlop",
+)
+PUBLISHED = Path(__file__).with_name("published.csv")
+COLUMNS = ("Domain", "benchmark", "score", "domain", "subsets")
+PARITY = {
+    PAPER: "prompt and label tokenised together, as by `lighteval vllm`",
+    SOUND: "prompt and label tokenised apart, one BOS; the paper's numbers are of `--parity paper`",
+}
+
+
+def benchmark_scores(subsets: Mapping[str, Estimate]) -> dict[str, Estimate]:
+    """Scores of the benchmarks whose subsets all have one: their unweighted means.
+
+    Args:
+        subsets: By the name of the task without `|k`.
+    """
+    names = {benchmark: [task.task for task in tasks] for benchmark, tasks in benchmark_tasks().items()}
+    return {
+        benchmark: mean_of([subsets[task] for task in tasks])
+        for benchmark, tasks in names.items()
+        if all(task in subsets for task in tasks)
+    }
+
+
+def domain_scores(benchmarks: Mapping[str, Estimate]) -> dict[str, Estimate]:
+    """Scores of the domains whose benchmarks all have one: their unweighted means.
+
+    Args:
+        benchmarks: By the paper's names.
+    """
+    domains: dict[str, list[str]] = {}
+    for benchmark, tasks in benchmark_tasks().items():
+        domains.setdefault(tasks[0].domain, []).append(benchmark)
+    return {
+        domain: mean_of([benchmarks[name] for name in names])
+        for domain, names in domains.items()
+        if all(name in benchmarks for name in names)
+    }
+
+
+def average(benchmarks: Mapping[str, Estimate]) -> Estimate | None:
+    """The unweighted mean of the fourteen benchmarks; None unless all have a score.
+
+    Args:
+        benchmarks: By the paper's names.
+    """
+    names = list(benchmark_tasks())
+    return mean_of([benchmarks[name] for name in names]) if all(name in benchmarks for name in names) else None
+
+
+def tables(run: Run) -> list[SuiteTable]:
+    """One table for each number of few-shot examples in the run."""
+    tasks = run.tasks_of(SUITE)
+    shots = dict.fromkeys(task.shots for task in tasks)
+    return [_table(run, [task for task in tasks if task.shots == count], count) for count in shots]
+
+
+def _table(run: Run, tasks: Sequence[TaskRecord], shots: int) -> SuiteTable:
+    found = {task.task.partition("|")[0]: percentage(run, task, task.metrics[0]) for task in tasks}
+    subsets = {name: estimate for name, estimate in found.items() if estimate is not None}
+    written = _written(run, tasks, subsets)
+    benchmarks = benchmark_scores(subsets) | written
+    domains, published = domain_scores(benchmarks), published_scores(PUBLISHED, run.model)
+    rows, shown = [], ""
+    for name, members in benchmark_tasks().items():
+        present = [subsets[task.task] for task in members if task.task in subsets]
+        if not any(task.task in found for task in members):
+            continue
+        domain, coverage = members[0].domain, Coverage(len(present), len(members))
+        first = domain != shown
+        score = cell_of(written.get(name) or (mean_of(present) if present else None), published.get(name))
+        of_domain = cell_of(_uncounted(domains.get(domain)), published.get(domain))
+        cells = (
+            name,
+            replace(score, column=Column(name, BENCHMARKS), coverage=coverage),
+            replace(of_domain, column=Column(domain, DOMAINS)) if first else None,
+            coverage,
+        )
+        rows.append(Row(domain if first else "", cells))
+        shown = domain
+    rows.append(_average_row(benchmarks, published.get(AVERAGE), _parts(tasks)))
+    notes = [*_forms(tasks), *_parity(tasks)]
+    names = {"name": "QIMMA", "unit": "percent", "main": MAIN, "order": _order()}
+    return SuiteTable(f"QIMMA, percent, {shots}-shot", COLUMNS, rows, notes, **names)
+
+
+def _order() -> list[Column]:
+    domains = dict.fromkeys(members[0].domain for members in benchmark_tasks().values())
+    of_benchmarks = (Column(name, BENCHMARKS) for name in ORDER)
+    return [MAIN, COVERAGE, *of_benchmarks, *(Column(name, DOMAINS) for name in domains)]
+
+
+def _parts(tasks: Sequence[TaskRecord]) -> dict[tuple[str, str], float]:
+    """Every subset with its headline metric and its weight in the average; {} where one is missing."""
+    records = {record.task.partition("|")[0]: record for record in tasks}
+    benchmarks = benchmark_tasks()
+    if not all(task.task in records for members in benchmarks.values() for task in members):
+        return {}
+    return {
+        (records[task.task].task, records[task.task].metrics[0]): 1 / len(benchmarks) / len(members)
+        for members in benchmarks.values()
+        for task in members
+    }
+
+
+def _written(run: Run, tasks: Sequence[TaskRecord], subsets: Mapping[str, Estimate]) -> dict[str, Estimate]:
+    """The benchmarks whose subsets are one whole group of the results file, which has their mean."""
+    groups: dict[str, list[TaskRecord]] = {}
+    for task in tasks:
+        groups.setdefault(task.group, []).append(task)
+    found = {}
+    for name, members in benchmark_tasks().items():
+        names = [task.task for task in members]
+        records = groups.get(members[0].group, [])
+        if len(names) > 1 and {record.task.partition("|")[0] for record in records} == {*names} <= subsets.keys():
+            mean = mean_of([subsets[one] for one in names])
+            average = f"{members[0].group}:_average|{records[0].shots}"
+            found[name] = as_written(run, average, records[0].metrics[0], mean, 100)
+    return found
+
+
+def _average_row(
+    benchmarks: Mapping[str, Estimate], published: float | None, parts: Mapping[tuple[str, str], float]
+) -> Row:
+    mean, words = average(benchmarks), "coverage "
+    coverage = Coverage(len(benchmarks), len(benchmark_tasks()), COVERAGE, words if mean is None else "")
+    if mean is None:
+        return Row(AVERAGE, (coverage, Cell(None, column=MAIN, words=NO_AVERAGE), None, None))
+    cell = replace(cell_of(_uncounted(mean), published), column=MAIN, parts=parts)
+    return Row(AVERAGE, (coverage, cell, None, None))
+
+
+def _uncounted(estimate: Estimate | None) -> Estimate | None:
+    """Without its count: a mean of benchmarks is not one of items."""
+    return estimate and estimate._replace(n=None)
+
+
+def _parity(tasks: Sequence[TaskRecord]) -> list[str]:
+    """How prompts became tokens, where the run says it."""
+    found = {task.parity for task in tasks}
+    return [f"Parity: {name} ({PARITY[name]})." for name in PARITY if name in found]
+
+
+def _forms(tasks: Sequence[TaskRecord]) -> list[str]:
+    """Which benchmarks were run on curated, and which on original data; several forms are named with theirs."""
+    forms: dict[str, dict[str, None]] = {}
+    order = list(benchmark_tasks())
+    found = {(benchmark_of(task.group, task.benchmark, task.subset), task.form or "form unknown") for task in tasks}
+    for name, form in sorted(found, key=lambda pair: (order.index(pair[0]), pair[1])):
+        forms.setdefault(form, {})[name] = None
+    if len(forms) == 1:
+        return [f"Data: {form}." for form in forms]
+    fewest = min(forms, key=lambda form: len(forms[form]))
+    others = [form for form in forms if form != fewest]
+    return [f"Data: {fewest} for {', '.join(forms[fewest])}; {', '.join(others)} for the others."]
+
+
+def published_tables() -> dict[str, list[SuiteTable]]:
+    """The rows of the paper's Table 3, whose averages and domains are computed as for other runs."""
+    return {run.model: tables(run) for run in published_runs()}
+
+
+def published_runs() -> list[Run]:
+    """The paper's Table 3 as runs: every subset of a benchmark has the benchmark's score, whose mean it is.
+
+    Averages and domains follow from them, as they do for other runs.
+    """
+    names = [task.task for task in all_tasks().values() if task.suite == SUITE]
+    records = task_records({f"{name}|0": {} for name in names}, None)
+    runs = []
+    for row in published_rows(PUBLISHED):
+        scores: dict[str, dict[str, float | None]] = {}
+        for benchmark, tasks in benchmark_tasks().items():
+            if row[benchmark]:
+                scores |= {f"{task.task}|0": {task.metrics[0]: float(row[benchmark]) / 100} for task in tasks}
+        known = {name: record for name, record in records.items() if name in scores}
+        runs.append(Run(PUBLISHED, row["model"], "", scores, RunRecord(schema=0, tasks=known)))
+    return runs

@@ -1,0 +1,426 @@
+"""The files of finished runs: the only place that finds and opens results and details, ours and stock LightEval's.
+
+A file that was derived from details (a judge's verdicts) adds scores to its run and never stands for it. What cannot be
+read is left out by name, with the reason, and the rest goes on; `strict` stops instead.
+"""
+
+import fnmatch
+import glob
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cultureval.runs.record import Run
+from cultureval.runtime.errors import CulturevalError, did_you_mean, escaped
+from cultureval.runtime.printing import print_note
+
+if TYPE_CHECKING:
+    import pyarrow
+
+DERIVED = b"cultureval.derived_from"
+PARTS = ("config_general", "config_tasks", "versions")  # of a results file that are read
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A file that cannot be read.
+
+    Attributes:
+        file: The file.
+        reason: Why, a sentence without its full stop.
+    """
+
+    file: Path
+    reason: str
+
+    @property
+    def sentence(self) -> str:
+        """What people are told."""
+        return f"left out: {self.file}: {self.reason.removeprefix(f'{self.file} ').removeprefix(f'{self.file}: ')}"
+
+
+@dataclass(frozen=True)
+class SavedTask:
+    """The details of one task of one run.
+
+    Attributes:
+        file: The parquet file `details_<task>_<date>.parquet`.
+        root: The output folder of the run, with `results` and `details`.
+        model: The model's folder in them.
+        date: Date of the run.
+        task: The task name with `|k`.
+    """
+
+    file: Path
+    root: Path
+    model: str
+    date: str
+    task: str
+
+    @property
+    def run_name(self) -> str:
+        """Model and date, as people name a run."""
+        return f"{self.model}, {self.date}"
+
+    @property
+    def results_file(self) -> Path:
+        """Where the run's results file is, if there is one."""
+        return self.root / "results" / self.model / f"results_{self.date}.json"
+
+    def table(self) -> "pyarrow.Table":
+        """The details: columns `doc`, `metric`, `model_response`.
+
+        Raises:
+            CulturevalError: The file cannot be read, or is not a details file of LightEval.
+        """
+        return read_details(self.file)
+
+    def results(self) -> dict[str, Any]:
+        """The run's results file; {} if it is missing.
+
+        Raises:
+            CulturevalError: It is not JSON.
+        """
+        file = self.results_file
+        try:
+            content = json.loads(file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except (ValueError, RecursionError) as error:
+            raise CulturevalError(f"{file} cannot be read: {error}") from error
+        parts = [content, *(content.get(name) or {} for name in PARTS)] if isinstance(content, Mapping) else [content]
+        if not all(isinstance(part, Mapping) for part in parts):
+            raise CulturevalError(f"{file} is no results file of LightEval: {', '.join(PARTS)} are not mappings in it.")
+        return content
+
+
+def read_details(file: Path, paths: Sequence[str] | None = None) -> "pyarrow.Table":
+    """Reads a details file; columns and errors as of `SavedTask.table`.
+
+    Args:
+        file: The file.
+        paths: Only these columns, and columns within them (`doc.specific.cluster`), where there are such; None: all.
+    """
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        with pyarrow.parquet.ParquetFile(file) as opened:
+            # A few columns are read sooner than threads are started.
+            table = opened.read(columns=None if paths is None else list(paths), use_threads=paths is None)
+            names = opened.schema_arrow.names
+    except (OSError, pyarrow.ArrowException) as error:
+        raise CulturevalError(f"{file} cannot be read as details of LightEval: {error}") from error
+    missing = {"doc", "metric", "model_response"} - set(names)
+    if missing:
+        raise CulturevalError(f"{file} is not a details file of LightEval: it lacks {', '.join(sorted(missing))}.")
+    return table
+
+
+def find_results(path: Path) -> list[Path]:
+    """The results files of a path, which may be one, an output folder, or a folder in or above it.
+
+    Raises:
+        CulturevalError: There is no such path, or no results file in it.
+    """
+    if not path.exists():
+        raise CulturevalError(f"{path} does not exist.")
+    files = [path] if path.is_file() else _below(path, "results_*.json")
+    if not files:
+        raise CulturevalError(
+            f"{path} has no results file of LightEval (results/<model>/results_<date>.json): name the --output-dir of "
+            "a run, or a file in it."
+        )
+    return files
+
+
+def _below(folder: Path, pattern: str) -> list[Path]:
+    """The files of a name in a folder, also behind links to folders, each folder once."""
+    found: list[Path] = []
+    seen: set[str] = set()
+    for place, folders, names in os.walk(folder, followlinks=True):
+        real = {name: os.path.realpath(f"{place}/{name}") for name in sorted(folders)}
+        folders[:] = [name for name, target in real.items() if target not in seen]
+        seen |= set(real.values())
+        found += [Path(place, name) for name in fnmatch.filter(names, pattern)]
+    return sorted(found)
+
+
+def results_below(folder: Path) -> set[Path]:
+    """All results files in a folder, which may not exist."""
+    return set(_below(folder.absolute(), "results_*.json"))
+
+
+def find_saved_tasks(paths: Sequence[Path], strict: bool = False) -> list[SavedTask]:
+    """The newest details of each model and task in the paths.
+
+    Args:
+        paths: Output folders, results files, folders of details or details files. Files that were derived from details
+            (such as judgements) are skipped; the results file of a judgement is that of its run.
+        strict: Whether a file that cannot be read stops the search; else it is left out, with a note.
+
+    Raises:
+        CulturevalError: A path does not exist, or has no details that can be read.
+    """
+    newest: dict[tuple[Path, str, str], SavedTask] = {}
+    for path in paths:
+        found, broken = _saved_tasks(path)
+        if broken and (strict or not found):
+            raise CulturevalError("\n".join(one.reason for one in broken))
+        for one in broken:
+            print_note(one.sentence)
+        if not found:
+            raise CulturevalError(
+                f"{path} has no details of LightEval (details/<model>/<date>/details_<task>_<date>.parquet): run "
+                "`cultureval eval`, or lighteval with --save-details."
+            )
+        for task in found:
+            place = (task.root, task.model, task.task)
+            if place not in newest or newest[place].date < task.date:
+                newest[place] = task
+    return list(newest.values())
+
+
+def find_details(path: Path, task: str) -> SavedTask:
+    """The newest details of a task.
+
+    Args:
+        path: As of `find_saved_tasks`.
+        task: With `|k`, or without it for any number of few-shot examples.
+
+    Raises:
+        CulturevalError: There are no such details; the message names the tasks that have some.
+    """
+    if not path.exists():
+        raise CulturevalError(f"{path} does not exist.")
+    found, broken = _saved_tasks(path)
+    files = [one for one in found if task in (one.task, one.task.partition("|")[0])]
+    if files:
+        return max(files, key=lambda one: (one.date, one.file.name))  # by the run's date; a copy has other times
+    if broken:
+        raise CulturevalError("\n".join(one.reason for one in broken))
+    names = sorted({one.task for one in found})
+    there = f"it has {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}" if names else "it has none at all"
+    hint = did_you_mean(task, list(dict.fromkeys(name.partition("|")[0] for name in names)))
+    raise CulturevalError(f"{path} has no details of {task}; {there}.{hint}")
+
+
+def names_of_runs(saved: Sequence[SavedTask]) -> dict[tuple[Path, str], str]:
+    """A name for each run, by its output folder and model.
+
+    It is the model's, with its folder if several output folders have that model.
+    """
+    runs = list(dict.fromkeys((task.root, task.model) for task in saved))
+    folders = [root.name for root, _ in runs], [str(root) for root, _ in runs]
+    return dict(zip(runs, told_apart([model for _, model in runs], *folders), strict=True))
+
+
+def told_apart(names: Sequence[str], *tells: Sequence[str]) -> list[str]:
+    """Names that are each another one: those of several with the first that tells one apart in brackets.
+
+    Args:
+        names: In order.
+        *tells: What may tell those of one name apart, each in the same order; where nothing does, a number stands.
+    """
+    told = [*tells, [str(place) for place in range(1, len(names) + 1)]]
+    plain = [escaped(name) for name in names]
+    ways = [[f"{name} ({escaped(one)})" for name, one in zip(plain, way, strict=True)] for way in told]
+    return [
+        name
+        if plain.count(name) == 1
+        else next((way[at] for way in ways if way.count(way[at]) == 1 and way[at] not in plain), ways[-1][at])
+        for at, name in enumerate(plain)
+    ]
+
+
+def derived_from(task: SavedTask) -> list[SavedTask]:
+    """The files that were derived from a task's details (its judgements), the oldest first; what is cut is named."""
+    found = []
+    for file in sorted((task.root / "details" / task.model).glob(f"*/details_{glob.escape(task.task)}_*.parquet")):
+        other = _saved_task(file)
+        if other is None or other.task != task.task or other.date <= task.date:
+            continue
+        try:
+            if _source_of(file) == task.file.name.encode("utf-8"):
+                found.append(other)
+        except CulturevalError as error:
+            print_note(LeftOut(file, str(error).rstrip(".")).sentence)
+    return sorted(found, key=lambda other: other.date)
+
+
+def _saved_tasks(path: Path) -> tuple[list[SavedTask], list[LeftOut]]:
+    """The details of a path that no other details were made from, and the files that cannot be read."""
+    found: list[SavedTask] = []
+    broken: list[LeftOut] = []
+    for file in _details_files(path):
+        task = _saved_task(file)
+        if task is None:
+            continue
+        try:
+            found += [] if _source_of(file) else [task]
+        except CulturevalError as error:
+            broken.append(LeftOut(file, str(error).rstrip(".")))
+    return found, broken
+
+
+def _details_files(path: Path) -> list[Path]:
+    if not path.exists():
+        raise CulturevalError(f"{path} does not exist.")
+    if path.suffix == ".json":
+        return _details_of_results(path.absolute(), judged_details(path))
+    if path.is_file():
+        return [path]
+    if found := _below(path, "details_*.parquet"):
+        return found
+    # OUT/results/MODEL, whose details are not below it
+    of_model = _below(path.absolute(), "results_*.json") if "results" in path.absolute().parts else []
+    return [file for run in of_model for file in _details_of_results(run, judged_details(run))]
+
+
+def output_folder(file: Path) -> Path | None:
+    """The output folder that a results file is in; None where it is in none."""
+    parts = file.absolute().parts
+    return Path(*parts[: _place_of_last(parts, "results")]) if "results" in parts[:-1] else None
+
+
+def model_folder(file: Path) -> str | None:
+    """The model's folder of a results file, below `results` of its output folder; None where it is in none."""
+    parts = file.absolute().parts[:-1]
+    return "/".join(parts[_place_of_last(parts, "results") + 1 :]) if "results" in parts else None
+
+
+def _place_of_last(parts: Sequence[str], name: str) -> int:
+    """The last place of a folder's name among the parts of a path, which has it."""
+    return len(parts) - 1 - parts[::-1].index(name)
+
+
+def details_of_run(run: Run, task: str, most: int | None = None) -> list[dict[str, Any]]:
+    """The rows of the details of a task of a run; [] where they were not saved.
+
+    Args:
+        run: A results file.
+        task: Its name with `|k`.
+        most: At most this many rows, the first ones; None: all.
+
+    Raises:
+        CulturevalError: They cannot be read.
+    """
+    file = details_files_of_run(run).get(task)
+    return read_details(file).slice(0, most).to_pylist() if file else []
+
+
+def details_files_of_run(run: Run) -> dict[str, Path]:
+    """The details of a run's tasks by their names with `|k`; {} where they were not saved.
+
+    Args:
+        run: A results file; of a judgement the details that were judged.
+    """
+    if output_folder(run.file) is None:
+        return {}
+    return details_by_task(_details_of_results(run.file.absolute(), judged_of(run.content)))
+
+
+def details_by_task(files: Iterable[Path]) -> dict[str, Path]:
+    """Details files by their tasks with `|k`."""
+    return {task.task: task.file for task in map(_saved_task, files) if task}
+
+
+class ColumnOfScores(NamedTuple):
+    """What a metric's numbers in details are: their mean (nan without any), count, lowest and highest."""
+
+    mean: float
+    count: int
+    low: float
+    high: float
+
+
+def details_means(file: Path, metrics: Sequence[str]) -> tuple[int, dict[str, ColumnOfScores]]:
+    """How many rows details have, and those metrics that have numbers, over the rows with a finite one.
+
+    Raises:
+        CulturevalError: As of `read_details`.
+    """
+    import numpy as np
+    import pyarrow
+    import pyarrow.compute
+
+    table = read_details(file, [f"metric.{name}" for name in metrics] or ["metric"])
+    rows, means = table.num_rows, {}
+    column = table["metric"] if "metric" in table.column_names else None
+    for name in metrics if column is not None and pyarrow.types.is_struct(column.type) else ():
+        place = column.type.get_field_index(name)
+        kind = column.type.field(place).type if place >= 0 else None
+        if kind is None or not any(
+            test(kind) for test in (pyarrow.types.is_floating, pyarrow.types.is_integer, pyarrow.types.is_null)
+        ):
+            continue
+        values = pyarrow.compute.struct_field(column, place)
+        values = values if pyarrow.types.is_float64(kind) else values.cast(pyarrow.float64())
+        found = values.to_numpy()
+        known = found[np.isfinite(found)]
+        ends = (float(known.mean()), len(known), float(known.min()), float(known.max())) if len(known) else None
+        means[name] = ColumnOfScores(*(ends or (math.nan, 0, math.nan, math.nan)))
+    return rows, means
+
+
+def own_details(file: Path) -> list[Path]:
+    """The details that were written with a results file, those of a judgement too.
+
+    Raises:
+        CulturevalError: It is not in an output folder, or has another name.
+    """
+    root, model = output_folder(file), model_folder(file)
+    if root is None or model is None or not file.name.startswith("results_"):
+        raise CulturevalError(f"{file} is not a results file of LightEval (results/<model>/results_<date>.json).")
+    return sorted((root / "details" / model / file.stem.removeprefix("results_")).glob("details_*.parquet"))
+
+
+def _details_of_results(file: Path, judged: Sequence[str]) -> list[Path]:
+    """The details of a results file; of a judgement those that were judged, as `judged_of` names them."""
+    own, root = own_details(file), output_folder(file)
+    return [base for one in judged if root and (base := root / one).is_file()] or own
+
+
+def judged_details(file: Path) -> list[str]:
+    """The details that a judgement's results file was made from, below its output folder; [] for other files."""
+    try:
+        content = json.loads(file.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return []
+    return judged_of(content)
+
+
+def judged_of(content: Any) -> list[str]:
+    """The details that a judgement was made from, as its results file's content names them; [] for other files."""
+    general = content.get("config_general") if isinstance(content, Mapping) else None
+    judged = general.get("judged") if isinstance(general, Mapping) else None
+    names = judged.get("details") if isinstance(judged, Mapping) else None
+    names = [str(name) for name in names] if isinstance(names, Sequence) and not isinstance(names, str) else []
+    return [name for name in names if not Path(name).is_absolute() and ".." not in Path(name).parts]
+
+
+def _saved_task(file: Path) -> SavedTask | None:
+    """The task of a details file; None if the path is not one of LightEval's."""
+    file = file.absolute()
+    date, parts = file.parent.name, file.parts
+    suffix = f"_{date}.parquet"
+    if "details" not in parts[:-2] or not file.name.startswith("details_") or not file.name.endswith(suffix):
+        return None
+    place = _place_of_last(parts, "details")
+    task = file.name.removeprefix("details_").removesuffix(suffix)
+    return SavedTask(file, Path(*parts[:place]), "/".join(parts[place + 1 : -2]), date, task)
+
+
+def _source_of(file: Path) -> bytes | None:
+    """The name of the details that a details file was derived from; None of details that were not."""
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        return (pyarrow.parquet.read_schema(file).metadata or {}).get(DERIVED)
+    except (OSError, pyarrow.ArrowException) as error:
+        raise CulturevalError(f"{file} cannot be read as details of LightEval: {error}") from error

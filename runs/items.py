@@ -1,0 +1,210 @@
+"""The scores of the items of saved tasks, read without their texts: for ranks and for comparisons of runs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cultureval.metrics.item_statistics import of_mean
+from cultureval.metrics.paired_tests import Floats, ScoreOfSums
+from cultureval.runs.files import read_details
+from cultureval.runs.rows import NAMES, names_in_columns
+from cultureval.tasks.catalogue import all_suites, all_tasks, declared_metric
+
+if TYPE_CHECKING:
+    import pyarrow
+
+ROUNDING = 1e-6
+NAME_PATHS = tuple(f"doc.specific.{name}" for name in (*NAMES, "cluster", "direction"))
+Columns = Mapping[str, list[Any] | None]
+
+
+@dataclass(frozen=True)
+class ItemScores:
+    """What a metric of a saved task is made of.
+
+    Attributes:
+        keys: [N] names that tell the items of a task apart, the same in every run of the same data.
+        clusters: [N] what an item shares with others (an image, a poem), None where it shares nothing.
+        parts: [N, P] whose sums over items give the score; for a mean the score and 1, or twice 0 for an item without.
+        score: The score of sums [..., P].
+        rows: [N] the rows of each item in the details.
+        scored: [N] whether an item has a score; one without is never "nothing lost".
+        worst: [N, P] what the parts would be with the worst possible score; None: nothing bounds it.
+        best: [N, P] likewise with the best possible score.
+    """
+
+    keys: tuple[str, ...]
+    clusters: tuple[str | None, ...]
+    parts: Floats
+    score: ScoreOfSums
+    rows: tuple[tuple[int, ...], ...]
+    scored: NDArray[np.bool_]
+    worst: Floats | None = None
+    best: Floats | None = None
+
+    def on(self, keys: Sequence[str]) -> "ItemScores":
+        """The same of some of the items, in the given order."""
+        place = {key: number for number, key in enumerate(self.keys)}
+        order = [place[key] for key in keys]
+        clusters, rows = (tuple(column[at] for at in order) for column in (self.clusters, self.rows))
+        worst, best = (None if ends is None else ends[order] for ends in (self.worst, self.best))
+        scored = self.scored[order]
+        return ItemScores(tuple(keys), clusters, self.parts[order], self.score, rows, scored, worst, best)
+
+    def values(self) -> Floats:
+        """[N] the score of each item alone; nan where it has none."""
+        return self.score(self.parts)
+
+    def filled(self, best: bool = False) -> Floats | None:
+        """[N, P] the parts, of items without a score the worst (or best) possible; None where nothing bounds them."""
+        ends = self.best if best else self.worst
+        if self.scored.all():
+            return self.parts
+        return None if ends is None else np.where(self.scored[:, None], self.parts, ends)
+
+
+def aligned(tables: Sequence[ItemScores]) -> list[ItemScores]:
+    """The items that any of some tables of one task and metric has, in each table in the same order.
+
+    Args:
+        tables: At least one, of the same data.
+
+    Returns:
+        Where a table lacks an item, it is without a score there, between the bounds that the others have of it.
+    """
+    first, *others = tables
+    if all(table.keys == first.keys for table in others):
+        return list(tables)
+    home = {key: (table, at) for table in reversed(tables) for at, key in enumerate(table.keys)}
+    keys = tuple(dict.fromkeys(key for table in tables for key in table.keys))
+    homes = [home[key] for key in keys]
+    clusters = tuple(table.clusters[at] for table, at in homes)
+    ends = {
+        name: None
+        if any(getattr(table, name) is None for table in tables)
+        else np.array([getattr(table, name)[at] for table, at in homes])
+        for name in ("worst", "best")
+    }
+    found = []
+    for table in tables:
+        place = {key: at for at, key in enumerate(table.keys)}
+        own = [at for at, key in enumerate(keys) if key in place]
+        order = [place[keys[at]] for at in own]
+        parts, scored = np.zeros((len(keys), table.parts.shape[1])), np.zeros(len(keys), bool)
+        parts[own], scored[own] = table.parts[order], table.scored[order]
+        rows = tuple(table.rows[place[key]] if key in place else () for key in keys)
+        found.append(ItemScores(keys, clusters, parts, table.score, rows, scored, **ends))
+    return found
+
+
+def item_scores(file: Path, task: str, metric: str) -> ItemScores | None:
+    """The items of a details file with what a metric is made of; None where the file does not tell it.
+
+    Args:
+        file: Details of one task.
+        task: Its name; `|k` may follow.
+        metric: A metric of it, or a name that stands for what a suite knows (`Suite.statistics`).
+
+    Raises:
+        CulturevalError: The file cannot be read, or is not a details file of LightEval.
+    """
+    known = all_tasks().get(task.partition("|")[0])
+    suite = all_suites().get(known.suite) if known else None
+    made = suite.part("statistics")(file, task, metric) if suite and suite.statistics else None
+    named = None
+    if made is None:
+        columns, count = _columns(file, [f"metric.{metric}", *NAME_PATHS])  # all at once: opening is half of reading
+        scores = _scores(columns[f"metric.{metric}"])
+        if scores is None:
+            return None
+        made, named = of_mean(scores, declared_metric(task, metric)), _names_and_clusters(columns, count)
+    if made.items is not None:  # an item of several rows is a cluster: it is asked in several languages and forms
+        keys = clusters = tuple(made.items)
+        rows = tuple(made.items.values())
+    else:
+        keys, clusters = named or row_names_and_clusters(file)
+        rows = tuple((row,) for row in range(len(keys)))
+    scored = np.ones(len(keys), bool) if made.scored is None else made.scored
+    return ItemScores(keys, clusters, made.parts, made.score, rows, scored, made.worst, made.best)
+
+
+def gives(items: ItemScores, value: float | None) -> bool:
+    """Whether the items give the score of the results file, up to rounding: not every score is a mean of rows."""
+    found = float(items.score(items.parts.sum(axis=0)))
+    return value is not None and abs(found - value) <= ROUNDING * max(1.0, abs(value))
+
+
+def details_columns(file: Path, paths: Sequence[str]) -> dict[str, list[Any] | None]:
+    """Single columns of a details file, without reading the others.
+
+    Args:
+        file: Details of one task.
+        paths: Such as `doc.specific.cluster`.
+
+    Returns:
+        By path the values of all rows; None where the file has no such column.
+    """
+    return _columns(file, paths)[0]
+
+
+def metric_names(file: Path) -> list[str]:
+    """The metrics that a details file has values of."""
+    import pyarrow.parquet
+
+    kind = pyarrow.parquet.read_schema(file).field("metric").type
+    return [kind.field(place).name for place in range(kind.num_fields)]
+
+
+def row_names_and_clusters(file: Path) -> tuple[tuple[str, ...], tuple[str | None, ...]]:
+    """Names that tell the rows of a details file apart, and their clusters.
+
+    Raises:
+        CulturevalError: As of `item_scores`.
+    """
+    return _names_and_clusters(*_columns(file, NAME_PATHS))
+
+
+def row_keys(file: Path) -> tuple[str, ...]:
+    """The names of the rows of a details file, as every command has them."""
+    return row_names_and_clusters(file)[0]
+
+
+def _columns(file: Path, paths: Sequence[str]) -> tuple[dict[str, list[Any] | None], int]:
+    """`details_columns`, and the number of rows."""
+    table = read_details(file, paths)
+    return {path: _leaf(table, path) for path in paths}, table.num_rows
+
+
+def _names_and_clusters(columns: Columns, count: int) -> tuple[tuple[str, ...], tuple[str | None, ...]]:
+    """`row_names_and_clusters` of `NAME_PATHS`."""
+    values = {path.rpartition(".")[2]: columns[path] for path in NAME_PATHS}
+    names = names_in_columns(values, count)
+    # Solutions of one problem are a cluster.
+    clusters = values.get("cluster") or values.get("task_id") or [None] * count
+    return tuple(names), tuple(cluster or None for cluster in clusters)
+
+
+def _scores(values: list[Any] | None) -> Floats | None:
+    """A metric's column of a details file, nan for None; None where there is no such column of numbers, or no row."""
+    if not values or not all(value is None or isinstance(value, int | float) for value in values):
+        return None
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _leaf(table: "pyarrow.Table", path: str) -> list[Any] | None:
+    """The values of a column within structures; None where there is none."""
+    import pyarrow.compute
+
+    first, *rest = path.split(".") if path.startswith("doc.") else path.split(".", 1)  # metrics' names may have dots
+    if first not in table.column_names:
+        return None
+    column = table[first]
+    for name in rest:
+        if not pyarrow.types.is_struct(column.type) or column.type.get_field_index(name) < 0:
+            return None
+        column = pyarrow.compute.struct_field(column, name)
+    return column.to_pylist()

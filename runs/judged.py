@@ -1,0 +1,160 @@
+"""Judges' scores of a run, typed: the only reader of the names of judges' metrics (`judge_<judge>_<template>_...`)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from cultureval.metrics.judges.items import JUDGED, short_names, suite_templates
+from cultureval.metrics.judges.verdicts import UNSCORED
+from cultureval.runs.means import Estimate
+from cultureval.runs.record import Run, TaskRecord
+
+MISSING_LOW, MISSING = "_missing_as_1", "_missing_as_"
+COUNTS = ("n_items", "n_parsed", "n_unscored", "n_not_asked", "n_flagged", "n_parsed_unflagged")
+
+
+@dataclass(frozen=True)
+class CriterionScore:
+    """A judge's score of a task by one criterion.
+
+    Attributes:
+        criterion: As in the metric's name: `fluency`.
+        mean: Over the items that it scored; None where it scored none.
+        low: The mean if all others had the lowest score; None where the file does not say.
+        high: If they had the highest.
+        unflagged: The mean without flagged texts.
+    """
+
+    criterion: str
+    mean: Estimate | None
+    low: float | None
+    high: float | None
+    unflagged: float | None
+
+
+@dataclass(frozen=True)
+class JudgeScores:
+    """What a judge made of a task by one template.
+
+    Attributes:
+        task: With `|k`.
+        judge: Its name.
+        template: As in the metric's name: `image_reference`.
+        items: That it had to score.
+        scored: That it scored.
+        unscored: That it did not, for whatever reason.
+        not_asked: Of them, those that it was not asked about, since it stopped.
+        flagged: Texts that look like attempts to influence it.
+        scored_unflagged: Of the others, those that it scored.
+        by_reason: Of the unscored, how many for which reason, as in `metrics.judges.verdicts.UNSCORED`.
+        criteria: Its scores.
+    """
+
+    task: str
+    judge: str
+    template: str
+    items: int
+    scored: int
+    unscored: int
+    not_asked: int
+    flagged: int
+    scored_unflagged: int
+    by_reason: Mapping[str, int]
+    criteria: Mapping[str, CriterionScore]
+
+
+def judge_scores(run: Run, records: Iterable[TaskRecord] | None = None) -> list[JudgeScores]:
+    """The judges' scores of some tasks of a run, in the order of the tasks and of their metrics.
+
+    Args:
+        run: A run.
+        records: Tasks of it; None: all.
+    """
+    records = run.record.tasks.values() if records is None else records
+    return [
+        found
+        for record in records
+        for prefix in _prefixes(run.scores.get(record.task, {}))
+        if (found := _scores(run, record, prefix))
+    ]
+
+
+def is_of_judge(metric: str, judge: str, suite: str) -> bool:
+    """Whether a metric is of a judge, and not of one whose name only begins like it (`far`, `far_2`)."""
+    rest = metric.removeprefix(f"{JUDGED}{judge}_")
+    return rest != metric and any(rest.startswith(f"{template}_") for template in templates_of(suite))
+
+
+def judges_of(scores: Iterable[JudgeScores]) -> list[str]:
+    """The judges that scored something."""
+    return list(dict.fromkeys(one.judge for one in scores))
+
+
+def total(scores: Iterable[JudgeScores], count: str) -> dict[str, int]:
+    """Group of tasks -> the sum of a count of its judges (`unscored`, `not_asked`, ...), where it is not 0."""
+    sums: dict[str, int] = {}
+    for one in scores:
+        group = one.task.partition("|")[0].partition(":")[0]
+        sums[group] = sums.get(group, 0) + getattr(one, count)
+    return {group: value for group, value in sums.items() if value}
+
+
+def bounds(scores: Sequence[CriterionScore]) -> tuple[float | None, float, float] | None:
+    """The unweighted means of some scores of one criterion, and of their bounds; None where no bound is known."""
+    known = [(one.low, one.high) for one in scores if one.low is not None and one.high is not None]
+    if not known:
+        return None
+    means = [one.mean.value for one in scores if one.mean]
+    low, high = (sum(ends) / len(known) for ends in zip(*known, strict=True))
+    return sum(means) / len(means) if means else None, low, high
+
+
+def templates_of(suite: str) -> list[str]:
+    """The parts of metrics' names that are a suite's judge templates: those of its folder, or those its kinds name."""
+    from cultureval.tasks.catalogue import all_suites
+
+    found = suite_templates(suite)
+    if not found and suite in all_suites():  # a suite of another package, whose templates are in that package
+        kinds = all_suites()[suite].part("kinds").values()
+        found = short_names(name for kind in kinds for name in kind.judge_templates)
+    return found
+
+
+def _prefixes(names: Iterable[str]) -> list[str]:
+    """The beginnings, one a judge and template, of the names that judges' counts have."""
+    judged = [name for name in names if name.startswith(JUDGED)]
+    found = [name.removesuffix(f"_{end}") for name in judged for end in COUNTS if name.endswith(f"_{end}")]
+    return list(dict.fromkeys(found))
+
+
+def _scores(run: Run, record: TaskRecord, prefix: str) -> JudgeScores | None:
+    templates = [one for one in templates_of(record.suite) if prefix.endswith(f"_{one}")]
+    if not templates:
+        return None
+    template, values = max(templates, key=len), run.scores[record.task]
+
+    def count(name: str) -> int:
+        return int(values.get(f"{prefix}_{name}") or 0)
+
+    names = [name for name in values if f"{name}{MISSING_LOW}" in values or f"{name}_stderr" in values]
+    criteria = [name.removeprefix(f"{prefix}_") for name in names if name.startswith(f"{prefix}_")]
+    return JudgeScores(
+        record.task,
+        prefix.removeprefix(JUDGED).removesuffix(f"_{template}"),
+        template,
+        *map(count, COUNTS),
+        {kind: count(f"n_{kind}") for kind in UNSCORED},
+        {name: _criterion(run, record, f"{prefix}_{name}", name, count("n_parsed")) for name in criteria},
+    )
+
+
+def _criterion(run: Run, record: TaskRecord, metric: str, name: str, scored: int) -> CriterionScore:
+    values = run.scores[record.task]
+    value = values.get(metric)
+    ends = [one for key, one in values.items() if key.startswith(f"{metric}{MISSING}") and one is not None]
+    return CriterionScore(
+        name,
+        None if value is None else Estimate(value, values.get(f"{metric}_stderr"), scored),
+        min(ends, default=None),
+        max(ends, default=None),
+        values.get(f"{metric}_unflagged"),
+    )

@@ -1,0 +1,275 @@
+"""Results files as typed runs, for notebooks and for our own reports; the pandas form of their scores.
+
+>>> from cultureval import reports
+>>> runs = reports.load("results")
+>>> reports.scores_table(runs).query("metric == 'acc'")
+"""
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from cultureval.metrics.judges.items import JUDGED
+from cultureval.runs.files import LeftOut, find_results, judged_details, judged_of, output_folder
+from cultureval.runs.judged import is_of_judge
+from cultureval.runs.means import checked, checked_judgement
+from cultureval.runs.record import SCHEMA, SECTION, Run, RunRecord
+from cultureval.runs.task_records import task_records
+from cultureval.runs.warnings import run_warnings
+from cultureval.runtime.errors import CulturevalError, described, escaped, wrong_settings
+
+if TYPE_CHECKING:
+    import pandas
+
+MOST = 1e100  # no score is larger; percents and sums of it stay finite
+MOST_DIGITS = 20
+COLUMNS = (
+    "model",
+    "date",
+    "suite",
+    "group",
+    "task",
+    "metric",
+    "value",
+    "stderr",
+    "n",
+    "coverage",
+    "signature",
+    "warnings",
+    "file",
+)
+
+
+class LoadedRuns(list[Run]):
+    """Runs, the newest first.
+
+    Attributes:
+        left_out: The files that could not be read.
+    """
+
+    def __init__(self, runs: Iterable[Run], left_out: Sequence[LeftOut] = ()) -> None:
+        super().__init__(runs)
+        self.left_out = tuple(left_out)
+
+
+def load(path: str | Path, strict: bool = False) -> LoadedRuns:
+    """Reads the runs of a path.
+
+    Args:
+        path: A results file, an output folder, or a folder in it, such as a model's. Files of stock LightEval are read
+            too: their records say what the catalogue knows.
+        strict: Whether a file that cannot be read stops; else it is left out, and named in `left_out`.
+
+    Returns:
+        The runs, the newest first, each with the scores that judgements of its answers add, and checked against its
+        items (`Run.claims`).
+
+    Raises:
+        CulturevalError: There is no results file that can be read; all of them are named, with the reasons.
+    """
+    runs: dict[Path, Run] = {}
+    left_out: list[LeftOut] = []
+    for file in _with_relatives(find_results(Path(path).expanduser())):
+        try:
+            runs[file.resolve()] = read_file(file)
+        except CulturevalError as error:
+            left_out.append(LeftOut(file, str(error)))
+    if left_out and (strict or not runs):
+        raise CulturevalError("\n".join(one.reason for one in left_out))
+    found = [run if judged_of(run.content) else checked(run) for run in _with_judgements(runs)]
+    return LoadedRuns(sorted(found, key=lambda run: (run.date, run.model), reverse=True), left_out)
+
+
+def load_all(paths: Iterable[Path], strict: bool = False) -> LoadedRuns:
+    """The runs of several paths, each once, as of `load`."""
+    found: dict[Path, Run] = {}
+    left_out: dict[Path, LeftOut] = {}
+    for path in paths:
+        loaded = load(path, strict)
+        found |= {run.file.resolve(): run for run in loaded}
+        left_out |= {one.file: one for one in loaded.left_out}
+    runs = sorted(found.values(), key=lambda run: (run.date, run.model), reverse=True)
+    return LoadedRuns(runs, tuple(left_out.values()))
+
+
+def read_run(file: Path) -> Run:
+    """The run of one results file, as of `load`; of a judgement's file the run that was judged.
+
+    Raises:
+        CulturevalError: It is not a results file of LightEval, or its section `cultureval` cannot be read.
+    """
+    return load(file, strict=True)[0]
+
+
+def _with_relatives(files: Sequence[Path]) -> list[Path]:
+    """The files; of a single one also the judgements of its run, or the run that it judged."""
+    if len(files) > 1 or output_folder(files[0]) is None:
+        return list(files)
+    (file,) = files
+    beside = [other for other in sorted(file.parent.glob("results_*.json")) if other != file]
+    dates = {Path(name).parent.name for name in judged_details(file)}
+    if dates:
+        return [file, *(other for other in beside if other.stem.removeprefix("results_") in dates)]
+    date = file.stem.removeprefix("results_")
+    made_later = [other for other in beside if other.stem > file.stem]
+    return [file, *(one for one in made_later if any(Path(n).parent.name == date for n in judged_details(one)))]
+
+
+def _with_judgements(runs: Mapping[Path, Run]) -> list[Run]:
+    """The runs that are no judgements, each with the scores of its judgements; judgements whose run is not there."""
+    added: dict[Path, list[Run]] = {}
+    for run in sorted(runs.values(), key=lambda run: run.date):
+        for date in {Path(name).parent.name for name in judged_of(run.content)}:
+            added.setdefault((run.file.parent / f"results_{date}.json").resolve(), []).append(run)
+    merged = {id(run) for base, judgements in added.items() if base in runs for run in judgements}
+    return [reduce(_judged, added.get(file, ()), run) for file, run in runs.items() if id(run) not in merged]
+
+
+def _judged(run: Run, judgement: Run) -> Run:
+    """A run with what a later judgement adds: the judges' scores of its tasks, never another score."""
+    scores: dict[str, Mapping[str, float | None]] = dict(run.scores)
+    tasks = dict(run.record.tasks)
+    judged, claims = checked_judgement(judgement)
+    for name, values in judged.items():
+        if name not in scores:
+            continue
+        scores[name] = {**scores[name], **{one: value for one, value in values.items() if one.startswith(JUDGED)}}
+        known, later = tasks.get(name), judgement.record.tasks.get(name)
+        if known and later:
+            changes = {field: getattr(later, field) for field in ("verdicts_reused", "verdicts_reused_since")}
+            left_out = tuple(one for one in known.left_out if one not in values)
+            tasks[name] = known.model_copy(update={**changes, "left_out": left_out})
+    left = [(one, task.suite) for task in tasks.values() for one in task.left_out]
+    unjudged = {
+        judge: why
+        for judge, why in run.record.unjudged.items()
+        if any(is_of_judge(one, judge, suite) for one, suite in left)
+    }
+    signatures = {one.group: one for one in (*run.record.signatures, *judgement.record.signatures)}
+    record = run.record.model_copy(
+        update={"tasks": tasks, "unjudged": unjudged, "signatures": tuple(signatures.values())}
+    )
+    claims = [claim for claim in claims if claim.task in run.scores and claim.metric.startswith(JUDGED)]
+    judgements = (*run.judgements, judgement.file)
+    return replace(run, scores=scores, record=record, judgements=judgements, claims=(*run.claims, *claims))
+
+
+def read_file(file: Path) -> Run:
+    """What one results file says, without its judgements and unchecked.
+
+    Raises:
+        CulturevalError: It cannot be read.
+    """
+    try:
+        content = json.loads(file.read_text(encoding="utf-8-sig"), parse_int=_whole_number)
+    except OSError as error:
+        raise CulturevalError(f"{file} cannot be read: {described(error)}.") from error
+    except (ValueError, RecursionError) as error:
+        remedy = "If it was half written, move it and the run's details out of the folder to leave the run out."
+        raise CulturevalError(f"{file} cannot be read: {described(error)}. {remedy}") from error
+    try:
+        return run_of(content, file)
+    except CulturevalError as error:
+        raise CulturevalError(f"{file}: {error}") from error
+
+
+def run_of(content: Any, file: Path) -> Run:
+    """The run of a results file's content.
+
+    Args:
+        content: In LightEval's format, with our section or without.
+        file: Where it was read; its name holds the date.
+
+    Raises:
+        CulturevalError: The content is of another format, or of a newer version.
+    """
+    general = content.get("config_general") if isinstance(content, Mapping) else None
+    if not isinstance(general, Mapping) or not isinstance(content.get("results"), Mapping):
+        raise CulturevalError("it is no results file of LightEval: it lacks `config_general` or `results`.")
+    return Run(
+        file=file,
+        model=escaped(str(general.get("model_name") or "?")),
+        date=file.stem.removeprefix("results_"),
+        scores={str(task): _scores(str(task), values) for task, values in content["results"].items()},
+        record=_record(content, general),
+        content=content,
+    )
+
+
+def scores_table(runs: Iterable[Run]) -> "pandas.DataFrame":
+    """The scores of runs as a long table: a row for each run, task or average, and metric.
+
+    Args:
+        runs: As `load` returns them.
+
+    Returns:
+        The columns of `COLUMNS`: `n` is the number of rows that the score is of, as in all views, `coverage` their
+        share of all rows, `signature` that of the task's group, `warnings` what a reader must know of the run;
+        averages, and metrics that do not apply to a task, have no `n` and `coverage`.
+    """
+    import pandas
+
+    return pandas.DataFrame([row for run in runs for row in _rows(run)], columns=list(COLUMNS))
+
+
+def _rows(run: Run) -> Iterator[tuple[Any, ...]]:
+    signatures = {signature.group: signature.text for signature in run.record.signatures}
+    suites = {record.group: record.suite for record in run.record.tasks.values()}
+    warnings = " ".join(run_warnings(run))
+    for task, values in run.scores.items():
+        record = run.record.tasks.get(task)
+        group = task.partition("|")[0].partition(":")[0]
+        signature = signatures.get(f"{group}|{task.partition('|')[2]}")
+        for metric, value in values.items():
+            if metric.endswith("_stderr") and metric.removesuffix("_stderr") in values:
+                continue
+            counted = None if record and metric in record.not_applicable else record
+            n = counted.scored.get(metric, counted.rows) if counted and counted.rows else None
+            coverage = n / counted.rows if counted and n is not None else None
+            about = (run.model, run.date, suites.get(group), group, task, metric)
+            yield (*about, value, run.stderr(task, metric), n, coverage, signature, warnings, str(run.file))
+
+
+def _whole_number(digits: str) -> int:
+    """Of a JSON file; what no computer word holds is refused, since it cannot become a float."""
+    if len(digits) > MOST_DIGITS:
+        raise ValueError(f"a number of {len(digits)} digits")
+    return int(digits)
+
+
+def _scores(task: str, values: Any) -> dict[str, float | None]:
+    if not isinstance(values, Mapping):
+        raise CulturevalError(f"the results of {task!r} are not a mapping of metrics.")
+    for metric, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, int | float | None):
+            raise CulturevalError(f"the value of {metric!r} of {task!r} is {value!r}, not a number.")
+        if value is not None and MOST < abs(value) < math.inf:
+            raise CulturevalError(f"the value of {metric!r} of {task!r} is {value!r}, which is no score.")
+    return {metric: None if value is None or not math.isfinite(value) else value for metric, value in values.items()}
+
+
+def _record(content: Mapping[str, Any], general: Mapping[str, Any]) -> RunRecord:
+    section, configs = content.get(SECTION), content.get("config_tasks")
+    if section is None:
+        try:
+            records = task_records(configs if isinstance(configs, Mapping) else {}, general.get("max_samples"))
+        except (ValidationError, AttributeError, TypeError) as error:
+            raise CulturevalError(f"its `config_tasks` or `max_samples` cannot be read: {described(error)}.") from error
+        return RunRecord(schema=0, tasks=records)
+    version = section.get("schema") if isinstance(section, Mapping) else None
+    if isinstance(version, int) and version > SCHEMA:
+        raise CulturevalError(
+            f"its section `{SECTION}` has version {version}, and this cultureval reads up to {SCHEMA}: update it."
+        )
+    try:
+        return RunRecord.model_validate(section)
+    except ValidationError as error:
+        raise CulturevalError(
+            f"its section `{SECTION}` cannot be read: {wrong_settings(error, values=True)}."
+        ) from error

@@ -1,0 +1,343 @@
+"""The content of a results file as typed data: LightEval's scores and the section `cultureval` that we add.
+
+docs/results.md describes the section; `SCHEMA` is its version, raised when a field changes its meaning or goes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from cultureval.runtime.printed_numbers import printed
+
+SCHEMA = 1
+SECTION = "cultureval"  # its key in a results file
+
+
+class Record(BaseModel):
+    """Base of the section's parts: not changed after reading; unknown fields of later versions are kept."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True)
+
+
+class TaskRecord(Record):
+    """What was asked and scored in one task.
+
+    Attributes:
+        task: Name with the number of few-shot examples, as the keys of the scores: `qimma_aratrust|0`.
+        suite: Its suite, `qimma`; likewise `benchmark`, `group`, `subset`, `domain`, `task_type`, `language`,
+            `register_` (MSA or dialectal) as in `cultureval tasks --json`.
+        shots: Few-shot examples before each prompt.
+        metrics: Names of its metrics, the headline first.
+        rows: Rows that were answered: those that were asked, without the refused ones.
+        items: Units that its standard errors count (rows, or clusters of rows).
+        expected_rows: Rows of the original source's subset, where known.
+        expected_group_rows: Rows of all subsets of its group in that form, where known.
+        row_counts: Rows of its data files: what became of each, as in `RowsReport.row_counts`.
+        not_selected: Rows of these files that its filter does not select, by reason.
+        limit: At most this many rows were asked; None: all.
+        form: "curated" or "original".
+        source: Data set, folder or hub id; `revision` is its commit or "".
+        rows_hash: Fingerprint of the prepared rows.
+        prompt_hash: Hash of the prompts' template and labels, or what the prompts are ("curated", "published"); with
+            `+paper` where `parity` asks for the paper's tokens.
+        parity: How prompts became tokens, "paper" or "sound"; "" where the task has no choice.
+        duplicate_rows: Rows that ask the same as an earlier one.
+        unread_files: Data files of its source that no task reads.
+        skipped_rows: Broken rows that were left out; `skipped_few_shot_rows` are such examples.
+        refused: Rows that the model, its server or a filter refused, which are unscored (`--on-refused unscored`).
+        refused_by: Of these, how many by whom: `server` (the prompt), `filter` (of a provider), `refusal` (the model).
+        bounds: Metric -> the lowest and the highest mean that the task could have with the refused rows; of means of
+            rows' scores between known bounds.
+        few_shot_rows: Few-shot examples that its data have; None where unknown.
+        scored: Metric -> rows that it has a value for; a metric that scores all rows is left out.
+        not_means: Metrics that are no means of the values that the details have of them.
+        not_applicable: Metrics that have no meaning in this task of the group (dialectal fidelity of English text).
+        left_out: Judges' metrics that it has not, since the judge could not be asked (`RunRecord.unjudged`).
+        truncated: Answers that ended at the token limit.
+        unparsable: Answers that the metric could not read, where a metric counts them.
+        reused: Answers that were taken from an earlier run; `reused_since` is the date of the oldest of them.
+        of_other_models: Rows that another model than the run's answered, or may have (`--on-change continue`).
+        verdicts_reused: Judges' verdicts that were taken from an earlier run; `verdicts_reused_since` is the date of
+            the oldest of them.
+        tokens_in: Tokens of its prompts, each counted once, reused answers included; `tokens_out` of its answers (or
+            choices).
+        routes: Route of answering -> rows: `packed`, `cached`, `plain` or `single_pass` for scored choices,
+            `queue`, `batches` or `one_by_one` for generated texts (`generation` for a server's), `server`; reused
+            answers, and repeated prompts, are in none.
+        notes: Sentences on the data.
+    """
+
+    task: str
+    suite: str
+    benchmark: str
+    group: str
+    subset: str
+    domain: str = ""
+    task_type: str = ""
+    language: str = ""
+    register_: str = Field(default="", alias="register")
+    shots: int = 0
+    metrics: tuple[str, ...] = ()
+    rows: int = 0
+    items: int | None = None
+    expected_rows: int | None = None
+    expected_group_rows: int | None = None
+    row_counts: dict[str, int] = {}
+    not_selected: dict[str, int] = {}
+    limit: int | None = None
+    form: str = ""
+    source: str = ""
+    revision: str = ""
+    rows_hash: str = ""
+    prompt_hash: str = ""
+    parity: str = ""
+    duplicate_rows: int = 0
+    unread_files: tuple[str, ...] = ()
+    skipped_rows: int = 0
+    skipped_few_shot_rows: int = 0
+    refused: int = 0
+    refused_by: dict[str, int] = {}
+    bounds: dict[str, tuple[float, float]] = {}
+    few_shot_rows: int | None = None
+    scored: dict[str, int] = {}
+    not_means: tuple[str, ...] = ()
+    not_applicable: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    truncated: int = 0
+    unparsable: int = 0
+    reused: int = 0
+    reused_since: str | None = None
+    of_other_models: int = 0
+    verdicts_reused: int = 0
+    verdicts_reused_since: str | None = None
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    routes: dict[str, int] = {}
+    notes: tuple[str, ...] = ()
+
+
+class SignatureRecord(Record):
+    """The signature of a group of tasks: as data, and as the line that people quote.
+
+    Attributes:
+        group: Name of the group with the number of few-shot examples: `qimma_arabicmmlu|0`.
+        fields: Everything that its scores depend on, by name.
+        text: The same in one line.
+    """
+
+    group: str
+    fields: dict[str, Any]
+    text: str
+
+
+class ModelRecord(Record):
+    """The model and its backend as resolved, not as asked.
+
+    Attributes:
+        backend: `transformers`, `server`, `vllm`, `transformers for choices, vllm for texts`, `dual encoder`,
+            `code files`, or the class of another backend.
+        version: Commit on the hub, or fingerprint of a folder's files; of a server what the user says.
+        model_class: Class of transformers.
+        parameters: Their number.
+        dtype: In which it computes: `float32`.
+        quantisation: Such as `bitsandbytes`; "" for none.
+        devices: On which its weights are.
+        attention: Implementation of transformers: `sdpa`.
+        processes: How many shared the run.
+        max_length: Longest sequence in tokens.
+        batch_size: Answers that were generated at once, at most.
+        adds_bos: Whether BOS is added before prompts, but for tasks whose `parity` is "paper".
+        chat_template: Whether prompts are rendered by one; `chat_template_hash` is its hash.
+        system_prompt_hash: Hash of the system prompt; "" for none.
+        routes: Of scoring choices after prompts of `text` and with `images` (`packed`, `cached` or `plain`), and of
+            texts, `generated` and `generated images`.
+        route_checks: What the choice of each route rests on: `difference` of its scores from plain forward passes on
+            probes, in nats (root mean square); what `rounding` alone changes there, of which twice is allowed; and
+            the `reason` why the routes before it were not taken.
+        served_models: What servers call the model that answered.
+        server: What they say of it: id, root, max_model_len, fingerprint, what their answers call it, sizes of weights,
+            and eight digits of the SHA-256 of their answer to a short question.
+        other_models: The same of models that they changed to during the run, as text -> answers of it, or of either.
+        settings: All settings that differ from their defaults, generation included.
+        left_out: Request parameters that the model does not take, and that were not sent.
+    """
+
+    backend: str = ""
+    version: str | None = None
+    model_class: str = ""
+    parameters: int | None = None
+    dtype: str = ""
+    quantisation: str = ""
+    devices: tuple[str, ...] = ()
+    attention: str = ""
+    processes: int = 1
+    max_length: int | None = None
+    batch_size: int | None = None
+    adds_bos: bool | None = None
+    chat_template: bool | None = None
+    chat_template_hash: str = ""
+    system_prompt_hash: str = ""
+    routes: dict[str, str] = {}
+    route_checks: dict[str, dict[str, Any]] = {}
+    served_models: tuple[str, ...] = ()
+    server: dict[str, str | int] = {}
+    other_models: dict[str, int] = {}
+    settings: dict[str, Any] = {}
+    left_out: tuple[str, ...] = ()
+
+
+class MachineRecord(Record):
+    """The machine of the run.
+
+    Attributes:
+        system: Operating system.
+        cpu: Name of the processor.
+        cores: That the run could use.
+        memory_gib: Main memory.
+        gpus: Their names.
+    """
+
+    system: str = ""
+    cpu: str = ""
+    cores: int | None = None
+    memory_gib: float | None = None
+    gpus: tuple[str, ...] = ()
+
+
+class TimingRecord(Record):
+    """Wall time in seconds, and tokens.
+
+    Attributes:
+        started: Date and time in UTC, ISO 8601.
+        total: From the start of the command (less its imports) to the writing of the record.
+        load_data: Of it, reading data; likewise `load_model`, `answering` and `scoring` (judges included).
+        computing: Of `answering`, what a transformers model took to compute choices: without prompts, tokenisation and
+            the journal; of the first process.
+        tokens_in: Tokens of all prompts, reused answers included; `tokens_out` of all answers (or choices).
+        tokens_cached: Those of prompts that a server had cached; `tokens_reasoning` those of answers that are
+            reasoning.
+        cost: Of all answers of a server with prices, those of earlier runs included.
+        impossible_usage: Answers whose token counts cannot be (more than was asked for), and were estimated.
+    """
+
+    started: str = ""
+    total: float | None = None
+    load_data: float | None = None
+    load_model: float | None = None
+    answering: float | None = None
+    scoring: float | None = None
+    computing: float | None = None
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    tokens_cached: int | None = None
+    tokens_reasoning: int | None = None
+    cost: float | None = None
+    impossible_usage: int = 0
+
+
+class RunRecord(Record):
+    """The section `cultureval` of a results file.
+
+    Attributes:
+        schema_: Version of the section; 0 in files without it.
+        command: The command line.
+        tasks: By name with `|k`.
+        missing: Requested tasks without data.
+        unscorable: Requested tasks that were left out, since they cannot be scored, with the reason.
+        unjudged: Judges whose scores were left out, since they could not be asked, with the reason.
+        signatures: One per group of tasks.
+        versions: Python, and the installed packages that answers and scores depend on.
+        options: Options of reading data as resolved (data root, form, broken rows, those of suites), and whether
+            answers were reused.
+        instruments: Group of tasks -> what scored it besides arithmetic: models with fingerprints, judges, sandbox.
+        seeds: Of the order of rows, of sampling.
+        model: The model and its backend.
+        machine: The hardware.
+        timing: Wall time and tokens.
+    """
+
+    schema_: int = Field(default=SCHEMA, alias="schema")
+    command: tuple[str, ...] = ()
+    tasks: dict[str, TaskRecord] = {}
+    missing: tuple[str, ...] = ()
+    unscorable: dict[str, str] = {}
+    unjudged: dict[str, str] = {}
+    signatures: tuple[SignatureRecord, ...] = ()
+    versions: dict[str, str] = {}
+    options: dict[str, Any] = {}
+    instruments: dict[str, str] = {}
+    seeds: dict[str, int | None] = {}
+    model: ModelRecord = ModelRecord()
+    machine: MachineRecord = MachineRecord()
+    timing: TimingRecord = TimingRecord()
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A score that a results file states otherwise than what it is made of gives.
+
+    Attributes:
+        task: The task with `|k`, or the average over subsets.
+        metric: Its metric.
+        claimed: In the file.
+        found: From the items in the details, or for an average from its subsets.
+        made_of: "items" or "subsets".
+    """
+
+    task: str
+    metric: str
+    claimed: float
+    found: float
+    made_of: str
+
+    @property
+    def sentence(self) -> str:
+        """What people are told: `qimma_aratrust|0 acc_norm: its file says 97.00, its items 51.86`."""
+        scale = 100 if max(abs(self.claimed), abs(self.found)) <= 1 else 1
+        claimed, found = (printed(scale * value, 2) for value in (self.claimed, self.found))
+        return f"{self.task} {self.metric}: its file says {claimed}, its {self.made_of} {found}"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One results file.
+
+    Attributes:
+        file: The file.
+        model: The model's name.
+        date: Date of the run as in the file's name.
+        scores: Task with `|k`, or group average -> metric -> value; None where undefined. `<metric>_stderr` is the
+            standard error.
+        record: The section `cultureval`; in files of stock LightEval and of versions before the section, what the file
+            and the catalogue say of the tasks.
+        content: The whole file.
+        claims: Scores that the file states otherwise than its items or subsets give; `scores` has theirs.
+        judgements: Results files of judges whose scores were added.
+        unchecked: Task with `|k` -> why its scores are not checked against its items: its details are gone, cannot be
+            read, or hold scores that its metric does not give.
+    """
+
+    file: Path
+    model: str
+    date: str
+    scores: Mapping[str, Mapping[str, float | None]]
+    record: RunRecord = field(default_factory=RunRecord)
+    content: Mapping[str, Any] = field(default_factory=dict)
+    claims: tuple[Claim, ...] = ()
+    judgements: tuple[Path, ...] = ()
+    unchecked: Mapping[str, str] = field(default_factory=dict)
+
+    def value(self, task: str, metric: str) -> float | None:
+        """A score; None where it is missing or undefined."""
+        return self.scores.get(task, {}).get(metric)
+
+    def stderr(self, task: str, metric: str) -> float | None:
+        """The standard error of a score; None where it is missing or undefined."""
+        return self.value(task, f"{metric}_stderr")
+
+    def tasks_of(self, suite: str) -> list[TaskRecord]:
+        """The tasks of a suite, in the catalogue's order."""
+        return [task for task in self.record.tasks.values() if task.suite == suite]

@@ -1,0 +1,341 @@
+"""The record of a run that has ended: the section `cultureval` of its results file."""
+
+import logging
+import math
+import platform
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cultureval.metrics.judges.items import metrics_of_judge
+from cultureval.runs.means import agree
+from cultureval.runs.record import (
+    SECTION,
+    MachineRecord,
+    ModelRecord,
+    RunRecord,
+    SignatureRecord,
+    TaskRecord,
+    TimingRecord,
+)
+from cultureval.runs.signature import parity_in_run, signatures_of
+from cultureval.runs.task_records import task_records
+from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.hardware import hardware
+from cultureval.runtime.lighteval_patches.group_averages import NotApplicable
+from cultureval.runtime.lighteval_patches.row_order import LIGHTEVAL_SEED
+from cultureval.runtime.lighteval_patches.run_results import details_of, scores_of
+from cultureval.runtime.lighteval_patches.stock_runs import stock_facts
+from cultureval.runtime.settings import current_settings
+from cultureval.tasks.catalogue import kind_of
+from cultureval.tasks.options import all_options, read_data_options
+
+if TYPE_CHECKING:
+    from lighteval.pipeline import Pipeline
+
+logger = logging.getLogger(__name__)
+
+PROGRAMS = ("cultureval", "lighteval")
+PACKAGES = ("cultureval", "lighteval", "transformers", "torch", "datasets", "tokenizers", "numpy", "torchvision")
+PACKAGES += ("pillow", "evalplus", "sacrebleu", "camel-tools", "fasttext-predict", "rouge-score", "scipy", "openai")
+
+
+def section_of(record: RunRecord) -> dict[str, Any]:
+    """The section to be written into a results file: its key -> content as JSON."""
+    return {SECTION: record.model_dump(mode="json", by_alias=True)}
+
+
+def record_of(
+    pipeline: "Pipeline",
+    missing: Iterable[str],
+    started: float,
+    unscorable: Mapping[str, str] | None = None,
+    unjudged: Mapping[str, str] | None = None,
+) -> RunRecord:
+    """The record of a run of LightEval's pipeline, after its metrics were computed.
+
+    Args:
+        pipeline: After its run.
+        missing: Requested tasks without data.
+        started: When the command began, in seconds since 1970.
+        unscorable: Requested tasks that were left out because they cannot be scored -> why.
+        unjudged: Judges whose scores were left out because they cannot be asked -> why.
+    """
+    configs = {name: vars(task.config) for name, task in pipeline.tasks_dict.items()}
+    said = getattr(pipeline.model, "run_record", dict)() or stock_facts(pipeline)
+    counts, details = said.get("tasks", {}), details_of(pipeline)
+    tasks = {}
+    for name, one in task_records(configs, pipeline.pipeline_parameters.max_samples).items():
+        in_run = {"parity": parity_in_run(pipeline, one.parity), "left_out": _metrics_of(unjudged or (), one)}
+        scores = scores_of(pipeline).get(name, {})
+        rows = details.get(name, ())
+        in_run["bounds"] = _bounds(pipeline.tasks_dict[name].metrics, rows, scores, one.refused) if one.refused else {}
+        tasks[name] = _counted(one.model_copy(update=in_run), rows, scores, counts.get(name, {}))
+    for problem in count_problems(tasks):
+        logger.error("The counts of the run's record do not agree, which is our mistake; please report it: %s", problem)
+    tokens = said.get("tokens", {}) | {
+        name: sum(getattr(task, name) or 0 for task in tasks.values()) for name in ("tokens_in", "tokens_out")
+    }
+    model = ModelRecord(**{"backend": type(pipeline.model).__name__} | said.get("model", {}))
+    generation = getattr(pipeline.model.config, "generation_parameters", None)
+    return run_record(
+        started,
+        tasks,
+        signatures_of(pipeline),
+        model,
+        missing=tuple(missing),
+        seeds={"rows": LIGHTEVAL_SEED, "generation": getattr(generation, "seed", None)},
+        timing={**getattr(pipeline, "seconds", {}), **said.get("seconds", {}), **tokens},
+    ).model_copy(update={"unscorable": dict(unscorable or {}), "unjudged": dict(unjudged or {})})
+
+
+def count_problems(tasks: Mapping[str, TaskRecord]) -> list[str]:
+    """A clause for each pair of counts in tasks' records that contradict each other."""
+    found = []
+    for name, task in tasks.items():
+        parts = {part: count for part, count in task.row_counts.items() if part != "rows"}
+        rules = {
+            "rows of its files and their parts": not parts or sum(parts.values()) == task.row_counts["rows"],
+            "parts below 0": all(count >= 0 for count in parts.values()),
+            "refused rows and their kinds": task.refused == sum(task.refused_by.values()),
+            "rows and rows that were reused": task.reused <= task.rows + task.refused,
+            "rows and rows with a score": all(count <= task.rows for count in task.scored.values()),
+            "rows and rows by route": sum(task.routes.values()) <= task.rows + task.refused,
+            "no limit and rows beyond it": task.limit is not None or not parts.get("not_asked"),
+        }
+        found += [f"{name}: {rule}" for rule, holds in rules.items() if not holds]
+    return found
+
+
+def _bounds(
+    metrics: Iterable[Any], rows: Sequence[Any], scores: Mapping[str, Any], refused: int
+) -> dict[str, tuple[float, float]]:
+    """Metric -> its mean if all refused rows had the lowest score, and if all had the highest."""
+    found = {}
+    for name, compute in chain(*(metric.get_corpus_aggregations().items() for metric in metrics)):
+        limits = getattr(getattr(compute, "__self__", compute), "bounds", None)
+        values = [row.metric.get(name) for row in rows] if limits else []
+        values = [value for value in values if isinstance(value, int | float) and not math.isnan(value)]
+        if values and math.isclose(sum(values) / len(values), scores.get(name) or 0.0, abs_tol=1e-6):
+            low, high = ((sum(values) + limit * refused) / (len(values) + refused) for limit in limits)
+            found[name] = (low, high)
+    return found
+
+
+def _metrics_of(judges: Iterable[str], task: TaskRecord) -> tuple[str, ...]:
+    """The metrics that judges would have in a task."""
+    templates = kind_of(task.task).judge_templates
+    return tuple(name for judge in judges for name in metrics_of_judge(judge, templates))
+
+
+def run_record(
+    started: float,
+    tasks: Mapping[str, TaskRecord],
+    signatures: Sequence[SignatureRecord],
+    model: ModelRecord,
+    missing: tuple[str, ...] = (),
+    seeds: Mapping[str, int | None] | None = None,
+    timing: Mapping[str, Any] | None = None,
+) -> RunRecord:
+    """The record of any command's run: what it knows, with the command line, versions, options and machine.
+
+    Args:
+        started: When the command began, in seconds since 1970.
+        tasks: By name with `|k`.
+        signatures: One per group.
+        model: The model and its backend.
+        missing: Requested tasks without data.
+        seeds: By name.
+        timing: Fields of `TimingRecord`, but for its start and total.
+    """
+    spent = {name: round(value, 3) if isinstance(value, float) else value for name, value in (timing or {}).items()}
+    return RunRecord(
+        command=command_line(),
+        tasks=dict(tasks),
+        missing=missing,
+        signatures=tuple(signatures),
+        versions=versions(),
+        options=options_as_resolved(),
+        instruments=_instruments(signatures),
+        seeds=dict(seeds or {}),
+        model=model,
+        machine=MachineRecord(**hardware()),
+        timing=TimingRecord(
+            started=datetime.fromtimestamp(started, UTC).isoformat(timespec="seconds"),
+            total=round(time.time() - started, 3),
+            **spent,
+        ),
+    )
+
+
+def command_line() -> tuple[str, ...]:
+    """The command as it was typed but for secrets, with the program's short name."""
+    file, module = Path(sys.argv[0]), getattr(sys.modules["__main__"], "__spec__", None)
+    names = (file.stem, module.name.partition(".")[0] if module else "")  # of a script, and of `python -m`
+    program = next((name for name in names if name in PROGRAMS), None)
+    if program is None:
+        return ("python", file.name)  # a program that uses the library, whose arguments are its own
+    return (program, *_without_secrets(sys.argv[1:]))
+
+
+def _without_secrets(arguments: Sequence[str]) -> list[str]:
+    """The arguments of a command, `--option VALUE` or `--option=VALUE`, without values of options that are secret."""
+    flags = {option.flag for option in all_options() if option.secret}
+    shown: list[str] = []
+    for before, part in zip(("", *arguments), arguments, strict=False):
+        name, sign, _ = part.partition("=")
+        shown.append(f"{name}=[secret]" if sign and name in flags else "[secret]" if before in flags else part)
+    return shown
+
+
+def versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
+    """Versions of Python and of the packages that are installed."""
+    found = {"python": platform.python_version()}
+    for name in packages:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def options_as_resolved() -> dict[str, Any]:
+    """The current options of reading data but for secrets, and whether answers are reused."""
+    options = read_data_options()
+    root = str(options.root) if options.root else None
+    read = {"data_root": root, "bad_rows": options.bad_rows, "form": options.form}
+    settings = current_settings()
+    suite = {option.name: options.suite[option.name] for option in all_options() if not option.secret}
+    return {**read, **suite, "resume": settings.resume, "on_refused": settings.on_refused}
+
+
+def _instruments(signatures: Iterable[SignatureRecord]) -> dict[str, str]:
+    found = {}
+    for signature in signatures:
+        parts = [str(signature.fields[name]) for name in ("scorer", "judges", "judge") if signature.fields.get(name)]
+        if parts:
+            found[signature.group] = "; ".join(parts)
+    return found
+
+
+def _counted(
+    record: TaskRecord, rows: Sequence[Any], scores: Mapping[str, Any], answers: Mapping[str, Any]
+) -> TaskRecord:
+    """The record of a task with the counts of its rows.
+
+    Args:
+        record: Of the task.
+        rows: LightEval's `Detail` of each.
+        scores: Of the task, as its metrics made them.
+        answers: What the model says of its answers: fields of the record.
+    """
+    kind = kind_of(record.task)
+    reasons = [specific_of(row.doc).get("finish_reasons") or () for row in rows]
+    unreadable = kind.unreadable
+    return record.model_copy(
+        update={
+            "rows": len(rows),
+            "row_counts": _rows_of_files(record, rows),
+            "items": _items(rows, kind.rows_per_item),
+            **score_counts(record.metrics, [row.metric for row in rows], scores),
+            "not_means": _not_means(record.metrics, [row.metric for row in rows], scores),
+            "truncated": sum("length" in of_row for of_row in reasons),
+            "unparsable": sum(unreadable(row.metric) for row in rows) if unreadable else 0,
+            **_reused_verdicts(row.metric for row in rows),
+            "tokens_in": sum(_prompt_tokens(row.model_response.input_tokens) for row in rows),
+            "tokens_out": sum(_tokens(row.model_response.output_tokens) for row in rows),
+            **answers,
+        }
+    )
+
+
+def _not_means(metrics: Iterable[str], rows: Sequence[Mapping[str, Any]], scores: Mapping[str, Any]) -> tuple[str, ...]:
+    """The metrics whose score is another than the mean of the numbers that the details have of it."""
+    found = []
+    for name in metrics:
+        values = [row.get(name) for row in rows]
+        known = [value for value in values if isinstance(value, int | float) and not math.isnan(value)]
+        score = scores.get(name)
+        if known and score is not None and not math.isnan(score) and not agree(math.fsum(known) / len(known), score):
+            found.append(name)
+    return tuple(found)
+
+
+def _rows_of_files(record: TaskRecord, rows: Sequence[Any]) -> dict[str, int]:
+    """What became of the rows of a task's files, with those that the limit left out.
+
+    Args:
+        record: Of the task, whose `row_counts` know no limit.
+        rows: LightEval's `Detail` of each doc that was answered; several may be of one row of a file.
+    """
+    counts = record.row_counts
+    places = {specific_of(row.doc).get("source_row") for row in rows}
+    if record.limit is None or None in places or "scored" not in counts:
+        return counts
+    return counts | {"scored": len(places), "not_asked": counts["scored"] - len(places)}
+
+
+def _reused_verdicts(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """How many verdicts of judges in the details are of an earlier run, and of when the oldest is."""
+    records = (value for row in rows for value in row.values() if isinstance(value, Mapping))
+    return reused_verdicts([record["reused"] for record in records if record.get("reused")])
+
+
+def reused_verdicts(times: Sequence[float]) -> dict[str, Any]:
+    """The fields of a task's record on the verdicts of an earlier run.
+
+    Args:
+        times: When each of them was given, in seconds since 1970.
+    """
+    since = datetime.fromtimestamp(min(times), UTC).isoformat(timespec="seconds") if times else None
+    return {"verdicts_reused": len(times), "verdicts_reused_since": since}
+
+
+def _items(rows: Sequence[Any], rows_per_item: int) -> int:
+    """Units that standard errors count: clusters of rows, or items of several rows."""
+    clusters = {specific_of(row.doc).get("cluster") or number for number, row in enumerate(rows)}
+    return len(clusters) // rows_per_item
+
+
+def _tokens(tokens: Any) -> int:
+    """Number of tokens in a response's nested lists of them."""
+    if not isinstance(tokens, list | tuple):
+        return int(tokens is not None)
+    return len(tokens) if set(map(type, tokens)) == {int} else sum(map(_tokens, tokens))
+
+
+def _prompt_tokens(tokens: Any) -> int:
+    """Number of tokens of a prompt, which may be given once for each of its choices."""
+    for_each = isinstance(tokens, list | tuple) and any(isinstance(one, list | tuple) for one in tokens)
+    return max(map(_tokens, tokens)) if for_each else _tokens(tokens)
+
+
+def score_counts(
+    metrics: Iterable[str], rows: Sequence[Mapping[str, Any]], scores: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The fields of a task's record on metrics that have no value of some rows, or no meaning in the task.
+
+    Args:
+        metrics: Of the task.
+        rows: Of the details: metric -> value.
+        scores: Of the task, as its metrics made them.
+    """
+    silent = tuple(name for name in metrics if isinstance(scores.get(name), NotApplicable))
+    counts = _scored_rows(rows)
+    scored = {name: count for name, count in counts.items() if count < len(rows) and name not in silent}
+    return {"not_applicable": silent, "scored": scored}
+
+
+def _scored_rows(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """Metric -> rows that it has a value for; what a corpus metric keeps of a row is one, whatever its type."""
+    counts: dict[str, int] = {}
+    for row in rows:
+        for metric, value in row.items():
+            undefined = value is None or (isinstance(value, float) and math.isnan(value))
+            counts[metric] = counts.get(metric, 0) + (not undefined)
+    return counts

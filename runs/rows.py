@@ -1,0 +1,266 @@
+"""A row of the details as data: its name, prompt, gold, the answer that its metric chose, its scores.
+
+Every command names an item by `row_names`, and asks `chosen_options` which option a model chose.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NotRequired
+
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypedDict
+
+from cultureval.runs.files import SavedTask, derived_from, read_details
+from cultureval.runtime.data.image_store import stored_image
+from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.errors import CulturevalError, shorten
+from cultureval.tasks.catalogue import all_tasks
+
+# Fields of `doc.specific` that name a row, the first that all rows of its task have; a row without it is its place.
+NAMES = ("id", "source_row", "task_id")
+ROWS_AT_ONCE = 64
+NOT_READ = ("input_tokens", "argmax_logits_eq_gold", "unconditioned_logprobs", "logits", "input_images")
+OTHER_NAMES = ("id", "source_row", "task_id", "item_id")  # by which a command finds rows, too
+Row = dict[str, Any]
+
+
+class _Doc(TypedDict):
+    query: str
+    choices: list[str]
+    gold_index: int | list[int]
+    specific: NotRequired[dict[str, Any] | None]
+
+
+class _Row(TypedDict):
+    """What is read of a row of the details."""
+
+    doc: _Doc
+    model_response: dict[str, Any]
+    metric: dict[str, Any]
+
+
+_ROWS = TypeAdapter(list[_Row])
+
+
+def rows_of(file: Path) -> list[Row]:
+    """The rows of a details file, checked.
+
+    Raises:
+        CulturevalError: The file is cut short or of another kind.
+    """
+    return checked_rows(read_details(file).to_pylist(), file)
+
+
+def checked_rows(rows: list[Row], file: Path) -> list[Row]:
+    """Rows of a details file, which are of the form that reports read.
+
+    Raises:
+        CulturevalError: They are not.
+    """
+    try:
+        _ROWS.validate_python(rows)
+    except ValidationError as error:
+        first = error.errors()[0]
+        reason = f"row {'.'.join(map(str, first['loc']))}: {first['msg']} ({shorten(first['input'])})"
+        raise CulturevalError(f"{file} is not a details file of LightEval: {reason}.") from error
+    return rows
+
+
+def rows_in_parts(file: Path) -> Iterator[list[Row]]:
+    """The rows of a details file, a few at a time, without the tokens of prompts.
+
+    Raises:
+        CulturevalError: The file cannot be read, or is not a details file of LightEval.
+    """
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        with pyarrow.parquet.ParquetFile(file) as opened:
+            schema = opened.schema_arrow
+            missing = {"doc", "metric", "model_response"} - set(schema.names)
+            if missing:
+                raise CulturevalError(f"{file} is not a details file of LightEval: it lacks {', '.join(missing)}.")
+            kind = schema.field("model_response").type
+            fields = [one.name for one in kind] if pyarrow.types.is_struct(kind) else []
+            response = [f"model_response.{name}" for name in fields if name not in NOT_READ] or ["model_response"]
+            for batch in opened.iter_batches(ROWS_AT_ONCE, columns=["doc", "metric", *response]):
+                yield checked_rows(batch.to_pylist(), file)
+    except (OSError, pyarrow.ArrowException) as error:
+        raise CulturevalError(f"{file} cannot be read as details of LightEval: {error}") from error
+
+
+def rows_with_judgements(task: SavedTask) -> list[Row]:
+    """The rows of a task, each with the metrics that later judgements add to it.
+
+    Raises:
+        CulturevalError: As of `rows_of`.
+    """
+    rows = rows_of(task.file)
+    for other in derived_from(task):
+        added = {key_of(row): row["metric"] for row in rows_of(other.file)}
+        for row in rows:
+            row["metric"] = row["metric"] | added.get(key_of(row), {})
+    return rows
+
+
+def key_of(row: Row) -> tuple[str, str]:
+    """What a row of details and the row of its judgement have in common."""
+    return str(row["doc"].get("id")), row["doc"]["query"]
+
+
+def row_names(specifics: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Names that tell the rows of a task apart, the same in every run of the same data and in every command.
+
+    Args:
+        specifics: `doc.specific` of each row, or those of its fields that are in `NAMES`, and `direction`.
+
+    Returns:
+        The id of the data, behind the direction of retrieval where there is one, and with a count where it is not the
+        first of its name; `#N`, the Nth row from 0, where the data have none.
+    """
+    fields = (*NAMES, "direction")
+    return names_in_columns({name: [one.get(name) for one in specifics] for name in fields}, len(specifics))
+
+
+def names_in_columns(columns: Mapping[str, Sequence[Any] | None], count: int) -> list[str]:
+    """`row_names` of columns of details, which are many.
+
+    Args:
+        columns: The fields of `doc.specific` that are in `NAMES`, and `direction`; None where there is none.
+        count: Of rows.
+    """
+    known = {name: count - found.count(None) for name in NAMES if (found := columns.get(name))}
+    field = max(known, key=lambda name: known[name], default="")  # of several that all rows have, the first
+    values, sides = columns.get(field) or [None] * count, columns.get("direction") or [None] * count
+    names = [f"#{place}" if value is None else str(value) for place, value in enumerate(values)]
+    names = [f"{side} {name}" if side else name for side, name in zip(sides, names, strict=True)]
+    if len(set(names)) == count:
+        return names
+    seen: dict[str, int] = {}
+    for place, name in enumerate(names):
+        seen[name] = seen.get(name, 0) + 1
+        names[place] = f"{name} ({seen[name]})" if seen[name] > 1 else name
+    return names
+
+
+def places_of(item: str, rows: Sequence[Row], task: str) -> list[int]:
+    """The rows of an item of a task, one or (the statements of one image, both directions of a query) several.
+
+    Args:
+        item: As any command names it; `#N` is the Nth row from 0, as is N alone where rows have no names.
+        rows: All rows of the task.
+        task: Its name, for the message.
+
+    Raises:
+        CulturevalError: There is no such item.
+    """
+    specifics = [specific_of(row["doc"]) for row in rows]
+    names = row_names(specifics)
+    for name in (item, f"#{item}"):
+        if name in names:
+            return [names.index(name)]
+    if re.fullmatch(r"#\d+", item) and int(item[1:]) < len(rows):
+        return [int(item[1:])]
+    for field in OTHER_NAMES:
+        if found := [place for place, one in enumerate(specifics) if str(one.get(field)) == item]:
+            return found
+    some = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    raise CulturevalError(f"{task} has no item {item!r} among its {len(rows)}: {some}. '#0' (in quotes) is the first.")
+
+
+def golds_of(row: Row) -> list[str]:
+    """The correct answers."""
+    doc = row["doc"]
+    gold = doc["gold_index"] if isinstance(doc["gold_index"], list) else [doc["gold_index"]]
+    return [doc["choices"][place].strip() for place in gold if 0 <= place < len(doc["choices"])]
+
+
+def gold_of(row: Row) -> str:
+    """The correct answers, separated by " | "."""
+    return " | ".join(golds_of(row))
+
+
+def is_choice(row: Row) -> bool:
+    """Whether a model's answer is the log-probabilities of options."""
+    return bool(row["model_response"].get("logprobs"))
+
+
+def headline_of(task: str) -> str:
+    """The first metric of a task of the catalogue; "" of others. `|k` may follow."""
+    known = all_tasks().get(task.partition("|")[0])
+    return known.metrics[0] if known and known.metrics else ""
+
+
+def option_scores(row: Row, metric: str) -> list[float]:
+    """What a metric orders the options of a row by, the larger the better.
+
+    Args:
+        row: A row with log-probabilities.
+        metric: Such as `acc_norm`, which divides by code points.
+
+    Raises:
+        CulturevalError: The row has another number of options than of log-probabilities.
+    """
+    from cultureval.metrics.likelihood import scores_of_options
+
+    response, choices = row["model_response"], row["doc"]["choices"]
+    tokens = response.get("output_tokens") or None
+    try:
+        return scores_of_options(metric, response["logprobs"], choices, tokens and list(map(len, tokens)))
+    except ValueError as error:
+        raise CulturevalError(f"An item of these details has unusable log-probabilities: {error}.") from error
+
+
+def chosen_options(row: Row, metric: str) -> list[str]:
+    """The options that a metric takes as the model's answer: the best, or as many as there are correct ones.
+
+    Args:
+        row: A row with log-probabilities.
+        metric: Of its task.
+
+    Raises:
+        CulturevalError: As of `option_scores`.
+    """
+    scores = option_scores(row, metric)
+    best = sorted(range(len(scores)), key=lambda place: -scores[place])[: max(len(golds_of(row)), 1)]
+    return [row["doc"]["choices"][place].strip() for place in best]
+
+
+def answer_of(row: Row, metric: str) -> str:
+    """The model's reply, or the options that a metric chose, separated by " | "."""
+    return " | ".join(chosen_options(row, metric)) if is_choice(row) else saved_reply(row["model_response"])
+
+
+def saved_reply(response: Mapping[str, Any]) -> str:
+    """The reply of a saved model response that was scored, without reasoning; "" where it has none.
+
+    Args:
+        response: `model_response` of a row of the details.
+    """
+    text = response.get("text")
+    if isinstance(text, str):  # of LightEval's vision backend, which post-processing takes for a list of characters
+        return text
+    texts = response.get("text_post_processed") or text or [""]
+    return texts[0] or ""
+
+
+def saved_image(entry: Any) -> Path | bytes:
+    """An image in the details: the file's bytes, or the path of a stored image.
+
+    A path is read only if the file is named by the hash of its content, in this machine's store or at that path:
+    details from someone else cannot make us send other files to a server.
+
+    Returns:
+        Bytes, or a path, which may not exist.
+    """
+    if isinstance(entry, Mapping):
+        return entry["bytes"] if entry.get("bytes") else saved_image(entry.get("path") or "")
+    path = Path(str(entry))
+    try:
+        return stored_image(path.name)
+    except CulturevalError:
+        named_by_content = path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == path.stem
+        return path if named_by_content else path.with_name(f"{path.name} (not a stored image)")

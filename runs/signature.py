@@ -1,0 +1,133 @@
+"""Signatures of a run: for each group of tasks everything that its scores depend on."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cultureval.runs.record import SignatureRecord
+from cultureval.runtime.data.image_store import PREPARED
+from cultureval.runtime.doc_specific import PAPER
+from cultureval.runtime.errors import escaped
+from cultureval.runtime.lighteval_patches.stock_runs import stock_facts
+from cultureval.runtime.settings import current_settings
+from cultureval.runtime.signatures import combined_hash, installed_versions, signature
+from cultureval.tasks.catalogue import all_suites, all_tasks, groups, kind_of
+
+if TYPE_CHECKING:
+    from lighteval.pipeline import Pipeline
+
+
+def signature_record(group: str, **fields: object) -> SignatureRecord:
+    """A signature as data and as text.
+
+    Args:
+        group: Name of the group with the number of few-shot examples.
+        **fields: Everything that its scores depend on, in the order of the text; None is left out.
+    """
+    known = {name: value for name, value in fields.items() if value is not None}
+    return SignatureRecord(group=group, fields=known, text=signature(**known))
+
+
+def signature_of_line(group: str, line: str) -> SignatureRecord:
+    """The signature of a line that `runtime.signatures.signature` made; the values of its data are texts."""
+    parts = (part.partition(":") for part in line.split("|"))
+    return SignatureRecord(group=group, fields={name: value.replace("%7C", "|") for name, _, value in parts}, text=line)
+
+
+def signatures_of(pipeline: "Pipeline") -> tuple[SignatureRecord, ...]:
+    """One signature per group of tasks and number of few-shot examples, in the order of their texts."""
+    reports: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
+    generated: dict[str, bool] = {}
+    ours = {name: task for name, task in pipeline.tasks_dict.items() if hasattr(task.config, "rows_report")}
+    for name, task in ours.items():
+        bare, _, shots = name.partition("|")
+        reports.setdefault((bare.partition(":")[0], shots, task.version), []).append(task.config.rows_report)
+        generated[bare.partition(":")[0]] = (task.config.generation_size or 0) > 0
+    backends = {way: _backend(pipeline, way) for way in (False, True)}
+    renders_chats = backends[True].get("backend") == "server" and backends[True].get("chat") == "on"
+    limit = pipeline.pipeline_parameters.max_samples
+    prepares = not stock_facts(pipeline)["signature"]  # LightEval's own backends open the files themselves
+    signed = [
+        signature_record(
+            f"{group}|{shots}",
+            task=f"{group}/{shots}-shot/v{version}",
+            subsets=len(members),
+            rows=sum(report["rows"] for report in members),
+            limit=limit,
+            data=",".join(sorted({f"{report['source']}@{report['revision'][:8]}" for report in members})),
+            sources=",".join(sorted({given for report in members if (given := report.get("sources"))})) or None,
+            manifest=_manifest(members),
+            form=",".join(sorted({report["form"] for report in members})),
+            rows_hash=combined_hash(report["fingerprint"] for report in members),
+            prompt=",".join(sorted({report["prompt"] for report in members})),
+            parity=_parity(pipeline, members, renders_chats and generated[group]),
+            scorer=scorer_of(group),
+            options=options_of(group),
+            judges=judge_signatures(group),
+            images=PREPARED if prepares and all_tasks()[groups()[group][0]].images else None,
+            **backends[generated[group]],
+            **installed_versions(),
+        )
+        for (group, shots, version), members in reports.items()
+    ]
+    return tuple(sorted(signed, key=lambda one: one.text))
+
+
+def _manifest(reports: list[dict[str, Any]]) -> str | None:
+    """The hash of the manifest, and how many rows it left out of the group; None without one."""
+    found = [manifest for report in reports if (manifest := report.get("manifest"))]
+    if not found:
+        return None
+    hashes, discarded = sorted({one["hash"] for one in found}), sum(one["discarded"] for one in found)
+    return f"{'+'.join(hashes)}-{discarded}"
+
+
+def _backend(pipeline: "Pipeline", generated: bool) -> dict[str, str]:
+    """What the backend says that generated texts, or scores of choices, depend on."""
+    of_ours = getattr(pipeline.model, "signature_fields_of", None)  # of models that several backends answer for
+    if of_ours:
+        return of_ours(generated)
+    return getattr(pipeline.model, "signature_fields", dict)() or stock_facts(pipeline)["signature"]
+
+
+def _parity(pipeline: "Pipeline", reports: list[dict[str, Any]], bos_of_server: bool) -> str | None:
+    """How the prompts of a group became tokens; None where its tasks have no choice."""
+    found = ",".join(sorted({parity for report in reports if (parity := report.get("parity"))}))
+    found = parity_in_run(pipeline, found)
+    return f"{found} but for the server's BOS" if bos_of_server and found == PAPER else found or None
+
+
+def parity_in_run(pipeline: "Pipeline", parity: str) -> str:
+    """How prompts became tokens where a task asks for `parity`: LightEval's own backends know only one way each."""
+    stock = stock_facts(pipeline)["signature"].get("backend")
+    return parity if not parity or not stock else PAPER if "VLLM" in stock else f"that of {stock}"
+
+
+def scorer_of(group: str) -> str | None:
+    """The scoring models or programs of a group; None if it needs none."""
+    instrument = kind_of(groups()[group][0]).instrument
+    return instrument.name() if instrument else None
+
+
+def options_of(group: str) -> str | None:
+    """The options of a group's suite that differ from their defaults, but for secrets and what other fields show."""
+    settings, suite = current_settings(), all_suites()[all_tasks()[groups()[group][0]].suite]
+    values = [
+        (option, option.read(settings)) for option in suite.part("options") if option.signed and not option.secret
+    ]
+    return ",".join(f"{option.name}={_plain(value)}" for option, value in values if value != option.default) or None
+
+
+def _plain(value: object) -> str:
+    """A value in a list of options; a text that would not be one value of one line is in quotes, as in JSON."""
+    text = str(value)
+    clear = "," not in text and not text.startswith('"') and escaped(text) == text
+    return text if clear or not isinstance(value, str | Path) else escaped(json.dumps(text, ensure_ascii=False))
+
+
+def judge_signatures(group: str) -> str | None:
+    """The signature of the judges of a group; None without a fitting judge."""
+    from cultureval.metrics.judges.optional_judges import signatures_of_judges
+
+    templates = dict.fromkeys(name for task in groups()[group] for name in kind_of(task).judge_templates)
+    return signatures_of_judges(*templates) if templates else None

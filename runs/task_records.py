@@ -1,0 +1,63 @@
+"""What was asked in the tasks of a run: from the catalogue and from the configurations that LightEval writes."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from cultureval.runs.record import TaskRecord
+from cultureval.runtime.rows_report import RowsReport
+from cultureval.tasks.catalogue import all_tasks
+
+COPIED = ("suite", "benchmark", "group", "subset", "domain", "task_type", "language", "register", "metrics")
+
+
+def task_records(configs: Mapping[str, Any], limit: int | None) -> dict[str, TaskRecord]:
+    """The records of the tasks that the catalogue knows, without what only a run knows.
+
+    Args:
+        configs: Task with `|k` -> its configuration, as `config_tasks` of a results file.
+        limit: At most this many rows per task were asked; None: all.
+
+    Returns:
+        By name with `|k`, in the catalogue's order (LightEval's is that of a set, another in each process); tasks of
+        other packages are left out.
+    """
+    places = {name: place for place, name in enumerate(all_tasks())}
+    known = [name for name in configs if name.partition("|")[0] in places]
+    records = {}
+    for name in sorted(known, key=lambda name: (places[name.partition("|")[0]], name)):
+        config = configs[name]
+        records[name] = _task_record(name, config if isinstance(config, Mapping) else {}, limit)
+    return records
+
+
+def _task_record(name: str, config: Mapping[str, Any], limit: int | None) -> TaskRecord:
+    bare, _, shots = name.partition("|")
+    task = all_tasks()[bare]
+    report: RowsReport = config.get("rows_report") or {}  # files of before the reports have none
+    rows = config.get("effective_num_docs")
+    return TaskRecord(
+        task=name,
+        **{field: getattr(task, field) for field in COPIED},
+        shots=int(shots) if shots.isdigit() else 0,
+        rows=rows if isinstance(rows, int) and rows >= 0 else report.get("rows", 0),
+        expected_rows=report.get("expected_rows", task.expected_rows),
+        expected_group_rows=report.get("expected_group_rows"),
+        row_counts=report.get("row_counts", {}),
+        not_selected=report.get("not_selected", {}),
+        limit=limit,
+        form=report.get("form", ""),
+        source=report.get("source", ""),
+        revision=report.get("revision") or "",
+        rows_hash=report.get("fingerprint", ""),
+        prompt_hash=report.get("prompt", ""),
+        parity=report.get("parity", ""),
+        duplicate_rows=report.get("duplicate_rows", 0),
+        unread_files=tuple(report.get("unread_files", ())),
+        skipped_rows=len(report.get("skipped_rows", ())),
+        skipped_few_shot_rows=len(report.get("skipped_few_shot_rows", ())),
+        refused=len(report.get("refused_rows", ())),
+        refused_by=Counter(row.get("kind", "server") for row in report.get("refused_rows", ())),
+        few_shot_rows=report.get("few_shot_rows"),
+        notes=(*report.get("notes", ()), *filter(None, [report.get("caveat")])),
+    )

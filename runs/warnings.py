@@ -1,0 +1,473 @@
+"""What a reader of a run's scores must know: what is missing, unscored, cut or reused, and what to do about it."""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from pathlib import Path
+
+from cultureval.runs.files import judged_of
+from cultureval.runs.judged import CriterionScore, JudgeScores, bounds, is_of_judge, judge_scores, total
+from cultureval.runs.record import Run, TaskRecord
+from cultureval.runtime.rows_report import KEPT_KINDS, KINDS
+from cultureval.tasks.catalogue import groups
+
+MARKS = {
+    "claims": "edited",
+    "mixed": "mixed models",
+    "unchecked": "not checked",
+    "samples": "samples",
+    "judgements_alone": "judgements only",
+    "incomplete": "incomplete",
+    "unscorable": "incomplete",
+    "skipped": "rows skipped",
+    "refused": "refusals",
+    "other_counts": "other rows",
+    "other_sums": "other rows",
+    "unscored": "unscored",
+    "judged_in_part": "judged in part",
+    "unparsable": "unreadable",
+    "truncated": "cut answers",
+    "flagged": "flagged",
+    "judges_bounds": "judged in part",
+}
+SAMPLES = "samples"  # the folder of the shipped rows
+PARTIAL = ("samples", "limited", "other_counts", "other_sums", "incomplete", "skipped", "judgements_alone")
+LEAVES_OUT = ("claims", "mixed", "unchecked", "skipped", "refused", "unscored", "unjudged", "judged_in_part")
+LEAVES_OUT += ("judgements_alone",)
+UNPARSABLE = 0.02  # shares of answers above this are told
+DOUBTED = 0.02  # shares of a judge's verdicts that are unscored, or of flagged texts, above which means are bounded
+NAMED = 3  # groups that a sentence names
+
+
+class RunWarning(str):
+    """A sentence about a run, which every view of it shows.
+
+    Attributes:
+        kind: Of the problem, such as `limited`.
+        mark: The same in a word or two, for beside the model's name; "" for what does not touch the scores.
+    """
+
+    kind: str
+    mark: str
+
+    def __new__(cls, text: str, kind: str, mark: str = "") -> "RunWarning":
+        """A sentence with its kind."""
+        found = super().__new__(cls, text)
+        found.kind, found.mark = kind, mark
+        return found
+
+
+def run_warnings(run: Run) -> list[RunWarning]:
+    """A sentence for each kind of problem, with the groups of tasks that have it, and what to do.
+
+    Args:
+        run: A run, as `load` gives it.
+    """
+    tasks = list(run.record.tasks.values())
+    checks = (
+        _claims,
+        _unchecked,
+        _samples,
+        _judgements_alone,
+        _mixed,
+        _incomplete,
+        _unscorable,
+        _without_judges,
+        _limited,
+        _skipped,
+        _repeated,
+        _unread,
+        _refused,
+        _unselected,
+        _other_counts,
+        _other_sums,
+        _few_shot,
+        _unscored,
+        _unjudged,
+        _judged_in_part,
+        _flagged,
+        _judges_bounds,
+        _unparsable,
+        _truncated,
+        _reused,
+        _reused_verdicts,
+        _cost,
+    )
+    found = [(check.__name__.lstrip("_"), sentence) for check in checks for sentence in check(run, tasks)]
+    return [RunWarning(sentence, kind, _mark(kind, tasks)) for kind, sentence in found]
+
+
+def is_partial(warnings: Iterable[RunWarning]) -> bool:
+    """Whether a run is of other rows than published, so that it does not stand among the rows of papers."""
+    return any(one.kind in PARTIAL for one in warnings)
+
+
+def leaves_items_out(warnings: Iterable[RunWarning]) -> bool:
+    """Whether a run's means are of fewer items than it was asked, so that none of them is called the best."""
+    return any(one.kind in LEAVES_OUT for one in warnings)
+
+
+def _mark(kind: str, tasks: list[TaskRecord]) -> str:
+    if kind == "limited":
+        return f"limit {max(task.limit for task in tasks if task.limit is not None)}"
+    return MARKS.get(kind, "")
+
+
+def run_notes(run: Run) -> list[str]:
+    """The notes on the data, each once: the first task that has it, how many more do, and the note."""
+    tasks_of: dict[str, list[str]] = {}
+    for task in run.record.tasks.values():
+        for note in task.notes:
+            tasks_of.setdefault(note, []).append(task.task)
+    return [f"{names[0]}{_more(names[1:])}: {note}" for note, names in tasks_of.items()]
+
+
+Checks = Iterable[str]
+
+
+def _claims(run: Run, tasks: list[TaskRecord]) -> Checks:
+    if run.claims:
+        others = f"; and {len(run.claims) - 1} more such numbers" if run.claims[1:] else ""
+        yield (
+            f"{run.claims[0].sentence}{others}. The numbers here are those of the details, and the run is not ranked: "
+            "the results file or its details were changed, or are not of one run."
+        )
+
+
+def _unchecked(run: Run, tasks: list[TaskRecord]) -> Checks:
+    if run.unchecked:
+        first, *others = run.unchecked
+        yield f"Scores that are not checked against their items: {first}{_more(others)}: {run.unchecked[first]}."
+
+
+def _samples(run: Run, tasks: list[TaskRecord]) -> Checks:
+    root = run.record.options.get("data_root")
+    if isinstance(root, str) and Path(root).name == SAMPLES:
+        yield "The data are the shipped samples, a few synthetic rows: these scores are for trying things out."
+
+
+def _judgements_alone(run: Run, tasks: list[TaskRecord]) -> Checks:
+    if judged := judged_of(run.content):
+        yield f"Only a judge's scores: the results of the run that was judged are not there ({judged[0]})."
+
+
+def _mixed(run: Run, tasks: list[TaskRecord]) -> Checks:
+    if found := _counted(tasks, lambda task: task.of_other_models):
+        others = "; ".join(f"{count:,} of {who}" for who, count in run.record.model.other_models.items())
+        yield (
+            f"Scores of more than one model: the server changed it during the run, and {_shares(found)} rows are of "
+            f"another, or may be ({others}). Compare it with nothing; run again with one model for scores to report."
+        )
+
+
+def _incomplete(run: Run, tasks: list[TaskRecord]) -> Checks:
+    if missing := run.record.missing:
+        tasks_missing = f"{len(missing)} task{'s' * (len(missing) > 1)} without data"
+        yield (
+            f"Incomplete, so not comparable: {_named(_groups(missing))} ({tasks_missing}). "
+            "`cultureval mirror SUITE` fetches them or says where they are."
+        )
+
+
+def _unscorable(run: Run, tasks: list[TaskRecord]) -> Checks:
+    tasks_of: dict[str, list[str]] = {}
+    for task, reason in run.record.unscorable.items():
+        tasks_of.setdefault(reason, []).append(task)
+    for reason, names in tasks_of.items():
+        yield f"Left out, since they cannot be scored: {_named(_groups(names))}. {reason}"
+
+
+def _without_judges(run: Run, tasks: list[TaskRecord]) -> Checks:
+    for judge, reason in run.record.unjudged.items():
+        found = [task.task for task in tasks if any(is_of_judge(name, judge, task.suite) for name in task.left_out)]
+        yield (
+            f"The scores of the judge {judge} are left out: {_named(_groups(found))}. {reason} "
+            "`cultureval judge RESULTS` judges the saved answers later."
+        )
+
+
+def _limited(run: Run, tasks: list[TaskRecord]) -> Checks:
+    limits = {task.limit for task in tasks if task.limit is not None}
+    if limits:
+        yield (
+            f"At most {max(limits)} rows of a task were asked (--limit): these scores are for trying things out; "
+            "run without it for scores to report."
+        )
+
+
+def _skipped(run: Run, tasks: list[TaskRecord]) -> Checks:
+    found = _counted(tasks, lambda task: task.skipped_rows)
+    if found:
+        yield (
+            f"{sum(found.values())} broken rows skipped: {_shares(found)}. The results file lists them with the "
+            "reasons; mend or replace the data."
+        )
+
+
+def _repeated(run: Run, tasks: list[TaskRecord]) -> Checks:
+    found = _counted(tasks, lambda task: task.duplicate_rows)
+    if found:
+        yield (
+            f"{sum(found.values())} rows ask the same as an earlier one: {_shares(found)}. They are scored, and count "
+            "as one in the errors; `cultureval check SUITE --rows FILE` lists them."
+        )
+
+
+def _unread(run: Run, tasks: list[TaskRecord]) -> Checks:
+    found = {f"{task.source}/{file}" for task in tasks for file in task.unread_files}
+    if found:
+        yield (
+            f"{len(found)} data file{'s' * (len(found) > 1)} that no task reads: {_named(sorted(found), 'file')}. A "
+            "copy, another name or another split: rename it, or move it out of the folder."
+        )
+
+
+def _refused(run: Run, tasks: list[TaskRecord]) -> Checks:
+    found = _counted(tasks, lambda task: task.refused)
+    if not found:
+        return
+    between = {group: span for group in found if (span := _between(run, [t for t in tasks if t.group == group]))}
+    spans = [f"{group} from {low:.4g} to {high:.4g}" for group, (low, high) in between.items()]
+    more = f" With them, the means would be between: {_named(spans)}." if spans else ""
+    if others := sorted(found.keys() - between.keys()):
+        more += (
+            f" Nothing bounds the scores of {_named(others)}, which are not means of rows' scores between known limits."
+        )
+    kinds = {kind: _counted(tasks, partial(_refused_by, kind)) for kind in KINDS}
+    parts = [f"{KINDS[kind]}, which are unscored: {_shares(counts)}." for kind, counts in kinds.items() if counts]
+    asked = any(counts for kind, counts in kinds.items() if kind not in KEPT_KINDS)
+    again = " running again asks those again that are not in the journal." if asked else " --no-resume asks again."
+    again = "" if found == kinds["image"] else again  # which would be refused again
+    yield f"{' '.join(parts)}{more} The results file lists them with the reasons{';' * bool(again)}{again.rstrip('.')}."
+
+
+def _refused_by(kind: str, task: TaskRecord) -> int:
+    """Rows that one of them refused; older files have the server's alone."""
+    return task.refused_by.get(kind, 0) if task.refused_by else task.refused * (kind == "server")
+
+
+def _between(run: Run, tasks: list[TaskRecord]) -> tuple[float, float] | None:
+    """The lowest and the highest mean of a group's headline that the refused rows allow; None where unknown."""
+    spans = []
+    for task in tasks:
+        score = run.scores.get(task.task, {}).get(_headline(task))
+        span = task.bounds.get(_headline(task)) if task.refused else None if score is None else (score, score)
+        if span is None:
+            return None
+        spans.append(span)
+    low, high = (sum(ends) / len(spans) for ends in zip(*spans, strict=True))
+    return low, high
+
+
+def _other_counts(run: Run, tasks: list[TaskRecord]) -> Checks:
+    asked = [task for task in tasks if task.limit is None and not task.skipped_rows and task.expected_rows]
+    found = [task.task for task in asked if task.rows and task.rows + task.refused != task.expected_rows]
+    if found:
+        first = run.record.tasks[found[0]]
+        yield (
+            f"Not the number of rows of the published data: {first.task} ({first.rows:,} rows, published: "
+            f"{first.expected_rows:,}){_more(found[1:])}. Compare with runs on the same data only."
+        )
+
+
+def _unselected(run: Run, tasks: list[TaskRecord]) -> Checks:
+    found: dict[str, int] = {}
+    for task in tasks:
+        for why, count in task.not_selected.items():
+            if why.startswith("no task"):  # every task that reads the file counts the same rows
+                found[f"{task.source}: {why}"] = max(count, found.get(f"{task.source}: {why}", 0))
+    if found:
+        first, count = next(iter(found.items()))
+        more = f" (and {len(found) - 1} more such names)" if found.keys() - {first} else ""
+        yield (
+            f"{sum(found.values()):,} rows are in no task; {count:,} of {first.rstrip('?')}{more}. "
+            "`cultureval check SUITE` lists them; mend the names."
+        )
+
+
+def _other_sums(run: Run, tasks: list[TaskRecord]) -> Checks:
+    members: dict[str, list[TaskRecord]] = {}
+    for task in tasks:
+        members.setdefault(task.group, []).append(task)
+    found = []
+    for group, some in members.items():
+        wanted = {task.expected_group_rows for task in some}
+        whole = len(some) == len(groups().get(group, ())) > 1 and all(task.limit is None for task in some)
+        if not whole or len(wanted) > 1 or wanted == {None}:
+            continue
+        rows = sum(task.rows + task.skipped_rows + task.refused for task in some)
+        examples = sum((task.few_shot_rows or 0) + task.skipped_few_shot_rows for task in some)
+        if not wanted & {rows, rows + examples}:
+            found.append(f"{group} has {rows:,} of {wanted.pop():,}")
+    if found:
+        yield f"Other sums of rows than published: {_named(found)}. Compare with runs on the same data only."
+
+
+def _few_shot(run: Run, tasks: list[TaskRecord]) -> Checks:
+    few = [task for task in tasks if task.few_shot_rows is not None and task.shots > task.few_shot_rows]
+    found = few + [task for task in tasks if task.shots and task.skipped_few_shot_rows and task not in few]
+    if found:
+        yield (
+            f"Few-shot examples are missing or broken: {_named(_groups(task.task for task in found))}. Mend them, or "
+            "run with fewer (TASK|0)."
+        )
+
+
+def _unscored(run: Run, tasks: list[TaskRecord]) -> Checks:
+    found = _counted(tasks, lambda task: task.rows - task.scored.get(_headline(task), task.rows))
+    if found:
+        yield (
+            f"Rows that are not scored, and in no mean: {_shares(found)}. `cultureval show RESULTS TASK` lists them as "
+            "n/a; a failure of the scorer is mended by running again, which asks the model nothing twice."
+        )
+
+
+def _unjudged(run: Run, tasks: list[TaskRecord]) -> Checks:
+    if found := total(judge_scores(run, tasks), "unscored"):
+        yield (
+            f"Verdicts without a judge's score: {_shares(found)}. Run again to ask the judge again; the bounds "
+            "(`_missing_as_1`, `_missing_as_5`) are in --full."
+        )
+
+
+def _judged_in_part(run: Run, tasks: list[TaskRecord]) -> Checks:
+    scores = judge_scores(run, tasks)
+    if missing := total(scores, "not_asked"):
+        yield (
+            f"Judging stopped before its end, so its means are not comparable: {_shares(missing)} verdicts of "
+            f"{sum(total(scores, 'items').values()):,g} were not asked for. `cultureval judge RESULTS` "
+            "continues, with a larger --budget if that was spent; --full has the bounds of the means of all."
+        )
+
+
+def _flagged(run: Run, tasks: list[TaskRecord]) -> Checks:
+    scores = judge_scores(run, tasks)
+    found = {f"{one.task} judge_{one.judge}_{one.template}": one.flagged for one in scores if one.flagged}
+    if found:
+        yield (
+            f"Texts that look like attempts to influence the judge: {_shares(found)}. Their scores are in the means; "
+            "--full has the means without them (`_unflagged`)."
+        )
+
+
+def _judges_bounds(run: Run, tasks: list[TaskRecord]) -> Checks:
+    """What unscored verdicts and flagged texts can do to a judge's means: averages over a group's tasks."""
+    of_judges: dict[tuple[str, str], list[JudgeScores]] = {}
+    for one in judge_scores(run, tasks):
+        group = one.task.partition("|")[0].partition(":")[0]
+        of_judges.setdefault((group, f"judge_{one.judge}_{one.template}"), []).append(one)
+    for (group, judge), some in of_judges.items():
+        items, unscored, flagged = (
+            sum(getattr(one, name) for one in some) for name in ("items", "unscored", "flagged")
+        )
+        not_asked = sum(one.not_asked for one in some)  # these are told of by themselves
+        if max(unscored - not_asked, flagged) <= DOUBTED * items:
+            continue
+        counts = {kind: sum(one.by_reason.get(kind, 0) for one in some) for kind in some[0].by_reason}
+        kinds = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in counts.items() if count)
+        criteria = dict.fromkeys(name for one in some for name in one.criteria)
+        found = {name: [one.criteria[name] for one in some if name in one.criteria] for name in criteria}
+        spans = [f"{name} {span}" for name, scores in found.items() if (span := _judged_span(scores))]
+        yield (
+            f"{group}, {judge}: {unscored} of {items} verdicts are unscored{f' ({kinds})' if kinds else ''} and "
+            f"{flagged} of flagged texts. Means [all unscored the lowest, the highest], without flagged texts: "
+            f"{'; '.join(spans) or 'none'}."
+        )
+
+
+def _judged_span(scores: list[CriterionScore]) -> str:
+    """A criterion's mean, its bounds and its mean without flagged texts, over tasks; "" where none has it."""
+    found = bounds(scores)
+    if found is None or found[0] is None:
+        return ""
+    unflagged = [one.unflagged for one in scores if one.unflagged is not None]
+    without = f"{sum(unflagged) / len(unflagged):.2f}" if unflagged else "n/a"
+    return f"{found[0]:.2f} [{found[1]:.2f}, {found[2]:.2f}], {without}"
+
+
+def _unparsable(run: Run, tasks: list[TaskRecord]) -> Checks:
+    rows = _counted(tasks, lambda task: task.rows)
+    found = _counted(tasks, lambda task: task.unparsable)
+    high = {group: count / rows[group] for group, count in found.items() if count > UNPARSABLE * rows[group]}
+    worst = sorted(high.items(), key=lambda one: -one[1])
+    if worst:
+        yield (
+            f"Unreadable answers: {_named(f'{group} {share:.1%}' for group, share in worst)}. Read some with "
+            "`cultureval show RESULTS TASK`, and check the chat template and the limit of tokens."
+        )
+
+
+def _truncated(run: Run, tasks: list[TaskRecord]) -> Checks:
+    found = _counted(tasks, lambda task: task.truncated)
+    if found:
+        yield (
+            f"Answers cut at the token limit: {_shares(found)}. Raise max_new_tokens (generation_parameters of the "
+            "model's YAML file)."
+        )
+
+
+def _reused(run: Run, tasks: list[TaskRecord]) -> Checks:
+    found = [(task.reused, task.reused_since) for task in tasks]
+    return _of_earlier_runs(found, sum(task.rows for task in tasks), "answers", "the model")
+
+
+def _cost(run: Run, tasks: list[TaskRecord]) -> Checks:
+    took = run.record.timing
+    if took.impossible_usage:
+        yield (
+            f"The server counts more tokens than can be in {took.impossible_usage:,} answers, which are estimated: "
+            "look at the bill."
+        )
+    if took.cost:
+        cached = f" ({took.tokens_cached:,} cached)" if took.tokens_cached else ""
+        reasoning = f" ({took.tokens_reasoning:,} of reasoning)" if took.tokens_reasoning else ""
+        yield (
+            f"All answers cost {took.cost:.4g}, those of earlier runs included: {took.tokens_in or 0:,} tokens of "
+            f"prompts{cached}, {took.tokens_out or 0:,} of answers{reasoning}. The provider's bill counts."
+        )
+
+
+def _reused_verdicts(run: Run, tasks: list[TaskRecord]) -> Checks:
+    found = [(task.verdicts_reused, task.verdicts_reused_since) for task in tasks]
+    verdicts = sum(total(judge_scores(run, tasks), "items").values())
+    return _of_earlier_runs(found, verdicts, "verdicts", "the judges")
+
+
+def _of_earlier_runs(found: list[tuple[int, str | None]], of_all: float, what: str, whom: str) -> Checks:
+    """How many of all are of an earlier run, and the oldest date, from each task's (count, date)."""
+    if count := sum(count for count, _ in found):
+        dates = [date for _, date in found if date]
+        since = f", oldest of {min(dates)}" if dates else ""
+        total = f" of {of_all:,g}" if of_all >= count else ""
+        yield f"{count:,}{total} {what} reused{since}; --no-resume asks {whom} again."
+
+
+def _headline(task: TaskRecord) -> str:
+    return task.metrics[0] if task.metrics else ""
+
+
+def _counted(tasks: Iterable[TaskRecord], count: Callable[[TaskRecord], int]) -> dict[str, int]:
+    """The sum of a count over each group's tasks, where it is not 0."""
+    sums: dict[str, int] = {}
+    for task in tasks:
+        sums[task.group] = sums.get(task.group, 0) + count(task)
+    return {group: total for group, total in sums.items() if total}
+
+
+def _groups(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(name.partition("|")[0].partition(":")[0] for name in names))
+
+
+def _shares(counts: Mapping[str, float]) -> str:
+    largest = sorted(counts.items(), key=lambda one: -one[1])
+    return _named(f"{group} {count:,g}" for group, count in largest)
+
+
+def _named(words: Iterable[str], what: str = "group") -> str:
+    """The words of the first groups, and how many more groups there are."""
+    listed = list(words)
+    others = len(listed) - NAMED
+    return ", ".join(listed[:NAMED]) + (f" and {others} more {what}{'s' * (others > 1)}" if others > 0 else "")
+
+
+def _more(names: list[str]) -> str:
+    return f" and {len(names)} more task{'s' * (len(names) > 1)}" if names else ""

@@ -1,0 +1,179 @@
+"""LightEval's file format of runs, and its writer for scores that LightEval's pipeline does not write.
+
+An output folder has results/<model>/results_<date>.json and details/<model>/<date>/details_<task>_<date>.parquet.
+"""
+
+import errno
+import json
+import math
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cultureval.runs.files import DERIVED, SavedTask
+from cultureval.runs.record import RunRecord
+from cultureval.runs.recording import record_of, section_of
+from cultureval.runtime.lighteval_patches.run_results import scores_of
+from cultureval.runtime.saving import summary_file
+from cultureval.tasks.catalogue import OVERALL, is_gated, means_of_subsets, mixed_averages
+
+if TYPE_CHECKING:
+    import pyarrow
+    from lighteval.pipeline import Pipeline
+
+Scores = Mapping[str, Mapping[str, float | None]]
+
+
+def date_of_now() -> str:
+    """The current time as in the names of LightEval's files."""
+    return datetime.now().isoformat(timespec="microseconds").replace(":", "-")
+
+
+def write_results(root: Path, model: str, date: str, content: Mapping[str, Any], record: RunRecord) -> Path:
+    """Write a results file; existing ones are not replaced.
+
+    Args:
+        root: The output folder.
+        model: Name of the folder in `results`.
+        date: Date of the run, also in the names of its details.
+        content: In LightEval's format; undefined values (nan) of its `results` become null.
+        record: Of the run; becomes the section `cultureval`.
+
+    Raises:
+        FileExistsError: There is a results file of that date.
+    """
+    folder = root / "results" / model.strip("/")
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"results_{date}.json"
+    content = {**content, "results": undefined_as_null(content["results"])} | section_of(record)
+    text = json.dumps(content, ensure_ascii=False, indent=2, default=str)
+    if file.exists():
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(file))
+    with complete_or_absent(file) as part:
+        part.write_text(text, encoding="utf-8")
+    return file
+
+
+@contextmanager
+def complete_or_absent(file: Path) -> Iterator[Path]:
+    """A context that yields the place to write a file, which moves to its name once it is whole."""
+    part = file.with_name(f"{file.name}.part")
+    try:
+        yield part
+        part.replace(file)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write_summary(results_file: Path, text: str) -> Path:
+    """Writes what is printed of a run beside its results file: summary_<date>.txt; returns that path."""
+    file = summary_file(results_file)
+    file.write_text(text + "\n", encoding="utf-8")
+    return file
+
+
+def content_of_tasks(
+    scores: Mapping[str, Mapping[str, float]], model_config: Mapping[str, Any], configs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The content of the results file of a run outside LightEval's pipeline.
+
+    Args:
+        scores: Task name with `|k` -> its scores with their standard errors.
+        model_config: The model's settings; `model_name` is its name.
+        configs: Task name with `|k` -> its settings and counts.
+    """
+    model = model_config["model_name"]
+    return {
+        "config_general": {"lighteval_sha": "?", "model_name": model, "model_config": model_config},
+        "results": scores,
+        "versions": dict.fromkeys(scores, 0),
+        "config_tasks": configs,
+        "summary_tasks": {},
+        "summary_general": {},
+    }
+
+
+def write_details(root: Path, model: str, date: str, task: str, rows: "pyarrow.Table") -> Path:
+    """Write the details of one task.
+
+    Args:
+        root: The output folder.
+        model: Name of the folder in `details`.
+        date: Date of the run.
+        task: Task name with `|k`.
+        rows: With the columns `doc`, `metric`, `model_response`.
+    """
+    import pyarrow.parquet
+
+    folder = root / "details" / model.strip("/") / date
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"details_{task}_{date}.parquet"
+    with complete_or_absent(file) as part:
+        pyarrow.parquet.write_table(rows, part)
+    return file
+
+
+def write_derived(task: SavedTask, date: str, table: "pyarrow.Table", metrics: Sequence[Mapping[str, Any]]) -> Path:
+    """Write rows of a task with new metrics next to its details, marked as derived from them.
+
+    Args:
+        task: The source of the rows.
+        date: Date in the new file names.
+        table: The rows.
+        metrics: The new metrics of each row.
+
+    Returns:
+        The file.
+    """
+    import pyarrow
+
+    column = pyarrow.array([dict(row) for row in metrics])
+    table = table.set_column(table.column_names.index("metric"), "metric", column)
+    table = table.replace_schema_metadata({DERIVED: str(task.file.name).encode("utf-8")})
+    return write_details(task.root, task.model, date, task.task, table)
+
+
+def complete_results(pipeline: "Pipeline", record: RunRecord) -> None:
+    """Completes the results of a run, which are not yet written: undefined values, means, the record.
+
+    Averages over tasks of ours that differ in kind are left out; so is that over all tasks, where all are ours.
+
+    Args:
+        pipeline: After its run; its tracker has `sections`.
+        record: Of the run.
+    """
+    scores = scores_of(pipeline)
+    scores.update(undefined_as_null({**scores, **means_of_subsets(scores)}))
+    ours = len(record.tasks) == len(pipeline.tasks_dict)
+    for name in mixed_averages(scores):
+        if ours or name != OVERALL:
+            del scores[name]
+    pipeline.evaluation_tracker.sections |= section_of(record)
+    gated = {name for name, task in record.tasks.items() if is_gated(name.partition("|")[0], task.source)}
+    pipeline.evaluation_tracker.withheld = gated
+
+
+def undefined_as_null(scores: Scores) -> dict[str, dict[str, float | None]]:
+    """The scores with None for undefined values (nan): null in the results file, since NaN is not JSON."""
+
+    def known(value: float | None) -> float | None:
+        return None if value is None or math.isnan(value) else value
+
+    return {task: {name: known(value) for name, value in values.items()} for task, values in scores.items()}
+
+
+def complete_stock_run(pipeline: "Pipeline") -> None:
+    """Adds our record to the results of a run that is about to save them; runs without our tasks stay as they are.
+
+    Args:
+        pipeline: After its run.
+    """
+    age = time.perf_counter() - pipeline.evaluation_tracker.general_config_logger.start_time
+    record = record_of(pipeline, (), time.time() - age)
+    if record.tasks:
+        pipeline.evaluation_tracker.sections = {}
+        complete_results(pipeline, record)

@@ -1,0 +1,234 @@
+"""Whether the servers of a run are still who they were: every reply is compared, and they are asked again.
+
+Each reply names a model, and often a fingerprint; both are compared with those of the run (`IdentityWatch.took`). A
+server that says the same of itself whatever it serves is found by asking it again who it is: after a lost connection,
+from time to time, and after the last answer. Answers since the last time that it was known are then nobody's, and are
+taken out of the journal.
+"""
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from cultureval.runtime.servers.errors import ServerError
+from cultureval.runtime.servers.identity import IdentityQuestion, ServerIdentity
+
+logger = logging.getLogger(__name__)
+
+LEAST_PAUSE_S = 60.0  # between two questions who a server is, without a reason to ask
+SHARE = 0.02  # of a run's time that such questions may take
+
+
+class Reply(NamedTuple):
+    """A reply to a question.
+
+    Attributes:
+        url: The server that gave it.
+        model: What it calls the model; None where it does not say.
+        who: The model that gave it.
+        changes: How often its server had changed unseen.
+    """
+
+    url: str
+    model: str | None
+    who: ServerIdentity
+    changes: int
+
+
+# The replies to the question that is being asked, in the order of their arrival.
+REPLIES: ContextVar[list[Reply] | None] = ContextVar("replies", default=None)
+
+
+class ModelChanged(ServerError):
+    """The servers serve another model than that of the run."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, message, refuses_all=True)
+
+
+@dataclass
+class IdentityWatch:
+    """Who gives the answers of a run.
+
+    Attributes:
+        first: The model of the run.
+        question: How a server is asked who it is; None: it is not asked, as providers are not.
+        goes_on: Whether answers of other models are taken, and counted (`--on-change continue`).
+        withdraw: Takes answers out of the journal, by their keys.
+        others: Key of an answer of this run that another model gave, or either -> that model, as text.
+    """
+
+    first: ServerIdentity
+    question: IdentityQuestion | None
+    goes_on: bool = False
+    withdraw: Callable[[Sequence[str]], None] = lambda keys: None
+    others: dict[str, str] = field(default_factory=dict)
+    _name: str | None = None
+    # url -> keys filed since it last said who it is, and whether the replies named their model
+    _recent: dict[str, list[tuple[str, bool]]] = field(default_factory=dict)
+    _changes: Counter[str] = field(default_factory=Counter)
+    _now: dict[str, ServerIdentity] = field(default_factory=dict)
+    _named: dict[tuple[str | None, str | None], ServerIdentity] = field(default_factory=dict)
+    _asked: dict[str, tuple[float, float]] = field(default_factory=dict)  # url -> when, and how long it took
+
+    def __post_init__(self) -> None:
+        if self.question is not None:
+            self._name = self.first.served or self.first.id
+
+    def is_own(self, answer: Mapping[str, Any]) -> bool:
+        """Whether an answer of the journal is of the run's model, as far as it says whose it is."""
+        return None in (answer.get("model"), self._name) or answer["model"] == self._name
+
+    def takes(self, key: str, answer: Mapping[str, Any]) -> bool:
+        """Whether an answer of the journal is taken: one of the run's model, or of any where nobody can be asked."""
+        if self.is_own(answer):
+            return True
+        if self.goes_on and self.question is None:
+            self.others[key] = str(replace(self.first, served=answer["model"]))
+            return True
+        return False
+
+    def expect(self, answers: Sequence[Mapping[str, Any]]) -> None:
+        """Learns the name of a model that was not asked for it, from the answers of earlier runs."""
+        names = Counter(answer["model"] for answer in answers if answer.get("model"))
+        if self._name is None and names:
+            self._name = names.most_common(1)[0][0]
+
+    def is_due(self, url: str) -> bool:
+        """Whether a server is to be asked again who it is, since some time has gone by."""
+        if self.question is None:
+            return False
+        asked, took = self._asked.setdefault(url, (time.monotonic(), 0.0))
+        return time.monotonic() - asked > max(LEAST_PAUSE_S, took / SHARE)
+
+    async def still(self, url: str) -> bool:
+        """Asks a server who it is; whether it is who it was.
+
+        Raises:
+            ServerError: It does not answer.
+        """
+        if self.question is None:
+            return True
+        filed, started = len(self._recent.get(url, ())), time.monotonic()
+        found = await self.question.ask(url)
+        self._asked[url] = (time.monotonic(), time.monotonic() - started)
+        if same := found.known == self._current(url).known:
+            del self._recent.get(url, [])[:filed]
+        return same
+
+    async def is_there(self) -> bool:
+        """Whether one of the servers answers the short question."""
+        if self.question is None:
+            return False
+        for url in self.question.settings.base_urls:
+            with suppress(ServerError):
+                await self.question.ask(url)
+                return True
+        return False
+
+    async def has_changed(self, url: str) -> None:
+        """Takes the answers out of the journal that may be of the model that a server has changed to.
+
+        Raises:
+            ModelChanged: The run does not go on.
+            ServerError: The server does not answer.
+        """
+        assert self.question is not None
+        found = await self.question.ask(url)
+        before, recent = self._current(url), self._recent.pop(url, [])
+        unsure = [key for key, named in recent if not (named and _told_apart(before, found))]
+        self.withdraw(unsure)
+        self.others |= dict.fromkeys(unsure, f"{before} or {found}")
+        self._now[url] = self.first if found.known == self.first.known else found
+        self._changes[url] += 1
+        if not self.goes_on:
+            raise self.error(url, found, len(unsure))
+        logger.warning("%s", self._told(url, found, len(unsure)))
+
+    async def took(self, url: str, response: Any) -> None:
+        """Notes whose reply it is, by what it says and by what its server said.
+
+        Raises:
+            ServerError: It is of another model, and its server does not say which.
+        """
+        model, fingerprint = (_text(getattr(response, name, None)) for name in ("model", "system_fingerprint"))
+        fingerprint = fingerprint if self.question is not None and self.question.by_answer else None
+        self._name = self._name or model
+        who = self._who(url, model, fingerprint)
+        if who is None:
+            who = self._named[model, fingerprint] = await self._learned(url, model, fingerprint)
+            logger.warning("%s", self._told(url, who, 0))
+        if who is self.first:
+            self._now.pop(url, None)
+        if (replies := REPLIES.get()) is not None:
+            replies.append(Reply(url, model, who, self._changes[url]))
+
+    def _who(self, url: str, model: str | None, fingerprint: str | None) -> ServerIdentity | None:
+        """The model of a reply; None for one that nobody has seen."""
+        for one in (self._current(url), self.first):
+            name = self._name if one is self.first else one.served or one.id
+            if model in (None, name) and (None in (fingerprint, one.fingerprint) or fingerprint == one.fingerprint):
+                return one
+        return self._named.get((model, fingerprint))
+
+    async def _learned(self, url: str, model: str | None, fingerprint: str | None) -> ServerIdentity:
+        """The identity of a model that a reply names: what its server says, if that is of the same model."""
+        said = ServerIdentity(self.first.id, fingerprint=fingerprint, served=model)
+        if self.question is None:
+            return replace(said, root=self.first.root)
+        found = await self.question.ask(url)
+        if model not in (None, found.served or found.id) or fingerprint not in (None, found.fingerprint):
+            return said
+        self._now[url] = found
+        return found
+
+    def _current(self, url: str) -> ServerIdentity:
+        return self._now.get(url, self.first)
+
+    def files(self, key: str, replies: Sequence[Reply]) -> None:
+        """Notes, before an answer of the run's model is filed, that it will be."""
+        for reply in replies:
+            self._recent.setdefault(reply.url, []).append((key, reply.model is not None))
+
+    def is_unsure(self, replies: Sequence[Reply]) -> bool:
+        """Whether a server has changed since it gave one of these replies."""
+        return any(reply.changes != self._changes[reply.url] for reply in replies)
+
+    def error(self, url: str, who: ServerIdentity, unsure: int) -> "ModelChanged":
+        """The error that ends a run whose model has changed.
+
+        Args:
+            url: The server.
+            who: The other model.
+            unsure: Answers that are of either.
+        """
+        return ModelChanged(
+            f"{self._told(url, who, unsure)} What the first model answered is kept as its own, what the other one "
+            "answered under its own identity. Serve the first one again and repeat the command to go on; repeat it as "
+            "it is for a run of the other one; or pass --on-change continue (CULTUREVAL_ON_CHANGE=continue) to take "
+            "both, which marks the results as mixed."
+        )
+
+    def _told(self, url: str, who: ServerIdentity, unsure: int) -> str:
+        before = self.first if self._name in (None, self.first.id) else replace(self.first, served=self._name)
+        either = (
+            f" {unsure:,} answers since it was last asked may be of either: they are out of the journal, to be asked "
+            "again."
+        )
+        told = f"{url} has changed its model during the run: it was {before}, and is {who}."
+        return told + (either if unsure else "")
+
+
+def _told_apart(one: ServerIdentity, other: ServerIdentity) -> bool:
+    """Whether the replies of two models say which of them gave it."""
+    builds = (one.fingerprint, other.fingerprint)
+    return one.served != other.served or (None not in builds and builds[0] != builds[1])
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None

@@ -1,1 +1,0 @@
-"""`cultureval bench`: benchmarks ours against other harnesses."""

@@ -1,0 +1,81 @@
+"""A proxy that injects faults between us and a server: resets, refusals, half replies, drips, another model."""
+
+import http.client
+import random
+import socket
+import time
+from collections import Counter
+from urllib.parse import urlsplit
+
+from loopback import Handler, LoopbackServer
+
+FAULTS = ("reset", "429", "500", "half", "page", "empty", "drip")
+
+
+class ChaosProxy(LoopbackServer):
+    """Passes requests on to `upstream`; faults are of the requests to `/v1/chat/completions` and `/v1/completions`.
+
+    Attributes:
+        upstream: Address up to `/v1`; may be changed meanwhile.
+        rate: Share of requests that get a fault; the third try of a request gets none.
+        faults: Injected, by kind; passed: requests that were answered.
+        tries, answered: Body of a request -> how often it came, and how often a whole answer was sent.
+    """
+
+    def __init__(self, upstream, rate=0.6, seed=0):
+        super().__init__(_Proxied, "/v1")
+        self.upstream, self.rate, self.numbers = upstream, rate, random.Random(seed)
+        self.faults, self.tries, self.answered = Counter(), Counter(), Counter()
+
+    def fault(self, body):
+        """The fault of a request, "" for none."""
+        with self.lock:
+            self.tries[body] += 1
+            fault = self.numbers.choice(FAULTS) if self.numbers.random() < self.rate else ""
+            if self.tries[body] >= 3:
+                fault = ""
+            self.faults[fault] += bool(fault)
+            return fault
+
+
+class _Proxied(Handler):
+    server: ChaosProxy
+
+    def do_GET(self):
+        self.reply(*self._passed_on("GET", None))
+
+    def do_POST(self):
+        body = self.asked()
+        fault = self.server.fault(body) if self.path.endswith("completions") else ""
+        if fault == "429":
+            return self.reply(429, {"error": {"message": "slow down"}}, {"Retry-After": "0.05"})
+        if fault == "500":
+            return self.reply(500, {"error": {"message": "broken"}})
+        if fault in ("reset", "page", "empty"):
+            if fault == "reset":
+                return self._reset()
+            return self.reply(200, b"<html>gateway</html>" if fault == "page" else {"choices": []})
+        status, content, _ = self._passed_on("POST", body)
+        if fault == "half":
+            self.reply(200, content[: len(content) // 2], {"Content-Length": str(len(content))})
+            return self._reset()
+        if fault == "drip":
+            time.sleep(0.3)
+        self.reply(status, content)
+        with self.server.lock:
+            self.server.answered[body] += status == 200
+
+    def _reset(self):
+        self.close_connection = True
+        self.wfile.flush()
+        self.connection.shutdown(socket.SHUT_RDWR)
+
+    def _passed_on(self, method, body):
+        upstream = urlsplit(self.server.upstream)
+        connection = http.client.HTTPConnection(upstream.hostname, upstream.port, timeout=120)
+        path = self.path.replace("/v1", upstream.path, 1)
+        connection.request(method, path, body, {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        content = response.read()
+        connection.close()
+        return response.status, content, {}

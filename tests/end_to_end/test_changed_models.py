@@ -1,0 +1,145 @@
+"""Servers that change their model during a run: no answer is filed under another's name, or taken in silence."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+import yaml
+from faulty_server import MODEL, FaultyServer
+from lighteval.tasks.requests import Doc
+
+from cultureval.models import openai_api
+from cultureval.models.openai_api import OpenAIModel
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.servers import identity_watch
+from cultureval.runtime.servers.identity import ServerIdentity
+from cultureval.samples.tiny_models.text_parts import train_tokenizer
+
+pytestmark = pytest.mark.usefixtures("own_folders")
+QUERIES = [f"q{number}" for number in range(7)]
+
+
+@pytest.fixture
+def load(tmp_path):
+    def build(server, **settings):
+        file = tmp_path / "settings.yaml"
+        given = {"model": MODEL, "base_url": server.url, "backoff_s": 0.02, "concurrency": 1}
+        file.write_text(yaml.safe_dump(given | settings), encoding="utf-8")
+        return OpenAIModel(SimpleNamespace(model_name=str(file)))
+
+    return build
+
+
+def docs(queries=QUERIES, **fields):
+    given = {"choices": ["x"], "gold_index": 0, "task_name": "t"} | fields
+    return [Doc(query=query, id=query, **given) for query in queries]
+
+
+def texts(model):
+    return [response.text[0] for response in model.greedy_until(docs())]
+
+
+class Changing(FaultyServer):
+    """Answers with the name of its model, which is `A` until `becomes` is called."""
+
+    def __init__(self, at="q3", change=("served",), fault=None, **more):
+        super().__init__(self._plan, reply=lambda prompt, index: f"{self.weights}: {prompt}", **more)
+        self.at, self.change, self.fault, self.weights = at, change, fault, "A"
+
+    def becomes(self, weights):
+        self.weights = weights
+        for name in self.change:
+            setattr(self, name, f"{'m' if name == 'served' else name}-{weights}")
+
+    def _plan(self, prompt, count):
+        if (prompt, count) == (self.at, 1):
+            self.becomes("B")
+            return self.fault
+        return None
+
+
+# Said in every reply; by the build; by the answer to the short question alone, after a lost connection or not.
+CHANGES = [(("served",), None), (("fingerprint",), None), (("probe_answer",), "drop"), (("probe_answer",), None)]
+
+
+@pytest.mark.parametrize(("change", "fault"), CHANGES)
+def test_a_change_stops_the_run_and_each_model_keeps_its_own_answers(load, change, fault):
+    with Changing(change=change, fault=fault) as server:
+        server.becomes("A")
+        with pytest.raises(CulturevalError, match="has changed its model during the run: .*--on-change continue"):
+            texts(load(server))
+        for weights in ("B", "A"):
+            server.becomes(weights)
+            assert texts(load(server)) == [f"{weights}: {query}" for query in QUERIES]
+        if change == ("served",):
+            assert set(server.answered.values()) == {2}, "no model was asked twice"
+
+
+@pytest.mark.parametrize(("change", "fault"), CHANGES)
+def test_a_run_that_goes_on_is_marked_as_mixed_and_files_nothing_wrongly(load, change, fault, monkeypatch):
+    monkeypatch.setenv("CULTUREVAL_ON_CHANGE", "continue")
+    with Changing(change=change, fault=fault) as server:
+        server.becomes("A")
+        model = load(server)
+        assert texts(model) == [f"A: {query}" for query in QUERIES[:3]] + [f"B: {query}" for query in QUERIES[3:]]
+        record, signature = model.run_record(), model.signature_fields()["server"]
+        unseen = change == ("probe_answer",)
+        if unseen and fault:  # what came before the lost connection may be of either as well
+            assert record["tasks"]["t"]["of_other_models"] == 7
+        else:
+            assert record["tasks"]["t"]["of_other_models"] == (7 if unseen else 4)
+        assert sum(record["model"]["other_models"].values()) == record["tasks"]["t"]["of_other_models"]
+        assert " and " in signature
+        for weights in ("A", "B"):
+            server.becomes(weights)
+            assert texts(load(server)) == [f"{weights}: {query}" for query in QUERIES]
+            assert "of_other_models" not in load(server).run_record()["tasks"].get("t", {})
+
+
+def test_scores_of_choices_are_watched_too(load, tmp_path):
+    train_tokenizer().save_pretrained(tmp_path / "tokenizer")
+    asked = docs(["س1", "س2", "س3"], choices=["نعم نعم", "لا لا"])
+    with FaultyServer() as server:
+        server.plan = lambda prompt, count: setattr(server, "served", "m-B" if len(server.asked) > 4 else MODEL)
+        with pytest.raises(CulturevalError, match="has changed its model during the run"):
+            load(server, tokenizer=str(tmp_path / "tokenizer"), parity_tolerance=9).loglikelihood(asked)
+
+
+def test_answers_of_another_model_in_an_older_journal_are_not_taken(load):
+    with FaultyServer() as server:
+        model = load(server)
+        assert len(texts(model)) == len(QUERIES)
+        (file,) = model._journal.folder.glob("*.jsonl")
+        keys = [json.loads(line)["key"] for line in file.read_text(encoding="utf-8").splitlines()][:2]
+        model._journal.append({key: model._journal.get(key) | {"model": "m-B"} for key in keys})
+        before = sum(server.asked.values())
+        texts(load(server))
+        assert sum(server.asked.values()) == before + 2
+
+
+def test_an_alias_of_a_provider_that_moves_on_is_noticed_and_may_be_gone_on_with(load, monkeypatch):
+    """Nobody is asked who it is, so that the replies of the earlier run say whom to expect."""
+    monkeypatch.setattr(openai_api, "identity_question", lambda config: None)
+    monkeypatch.setattr(openai_api, "model_identity", lambda config: ServerIdentity(id=config.model, root="provider"))
+    with FaultyServer() as server:
+        server.plan = lambda prompt, count: "bad_request" if (prompt, server.served) == ("q5", "m-1") else None
+        server.served = "m-1"
+        with pytest.raises(CulturevalError, match="bad"):
+            texts(load(server))
+        server.served = "m-2"
+        with pytest.raises(CulturevalError, match="has changed its model during the run: .*m-1.*m-2"):
+            texts(load(server))
+        monkeypatch.setenv("CULTUREVAL_ON_CHANGE", "continue")
+        model = load(server)
+        assert len(texts(model)) == len(QUERIES) and max(server.answered.values()) == 1 + (server.probes == 0)
+        assert model.run_record()["tasks"]["t"]["of_other_models"] == 2
+
+
+def test_a_server_is_asked_again_from_time_to_time_and_its_name_behind_an_alias_counts(load, monkeypatch):
+    monkeypatch.setattr(identity_watch, "LEAST_PAUSE_S", 0.0)
+    monkeypatch.setattr(identity_watch, "SHARE", 1.0)
+    with FaultyServer(delay=0.02) as server:
+        server.served = "org/tiny-2026-11"
+        model = load(server)
+        texts(model)
+        assert server.probes > 3 and model.run_record()["model"]["server"]["served"] == "org/tiny-2026-11"

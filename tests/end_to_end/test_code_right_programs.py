@@ -1,0 +1,243 @@
+"""Right programs pass in whatever form, no finished verdict is lost, and no fault of machine or data gives a score."""
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import textwrap
+from types import SimpleNamespace
+
+import pytest
+
+from cultureval.metrics.code.comparing import Comparer
+from cultureval.metrics.code.ground_truth import known_truth
+from cultureval.metrics.code.judging import Solution, check_canonical_solutions, judge_solutions
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.journal import open_journal
+from cultureval.runtime.sandbox.sandbox import DiskFull, JobEnd, Sandbox
+
+
+def problem(entry_point, signature, body, base, plus, atol=0):
+    """A problem in EvalPlus's form."""
+    return {
+        "task_id": entry_point,
+        "prompt": f"def {entry_point}({signature}):\n",
+        "canonical_solution": "".join(f"    {line}\n" for line in body.split("\n")),
+        "entry_point": entry_point,
+        "base_input": base,
+        "plus_input": plus,
+        "atol": atol,
+    }
+
+
+ADD = problem("add", "a, b", "return a + b", [[1, 2]], [[3, 4], [5, 6]])
+ROW = problem("row", "n", "return [i / 1 for i in range(n)]", [[3]], [[1_000_000]] * 7)
+PRODUCT = problem("product", "n", "import math\nreturn math.prod(range(1, n))", [[5]], [[20_000]])
+PROBLEMS = {"add": ADD, "row": ROW, "product": PRODUCT}
+RIGHT = "def add(a, b): return a + b"
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path):
+    with pytest.MonkeyPatch.context() as patch:  # which outlives a test's `monkeypatch.undo()`
+        patch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
+        yield
+
+
+def judged(*solutions, problems=PROBLEMS, **options):
+    """Outcomes, and the verdicts, on (task, code) pairs."""
+    asked = [Solution(task, number, code) for number, (task, code) in enumerate(solutions)]
+    verdicts = judge_solutions(problems, asked, "humaneval", **{"workers": 1, "progress": False} | options)
+    return [(verdict.base, verdict.plus) for verdict in verdicts], verdicts
+
+
+RIGHT_FORMS = [
+    ("row", "def row(n): return list(range(n))"),
+    ("row", "import numpy\ndef row(n): return list(numpy.arange(n, dtype='f8'))"),
+    ("row", "import numpy\ndef row(n): return [float(i) if i % 100 else numpy.int64(i) for i in range(n)]"),
+    ("product", "import math, sympy\ndef product(n): return sympy.Integer(math.prod(range(1, n)))"),
+    ("product", "import math, fractions\ndef product(n): return fractions.Fraction(math.prod(range(1, n)))"),
+    ("product", "import math\nclass Number(int): pass\ndef product(n): return Number(math.prod(range(1, n)))"),
+]
+WRONG_FORMS = [
+    ("row", "def row(n): return list(range(n))[:-1] + [n if n > 3 else n - 1]"),
+    ("row", "def row(n): return list(range(n)) if n == 3 else [[]] * 9_000_000"),
+    ("product", "import math, sympy\ndef product(n): return sympy.Integer(math.prod(range(1, n)) + (n > 9))"),
+    ("product", "import sympy\ndef product(n): return 24 if n == 5 else sympy.Integer(7) ** 1_000_000"),
+]
+
+
+def test_right_outputs_pass_in_whatever_form_and_size_and_wrong_ones_fail():
+    outcomes, verdicts = judged(*RIGHT_FORMS, *WRONG_FORMS, workers=2)
+    assert outcomes == [("pass", "pass")] * len(RIGHT_FORMS) + [("pass", "fail")] * len(WRONG_FORMS), verdicts
+    assert all((v.evalplus_base, v.evalplus_plus) == (v.base, v.plus) for v in verdicts), verdicts
+
+
+def test_a_limit_of_the_comparison_judges_nobody_and_nothing_of_evalplus(monkeypatch):
+    ask = Comparer._ask
+
+    def starved(comparer, body, *arguments):
+        large = pickle.loads(body)["suite"] == "plus"  # noqa: S301
+        return {"problem": "its outputs cannot be compared in 5 MiB"} if large else ask(comparer, body, *arguments)
+
+    monkeypatch.setattr(Comparer, "_ask", starved)
+    outcomes, (verdict,) = judged(("row", "def row(n): return list(range(n))"))
+    assert outcomes == [("pass", "not_judged")], verdict
+    assert verdict.reason == "plus: its outputs cannot be compared in 5 MiB"
+    assert (verdict.evalplus_base, verdict.evalplus_plus) == ("pass", "not_judged")
+    monkeypatch.undo()
+    assert judged(("row", "def row(n): return list(range(n))"))[0] == [("pass", "pass")]
+
+
+def kill_first(monkeypatch, times):
+    """Let the first jobs end as those do that the kernel kills."""
+    run, left = Sandbox.run, iter(range(times))
+
+    def killed(sandbox, payload, *limits):
+        end = run(sandbox, payload, *limits)
+        if next(left, None) is None:
+            return end
+        limits[2].seek(0)
+        limits[2].truncate()
+        return JobEnd("done", signal.SIGKILL)
+
+    monkeypatch.setattr(Sandbox, "run", killed)
+
+
+def test_a_canonical_solution_that_was_killed_is_run_again_and_nothing_of_it_is_kept(monkeypatch):
+    kill_first(monkeypatch, 1)
+    assert check_canonical_solutions({"add": ADD}, "humaneval", workers=1, progress=False)["add"].plus == "pass"
+    monkeypatch.undo()
+    other = {"add": ADD | {"canonical_solution": "    return b + a\n"}}
+    kill_first(monkeypatch, 9)
+    verdict = check_canonical_solutions(other, "humaneval", workers=1, progress=False)["add"]
+    assert (verdict.base, verdict.plus) == ("not_judged", "not_judged") and "killed by the kernel" in verdict.reason
+    monkeypatch.undo()
+    assert known_truth(other["add"], "humaneval") is None
+    assert check_canonical_solutions(other, "humaneval", workers=1, progress=False)["add"].plus == "pass"
+
+
+def test_a_solution_that_the_kernel_kills_is_tried_again_then_not_judged_and_no_solution_can_look_like_it(monkeypatch):
+    judged(("add", RIGHT))  # so that the ground truth is known
+    kill_first(monkeypatch, 1)
+    assert judged(("add", f"{RIGHT}  # once"))[0] == [("pass", "pass")]
+    monkeypatch.undo()
+    kill_first(monkeypatch, 4)
+    outcomes, (verdict,) = judged(("add", f"{RIGHT}  # always"))
+    assert outcomes == [("not_judged", "not_judged")] and "killed by the kernel" in verdict.reason
+    monkeypatch.undo()
+    assert judged(("add", f"{RIGHT}  # always"))[0] == [("pass", "pass")]
+    kills = ["os.kill(os.getpid(), 9)", "libc.syscall(234, os.getpid(), os.getpid(), 9)"]
+    kills += ["libc.syscall(200, os.getpid(), 9)", "libc.syscall(62, os.getpid(), 9 + (1 << 32))"]
+    start = "import ctypes, os, signal, resource\nlibc = ctypes.CDLL(None)\n"
+    codes = [("add", f"{start}def add(a, b):\n    {act}\n    return 0\n") for act in kills]
+    ignoring = "signal.signal(signal.SIGXCPU, signal.SIG_IGN); signal.setitimer(signal.ITIMER_PROF, 0)"
+    ignoring += "; resource.setrlimit(resource.RLIMIT_CPU, (1, 1))"
+    codes += [("add", f"{start}def add(a, b):\n    {ignoring}\n    while True: pass\n")]
+    outcomes, verdicts = judged(*codes, problems={"add": ADD | {"plus_input": []}})
+    assert {base for base, _ in outcomes} == {"fail"}, verdicts
+
+
+def test_a_program_with_two_thousand_branches_or_a_byte_order_mark_is_judged_among_others(tmp_path):
+    from cultureval.metrics.code.solution_code import program_of, programs_in_parallel
+
+    branches = "".join(f"    elif a == -{number}: return 0\n" for number in range(9, 2009))
+    deep = f"def add(a, b):\n    if a == -8: return 0\n{branches}    return a + b\n"
+    two_lines = "def add(a, b):\n    return a + b"
+    replies = [RIGHT, deep, f"\ufeff{deep}", f"\ufeff{RIGHT}", f"\ufeff```python\n{two_lines}\n```"]
+    replies += [two_lines.replace("\n", "\r\n"), f"- ```\n{textwrap.indent(two_lines, '  ')}\n  ```"]
+    replies += [f"1. هنا:\n\n{textwrap.indent(f'```python{chr(10)}{two_lines}{chr(10)}```', '   ')}\n2. انتهى"]
+    texts = [(reply, ADD["prompt"], "add") for reply in replies]
+    for _ in range(2):
+        programs = programs_in_parallel(program_of, texts, replies, workers=2)
+        assert [outcome for outcome in judged(*[("add", program) for program in programs])[0]] == [
+            ("pass", "pass")
+        ] * len(texts)
+        texts, replies = texts * 8, replies * 8  # the second time in several processes
+
+
+def ends(text):
+    """A function of a module, which some texts end the process of."""
+    if text == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if text == "raise":
+        raise RecursionError
+    return f"{text}!"
+
+
+def test_a_text_that_ends_its_process_costs_no_other_its_program():
+    from cultureval.metrics.code.solution_code import programs_in_parallel
+
+    texts = ["a"] * 30 + ["kill"] + ["b"] * 30 + ["raise", "kill", "c"]
+    programs = programs_in_parallel(ends, [(text,) for text in texts], [f"{text}?" for text in texts], workers=2)
+    assert programs == [f"{text}?" if text in ("kill", "raise") else f"{text}!" for text in texts]
+
+
+def on_a_disk(monkeypatch, free):
+    """Let the disk of outputs have so many bytes left at first."""
+    monkeypatch.setattr(
+        "cultureval.runtime.sandbox.sandbox.os.fstatvfs",
+        lambda descriptor: SimpleNamespace(f_bavail=free - os.fstat(descriptor).st_size, f_frsize=1),
+    )
+
+
+def test_a_flood_on_a_small_disk_is_the_programs_fault(monkeypatch):
+    judged(("add", RIGHT))
+    on_a_disk(monkeypatch, 100 << 20)
+    flood = "def add(a, b): return bytes(250 << 20) if a == 1 else a + b"
+    outcomes, (verdict, _) = judged(("add", flood), ("add", f"{RIGHT}  # too"))
+    assert outcomes == [("fail", "pass"), ("pass", "pass")]
+    assert "its outputs fill the disk" in verdict.reason and verdict.evalplus_base != "pass"
+
+
+def test_a_disk_that_was_full_before_stops_the_run_and_loses_nothing(monkeypatch):
+    run = Sandbox.run
+
+    def on_a_full_disk(sandbox, payload, wall_seconds, cpu_seconds, outputs, *size):
+        with open("/dev/full", "wb", buffering=0) as full:
+            file = full if b"on a full disk" in payload else outputs
+            return run(sandbox, payload, wall_seconds, cpu_seconds, file, *size)
+
+    monkeypatch.setattr(Sandbox, "run", on_a_full_disk)
+    solutions = [("add", f"{RIGHT}  # {number}") for number in range(5)] + [("add", f"{RIGHT}  # on a full disk")]
+    with pytest.raises(DiskFull, match="No space left.*TMPDIR"):
+        judged(*solutions)
+    monkeypatch.undo()
+    monkeypatch.setattr(Sandbox, "run", lambda *_: pytest.fail("judged twice"))
+    assert judged(*solutions[:5])[0] == [("pass", "pass")] * 5
+
+
+def test_verdicts_of_the_same_program_problem_and_rules_are_used_again_and_no_others(monkeypatch):
+    first = judged(("add", RIGHT), ("add", "def add(a, b): return a - b"))[1]
+    count = len(open_journal())
+    with monkeypatch.context() as context:
+        context.setattr(Sandbox, "start", lambda *_: pytest.fail("a sandbox was started"))
+        assert judged(("add", RIGHT), ("add", "def add(a, b): return a - b"))[1] == first
+    assert len(open_journal()) == count
+    changed = ADD | {"plus_input": [[3, 5], [5, 6]]}
+    judged(("add", RIGHT), problems={"add": changed})
+    monkeypatch.setattr("cultureval.metrics.code.kept_verdicts.packages_and_versions", lambda: "other packages")
+    judged(("add", RIGHT))
+    assert len(open_journal()) == count + 2
+    monkeypatch.setenv("CULTUREVAL_RESUME", "0")
+    monkeypatch.setattr(Sandbox, "start", lambda *_: (_ for _ in ()).throw(CulturevalError("asked anew")))
+    with pytest.raises(CulturevalError, match="asked anew"):
+        judged(("add", RIGHT))
+
+
+def test_two_runs_at_the_same_time_judge_no_program_twice(tmp_path):
+    """Two processes with the same programs: each is in the journal once, and both have all verdicts."""
+    code = (
+        "import json, sys\nfrom cultureval.metrics.code.judging import Solution, judge_solutions\n"
+        "code = 'import time\\ndef add(a, b):\\n    time.sleep(0.1)\\n    return a + b'\n"
+        "solutions = [Solution('add', n, f'{code}  # {n}') for n in range(20)]\n"
+        "found = judge_solutions(json.loads(sys.argv[1]), solutions, 'humaneval', workers=2, progress=False)\n"
+        "print([v.plus for v in found].count('pass'))\n"
+    )
+    command = [sys.executable, "-c", code, json.dumps({"add": ADD})]
+    runs = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    assert [run.communicate(timeout=120)[0] for run in runs] == ["20\n", "20\n"]
+    lines = [line for file in (tmp_path / "cache" / "journal").glob("*.jsonl") for line in file.open()]
+    assert len(lines) == 20

