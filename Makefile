@@ -1,4 +1,4 @@
-# Two commands: `make demo` and `make test`. Each does its own set-up; a second run reuses it.
+# `make demo`, `make test` and `make docs`. Each does its own set-up; a second run reuses it.
 PYTHON ?= python3
 VENV ?= .venv
 BOUNDS_TESTS ?= tests/unit
@@ -12,10 +12,16 @@ STAMP := $(VENV)/.installed-$(shell cat pyproject.toml constraints.txt | cksum |
 MAKEFLAGS += --jobs=2
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test test-bounds setup lint sandbox vllm chromium bytecode
+.PHONY: demo docs test test-bounds setup lint sandbox vllm chromium bytecode
 
 demo: setup
 	$(BIN)/python -m cultureval.scripts.demo
+
+# The site in site/, with the demo's leaderboard and answers as examples.
+docs: setup
+	test -d results/demo-leaderboard || $(BIN)/python -m cultureval.scripts.demo
+	$(BIN)/cultureval view results/demo --bundle results/demo-answers
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 test: setup vllm chromium bytecode
 	$(BIN)/python -m pytest

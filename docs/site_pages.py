@@ -1,0 +1,44 @@
+"""Pages of the site from elsewhere in the repository: README, CONTRIBUTING, CHANGELOG and what `make demo` wrote."""
+
+import re
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+DEMO = {
+    "demo/leaderboard": (
+        ROOT / "results" / "demo-leaderboard",
+        "The page, as `cultureval leaderboard` writes it",
+    ),
+    "demo/answers": (ROOT / "results" / "demo-answers", "Every answer, as `cultureval view --bundle` writes it"),
+}
+EXAMPLES = """# Live examples
+
+They show what `make demo` has written: synthetic rows, most of them answered by tiny models with random weights.
+`make docs` makes them and this site.
+"""
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Adds the pages, and the demo's leaderboard and answers (`make docs` makes them first)."""
+    for source, page in PAGES.items():
+        files.append(File.generated(config, page, content=(ROOT / source).read_text("utf-8")))
+    examples = EXAMPLES
+    for place, (folder, what) in DEMO.items():
+        for file in sorted(file for file in folder.rglob("*") if file.is_file()):
+            name = f"{place}/{file.relative_to(folder).as_posix()}"
+            files.append(File.generated(config, name, abs_src_path=str(file)))
+        examples += f"\n- [{what}]({place}/index.html)" if folder.is_dir() else ""
+    files.append(File.generated(config, "examples.md", content=examples))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Links between the repository's files as links between the site's pages."""
+    for source, target in PAGES.items():
+        markdown = re.sub(rf"\]\((\.\./)?{re.escape(source)}", f"]({target}", markdown)
+    return re.sub(r"\]\(docs/", "](", markdown) if page.file.src_uri in PAGES.values() else markdown

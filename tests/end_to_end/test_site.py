@@ -1,0 +1,34 @@
+"""The site is built from the docs, and no link of theirs leads nowhere."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ("docs", "mkdocs.yml", "README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+
+
+def build(root, folder):
+    command = [sys.executable, "-m", "mkdocs", "build", "--config-file", str(root / "mkdocs.yml"), "--site-dir", folder]
+    variables = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    return subprocess.run([str(part) for part in command], capture_output=True, text=True, env=variables, check=False)
+
+
+def test_every_link_leads_somewhere_and_every_page_is_in_the_menu(tmp_path):
+    built = build(ROOT, tmp_path / "site")
+    assert built.returncode == 0, built.stderr
+    assert "not included in the" not in built.stderr  # a page that the menu lacks
+    assert "<h1" in (tmp_path / "site" / "index.html").read_text("utf-8")
+
+
+def test_a_broken_link_is_refused_with_its_page(tmp_path):
+    for name in SOURCES:
+        source = ROOT / name
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / name)
+    page = tmp_path / "docs" / "jeem.md"
+    page.write_text(page.read_text("utf-8") + "\n[nowhere](no_such_page.md)\n", "utf-8")
+    built = build(tmp_path, tmp_path / "site")
+    assert built.returncode == 1
+    assert "jeem.md" in built.stderr and "no_such_page.md" in built.stderr
