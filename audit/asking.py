@@ -106,7 +106,7 @@ class Asker:
     def __init__(self, settings: JudgeSettings, identity: ServerIdentity | None, journal: Journal) -> None:
         self.settings, self.identity, self.journal = settings, identity, journal
         self.budget = Budget(settings)
-        self._calls = PaidCalls(settings, journal, self.budget)
+        self._calls = PaidCalls(settings, journal, self.budget, identity)
 
     @property
     def stopped(self) -> str | None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from cultureval.metrics.judges.identity import judge_watch
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.metrics.judges.verdicts import ItemImage
 from cultureval.runtime.errors import CulturevalError
@@ -15,6 +16,7 @@ from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.costs import Budget, BudgetSpent, Limits, estimate_tokens, price, prompt_tokens
 from cultureval.runtime.servers.data_urls import data_url
 from cultureval.runtime.servers.errors import ServerError
+from cultureval.runtime.servers.identity import ServerIdentity
 from cultureval.runtime.servers.journalled_answers import Question, answer_all
 from cultureval.runtime.servers.openai_client import OpenAIClient
 
@@ -47,8 +49,11 @@ class PaidCalls:
         server_failed: Whether that is the servers' failure (rather than the budget being spent).
     """
 
-    def __init__(self, settings: JudgeSettings, journal: Journal, budget: Budget) -> None:
+    def __init__(
+        self, settings: JudgeSettings, journal: Journal, budget: Budget, identity: ServerIdentity | None
+    ) -> None:
         self.settings, self.journal, self.budget = settings, journal, budget
+        self._watch = judge_watch(settings, identity)
         self.failures: dict[str, str] = {}
         self.stopped: str | None = None
         self.server_failed = False
@@ -93,10 +98,12 @@ class PaidCalls:
                     description,
                     on_failure=self._continue_after,
                     note=lambda: str(self.budget),
+                    watch=self._watch,
                 )
             except (ServerError, BudgetSpent) as error:
                 self.stopped, self.server_failed = _cause(error), isinstance(error, ServerError)
-        return {key: answer for key in calls if (answer := self.journal.get(key)) is not None}
+        found = {key: answer for key in calls if (answer := self.journal.get(key)) is not None}
+        return {key: answer for key, answer in found.items() if self._watch is None or self._watch.is_own(answer)}
 
     def _question(self, key: str, call: Call) -> Question:
         most = price(self.settings, self.tokens(call), self.settings.max_tokens)

@@ -8,7 +8,17 @@ from cultureval.judge_prompts.templates import JudgeTemplate
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.runtime.errors import CulturevalError, all_of
 from cultureval.runtime.servers.errors import ServerError
-from cultureval.runtime.servers.identity import PROBE_TOKENS, ServerIdentity, held_to, identify, is_form, schema_format
+from cultureval.runtime.servers.identity import (
+    PROBE_TOKENS,
+    IdentityQuestion,
+    ServerIdentity,
+    held_to,
+    identify,
+    is_form,
+    schema_format,
+)
+from cultureval.runtime.servers.identity_watch import OF_JUDGES, IdentityWatch
+from cultureval.runtime.servers.providers import provider_at
 
 
 def judge_identity(settings: JudgeSettings) -> ServerIdentity:
@@ -19,18 +29,35 @@ def judge_identity(settings: JudgeSettings) -> ServerIdentity:
     Raises:
         CulturevalError: None of the servers answers, or they serve different models.
     """
-    extra = {name: value for name, value in settings.extra_body.items() if not is_form(name)}
-    request: dict[str, Any] = {"model": settings.model, settings.max_tokens_name: PROBE_TOKENS}
-    request |= {"temperature": settings.temperature} if settings.temperature is not None else {}
-    request |= {"extra_body": extra} if extra else {}
+    question = _question(settings)
     try:
-        return identify(settings.servers(), request, settings.identify == "all", holds_to_form(settings))
+        return identify(question.settings, question.request, question.by_answer, holds_to_form(settings))
     except ServerError as error:
         urls = " / ".join(settings.base_url)
         raise CulturevalError(
             f"The judge {settings.name} at {urls} does not answer ({error.cause}). Nothing was judged, and no earlier "
             "verdict was reused, since nobody can say whose it is: start the server, or leave the judge out."
         ) from None
+
+
+def _question(settings: JudgeSettings) -> IdentityQuestion:
+    extra = {name: value for name, value in settings.extra_body.items() if not is_form(name)}
+    request: dict[str, Any] = {"model": settings.model, settings.max_tokens_name: PROBE_TOKENS}
+    request |= {"temperature": settings.temperature} if settings.temperature is not None else {}
+    request |= {"extra_body": extra} if extra else {}
+    return IdentityQuestion(settings.servers(), request, settings.identify == "all")
+
+
+def judge_watch(settings: JudgeSettings, identity: ServerIdentity | None) -> IdentityWatch | None:
+    """Compares every reply with who the judge is; None where nobody knows that.
+
+    Servers are asked again who they are where their answers can be compared: greedy ones, not a provider's.
+    """
+    if identity is None:
+        return None
+    compared = settings.identify == "model" or settings.temperature == 0
+    question = _question(settings) if compared and provider_at(settings.base_url) is None else None
+    return IdentityWatch(identity, question, advice=OF_JUDGES)
 
 
 def identities_of(judges: Sequence[JudgeSettings]) -> dict[str, ServerIdentity]:

@@ -54,7 +54,7 @@ class JudgeSession:
         self.settings, self.template, self.journal, self.budget = settings, template, journal, budget
         self.identity = identity
         self.form = form_fields(settings, template, identity)
-        self._calls = PaidCalls(settings, journal, budget)
+        self._calls = PaidCalls(settings, journal, budget, identity)
 
     def run(self, items: Sequence[JudgeItem]) -> Judgement:
         """Ask about all items, read the replies, and ask again, in a fixed form, after malformed and doubtful ones."""

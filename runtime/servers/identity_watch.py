@@ -43,6 +43,16 @@ class Reply(NamedTuple):
 # The replies to the question that is being asked, in the order of their arrival.
 REPLIES: ContextVar[list[Reply] | None] = ContextVar("replies", default=None)
 
+OF_MODELS = (
+    "What the first model answered is kept as its own, what the other one answered under its own identity. Serve the "
+    "first one again and repeat the command to go on; repeat it as it is for a run of the other one; or pass "
+    "--on-change continue (CULTUREVAL_ON_CHANGE=continue) to take both, which marks the results as mixed."
+)
+OF_JUDGES = (
+    "What the first model answered is kept as its own, and no answer of the other one is used. Serve the first one "
+    "again, or give the judge another name, and repeat the command."
+)
+
 
 class ModelChanged(ServerError):
     """The servers serve another model than that of the run."""
@@ -59,6 +69,7 @@ class IdentityWatch:
         first: The model of the run.
         question: How a server is asked who it is; None: it is not asked, as providers are not.
         goes_on: Whether answers of other models are taken, and counted (`--on-change continue`).
+        advice: What to do where it does not go on, as sentences.
         withdraw: Takes answers out of the journal, by their keys.
         others: Key of an answer of this run that another model gave, or either -> that model, as text.
     """
@@ -66,6 +77,7 @@ class IdentityWatch:
     first: ServerIdentity
     question: IdentityQuestion | None
     goes_on: bool = False
+    advice: str = OF_MODELS
     withdraw: Callable[[Sequence[str]], None] = lambda keys: None
     others: dict[str, str] = field(default_factory=dict)
     _name: str | None = None
@@ -207,12 +219,7 @@ class IdentityWatch:
             who: The other model.
             unsure: Answers that are of either.
         """
-        return ModelChanged(
-            f"{self._told(url, who, unsure)} What the first model answered is kept as its own, what the other one "
-            "answered under its own identity. Serve the first one again and repeat the command to go on; repeat it as "
-            "it is for a run of the other one; or pass --on-change continue (CULTUREVAL_ON_CHANGE=continue) to take "
-            "both, which marks the results as mixed."
-        )
+        return ModelChanged(f"{self._told(url, who, unsure)} {self.advice}")
 
     def _told(self, url: str, who: ServerIdentity, unsure: int) -> str:
         before = self.first if self._name in (None, self.first.id) else replace(self.first, served=self._name)

@@ -86,6 +86,25 @@ def test_another_checkpoint_under_the_same_name_finds_no_verdicts(tmp_path, firs
         assert means([settings_of(again)], tmp_path) == {"tiny": 4.0} and not again.requests
 
 
+@pytest.mark.parametrize("change", ["served", "probe_answer"])
+def test_a_judge_that_changes_its_model_stops_and_no_verdict_of_the_other_is_used(tmp_path, change):
+    """Said in every reply, or only where the server is asked again who it is, after the last one."""
+    with always(4) as server:
+        before = getattr(server, change)
+        server.plan = lambda prompt, count: setattr(server, change, "m-B") if "رقم 2" in prompt else None
+        settings = settings_of(server, concurrency=1)
+        stopped = judge_items(settings, TEMPLATE, ITEMS, Journal(tmp_path))
+        assert "has changed its model during the run" in stopped.stopped and stopped.failed
+        assert [one.outcome for one in stopped.verdicts].count("scored") == (2 if change == "served" else 0)
+        assert {one.outcome for one in stopped.verdicts[2:]} == {"not_asked"}
+        server.plan = lambda prompt, count: None
+        setattr(server, change, before)
+        again = judge_items(settings, TEMPLATE, ITEMS, Journal(tmp_path))
+        assert all(one.outcome == "scored" for one in again.verdicts)
+        asked = sum(server.asked.values())
+        assert asked == (5 if change == "served" else 8), "what the first model answered is asked once"
+
+
 def test_a_dead_judge_is_an_error_with_a_full_journal(tmp_path):
     with always(4) as four:
         settings = settings_of(four)
