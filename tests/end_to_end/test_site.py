@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-SOURCES = ("docs", "mkdocs.yml", "README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+SOURCES = ("docs", "mkdocs.yml", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CITATION.cff")
 
 
 def build(root, folder):
