@@ -49,7 +49,9 @@ NEW_USER, NEW_NETWORK = 0x10000000, 0x40000000  # CLONE_NEWUSER and CLONE_NEWNET
 def forking_server():
     """Starts the server, for this process and those that it starts; it loads nothing before it is asked."""
     variables = os.environ | {"HF_HOME": "hf", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
-    variables.pop("PYTHONPATH", None)
+    # Of the paths only those of a checkout that is tested in the place of the installed one.
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    variables["PYTHONPATH"] = os.pathsep.join(path for path in paths if path and Path(path, "cultureval").is_dir())
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-P", __file__, folder]
         with subprocess.Popen(command, env=variables, stdin=subprocess.PIPE, start_new_session=True):
