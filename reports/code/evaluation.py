@@ -14,7 +14,7 @@ from cultureval.reports.code.samples import Sample, Sanitize, check_complete, re
 from cultureval.runtime.errors import CulturevalError, counted
 from cultureval.runtime.printed_numbers import printed
 from cultureval.runtime.signatures import installed_versions, signature
-from cultureval.tasks.qimma.code_data import ProblemSet
+from cultureval.tasks.qimma.code_data import ProblemSet, require_whole
 
 PACKAGES = ("cultureval", "evalplus", "numpy")
 MOST_NOTES = 20
@@ -56,11 +56,7 @@ def evaluate_solutions(
         CulturevalError: The solutions cannot be read or are incomplete, the data are shortened, or not one of the
             solutions could be judged.
     """
-    if problem_set.shortened and not partial:
-        raise CulturevalError(
-            f"The data are shortened, so that their scores would be too good: {problem_set.shortened}. Give the whole "
-            "data, or --partial to score them anyway."
-        )
+    require_whole("" if partial else problem_set.shortened, "--partial")
     started = time.time()
     found = read_samples(samples, problem_set.rows, sanitize, workers)
     missing = check_complete(found, problem_set.rows, partial)

@@ -17,6 +17,7 @@ from cultureval.runtime.data.row_files import Row, read_rows
 from cultureval.runtime.data.user_cache import user_cache, write_atomically
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn, SourceUnavailable, counted, shown_names
 from cultureval.runtime.settings import current_settings
+from cultureval.tasks.qimma.options import SHORTENED_CODE
 
 if TYPE_CHECKING:
     from cultureval.metrics.code.rules import Dataset
@@ -236,17 +237,38 @@ def find_problem_files(folder: Path, task: object = None, *, dataset: CodeDatase
     return [by_name[name] for name in names if name in by_name][:1], []
 
 
-def check_task_ids(rows: Sequence[PreparedRow]) -> None:
-    """Refuses problems of which two have the same id.
+def check_problems(rows: Sequence[PreparedRow], dataset: CodeDataset) -> None:
+    """Refuses problems of which two have the same id, and shortened data, unless an option or a manifest asks for them.
 
     Raises:
-        CulturevalError: Names the id.
+        CulturevalError: Names the id, or what is lacking.
     """
     seen: set[str] = set()
     for row in rows:
         if row["task_id"] in seen:
             raise CulturevalError(f"{REPO}: {row['task_id']} is duplicated.")
         seen.add(row["task_id"])
+    settings = current_settings()
+    if SHORTENED_CODE.read(settings) == "refuse" and not settings.manifest:
+        stored = {row["task_id"]: stored_problem(row["problem"]) for row in rows}
+        require_whole(shortened_data(dataset, stored), f"{SHORTENED_CODE.flag} score ({SHORTENED_CODE.variable}=score)")
+
+
+def require_whole(shortened: str, option: str) -> None:
+    """Refuses shortened data.
+
+    Args:
+        shortened: What is lacking (`shortened_data`), or "".
+        option: How to score them anyway.
+
+    Raises:
+        CulturevalError: Names what is lacking.
+    """
+    if shortened:
+        raise CulturevalError(
+            f"The data are shortened, so that their scores would be too good: {shortened}. Give the whole data, or "
+            f"{option} to score them anyway."
+        )
 
 
 def _checked_rows(dataset: CodeDataset, file: Path) -> dict[str, Row]:

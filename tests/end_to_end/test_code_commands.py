@@ -164,9 +164,9 @@ def test_lighteval_scores_the_same_tasks(cultureval, tiny_lm, tmp_path):
     assert "|scorer:EvalPlus rules, outputs compared outside the sandbox, which has numpy " in run.stdout
 
 
-def test_shortened_data_are_refused_and_other_data_are_told_everywhere(cultureval, tmp_path):
-    folder = tmp_path / "root"
-    folder.mkdir()
+def test_shortened_data_are_refused_and_other_data_are_told_everywhere(cultureval, tiny_lm, tmp_path):
+    folder = tmp_path / REPO
+    folder.mkdir(parents=True)
     rows = list(load_problems("humaneval", "samples").rows.values())
     rows = [rows[0] | {"task_id": "HumanEval/0"}, rows[1] | {"plus_input": []}]
     samples = write_samples(
@@ -178,6 +178,8 @@ def test_shortened_data_are_refused_and_other_data_are_told_everywhere(cultureva
         write_samples(samples, [json.loads(line) for line in samples.read_text().splitlines()][: len(kept)])
         run = cultureval(*command)
         assert run.returncode == 2 and reason in run.stderr and "--partial" in run.stderr and run.stdout == ""
+    run = cultureval("eval", tiny_lm, "qimma_code:humaneval_plus", "--data", tmp_path, "--device", "cpu")
+    assert run.returncode == 2 and reason in run.stderr and "--shortened-code score" in run.stderr
     run = cultureval(*command, "--partial")
     told = "Not the published HumanEval+, so not comparable with its scores: 1 problem with"
     assert run.returncode == 0 and told in run.stdout, run.stderr

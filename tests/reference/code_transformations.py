@@ -2,8 +2,8 @@
 verdicts of this project beside those of plain EvalPlus 0.3.1.
 
 `cd tests && python -m reference.code_transformations humaneval [--problems N] [--cache FILE]` prints a table. Its rows
-are in docs/code_sandbox.md. The verdicts of plain EvalPlus are kept in FILE, ours in the journal, so that a stopped run
-goes on. The problems come by the time that their canonical solution takes, the fastest first.
+are in docs/code_sandbox.md. The verdicts on a problem are written to FILE as they come, so that a stopped run goes on.
+The problems come by the time that their canonical solution takes, the fastest first.
 """
 
 import argparse
@@ -16,13 +16,15 @@ from pathlib import Path
 
 from evalplus.eval import untrusted_check
 from evalplus.gen.util import trusted_exec
+from tqdm import tqdm
 
-from cultureval.metrics.code.ground_truth import canonical_code
-from cultureval.metrics.code.judging import Solution, judge_solutions
+from cultureval.metrics.code.ground_truth import canonical_code, known_truth
+from cultureval.metrics.code.judging import Solution, check_canonical_solutions, judge_solutions
 from cultureval.metrics.code.rules import TEST_SUITES, asks_for_any_value
 from cultureval.tasks.qimma.code_data import load_problems
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "evalplus_arabic"
+TOO_LARGE = {"Mbpp/255"}  # one output of its canonical solution takes 1.4 GB, see docs/code_sandbox.md
 LIMIT = 10.0  # seconds of wall time of a call of plain EvalPlus, which a busy machine keeps
 
 # `change` is applied to each result, in containers to each item.
@@ -134,68 +136,61 @@ def by_plain_evalplus(dataset, problem, codes):
     return found
 
 
-def plain_verdicts(dataset, problems, variants, cache):
-    """By task, what plain EvalPlus says of its variants; what the file has is not asked again."""
+def our_verdicts(dataset, task, problem, codes):
+    """By name, whether base and plus pass by this project, None where not judged; and why not."""
+    solutions = [Solution(task, place, code) for place, code in enumerate(codes.values())]
+    verdicts = judge_solutions({task: problem}, solutions, dataset, workers=1, progress=False)
+    values = {"pass": True, "fail": False, "not_judged": None}
+    return {name: [values[v.base], values[v.plus], v.reason] for name, v in zip(codes, verdicts, strict=True)}
+
+
+def compared(dataset, problems, cache):
+    """By task, the verdicts of both on its variants; a task that the file has is not judged again."""
     known = [json.loads(line) for line in cache.open(encoding="utf-8")] if cache.exists() else []
-    found = {entry["task"]: entry["passes"] for entry in known if entry["task"] in problems}
+    found = {entry["task"]: entry for entry in known if entry["task"] in problems}
     with cache.open("a", encoding="utf-8") as file:
-        for task, problem in problems.items():
-            if task not in found:
-                found[task] = by_plain_evalplus(dataset, problem, variants[task])
-                file.write(json.dumps({"task": task, "passes": found[task]}) + "\n")
-                file.flush()
-    return found
-
-
-def our_verdicts(dataset, problems, variants):
-    """By task and name, whether base and plus pass by this project; None where not judged."""
-    asked = [(task, name, code) for task in problems for name, code in variants[task].items()]
-    solutions = [Solution(task, place, code) for place, (task, _, code) in enumerate(asked)]
-    found = {task: {} for task in problems}
-    for (task, name, _), verdict in zip(asked, judge_solutions(problems, solutions, dataset, workers=2), strict=True):
-        values = {"pass": True, "fail": False, "not_judged": None}
-        found[task][name] = ([values[verdict.base], values[verdict.plus]], verdict.reason)
+        for task in tqdm([task for task in problems if task not in found]):
+            codes = transformed(canonical_code(problems[task]), problems[task]["entry_point"])
+            ours = our_verdicts(dataset, task, problems[task], codes)
+            found[task] = {"task": task, "ours": ours, "plain": by_plain_evalplus(dataset, problems[task], codes)}
+            file.write(json.dumps(found[task], ensure_ascii=False) + "\n")
+            file.flush()
     return found
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("dataset", choices=["humaneval", "mbpp"])
-    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--first", type=int, default=0, help="skip so many of the fastest")
     parser.add_argument("--problems", type=int, default=1000)
-    parser.add_argument("--cache", type=Path, default=Path("/tmp/plain_evalplus.jsonl"))
-    parser.add_argument("--only", choices=["ours", "plain"])
+    parser.add_argument("--data", default=str(DATA))
+    parser.add_argument("--cache", type=Path, default=Path("code_transformations.jsonl"))
     given = parser.parse_args()
-    everything = load_problems(given.dataset, str(DATA)).problems()
-    order = fastest_first(given.dataset, everything)[given.first : given.first + given.problems]
-    problems = {task: everything[task] for task in order}
-    variants = {task: transformed(canonical_code(p), p["entry_point"]) for task, p in problems.items()}
-    plain = plain_verdicts(given.dataset, problems, variants, given.cache) if given.only != "ours" else {}
-    ours = our_verdicts(given.dataset, problems, variants) if given.only != "plain" else {}
-    if plain and ours:
-        print(table(plain, ours))
+    problems = load_problems(given.dataset, given.data).problems()
+    problems = {task: problem for task, problem in problems.items() if task not in TOO_LARGE}
+    check_canonical_solutions(problems, given.dataset, workers=1)
+    order = fastest_first(given.dataset, problems)[given.first : given.first + given.problems]
+    print(table(compared(given.dataset, {task: problems[task] for task in order}, given.cache)))
 
 
 def fastest_first(dataset, problems):
-    """Task ids by the time of the canonical solution, where it is known."""
-    from cultureval.metrics.code.ground_truth import known_truth
-    from cultureval.metrics.code.judging import _seconds
-
-    return sorted(problems, key=lambda task: _seconds(known_truth(problems[task], dataset) or ""))
+    """Task ids by the time of the canonical solution."""
+    truths = {task: known_truth(problem, dataset) for task, problem in problems.items()}
+    return sorted(truths, key=lambda task: sum(sum(suite.seconds) for suite in truths[task].suites.values()))
 
 
-def table(plain, ours):
+def table(found):
     """The table of the documents: by transformation, passes of both, and where they differ."""
     lines = ["| transformation | programs | pass here | pass under EvalPlus | different |", "|---|---|---|---|---|"]
-    for name in next(iter(ours.values())):
+    for name in next(iter(found.values()))["ours"]:
         counts, different = Counter(), []
-        for task, found in ours.items():
-            (mine, reason), theirs = found[name], plain[task][name]
+        for task, verdicts in found.items():
+            (*mine, reason), theirs = verdicts["ours"][name], verdicts["plain"][name]
             counts.update(here=all(mine), there=all(theirs))
             if mine != theirs:
                 different.append(f"{task} ({reason[:80]})" if reason else task)
         shown = "; ".join(different[:4]) + (f"; {len(different) - 4} more" if len(different) > 4 else "")
-        lines.append(f"| {name} | {len(ours)} | {counts['here']} | {counts['there']} | {shown} |")
+        lines.append(f"| {name} | {len(found)} | {counts['here']} | {counts['there']} | {shown} |")
     return "\n".join(lines)
 
 

@@ -22,8 +22,10 @@ from cultureval.prompts.qimma.code_problems import STOPS, code_prompt
 from cultureval.prompts.templates import render
 from cultureval.runtime.data.content_store import store_problem, stored_problem
 from cultureval.runtime.data.user_cache import user_cache
+from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.generation_hints import stop_strings
+from cultureval.tasks.qimma.code_data import REPO
 
 PROBLEM = {"task_id": "Mbpp/9001", "prompt": '"""\nاجمع\n"""', "source_row": "x:0", "form": "original"}
 
@@ -70,6 +72,19 @@ def test_no_launcher_generates_what_cannot_be_judged(monkeypatch):
         _ = config.hf_repo
     monkeypatch.setenv("CULTUREVAL_UNSAFE_NO_SANDBOX", "1")
     assert config.hf_repo
+
+
+@pytest.mark.parametrize("change", [{}, {"plus_input": []}])
+def test_no_launcher_scores_shortened_data_unless_asked(monkeypatch, tmp_path, change):
+    config = copy.deepcopy(next(item for item in cultureval.tasks.TASKS_TABLE if item.name == "qimma_code:mbpp_plus"))
+    row = json.loads((samples_root() / REPO / "MBPPPlus.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    (tmp_path / REPO).mkdir(parents=True)
+    (tmp_path / REPO / "MBPPPlus.jsonl").write_text(json.dumps(row | {"task_id": "Mbpp/2"} | change), encoding="utf-8")
+    monkeypatch.setenv("CULTUREVAL_DATA", str(tmp_path))
+    with pytest.raises(CulturevalError, match=r"shortened.*--shortened-code score \(CULTUREVAL_SHORTENED_CODE=score"):
+        _ = config.hf_repo
+    monkeypatch.setenv("CULTUREVAL_SHORTENED_CODE", "score")
+    assert config.hf_repo and "Shortened: " in config.rows_report["notes"][-1]
 
 
 def test_a_stored_problem_that_was_changed_is_not_used():
