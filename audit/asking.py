@@ -28,7 +28,7 @@ class ReplyRefused(Exception):
 
 
 @dataclass(frozen=True)
-class Question:
+class ModelQuestion:
     """One question.
 
     Attributes:
@@ -47,7 +47,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Reply(Generic[T]):
+class ModelReply(Generic[T]):
     """What became of a question.
 
     Attributes:
@@ -114,8 +114,8 @@ class Asker:
         return self._calls.stopped
 
     def ask(
-        self, questions: Sequence[Question], read: Callable[[Question, str], T], description: str
-    ) -> dict[str, Reply[T]]:
+        self, questions: Sequence[ModelQuestion], read: Callable[[ModelQuestion, str], T], description: str
+    ) -> dict[str, ModelReply[T]]:
         """Ask all questions, and again where a reply cannot be read.
 
         Args:
@@ -126,7 +126,7 @@ class Asker:
         Returns:
             Id -> its reply, in the order of the questions.
         """
-        replies: dict[str, Reply[T]] = {}
+        replies: dict[str, ModelReply[T]] = {}
         waiting = list(questions)
         for attempt in range(1 + self.settings.re_asks):
             again = f", asked again ({attempt})" if attempt else ""
@@ -140,7 +140,7 @@ class Asker:
                 break
         return {question.id: replies[question.id] for question in questions}
 
-    def estimate(self, questions: Sequence[Question], reply_tokens: int) -> CallEstimate:
+    def estimate(self, questions: Sequence[ModelQuestion], reply_tokens: int) -> CallEstimate:
         """What asking them would cost; no call is made.
 
         Args:
@@ -153,30 +153,35 @@ class Asker:
         most = sum(price(self.settings, tokens, self.settings.max_tokens) for tokens in inputs)
         return CallEstimate(len(new), len(questions) - len(new), cost, most * (1 + self.settings.re_asks))
 
-    def _call(self, question: Question) -> Call:
+    def _call(self, question: ModelQuestion) -> Call:
         images = (question.image,) if question.image else ()
         record = {"model_name": self.settings.name, "item": question.id}
         return Call(question.text, question.system, images, self._form(question), record)
 
     def _read(
-        self, question: Question, key: str, answer: Answer | None, attempt: int, read: Callable[[Question, str], T]
-    ) -> Reply[T]:
+        self,
+        question: ModelQuestion,
+        key: str,
+        answer: Answer | None,
+        attempt: int,
+        read: Callable[[ModelQuestion, str], T],
+    ) -> ModelReply[T]:
         if answer is None:
             if key in self._calls.failures:
                 reason = f"no answer ({self._calls.failures[key]})"
-                return Reply(question.id, None, reason, "no_answer", asked=attempt + 1)
-            return Reply(question.id, None, f"not asked: {self.stopped}", "not_asked", asked=attempt)
+                return ModelReply(question.id, None, reason, "no_answer", asked=attempt + 1)
+            return ModelReply(question.id, None, f"not asked: {self.stopped}", "not_asked", asked=attempt)
         completion = answer["completions"][0]
         text = completion["text"]
         if completion["refusal"] or completion["finish_reason"] == "content_filter":
-            return Reply(question.id, None, "the model refused", "refused", text, attempt + 1)
+            return ModelReply(question.id, None, "the model refused", "refused", text, attempt + 1)
         try:
-            return Reply(question.id, read(question, split_reasoning(text)[0]), text=text, asked=attempt + 1)
+            return ModelReply(question.id, read(question, split_reasoning(text)[0]), text=text, asked=attempt + 1)
         except ReplyRefused as error:
             cut = f" (cut off at {self.settings.max_tokens} tokens)" if completion["finish_reason"] == "length" else ""
-            return Reply(question.id, None, f"{error}{cut}", "malformed", text, attempt + 1)
+            return ModelReply(question.id, None, f"{error}{cut}", "malformed", text, attempt + 1)
 
-    def _key(self, question: Question, attempt: int) -> str:
+    def _key(self, question: ModelQuestion, attempt: int) -> str:
         shown = (question.image, self.settings.image_format, self.settings.image_max_side)
         return answer_key(
             kind="question",
@@ -189,7 +194,7 @@ class Asker:
             attempt=attempt,
         )
 
-    def _form(self, question: Question) -> dict[str, Any]:
+    def _form(self, question: ModelQuestion) -> dict[str, Any]:
         if question.schema is None or self.identity is None or not holds_to_form(self.settings):
             return {}
         if self.identity.holds_schema or self.identity.owner == "sglang":

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from cultureval.audit.asking import Asker, Question, Reply, ReplyRefused
+from cultureval.audit.asking import Asker, ModelQuestion, ModelReply, ReplyRefused
 from cultureval.prompts.qimma.refined_prompts import check_only_arabic_changed, check_refinement, code_and_docstrings
 from cultureval.runtime.csv_files import read_csv
 from cultureval.runtime.data.row_files import read_rows
@@ -69,9 +69,9 @@ class Refined:
     detail: str = ""
 
 
-def refinement_questions(prompts: Mapping[str, str]) -> list[Question]:
+def refinement_questions(prompts: Mapping[str, str]) -> list[ModelQuestion]:
     """One question a problem, with the paper's prompt."""
-    return [Question(name, TEMPLATE.render(full_function_code=text.strip())) for name, text in prompts.items()]
+    return [ModelQuestion(name, TEMPLATE.render(full_function_code=text.strip())) for name, text in prompts.items()]
 
 
 def refine(asker: Asker, prompts: Mapping[str, str]) -> list[Refined]:
@@ -88,7 +88,7 @@ def refine(asker: Asker, prompts: Mapping[str, str]) -> list[Refined]:
     return [refined_prompt(name, text, replies[name]) for name, text in prompts.items()]
 
 
-def refined_prompt(task_id: str, original: str, reply: Reply[Proposal]) -> Refined:
+def refined_prompt(task_id: str, original: str, reply: ModelReply[Proposal]) -> Refined:
     """What a reply makes of a prompt; line ends around the function are those of the source."""
     if reply.value is None:
         return Refined(task_id, original, original, "", "review", "no_reply", reply.problem)

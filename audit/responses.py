@@ -103,11 +103,11 @@ def rank_items(
         answered = ~np.isnan(right[:, places]).all(axis=1)
         if len(places):
             part = np.ix_(answered, places)
-            reports += _Group(right[part], chosen[part], numbers[places], keys[places], places).reports()
+            reports += _BenchmarkAnswers(right[part], chosen[part], numbers[places], keys[places], places).reports()
     return sorted(reports, key=lambda one: (-one.evidence, one.place))
 
 
-class _Group:
+class _BenchmarkAnswers:
     """The items of one benchmark with the models that answered some of them."""
 
     def __init__(self, right: Floats, chosen: Integers, options: Integers, gold: Integers, places: Integers) -> None:

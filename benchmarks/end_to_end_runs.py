@@ -60,7 +60,7 @@ def measure_end_to_end(
     with tempfile.TemporaryDirectory(prefix="cultureval-bench-") as temporary:
         folder = Path(temporary)
         place = model.resolve() if model else build_bench_model(folder / "bench-model", read_questions(data))
-        runs = Commands(folder, place, data_root(folder, data), limit, batch_size, device)
+        runs = TimedCommands(folder, place, data_root(folder, data), limit, batch_size, device)
         seconds: dict[str, list[float]] = {"ours": [], "model": [], "lm_eval": []}
         for turn in range(repeats):
             seconds["ours"].append(runs.ours(out := folder / f"ours-{turn}"))
@@ -94,7 +94,7 @@ def data_root(folder: Path, data: Path | None) -> str:
     return str(folder / "root")
 
 
-class Commands:
+class TimedCommands:
     """The two commands, each in a process of its own that ends with it."""
 
     def __init__(self, folder: Path, model: Path, root: str, limit: int | None, batch_size: int, device: str) -> None:

@@ -26,7 +26,7 @@ PASS_TOKENS = 512  # per batch of `one_pass`; larger batches are slower on a CPU
 Scores = list[list[float]]
 
 
-class Question(NamedTuple):
+class ChoiceItem(NamedTuple):
     """A prompt and its choices, which follow it directly."""
 
     prompt: str
@@ -45,7 +45,7 @@ def load_ours(folder: Path, device: str, temporary: Path, chat_template: str = "
     return model
 
 
-def doc_of(question: Question, *images: Any) -> "Doc":
+def doc_of(question: ChoiceItem, *images: Any) -> "Doc":
     """A question as LightEval's Doc."""
     from lighteval.tasks.requests import Doc
 
@@ -53,7 +53,7 @@ def doc_of(question: Question, *images: Any) -> "Doc":
     return Doc(query=prompt, choices=choices, gold_index=0, id="0", task_name="bench", images=list(images) or None)
 
 
-def ours_scores(ours: "HFModel", questions: Sequence[Question]) -> Scores:
+def ours_scores(ours: "HFModel", questions: Sequence[ChoiceItem]) -> Scores:
     """A complete run: rendering, tokens, scores, journal."""
     return scored_afresh(ours, [doc_of(question) for question in questions])
 
@@ -66,7 +66,7 @@ def scored_afresh(ours: "HFModel", docs: list["Doc"]) -> Scores:
     return [response.logprobs for response in ours.loglikelihood(docs)]
 
 
-def one_pass(ours: "HFModel", questions: Sequence[Question]) -> None:
+def one_pass(ours: "HFModel", questions: Sequence[ChoiceItem]) -> None:
     """One causal pass of the unchanged model over as many tokens as must be encoded, with our matrix products.
 
     These are the distinct tokens (`needed_tokens`), in one sequence a question, all of one length: nothing is encoded
@@ -88,13 +88,13 @@ def one_pass(ours: "HFModel", questions: Sequence[Question]) -> None:
             head(model.base_model(input_ids=batch, use_cache=False)[0][:, -rows:]).logsumexp(-1)
 
 
-def tokens_of(ours: "HFModel", questions: Sequence[Question]) -> list[tuple[list[int], list[list[int]]]]:
+def tokens_of(ours: "HFModel", questions: Sequence[ChoiceItem]) -> list[tuple[list[int], list[list[int]]]]:
     """Each question's prompt and choices as tokens, which are encoded apart."""
     pairs = (ours.tok_encode_pair(prompt, choices, pairwise=True) for prompt, choices in questions)
     return [(contexts[0], continuations) for contexts, continuations in pairs]
 
 
-def text_limit(ours: "HFModel", questions: Sequence[Question]) -> float:
+def text_limit(ours: "HFModel", questions: Sequence[ChoiceItem]) -> float:
     """Floating-point operations that scoring these questions needs at least."""
     return needed_flops(ours.loaded.model, needed_tokens(tokens_of(ours, questions)))
 
@@ -122,7 +122,7 @@ def stock_lm_eval(ours: "HFModel", batch_size: int) -> "HFLM | None":
 
 
 def lighteval_runner(
-    ours: "HFModel", folder: Path, questions: Sequence[Question], batch_size: int, temporary: Path
+    ours: "HFModel", folder: Path, questions: Sequence[ChoiceItem], batch_size: int, temporary: Path
 ) -> Callable[[], Scores]:
     """LightEval's scores, without its response cache."""
     stock = stock_lighteval(ours, folder, batch_size, temporary)
@@ -142,7 +142,7 @@ def lighteval_runner(
     return run
 
 
-def lm_eval_runner(ours: "HFModel", questions: Sequence[Question], batch_size: int) -> Callable[[], Scores] | None:
+def lm_eval_runner(ours: "HFModel", questions: Sequence[ChoiceItem], batch_size: int) -> Callable[[], Scores] | None:
     """lm-eval's scores; None if it is not installed.
 
     It encodes prompt and choice together, LightEval apart: the scores of choices whose tokens differ are NaN.

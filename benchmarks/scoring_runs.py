@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.peak_memory import peak_memory
 from benchmarks.scoring_harnesses import (
-    Question,
+    ChoiceItem,
     Scores,
     doc_of,
     lighteval_runner,
@@ -84,7 +84,7 @@ def measure_scoring(
         return {name: bench.scenarios[name]() for name in scenarios}
 
 
-def read_questions(path: Path | None) -> list[Question]:
+def read_questions(path: Path | None) -> list[ChoiceItem]:
     """Questions of a file of either form, or of the shipped samples of ArabicMMLU.
 
     Raises:
@@ -97,22 +97,22 @@ def read_questions(path: Path | None) -> list[Question]:
     return [_question(*placed) for placed in rows]
 
 
-def _question(file: Path, number: int, row: dict[str, Any]) -> Question:
+def _question(file: Path, number: int, row: dict[str, Any]) -> ChoiceItem:
     if row.get("Question") and row.get("Option 1"):
         return _from_arabicmmlu(row)
     choices = row.get("choices")
     texts = [row.get("prompt"), *choices] if isinstance(choices, list) and choices else [None]
     if not all(isinstance(text, str) and text for text in texts):
         raise CulturevalError(f"{file}, row {number}: expected {FORMS_OF_DATA}.")
-    return Question(row["prompt"], choices)
+    return ChoiceItem(row["prompt"], choices)
 
 
-def _from_arabicmmlu(row: dict[str, Any]) -> Question:
+def _from_arabicmmlu(row: dict[str, Any]) -> ChoiceItem:
     options = [row[f"Option {number}"] for number in range(1, 6) if row.get(f"Option {number}")]
     question = "\n".join(part for part in (row.get("Context"), row["Question"]) if part)
     template = load_template("qimma/templates/mcq")
     prompt = template.render(question=question, options=template.options(options))
-    return Question(prompt, [f" {option}" for option in options])
+    return ChoiceItem(prompt, [f" {option}" for option in options])
 
 
 class Bench:
@@ -122,7 +122,7 @@ class Bench:
         self,
         folder: Path,
         model: Path | None,
-        questions: Sequence[Question],
+        questions: Sequence[ChoiceItem],
         count: int,
         repeats: int,
         batch_size: int,
@@ -149,10 +149,10 @@ class Bench:
         self._ours = self._ours or load_ours(self.model_folder, self.device, self.temporary, "off")
         return self._ours
 
-    def _letters(self) -> list[Question]:
-        return [Question(question.prompt, list(LABELS[: len(question.choices)])) for question in self.questions]
+    def _letters(self) -> list[ChoiceItem]:
+        return [ChoiceItem(question.prompt, list(LABELS[: len(question.choices)])) for question in self.questions]
 
-    def ranking(self) -> Question:
+    def ranking(self) -> ChoiceItem:
         """One prompt of 400 tokens and 100 candidates of about 9 tokens, cut out of the questions' texts.
 
         Raises:
@@ -171,9 +171,9 @@ class Bench:
             raise CulturevalError(
                 f"ranking_100 needs more data: only {len(candidates)} candidates could be cut from it."
             )
-        return Question(tokenizer.decode(list(islice(cycle(prompts), RANKING_PROMPT))).strip(), candidates)
+        return ChoiceItem(tokenizer.decode(list(islice(cycle(prompts), RANKING_PROMPT))).strip(), candidates)
 
-    def _text(self, questions: Sequence[Question]) -> dict[str, float | None]:
+    def _text(self, questions: Sequence[ChoiceItem]) -> dict[str, float | None]:
         runners = {
             "ours": lambda: ours_scores(self.ours, questions),
             "one_pass": lambda: one_pass(self.ours, questions),
@@ -205,7 +205,7 @@ class Bench:
         return summary(measured, vision_limit(vision, docs[0]) / product_flops(vision.loaded.model))
 
 
-def build_bench_model(folder: Path, questions: Sequence[Question]) -> Path:
+def build_bench_model(folder: Path, questions: Sequence[ChoiceItem]) -> Path:
     """A random Llama of 8 layers, 512 wide, with a 64,000-token head and a tokenizer trained on the questions."""
     texts = [question.prompt + "".join(question.choices) for question in questions]
     texts += [label for label in LABELS for _ in range(10)]

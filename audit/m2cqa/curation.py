@@ -28,7 +28,7 @@ STAND_IN = ChoiceQuestion("Which of these is shown at the centre of the image? "
 
 
 @dataclass(frozen=True)
-class Plan:
+class CurationPlan:
     """A curation.
 
     Attributes:
@@ -107,7 +107,7 @@ def writing(settings: JudgeSettings, budget: float | None) -> JudgeSettings:
     return settings.with_reply_length(MAX_TOKENS).with_(budget=budget)
 
 
-def curate(plan: Plan, models: Models) -> dict[str, Outcome]:
+def curate(plan: CurationPlan, models: Models) -> dict[str, Outcome]:
     """Runs the steps that are not done; name of a step -> its outcome, the last of which has all that was kept.
 
     Raises:
@@ -116,7 +116,7 @@ def curate(plan: Plan, models: Models) -> dict[str, Outcome]:
     return run_steps(steps_of(plan, models), plan.folder)
 
 
-def steps_of(plan: Plan, models: Models) -> list[Step]:
+def steps_of(plan: CurationPlan, models: Models) -> list[Step]:
     """The steps of a plan, in order."""
     rules = {"rules": RULES}
     writer = {"model": _facts(plan.writer)}
@@ -171,7 +171,7 @@ def _state_of(folder: Path) -> list[Any]:
     return [hashlib.sha256(table.read_bytes()).hexdigest(), sorted(named), state]
 
 
-def estimates(plan: Plan, models: Models) -> dict[str, CallEstimate]:
+def estimates(plan: CurationPlan, models: Models) -> dict[str, CallEstimate]:
     """`step by model` -> its calls and cost if no item were rejected from here on; no question of a step is asked.
 
     Where a step is not done, the questions that it will write are reckoned with a stand-in of usual length.

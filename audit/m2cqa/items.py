@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from cultureval.audit.asking import Reply, ReplyRefused
+from cultureval.audit.asking import ModelReply, ReplyRefused
 
 REPO = "QCRI/M2CQA"  # of the data set that is made, below a data root
 LANGUAGES = {
@@ -133,7 +133,7 @@ class Unfit(ReplyRefused):
         self.reason = reason
 
 
-def rejection(item: str, reply: Reply, variety: str = "") -> Rejected:
+def rejection(item: str, reply: ModelReply, variety: str = "") -> Rejected:
     """Why an item without a value is left out: the rule that the last reply breaks, else the outcome."""
     reason, colon, detail = reply.problem.partition(": ")
     named = bool(colon) and reason.replace("_", "").isalpha() and reason.islower()

@@ -25,7 +25,7 @@ SHEET = ("item", "image", "variety", "country", "category", "role", "statement",
 
 
 @dataclass(frozen=True)
-class Label:
+class SheetLabel:
     """One annotator's labels of one statement; None where the cell is empty.
 
     Attributes:
@@ -92,13 +92,13 @@ def _text(item: Item, variety: str, role: str) -> str:
     return item.statements[variety].texts[ROLES.index(role)]
 
 
-def read_sheet(path: Path) -> dict[Key, Label]:
+def read_sheet(path: Path) -> dict[Key, SheetLabel]:
     """The labels of a filled sheet; statements without any label are left out.
 
     Raises:
         CulturevalError: A column or a label is none of those known, or a statement is there twice.
     """
-    found: dict[Key, Label] = {}
+    found: dict[Key, SheetLabel] = {}
     for line, row in read_csv(path, ("item", "variety", "role", *LABELS)):
         key = row["item"], row["variety"], row["role"]
         if key[2] not in ROLES or key in found:
@@ -106,11 +106,11 @@ def read_sheet(path: Path) -> dict[Key, Label]:
             raise CulturevalError(f"{path}, line {line}: {key[2]} of {key[0]} ({key[1]}) {why}.")
         given = {name: _label(row[name], name, f"{path}, line {line}") for name in LABELS}
         if any(given.values()):
-            found[key] = Label(**given, statement=row.get("statement") or "")
+            found[key] = SheetLabel(**given, statement=row.get("statement") or "")
     return found
 
 
-def read_sheets(paths: Sequence[Path]) -> dict[str, dict[Key, Label]]:
+def read_sheets(paths: Sequence[Path]) -> dict[str, dict[Key, SheetLabel]]:
     """Annotator -> the labels of the filled sheet that has that name.
 
     Raises:
@@ -132,7 +132,7 @@ def _label(value: str, name: str, where: str) -> str | None:
     return known
 
 
-def agreement(sheets: Sequence[Mapping[Key, Label]]) -> dict[tuple[str, str], Mapping[str, Coefficient]]:
+def agreement(sheets: Sequence[Mapping[Key, SheetLabel]]) -> dict[tuple[str, str], Mapping[str, Coefficient]]:
     """(question, role) -> the coefficients of `rater_agreement` over statements with two labels or more.
 
     Raises:
@@ -154,13 +154,13 @@ def agreement(sheets: Sequence[Mapping[Key, Label]]) -> dict[tuple[str, str], Ma
     return found
 
 
-def disputed(sheets: Sequence[Mapping[Key, Label]]) -> list[Key]:
+def disputed(sheets: Sequence[Mapping[Key, SheetLabel]]) -> list[Key]:
     """Statements on which no majority of annotators agrees in both questions: a further annotator resolves them."""
     keys = sorted({key for one in sheets for key in one})
     return [key for key in keys if any(_majority(sheets, key, question) is None for question in LABELS)]
 
 
-def wrong_items(sheets: Sequence[Mapping[Key, Label]]) -> dict[str, str]:
+def wrong_items(sheets: Sequence[Mapping[Key, SheetLabel]]) -> dict[str, str]:
     """Item -> why people reject it, as a word of a manifest.
 
     It is `person:incorrect:en:q_plus` of the first statement that most call Incorrect, or `person:no_image_needed:...`
@@ -176,7 +176,7 @@ def wrong_items(sheets: Sequence[Mapping[Key, Label]]) -> dict[str, str]:
     return found
 
 
-def decisions(sheets: Mapping[str, Mapping[Key, Label]], items: Sequence[Item]) -> dict[str, Decided]:
+def decisions(sheets: Mapping[str, Mapping[Key, SheetLabel]], items: Sequence[Item]) -> dict[str, Decided]:
     """Item -> what most annotators decide, of those that somebody labelled.
 
     An item is discarded if most reject one of its statements (`wrong_items`), else to be reviewed where some statement
@@ -213,7 +213,7 @@ def decisions(sheets: Mapping[str, Mapping[Key, Label]], items: Sequence[Item]) 
     return found
 
 
-def _majority(sheets: Sequence[Mapping[Key, Label]], key: Key, question: str) -> str | None:
+def _majority(sheets: Sequence[Mapping[Key, SheetLabel]], key: Key, question: str) -> str | None:
     given = [getattr(one[key], question) for one in sheets if key in one and getattr(one[key], question)]
     (label, count), *_ = Counter(given).most_common(1) or [(None, 0)]
     return label if count * 2 > len(given) else None

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cultureval.audit.asking import Asker, Question, Reply
+from cultureval.audit.asking import Asker, ModelQuestion, ModelReply
 from cultureval.audit.m2cqa.items import (
     LANGUAGES,
     ChoiceQuestion,
@@ -65,10 +65,10 @@ MCQ_SCHEMA = _schema(
 TRANSLATION_SCHEMA = _schema(question=_TEXT, options=_TEXTS)
 
 
-def mcq_questions(items: Sequence[Item]) -> list[Question]:
+def mcq_questions(items: Sequence[Item]) -> list[ModelQuestion]:
     """What the writer is asked about each image."""
     return [
-        Question(
+        ModelQuestion(
             item.id,
             MCQ_INPUT.render(
                 **{
@@ -94,7 +94,7 @@ def write_questions(items: Sequence[Item], writer: Asker) -> Outcome:
 
 def outcome_of(
     items: Sequence[Item],
-    replies: Mapping[str, Reply],
+    replies: Mapping[str, ModelReply],
     join: Callable[[Item, Any], Item],
     asker: Asker,
     variety: str = "",
@@ -137,7 +137,7 @@ def read_mcq(text: str) -> tuple[ChoiceQuestion, dict[str, Any]]:
     return ChoiceQuestion(question, options, answer), notes
 
 
-def blind_questions(items: Sequence[Item], seed: int) -> dict[str, tuple[Question, str]]:
+def blind_questions(items: Sequence[Item], seed: int) -> dict[str, tuple[ModelQuestion, str]]:
     """Id -> what an image-blind model is asked, and the letter of the right option, which are shuffled."""
     found = {}
     for item in items:
@@ -145,7 +145,7 @@ def blind_questions(items: Sequence[Item], seed: int) -> dict[str, tuple[Questio
         order = random.Random(f"{seed}/{item.id}").sample(range(OPTIONS), OPTIONS)
         lines = [f"{letter}. {asked.options[place]}" for letter, place in zip(LETTERS, order, strict=True)]
         text = BLIND.render(question=asked.question, options="\n".join(lines))
-        found[item.id] = Question(item.id, text), LETTERS[order.index(asked.answer)]
+        found[item.id] = ModelQuestion(item.id, text), LETTERS[order.index(asked.answer)]
     return found
 
 
@@ -170,7 +170,7 @@ def filter_blind(items: Sequence[Item], models: Sequence[Asker], seed: int) -> O
     A reply without a letter is no right answer. That two guessers of three options are both right has chance 1/9.
     """
     asked = blind_questions(items, seed)
-    answers: dict[str, Mapping[str, Reply[str]]] = {}
+    answers: dict[str, Mapping[str, ModelReply[str]]] = {}
     for model in models:
         questions = [question for question, _ in asked.values()]
         answers[model.settings.name] = model.ask(questions, lambda _, text: read_letter(text), "blind answers")
@@ -186,14 +186,14 @@ def filter_blind(items: Sequence[Item], models: Sequence[Asker], seed: int) -> O
     return Outcome(tuple(kept), tuple(rejected))
 
 
-def translation_questions(items: Sequence[Item], variety: str) -> list[Question]:
+def translation_questions(items: Sequence[Item], variety: str) -> list[ModelQuestion]:
     """What a translator is asked about each question."""
     system = TRANSLATE.render(language=LANGUAGES[variety])
     asked = []
     for item in items:
         one = item.questions["en"]
         lines = [f"Question: {one.question}", *(f"Option {n}: {text}" for n, text in enumerate(one.options, start=1))]
-        asked.append(Question(item.id, "\n".join(lines), system, schema=TRANSLATION_SCHEMA))
+        asked.append(ModelQuestion(item.id, "\n".join(lines), system, schema=TRANSLATION_SCHEMA))
     return asked
 
 
@@ -220,7 +220,7 @@ def translate(items: Sequence[Item], variety: str, translator: Asker | Translato
         try:
             kept.append(join(item, read_translation(dict(one))))
         except (Unfit, TypeError, ValueError) as error:
-            rejected.append(rejection(item.id, Reply(item.id, None, str(error), "malformed"), variety))
+            rejected.append(rejection(item.id, ModelReply(item.id, None, str(error), "malformed"), variety))
     return Outcome(tuple(kept), tuple(rejected))
 
 

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 
-from cultureval.audit.asking import Asker, Question
+from cultureval.audit.asking import Asker, ModelQuestion
 from cultureval.audit.m2cqa.items import (
     ChoiceQuestion,
     Item,
@@ -58,14 +58,14 @@ _JUDGEMENT = re.compile(
 _ASKS = re.compile(r"[?؟]|^\s*(?:هل|what|which|who|where|is it|are there)\b", re.IGNORECASE)
 
 
-def statement_questions(items: Sequence[Item], variety: str) -> list[Question]:
+def statement_questions(items: Sequence[Item], variety: str) -> list[ModelQuestion]:
     """What the writer is asked about each question."""
     found = []
     for item in items:
         asked = item.questions[variety]
         slots = {f"option_{place}": text for place, text in enumerate(asked.options, start=1)}
         text = INPUT.render(question=asked.question, correct=asked.options[asked.answer], **slots)
-        found.append(Question(item.id, text, SYSTEM.template.template, schema=SCHEMA))
+        found.append(ModelQuestion(item.id, text, SYSTEM.template.template, schema=SCHEMA))
     return found
 
 
@@ -73,7 +73,7 @@ def write_statements(items: Sequence[Item], variety: str, writer: Asker) -> Outc
     """The statements of each item in a variety; those that break a rule are left out."""
     by_id = {item.id: item for item in items}
 
-    def read(question: Question, text: str) -> Statements:
+    def read(question: ModelQuestion, text: str) -> Statements:
         return read_statements(text, by_id[question.id].questions[variety], variety)
 
     replies = writer.ask(statement_questions(items, variety), read, f"{variety} statements")

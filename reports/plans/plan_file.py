@@ -83,11 +83,11 @@ def _listed(value: Any) -> Any:
 Names = Annotated[list[Text], BeforeValidator(_listed), Field(min_length=1)]
 
 
-class _Part(BaseModel):
+class _PlanPart(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class PlannedModel(_Part):
+class PlannedModel(_PlanPart):
     """A model of a plan.
 
     Attributes:
@@ -111,7 +111,7 @@ class PlannedModel(_Part):
         return self.name or re.sub(r"[^\w.-]+", "_", model).strip("._-")[-100:] or "model"
 
 
-class PlanFile(_Part):
+class PlanFile(_PlanPart):
     """The content of a plan.
 
     Attributes:
@@ -210,15 +210,15 @@ def _loaded(text: str) -> Any:
     """YAML in which times, dates and 0123 are texts: 12:00:00 not 43200, which sbatch takes for minutes, nor 83."""
     import yaml
 
-    class Loader(yaml.SafeLoader):
+    class PlanLoader(yaml.SafeLoader):
         pass
 
-    def number(loader: Loader, node: yaml.ScalarNode) -> Any:
+    def number(loader: PlanLoader, node: yaml.ScalarNode) -> Any:
         return node.value if ":" in node.value or re.match("[-+]?0.", node.value) else loader.construct_yaml_int(node)
 
-    Loader.add_constructor("tag:yaml.org,2002:int", number)
-    Loader.add_constructor("tag:yaml.org,2002:timestamp", Loader.construct_yaml_str)
-    return yaml.load(text, Loader)
+    PlanLoader.add_constructor("tag:yaml.org,2002:int", number)
+    PlanLoader.add_constructor("tag:yaml.org,2002:timestamp", PlanLoader.construct_yaml_str)
+    return yaml.load(text, PlanLoader)
 
 
 def require_suites(runs: Sequence[PlannedRun], file: Path) -> None:

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cultureval.audit.m2cqa.contrast import Contrast
-    from cultureval.audit.m2cqa.curation import Plan
+    from cultureval.audit.m2cqa.curation import CurationPlan
     from cultureval.audit.m2cqa.items import Item
-    from cultureval.audit.m2cqa.people import Key, Label
+    from cultureval.audit.m2cqa.people import Key, SheetLabel
     from cultureval.metrics.judges.settings import JudgeSettings
 
 
@@ -107,8 +107,8 @@ def people_agreement(
 
 def _plan(
     images: Path, writer: str, blind: list[str], translators: list[str], budget: float | None, output: Path, seed: int
-) -> "Plan":
-    from cultureval.audit.m2cqa.curation import Plan, writing
+) -> "CurationPlan":
+    from cultureval.audit.m2cqa.curation import CurationPlan, writing
     from cultureval.metrics.judges.settings import find_judges, find_one_judge
 
     pairs = [one.partition("=") for one in translators]
@@ -118,7 +118,7 @@ def _plan(
     names = [part for name in blind for part in name.split(",") if part.strip()]
     known, readers = find_one_judge("--writer", writer), find_judges(names)
     models = [writing(one, budget) for one in (known, *readers)]
-    return Plan(images.expanduser(), output, models[0], tuple(models[1:]), given, seed)
+    return CurationPlan(images.expanduser(), output, models[0], tuple(models[1:]), given, seed)
 
 
 def _model_or_function(value: str, budget: float | None) -> "JudgeSettings | str":
@@ -132,7 +132,7 @@ def _model_or_function(value: str, budget: float | None) -> "JudgeSettings | str
     return writing(find_one_judge("--translator", value), budget)
 
 
-def _decide(items: "tuple[Item, ...]", plan: "Plan", labels: "dict[str, dict[Key, Label]]") -> str:
+def _decide(items: "tuple[Item, ...]", plan: "CurationPlan", labels: "dict[str, dict[Key, SheetLabel]]") -> str:
     """Writes the manifest of what people decide; says where it is and what is in it."""
     from cultureval.audit.m2cqa.dataset import manifest_rows
     from cultureval.audit.m2cqa.people import decisions
@@ -156,7 +156,7 @@ def _contrasts(items: "tuple[Item, ...]", encoder: str | None, seed: int) -> "Ma
     return contrasts(items, SentenceEncoder(EncoderSettings(encoder)).encode, seed)
 
 
-def _write_sheet(items: "tuple[Item, ...]", plan: "Plan", share: float) -> str:
+def _write_sheet(items: "tuple[Item, ...]", plan: "CurationPlan", share: float) -> str:
     """Writes the empty sheet for people; says where it is."""
     from cultureval.audit.m2cqa.people import stratified, write_sheet
 

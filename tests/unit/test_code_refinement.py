@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cultureval.audit.asking import Reply
+from cultureval.audit.asking import ModelReply
 from cultureval.audit.code_refinement import TEMPLATE, read_proposal, refined_prompt, with_reviews
 from cultureval.runtime.errors import CulturevalError
 
@@ -45,7 +45,7 @@ def reply_of(prompt, check="No", style="csv"):
 
 
 def outcome(original, text):
-    return refined_prompt("HumanEval/1", original, Reply("HumanEval/1", read_proposal(text)))
+    return refined_prompt("HumanEval/1", original, ModelReply("HumanEval/1", read_proposal(text)))
 
 
 @pytest.mark.parametrize("style", ["csv", "bare", "quotes not doubled", "fenced", "labelled"])

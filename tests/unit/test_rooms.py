@@ -1,14 +1,30 @@
 """Which room may import which, as import-linter reads it; and nothing heavy is loaded where lists and help load."""
 
+import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import grimp
 
 REPOSITORY = Path(__file__).parents[2]
+ROOMS = sorted(link.resolve() for link in (REPOSITORY / "src" / "cultureval").iterdir() if link.is_symlink())
+# Class names that still mean two things; none may be added.
+TWICE = {
+    *("Answers", "CriterionScore", "Encoder", "Entry", "Estimate", "Finding", "Group", "ItemScores", "Limits", "Point"),
+    *("Problems", "Reading", "Row", "_Names", "_Row", "_Together"),
+}
+
+
+def test_a_class_name_means_one_thing():
+    files = [file for room in (*ROOMS, REPOSITORY / "benchmarks") for file in room.rglob("*.py")]
+    nodes = [node for file in files for node in ast.walk(ast.parse(file.read_text("utf-8")))]
+    names = Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
+    assert names.total() > 200
+    assert {name for name, count in names.items() if count > 1} <= TWICE
 
 
 def test_rooms_import_only_what_they_may():
