@@ -84,7 +84,7 @@ def differences_from_here(run: Run) -> list[Difference]:
     record = run.record
     found = _of_values("versions", record.versions, versions(record.versions))
     found += _of_values("machine", record.machine.model_dump(mode="json"), hardware())
-    return [*found, *_devices(record), *_instruments(record), *_data(record), *_parity(record)]
+    return [*found, *_devices(record), *_instruments(record), *_data(run), *_parity(record)]
 
 
 def differences_table(found: list[Difference], columns: tuple[str, str]) -> str:
@@ -187,12 +187,12 @@ def _instruments(record: RunRecord) -> Iterator[Difference]:
             yield Difference(f"instruments.{group}", scorer, here)
 
 
-def _data(record: RunRecord) -> Iterator[Difference]:
+def _data(run: Run) -> Iterator[Difference]:
     """The tasks whose rows are others in the data root, or are not there; data on the hub are not read."""
     from cultureval.tasks.qimma.code_data import problems_of
     from cultureval.tasks.reading import prepare_subset
 
-    options = read_data_options()
+    options, record = read_data_options(), run.record
     there = record.options.get("data_root")
     root = options.root or (Path(there) if there and Path(there).is_dir() else None)
     if root is None:
@@ -200,12 +200,11 @@ def _data(record: RunRecord) -> Iterator[Difference]:
     names = {option.name for option in all_options()}
     secrets = {option.name: options.suite[option.name] for option in all_options() if option.secret}  # not recorded
     suite = {name: value for name, value in record.options.items() if name in names} | secrets
-    signed = {signature.group: signature.fields for signature in record.signatures}
     then = replace(options, root=root, bad_rows=record.options.get("bad_rows", "skip"), suite=suite)
     for task in _known(record):
-        bare, _, shots = task.task.partition("|")
+        bare, signature = task.task.partition("|")[0], run.signature_of(task.task)
         try:
-            if DATA_HASH in signed.get(f"{task.group}|{shots}", ()):
+            if signature and DATA_HASH in signature.fields:
                 here = problems_of(bare, str(root)).fingerprint[: len(task.rows_hash)]
             else:
                 form = task.form if task.form in ("curated", "original") else "auto"

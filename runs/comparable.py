@@ -2,22 +2,26 @@
 
 Two scores are comparable where they are of the same items, asked in the same way, and scored by the same scorer. The
 model's own settings (dtype, chat template, server) and versions of packages may differ; what differs of them is told.
-Where a run has no signature (stock LightEval without our tasks), the prompts and golds of the details are compared;
-where there are no details either, the run is unverified: shown, not ranked.
+Prompts and golds are those of the details, whatever a signature says of them; where a run has neither details nor a
+signature (stock LightEval without our tasks), it is unverified: shown, not ranked.
 """
 
 import hashlib
-import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from cultureval.metrics.judges.items import JUDGED
-from cultureval.runs.files import details_files_of_run
-from cultureval.runs.items import details_columns, row_keys
-from cultureval.runs.record import Run, SignatureRecord, TaskRecord
-from cultureval.runtime.errors import CulturevalError, shorten
+from cultureval.runs.files import details_files_of_run, read_details
+from cultureval.runs.items import NAME_PATHS, details_columns, leaf, row_keys
+from cultureval.runs.record import Run, TaskRecord
+from cultureval.runtime.errors import shorten
+
+if TYPE_CHECKING:
+    import pyarrow
 
 Kind = Literal["items", "prompts", "scorers"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -29,12 +33,17 @@ ITEMS = ("limit", "manifest", "gold", "captions")  # fields of signatures that c
 SCORERS = ("scorer", "options", "judge", "data_hash", "evalplus")
 UNVERIFIED = "it has neither a signature nor details that say what was asked"
 NOT_TOLD = "not told"
+TEXTS = ("doc.query", "doc.choices", "doc.gold_index")
+ASKED = (*TEXTS, *NAME_PATHS)  # the columns of details that say what was asked of which item
 WORDS = {
     "rows_hash": "the fingerprint of the rows (texts, golds, images, order of examples)",
     "prompt": "the hash of the prompts",
     "golds": "the hash of choices and golds",
     "prompts": "the hash of the prompts",
 }
+
+
+Fields = Mapping[str, tuple[Kind, Any]]  # name -> kind and value; None: nothing is known
 
 
 @dataclass(frozen=True)
@@ -72,20 +81,19 @@ class Reason:
 
 def is_signed(run: Run, record: TaskRecord) -> bool:
     """Whether a run says what a task's scores depend on: a signature, or at least the hash of its rows."""
-    return bool(_signature(run, record) or record.rows_hash)
+    return bool(run.signature_of(record.task) or record.rows_hash)
 
 
-def protocol_of(run: Run, record: TaskRecord, metric: str, texts: bool = False) -> Protocol:
+def protocol_of(run: Run, record: TaskRecord, metric: str, asked: Fields) -> Protocol:
     """What a score of a task depends on besides the model.
 
     Args:
         run: A run.
         record: A task of it.
         metric: The score.
-        texts: Whether prompts and golds are read from the details instead of believing the record: needed where the
-            other run has no signature.
+        asked: Which prompts and golds: of `what_was_asked`, or `recorded` where the texts were compared.
     """
-    signature = _signature(run, record)
+    signature = run.signature_of(record.task)
     fields = dict(signature.fields) if signature else {}
     found: dict[str, tuple[Kind, Any]] = {
         "limit": ("items", "none" if record.limit is None else record.limit),
@@ -99,18 +107,76 @@ def protocol_of(run: Run, record: TaskRecord, metric: str, texts: bool = False) 
     found |= {name: ("items", fields.get(name)) for name in ITEMS if name != "limit"}
     found |= {name: ("prompts", fields.get(name)) for name in PROMPTS}
     found |= {name: ("scorers", fields.get(name)) for name in SCORERS}
-    unverified = ""
-    if texts or not is_signed(run, record):
-        digests = _digests(run, record)
-        unverified = "" if digests or is_signed(run, record) else UNVERIFIED
-        prompts, golds = digests or (None, None)
-        found |= {"golds": ("items", golds), "prompts": ("prompts", prompts)}
-    else:
-        found |= {"rows_hash": ("items", record.rows_hash or None), "prompt": ("prompts", record.prompt_hash or None)}
+    found |= asked
     must = tuple((kind, name, str(value)) for name, (kind, value) in sorted(found.items()) if value is not None)
     names = {*found, *OF_THE_MODEL, *OF_THE_GROUP}
     told = tuple((name, str(value)) for name, value in sorted(fields.items()) if name not in names)
-    return Protocol(must, told, unverified)
+    return Protocol(must, told, "" if asked or is_signed(run, record) else UNVERIFIED)
+
+
+def recorded(record: TaskRecord) -> Fields:
+    """What a task's record says of its rows and prompts."""
+    return {"rows_hash": ("items", record.rows_hash or None), "prompt": ("prompts", record.prompt_hash or None)}
+
+
+def what_was_asked(runs: Sequence[Run]) -> dict[tuple[Path, str], Fields]:
+    """Which prompts and golds the tasks of runs had, as fields of their protocols.
+
+    Where all runs of a task are signed, it is what their records say, and what their details say where those of one
+    record differ; else what the details say. Runs without details have the prompts of most others of their record.
+
+    Args:
+        runs: As `load` gives them.
+
+    Returns:
+        By the run's file and the task; {} of a run that says nothing.
+    """
+    members: dict[str, list[Run]] = {}
+    for run in runs:
+        for task in run.record.tasks:
+            members.setdefault(task, []).append(run)
+    found: dict[tuple[Path, str], Fields] = {}
+    for task, some in members.items():
+        signed = all(is_signed(run, run.record.tasks[task]) for run in some)
+        alike: dict[tuple[Any, ...], list[Run]] = {}
+        for run in some:
+            record = run.record.tasks[task]
+            told_apart = (record.rows_hash, record.prompt_hash, record.limit) if signed else ()
+            alike.setdefault(told_apart, []).append(run)
+        for group in alike.values():
+            told = _by_details(group, task, signed)
+            for run in group:
+                found[run.file, task] = {**(recorded(run.record.tasks[task]) if signed else {}), **told[run.file]}
+    return found
+
+
+def _by_details(runs: Sequence[Run], task: str, signed: bool) -> dict[Path, Fields]:
+    """Run's file -> a name of its prompts and one of its golds; nothing where all are the same and all are signed."""
+    most = Counter(run.asked[task] for run in runs if task in run.asked).most_common()
+    known: dict[str, tuple[Run, Fields]] = {}
+    for digest, _ in most:
+        run = next(run for run in runs if run.asked.get(task) == digest)
+        names: dict[str, tuple[Kind, Any]] = {"golds": ("items", digest), "prompts": ("prompts", digest)}
+        for other, theirs in reversed(known.values()):  # the name of most runs last
+            kinds = {one.kind for one in _reasons_of_details(other, run, task)}
+            names |= {name: value for name, value in theirs.items() if value[0] not in kinds}
+        known[digest] = run, names
+    if signed and len({tuple(names.values()) for _, names in known.values()}) < 2:
+        return {run.file: {} for run in runs}
+    usual = known[most[0][0]][1] if signed and most else {}
+    return {run.file: known[run.asked[task]][1] if task in run.asked else usual for run in runs}
+
+
+def _reasons_of_details(first: Run, second: Run, task: str) -> list[Reason]:
+    """`reasons_in_texts` of a task of two runs, whose details were read before."""
+    files = [details_files_of_run(run)[task] for run in (first, second)]
+    same_rows = rows_are_the_same(*(run.record.tasks[task] for run in (first, second)))
+    return reasons_in_texts(files[0], files[1], task, (first.model, second.model), same_rows)
+
+
+def rows_are_the_same(one: TaskRecord, other: TaskRecord) -> bool:
+    """Whether two runs asked the same rows, of which one's model refused some: these are unscored, not other items."""
+    return one.rows_hash == other.rows_hash != "" and bool(one.refused or other.refused)
 
 
 def reasons(first: Protocol, second: Protocol, task: str) -> list[Reason]:
@@ -152,7 +218,28 @@ def reasons_in_texts(
     Raises:
         CulturevalError: A file cannot be read.
     """
-    return list(_in_texts(_texts(first), _texts(second), task, names, same_rows))
+    if _digest_of_file(first, *_state(first)) == _digest_of_file(second, *_state(second)) != "":
+        return []
+    one, other = (_hashes(file, *_state(file)) for file in (first, second))
+    return list(_in_texts(one, other, task, names, same_rows, (first, second)))
+
+
+def digest_of(table: "pyarrow.Table") -> str:
+    """A hash of what details asked, of the columns `ASKED`: where it is the same, the same was asked in the same order.
+
+    Where it is another, prompts and golds may be the same all the same: `reasons_in_texts` looks at each item. "" of
+    details without rows or prompts.
+    """
+    if not table.num_rows or leaf(table, "doc.query") is None:
+        return ""
+    digest = hashlib.blake2b(digest_size=4)
+    for path in ASKED:
+        column = leaf(table, path)
+        for chunk in column.chunks if column is not None else ():
+            digest.update(f"{path} {chunk.type} {chunk.offset} {len(chunk)}".encode())
+            for buffer in chunk.buffers():
+                digest.update(b"" if buffer is None else buffer)
+    return digest.hexdigest()
 
 
 def field_names(runs: Iterable[Run]) -> set[str]:
@@ -172,11 +259,6 @@ def record_of(run: Run, task: str) -> TaskRecord:
     group, _, subset = bare.partition(":")
     unknown = TaskRecord(task=task, suite="", benchmark=group, group=group, subset=subset)
     return run.record.tasks.get(task) or unknown.model_copy(update={"shots": int(shots) if shots.isdigit() else 0})
-
-
-def _signature(run: Run, record: TaskRecord) -> SignatureRecord | None:
-    wanted = f"{record.group}|{record.task.partition('|')[2] or record.shots}"
-    return next((one for one in run.record.signatures if one.group == wanted), None)
 
 
 def _version(run: Run, record: TaskRecord, fields: Mapping[str, Any]) -> str | None:
@@ -200,32 +282,32 @@ def _judges(run: Run, fields: Mapping[str, Any], metric: str) -> str | None:
     return "; ".join(sorted(later)) or fields.get("judges")
 
 
-def _digests(run: Run, record: TaskRecord) -> tuple[str, str] | None:
-    """Hashes of the prompts, and of the choices and golds, of a task's details, in any order; None without details."""
-    try:
-        file = details_files_of_run(run).get(record.task)
-        texts = _texts(file) if file else {}
-    except CulturevalError:  # what cannot be read is told where it is opened
-        return None
-    if not texts:
-        return None
-    prompts = sorted(prompt for prompt, _ in texts.values())
-    golds = sorted(json.dumps(pair, ensure_ascii=False) for pair in texts.values())
-    return _hash(prompts), _hash(golds)
+def _state(file: Path) -> tuple[int, int]:
+    """What changes when a file does."""
+    about = file.stat()
+    return about.st_mtime_ns, about.st_size
 
 
-def _hash(texts: Sequence[str]) -> str:
-    return hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:8]
+@lru_cache(maxsize=4096)
+def _digest_of_file(file: Path, *state: int) -> str:
+    return digest_of(read_details(file, ASKED))
 
 
-def _texts(file: Path) -> dict[str, tuple[str, Any]]:
-    """Prompt, and choices with gold, of each row."""
+@lru_cache(maxsize=64)
+def _hashes(file: Path, *state: int) -> dict[str, tuple[int, int]]:
+    """Hashes of the prompt, and of choices with golds, of each row: texts of all runs would not fit into memory."""
     keys = row_keys(file)
-    columns = details_columns(file, ["doc.query", "doc.choices", "doc.gold_index"])
+    columns = details_columns(file, TEXTS)
     query, choices, gold = (found or [None] * len(keys) for found in columns.values())
     return {
-        key: (text or "", rest) for key, text, rest in zip(keys, query, zip(choices, gold, strict=True), strict=True)
+        key: (hash(text or ""), hash((repr(options), repr(right))))
+        for key, text, options, right in zip(keys, query, choices, gold, strict=True)
     }
+
+
+def _prompt_of(file: Path, key: str) -> str:
+    prompts = details_columns(file, TEXTS[:1])[TEXTS[0]] or []
+    return next((text or "" for name, text in zip(row_keys(file), prompts, strict=False) if name == key), "")
 
 
 def _differing(first: Protocol, second: Protocol) -> dict[str, tuple[Kind, str, str]]:
@@ -241,11 +323,12 @@ def _differing(first: Protocol, second: Protocol) -> dict[str, tuple[Kind, str, 
 
 
 def _in_texts(
-    one: Mapping[str, tuple[str, Any]],
-    other: Mapping[str, tuple[str, Any]],
+    one: Mapping[str, tuple[int, int]],
+    other: Mapping[str, tuple[int, int]],
     task: str,
     names: tuple[str, str],
     same_rows: bool,
+    files: tuple[Path, Path],
 ) -> Iterator[Reason]:
     alone = [key for key in one if key not in other], [key for key in other if key not in one]
     if any(alone) and not same_rows:
@@ -261,7 +344,8 @@ def _in_texts(
         yield Reason("items", f"{task}: {reason}.")
     if prompts := [key for key in shared if one[key][0] != other[key][0]]:
         reason = f"{len(prompts)} of {len(shared)} prompts differ, such as that of {shorten(prompts[0], 60)}"
-        yield Reason("prompts", f"{task}: {reason}: {_where(one[prompts[0]][0], other[prompts[0]][0])}.")
+        first, second = (_prompt_of(file, prompts[0]) for file in files)
+        yield Reason("prompts", f"{task}: {reason}: {_where(first, second)}.")
 
 
 def _where(first: str, second: str) -> str:

@@ -7,12 +7,11 @@ read is left out by name, with the reason, and the rest goes on; `strict` stops 
 import fnmatch
 import glob
 import json
-import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from cultureval.runs.record import Run
 from cultureval.runtime.errors import CulturevalError, did_you_mean, escaped
@@ -327,44 +326,6 @@ def details_files_of_run(run: Run) -> dict[str, Path]:
 def details_by_task(files: Iterable[Path]) -> dict[str, Path]:
     """Details files by their tasks with `|k`."""
     return {task.task: task.file for task in map(_saved_task, files) if task}
-
-
-class ColumnOfScores(NamedTuple):
-    """What a metric's numbers in details are: their mean (nan without any), count, lowest and highest."""
-
-    mean: float
-    count: int
-    low: float
-    high: float
-
-
-def details_means(file: Path, metrics: Sequence[str]) -> tuple[int, dict[str, ColumnOfScores]]:
-    """How many rows details have, and those metrics that have numbers, over the rows with a finite one.
-
-    Raises:
-        CulturevalError: As of `read_details`.
-    """
-    import numpy as np
-    import pyarrow
-    import pyarrow.compute
-
-    table = read_details(file, [f"metric.{name}" for name in metrics] or ["metric"])
-    rows, means = table.num_rows, {}
-    column = table["metric"] if "metric" in table.column_names else None
-    for name in metrics if column is not None and pyarrow.types.is_struct(column.type) else ():
-        place = column.type.get_field_index(name)
-        kind = column.type.field(place).type if place >= 0 else None
-        if kind is None or not any(
-            test(kind) for test in (pyarrow.types.is_floating, pyarrow.types.is_integer, pyarrow.types.is_null)
-        ):
-            continue
-        values = pyarrow.compute.struct_field(column, place)
-        values = values if pyarrow.types.is_float64(kind) else values.cast(pyarrow.float64())
-        found = values.to_numpy()
-        known = found[np.isfinite(found)]
-        ends = (float(known.mean()), len(known), float(known.min()), float(known.max())) if len(known) else None
-        means[name] = ColumnOfScores(*(ends or (math.nan, 0, math.nan, math.nan)))
-    return rows, means
 
 
 def own_details(file: Path) -> list[Path]:

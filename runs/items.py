@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 ROUNDING = 1e-6
 NAME_PATHS = tuple(f"doc.specific.{name}" for name in (*NAMES, "cluster", "direction"))
+CLUSTERS = ("doc.specific.cluster", "doc.specific.task_id")  # solutions of one problem are a cluster
 Columns = Mapping[str, list[Any] | None]
 
 
@@ -173,17 +174,25 @@ def row_keys(file: Path) -> tuple[str, ...]:
     return row_names_and_clusters(file)[0]
 
 
+def clusters_of(table: "pyarrow.Table") -> list[str | None]:
+    """What each row of details shares with others (an image, a poem, a problem), None where it shares nothing."""
+    for path in CLUSTERS:
+        if (column := leaf(table, path)) is not None:
+            return [cluster or None for cluster in column.to_pylist()]
+    return [None] * table.num_rows
+
+
 def _columns(file: Path, paths: Sequence[str]) -> tuple[dict[str, list[Any] | None], int]:
     """`details_columns`, and the number of rows."""
     table = read_details(file, paths)
-    return {path: _leaf(table, path) for path in paths}, table.num_rows
+    found = {path: leaf(table, path) for path in paths}
+    return {path: None if column is None else column.to_pylist() for path, column in found.items()}, table.num_rows
 
 
 def _names_and_clusters(columns: Columns, count: int) -> tuple[tuple[str, ...], tuple[str | None, ...]]:
     """`row_names_and_clusters` of `NAME_PATHS`."""
     values = {path.rpartition(".")[2]: columns[path] for path in NAME_PATHS}
     names = names_in_columns(values, count)
-    # Solutions of one problem are a cluster.
     clusters = values.get("cluster") or values.get("task_id") or [None] * count
     return tuple(names), tuple(cluster or None for cluster in clusters)
 
@@ -195,8 +204,8 @@ def _scores(values: list[Any] | None) -> Floats | None:
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
-def _leaf(table: "pyarrow.Table", path: str) -> list[Any] | None:
-    """The values of a column within structures; None where there is none."""
+def leaf(table: "pyarrow.Table", path: str) -> "pyarrow.ChunkedArray | None":
+    """A column within structures, such as `doc.specific.cluster`; None where there is none."""
     import pyarrow.compute
 
     first, *rest = path.split(".") if path.startswith("doc.") else path.split(".", 1)  # metrics' names may have dots
@@ -207,4 +216,4 @@ def _leaf(table: "pyarrow.Table", path: str) -> list[Any] | None:
         if not pyarrow.types.is_struct(column.type) or column.type.get_field_index(name) < 0:
             return None
         column = pyarrow.compute.struct_field(column, name)
-    return column.to_pylist()
+    return column

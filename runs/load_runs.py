@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from cultureval.metrics.judges.items import JUDGED
+from cultureval.runs.checks import checked, checked_judgement
 from cultureval.runs.files import LeftOut, find_results, judged_details, judged_of, output_folder
 from cultureval.runs.judged import is_of_judge
-from cultureval.runs.means import checked, checked_judgement
 from cultureval.runs.record import SCHEMA, SECTION, Run, RunRecord
 from cultureval.runs.task_records import task_records
 from cultureval.runs.warnings import run_warnings
@@ -219,13 +219,12 @@ def scores_table(runs: Iterable[Run]) -> "pandas.DataFrame":
 
 
 def _rows(run: Run) -> Iterator[tuple[Any, ...]]:
-    signatures = {signature.group: signature.text for signature in run.record.signatures}
     suites = {record.group: record.suite for record in run.record.tasks.values()}
     warnings = " ".join(run_warnings(run))
     for task, values in run.scores.items():
         record = run.record.tasks.get(task)
         group = task.partition("|")[0].partition(":")[0]
-        signature = signatures.get(f"{group}|{task.partition('|')[2]}")
+        signature = signed.text if (signed := run.signature_of(task)) else None
         for metric, value in values.items():
             if metric.endswith("_stderr") and metric.removesuffix("_stderr") in values:
                 continue

@@ -316,6 +316,8 @@ class Run:
         content: The whole file.
         claims: Scores that the file states otherwise than its items or subsets give; `scores` has theirs.
         judgements: Results files of judges whose scores were added.
+        asked: Task with `|k` -> a hash of the prompts, choices and golds in its details (`comparable.digest_of`); tasks
+            whose details are not there, or cannot be read, have none.
         unchecked: Task with `|k` -> why its scores are not checked against its items: its details are gone, cannot be
             read, or hold scores that its metric does not give.
     """
@@ -329,6 +331,14 @@ class Run:
     claims: tuple[Claim, ...] = ()
     judgements: tuple[Path, ...] = ()
     unchecked: Mapping[str, str] = field(default_factory=dict)
+    asked: Mapping[str, str] = field(default_factory=dict)
+
+    def signature_of(self, task: str) -> SignatureRecord | None:
+        """The signature of the group of a task, or of an average, with `|k`; None where the file has none."""
+        record, (bare, _, shots) = self.record.tasks.get(task), task.partition("|")
+        group = record.group if record else bare.partition(":")[0]
+        wanted = f"{group}|{shots or (record.shots if record else '')}"
+        return next((one for one in self.record.signatures if one.group == wanted), None)
 
     def value(self, task: str, metric: str) -> float | None:
         """A score; None where it is missing or undefined."""

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow
 from hypothesis import strategies as st
 
+from cultureval.metrics.proportions import wilson_error
 from cultureval.runs.files import find_saved_tasks
 from cultureval.runs.record import ModelRecord, RunRecord
 from cultureval.runs.signature import signature_record
@@ -46,9 +47,10 @@ class Plan:
         unscored: Places of items without a score in each task.
         refused: Places of items that are in no details, as `--on-refused unscored` leaves them out.
         limit: As of `--limit`.
-        edited: What of its results file was changed afterwards: "", "score" or "average".
+        edited: What of its results file was changed afterwards: "", "score", "average", or the error of either.
         details: "whole", "missing" or "cut".
         asked: What else was asked: "", "prompts" or "golds".
+        hidden: Whether its signature says that the usual was asked.
         judged: Whether a judge scored its captions later.
         copied: Whether another output folder holds the same run.
         scores: Of each task's items by place, whatever the answers are; () those of the answers.
@@ -64,6 +66,7 @@ class Plan:
     edited: str = ""
     details: str = "whole"
     asked: str = ""
+    hidden: bool = False
     judged: bool = False
     copied: bool = False
     scores: tuple[float | None, ...] = ()
@@ -142,7 +145,11 @@ class Planted:
         values = list(self.values(task, metric).values())
         mean = math.fsum(values) / len(values) if values else None
         error = None
-        if mean is not None and len(values) > 1:
+        if mean in (0, None) and metric == "cider" or mean is None:
+            pass
+        elif mean in (0, 1) and len(values) > 1:
+            error = wilson_error(0, len(values))
+        elif len(values) > 1:
             error = math.sqrt(math.fsum((one - mean) ** 2 for one in values) / (len(values) - 1) / len(values))
         return (mean if self.known else self.claimed.get((task, metric), mean)), len(values), error
 
@@ -165,9 +172,10 @@ def plans(names: int = len(NAMES)) -> st.SearchStrategy[Plan]:
         unscored=st.one_of(st.just(()), places),
         refused=st.one_of(st.just(()), places),
         limit=st.one_of(st.none(), st.none(), st.integers(2, 4)),
-        edited=st.sampled_from(["", "", "score", "average"]),
+        edited=st.sampled_from(["", "", "", "score", "average", "score's error", "average's error"]),
         details=st.sampled_from(["whole", "whole", "whole", "missing", "cut"]),
         asked=st.sampled_from(["", "", "prompts", "golds"]),
+        hidden=seldom,
         judged=st.booleans(),
         copied=seldom,
     )
@@ -272,16 +280,22 @@ def _scores(planted: Planted, task: str) -> dict[str, float | None]:
 
 
 def _average(planted: Planted) -> dict[str, float | None]:
-    return {metric: planted.average(metric) for metric in KINDS}
+    found: dict[str, float | None] = {}
+    for metric in KINDS:
+        errors = [planted.truth(f"{name}|0", metric)[2] for name in DIALECTS]
+        known = [error for error in errors if error is not None]
+        spread = math.hypot(*known) / len(errors) if len(known) == len(errors) else None
+        found |= {metric: planted.average(metric), f"{metric}_stderr": spread}
+    return found
 
 
 def _edit(scores: dict[str, dict[str, float | None]], plan: Plan) -> dict[tuple[str, str], float]:
     """Changes a score of the file, and says which."""
-    task = next((one for one in scores if (one == AVERAGE) == (plan.edited == "average")), None)
-    metric = next(iter(scores[task])) if task and plan.edited else None
-    if task is None or metric is None or scores[task][metric] is None:
+    task = next((one for one in scores if (one == AVERAGE) == plan.edited.startswith("average")), None)
+    metric = next(iter(scores[task])) + "_stderr" * plan.edited.endswith("error") if task and plan.edited else None
+    if task is None or metric is None or scores[task].get(metric) is None:
         return {}
-    scores[task][metric] = 0.97 if scores[task][metric] != 0.97 else 0.96
+    scores[task][metric] = 0.001 if metric.endswith("_stderr") else 0.97 if scores[task][metric] != 0.97 else 0.96
     return {(task, metric): scores[task][metric] or 0.0}
 
 
@@ -339,7 +353,8 @@ def _record(planted: Planted, configs: dict[str, Any], items: int) -> RunRecord:
         rows = planted.tasks[name]
         refused = min(plan.limit or items, items) - len(rows)
         changed = {"rows": len(rows), "items": len(rows), "expected_rows": items, "form": "original"}
-        changed |= {"rows_hash": "ab"[plan.asked == "golds"] * 16, "prompt_hash": "cd"[plan.asked == "prompts"] * 8}
+        asked = "" if plan.hidden else plan.asked
+        changed |= {"rows_hash": "ab"[asked == "golds"] * 16, "prompt_hash": "cd"[asked == "prompts"] * 8}
         if refused:
             spans = {metric: _bounds(planted, name, metric, refused) for metric in record.metrics[:1]}
             changed |= {"refused": refused, "refused_by": {"server": refused}, "bounds": spans}

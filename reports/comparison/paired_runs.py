@@ -21,6 +21,8 @@ from cultureval.runs.comparable import (
     reasons,
     reasons_in_texts,
     record_of,
+    recorded,
+    rows_are_the_same,
 )
 from cultureval.runs.files import derived_from
 from cultureval.runs.items import ItemScores, aligned, gives, item_scores, metric_names
@@ -264,16 +266,15 @@ def incompatibilities(first: ComparedTask, second: ComparedTask, names: tuple[st
     runs = [side.run or Run(side.saved.results_file, side.saved.model, side.saved.date, {}) for side in (first, second)]
     records = [record_of(run, side.saved.task) for run, side in zip(runs, (first, second), strict=True)]
     both_signed = all(is_signed(run, record) for run, record in zip(runs, records, strict=True))
-    one, other = records
-    # Rows that a model refused are in no details: they are unscored, not other items.
-    same_rows = both_signed and one.rows_hash == other.rows_hash != "" and bool(one.refused or other.refused)
-    found = reasons_in_texts(first.saved.file, second.saved.file, first.saved.task, names, same_rows)
+    task = first.saved.task
+    same_rows = rows_are_the_same(*records)
+    found = reasons_in_texts(first.saved.file, second.saved.file, task, names, same_rows)
+    asked = both_signed and not found  # the texts say more than hashes of them
     protocols = [
-        protocol_of(run, record, metric, texts=not both_signed) for run, record in zip(runs, records, strict=True)
+        protocol_of(run, record, metric, recorded(record) if asked else {})
+        for run, record in zip(runs, records, strict=True)
     ]
-    if found:  # the texts say more than hashes of them
-        protocols = [one.without(("rows_hash", "prompt", "golds", "prompts")) for one in protocols]
-    return [*found, *reasons(*protocols, first.saved.task)]
+    return [*found, *reasons(*protocols, task)]
 
 
 def _shared_tasks(first: Side, second: Side) -> Iterator[tuple[ComparedTask, ComparedTask]]:

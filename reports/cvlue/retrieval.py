@@ -137,13 +137,14 @@ def details_rows(name: str, gallery: Gallery, directions: Mapping[str, Direction
     for direction, queries, items in (("TR", gallery.names, gallery.texts), ("IR", gallery.texts, gallery.names)):
         found = directions[direction]
         for place, query in enumerate(queries):
+            image = query if direction == "TR" else gallery.names[found.correct[place][0]]  # with its captions
             shown = [int(item) for item in found.top[place, :SUBMITTED]]
             doc = {
                 "query": query,
                 "task_name": f"{name}|0",
                 "choices": [items[item] for item in shown],
                 "gold_index": [rank for rank, item in enumerate(shown) if item in set(found.correct[place])],
-                "specific": {"id": query, "direction": direction},
+                "specific": {"id": query, "direction": direction, "cluster": image},
             }
             rank = int(found.ranks[place])
             metric = dict.fromkeys(RECALLS) | {f"{direction}@{k}": float(rank <= k) for k in KS} | {"rank": rank}

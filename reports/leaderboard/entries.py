@@ -6,18 +6,20 @@ are in groups of their own, and the groups say in what they differ.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from cultureval.metrics.judges.items import JUDGED
 from cultureval.reports.drawing import short_names
+from cultureval.runs.checks import OUTSIDE
 from cultureval.runs.comparable import (
+    Fields,
     Protocol,
     fields_that_differ,
-    is_signed,
     protocol_of,
     settings_that_differ,
+    what_was_asked,
 )
-from cultureval.runs.means import OUTSIDE
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runs.warnings import RunWarning, is_partial, leaves_items_out, run_warnings
 from cultureval.runtime.errors import shorten
@@ -141,7 +143,7 @@ def divisions(runs: Iterable[Run], allowed: Collection[str] = ()) -> list[Divisi
         One for each suite and number of few-shot examples, in the catalogue's order.
     """
     runs = list(runs)
-    texts = {name for run in runs for name, one in run.record.tasks.items() if not is_signed(run, one)}
+    asked = what_was_asked(runs)
     tracks: dict[tuple[str, int], list[_Track]] = {}
     for run in sorted(runs, key=lambda run: run.date, reverse=True):
         facts = _model_facts(run)
@@ -149,14 +151,14 @@ def divisions(runs: Iterable[Run], allowed: Collection[str] = ()) -> list[Divisi
         for task in run.record.tasks.values():
             parts.setdefault((task.suite, task.shots), []).append(task)
         for place, tasks in parts.items():
-            _add_to(tracks.setdefault(place, []), run, tasks, facts, _protocols(run, tasks, allowed, texts))
+            _add_to(tracks.setdefault(place, []), run, tasks, facts, _protocols(run, tasks, allowed, asked))
     return [
         Division(suite, shots, _groups(_entries(found))) for (suite, shots), found in sorted(tracks.items(), key=_order)
     ]
 
 
 def _protocols(
-    run: Run, tasks: Iterable[TaskRecord], allowed: Collection[str], texts: Collection[str]
+    run: Run, tasks: Iterable[TaskRecord], allowed: Collection[str], asked: Mapping[tuple[Path, str], Fields]
 ) -> dict[tuple[str, str], Protocol]:
     """What each score of some tasks depends on besides the model, by task and metric.
 
@@ -164,16 +166,16 @@ def _protocols(
         run: A run.
         tasks: Tasks of it.
         allowed: Kinds and fields to leave out.
-        texts: Tasks of which some run has no signature.
+        asked: As of `what_was_asked`.
     """
     found = {}
     for task in tasks:
         metrics = [name for name in run.scores.get(task.task, {}) if not name.endswith("_stderr")]
-        plain = protocol_of(run, task, "", task.task in texts).without(allowed)
+        plain = protocol_of(run, task, "", asked[run.file, task.task]).without(allowed)
         for metric in metrics:
             judged = metric.startswith(JUDGED)
             found[task.task, metric] = (
-                protocol_of(run, task, metric, task.task in texts).without(allowed) if judged else plain
+                protocol_of(run, task, metric, asked[run.file, task.task]).without(allowed) if judged else plain
             )
     return found
 

@@ -16,7 +16,7 @@ from cultureval.reports.viewer.texts import plain_text
 from cultureval.runs.files import SavedTask, derived_from, find_saved_tasks, names_of_runs
 from cultureval.runs.items import row_keys
 from cultureval.runs.load_runs import read_run
-from cultureval.runs.record import Run, TaskRecord
+from cultureval.runs.record import Run
 from cultureval.runs.rows import Row, headline_of, key_of, rows_in_parts
 from cultureval.runs.warnings import run_warnings
 from cultureval.runtime.errors import CulturevalError
@@ -188,8 +188,8 @@ def _spec(saved: SavedTask, run: Run | None, made_from: str, pictures: bool, met
 
     record = run.record.tasks.get(saved.task) if run else None
     about = {"made_from": made_from, "run": saved.date, "made by": "cultureval view"}
-    if run and record and (line := _signature(run, record)):
-        about["signature"] = line
+    if run and (signed := run.signature_of(saved.task)):
+        about["signature"] = signed.text
     if run and (warnings := run_warnings(run)):
         about["warnings"] = "\n".join(map(str, warnings))
     identity = hashlib.sha256(f"{saved.root}\0{saved.model}\0{saved.date}\0{saved.task}".encode("utf-8", "replace"))
@@ -224,11 +224,6 @@ def _viewer(pictures: bool, metrics: Sequence[str]) -> "ViewerConfig":
 
 def _packages(run: Run) -> dict[str, str]:
     return {plain_text(name, NAME): plain_text(str(version), NAME) for name, version in run.record.versions.items()}
-
-
-def _signature(run: Run, record: TaskRecord) -> str:
-    name = f"{record.group}|{record.shots}"
-    return next((one.text for one in run.record.signatures if one.group == name), "")
 
 
 def _when(saved: SavedTask) -> str:

@@ -129,10 +129,10 @@ def test_runs_that_compare_refuses_are_refused_here_too(tmp_path, known, kind, w
 
 def test_scores_are_rounded_as_in_the_summary_and_are_those_of_the_items(tmp_path):
     """12.25 is 12.3 in every table; Python's own formatting has 12.2. A file's own number was believed."""
-    save(tmp_path / "a", "m", "iou", [0.1225], "cvlue_vg", stderr=0.0225)
+    save(tmp_path / "a", "m", "iou", [0.1, 0.145], "cvlue_vg", stderr=0.0225)
     text, _, rows, scores = compare(tmp_path, "a")
     assert "12.3 ±2.3" in text and "First minus second" not in text and not rows
-    assert [(row["score"], row["items"]) for row in scores] == [("0.1225", "1")]
+    assert [(row["score"], row["items"]) for row in scores] == [("0.1225", "2")]
     save(tmp_path / "b", "m", "iou", [0.2, 0.4], "cvlue_vg", claimed=0.9)
     text, _, _, scores = compare(tmp_path, "b")
     assert float(scores[0]["score"]) == pytest.approx(0.3) and "90.0" not in text

@@ -126,7 +126,8 @@ def library_agrees(one, found, table):
 
 def is_told_as_edited(one):
     """Whether something shows that a file was edited: items, or for averages subsets, which items need not confirm."""
-    return any(one.known or task.startswith("qimma_aradice") for task, _ in one.claimed)
+    subsets = [task.startswith("qimma_aradice") and not metric.endswith("_stderr") for task, metric in one.claimed]
+    return bool(one.claimed) and (one.known or any(subsets))
 
 
 def summary_agrees(one, found):

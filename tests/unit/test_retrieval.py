@@ -118,6 +118,7 @@ def test_details_of_retrieval_beside_answers_for_judges(tmp_path):
     gallery = Gallery(["a.png"], ["images/a"], ["caption"], [[0]], [[0]], {"source": "s"})
     one = Direction(np.array([1]), np.array([[0]]), [[0]])
     rows = details_rows("cvlue_itr", gallery, {"TR": one, "IR": one})
+    assert [row["doc"]["specific"]["cluster"] for row in rows.to_pylist()] == ["images/a"] * 2
     write_details(tmp_path, "m", "2026-01-01", "cvlue_itr|0", rows)
     with pytest.raises(CulturevalError, match="no answers that a judge can score"):
         saved_jobs([tmp_path], label=False, sample=1, seed=0)

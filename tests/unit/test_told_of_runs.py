@@ -3,15 +3,19 @@
 import csv
 import json
 import re
+from dataclasses import replace
 
 import board_runs
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from planted_runs import CAPTION, CRITERION, DIALECTS, TRUST, Folder, Plan, write_folder, write_run
+from planted_runs import CAPTION, CRITERION, DIALECTS, NAMES, TRUST, Folder, Plan, write_folder, write_run
 from test_leaderboard import Rows
 from test_one_truth import run, shown
 from viewer_runs import row, save
+
+from cultureval.runs.load_runs import load
+from cultureval.runs.warnings import run_warnings
 
 HARD, SHARED = 86, 314
 CAPTIONS = ("caption",)
@@ -102,6 +106,21 @@ def test_a_groups_average_is_that_of_its_subsets(tmp_path):
     assert "its file says 97.00, its subsets" in ours["warnings"][0]
 
 
+@pytest.mark.parametrize("edited", ["score's error", "average's error"])
+def test_a_standard_error_that_the_items_do_not_give_is_told_and_replaced(tmp_path, edited):
+    """A file that said ±0.1 where its items say ±20 was believed, and could be the best of its column."""
+    (one,) = write_folder(tmp_path, Folder(6, (Plan(tasks=("trust", "dialects"), edited=edited),)))
+    ((task, metric),) = one.claimed
+    (found,) = load(one.file)
+    (sentence,) = [warning for warning in run_warnings(found) if warning.kind == "claims"]
+    assert f"{task} {metric}: its file says 0.10, its " in sentence
+    if not edited.startswith("average"):
+        assert found.value(task, metric) == pytest.approx(one.truth(task, metric.removesuffix("_stderr"))[2])
+    assert found.value(task, metric) > 0.05
+    (table,) = page(tmp_path / "out", "--out", tmp_path / "site").values()
+    assert table["rows"][0]["warnings"][0] == sentence and not table["rows"][0]["rank"]
+
+
 def test_edited_scores_stand_where_their_items_say_and_the_reason_is_true(tmp_path):
     """An edited score stood first, with the false sentence that its details lack the items' scores."""
     plans = (
@@ -118,14 +137,24 @@ def test_edited_scores_stand_where_their_items_say_and_the_reason_is_true(tmp_pa
     assert any("its file says 97.00, its items 25.00" in note for note in table["notes"])
 
 
+@pytest.mark.parametrize("signed", [False, True])
 @pytest.mark.parametrize("asked", ["prompts", "golds"])
-def test_unsigned_runs_of_other_texts_share_no_ranking(tmp_path, asked):
-    """Stock runs shared one ranking, as of the same data and prompts, while their details hold other ones."""
-    plans = [Plan(model=place, signed=False, asked=asked if place == 2 else "") for place in range(3)]
-    write_folder(tmp_path, Folder(6, tuple(plans)))
+def test_runs_of_other_texts_share_no_ranking(tmp_path, asked, signed):
+    """Runs shared one ranking, as of the same data and prompts, while their details hold other ones.
+
+    Stock runs did, and signed ones whose signatures hide it, which `compare` refused.
+    """
+    plans = [Plan(place, signed=signed, hidden=True, asked=asked if place == 2 else "") for place in range(3)]
+    files = [one.file for one in write_folder(tmp_path, Folder(6, (replace(plans[0], refused=(1,)), *plans[1:])))]
+    assert "differ in more than the model" in run("compare", files[0], files[2], "--output-dir", tmp_path / "c")[1]
+    assert not run("compare", *files[:2], "--output-dir", tmp_path / "c", "--charts", "none")[2]
     data = shown("leaderboard", tmp_path / "out", "--out", tmp_path / "site", "--charts", "none", "--json")
-    groups = [len(section["entries"]) for section in data["sections"]]
-    assert groups == [2, 1] and data["sections"][1]["differs_from_first_group"]
+    groups = [[entry["model"] for entry in section["entries"]] for section in data["sections"]]
+    assert (
+        [len(group) for group in groups] == [2, 1]
+        and groups[1] == [NAMES[2]]
+        and data["sections"][1]["differs_from_first_group"]
+    )
 
 
 def test_unsigned_runs_without_details_are_shown_and_not_ranked(tmp_path):

@@ -1,0 +1,337 @@
+"""The numbers of a results file against what they are made of: what differs is told (`Run.claims`) and replaced."""
+
+import math
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from cultureval.metrics.paired_tests import Floats
+from cultureval.metrics.standard_errors import errors_of_clusters
+from cultureval.runs.comparable import ASKED, digest_of
+from cultureval.runs.files import details_by_task, details_files_of_run, output_folder, own_details, read_details
+from cultureval.runs.items import ItemScores, clusters_of, item_scores, leaf
+from cultureval.runs.means import ROUNDING, Estimate, agree, mean_of
+from cultureval.runs.record import Claim, Run, TaskRecord
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.lighteval_patches.group_averages import StandardError
+from cultureval.tasks.catalogue import declared_metric
+
+ROWS = "rows"
+ERROR = "_stderr"
+OUTSIDE = "which it does not give"
+FEW = 10  # items, below which the error of a ratio of sums is too rough for a check
+FACTOR = 2.0  # between a bootstrapped error of such a ratio and the one that its items give
+Change = tuple[Claim, dict[str, float | None]]
+Scores = Mapping[str, Mapping[str, float | None]]
+
+
+class _Read(NamedTuple):
+    """What is read of a task's details.
+
+    Attributes:
+        rows: Their number.
+        columns: Metrics that are numbers -> [N] theirs, nan where a row has none.
+        clusters: [N] of the rows, None where a row shares nothing.
+        asked: As of `comparable.digest_of`.
+    """
+
+    rows: int
+    columns: dict[str, Floats]
+    clusters: Sequence[str | None]
+    asked: str
+
+
+class _Checked(NamedTuple):
+    """A task's scores by its details.
+
+    Attributes:
+        changes: What the file says otherwise, each with the values that stand in place of it.
+        record: With the numbers of rows that the details have.
+        errors: The standard errors of metrics that are means.
+        outside: What is wrong with the items' scores; "" for nothing.
+        asked: As of `_Read`.
+    """
+
+    changes: list[Change]
+    record: TaskRecord
+    errors: dict[str, StandardError]
+    outside: str
+    asked: str
+
+
+def checked(run: Run) -> Run:
+    """A run whose scores are those that its items, and for averages its subsets, give; `claims` has what differs.
+
+    Means of rows' values and their standard errors are checked for every metric, other headlines from their statistics,
+    but for those that need the replies' texts (`Suite.slow_statistics`), which comparisons check. What has no details
+    stays as it is.
+    """
+    files = details_files_of_run(run)
+    claims: list[Claim] = []
+    unchecked: dict[str, str] = {}
+    scores: dict[str, Mapping[str, float | None]] = dict(run.scores)
+    found: dict[str, _Checked] = {}
+    for name, record in run.record.tasks.items():
+        if name not in files:
+            unchecked |= {name: "its details are not there"} if files and run.scores.get(name) else {}
+            continue
+        try:
+            found[name] = one = _of_items(run, record, files[name])
+        except CulturevalError as error:
+            unchecked[name] = str(error).rstrip(".")
+            continue
+        unchecked |= {name: one.outside} if one.outside else {}
+        for claim, values in one.changes:
+            claims.append(claim)
+            scores[name] = {**scores.get(name, {}), **values}
+    errors = {(name, metric): error for name, one in found.items() for metric, error in one.errors.items()}
+    for claim, values in list(_of_subsets(scores, errors)):
+        claims.append(claim)
+        scores[claim.task] = {**scores[claim.task], **values}
+    tasks = run.record.tasks | {name: one.record for name, one in found.items()}
+    record = run.record.model_copy(update={"tasks": tasks})
+    asked = {name: one.asked for name, one in found.items() if one.asked}
+    claims = [*run.claims, *claims]
+    return replace(run, scores=scores, record=record, claims=tuple(claims), unchecked=unchecked, asked=asked)
+
+
+def checked_judgement(run: Run) -> tuple[dict[str, dict[str, float | None]], list[Claim]]:
+    """A judge's scores of a judgement as its verdicts in the details give them, and what its file says otherwise.
+
+    Details that cannot be read, or are not there, leave the file's scores as they are.
+    """
+    files = {} if output_folder(run.file) is None else details_by_task(own_details(run.file))
+    scores = {task: dict(values) for task, values in run.scores.items()}
+    claims = []
+    for task, values in scores.items():
+        try:
+            columns = _read(files[task], list(values)).columns if task in files else {}
+        except CulturevalError:
+            continue
+        for metric, column in columns.items():
+            claimed, known = values[metric], column[np.isfinite(column)]
+            if claimed is not None and len(known) and not agree(float(known.mean()), claimed):
+                claims.append(Claim(task, metric, claimed, float(known.mean()), "items"))
+                values |= {metric: float(known.mean()), f"{metric}{ERROR}": None}
+    return scores, claims
+
+
+def _read(file: Path, metrics: Sequence[str]) -> _Read:
+    """What a check needs of details, all at once: opening a file is half of reading it.
+
+    Raises:
+        CulturevalError: As of `read_details`.
+    """
+    import pyarrow
+    import pyarrow.compute
+
+    table = read_details(file, [*(f"metric.{name}" for name in metrics), *ASKED])
+    columns = {}
+    for name in metrics:
+        column = leaf(table, f"metric.{name}")
+        kinds = pyarrow.types.is_floating, pyarrow.types.is_integer, pyarrow.types.is_null
+        if column is not None and any(test(column.type) for test in kinds):
+            columns[name] = column.cast(pyarrow.float64()).to_numpy()
+    return _Read(table.num_rows, columns, clusters_of(table), digest_of(table))
+
+
+def _of_items(run: Run, record: TaskRecord, file: Path) -> _Checked:
+    """What a task's scores are by its details."""
+    read = _read(file, [one for one in record.metrics if one not in record.not_means])
+    changes: list[Change] = []
+    if record.rows and read.rows != record.rows:
+        changes.append((Claim(record.task, ROWS, record.rows, read.rows, "details"), {}))
+        record = record.model_copy(update={"rows": read.rows, "items": None, "scored": {}})
+    known = {metric: column[np.isfinite(column)] for metric, column in read.columns.items()}
+    counts = {metric: _scored(run, record, file, metric, len(column), read.rows) for metric, column in known.items()}
+    record = _with_counts(record, read.rows, counts)
+    headline, slow = record.metrics[0] if record.metrics else "", _slow_metrics(record)
+    errors: dict[str, StandardError] = {}
+    for metric, column in known.items():
+        claimed = run.value(record.task, metric)
+        if metric in (*record.not_applicable, *(slow or ())) or claimed is None or not len(column):
+            continue
+        error = _error_of_mean(record.task, metric, read)
+        if not agree(float(column.mean()), claimed):
+            changes += _by_statistics(run, record, file, metric, Estimate(float(column.mean()), error))
+        elif declared_metric(record.task, metric):
+            alike = column.min() == column.max() and run.stderr(record.task, metric) == 0  # of which 0 is also said
+            errors[metric] = StandardError(0.0, len(column)) if alike else error
+            changes += _error_change(run, record.task, metric, errors[metric])
+    unread = (*known, *record.not_means, *record.not_applicable)
+    if headline and headline not in unread and slow is not None and headline not in slow:
+        changes += _by_statistics(run, record, file, headline, None)
+    outside = _outside(record.task, headline, known[headline]) if headline in known else ""
+    return _Checked(changes, record, errors, outside, read.asked)
+
+
+def _by_statistics(run: Run, record: TaskRecord, file: Path, metric: str, mean: Estimate | None) -> list[Change]:
+    """What the file says otherwise of a score that may count items otherwise than their mean does.
+
+    Args:
+        run: The run.
+        record: A task of it.
+        file: The task's details.
+        metric: The score.
+        mean: Of the rows' numbers, where they are numbers.
+    """
+    items, claimed = _known_items(record, file, metric), run.value(record.task, metric)
+    found = float(items.score(items.parts.sum(axis=0))) if items else mean.value if mean else None
+    if found is None or claimed is None:
+        return []
+    error = mean.stderr if mean and agree(found, mean.value) else _error_of_ratio(items)
+    error = None if error is None or math.isnan(error) else float(error)
+    if not agree(found, claimed):
+        values = {metric: None if math.isnan(found) else found, f"{metric}{ERROR}": error}
+        return [(Claim(record.task, metric, claimed, found, "items"), values)]
+    told = run.stderr(record.task, metric)
+    if not error or told is None or items is None or len(items.keys) < FEW or 1 / FACTOR < told / error < FACTOR:
+        return []
+    return [(Claim(record.task, f"{metric}{ERROR}", told, error, "items"), {f"{metric}{ERROR}": error})]
+
+
+def _error_of_mean(task: str, metric: str, read: _Read) -> StandardError:
+    """The standard error of a mean of rows, as `metrics.lighteval.clustered_means` has it."""
+    column, declared = read.columns[metric], declared_metric(task, metric)
+    known = np.isfinite(column)
+    bounds = declared.range if declared and all(map(math.isfinite, declared.range)) else None
+    values = column[known]
+    if bounds is None and values.min() == values.max():
+        return StandardError(math.nan, len(values))
+    clusters: list[Hashable] = [read.clusters[row] or place for place, row in enumerate(np.flatnonzero(known))]
+    parts = errors_of_clusters(values, clusters, bounds)
+    named = {cluster: part for cluster, part in parts.items() if isinstance(cluster, str)}
+    return StandardError(math.hypot(*parts.values()) if parts else math.nan, len(values), named)
+
+
+def _error_change(run: Run, task: str, metric: str, error: float) -> list[Change]:
+    """What the file says otherwise of the standard error of a mean."""
+    told = run.stderr(task, metric)
+    if told is None or _errors_agree(told, error):
+        return []
+    known = None if math.isnan(error) else float(error)
+    return [(Claim(task, f"{metric}{ERROR}", told, float(error), "items"), {f"{metric}{ERROR}": known})]
+
+
+def _errors_agree(one: float, other: float) -> bool:
+    return abs(one - other) <= ROUNDING + 1e-4 * abs(other)
+
+
+def _outside(task: str, metric: str, column: Floats) -> str:
+    """Words for scores of items that a metric does not give; "" for others."""
+    declared = declared_metric(task, metric)
+    if declared is None or not len(column):
+        return ""
+    low, high = declared.range
+    least, most = float(column.min()), float(column.max())
+    inside = low - ROUNDING <= least and most <= high + ROUNDING
+    return "" if inside else f"items have a {metric} of {least:g} to {most:g}, {OUTSIDE}"
+
+
+def _scored(run: Run, record: TaskRecord, file: Path, metric: str, count: int, rows: int) -> int:
+    """How many rows a metric has a score of; rows that it does not apply to need none."""
+    if count == rows or not run.record.schema_ or record.scored.get(metric) == count:
+        return count
+    items = _known_items(record, file, metric)
+    return rows - int((~items.scored).sum()) if items and len(items.keys) == rows else count
+
+
+def _known_items(record: TaskRecord, file: Path, metric: str) -> ItemScores | None:
+    """A metric's items; None where they are not known, or what makes them (a classifier's file) is not here."""
+    try:
+        return item_scores(file, record.task, metric)
+    except CulturevalError:
+        return None
+
+
+def _with_counts(record: TaskRecord, rows: int, counts: Mapping[str, int]) -> TaskRecord:
+    """The record with the numbers of rows that have a score, as the details have them: stock LightEval tells none."""
+    told = {metric: count for metric, count in counts.items() if metric not in record.not_applicable}
+    scored = {metric: count for metric, count in record.scored.items() if metric not in told}
+    scored |= {metric: count for metric, count in told.items() if count < rows}
+    changed = {"rows": rows, "scored": scored}
+    same = (record.rows, record.scored) == (rows, scored)
+    return record if same else record.model_copy(update=changed)
+
+
+def _slow_metrics(record: TaskRecord) -> tuple[str, ...] | None:
+    """The metrics whose statistics take too long for a look; None of suites without statistics."""
+    from cultureval.tasks.catalogue import all_suites
+
+    suite = all_suites().get(record.suite)
+    return suite.slow_statistics if suite and suite.statistics else None
+
+
+def _error_of_ratio(items: ItemScores | None) -> float | None:
+    """The linearised standard error of a ratio of two sums over items; None of other scores, and of one cluster."""
+    if items is None or items.parts.shape[1] != 2:
+        return None
+    parts, total = items.parts, float(items.parts[:, 1].sum())
+    if not total:
+        return None
+    residuals = (parts[:, 0] - parts[:, 0].sum() / total * parts[:, 1]) / total
+    numbers: dict[Hashable, int] = {}
+    members = [numbers.setdefault(name or place, len(numbers)) for place, name in enumerate(items.clusters)]
+    count = len({number for number, weight in zip(members, parts[:, 1], strict=True) if weight})
+    sums = np.bincount(members, weights=residuals)
+    return math.sqrt(count / (count - 1) * float(sums @ sums)) if count > 1 else None
+
+
+def _of_subsets(scores: Scores, errors: Mapping[tuple[str, str], StandardError]) -> Iterator[Change]:
+    """The averages, and their standard errors, that are not those of their subsets.
+
+    Args:
+        scores: By tasks and averages.
+        errors: Task and metric -> the error, of means that were read.
+    """
+    for name, values in scores.items():
+        members = _members(name, scores)
+        for metric, claimed in values.items() if members else ():
+            if metric.endswith(ERROR) or claimed is None or not all(metric in scores[member] for member in members):
+                continue
+            parts = [scores[member][metric] for member in members]
+            known = [part for part in parts if part is not None]
+            found = [errors[member, metric] for member in members if (member, metric) in errors]
+            error = _error_of_average(name, found) if len(found) == len(members) else None
+            # Counts are added in the means that tables declare; undefined parts may be left out.
+            if any(agree(mean, claimed) for mean in (math.fsum(known) / max(len(known), 1), math.fsum(known))):
+                told = values.get(f"{metric}{ERROR}")
+                if told is not None and error is not None and not _errors_agree(told, error) and error == error:
+                    changed = {f"{metric}{ERROR}": error}
+                    yield Claim(name, f"{metric}{ERROR}", told, error, "subsets"), changed
+                continue
+            told_errors = [scores[member].get(f"{metric}{ERROR}") for member in members]
+            mean = mean_of([Estimate(*part) for part in zip(known, told_errors, strict=False)]) if known else None
+            value = mean.value if mean and len(known) == len(parts) else math.nan
+            error = mean.stderr if mean and error is None else error
+            found_values = {metric: value, f"{metric}{ERROR}": error} if value == value else {metric: None}
+            yield Claim(name, metric, claimed, value, "subsets"), found_values
+
+
+def _error_of_average(name: str, errors: Sequence[StandardError]) -> float:
+    """The error of an average: of a group's as LightEval adds them, of a declared mean their mean, an upper bound."""
+    if name.partition("|")[0].endswith(":_average"):
+        return float(sum(errors[1:], start=errors[0]) / len(errors))
+    return math.fsum(errors) / len(errors)
+
+
+def _members(name: str, scores: Scores) -> list[str]:
+    """The subsets that an average is of; [] of other names, and where a subset is missing."""
+    from cultureval.tasks.catalogue import all_tasks
+
+    bare, _, shots = name.partition("|")
+    group, sign, mean = bare.partition(":_")
+    if not sign:
+        return []
+    if mean == "average":
+        return [task for task in scores if _is_subset(task, group, shots)]
+    wanted = [f"{task.task}|{shots}" for task in all_tasks().values() if task.mean == bare]
+    return wanted if all(task in scores for task in wanted) else []
+
+
+def _is_subset(task: str, group: str, shots: str) -> bool:
+    bare, _, own = task.partition("|")
+    return own == shots and bare.startswith(f"{group}:") and not bare.startswith(f"{group}:_")
