@@ -16,6 +16,8 @@ from cultureval.runtime.invisible_marks import INVISIBLE
 Profile = Literal["strict", "lenient"]
 LONGEST_READ = 20_000  # characters at the end of a reply that are read
 _LONGEST_STATEMENT = 500  # characters of a statement after "the answer is"
+_MOST_STATEMENTS = 200  # that are read, from the end
+_SHORT = 6  # words of a sentence that may correct a label without a word for it: "However, D fits better"
 
 _NOISE = re.compile(f"[{INVISIBLE}\u0640\u064b-\u065f\u0670\"'`*\u2018-\u201f\u00ab\u00bb\u2039\u203a_$]+")
 _LETTERS = str.maketrans("أإآٱىیةک", "ااااييهك")
@@ -24,7 +26,8 @@ _MARKUP = re.compile(
     re.IGNORECASE,
 )
 _LINE_MARK = re.compile(r"^(?:[#>]+[^\S\n]*|[-+•·–][^\S\n]+)+", re.MULTILINE)  # of headings, quotations and lists
-_BOXED = re.compile(r"\\(?:boxed|text|mathbf|textbf)\s*\{([^{}\n]{0,200})\}")
+_BOXED = re.compile(r"\\(?:boxed|fbox|mbox|text[a-z]*|math[a-z]+)\s*\{([^{}\n]{0,200})\}")
+_CROSS = re.compile("[\u274c\u274e\u2717\u2718\u2716]")  # said of what stands beside it: read as "wrong"
 
 ARABIC = "ا ب ج د ه و ز ح ط ي ك ل م ن س ع ف ص ق ر ش ت ث خ ذ ض ظ غ".split()  # abjad, in one spelling
 LATIN = [chr(ord("A") + place) for place in range(26)]
@@ -39,22 +42,26 @@ _WORDS = (
 _ORDINALS = ("first|اول", "second|ثاني|تاني", "third|ثالث|تالت", "fourth|رابع", "fifth|خامس", "sixth|سادس")
 _ASKED = r"(?:الاجابه النهائيه|final answer|最终答案)"
 _RIGHT = (
-    r"(?:النهائيه?|الصحيح(?:ه|تان|تين)?|الصح|الاصح|الصواب|الوحيده?|الانسب|الافضل|المناسبه?|الادق|"
+    r"(?:النهائيه?|الصحيح(?:ه|تان|تين)?|الصح|الاصح|الصواب|الوحيده?|الانسب|الافضل|المناسبه?|الادق|للسؤال|ديالي|تبعي|"
     r"الاقرب(?: (?:الي |لل?)?(?:ال|لل)?(?:صواب|صحه|صحيح))?)"
 )
 # What states an answer: "the answer", "the right option", "I choose"; an option alone may be named to reject it.
 _STATES = (
-    rf"(?:[فو]?(?:ال)?(?:اجابه|جواب|اجابتي|جوابي|اجابات|اجابتان|اجابتين|اجوبه)(?: {_RIGHT})*|"
+    rf"(?:[فو]?(?:ال)?(?:اجابه|جواب|اجابتي|جوابي|ردي|اجابات|اجابتان|اجابتين|اجوبه)(?: {_RIGHT})*|"
     rf"[فو]?(?:ال)?(?:خيار|اختيار|بديل|حرف|رمز|خيارات|خياران|خيارين|اختيارات|بدائل|رموز)(?: {_RIGHT})+|"
-    r"[فو]?(?:الحل|الرمز|الحرف|النتيجه)(?=[^\S\n]*(?:[:：]|هو|هي))|(?:الصحيح|الصح|الصواب)|"
+    r"[فو]?(?:الحل|الرمز|الحرف|النتيجه)(?=[^\S\n]*(?:[:：]|هو|هي))|[فو]?(?:الصحيح|الصح|الصواب)|"
     r"(?:سا|[هحبن]|(?:راح|رح|سوف) ا)ختار|اختار|اخترت|[ابن]قول|[ابن]ظن(?:ها|ه)?|اعتقد(?: ان(?:ها|ه|و))?|(?:the )?"
-    r"(?:final |correct |right |best )*answers?|(?:the )?(?:correct |right |best )+(?:options?|choices?|letters?)|"
-    r"my choice|اختياري|\bi(?:d|ll| would| will)? (?:choose|pick|select|go with|opt for)|"
-    r"(?:最终|正确)?答案|正确(?:的)?选项(?:应该)?|我?选择?)"
+    r"(?:final |correct |right |best )*answers?(?: here)?|"
+    r"(?:the )?(?:correct |right |best )+(?:options?|choices?|letters?|labels?)|"
+    r"my (?:choice|pick)|اختياري|\bi(?:d|ll| would| will)? (?:choose|pick|select|say|go with|opt for)|"
+    r"(?:choice|response|label|option|finalanswer|answerkey|correctanswer|correctoption)(?=[^\S\n]?[:：])|ans[.:]|"
+    r"reponse(?: correcte)?|réponse(?: correcte)?|egaba|ijaba|ejabe|gawab|jawab|"
+    r"(?:最终|正确)?答案|正确(?:的)?选项(?:应该)?|(?:应该?|我)?选择?)"
 )
 _LINK = (
     r"[^\S\n]*(?:(?:هيا?|هو|هما|هم|[سهحب]?[تي]كون|(?:يجب|لا بد) ان [تي]كون|is|are|(?:would|must|should|will|"
-    r"ha(?:s|ve) to|can only|could only) be|therefore|thus)(?!\w)|应该是|是|为|[:：=\-–>\u2192])*[^\S\n]*"
+    r"ha(?:s|ve) to|can only|could only) be|therefore|thus|probably|s|est|heya|hiya|howa|huwa)(?!\w)|应该是|是|为|"
+    r"\([^()\n]{1,40} [^()\n]{1,40}\)(?=[^\S\n]?[:：])|[:：=\-–—>\u2192])*[^\S\n]*"
 )
 _LINKS = rf"(?:{_LINK}){{1,3}}"
 _NAMED = (
@@ -62,23 +69,56 @@ _NAMED = (
     r"[^\S\n]*(?:رقم[^\S\n]*)?[:：]?[^\S\n]*"
 )
 _OPEN, _CLOSE = r"[(\[{<（【]?[^\S\n]?", r"[^\S\n]?[)\]}>）】]?"
-_NOT_BEFORE = re.compile(r"(?:ليست?|ليس|غير|مش|مو|لا|هل|not|isnt|不是|并非|非)[^\S\n]*(?:the[^\S\n]*)?$", re.IGNORECASE)
 _NOT_AFTER = re.compile(
-    r"[^\w\n]?[?؟][^\S\n]*(?:لا|no|不)(?!\w)|[^\w\n]{0,4}(?:(?:هي|هو|is|are)[^\S\n]+)?"
+    r"[^\w\n]?[?؟]|[^\w\n]{0,4}(?:(?:هي|هو|is|are)[^\S\n]+)?"
     r"ف?(?:خاطئه?|خطا|غلط|غير|ليست?|مستبعده?|wrong|incorrect|not|isnt|cannot|cant|false|错|不)",
     re.IGNORECASE,
 )
-# Of the sentence before a statement: a case that is only supposed, or what others would answer.
-_OTHERS = re.compile(
-    r"\b(?:people|students|some|many|most|others|someone|one|you|البعض|بعض\w*|كثير\w*|الناس|ناس)\b.{0,60}"
-    r"\b(?:think|say|believe|assume|guess|claim|choose|pick|argue|answer|ي(?:ظن|عتقد|قول|ختار|حسب)\w*)\b|"
-    r"(?:有人|很多人).{0,10}(?:认为|觉得)",
+# Of the words before a statement. What makes them another thought than the statement's:
+_CONTRAST = re.compile(
+    r"\b(?:but|(?<!, )however|yet|so|therefore|thus|hence|و?لكن\w*|بل|بس|لذا|لذلك|اذن|وعليه|بالتالي)\b|但|所以|因此",
+    re.IGNORECASE,
+)
+_CERTAIN = re.compile(
+    r"\b(?:no|without|beyond) (?:an?y? )?(?:doubt|question)\b|(?<!\w)(?:لا|بلا|دون|بدون) (?:شك|ريب|بد)(?!\w)|无疑",
+    re.IGNORECASE,
+)
+# It is denied, in its last words; asked, or supposed.
+_DENIED = re.compile(
+    r"(?<!\w)(?:not|never|cannot|n?either|nor|hard(?:ly)?|doubt\w*|disagree|(?:do|does|did|is|are|was|ca|wo|would)nt|"
+    r"ليست?|لست|لا|لم|لن|مش|مو|موش|ماشي|غير|(?:ما|م) ?(?:اظن|اعتقد|احسب|اتوقع|كاين\w*|في)|ماظن\w*|مظنش\w*)"
+    r"(?: \w+){0,4}\s*$|(?:不是|并非|非|不认为)[^\S\n]*$",
+    re.IGNORECASE,
+)
+_ASKED_WHETHER = re.compile(
+    r"(?<!\w)(?:هل|whether|if|unless|لو|اذا|ان كانت?|是否|如果)(?: \w+){0,2}\s*$|"
+    r"^\W*(?:(?:so|and|hmm|wait|then),? )*(?:is|are|was|could|would|can|might|does)(?: it(?: that)?)?(?: the)?\s*$",
     re.IGNORECASE,
 )
 _SUPPOSED = re.compile(
     r"\b(?:if|had|suppos\w+|assuming|لو|اذا|ان كان)\b.*\b(?:question|asked|asking|about|meant|were|been|"
     r"السؤال|سؤال|سئل\w*|ب?تقصد|المقصود|قصدك)\b|\bلو\b.*\bلكان|如果",
     re.IGNORECASE,
+)
+_SUPPOSED_AFTER = re.compile(
+    r"[^\w\n.!?؟]{0,4}(?:(?:if|unless|in case|provided|assuming)(?! i\b| im\b| my\b)|"
+    r"اذا|لو|ان كانت?|في حاله|شريطه|بشرط|如果)(?!\w)",
+    re.IGNORECASE,
+)
+# It is what others would answer, what was thought first, or told as a mistake.
+_SOME = r"بعض\w*|البعض|كثير\w*|الكثير\w*|الناس|ناس|السائل|المستخدم|الاستاذ|المعلم|المدرس|الطلاب|احدهم|صديق\w*"
+_THEY_SAY = r"[يت](?:ظن|عتقد|قول|ختار|حسب|زعم|دعي|ري|جيب)(?:ون)?\w{0,2}|قال\w{0,2}|زعم\w{0,2}"
+_OTHERS = re.compile(
+    r"\b(?:people|students?|some|many|most|others|someone|everyone|one|you|he|she|they|users?|prof\w*|teachers?|\w*book|key|"
+    r"friends?|author)\b.{0,60}\b"
+    r"(?:think|say|said|told|believe|assume|guess|claim|choose|pick|argue|answer|suggest|attribute|consider)(?:e?s|ed)?\b|"
+    rf"(?:{_SOME}).{{0,60}}\b(?:{_THEY_SAY})\b|\b(?:{_THEY_SAY})\b.{{0,30}}(?:{_SOME})|"
+    r"\b(?:misconceptions?|myths?|typo|mistakenly|wrongly|common (?:mistake|error)|خطا شائع|الخطا الشائع)\b|"
+    r"(?:有人|很多人|用户).{0,10}(?:认为|觉得|说)",
+    re.IGNORECASE,
+)
+_AT_FIRST = re.compile(
+    r"\b(?:at first|first (?:glance|sight|thought)|initially|(?:ال|لل)وهله الاولي|في البدايه)\b|乍一看", re.IGNORECASE
 )
 _PERHAPS = re.compile(
     r"\b(?:قد|ربما|يمكن|ممكن|لعل|might|may|could|maybe|perhaps|possibly|或许|也许|可能)"
@@ -90,6 +130,16 @@ _TAKEN_BACK = re.compile(
     r"\b(?:but|however|yet|though|which|and|لكن|ولكن|بس|و|الا ان)\s*"
     r"(?:that|this|it|which|هذا|هذه|ذلك|ده|دا|وهو)?s?(?: is| was| would be)?(?: an?| actually| also)? ?"
     r"(?:wrong|incorrect|not (?:right|correct|true)|mistaken?|false|خطا|غلط|غير صحيح\w*|خاطئ\w*)",
+    re.IGNORECASE,
+)
+_ITSELF_WRONG = re.compile(
+    r"\b(?:no|that|this|it|هذا|هذه|ذلك|ده|هاد|这)(?:s| is| was)? "
+    r"(?:wrong|incorrect|not right|a mistake|خطا|غلط|خاطئ\w*|غير صحيح\w*)",
+    re.IGNORECASE,
+)
+_SAID_ANEW = re.compile(
+    r"^\W*(?:(?P<sure>also|و?كذلك|wait|no|sorry|scratch|correction|oops|عفوا|معذره|لا|تصحيح|لحظه|بل|等等|不对|更正)|"
+    r"actually|however|but|و?لكن\w*|في الحقيقه|في الواقع)(?!\w)",
     re.IGNORECASE,
 )
 _CORRECTION = re.compile(
@@ -114,10 +164,15 @@ _INSTEAD = re.compile(
     r"(?:(?:the )?(?:option|choice)|الخيار)?[^\S\n]*[(\[]?(?P<other>\w{1,3})(?!\w)",
     re.IGNORECASE,
 )
+_JOINING = "(?:او|ام|و?ربما|و?قد تكون|ايضا|و|and|or|maybe|perhaps|possibly|also|either)"
 _AND = re.compile(
-    r"[^\S\n]{0,3}[)\]}>）】]?[^\S\n]{0,3}(?:[،,/&+、]|\b(?:او|ام|و|and|or)\b|和|或|(?<=\s)و(?=\w))[^\S\n]{0,3}"
-    r"(?:(?:و|او|and|or)[^\S\n]+)?",
+    r"[^\S\n]{0,3}[)\]}>）】]?[^\S\n]{0,3}(?:[،,/&+、(]|\b(?:او|ام|و|and|or)\b|和|或|(?<=\s)و(?=\w))[^\S\n]{0,3}"
+    rf"(?:{_JOINING}[^\S\n]+)*",
     re.IGNORECASE,
+)
+# A short text after "د. ", which may as well be a doctor's name as the label with a text.
+_NAME_AFTER_TITLE = re.compile(
+    r"\.[^\S\n]+(?!لان|حيث|because|since|as\b)[^\W\d_]+(?: [^\W\d_]+){1,3}\W*$", re.IGNORECASE
 )
 _OPTION = r"(?:(?:ال)?(?:خيار|اختيار|بديل)|(?:the )?(?:option|choice)|选项)[^\S\n]*(?:رقم )?"
 _CALLED_RIGHT = (
@@ -132,7 +187,7 @@ _CALLED_ALL_RIGHT = re.compile(
 # A last word that concludes: "that leaves C", "so: D", يبقى ج.
 _CONCLUDES = (
     r"(?<!\w)(?:(?:so|thus|therefore|hence|that leaves|leaving|definitely|certainly|clearly|it(?:s| is| has to be)|"
-    r"it must be|(?:لا )?يبقي(?: الا)?|يعني|اذن|[فو]?هي|[فو]?هو|اكيد|بل)(?!\w)|所以|因此|应该是)[\s,:،]*"
+    r"it must be|left with|only|(?:لا )?يبقي(?: الا)?|يعني|اذن|[فو]?هي|[فو]?هو|اكيد|بل)(?!\w)|所以|因此|应该是)[\s,:،]*"
 )
 # The sentence around "option B is correct", from its last conclusion to its reason; some words make it no statement.
 _BEGIN = re.compile(r"[.\n؛;!。]|\b(?:so|therefore|thus|hence|لذا|لذلك|اذن|بالتالي)\b|所以|因此", re.IGNORECASE)
@@ -142,11 +197,16 @@ _UNSAID = re.compile(
     r"هل|اذا|لو|ان كان|او|ام|ليست?|لا|لم|لكن|الا|خاطئه?|خطا)\b|如果|或|不|但|错|吗",
     re.IGNORECASE,
 )
-_BETWEEN = re.compile(r"[\s،,;؛/&+()\[\]{}<>.:\-–、（）【】]+")
-_COMMAS = re.compile("[،,、;؛]")
-_JOINERS = frozenset(("and", "&", "و", "和", "或"))
+_TITLES = ("ا", "د", "م")  # also short for professor, doctor, engineer
+_BETWEEN_LABELS = " ،,;؛|\\/&+()[]{}<>.:-–—、（）【】·•!و"
+_BETWEEN = re.compile(r"[\s،,;؛|/&+()\[\]{}<>.:\-–、（）【】]+")
+_COMMAS = re.compile("[،,、;؛|]")
+_JOINERS = frozenset("and & و 和 或 كذلك وكذلك ايضا وايضا ثم also both كلاهما".split())
+_RANGE = re.compile(r"\w[-–—]\w|(?<!\w)(?:الخ|etc)(?!\w)", re.IGNORECASE)  # "A-C", "A, B, etc.": which ones is not said
 _END_OF_LIST = re.compile(
-    r"(?<!\w)(?:لان(?:ه|ها|هم|هما)?|حيث|because|since|因为)(?!\w)|[؛;]|\.[^\S\n]+(?=\w\w)", re.IGNORECASE
+    r"(?<!\w)(?:لان(?:ه|ها|هم|هما)?|حيث|because|since|因为)(?!\w)|[؛;]|\.[^\S\n]+(?=\w\w)|"
+    r"[(،,]?[^\S\n]*(?:\b(?:but|and) )?(?<!\w)(?:not|و?ليست?)(?!\w)",
+    re.IGNORECASE,
 )
 
 
@@ -155,13 +215,13 @@ def normalise(text: str) -> str:
 
     Without diacritics, tatweel, quotation marks, and marks of Markdown and of direction.
     """
-    text, boxes = _BOXED.subn(r" \1 ", _MARKUP.sub(" ", text[-LONGEST_READ:]))
+    text, boxes = _BOXED.subn(r" \1 ", _MARKUP.sub(" ", _CROSS.sub(" خطأ ", text[-LONGEST_READ:])))
     while boxes:  # one within another, from the inside: \boxed{\text{B}}
         text, boxes = _BOXED.subn(r" \1 ", text)
     plain = _NOISE.sub("", unicodedata.normalize("NFKC", text)[-2 * LONGEST_READ :]).translate(_LETTERS)
     plain = "".join(_digit(letter) for letter in plain) if not plain.isascii() else plain
     lines = (" ".join(line.split()) for line in plain.splitlines())
-    return _LINE_MARK.sub("", "\n".join(line for line in lines if line)).strip()
+    return _LINE_MARK.sub("", "\n".join(line for line in lines if line.strip("-="))).strip()
 
 
 def _digit(letter: str) -> str:
@@ -205,7 +265,8 @@ def parse_labels(
     text, names = normalise(reply), _names(tuple(labels), tuple(options))
     if not text:
         return None
-    return _strict(text, names, several) if profile == "strict" else _lenient(text, names, several)
+    strict = _strict(text, names, several)
+    return strict if profile == "strict" or strict is not None else _lenient(text, names, several)
 
 
 class _Names:
@@ -236,6 +297,7 @@ class _Names:
         self.any = "|".join(map(re.escape, spelled))
         self.mine = "|".join(map(re.escape, sorted(self.own, key=len, reverse=True)))
         self.label = re.compile(rf"(?:{self.any})(?!\w|[.,]\d)", re.IGNORECASE)
+        self.lone = re.compile(rf"(?<!\w){self.label.pattern}", re.IGNORECASE)
         self.statement = re.compile(rf"(?<!\w){_STATES}{_LINKS}(?P<named>{_NAMED})?{_OPEN}", re.IGNORECASE)
         self.called_right = re.compile(
             rf"(?:(?<!\w){_OPTION}|^(?!و )|\b(?:so|thus|therefore|hence|اذن|لذا|لذلك)\b[,،]? )"
@@ -251,7 +313,15 @@ class _Names:
         self.asked = re.compile(
             rf"(?<!\w){_ASKED} ?[:：]?\s?{_OPEN}(?P<label>{self.mine})(?!\w){_CLOSE}", re.IGNORECASE
         )
+        self.added = re.compile(
+            rf"(?:{_CONCLUDES}|\b(?:and|or|او|و)[^\S\n]+)(?:{_NAMED})?{_OPEN}(?P<label>{self.any})(?!\w)",
+            re.IGNORECASE,
+        )
         self.concluded = re.compile(rf"{_CONCLUDES}(?:{_NAMED})?{_OPEN}(?P<label>{self.any})(?!\w)", re.IGNORECASE)
+
+    def is_clear(self, label: str) -> bool:
+        """Whether a spelling stands for a label wherever it is: no digit, nor a small Latin letter, unless shown so."""
+        return label in self.own or (not label.isdigit() and (not label.isascii() or label.isupper()))
 
     def places(self, label: str) -> set[int]:
         """The positions that a spelling can mean; one that the prompt shows means only itself."""
@@ -271,6 +341,8 @@ def _one(places: set[int]) -> tuple[int, ...] | None:
 
 
 def _strict(text: str, names: _Names, several: bool) -> tuple[int, ...] | None:
+    if _without_next_question(text, names) != text:
+        return None
     lines = text.split("\n")
     asked = re.compile(rf"{_ASKED} ?[:：]? ?(?P<rest>.*)", re.IGNORECASE)
     alone = [place for place, line in enumerate(lines) if (found := asked.fullmatch(line)) and not found["rest"]]
@@ -279,16 +351,23 @@ def _strict(text: str, names: _Names, several: bool) -> tuple[int, ...] | None:
     found = asked.fullmatch(lines[-1])
     if not found and len(lines) > 1:
         return None
-    rest = (found["rest"] if found else lines[-1]).strip().rstrip("!！")
+    stated = _strict_labels(found["rest"] if found else lines[-1], names, several)
+    if several:
+        earlier = {_strict_labels(one["rest"], names, several) for line in lines[:-1] if (one := asked.fullmatch(line))}
+        return stated if earlier <= {stated, None} else None
+    named = {(names.own[one["label"]],) for one in names.asked.finditer(text) if one["label"] in names.own}
+    return stated if named <= {stated} else None
+
+
+def _strict_labels(rest: str, names: _Names, several: bool) -> tuple[int, ...] | None:
+    """The labels after the asked words, which are nothing else."""
+    rest = rest.strip().rstrip("!！")
     if several:
         parts = [part.strip(" ()[]<>") for part in re.split(r"[،,、]", rest.rstrip(" ."))]
         places = {names.own.get(part) for part in parts}
         return None if None in places else tuple(sorted(place for place in places if place is not None))
     label = re.fullmatch(rf"{_OPEN}(?P<label>{names.mine}){_CLOSE} ?[.。]?", rest)
-    if not label:
-        return None
-    stated = {names.own[one["label"]] for one in names.asked.finditer(text) if one["label"] in names.own}
-    return _one(stated | {names.own[label["label"]]})
+    return (names.own[label["label"]],) if label and label["label"] in names.own else None
 
 
 @dataclass(frozen=True)
@@ -304,46 +383,64 @@ class _Statement:
 def _lenient(text: str, names: _Names, several: bool) -> tuple[int, ...] | None:
     text = _without_next_question(text, names)
     if stated := _statements(text, names, several):
-        return _agreed(stated, text)
+        agreed = _agreed(stated, text, names)
+        more = several and agreed is not None and _called_right(text, names) - set(agreed)
+        return None if more else agreed
     lines = text.split("\n")
     alone = {found for line in (lines[0], lines[-1]) if (found := _alone(line, names, several))}
     alone |= _called_all_right(text, names) if several else {(place,) for place in _called_right(text, names)}
     if alone:
         return alone.pop() if len(alone) == 1 else None
-    if several:
-        return None
-    brackets = {
-        place
-        for one in re.finditer(rf"[(\[]({names.any})[)\]]", lines[-1], re.IGNORECASE)
-        for place in names.places(one[1])
-    }
-    return _one(_concluded(lines[-1], names) or brackets)
+    return None if several else _one(_concluded(lines[-1], names) or _in_brackets(lines[-1], names))
+
+
+def _in_brackets(line: str, names: _Names) -> set[int]:
+    """The options whose labels a line has in brackets, without those whose clause denies, asks or supposes them."""
+    found = re.finditer(rf"[(\[]({names.any})[)\]]", line, re.IGNORECASE)
+    clauses = ((one, re.split(r"[.,،;؛:]", line[: one.start()])[-1]) for one in found)
+    return {place for one, clause in clauses if not _UNSAID.search(clause) for place in names.places(one[1])}
 
 
 def _without_next_question(text: str, names: _Names) -> str:
     """The text up to a question that the model invents after it has answered."""
     for match in _NEXT_QUESTION.finditer(text):
-        if names.statement.search(text, 0, match.start()):
+        if names.statement.search(text, 0, match.start()) or _alone(text.partition("\n")[0], names, several=False):
             return text[: match.start()]
     return text
 
 
 def _statements(text: str, names: _Names, several: bool) -> list[_Statement]:
-    """The statements of an answer in order, without those that are denied, supposed or told of others."""
+    """The statements of an answer in order, without those that are denied, asked, supposed or told of others."""
     read, found = _listed if several else _named, []
-    for match in names.statement.finditer(text):
+    for match in [*names.statement.finditer(text)][-_MOST_STATEMENTS:]:
         begin = max(0, match.start() - _LONGEST_STATEMENT)
-        before = re.split(r"[.!?؟。\n؛;]", text[begin : match.start()])[-1]
-        if any(pattern.search(before) for pattern in (_NOT_BEFORE, _SUPPOSED, _OTHERS)):
+        before = _CONTRAST.split(re.split(r"[.!?؟。\n؛;]", text[begin : match.start()])[-1])[-1]
+        if _is_not_meant(before):
             continue
         rest = text[match.end() : match.end() + _LONGEST_STATEMENT]
-        line = rest.lstrip("\n").partition("\n")[0]
+        line = re.sub(r"([,،])\n", r"\1 ", rest.lstrip("\n")).partition("\n")[0]
         named = _listed_below(rest, names) if several and rest.startswith("\n") else None
         named = read(line, names, named=bool(match["named"])) if named is None else named
         if named is False or _is_taken_back(line):
             continue
-        found.append(_Statement(match.start(), match.end(), named, bool(_PERHAPS.search(before))))
+        doubtful = any(one.search(before) for one in (_PERHAPS, _AT_FIRST)) or _is_supposed_after(line, names)
+        found.append(_Statement(match.start(), match.end(), named, doubtful))
     return found
+
+
+def _is_not_meant(before: str) -> bool:
+    """Whether the words of its sentence before a statement deny, ask or suppose it, or tell it of others."""
+    before = _CERTAIN.sub(" ", _CONTRAST.split(before)[-1])
+    clause = re.split("[,،:：]", before)[-1]
+    return any(one.search(clause) for one in (_DENIED, _ASKED_WHETHER)) or any(
+        one.search(before) for one in (_SUPPOSED, _OTHERS)
+    )
+
+
+def _is_supposed_after(line: str, names: _Names) -> bool:
+    """Whether a condition follows the label with which a line begins: "A if ...", `أ في حالة ...`."""
+    label = names.label.match(line.lstrip(" ([{<（【"))
+    return bool(label and _SUPPOSED_AFTER.match(label.string, label.end()))
 
 
 def _is_taken_back(line: str) -> bool:
@@ -353,10 +450,10 @@ def _is_taken_back(line: str) -> bool:
     return bool(back) and not _OTHERS.search(sentence[: back.start()])
 
 
-def _agreed(stated: Sequence[_Statement], text: str) -> tuple[int, ...] | None:
+def _agreed(stated: Sequence[_Statement], text: str, names: _Names) -> tuple[int, ...] | None:
     """What statements name: the last, if no earlier one differs, or words between them take the earlier one back."""
     last = stated[-1]
-    if last.doubtful:
+    if last.doubtful or _is_changed_after(last, text, names):
         return None
     others = [one for one in stated[:-1] if one.named not in (None, last.named) and not one.doubtful]
     asked = [bool(re.match(_ASKED, text[one.start :], re.IGNORECASE)) for one in (*others, last)]
@@ -366,16 +463,41 @@ def _agreed(stated: Sequence[_Statement], text: str) -> tuple[int, ...] | None:
     return None
 
 
+def _is_changed_after(last: _Statement, text: str, names: _Names) -> bool:
+    """Whether a sentence after the last statement calls it wrong, or corrects it to another label: "Sorry, D"."""
+    others = False
+    for sentence in re.split(r"[.!?؟。\n]", text[last.end : last.end + _LONGEST_STATEMENT])[1:]:
+        told, others = others, bool(_OTHERS.search(sentence))
+        if told or others:
+            continue
+        anew = _SAID_ANEW.match(sentence)
+        corrected = anew and (anew["sure"] or len(sentence.split()) <= _SHORT)
+        if _ITSELF_WRONG.search(sentence) or (corrected and _other_labels(sentence[anew.end() :], last, names)):
+            return True
+    return False
+
+
+def _other_labels(sentence: str, stated: _Statement, names: _Names) -> bool:
+    """Whether a sentence names, and does not deny, another label than a statement."""
+    found = (one for one in names.lone.finditer(sentence) if _is_label(sentence, one, names, named=False))
+    return any(
+        not names.places(one.group()) & set(stated.named or ()) and not _NOT_AFTER.match(sentence, one.end())
+        for one in found
+    )
+
+
 def _concluded(line: str, names: _Names) -> set[int]:
     """The options with which a line concludes: "that leaves C.", "so: D"; none that is only supposed."""
     places: set[int] = set()
     for match in names.concluded.finditer(line):
         label, rest = match["label"], line[match.end() :].strip(" .،,:!)]-–(")
-        own = label in names.own or (not label.isdigit() and (not label.isascii() or label.isupper()))
+        own = names.is_clear(label)
         followed = names.texts.get(rest.lower())
-        if own and (not rest or followed is not None) and not _SUPPOSED.search(line[: match.start()]):
+        before = re.split(r"[.!?؟。؛;]", line[: match.start()])[-1]
+        meant = bool(_CONTRAST.match(match.group())) or not _is_not_meant(before)
+        if own and (not rest or followed is not None) and meant:
             places |= names.places(label) | ({followed} if followed is not None else set())
-        elif own and _SUPPOSED.search(line[: match.start()]):
+        elif own and not meant:
             return set()
     return places
 
@@ -420,11 +542,10 @@ def _called_right(text: str, names: _Names) -> set[int]:
 def _alone(line: str, names: _Names, several: bool) -> tuple[int, ...] | None:
     """The options of a line that is labels or the text of an option, and nothing else."""
     if several:
-        found = _listed(line, names)
-        return found or None
+        return _listed(line, names, whole=True) or None
     named = re.match(_NAMED, line, re.IGNORECASE)
     rest = line[named.end() :] if named else line
-    bare = rest.strip(" ()[]{}<>.،,:-–（）【】")
+    bare = rest.strip(" ()[]{}<>.،,:-–（）【】!！。")
     text = names.texts.get(bare.lower())
     label = names.places(bare)
     if bare in names.own:
@@ -457,12 +578,28 @@ def _named(line: str, names: _Names, named: bool = False) -> tuple[int, ...] | N
         return False
     places = names.places(match.group())
     after = line[match.end() :]
-    joined = _AND.match(after)
-    second = names.label.match(after, joined.end()) if joined else None
-    if second and _is_label(after, second, names, named=False):
-        places = places | names.places(second.group())
+    if match.group() in _TITLES and _NAME_AFTER_TITLE.match(after) and not _is_option(after, names):
+        return None
+    places = places | _more_labels(after, names)
     followed = names.texts.get(after.strip(" .،,:-–)]}>（）。!").lower())
     return _one(places | ({followed} if followed is not None else set()))
+
+
+def _more_labels(after: str, names: _Names) -> set[int]:
+    """The further options that are named with a first: "A or B", "A (or B)", "A; B", `أ ب ج`, "A in Syria, it is B"."""
+    joined = _AND.match(after)
+    second = names.label.match(after, joined.end()) if joined else None
+    found = [second] if second and _is_label(after, second, names, named=False) else []
+    if not names.lone.sub(" ", after).strip(_BETWEEN_LABELS):
+        found += names.lone.finditer(after)
+    sentence = _END.split(re.split("[?؟]", after)[0], maxsplit=1)[0]
+    found += [one for one in names.added.finditer(sentence) if names.is_clear(one["label"])]
+    kept = (one for one in found if not _NOT_AFTER.match(one.string, one.end()))
+    return {place for one in kept for place in names.places(one.groupdict().get("label") or one.group())}
+
+
+def _is_option(text: str, names: _Names) -> bool:
+    return text.strip(" .،,:-–)]}>（）。!").lower() in names.texts
 
 
 def _begins_with_text(line: str, names: _Names) -> int | None:
@@ -494,13 +631,22 @@ def _is_label(line: str, match: re.Match[str], names: _Names, named: bool) -> bo
     return named or ends or not label.isascii() or (label.isalpha() and label.isupper())
 
 
-def _listed(line: str, names: _Names, named: bool = False) -> tuple[int, ...] | None | Literal[False]:
-    """The options of a list of labels; None if something else is among them, False if it begins with none."""
+def _listed(
+    line: str, names: _Names, named: bool = False, whole: bool = False
+) -> tuple[int, ...] | None | Literal[False]:
+    """The options of a list of labels; None if something else is among them, False if it begins with none.
+
+    What follows the list (a reason, another sentence) is not read, unless the `whole` line has to be a list.
+    """
     lowered = line.lower()
     for text in sorted(names.texts, key=len, reverse=True):
         if len(text) > 1:
             lowered = lowered.replace(text, " ")
-    lowered = _END_OF_LIST.split(lowered.replace("!", " "), maxsplit=1)[0][:_LONGEST_STATEMENT]
+    lowered = lowered.replace("!", " ")[:_LONGEST_STATEMENT]
+    if _RANGE.search(lowered):
+        return None
+    if not whole and re.search(r"\w", names.lone.sub("", re.sub(r"(?<!\w)(?:و|and)(?!\w)", "", lowered))):
+        lowered = _END_OF_LIST.split(lowered, maxsplit=1)[0]
     parts = [[word for word in _BETWEEN.split(part) if word] for part in _COMMAS.split(lowered)]
     # و is a label where it stands alone between commas or at the end, else the word and.
     words = [

@@ -16,7 +16,7 @@ from cultureval.tasks.suite import Benchmark, MetricSet
 SEVERAL = {"multiple_choice": False, "multi_select": True}  # kinds with such a form -> whether several may be right
 NEW_TOKENS = 2048  # reasoning included
 METRICS = "cultureval.metrics.lighteval.choice_replies:choice_reply_metrics"
-PARSER = Instrument(name=lambda: "labels(strict, v4)", check=lambda: None)
+PARSER = Instrument(name=lambda: "labels(strict, v5)", check=lambda: None)
 
 
 def in_generative_form(benchmarks: Iterable[Benchmark], suite: str) -> tuple[Benchmark, ...]:
