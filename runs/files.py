@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +71,15 @@ class SavedTask:
         """Where the run's results file is, if there is one."""
         return self.root / "results" / self.model / f"results_{self.date}.json"
 
+    @property
+    def model_name(self) -> str:
+        """The model's name in its results file, as every view has it; the folder's where there is no such file."""
+        file = self.results_file
+        try:
+            return _model_name(file, file.stat().st_mtime_ns) or self.model
+        except OSError:
+            return self.model
+
     def table(self) -> "pyarrow.Table":
         """The details: columns `doc`, `metric`, `model_response`.
 
@@ -95,6 +105,16 @@ class SavedTask:
         if not all(isinstance(part, Mapping) for part in parts):
             raise CulturevalError(f"{file} is no results file of LightEval: {', '.join(PARTS)} are not mappings in it.")
         return content
+
+
+@lru_cache(maxsize=256)
+def _model_name(file: Path, changed: int) -> str:
+    """The model's name in a results file; "" where it cannot be read, which is told where its scores are."""
+    try:
+        general = json.loads(file.read_bytes()).get("config_general")
+    except (ValueError, RecursionError, AttributeError):
+        return ""
+    return str(general.get("model_name") or "") if isinstance(general, Mapping) else ""
 
 
 def read_details(file: Path, paths: Sequence[str] | None = None) -> "pyarrow.Table":
@@ -209,13 +229,14 @@ def find_details(path: Path, task: str) -> SavedTask:
 
 
 def names_of_runs(saved: Sequence[SavedTask]) -> dict[tuple[Path, str], str]:
-    """A name for each run, by its output folder and model.
+    """A name for each run, by its output folder and the model's folder in it.
 
-    It is the model's, with its folder if several output folders have that model.
+    It is the model's, with its output folder if several have that model.
     """
-    runs = list(dict.fromkeys((task.root, task.model) for task in saved))
-    folders = [root.name for root, _ in runs], [str(root) for root, _ in runs]
-    return dict(zip(runs, told_apart([model for _, model in runs], *folders), strict=True))
+    newest = {(task.root, task.model): task for task in sorted(saved, key=lambda task: task.date)}
+    runs = {place: newest[place] for place in dict.fromkeys((task.root, task.model) for task in saved)}
+    folders = [root.name for root, _ in runs], [str(root) for root, _ in runs], [model for _, model in runs]
+    return dict(zip(runs, told_apart([task.model_name for task in runs.values()], *folders), strict=True))
 
 
 def told_apart(names: Sequence[str], *tells: Sequence[str]) -> list[str]:

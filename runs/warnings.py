@@ -108,7 +108,7 @@ def leaves_items_out(warnings: Iterable[RunWarning]) -> bool:
 
 def _mark(kind: str, tasks: list[TaskRecord]) -> str:
     if kind == "limited":
-        return f"limit {max(task.limit for task in tasks if task.limit is not None)}"
+        return f"limit {' and '.join(map(str, _limits(tasks)))}"
     return MARKS.get(kind, "")
 
 
@@ -186,12 +186,16 @@ def _without_judges(run: Run, tasks: list[TaskRecord]) -> Checks:
 
 
 def _limited(run: Run, tasks: list[TaskRecord]) -> Checks:
-    limits = {task.limit for task in tasks if task.limit is not None}
-    if limits:
+    if limits := _limits(tasks):
+        asked = " or ".join(f"{limit:,}" for limit in limits)
         yield (
-            f"At most {max(limits)} rows of a task were asked (--limit): these scores are for trying things out; "
+            f"At most {asked} rows of a task were asked (--limit): these scores are for trying things out; "
             "run without it for scores to report."
         )
+
+
+def _limits(tasks: list[TaskRecord]) -> list[int]:
+    return sorted({task.limit for task in tasks if task.limit is not None})
 
 
 def _skipped(run: Run, tasks: list[TaskRecord]) -> Checks:

@@ -102,7 +102,7 @@ def sides_of(paths: Sequence[Path], broken: list[str] | None = None) -> list[Sid
     folders, dates = [task.root.name for task in first], [task.date for task in first]
     places = [str(task.root) for task in first]
     dated = [[f"{one} {date}" for one, date in zip(told, dates, strict=True)] for told in (folders, places)]
-    names = told_apart([model for model, _, _ in found], folders, dates, dated[0], places, dated[1])
+    names = told_apart([task.model_name for task in first], folders, dates, dated[0], places, dated[1])
     return [Side(name, tasks, path) for name, (_, path, tasks) in zip(names, found, strict=True)]
 
 

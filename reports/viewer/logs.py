@@ -200,7 +200,7 @@ def _spec(saved: SavedTask, run: Run | None, made_from: str, pictures: bool, met
         created=_when(saved),
         task=plain_text(saved.task, NAME),
         dataset=EvalDataset(name=plain_text(record.source, NAME) if record and record.source else None),
-        model=plain_text(saved.model, NAME),
+        model=plain_text(saved.model_name, NAME),
         config=EvalConfig(),
         packages=_packages(run) if run else {},
         metadata={name: plain_text(value, 4000) for name, value in about.items()},

@@ -55,6 +55,20 @@ def test_each_problem_is_one_sentence_with_what_to_do(fields, words):
     assert all(word in sentence for word in words), sentence
 
 
+def test_all_limits_of_a_merged_run_are_told():
+    run = run_of([TASK, "qimma_aratrust"], limit=20)
+    tasks = {
+        name: task.model_copy(update={"limit": 2 + place})
+        for place, (name, task) in enumerate(run.record.tasks.items())
+    }
+    (sentence,) = [
+        one
+        for one in run_warnings(replace(run, record=run.record.model_copy(update={"tasks": tasks})))
+        if one.kind == "limited"
+    ]
+    assert sentence.startswith("At most 2 or 3 rows") and sentence.mark == "limit 2 and 3"
+
+
 def test_a_cost_without_tokens_as_somebody_edited_it_stops_no_summary():
     run = run_of([TASK])
     record = run.record.model_copy(update={"timing": TimingRecord(cost=1.25, tokens_cached=7)})

@@ -214,6 +214,15 @@ def test_an_items_name_is_the_same_in_compare_and_show(tmp_path):
         assert item["item"] == flip["item"]
 
 
+def test_compare_calls_a_model_as_the_page_does(tmp_path):
+    """It was called by its folder, which a user may name otherwise (`model-0`)."""
+    write_folder(tmp_path, Folder(6, (Plan(), Plan(model=1))))
+    out, _, _ = run("compare", tmp_path / "out", "--output-dir", tmp_path / "c", "--charts", "none")
+    data = shown("leaderboard", tmp_path / "out", "--out", tmp_path / "site", "--charts", "none", "--json")
+    names = [entry["model"] for section in data["sections"] for entry in section["entries"]]
+    assert sorted(names) == sorted(NAMES[:2]) and f"{NAMES[0]} minus {NAMES[1]}" in out
+
+
 def test_no_control_characters_of_a_models_name_reach_a_table(tmp_path):
     """A model's name with NUL reached the CSV."""
     write_folder(tmp_path, Folder(4, tuple(Plan(model=place) for place in (3, 4, 5, 6))))
