@@ -1,9 +1,16 @@
-"""Charts as specifications of Vega-Lite, made by altair: interactive on a page, SVG and PDF for papers."""
+"""Charts as specifications of Vega-Lite, made by altair: interactive on a page, SVG, PDF and PNG for papers.
+
+vl-convert joins Arabic letters and orders them; a name that begins with them needs isolates around it (`isolated`).
+"""
 
 import json
 import math
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from itertools import cycle, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +20,18 @@ from cultureval.runtime.errors import CulturevalError
 if TYPE_CHECKING:
     import altair
 
-FORMATS = ("svg", "pdf")
+FORMATS = ("pdf", "svg", "png")
 WIDTH, HEIGHT = 560, 340
+PANEL = 190  # pixels
 COLOURS = ("#3b6fb6", "#d1731f", "#3a8f5c", "#b23a48", "#7a5aa6", "#8c6d46", "#c45d9b", "#6b7280", "#a39b1f", "#2a94a8")
-MOST_SERIES = 8  # of a radar
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
+MOST_SERIES = 8  # of a radar in one panel
+LONGEST_NAME = 36  # letters of a series' name
+FONTS = (  # of files: the first has Arabic, the others Chinese, where they are installed
+    "DejaVu Sans, Noto Sans CJK SC, Noto Sans SC, Source Han Sans SC, PingFang SC, Microsoft YaHei, "
+    "WenQuanYi Micro Hei, WenQuanYi Zen Hei, SimHei, Droid Sans Fallback, Arial Unicode MS, sans-serif"
+)
+SCALE = 2.5  # pixels of a PNG for one of the page
 Row = dict[str, Any]  # of a chart's data
 
 
@@ -61,12 +76,13 @@ class Point:
     Attributes:
         label: What it is.
         x: Its value.
-        y: Of a scatter plot.
+        y: Its second value, in a scatter plot.
         x_error: One standard error of x.
-        y_error: Of y.
+        y_error: One standard error of y.
         low: Lower end of an interval of x.
         high: Upper end.
         group: Points of one group have one colour.
+        panel: The column and the row of panels where it stands; empty in a plot of one panel.
     """
 
     label: str
@@ -77,6 +93,7 @@ class Point:
     low: float | None = None
     high: float | None = None
     group: str = ""
+    panel: tuple[str, str] = ("", "")
 
 
 def scatter(
@@ -89,55 +106,119 @@ def scatter(
     borders: tuple[float, float] | None = None,
     names: Sequence[tuple[float, float, str, str]] = (),
     limits: tuple[float, float] | None = None,
+    lines: bool = False,
     note: str = "",
 ) -> Chart:
-    """Points with one standard error on either side, and their labels.
+    """Points with one standard error on either side: in one panel with their labels, in several with a legend.
 
     Args:
-        name: Of its files.
+        name: The files' name without suffix.
         title: Above it.
         axes: Labels of x and y.
         points: At least one.
         log_x: Whether x is logarithmic.
         borders: A vertical and a horizontal line.
         names: Texts in the chart: x, y, text, alignment.
-        limits: Of both axes.
+        limits: The ends of both axes, of y alone where x is logarithmic.
+        lines: Whether lines join the points of a group.
         note: Below it.
     """
     import altair as alt
 
-    x_scale = alt.Scale(type="log", nice=False, padding=24) if log_x else alt.Scale(zero=False, nice=not limits)
-    y_scale = alt.Scale(zero=False, nice=not limits)
-    if limits:
-        x_scale, y_scale = alt.Scale(domain=limits, nice=False), alt.Scale(domain=limits, nice=False)
-    base = alt.Chart(alt.Data(values=[_with_errors(point) for point in points])).encode(
-        alt.X("x:Q").title(axes[0]).scale(x_scale), alt.Y("y:Q").title(axes[1]).scale(y_scale)
-    )
-    grouped = len({point.group for point in points} - {""}) > 1
-    colour = alt.Color("group:N").title(None).scale(range=list(COLOURS)) if grouped else alt.value(COLOURS[0])
+    free = alt.Scale(zero=False, nice=not limits)
+    y_scale = alt.Scale(domain=limits, nice=False) if limits else free
+    x_scale = alt.Scale(type="log", nice=False, padding=24) if log_x else y_scale
+    base = alt.Chart().encode(alt.X("x:Q").title(axes[0]).scale(x_scale), alt.Y("y:Q").title(axes[1]).scale(y_scale))
+    panels = any(any(point.panel) for point in points)
+    groups = list(dict.fromkeys(point.group for point in points if point.group))
+    colour = group_colour(groups) if panels else _colour(points)
     tips = [alt.Tooltip("model:N"), alt.Tooltip("x:Q", title=axes[0], format=".4g")]
     tips.append(alt.Tooltip("y:Q", title=axes[1], format=".4g"))
-    layers: list[Any] = _borders(borders)
-    layers += [
+    marks = base.mark_circle(size=70, opacity=0.9).encode(color=colour, tooltip=tips)
+    if panels:
+        shape = alt.Shape("group:N").title(None).scale(domain=groups, range=_repeated(SHAPES, groups))
+        marks = base.mark_point(size=50, filled=True, opacity=0.9).encode(color=colour, shape=shape, tooltip=tips)
+    layers: list[Any] = [
+        *_borders(borders),
+        *([base.mark_line(opacity=0.7).encode(color=colour)] if lines else []),
         base.mark_rule(opacity=0.5).encode(x="x1:Q", x2="x2:Q", y="y:Q", color=colour),
         base.mark_rule(opacity=0.5).encode(y="y1:Q", y2="y2:Q", x="x:Q", color=colour),
-        base.mark_circle(size=70, opacity=0.9).encode(color=colour, tooltip=tips),
-        base.mark_text(align="left", dx=7, dy=-6, fontSize=9).encode(text="model:N"),
+        marks,
+        *([] if panels else [base.mark_text(align="left", dx=7, dy=-6, fontSize=9).encode(text="model:N")]),
     ]
     layers += [
         alt.Chart(alt.Data(values=[{"x": x, "y": y, "t": text}]))
-        .mark_text(align=align, fontStyle="italic", fontSize=10, opacity=0.7)
+        .mark_text(align=align, fontStyle="italic", fontSize=7 if panels else 10, opacity=0.7)
         .encode(x="x:Q", y="y:Q", text="t:N")
         for x, y, text, align in names
     ]
-    return Chart(name, title, _spec(alt.layer(*layers).properties(width=WIDTH, height=HEIGHT)), note)
+    rows = list(map(_with_errors, points))
+    if panels:
+        columns, below = (list(dict.fromkeys(point.panel[place] for point in points)) for place in (0, 1))
+        facets = {"column": facet("across", alt.Column, columns), "row": facet("down", alt.Row, below)}
+        return in_panels(name, title, layers, rows, facets, note=note)
+    chart = alt.layer(*layers, data=alt.Data(values=rows)).properties(width=WIDTH, height=HEIGHT)
+    return Chart(name, title, specification(chart), note)
 
 
 def _with_errors(point: Point) -> Row:
     """A point of a scatter plot, and the ends of its bars."""
     across, up = point.x_error or 0, point.y_error or 0
     ends = {"x1": point.x - across, "x2": point.x + across, "y1": point.y - up, "y2": point.y + up}
-    return {"model": point.label, "x": point.x, "y": point.y, "group": point.group, **ends}
+    named = {"model": point.label, "group": point.group, "across": point.panel[0], "down": point.panel[1]}
+    return {"x": point.x, "y": point.y, **named, **ends}
+
+
+def group_colour(groups: Sequence[str], legend: bool = True) -> Any:
+    """The colour of the field `group`, with a legend below; the groups' order says which has which."""
+    import altair as alt
+
+    below = alt.Legend(orient="bottom", columns=4, labelLimit=240, symbolLimit=0) if legend else None
+    scale = alt.Scale(domain=list(groups), range=_repeated(COLOURS, groups))
+    return alt.Color("group:N").title(None).scale(scale).legend(below)
+
+
+def _repeated(kinds: Sequence[str], groups: Sequence[str]) -> list[str]:
+    return list(islice(cycle(kinds), len(groups)))
+
+
+def facet(field: str, kind: Any, order: Sequence[str]) -> Any:
+    """The panels of a field in their order, with their names as headings.
+
+    Args:
+        field: Its name in the rows.
+        kind: `altair.Facet`, `altair.Column` or `altair.Row`.
+        order: All of its values.
+    """
+    return kind(f"{field}:N").title(None).sort(list(order)).header(labelLimit=PANEL + 20)
+
+
+def in_panels(
+    name: str,
+    title: str,
+    layers: Sequence[Any],
+    rows: Sequence[Row],
+    facets: Mapping[str, Any],
+    *,
+    size: tuple[int, int] = (PANEL, PANEL),
+    note: str = "",
+) -> Chart:
+    """Layers once for each panel.
+
+    Args:
+        name: The files' name without suffix.
+        title: Above all.
+        layers: Charts without data of their own, or with data that are in every panel.
+        rows: The data, of which each panel has its part.
+        facets: Arguments of `altair.LayerChart.facet`.
+        size: Width and height of a panel in pixels.
+        note: Below all.
+    """
+    import altair as alt
+
+    layered = alt.layer(*layers, data=alt.Data(values=list(rows)))
+    chart = layered.properties(width=size[0], height=size[1]).facet(**facets)
+    return Chart(name, title, specification(chart), note)
 
 
 def heat_map(
@@ -186,69 +267,89 @@ def heat_map(
         color=alt.condition(f"datum.value > {middle}", alt.value("white"), alt.value("#1a1a1a")),
     )
     size = {"width": max(160, 56 * len(columns)), "height": max(40, 24 * len(models))}
-    return Chart(name, title, _spec(alt.layer(boxes, numbers).properties(**size)), note)
+    return Chart(name, title, specification(alt.layer(boxes, numbers).properties(**size)), note)
 
 
 def radar(name: str, title: str, values: Mapping[str, Mapping[str, float]], note: str = "") -> Chart:
     """A polygon a model, an axis a name, from 0 to 100; at most `MOST_SERIES` models, the first ones.
 
     Args:
-        name: Of its files.
+        name: The files' name without suffix.
         title: Above it.
         values: Model -> axis -> percent; every model has every axis.
         note: Below it.
     """
     import altair as alt
 
-    grid, names, lines = _polygons(values)
-    hidden: dict[str, Any] = {"axis": None, "scale": alt.Scale(domain=[-130, 130], nice=False)}
-    x, y = alt.X("x:Q", **hidden), alt.Y("y:Q", **hidden)
+    axes = list(next(iter(values.values())))
+    lines = [row for model in list(values)[:MOST_SERIES] for row in polygon(axes, values[model], model=model)]
     chosen = alt.selection_point(fields=["model"], bind="legend", name="chosen")
     colour = alt.Color("model:N").title(None).scale(range=list(COLOURS)).sort(list(values))
-    layers = [
-        alt.Chart(alt.Data(values=grid))
-        .mark_line(color="#999999", strokeWidth=0.5)
-        .encode(x, y, detail="ring:N", order="step:O"),
-        alt.Chart(alt.Data(values=[{"t": level, "x": 0, "y": level} for level in (25, 50, 75, 100)]))
-        .mark_text(fontSize=8, dx=4, align="left", opacity=0.7)
-        .encode(x, y, text="t:N"),
-        alt.Chart(alt.Data(values=names)).mark_text(fontSize=11).encode(x, y, text="t:N"),
+    polygons = (
         alt.Chart(alt.Data(values=lines))
         .mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=30))
         .encode(
-            x,
-            y,
+            *radar_places(100),
             color=colour,
             order="step:O",
             opacity=alt.condition(chosen, alt.value(0.9), alt.value(0.08)),
             tooltip=[alt.Tooltip("model:N"), alt.Tooltip("axis:N"), alt.Tooltip("value:Q", format=".2f")],
         )
-        .add_params(chosen),
+        .add_params(chosen)
+    )
+    chart = alt.layer(*radar_grid(axes, 100), polygons).properties(width=380, height=380)
+    return Chart(name, title, specification(chart.properties(view=alt.ViewBackground(stroke=None))), note)
+
+
+def radar_places(highest: float) -> tuple[Any, Any]:
+    """The encodings of a radar's x and y, around which there is room for names."""
+    import altair as alt
+
+    hidden: dict[str, Any] = {"axis": None, "scale": alt.Scale(domain=[-1.3 * highest, 1.3 * highest], nice=False)}
+    return alt.X("x:Q", **hidden), alt.Y("y:Q", **hidden)
+
+
+def radar_grid(axes: Sequence[str], highest: float, size: int = 11) -> list[Any]:
+    """The layers below a radar's polygons: four rings with their values, and the axes' names.
+
+    Args:
+        axes: Their names, the first at the top, clockwise; a line break begins another line.
+        highest: The value of the outermost ring.
+        size: The names' size.
+    """
+    import altair as alt
+
+    levels = [highest * part for part in (0.25, 0.5, 0.75, 1)]
+    grid = [row for level in levels for row in polygon(axes, dict.fromkeys(axes, level), ring=level)]
+    names = [row | {"t": row["axis"].split("\n")} for row in polygon(axes, dict.fromkeys(axes, 1.16 * highest))[:-1]]
+    numbers = [{"t": f"{level:g}", "x": 0, "y": level} for level in levels]
+    x, y = radar_places(highest)
+    rings = alt.Chart(alt.Data(values=grid)).mark_line(color="#999999", strokeWidth=0.5)
+    texts = alt.Chart(alt.Data(values=numbers)).mark_text(fontSize=8, dx=4, align="left", opacity=0.7)
+    lines = max(len(row["t"]) for row in names)
+    around = alt.Chart(alt.Data(values=names)).mark_text(fontSize=size, baseline="middle", dy=-size * (lines - 1) * 0.6)
+    return [
+        rings.encode(x, y, detail="ring:N", order="step:O"),
+        texts.encode(x, y, text="t:N"),
+        around.encode(x, y, text="t:N"),
     ]
-    chart = alt.layer(*layers).properties(width=380, height=380, view=alt.ViewBackground(stroke=None))
-    return Chart(name, title, _spec(chart), note)
 
 
-def _polygons(values: Mapping[str, Mapping[str, float]]) -> tuple[list[Row], list[Row], list[Row]]:
-    """The rows of a radar's grid, of its axes' names, and of its polygons, with the place of each point."""
-    axes = list(next(iter(values.values())))
-    angles = {axis: math.pi / 2 - 2 * math.pi * place / len(axes) for place, axis in enumerate(axes)}
-    ring = [*axes, axes[0]]
+def polygon(axes: Sequence[str], values: Mapping[str, float], **about: Any) -> list[Row]:
+    """The rows of a closed polygon over a radar's axes; axes without a value are left out.
 
-    def place(axis: str, radius: float) -> Row:
-        return {"x": radius * math.cos(angles[axis]), "y": radius * math.sin(angles[axis])}
-
-    grid = [
-        {"ring": level, "step": step, **place(axis, level)}
-        for level in (25, 50, 75, 100)
-        for step, axis in enumerate(ring)
-    ]
-    lines = [
-        {"model": model, "axis": axis, "value": row[axis], "step": step, **place(axis, row[axis])}
-        for model, row in list(values.items())[:MOST_SERIES]
-        for step, axis in enumerate(ring)
-    ]
-    return grid, [{"t": axis, **place(axis, 116)} for axis in axes], lines
+    Args:
+        axes: All of the radar.
+        values: Axis -> distance from the middle.
+        **about: What every row says besides.
+    """
+    rows = []
+    for place, axis in enumerate(axes):
+        if axis in values:
+            angle = math.pi / 2 - 2 * math.pi * place / len(axes)
+            at = {"x": values[axis] * math.cos(angle), "y": values[axis] * math.sin(angle)}
+            rows.append({**about, "axis": axis, "value": values[axis], "step": place, **at})
+    return [*rows, rows[0] | {"step": len(axes)}] if rows else []
 
 
 def intervals(
@@ -282,41 +383,76 @@ def intervals(
         alt.Y("label:N").title(None).sort(order).axis(labelLimit=260),
         tooltip=[alt.Tooltip("label:N"), *(alt.Tooltip(f"{key}:Q", format=".2f") for key in ("x", "low", "high"))],
     )
-    grouped = len({point.group for point in points} - {""}) > 1
-    colour = alt.Color("group:N").title(None).scale(range=list(COLOURS)) if grouped else alt.value(COLOURS[0])
     x = alt.X("x:Q").title(label).scale(zero=bars)
     marks = base.mark_bar(opacity=0.75, height={"band": 0.7}) if bars else base.mark_point(filled=True, size=50)
-    layers = _borders((0.0, None)) if zero and not bars else []
-    layers += [marks.encode(x, color=colour), base.mark_rule().encode(alt.X("low:Q").title(label), x2="high:Q")]
-    return Chart(name, title, _spec(alt.layer(*layers).properties(width=WIDTH, height=max(60, 15 * len(rows)))), note)
+    ends = base.mark_rule().encode(alt.X("low:Q").title(label), x2="high:Q")
+    layers = [*(_borders((0.0, None)) if zero and not bars else []), marks.encode(x, color=_colour(points)), ends]
+    chart = alt.layer(*layers).properties(width=WIDTH, height=max(60, 15 * len(rows)))
+    return Chart(name, title, specification(chart), note)
 
 
 def chart_files(chart: Chart, folder: Path, formats: Sequence[str]) -> list[Path]:
-    """Writes a chart for papers; the same chart gives the same bytes.
+    """Writes a chart for papers; the same chart gives the same SVG and PNG.
 
     Args:
         chart: The chart.
-        folder: An existing one.
-        formats: Of `FORMATS`.
+        folder: Where to; created if missing.
+        formats: Some of `FORMATS`.
     """
     import vl_convert
 
+    if not formats:
+        return []
+    _register_fonts()
+    folder.mkdir(parents=True, exist_ok=True)
+    picture = vl_convert.vegalite_to_svg(json.dumps(printed(chart)))
     files = []
-    picture = vl_convert.vegalite_to_svg(json.dumps(printed(chart.spec, chart.title))) if formats else ""
     for one in formats:
         file = folder / f"{chart.name}.{one}"
-        file.write_bytes(vl_convert.svg_to_pdf(picture) if one == "pdf" else picture.encode("utf-8"))
+        if one == "svg":
+            file.write_text(picture, encoding="utf-8")
+        else:
+            made = vl_convert.svg_to_pdf(picture) if one == "pdf" else vl_convert.svg_to_png(picture, scale=SCALE)
+            file.write_bytes(made)
         files.append(file)
     return files
 
 
-def printed(spec: Mapping[str, Any], title: str) -> dict[str, Any]:
-    """A specification for paper: on white, with its title."""
-    return {**spec, "background": "white", "title": {"text": title, "anchor": "start", "fontSize": 12}}
+@cache
+def _register_fonts() -> None:
+    """Makes DejaVu Sans of matplotlib's wheel known, which has Arabic letters, for machines without any font."""
+    import vl_convert
+
+    if (found := find_spec("matplotlib")) and found.origin:
+        vl_convert.register_font_directory(str(Path(found.origin).with_name("mpl-data") / "fonts" / "ttf"))
 
 
-def chart_formats(text: str) -> tuple[str, ...]:
+def draws(letters: str) -> bool:
+    """Whether the fonts of this machine have some letters, of which all but one are drawn alike where they lack them.
+
+    Args:
+        letters: Two or more of one script.
+    """
+    import vl_convert
+
+    _register_fonts()
+    drawing = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 40"><text y="30" {}>{}</text></svg>'
+    pictures = (drawing.format(f'font-family="{FONTS}"', letter) for letter in letters)
+    return len({vl_convert.svg_to_png(picture) for picture in pictures}) == len(letters)
+
+
+def printed(chart: Chart) -> dict[str, Any]:
+    """A chart's specification for paper: on white, with its title and its note."""
+    title = {"text": chart.title, "subtitle": chart.note, "anchor": "start", "fontSize": 12, "subtitleFontSize": 10}
+    return {**chart.spec, "background": "white", "title": title, "config": {"font": FONTS} | chart.spec["config"]}
+
+
+def chart_formats(text: str, option: str = "--charts") -> tuple[str, ...]:
     """The formats that a list such as "svg,pdf" names; "none": no files.
+
+    Args:
+        text: Names with commas between them.
+        option: Whose value it is, for the message.
 
     Raises:
         CulturevalError: One is not among `FORMATS`.
@@ -325,25 +461,55 @@ def chart_formats(text: str) -> tuple[str, ...]:
     if names == ["none"]:
         return ()
     if not names or any(name not in FORMATS for name in names):
-        raise CulturevalError(f"--charts names {text!r}; choose among {', '.join(FORMATS)}, or none.")
+        raise CulturevalError(f"{option} names {text!r}; choose among {', '.join(FORMATS)}, or none.")
     return tuple(dict.fromkeys(names))
 
 
-def _borders(borders: tuple[float | None, float | None] | None) -> list[Any]:
+def short_names(names: Sequence[str], longest: int = LONGEST_NAME) -> dict[str, str]:
+    """Names without the folder or organisation, and of at most so many letters, whose middle is left out.
+
+    A name is whole where it would be another one's as well.
+    """
+    last = _while_unique({name: name.rstrip("/").rpartition("/")[2] or name for name in names})
+    cut = _while_unique({name: _without_middle(short, longest) for name, short in last.items()})
+    return {name: isolated(short) for name, short in cut.items()}
+
+
+def isolated(text: str) -> str:
+    """A text that may be written from right to left, set apart from the text around it (by U+2068 and U+2069)."""
+    leftwards = any(unicodedata.bidirectional(character) in ("R", "AL") for character in text)
+    return f"\u2068{text}\u2069" if leftwards else text
+
+
+def _while_unique(short: Mapping[str, str]) -> dict[str, str]:
+    taken = list(short.values())
+    return {name: text if taken.count(text) == 1 else name for name, text in short.items()}
+
+
+def _without_middle(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest // 2 - 1]}…{text[-(longest - longest // 2) :]}"
+
+
+def _colour(points: Sequence[Point]) -> Any:
+    """A colour for each group of a plot of one panel; one colour where there is one group."""
     import altair as alt
 
-    if borders is None:
-        return []
-    x, y = borders
-    lines: list[Any] = []
-    if x is not None:
-        lines.append(alt.Chart(alt.Data(values=[{"x": x}])).mark_rule(strokeDash=[4, 3], opacity=0.6).encode(x="x:Q"))
-    if y is not None:
-        lines.append(alt.Chart(alt.Data(values=[{"y": y}])).mark_rule(strokeDash=[4, 3], opacity=0.6).encode(y="y:Q"))
-    return lines
+    grouped = len({point.group for point in points} - {""}) > 1
+    return alt.Color("group:N").title(None).scale(range=list(COLOURS)) if grouped else alt.value(COLOURS[0])
 
 
-def _spec(chart: "altair.TopLevelMixin") -> dict[str, Any]:
+def _borders(borders: tuple[float | None, float | None] | None) -> list[Any]:
+    """Dashed lines at a value of x and at one of y, without those that are None."""
+    import altair as alt
+
+    return [
+        alt.Chart(alt.Data(values=[{axis: at}])).mark_rule(strokeDash=[4, 3], opacity=0.6).encode(**{axis: f"{axis}:Q"})
+        for axis, at in zip("xy", borders or (), strict=False)
+        if at is not None
+    ]
+
+
+def specification(chart: "altair.TopLevelMixin") -> dict[str, Any]:
     """The specification, in whose texts nothing is an address or a formula."""
     found = chart.to_dict(validate=True)
     found["usermeta"] = {"embedOptions": {"actions": False}}

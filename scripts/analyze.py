@@ -25,9 +25,9 @@ def analyze_alqasida(
     if not results and not human:
         raise CulturevalError("Give output folders of `cultureval eval`, or files of human judgements with --human.")
     from cultureval.reports.alqasida.analysis import write_analysis
-    from cultureval.reports.drawing import figure_formats
+    from cultureval.reports.charts import chart_formats
 
-    formats = figure_formats(figures)
+    formats = chart_formats(figures, "--figures")
     saved, judged = ([path.expanduser() for path in paths or ()] for paths in (results, human))
     print(write_analysis(saved, judged, output_dir, formats))
     print(f"Tables and plots: {output_dir.resolve()}")

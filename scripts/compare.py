@@ -33,7 +33,7 @@ def compare_runs(
     items: Annotated[int, typer.Option(min=0, help="Show at most so many items that differ, each way.")] = 2,
     subsets: Annotated[bool, typer.Option("--subsets", help="Show subsets, too; differences.csv has them.")] = False,
     charts: Annotated[
-        str, typer.Option(metavar="FORMATS", help="Formats of the forest plots: svg, pdf; or none.")
+        str, typer.Option(metavar="FORMATS", help="Formats of the forest plots: svg, pdf, png; or none.")
     ] = "svg,pdf",
     as_json: Annotated[bool, typer.Option("--json", help="The comparison as one JSON document.")] = False,
     planned: Annotated[
@@ -112,12 +112,12 @@ def compare_m2cqa(
     force: Force = False,
 ) -> None:
     """Compares prompts and models of M2CQA. Example: cultureval compare m2cqa out-a out-b"""
-    from cultureval.reports.drawing import figure_formats
+    from cultureval.reports.charts import chart_formats
     from cultureval.reports.m2cqa.comparison import write_comparison
     from cultureval.reports.m2cqa.comparison_rows import Borders
 
     borders = Borders(q_plus_border, cfhr_border)
-    formats = figure_formats(figures)
+    formats = chart_formats(figures, "--figures")
     found = write_comparison(
         results, output_dir, profile, resamples, seed, size or [], borders, _allowed(allow, force), formats
     )

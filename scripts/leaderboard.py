@@ -31,7 +31,7 @@ def leaderboard(
         Path | None, typer.Option(help="CSV with the columns model, family, billions, licence, for the filters.")
     ] = None,
     charts: Annotated[
-        str, typer.Option(metavar="FORMATS", help="Formats of the charts' files: svg, pdf; or none, no charts.")
+        str, typer.Option(metavar="FORMATS", help="Formats of the charts' files: svg, pdf, png; or none, no charts.")
     ] = "svg,pdf",
     ranks: Annotated[bool, typer.Option(help="Rank intervals from the items in the details.")] = True,
     logs: Annotated[

@@ -37,8 +37,8 @@ NAMES_OF_LIBRARIES = (
     *("transformers.models.llama.modeling_llama", "transformers.models.llava.modeling_llava", "datasets", "pandas"),
     *("sklearn.metrics", "scipy.stats", "sacrebleu", "nltk", "requests", "chardet", "huggingface_hub.hf_api", "openai"),
     *("pytablewriter", "git", "typer.rich_utils", "latex2sympy2_extended", "inspect_ai", "rouge_score.rouge_scorer"),
-    *("camel_tools.tokenizers.word", "evalplus.syncheck", "fasttext", "sklearn.tree", "fontTools.subset"),
-    *("matplotlib.figure", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_pdf"),
+    *("camel_tools.tokenizers.word", "evalplus.syncheck", "fasttext", "sklearn.tree"),
+    "altair",
 )
 SERVER = "TESTS_FORKING_SERVER"  # the variable with the folder of its addresses
 MAIN_MODULES = ("__main__", "main", "inspect_tasks")  # not imported by others; the last reads the catalogue at once

@@ -17,9 +17,9 @@ from cultureval.reports.alqasida.feature_tables import (
 )
 from cultureval.reports.alqasida.figures import draw_figures
 from cultureval.reports.alqasida.human_judgements import write_human_judgements
-from cultureval.reports.alqasida.plots import draw_tree
+from cultureval.reports.alqasida.plots import tree
 from cultureval.reports.alqasida.samples import ANALYSED, KINDS, Sample, samples_of
-from cultureval.reports.drawing import FORMATS
+from cultureval.reports.charts import FORMATS, chart_files
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.errors import counted
@@ -65,7 +65,8 @@ def write_samples(
         trees = tree_rows(of_kind)
         write_csv(folder / f"{kind}_tree_depth_{TREE_DEPTH}.csv", trees)
         if formats and (nodes := [row for row in trees if row["score"] == ADI2]):
-            draw_tree(nodes, f"{KINDS[kind].capitalize()}: what ADI2 depends on", folder / f"{kind}_tree", formats)
+            chart = tree(f"{kind}_tree", f"{KINDS[kind].capitalize()}: what ADI2 depends on", nodes)
+            chart_files(chart, folder, formats)
         tables.append(_feature_table(f"{KINDS[kind]} ({counted(len(of_kind), 'sample')})", correlations, variances))
     translations = [task for task in tasks if task["kind"] == "mt"]
     if translations:

@@ -19,7 +19,7 @@ from cultureval.reports.alqasida.samples import (
     series_name,
 )
 from cultureval.reports.alqasida.table import DIRECTIONS
-from cultureval.reports.drawing import Styles, series_styles
+from cultureval.reports.charts import Chart, chart_files
 from cultureval.runs.means import Estimate, mean_of
 from cultureval.tasks.alqasida.benchmarks import direction_of
 
@@ -35,37 +35,37 @@ def draw_figures(
         samples: From `samples_of`.
         translations: Its tasks of the kind `mt`.
         folder: Output folder.
-        formats: Of `drawing.FORMATS`; () draws nothing.
+        formats: Of `charts.FORMATS`; () draws nothing.
 
     Returns:
         The files.
     """
-    if not formats:
-        return []
-    styles = series_styles(sorted({series_name(sample) for sample in samples}))
-    files = [file for kind in KINDS for file in _of_kind(kind, samples, styles, folder, formats)]
+    charts = _charts(samples, translations) if formats else ()
+    return [file for chart in charts for file in chart_files(chart, folder, formats)]
+
+
+def _charts(samples: Sequence[Sample], translations: Sequence[Sample]) -> Iterator[Chart]:
+    everyone = sorted({series_name(sample) for sample in samples})
+    for kind in KINDS:
+        yield from _of_kind(kind, samples, everyone)
     asked = [sample for sample in samples if sample["kind"] == "mono" and not math.isnan(sample[PROMPT_ALDI])]
     if asked:
         points = {
             model: ([s[PROMPT_ALDI] for s in members], [s[ALDI] for s in members])
             for model, members in by_series(asked).items()
         }
-        stem = folder / "mono_prompt_and_output_dialectness"
         labels = ("ALDi of the prompt", "ALDi of the output")
-        files += plots.draw_density(points, "Dialectness given and written", labels, stem, formats)
+        yield plots.density("mono_prompt_and_output_dialectness", "Dialectness given and written", labels, points)
     if directions := translation_means(translations):
         title = "Translation: spBLEU by corpus and direction, mean of the dialects"
-        files += plots.draw_means(directions, styles, title, "spBLEU", folder / "translation_spbleu", formats)
+        yield plots.means("translation_spbleu", title, "spBLEU", directions, everyone)
     for dialect in sorted({sample["dialect"] for sample in samples}):
         axes = competencies(samples, translations, dialect)
-        if len(axes) > 2:
-            files += plots.draw_radar(axes, styles, f"Competencies: {dialect}", folder / f"radar_{dialect}", formats)
-    return files
+        if len(axes) > 2 and (radar := plots.radars(f"radar_{dialect}", f"Competencies: {dialect}", axes, everyone)):
+            yield radar
 
 
-def _of_kind(
-    kind: str, samples: Sequence[Sample], styles: Styles, folder: Path, formats: Sequence[str]
-) -> Iterator[Path]:
+def _of_kind(kind: str, samples: Sequence[Sample], everyone: Sequence[str]) -> Iterator[Chart]:
     """ADI2 by dialect and by genre, and the distribution of ALDi; translations into dialects only."""
     members = [sample for sample in samples if sample["kind"] == kind and sample["target"] not in ("eng", "msa")]
     if not members:
@@ -75,16 +75,12 @@ def _of_kind(
         points: dict[str, dict[str, Point]] = defaultdict(dict)
         for (group, series), rows in sorted(grouped(members, (feature, series_name)).items()):
             points[group][series] = Point(*mean_and_error(rows, ADI2))
-        yield from plots.draw_means(
-            points, styles, f"{name}: ADI2 by {feature}", "ADI2", folder / f"{kind}_by_{feature}", formats
-        )
+        yield plots.means(f"{kind}_by_{feature}", f"{name}: ADI2 by {feature}", "ADI2", points, everyone)
     known = [sample for sample in members if not math.isnan(sample[ALDI])]
     levels = {model: [s[ALDI] for s in rows] for model, rows in by_series(known).items()}
     if levels:
-        stem = folder / f"{kind}_dialectness"
-        yield from plots.draw_distribution(
-            levels, styles, f"{name}: dialectness of the outputs", "ALDi of the output", stem, formats
-        )
+        title = f"{name}: dialectness of the outputs"
+        yield plots.distribution(f"{kind}_dialectness", title, "ALDi of the output", levels, everyone)
 
 
 def translation_means(translations: Sequence[Sample]) -> dict[str, dict[str, Point]]:

@@ -4,27 +4,30 @@ Every plot stays readable with twenty models: each model is a row, or has a pane
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from cultureval.reports.drawing import (
-    Styles,
-    figure_style,
-    label_axes,
-    legend_below,
-    panels,
-    save_figure,
+from cultureval.reports.charts import (
+    PANEL,
+    Chart,
+    Row,
+    facet,
+    group_colour,
+    in_panels,
+    polygon,
+    radar_grid,
+    radar_places,
     short_names,
+    specification,
 )
 from cultureval.runtime.errors import counted
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-ROW = 0.16  # height of a model's row, in inches
 HEXAGONS = 24  # across a panel
 PANEL_NAME = 26  # letters of a series' name above its panel
+BINS = 20
+COLUMNS = 5  # of panels
+LEAF, LEVEL = 120, 90  # pixels of a tree
 
 
 class Point(NamedTuple):
@@ -43,186 +46,216 @@ class Point(NamedTuple):
     complete: bool = True
 
 
-@figure_style()
-def draw_means(
-    points: Mapping[str, Mapping[str, Point]],
-    styles: Styles,
-    title: str,
-    label: str,
-    stem: Path,
-    formats: Sequence[str],
-) -> list[Path]:
+def means(
+    name: str, title: str, label: str, points: Mapping[str, Mapping[str, Point]], everyone: Sequence[str]
+) -> Chart:
     """A panel for each group and in it a row for each series: its mean with one standard error on either side.
 
     The series with the highest mean over the groups is at the top.
 
     Args:
-        points: Group -> series -> mean.
-        styles: Of the series, from `series_styles`.
+        name: The files' name without suffix.
         title: Title of the plot.
         label: Label of the value axis.
-        stem: Path without suffix.
-        formats: Of the files.
+        points: Group -> series -> mean.
+        everyone: All series of all plots, in whose order they have their colours.
     """
+    import altair as alt
+
     names = sorted({name for members in points.values() for name in members})
-    short = short_names(names)
-    order = sorted(names, key=lambda name: _mean_over(points, name))
-    most = 4 if len(points) != 5 else 5
-    figure, places = panels(len(points), 2.3, ROW * len(names) + 0.65, most, sharex=True, sharey=True)
-    for axes, (group, members) in zip(places, points.items(), strict=True):
-        for row, name in enumerate(order):
-            if name in members:
-                _draw_point(axes, row, members[name], styles[name])
-        axes.set_title(group)
-    places[0].set_yticks(range(len(order)), [short[name] for name in order])
-    places[0].set_ylim(-0.6, len(order) - 0.4)
-    places[0].set_xlim(left=0)
-    label_axes(places, label)
-    figure.suptitle(title, fontsize=9)
-    legend_below(figure, _marks_of(points))
-    return save_figure(figure, stem, formats)
+    short = short_names(everyone)
+    order = [short[name] for name in sorted(names, key=lambda name: -_mean_over(points, name))]
+    rows = [_mean_row(group, short[name], point) for group, found in points.items() for name, point in found.items()]
+    base = alt.Chart().encode(alt.Y("group:N").title(None).sort(order).axis(labelLimit=260))
+    marks = base.encode(alt.X("value:Q").title(label), color=group_colour([*short.values()], legend=False))
+    layers = [
+        base.mark_tick(color="#555555").encode(x="baseline:Q").transform_filter("isValid(datum.baseline)"),
+        base.mark_rule(color="#555555").encode(x="low:Q", x2="high:Q"),
+        marks.mark_point(filled=True, size=40, opacity=1).transform_filter("datum.complete"),
+        marks.mark_point(size=40, opacity=1).transform_filter("!datum.complete"),
+    ]
+    note = ["one standard error on either side"]
+    note += ["tick: untranslated source"] if any(row["baseline"] is not None for row in rows) else []
+    note += [] if all(row["complete"] for row in rows) else ["hollow: mean of fewer dialects than others have"]
+    facets = {"facet": facet("panel", alt.Facet, list(points)), "columns": 4 if len(points) != COLUMNS else COLUMNS}
+    return in_panels(name, title, layers, rows, facets, size=(PANEL, 14 * len(names)), note="; ".join(note))
 
 
-@figure_style()
-def draw_distribution(
-    values: Mapping[str, Sequence[float]], styles: Styles, title: str, label: str, stem: Path, formats: Sequence[str]
-) -> list[Path]:
+def _mean_row(group: str, series: str, point: Point) -> Row:
+    spread = 0 if math.isnan(point.stderr) else point.stderr
+    return {
+        "panel": group,
+        "group": series,
+        "value": _known(point.value),
+        "low": _known(point.value - spread),
+        "high": _known(point.value + spread),
+        "baseline": _known(point.baseline),
+        "complete": point.complete,
+    }
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def distribution(
+    name: str, title: str, label: str, values: Mapping[str, Sequence[float]], everyone: Sequence[str]
+) -> Chart:
     """The distribution of a score between 0 and 1 as shares of samples in 20 bins, a panel for each series.
 
-    The grey outline is the mean of all series, the vertical line the series' mean. Arguments as in `draw_means`, but
+    The grey outline is the mean of all series, the vertical line the series' mean. Arguments as in `means`, but
     `values` are those of each series.
     """
+    import altair as alt
     import numpy as np
 
-    short = short_names(list(values), PANEL_NAME)
-    edges = np.linspace(0, 1, 21)
-    shares = {name: np.histogram(scores, edges)[0] / len(scores) for name, scores in values.items()}
-    figure, places = panels(len(values), 1.8, 1.4, sharex=True, sharey=True)
-    for axes, (name, scores) in zip(places, values.items(), strict=True):
-        axes.stairs(shares[name], edges, fill=True, color=styles[name]["color"], alpha=0.8)
-        if len(values) > 1:
-            axes.stairs(np.mean(list(shares.values()), axis=0), edges, color="0.35", linewidth=0.7)
-        axes.axvline(float(np.mean(scores)), color="0.1", linewidth=0.9, linestyle="--")
-        axes.set_title(short[name], fontsize=7)
-    places[0].set(xlim=(0, 1), xticks=(0, 0.5, 1))
-    label_axes(places, label, "share of samples")
-    figure.suptitle(title, fontsize=9)
-    marks = {"mean of the model": {"color": "0.1", "linestyle": "--"}}
-    marks |= {"mean of all models' shares": {"color": "0.35", "linestyle": "-"}} if len(values) > 1 else {}
-    legend_below(figure, marks)
-    return save_figure(figure, stem, formats)
+    short = short_names(everyone, PANEL_NAME)
+    edges = np.linspace(0, 1, BINS + 1).tolist()
+    shares = {series: np.histogram(scores, edges)[0] / len(scores) for series, scores in values.items()}
+    every = np.mean(list(shares.values()), axis=0)
+    rows: list[Row] = []
+    for series, scores in values.items():
+        bins = zip(edges, edges[1:], shares[series].tolist(), every.tolist(), strict=False)
+        found = [dict(zip(("low", "high", "share", "every"), one, strict=True)) for one in bins]
+        found += [{"low": 1.0, "every": float(every[-1])}, {"mean": float(np.mean(scores))}]
+        rows += [one | {"group": short[series]} for one in found]
+    bars = alt.Chart().mark_bar(opacity=0.8).transform_filter("isValid(datum.high)")
+    outline = alt.Chart().mark_line(interpolate="step-after", color="#555555", strokeWidth=0.7)
+    x, y = alt.X("low:Q").title(label).scale(domain=[0, 1]), alt.Y("share:Q").title("share of samples")
+    layers = [
+        bars.encode(x, y, x2="high:Q", y2=alt.datum(0), color=group_colour([*short.values()], legend=False)),
+        outline.transform_filter("isValid(datum.every)").encode(x="low:Q", y="every:Q"),
+        alt.Chart().mark_rule(strokeDash=[4, 3]).transform_filter("isValid(datum.mean)").encode(x="mean:Q"),
+    ]
+    note = "dashed: mean of the model; outline: mean of all models' shares"
+    facets = {"facet": facet("group", alt.Facet, [short[one] for one in values]), "columns": COLUMNS}
+    return in_panels(name, title, layers, rows, facets, size=(140, 90), note=note)
 
 
-@figure_style()
-def draw_density(
-    points: Mapping[str, tuple[Sequence[float], Sequence[float]]],
-    title: str,
-    labels: tuple[str, str],
-    stem: Path,
-    formats: Sequence[str],
-) -> list[Path]:
+def density(
+    name: str, title: str, labels: tuple[str, str], points: Mapping[str, tuple[Sequence[float], Sequence[float]]]
+) -> Chart:
     """Pairs of values between 0 and 1 as counts in hexagons, a panel for each series, with the diagonal.
 
     Args:
-        points: Series -> values on the horizontal and on the vertical axis.
+        name: The files' name without suffix.
         title: Title of the plot.
         labels: Of the horizontal and the vertical axis.
-        stem: Path without suffix.
-        formats: Of the files.
+        points: Series -> values on the horizontal and on the vertical axis.
     """
-    from matplotlib.colors import LogNorm
+    import altair as alt
 
-    short = short_names(list(points), PANEL_NAME)
-    figure, places = panels(len(points), 1.8, 1.85, sharex=True, sharey=True)
-    drawn = []
-    for axes, (name, (given, written)) in zip(places, points.items(), strict=True):
-        axes.grid(False)
-        axes.plot((0, 1), (0, 1), color="0.5", linewidth=0.8, linestyle="--")
-        size = {"gridsize": HEXAGONS, "extent": (0, 1, 0, 1), "mincnt": 1}
-        drawn.append(axes.hexbin(given, written, **size, cmap="viridis_r", linewidths=0.1))
-        axes.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
-        axes.set_title(short[name], fontsize=7)
-    scale = LogNorm(1, max(2, *(hexagons.get_array().max() for hexagons in drawn)))
-    for hexagons in drawn:
-        hexagons.set_norm(scale)
-    figure.colorbar(drawn[0], ax=places, label="samples", shrink=0.7, aspect=30, format="%d")
-    label_axes(places, *labels)
-    figure.suptitle(title, fontsize=9)
-    return save_figure(figure, stem, formats)
+    short, side = short_names(list(points), PANEL_NAME), 150
+    rows = [
+        {"group": short[series], "x": x, "y": y, "samples": count}
+        for series, pairs in points.items()
+        for (x, y), count in _hexagons(*pairs).items()
+    ]
+    width = math.sqrt(3) / 2  # half of a hexagon's, of radius 1
+    hexagon = f"M0,-1L{width},-0.5L{width},0.5L0,1L-{width},0.5L-{width},-0.5Z"
+    size = (side / HEXAGONS / width) ** 2  # Vega draws a shape of radius 1 with half the root of its size
+    scale = alt.Scale(domain=[-0.03, 1.03], nice=False)
+    colour = alt.Color("samples:Q").scale(type="log", scheme="viridis", reverse=True).legend(format="d")
+    drawn = alt.Chart().mark_point(filled=True, shape=hexagon, size=size, opacity=1, strokeWidth=0)
+    diagonal = alt.Chart(alt.Data(values=[{"x": 0, "y": 0}, {"x": 1, "y": 1}]))
+    layers = [
+        diagonal.mark_line(color="#777777", strokeWidth=0.8, strokeDash=[4, 3]).encode(x="x:Q", y="y:Q"),
+        drawn.encode(
+            alt.X("x:Q").title(labels[0]).scale(scale), alt.Y("y:Q").title(labels[1]).scale(scale), color=colour
+        ),
+    ]
+    facets = {"facet": facet("group", alt.Facet, [short[one] for one in points]), "columns": COLUMNS}
+    return in_panels(name, title, layers, rows, facets, size=(side, side))
 
 
-@figure_style()
-def draw_radar(
-    axes_of: Mapping[str, Mapping[str, float]], styles: Styles, title: str, stem: Path, formats: Sequence[str]
-) -> list[Path]:
+def _hexagons(xs: Sequence[float], ys: Sequence[float]) -> Counter[tuple[float, float]]:
+    """The centre of the hexagon that each pair is in: the nearer one of two lattices of rectangles."""
+    across, up = HEXAGONS, HEXAGONS / math.sqrt(3)
+    found: Counter[tuple[float, float]] = Counter()
+    for x, y in zip(xs, ys, strict=True):
+        whole = round(x * across) / across, round(y * up) / up
+        half = (math.floor(x * across) + 0.5) / across, (math.floor(y * up) + 0.5) / up
+        found[min(whole, half, key=lambda place: math.dist(place, (x, y)))] += 1
+    return found
+
+
+def radars(name: str, title: str, axes_of: Mapping[str, Mapping[str, float]], everyone: Sequence[str]) -> Chart | None:
     """A panel with a polygon over competencies for each series; the grey polygon is the mean of all series.
 
     Args:
-        axes_of: Competency -> series -> score between 0 and 1.
-        styles: Of the series, from `series_styles`.
+        name: The files' name without suffix.
         title: Title of the plot.
-        stem: Path without suffix.
-        formats: Of the files.
+        axes_of: Competency -> series -> score between 0 and 1.
+        everyone: All series of all plots, in whose order they have their colours.
 
     Returns:
-        The files; [] if no series has three competencies, which a polygon needs.
+        The chart; None if no series has three competencies, which a polygon needs.
     """
-    from matplotlib.ticker import MaxNLocator
+    import altair as alt
 
-    everyone = sorted({name for scores in axes_of.values() for name in scores})
-    names = [name for name in everyone if sum(name in scores for scores in axes_of.values()) > 2]
+    scores = {
+        series: {axis: found[series] for axis, found in axes_of.items() if series in found} for series in everyone
+    }
+    names = [series for series in everyone if len(scores[series]) > 2]
     if not names:
-        return []
-    short = short_names(names, PANEL_NAME)
-    angles = [2 * math.pi * number / len(axes_of) for number in range(len(axes_of))]
-    means = [sum(scores.values()) / len(scores) for scores in axes_of.values()]
-    highest = max(value for scores in axes_of.values() for value in scores.values())
-    figure, places = panels(len(names), 2.1, 2.2, subplot_kw={"projection": "polar"})
-    for axes, name in zip(places, names, strict=True):
-        if len(names) > 1:
-            axes.plot([*angles, angles[0]], [*means, means[0]], color="0.45", linewidth=0.7)
-        _draw_polygon(axes, angles, [scores.get(name, math.nan) for scores in axes_of.values()], styles[name]["color"])
-        axes.set_xticks(angles, list(axes_of), fontsize=5.5)
-        axes.tick_params(axis="x", pad=4)
-        axes.tick_params(axis="y", labelsize=5)
-        axes.set_yticks(MaxNLocator(3).tick_values(0, highest)[1:])
-        axes.set(ylim=(0, min(1.0, highest * 1.1) or 1.0), theta_zero_location="N", theta_direction=-1)
-        axes.set_title(short[name], fontsize=7, pad=8)
-    figure.suptitle(title, fontsize=9)
-    if len(names) > 1:
-        legend_below(figure, {"mean of all models": {"color": "0.45", "linestyle": "-"}})
-    return save_figure(figure, stem, formats)
+        return None
+    short, axes = short_names(everyone, PANEL_NAME), list(axes_of)
+    average = {axis: sum(found.values()) / len(found) for axis, found in axes_of.items()}
+    highest = max(value for found in axes_of.values() for value in found.values())
+    top = max(0.1, math.ceil(10 * highest) / 10)
+    kinds = {"mean": dict.fromkeys(names, average), "own": {series: scores[series] for series in names}}
+    rows = [
+        row
+        for kind, found in kinds.items()
+        for series, values in found.items()
+        for row in polygon(axes, values, group=short[series], kind=kind)
+    ]
+    base = alt.Chart().encode(*radar_places(top), order="step:O")
+    layers = [
+        *radar_grid(axes, top, size=7),
+        base.mark_line(color="#777777", strokeWidth=0.8).transform_filter("datum.kind == 'mean'"),
+        base.mark_line(strokeWidth=1.6, point=alt.OverlayMarkDef(size=14))
+        .transform_filter("datum.kind == 'own'")
+        .encode(color=group_colour([*short.values()], legend=False)),
+    ]
+    facets = {"facet": facet("group", alt.Facet, [short[one] for one in names]), "columns": COLUMNS}
+    return in_panels(name, title, layers, rows, facets, note="grey: mean of all models")
 
 
-@figure_style({"axes.grid": False})
-def draw_tree(nodes: Sequence[Mapping[str, Any]], title: str, stem: Path, formats: Sequence[str]) -> list[Path]:
+def tree(name: str, title: str, nodes: Sequence[Mapping[str, Any]]) -> Chart:
     """A regression tree: each node with the rule that leads to it, its mean and its number of samples.
 
     Args:
-        nodes: As `metrics.alqasida.feature_analysis.TreeNode`, a parent before its children, the left child first.
+        name: The files' name without suffix.
         title: Title of the plot.
-        stem: Path without suffix.
-        formats: Of the files.
+        nodes: As `metrics.alqasida.feature_analysis.TreeNode`, a parent before its children, the left child first.
     """
-    from matplotlib import colormaps
-    from matplotlib.colors import Normalize
+    import altair as alt
 
     places = _tree_places(nodes)
-    leaves, deepest = sum(node["is_leaf"] for node in nodes), max(node["depth"] for node in nodes)
-    figure, (axes,) = panels(1, max(3.2, 1.35 * leaves), 0.85 * (deepest + 1) + 0.3)
-    scale = Normalize(min(node["value"] for node in nodes), max(node["value"] for node in nodes))
+    rows = []
     for node in nodes:
-        place = places[node["number"]]
-        if node["parent"] is not None:
-            width = 0.5 + 2.5 * node["count"] / nodes[0]["count"]
-            axes.plot(*zip(places[node["parent"]], place, strict=True), color="0.6", linewidth=width, zorder=1)
-        text = "\n".join([*_rule_lines(node["rule"]), f"mean {node['value']:.3f}", counted(node["count"], "sample")])
-        fill = colormaps["Blues"](0.05 + 0.5 * float(scale(node["value"])))
-        box = {"boxstyle": "round,pad=0.35", "facecolor": fill, "edgecolor": "0.4", "linewidth": 0.6}
-        axes.text(*place, text, ha="center", va="center", fontsize=7, bbox=box, zorder=2)
-    axes.set(xlim=(-0.6, leaves - 0.4), ylim=(-deepest - 0.4, 0.4), title=title)
-    axes.set_axis_off()
-    return save_figure(figure, stem, formats)
+        x, y = places[node["number"]]
+        above = places[node["number"] if node["parent"] is None else node["parent"]]
+        lines = [*_rule_lines(node["rule"]), f"mean {node['value']:.3f}", counted(node["count"], "sample")]
+        box = {"left": x - 0.47, "right": x + 0.47, "low": y - 0.32, "high": y + 0.32}
+        link = {"from_x": above[0], "from_y": above[1], "count": node["count"]}
+        rows.append({"x": x, "y": y, "text": lines, "value": node["value"], **box, **link})
+    links = alt.Chart().mark_rule(color="#999999")
+    boxes = alt.Chart().mark_rect(stroke="#666666", strokeWidth=0.6, cornerRadius=4)
+    texts = alt.Chart().mark_text(fontSize=9, baseline="middle", dy=-12)
+    fill = alt.Color("value:Q").scale(range=["#eef5fb", "#7fb0dc"], zero=False).legend(None)
+    width = alt.StrokeWidth("count:Q").scale(range=[0.5, 3]).legend(None)
+    hidden: dict[str, Any] = {"axis": None, "scale": alt.Scale(nice=False, zero=False)}
+    layers = [
+        links.encode(alt.X("x:Q", **hidden), alt.Y("y:Q", **hidden), x2="from_x:Q", y2="from_y:Q", strokeWidth=width),
+        boxes.encode(alt.X("left:Q", **hidden), alt.Y("low:Q", **hidden), x2="right:Q", y2="high:Q", color=fill),
+        texts.encode(alt.X("x:Q", **hidden), alt.Y("y:Q", **hidden), text="text:N"),
+    ]
+    leaves, deepest = sum(node["is_leaf"] for node in nodes), max(node["depth"] for node in nodes)
+    chart = alt.layer(*layers, data=alt.Data(values=rows))
+    chart = chart.properties(width=LEAF * leaves, height=LEVEL * (deepest + 1), view=alt.ViewBackground(stroke=None))
+    return Chart(name, title, specification(chart))
 
 
 def _tree_places(nodes: Sequence[Mapping[str, Any]]) -> dict[int, tuple[float, float]]:
@@ -246,40 +279,6 @@ def _rule_lines(rule: str) -> list[str]:
         return [f"{name} {'is' if name == feature else 'is not'}", short_names([category], 20)[category] or "(none)"]
     feature, sign, threshold = rule.rsplit(" ", 2)
     return [f"{feature} {'≤' if sign == '<=' else '>'} {float(threshold):.3g}"]
-
-
-def _marks_of(points: Mapping[str, Mapping[str, Point]]) -> dict[str, dict[str, Any]]:
-    """The entries of the legend of `draw_means`."""
-    every = [point for members in points.values() for point in members.values()]
-    marks: dict[str, dict[str, Any]] = {"one standard error on either side": {"color": "0.3", "linestyle": "-"}}
-    if any(not math.isnan(point.baseline) for point in every):
-        marks["untranslated source"] = {"color": "0.3", "marker": "|", "markersize": 9}
-    if not all(point.complete for point in every):
-        marks["mean of fewer dialects than others have"] = {"color": "0.3", "marker": "o", "fillstyle": "none"}
-    return marks
-
-
-def _draw_polygon(axes: "Axes", angles: Sequence[float], heights: Sequence[float], colour: Any) -> None:
-    axes.plot([*angles, angles[0]], [*heights, heights[0]], color=colour, linewidth=1.4, marker="o", markersize=2.5)
-    axes.fill(angles, [0 if math.isnan(height) else height for height in heights], color=colour, alpha=0.15)
-
-
-def _draw_point(axes: "Axes", row: int, point: Point, style: Mapping[str, Any]) -> None:
-    spread = None if math.isnan(point.stderr) else point.stderr
-    fill = {} if point.complete else {"fillstyle": "none", "markeredgecolor": style["color"], "markeredgewidth": 1}
-    axes.errorbar(
-        point.value,
-        row,
-        xerr=spread,
-        linestyle="",
-        ecolor="0.3",
-        elinewidth=0.8,
-        capsize=1.5,
-        markersize=4.5,
-        **style | fill,
-    )
-    if not math.isnan(point.baseline):
-        axes.plot(point.baseline, row, marker="|", color="0.3", markersize=9, linestyle="")
 
 
 def _mean_over(points: Mapping[str, Mapping[str, Point]], name: str) -> float:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cultureval.reports.charts import Chart, Charted, Point, intervals
+from cultureval.reports.charts import Chart, Charted, Point, intervals, isolated
 from cultureval.reports.leaderboard.entries import Division, Entry, Group, divisions
 from cultureval.reports.leaderboard.item_ranks import ItemRanks, item_ranks
 from cultureval.reports.leaderboard.models import ModelFacts, facts_of, read_models
@@ -134,10 +134,10 @@ def _forest(table: BoardTable, division: Division, found: ItemRanks, number: int
     percent = "percent" in table.unit
     scale = 100 if percent else 1
     points = [
-        Point(shown(label), scale * x, low=scale * low, high=scale * high)
+        Point(isolated(shown(label)), scale * x, low=scale * low, high=scale * high)
         for label, (x, low, high) in found.behind.items()
     ]
-    best, column = shown(found.ranking.rows[0].model), table.columns[table.main].whole
+    best, column = isolated(shown(found.ranking.rows[0].model)), table.columns[table.main].whole
     title = f"{shown(table.title)}: difference from {best}, the best by {column}"
     unit = "percentage points" if percent else f"difference in {column}"
     note = "Paired differences with 95 % intervals, each for itself: not adjusted for their number, as ranks are."
@@ -191,5 +191,5 @@ def _charts(
         return []
     order = [row.label for table in tables[:1] for row in table.rows]
     entries = sorted(group.entries, key=lambda one: order.index(one.label) if one.label in order else len(order))
-    models = [Charted(shown(one.label), one.run, facts[one.label].billions, facts[one.label].family) for one in entries]
-    return list(draw(models))
+    known = ((isolated(shown(one.label)), one.run, facts[one.label]) for one in entries)
+    return list(draw([Charted(label, run, about.billions, about.family) for label, run, about in known]))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cultureval.metrics.judges.items import JUDGED
-from cultureval.reports.drawing import short_names
+from cultureval.reports.charts import short_names
 from cultureval.runs.checks import OUTSIDE
 from cultureval.runs.comparable import (
     Fields,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from cultureval.metrics.m2cqa.names import CFHR, Q_PLUS_ACC
 from cultureval.reports.charts import Chart, Charted, Point, scatter
-from cultureval.reports.m2cqa.plots import REGIMES
+from cultureval.reports.m2cqa.plots import LIMITS, REGIME_NAMES
 from cultureval.reports.m2cqa.table import VARIETIES
 from cultureval.tasks.m2cqa.benchmarks import PROMPTS
 
@@ -37,9 +37,7 @@ def charts(models: Sequence[Charted]) -> list[Chart]:
             and (rate := model.run.value(task.task, CFHR)) is not None
         ]
         if points:
-            names = [(x, y, regime, side) for regime, (x, y, side) in REGIMES.items()]
             title, axes = f"Q+ and CFHR, {name}", ("accuracy on Q+", "CFHR, lower is better")
-            limits = (-0.15, 1.15)
             note = "One standard error on either side; the regimes' borders at 0.5 are ours."
             found.append(
                 scatter(
@@ -48,8 +46,8 @@ def charts(models: Sequence[Charted]) -> list[Chart]:
                     axes,
                     points,
                     borders=BORDERS,
-                    names=names,
-                    limits=limits,
+                    names=REGIME_NAMES,
+                    limits=LIMITS,
                     note=note,
                 )
             )

@@ -20,9 +20,9 @@ from cultureval.metrics.m2cqa.names import (
     Q_PLUS_ACC,
     Profile,
 )
+from cultureval.reports.charts import FORMATS, chart_files
 from cultureval.reports.comparison.report import comparison_notes
 from cultureval.reports.comparison.sides import sides_of
-from cultureval.reports.drawing import FORMATS
 from cultureval.reports.m2cqa.cells import GROUP, by_prompt, read_cells, under_profile
 from cultureval.reports.m2cqa.comparison_rows import (
     BREAKDOWN_COLUMNS,
@@ -39,7 +39,8 @@ from cultureval.reports.m2cqa.comparison_rows import (
     differences_of,
     paired_prompts,
 )
-from cultureval.reports.m2cqa.plots import draw_regimes, draw_sizes
+from cultureval.reports.m2cqa.plots import regimes
+from cultureval.reports.m2cqa.plots import sizes as size_charts
 from cultureval.reports.markdown import escaped_markdown, markdown_table
 from cultureval.reports.model_sizes import model_sizes
 from cultureval.reports.terminal_tables import terminal_table
@@ -133,8 +134,8 @@ def write_comparison(
     parts = ["# M2CQA", lead, "\n".join(f"- {escaped_markdown(note)}" for note in notes)]
     markdown = "\n\n".join([*filter(None, parts), *(section.markdown() for section in sections)]) + "\n"
     (output_dir / "comparison.md").write_text(markdown, encoding="utf-8")
-    figures = draw_regimes(rows, borders, output_dir / "regimes", formats) if formats else []
-    figures += draw_sizes(rows, output_dir / "cfhr_by_size", formats) if formats else []
+    charts = [*regimes(rows, borders), *size_charts(rows)]
+    figures = [file for chart in charts for file in chart_files(chart, output_dir, formats)]
     text = "\n\n".join([lead, *(section.terminal() for section in sections)])
     return Comparison(text, [*notes, *not_drawn(rows, known_sizes)], figures)
 

@@ -1,0 +1,44 @@
+"""What all charts share: series that can be told apart, Arabic in its order, files in three formats."""
+
+import pytest
+
+from cultureval.reports.charts import FORMATS, Point, chart_files, chart_formats, draws, scatter, short_names
+from cultureval.runtime.errors import CulturevalError
+
+
+def test_24_series_differ_and_all_are_in_the_legend_of_every_file(tmp_path):
+    names = [f"organisation/a-model-with-a-rather-long-name-{number}B-Instruct" for number in range(24)]
+    short = list(short_names(names).values())
+    points = [Point(name, place, 1.0, 0.1, group=name, panel=("left", "")) for place, name in enumerate(short)]
+    chart = scatter("some.name", "<b>$x", ("x", "y"), points)
+    (marks,) = [layer["encoding"] for layer in chart.spec["spec"]["layer"] if "shape" in layer["encoding"]]
+    scales = [marks[channel]["scale"] for channel in ("color", "shape")]
+    assert all(scale["domain"] == short for scale in scales)
+    assert len(set(zip(*(scale["range"] for scale in scales), strict=True))) == 24
+    files = chart_files(chart, tmp_path / "sub", FORMATS)
+    assert [file.name for file in files] == ["some.name.pdf", "some.name.svg", "some.name.png"]
+    assert [file.read_bytes()[:4] for file in files] == [b"%PDF", b"<svg", b"\x89PNG"]
+    svg = files[1].read_text(encoding="utf-8")
+    assert all(name in svg for name in short) and "<b>" not in svg
+    again = chart_files(chart, tmp_path / "again", ("svg", "png"))
+    assert [file.read_bytes() for file in files[1:]] == [file.read_bytes() for file in again]
+
+
+def test_fonts_that_lack_a_script_are_noticed():
+    assert draws("ab") and not draws("\U0010fffc\U0010fffb")  # letters, and code points that no font has
+
+
+def test_names_are_short_where_they_still_differ():
+    names = ["org/model-7B", "a/same", "b/same", "x" * 50, "org/فنار-9B"]
+    short = short_names(names, 12)
+    assert [short[name] for name in names[:3]] == ["model-7B", "a/same", "b/same"]
+    assert short["x" * 50] == "xxxxx…xxxxxx"
+    assert short["org/فنار-9B"] == "\u2068فنار-9B\u2069"  # set apart from text that is written from left to right
+
+
+def test_formats_are_named_in_a_list():
+    assert chart_formats("png, PDF,png") == ("png", "pdf")
+    assert chart_formats("none") == ()
+    for wrong in ("jpg", "pdf,none", ""):
+        with pytest.raises(CulturevalError, match="pdf, svg, png, or none"):
+            chart_formats(wrong)
