@@ -6,7 +6,7 @@ the stopping criteria of every earlier prompt, which count from where that promp
 searched for stop strings itself and its answer ends immediately.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -19,6 +19,21 @@ if TYPE_CHECKING:
 
 Sanitize = Callable[[str, str], str]
 STOPPING_CRITERIA = "_get_stopping_criteria"
+
+# --- data ---
+
+
+def evalplus_problems(dataset: str, rows: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Rows of a data file of `humaneval` or `mbpp`, by task id; the tuples and sets of MBPP's inputs are restored."""
+    if dataset == "humaneval":
+        return {task_id: dict(row) for task_id, row in rows.items()}
+    from evalplus.data.mbpp import mbpp_deserialize_inputs
+
+    return {
+        task_id: {**row, **{name: mbpp_deserialize_inputs(task_id, row[name]) for name in ("base_input", "plus_input")}}
+        for task_id, row in rows.items()
+    }
+
 
 # --- generation ---
 

@@ -2,8 +2,8 @@
 
 A solution runs once on each suite of inputs, in a process that gets only its code and the inputs. When it has ended,
 its outputs, plain data in files, are compared with those of the canonical solution, by EvalPlus's rules (`rules`), in a
-process with limits that runs no generated code (`comparing`). EvalPlus's own verdict on the same outputs is reported
-next to ours.
+process with limits that runs no generated code (`comparison_server`). EvalPlus's own verdict on the same outputs is
+reported next to ours.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import IO, Any
 
-from cultureval.metrics.code.comparing import (
+from cultureval.metrics.code.comparison_server import (
     Comparer,
     ComparerBroken,
     SuiteResult,
@@ -250,8 +250,8 @@ class _Judging:
         if self.kept is None:
             return judge.verdict(solution)
         if wait:
-            self.kept.claims.wait_for(key, lambda: None)
-        elif not self.kept.claims.take(key):
+            self.kept.locks.wait_for(key, lambda: None)
+        elif not self.kept.locks.take(key):
             return None
         try:
             if found := self.kept.find(key):
@@ -261,7 +261,7 @@ class _Judging:
                 self.kept.keep({key: verdict})
             return verdict
         finally:
-            self.kept.claims.give_back(key)
+            self.kept.locks.give_back(key)
 
 
 def _ground_truths(

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from cultureval.metrics.code.ground_truth import content_key
 from cultureval.metrics.code.rules import TEST_SUITES, Dataset
 from cultureval.runtime import sandbox
-from cultureval.runtime.claims import Claims
 from cultureval.runtime.interruption import kept_when_interrupted
 from cultureval.runtime.journal import answer_key, journal_folder, open_journal
+from cultureval.runtime.question_locks import QuestionLocks
 from cultureval.runtime.sandbox.jail import packages_and_versions
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class KeptVerdicts:
     def __init__(self, problems: Mapping[str, Mapping[str, Any]], dataset: Dataset, expected: int) -> None:
         self._problems = {task: content_key(problem, dataset) for task, problem in problems.items()}
         self._journal = open_journal(of=LABEL)
-        self.claims = Claims(journal_folder())
+        self.locks = QuestionLocks(journal_folder())
         self._count = 0
         kept_when_interrupted(journal_folder(), lambda: f"{self._count} of {expected} verdicts", True)
 

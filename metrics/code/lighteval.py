@@ -7,8 +7,7 @@ import numpy as np
 from lighteval.metrics.utils.metric_utils import SampleLevelMetric
 from lighteval.tasks.requests import Doc
 
-from cultureval.metrics.code.instrument import is_sandboxed, judge_name
-from cultureval.metrics.code.report import sample_scores, verdict_in_details
+from cultureval.metrics.code.report import is_sandboxed, judge_name, sample_scores, verdict_in_details
 from cultureval.metrics.code.solution_code import program_of, programs_in_parallel
 from cultureval.metrics.lighteval.batched import batched_metric
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean, MeanOfScored
@@ -16,6 +15,7 @@ from cultureval.metrics.lighteval.shared_pass import Columns, SharedScore, pass_
 from cultureval.metrics.qimma.names import CODE
 from cultureval.runtime.data.content_store import stored_problem
 from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.evalplus_patches import evalplus_problems
 
 if TYPE_CHECKING:
     from cultureval.prompts.qimma.specific import CodeSpecific
@@ -43,7 +43,6 @@ def code_metrics() -> list[SampleLevelMetric]:
 
 def _judge(docs: list[Doc], replies: list[str]) -> Columns:
     """Judge one task's replies: 1, 0 or nan for each metric."""
-    from cultureval.metrics.code.evalplus_problems import evalplus_problems
     from cultureval.metrics.code.judging import Solution, check_canonical_solutions, judge_solutions
 
     problems: list[CodeSpecific] = [specific_of(doc) for doc in docs]

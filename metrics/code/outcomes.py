@@ -5,7 +5,7 @@ import signal
 from collections.abc import Mapping
 from typing import Any
 
-from cultureval.metrics.code.comparing import SuiteResult
+from cultureval.metrics.code.comparison_server import SuiteResult
 from cultureval.metrics.code.ground_truth import SuiteTruth
 from cultureval.metrics.code.pass_at_k import Outcome
 from cultureval.metrics.code.rules import Dataset, asks_for_a_zero

@@ -1,5 +1,7 @@
-"""Summary of verdicts: pass@k with bounds, unjudged solutions, and differences from EvalPlus's own verdict."""
+"""What judges code, and the summary of its verdicts: pass@k with bounds, unjudged ones, differences from EvalPlus."""
 
+import contextlib
+import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -8,9 +10,12 @@ from cultureval.metrics.code.pass_at_k import Outcome, offered_k, pass_at_k, plu
 from cultureval.metrics.code.rules import TEST_SUITES
 from cultureval.metrics.qimma.names import CODE
 from cultureval.runtime.sandbox.jail import packages_and_versions
+from cultureval.runtime.settings import Settings, current_settings
 
 if TYPE_CHECKING:
     from cultureval.metrics.code.judging import SolutionVerdict
+
+logger = logging.getLogger(__name__)
 
 
 def scorer_name(sandboxed: bool) -> str:
@@ -18,6 +23,31 @@ def scorer_name(sandboxed: bool) -> str:
     if not sandboxed:
         return "EvalPlus rules, NO SANDBOX"
     return f"EvalPlus rules, outputs compared outside the sandbox, which has {packages_and_versions()}"
+
+
+def judge_name() -> str:
+    """The name of the judge, for signatures."""
+    return scorer_name(is_sandboxed())
+
+
+def check_sandbox() -> None:
+    """Check, before a run, that solutions can be judged.
+
+    Raises:
+        SandboxUnavailable: bubblewrap is missing or may not create namespaces; the message says what to install.
+    """
+    if is_sandboxed():
+        from cultureval.runtime.sandbox.sandbox import Sandbox
+
+        with contextlib.closing(Sandbox()) as probe:
+            probe.start()
+    else:
+        logger.warning("%s is set: generated code runs WITHOUT A SANDBOX.", Settings.unsafe_no_sandbox.variable)
+
+
+def is_sandboxed() -> bool:
+    """Whether generated code runs in a sandbox."""
+    return not current_settings().unsafe_no_sandbox
 
 
 def outcomes_by_task(verdicts: "Iterable[SolutionVerdict]", suite: str) -> dict[str, list[Outcome]]:

@@ -3,8 +3,8 @@
 The oracles and the lists of tasks with a special rule are EvalPlus's own (`evalplus.eval`). Two differences: the
 oracles get the inputs from before the call, even if the solution changed its arguments; and HumanEval/32 can pass
 (EvalPlus 0.3.1 forgets to record results in that branch, so that every solution of this problem fails). The rules run
-only in a process with limits (`comparing`), since hostile outputs can make them slow. How large an output may be
-follows the expected one: what is beyond cannot be equal to it, so that EvalPlus fails it too.
+only in a process with limits (`comparison_server`), since hostile outputs can make them slow. How large an output may
+be follows the expected one: what is beyond cannot be equal to it, so that EvalPlus fails it too.
 """
 
 from typing import Any, Literal

@@ -10,11 +10,11 @@ from lighteval.tasks.requests import Doc
 from cultureval.models.server.chat import in_parts
 from cultureval.models.server.settings import ServerModelConfig
 from cultureval.runtime import processes
-from cultureval.runtime.claims import Claims
 from cultureval.runtime.errors import CulturevalError, DryRun
 from cultureval.runtime.journal import Journal, answer_key
 from cultureval.runtime.lighteval_patches.refused_docs import RefusedResponse
 from cultureval.runtime.printing import print_note
+from cultureval.runtime.question_locks import QuestionLocks
 from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.costs import (
     Budget,
@@ -91,7 +91,7 @@ class Spending:
         if config.budget is None or config.dry_run:
             return
         if not self._alone:
-            Claims(self._journal.folder).wait_for(
+            QuestionLocks(self._journal.folder).wait_for(
                 self._whose,
                 lambda: print_note(f"another run spends a budget on {config.model}; this one waits for its end."),
             )
@@ -167,7 +167,7 @@ class Spending:
             DryRun: It is one.
         """
         if self._alone:
-            Claims(self._journal.folder).give_back(self._whose)
+            QuestionLocks(self._journal.folder).give_back(self._whose)
             self._alone = False
         if self._config.dry_run:
             raise DryRun("\n".join(self._told()))

@@ -5,8 +5,8 @@ fast and which gives equal bytes for equal data. Any other value is written as `
 which scalars are literal and every tuple is `(tag, content)`. The trusted side reads both with `decode`, a strict
 reader of its own: it builds plain data only, never runs code, and checks sizes, counts and depth before it builds
 anything. Neither pickle nor `marshal.loads` ever sees bytes from a sandbox. What is small can still be slow to
-compare, so that all reading is done in a process with limits (`metrics/code/comparing.py`). The limits of a value
-follow those of the one that it is compared with (`Limits.of_equals`): what is beyond them cannot be equal to it.
+compare, so that all reading is done in a process with limits (`metrics/code/comparison_server.py`). The limits of a
+value follow those of the one that it is compared with (`Limits.of_equals`): what is beyond them cannot be equal to it.
 """
 
 import collections
@@ -19,7 +19,6 @@ import numbers
 import re
 import struct
 import sys
-import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -158,12 +157,6 @@ _SUBCLASSES = {
     "frozenset": (frozenset, SetSubclass),
     "dict": (dict, DictSubclass),
 }
-# Not subclasses, but equal to the plain value that they hold, and read as an instance of its subclass.
-_WRAPPERS = (
-    ((collections.UserDict, collections.ChainMap, types.MappingProxyType), "subdict", dict),
-    ((collections.UserList,), "sublist", list),
-    ((collections.UserString,), "str", str),
-)
 
 
 def encode(value: Any) -> bytes:
@@ -216,14 +209,13 @@ def _tree(value: Any, depth: int) -> Any:
         return ("Fraction", [value.numerator, value.denominator])
     if kind is decimal.Decimal:
         return ("Decimal", str(value))
-    if kind is bytearray:
-        return ("bytearray", bytes(value))
+    if kind is collections.ChainMap:  # no subclass of dict, but equal to one
+        return ("subdict", _tree_items(dict(value), dict, depth))
     if kind is type({}.keys()):
         return ("keys", [_tree(item, depth + 1) for item in value])
     return (
         _numpy_tree(value)
         or _subclass_tree(value, depth)
-        or _wrapped_tree(value, depth)
         or _number_tree(value)
         or _sympy_tree(value, depth)
         or ("opaque", kind.__name__[:80])
@@ -271,14 +263,6 @@ def _subclass_tree(value: Any, depth: int) -> tuple[str, Any] | None:
         if base is str:
             return ("str", str.__str__(value))
         return ("sub" + name, _tree_items(value, base, depth))
-    return None
-
-
-def _wrapped_tree(value: Any, depth: int) -> tuple[str, Any] | None:
-    for kinds, tag, plain in _WRAPPERS:
-        if isinstance(value, kinds):
-            held = plain(value)
-            return (tag, held if plain is str else _tree_items(held, plain, depth))
     return None
 
 
@@ -579,7 +563,6 @@ _MAKERS: dict[str, Callable[[_Builder, Any], Any]] = {
     "range": _Builder.range,
     "Fraction": _Builder.fraction,
     "Decimal": _Builder.decimal,
-    "bytearray": lambda builder, content: bytearray(_exact(bytes, content)),
     "keys": _from_items(lambda items: dict.fromkeys(hashable(items)).keys()),
     "scalar": lambda builder, content: _numpy(content, scalar=True),
     "array": lambda builder, content: _numpy(content, scalar=False),

@@ -10,6 +10,7 @@ import functools
 import importlib.metadata
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +18,6 @@ from pathlib import Path
 
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.sandbox.control_group import control_group_command
 from cultureval.runtime.settings import Settings, current_settings
 
 _ROOT = "/sandbox"
@@ -29,6 +29,8 @@ _SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime")
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _WORKER_MIB, _WORKER_TASKS = 256, 8  # of bubblewrap and the worker, beside a job
 _NOBODY = 65534
+_CONTROLLERS = Path("/sys/fs/cgroup/cgroup.controllers")
+_PROBE_SECONDS = 10
 # Beginnings of names. Hugging Face's libraries keep gated data and tokens where HF_HUB_CACHE and the like point.
 _CACHE_VARIABLES = ("HF_", "HUGGINGFACE_", "XDG_CACHE_HOME")
 # The interpreter's own folders come first in sys.path, as outside.
@@ -87,10 +89,36 @@ def scratch_options(limits: SandboxLimits) -> dict[str, str]:
     return {folder: options for folder in ("/tmp", "/dev/shm")}
 
 
+@functools.cache
 def control_group(limits: SandboxLimits) -> tuple[str, ...]:
-    """The command that puts a jail into a control group; empty where there are none, and the filter bounds a job."""
-    memory = limits.memory_mib + 2 * limits.scratch_mib + _WORKER_MIB
-    return control_group_command(memory, limits.threads + _WORKER_TASKS)
+    """The command, before a jail's own, that puts it into a control group of version 2, which counts kernel memory too.
+
+    Returns:
+        Arguments of `systemd-run`; none where this machine or this user has no such groups: there the filter bounds a
+        job.
+    """
+    memory, tasks = limits.memory_mib + 2 * limits.scratch_mib + _WORKER_MIB, limits.threads + _WORKER_TASKS
+    program = shutil.which("systemd-run")
+    try:
+        controllers = _CONTROLLERS.read_text(encoding="ascii").split()
+    except OSError:
+        return ()
+    if program is None or "memory" not in controllers:
+        return ()
+    command = [program, *(["--user"] if os.geteuid() else []), "--scope", "--quiet", "--collect"]
+    for limit in (
+        f"MemoryMax={memory}M",
+        "MemorySwapMax=0",
+        f"TasksMax={tasks}",
+        "CPUWeight=100",
+    ):
+        command += ["--property", limit]
+    command.append("--")
+    try:
+        done = subprocess.run([*command, "true"], capture_output=True, timeout=_PROBE_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    return tuple(command) if done.returncode == 0 else ()
 
 
 def jail_command(limits: SandboxLimits) -> list[str]:

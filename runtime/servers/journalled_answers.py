@@ -1,6 +1,7 @@
 """Many requests to servers, each sent once: answers come from the journal, or are journalled as they arrive.
 
-Two runs with one journal do not ask the same question at the same time (`claims`): the second one waits for the answer.
+Two runs with one journal do not ask the same question at the same time (`question_locks`): the second one waits for the
+answer.
 """
 
 import asyncio
@@ -9,11 +10,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cultureval.runtime.claims import Claims
 from cultureval.runtime.coroutines import run_coroutine
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import Journal
 from cultureval.runtime.progress import Progress
+from cultureval.runtime.question_locks import QuestionLocks
 from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.costs import read_usage
 from cultureval.runtime.servers.identity_watch import REPLIES, IdentityWatch, Reply
@@ -74,9 +75,9 @@ def answer_all(
     missing = {key: question for key, question in questions.items() if key not in found}
     if missing:
         with Progress(len(questions), description, "answer", len(found), silent, kept_in=journal.folder) as progress:
-            waiting, claims = deque(missing.items()), Claims(journal.folder)
+            waiting, locks = deque(missing.items()), QuestionLocks(journal.folder)
             more = (on_failure, note, on_answered_elsewhere, watch, key_under)
-            run = _Run(journal, progress, waiting, claims, found, *more)
+            run = _Run(journal, progress, waiting, locks, found, *more)
             run_coroutine(_ask(settings, run, min(settings.concurrency, len(missing)), first))
     return {key: found[key] for key in questions if key in found}
 
@@ -88,7 +89,7 @@ class _Run:
     journal: Journal
     progress: Progress
     waiting: deque[tuple[str, Question]]
-    claims: Claims
+    locks: QuestionLocks
     found: dict[str, Answer]
     on_failure: OnFailure | None
     note: Callable[[], str] | None
@@ -102,12 +103,12 @@ class _Run:
         while self.waiting and not self.failures:
             for _ in range(len(self.waiting)):
                 key, question = self.waiting.popleft()
-                if not self.claims.take(key):
+                if not self.locks.take(key):
                     self.waiting.append((key, question))
                 elif (answer := self.journal.get(key)) is None or not (self.watch is None or self.watch.is_own(answer)):
                     return key, question
                 else:
-                    self.claims.give_back(key)
+                    self.locks.give_back(key)
                     self._answered_elsewhere(key, answer)
             if self.waiting:
                 await asyncio.sleep(_POLL_S)
@@ -137,7 +138,7 @@ async def _work(client: OpenAIClient, run: _Run) -> None:
         try:
             await _answer(client, run, key, question)
         finally:
-            run.claims.give_back(key)
+            run.locks.give_back(key)
 
 
 async def _answer(client: OpenAIClient, run: _Run, key: str, question: Question) -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cultureval.metrics.code.evalplus_problems import evalplus_problems
 from cultureval.prompts.preparation import PreparedRow
 from cultureval.prompts.qimma.code_problems import INPUT_COLUMNS, check_problem
 from cultureval.prompts.qimma.refined_prompts import check_refinement, match_prompts
@@ -16,6 +15,7 @@ from cultureval.runtime.data.data_root import find_source, recorded_revision
 from cultureval.runtime.data.row_files import Row, read_rows
 from cultureval.runtime.data.user_cache import user_cache, write_atomically
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn, SourceUnavailable, counted, shown_names
+from cultureval.runtime.evalplus_patches import evalplus_problems
 from cultureval.runtime.settings import current_settings
 from cultureval.tasks.qimma.options import SHORTENED_CODE
 

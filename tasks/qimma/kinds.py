@@ -3,7 +3,7 @@
 QIMMA's task code: 512 new tokens up to a newline for QA; unpublished for FannOrFlop (ours: 4,096, no stop).
 """
 
-from cultureval.metrics.code.instrument import check_sandbox, judge_name
+from cultureval.metrics.code.report import check_sandbox, judge_name
 from cultureval.metrics.semantic import bertscore_model, try_bertscore
 from cultureval.prompts.choices import choice_prompt, multi_select_prompt
 from cultureval.prompts.qimma import code_problems, docs

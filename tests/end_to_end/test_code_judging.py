@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cultureval.metrics.code.comparing import Comparer, ComparerBroken
+from cultureval.metrics.code.comparison_server import Comparer, ComparerBroken
 from cultureval.metrics.code.judging import Solution, check_canonical_solutions, judge_solutions
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.sandbox.jail import jail_command

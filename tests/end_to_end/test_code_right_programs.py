@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from cultureval.metrics.code.comparing import Comparer
+from cultureval.metrics.code.comparison_server import Comparer
 from cultureval.metrics.code.ground_truth import known_truth
 from cultureval.metrics.code.judging import Solution, check_canonical_solutions, judge_solutions
 from cultureval.runtime.errors import CulturevalError

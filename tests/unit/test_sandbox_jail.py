@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cultureval.runtime.sandbox import control_group
+from cultureval.runtime.sandbox import jail
 from cultureval.runtime.sandbox.jail import SandboxLimits, SandboxUnavailable, jail_command, require_user
 from cultureval.runtime.sandbox.sandbox import shares_of_cpus
 from cultureval.runtime.settings import current_settings, use_settings
@@ -115,17 +115,17 @@ def test_a_jail_runs_in_a_control_group_where_systemd_gives_one(tmp_path, monkey
     program.write_text("#!/bin/sh\nexit ${REFUSED:-0}\n")
     program.chmod(0o755)
     (tmp_path / "controllers").write_text("cpu memory pids\n")
-    monkeypatch.setattr(control_group, "_CONTROLLERS", tmp_path / "controllers")
+    monkeypatch.setattr(jail, "_CONTROLLERS", tmp_path / "controllers")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    find = control_group.control_group_command.__wrapped__
-    command = find(4480, 72)
+    find = jail.control_group.__wrapped__
+    command = find(SandboxLimits())
     assert command[0] == str(program) and command[-1] == "--" and "--scope" in command
     assert {"MemoryMax=4480M", "TasksMax=72", "MemorySwapMax=0", "CPUWeight=100"} <= set(command)
     monkeypatch.setenv("REFUSED", "1")
-    assert find(4480, 72) == ()
+    assert find(SandboxLimits()) == ()
     (tmp_path / "controllers").write_text("cpu pids\n")
     monkeypatch.delenv("REFUSED")
-    assert find(4480, 72) == ()
+    assert find(SandboxLimits()) == ()
 
 
 @pytest.mark.parametrize(

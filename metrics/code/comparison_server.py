@@ -101,7 +101,7 @@ class Comparer:
         if self._connection is None:
             self._connection, theirs = socket.socketpair()
             with theirs:
-                command = [sys.executable, "-P", "-m", "cultureval.metrics.code.comparing"]
+                command = [sys.executable, "-P", "-m", "cultureval.metrics.code.comparison_server"]
                 environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
                 self._process = subprocess.Popen(
                     command, stdin=theirs, stdout=subprocess.DEVNULL, env=environment, start_new_session=True

@@ -5,7 +5,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
-from cultureval.metrics.code.comparing import LARGE_BYTES, Comparer
+from cultureval.metrics.code.comparison_server import LARGE_BYTES, Comparer
 from cultureval.metrics.code.ground_truth import SuiteTruth
 
 PROBLEM = {"entry_point": "f", "atol": 0, "base_input": [], "plus_input": []}

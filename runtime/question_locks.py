@@ -1,8 +1,8 @@
 """Which questions are being asked just now: two runs with one journal ask each question once.
 
-A claim is a lock on one byte of the file `claims` in the journal's folder, at a place that the question's key decides.
+Each has a lock: one byte of the file `claims` in the journal's folder, at a place that the question's key decides.
 The system lets go of it when its process ends, however that happens, so nothing is left to clean up. Nodes that share a
-folder see each other's claims where its file system passes locks on (NFS does), but each other's answers only at their
+folder see each other's locks where its file system passes locks on (NFS does), but each other's answers only at their
 next start; where there are no locks, each run asks for itself.
 """
 
@@ -15,19 +15,19 @@ from pathlib import Path
 
 NAME = "claims"
 _POLL_S = 0.2
-# Open files by process and folder, never closed: closing one would let go of all claims of the process.
+# Open files by process and folder, never closed: closing one would let go of all locks of the process.
 _files: dict[tuple[int, Path], int] = {}
 
 
-class Claims:
-    """The claims of this process in one journal's folder."""
+class QuestionLocks:
+    """The locks of this process in one journal's folder."""
 
     def __init__(self, folder: Path) -> None:
-        """No file is made before the first claim."""
+        """No file is made before the first lock."""
         self._folder = folder
 
     def take(self, key: str) -> bool:
-        """Claims a key, a hash in hexadecimal digits; False where another process has it."""
+        """Locks a key, a hash in hexadecimal digits; False where another process has it."""
         try:
             fcntl.lockf(self._file(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _place(key))
         except (BlockingIOError, PermissionError):
@@ -37,7 +37,7 @@ class Claims:
         return True
 
     def wait_for(self, key: str, tell: Callable[[], None]) -> None:
-        """Claims a key as soon as it is free; where it is not at once, `tell` is called first."""
+        """Locks a key as soon as it is free; where it is not at once, `tell` is called first."""
         if not self.take(key):
             tell()
             while not self.take(key):
