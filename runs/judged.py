@@ -7,9 +7,11 @@ from cultureval.metrics.judges.items import JUDGED, short_names, suite_templates
 from cultureval.metrics.judges.verdicts import UNSCORED
 from cultureval.runs.means import Estimate
 from cultureval.runs.record import Run, TaskRecord
+from cultureval.runtime.printed_numbers import printed, printed_or_na
 
 MISSING_LOW, MISSING = "_missing_as_1", "_missing_as_"
 COUNTS = ("n_items", "n_parsed", "n_unscored", "n_not_asked", "n_flagged", "n_parsed_unflagged")
+BOUNDS_NOTE = "No scores to compare: in [ ] the bounds of the mean, with the lowest or highest for all other items."
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,22 @@ def bounds(scores: Sequence[CriterionScore]) -> tuple[float | None, float, float
     means = [one.mean.value for one in scores if one.mean]
     low, high = (sum(ends) / len(known) for ends in zip(*known, strict=True))
     return sum(means) / len(means) if means else None, low, high
+
+
+def incomplete(scores: Sequence[JudgeScores]) -> str:
+    """Words for the title of a judge's table, where the judge stopped before it was asked about all items; else ""."""
+    missing, items = sum(one.not_asked for one in scores), sum(one.items for one in scores)
+    return f", INCOMPLETE: {missing} of {items} verdicts were not asked for" if missing else ""
+
+
+def bounded_mean(scores: Sequence[JudgeScores], criterion: str) -> str | None:
+    """The mean of a criterion over some tasks with its bounds: `3.10 [2.00, 4.50]`; None without any.
+
+    The bounds are the means with the lowest and the highest score for each item without a score: the mean of all items
+    is between them, whatever the judge would say.
+    """
+    found = bounds([one.criteria[criterion] for one in scores if criterion in one.criteria])
+    return found and f"{printed_or_na(found[0])} [{printed(found[1], 2)}, {printed(found[2], 2)}]"
 
 
 def templates_of(suite: str) -> list[str]:

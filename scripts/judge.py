@@ -36,8 +36,8 @@ def judge(
 
     Example: cultureval judge results --judge gpt-4o. Or: cultureval judge selftest gpt-4o
     """
-    from cultureval.reports.judgements import judge_and_save
-    from cultureval.reports.judging import estimates, saved_jobs
+    from cultureval.reports.judge_report import judge_and_save
+    from cultureval.reports.judge_saved import estimates, saved_jobs
 
     if results[0] == "selftest":
         with use_settings(current_settings().with_(resume=resume)):

@@ -10,9 +10,8 @@ from functools import partial
 from pathlib import Path
 
 from cultureval.metrics.alqasida.names import GAIN, ZERO
-from cultureval.reports.judging_cells import BOUNDS_NOTE, bounded_mean, incomplete
-from cultureval.reports.published import published_model, published_rows, published_scores
-from cultureval.runs.judged import JudgeScores, judge_scores, judges_of
+from cultureval.reports.paper_numbers import published_model, published_rows, published_scores
+from cultureval.runs.judged import BOUNDS_NOTE, JudgeScores, bounded_mean, incomplete, judge_scores, judges_of
 from cultureval.runs.means import Estimate, as_written, estimate, mean_of, percentage
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runs.table import NO_AVERAGE, Cell, Column, Content, Coverage, Row, SuiteTable, cell_of, table_of_cells

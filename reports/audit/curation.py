@@ -1,6 +1,5 @@
 """What `cultureval curate m2cqa` writes about a curation, and prints."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -8,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cultureval.reports.terminal_tables import terminal_table
-from cultureval.runtime.data.user_cache import write_atomically
+from cultureval.runtime.data.user_cache import write_json_lines
 
 if TYPE_CHECKING:
     from cultureval.audit.asking import CallEstimate
@@ -30,9 +29,9 @@ PUBLISHED_AGREEMENT = {  # Table 1: AC1, raw
 
 def write_rejected(outcomes: "Mapping[str, Outcome]", file: Path) -> None:
     """Writes each rejected item with its step, reason and detail as a line of JSON."""
-    lines = [{"step": step} | asdict(one) for step, outcome in outcomes.items() for one in outcome.rejected]
-    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-    write_atomically(file, text.encode("utf-8"))
+    write_json_lines(
+        file, ({"step": step} | asdict(one) for step, outcome in outcomes.items() for one in outcome.rejected)
+    )
 
 
 def curation_text(outcomes: "Mapping[str, Outcome]", contrasts: "Mapping[str, Contrast]") -> str:

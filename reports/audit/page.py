@@ -7,12 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cultureval.reports.audit.verdicts import MANIFEST, VERDICTS, agreement_of
+from cultureval.reports.audit.verdicts import MANIFEST, VERDICTS, agreement_of, failed_criteria
 from cultureval.reports.leaderboard.assets import write_assets
-from cultureval.reports.leaderboard.pages import POLICY
-from cultureval.reports.leaderboard.pages import TEMPLATES as SHELL
+from cultureval.reports.leaderboard.pages import rendered
 from cultureval.reports.leaderboard.texts import shown
 from cultureval.runs.files import details_of_run
 from cultureval.runs.load_runs import load
@@ -23,9 +22,6 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.manifest import Manifest, ManifestRow, merged, read_manifest
 from cultureval.tasks.suite import Task
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 TEMPLATES = Path(__file__).parent / "templates"
 EXAMPLES = 3  # of each reason
@@ -93,34 +89,18 @@ def write_page(files: AuditFiles, folder: Path, title: str, examples: bool = Tru
     write_assets(folder / "assets", charts=False)
     totals = {name: files.manifest.count(name) for name in DECISIONS}
     panels = [panel for panel in _panels(files, examples) if panel["tables"] or panel["examples"]]
-    text = (
-        _environment()
-        .get_template("audit.html")
-        .render(
-            policy=POLICY,
-            root="",
-            title=shown(title),
-            panels=panels,
-            totals=totals,
-            items=len(files.manifest.rows),
-            hash=files.manifest.hash,
-        )
+    text = rendered(
+        "audit.html",
+        TEMPLATES,
+        root="",
+        title=shown(title),
+        panels=panels,
+        totals=totals,
+        items=len(files.manifest.rows),
+        hash=files.manifest.hash,
     )
     write_atomically(folder / "index.html", text.encode("utf-8", "backslashreplace"))
     return folder / "index.html"
-
-
-@cache
-def _environment() -> "Environment":
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    return Environment(
-        loader=FileSystemLoader([TEMPLATES, SHELL]),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
 
 
 @dataclass
@@ -214,18 +194,8 @@ def _reasons(manifest: Manifest) -> list[dict[str, Any]]:
     return [_table("why", "Reasons of decisions", ("Reason", "Items", "kept", "discarded", "to review"), rows)]
 
 
-def _judges(verdicts: Sequence[Mapping[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(str(one["judge"]) for row in verdicts for one in row["opinions"]))
-
-
 def _criteria(verdicts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    judges = _judges(verdicts)
-    failed: dict[str, Counter[str]] = {}
-    for row in verdicts:
-        for one in row["opinions"]:
-            for name, score in one["scores"].items():
-                failed.setdefault(name, Counter())[one["judge"]] += not score
-    rows = [(name, *(count[judge] for judge in judges)) for name, count in failed.items()]
+    judges, rows = failed_criteria((one["judge"], one["scores"]) for row in verdicts for one in row["opinions"])
     return [_table("criteria", "Criteria scored 0", ("Criterion", *judges), rows)]
 
 

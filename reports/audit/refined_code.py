@@ -1,7 +1,6 @@
 """What `cultureval audit code` writes and prints."""
 
 import difflib
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.csv_files import write_csv
-from cultureval.runtime.data.user_cache import write_atomically
+from cultureval.runtime.data.user_cache import write_atomically, write_json_lines
 from cultureval.runtime.errors import counted
 
 if TYPE_CHECKING:
@@ -43,8 +42,7 @@ def write_refined(refined: "Sequence[Refined]", folder: Path, dataset: str) -> N
         folder: Created if needed.
         dataset: `humaneval` or `mbpp`.
     """
-    lines = [json.dumps(asdict(one), ensure_ascii=False) for one in refined]
-    write_atomically(prompts_file(folder, dataset), "".join(f"{line}\n" for line in lines).encode("utf-8"))
+    write_json_lines(prompts_file(folder, dataset), map(asdict, refined))
     changes = "".join(map(_difference, refined))
     write_atomically(folder / f"{dataset}_changes.diff", changes.encode("utf-8"))
     rows = [asdict(one) for one in refined if one.outcome == "review"]

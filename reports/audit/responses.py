@@ -1,16 +1,13 @@
 """What `cultureval audit responses` prints and writes."""
 
-import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cultureval.reports.audit.answers import AnsweredItem, Answers
 from cultureval.reports.terminal_tables import terminal_table
-from cultureval.runtime.data.user_cache import write_atomically
 from cultureval.runtime.printed_numbers import printed_or_na
 
 if TYPE_CHECKING:
@@ -85,9 +82,3 @@ def report_records(answers: Answers, reports: "Sequence[ItemReport]") -> list[di
         named = {"task": item.task, "item": item.name, "row": item.row, "options": list(item.options)}
         records.append(named | {"gold": [item.options[place] for place in item.gold]} | numbers | {"rival": rival})
     return records
-
-
-def write_reports(path: Path, records: Sequence[Mapping[str, Any]]) -> None:
-    """Writes the ranked items as JSON lines."""
-    lines = (json.dumps(one, ensure_ascii=False) + "\n" for one in records)
-    write_atomically(path, "".join(lines).encode("utf-8"))

@@ -1,14 +1,13 @@
 """What `cultureval audit run` writes and prints."""
 
-import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cultureval.metrics.rater_agreement import gwet_ac1, krippendorff_alpha
 from cultureval.reports.terminal_tables import terminal_table
-from cultureval.runtime.data.user_cache import write_atomically
+from cultureval.runtime.data.user_cache import write_atomically, write_json_lines
 from cultureval.runtime.printed_numbers import printed_or_na
 from cultureval.tasks.manifest import write_manifest
 
@@ -26,8 +25,7 @@ def write_audit(audit: "Audit", folder: Path) -> str:
     Returns:
         The summary.
     """
-    lines = [json.dumps(_record(one), ensure_ascii=False) for one in audit.items]
-    write_atomically(folder / VERDICTS, "".join(f"{line}\n" for line in lines).encode("utf-8"))
+    write_json_lines(folder / VERDICTS, map(_record, audit.items))
     write_manifest(folder / MANIFEST, [one.manifest_row() for one in audit.items])
     text = audit_text(audit)
     write_atomically(folder / SUMMARY, f"{text}\n".encode())
@@ -89,14 +87,24 @@ def _decisions(items: "Sequence[JudgedItem]") -> str:
 
 
 def _criteria(items: "Sequence[JudgedItem]") -> str:
-    judges = list(dict.fromkeys(opinion.judge for one in items for opinion in one.opinions))
-    failed: dict[str, Counter[str]] = {}
-    for one in items:
-        for opinion in one.opinions:
-            for name, score in opinion.scores.items():
-                failed.setdefault(name, Counter())[opinion.judge] += not score
-    cells = [(name, *(f"{count[judge]:,}" for judge in judges)) for name, count in failed.items()]
+    judges, rows = failed_criteria((opinion.judge, opinion.scores) for one in items for opinion in one.opinions)
+    cells = [(name, *(f"{count:,}" for count in counts)) for name, *counts in rows]
     return terminal_table(("criterion scored 0", *judges), cells, align="lr") if cells else ""
+
+
+def failed_criteria(opinions: Iterable[tuple[str, Mapping[str, int]]]) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """The judges, and a row for each criterion: its name, and how many items each judge scored 0.
+
+    Args:
+        opinions: A judge and its scores by criterion, for each item and judge.
+    """
+    judges: dict[str, None] = {}
+    failed: dict[str, Counter[str]] = {}
+    for judge, scores in opinions:
+        judges[judge] = None
+        for name, score in scores.items():
+            failed.setdefault(name, Counter())[judge] += not score
+    return list(judges), [(name, *(count[judge] for judge in judges)) for name, count in failed.items()]
 
 
 def _agreement(items: "Sequence[JudgedItem]", threshold: int) -> str:

@@ -4,13 +4,15 @@ import json
 import math
 import os
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from cultureval.metrics.code.judging import Solution, SolutionVerdict, check_canonical_solutions, judge_solutions
 from cultureval.metrics.code.report import failing_canonicals, score_verdicts, scorer_name
-from cultureval.reports.code.result_files import evalplus_results, generating_model, lighteval_results, verdict_lines
+from cultureval.reports.code.result_files import evalplus_results, generating_model, lighteval_results
 from cultureval.reports.code.samples import Sample, Sanitize, check_complete, read_samples
+from cultureval.runtime.data.user_cache import write_json_lines
 from cultureval.runtime.errors import CulturevalError, counted
 from cultureval.runtime.printed_numbers import printed
 from cultureval.runtime.signatures import installed_versions, signature
@@ -178,7 +180,7 @@ def write_files(
     stem = "" if samples.is_dir() else samples.name.removesuffix(".gz").removesuffix(".jsonl") + "_"
     theirs, ours = folder / f"{stem}eval_results.json", folder / f"{stem}verdicts.jsonl"
     theirs.write_text(json.dumps(evalplus_results(problem_set, found, verdicts)), encoding="utf-8")
-    ours.write_text("".join(verdict_lines(verdicts)), encoding="utf-8")
+    write_json_lines(ours, map(asdict, verdicts))
     model = generating_model(generation_of(samples))
     results = lighteval_results(output_dir, problem_set, found, verdicts, report, model, started)
     return {"evalplus_results": str(theirs), "verdicts": str(ours), "results": str(results)}

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -72,12 +72,6 @@ def _failing_test(verdict: "SolutionVerdict", suite: str, problem: dict[str, Any
     from evalplus.data.mbpp import mbpp_serialize_inputs
 
     return mbpp_serialize_inputs(verdict.task_id, failing)
-
-
-def verdict_lines(verdicts: "list[SolutionVerdict]") -> Iterator[str]:
-    """One JSON line per verdict: ours, EvalPlus's, and the reason."""
-    for verdict in verdicts:
-        yield json.dumps(asdict(verdict), ensure_ascii=False) + "\n"
 
 
 def lighteval_results(

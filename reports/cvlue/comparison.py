@@ -12,7 +12,7 @@ from cultureval.metrics.cvlue.names import KS, MACRO, RECALLS
 from cultureval.reports.comparison.report import compare_all
 from cultureval.reports.comparison.sides import Side, sides_of
 from cultureval.reports.cvlue.table import DIGITS, PUBLISHED, macro_estimate, percent_of
-from cultureval.reports.published import published_rows
+from cultureval.reports.paper_numbers import published_rows
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.comparable import record_of
 from cultureval.runs.means import Estimate

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cultureval.metrics.cvlue.names import KS, MACRO
 from cultureval.metrics.cvlue.submissions import macro_average
-from cultureval.reports.published import published_rows, published_scores
+from cultureval.reports.paper_numbers import published_rows, published_scores
 from cultureval.runs.files import details_of_run
 from cultureval.runs.means import Estimate, percentage
 from cultureval.runs.record import Run, TaskRecord

@@ -7,9 +7,8 @@ errors. Beside BLEU-4 stands the paper's BLEU, whose order it does not name.
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from cultureval.reports.judging_cells import BOUNDS_NOTE, bounded_mean, incomplete
-from cultureval.reports.published import published_rows, published_rows_of
-from cultureval.runs.judged import JudgeScores, judge_scores, judges_of
+from cultureval.reports.paper_numbers import published_rows, published_rows_of
+from cultureval.runs.judged import BOUNDS_NOTE, JudgeScores, bounded_mean, incomplete, judge_scores, judges_of
 from cultureval.runs.means import estimate
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runs.table import Cell, Column, Row, SuiteTable, cell_of, table_of_cells, with_mean_of_rows

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from cultureval.reports.charts import Chart, Charted, Point, intervals, isolated
 from cultureval.reports.leaderboard.entries import Division, Entry, Group, divisions
-from cultureval.reports.leaderboard.item_ranks import ItemRanks, item_ranks
 from cultureval.reports.leaderboard.models import ModelFacts, facts_of, read_models
+from cultureval.reports.leaderboard.table_ranks import ItemRanks, item_ranks
 from cultureval.reports.leaderboard.tables import BoardRow, BoardTable, tables_of
 from cultureval.reports.leaderboard.texts import shown
 from cultureval.runs.files import LeftOut

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cultureval.reports.leaderboard.entries import Entry
 from cultureval.reports.model_sizes import billions_of
-from cultureval.reports.published import published_model, published_rows
+from cultureval.reports.paper_numbers import published_model, published_rows
 from cultureval.runtime.errors import CulturevalError, shorten
 
 COLUMNS = ("model", "family", "billions", "licence")

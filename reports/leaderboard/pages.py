@@ -13,7 +13,7 @@ from cultureval.reports.leaderboard.entries import Entry
 from cultureval.reports.leaderboard.exports import FORMATS
 from cultureval.reports.leaderboard.tables import BoardRow, BoardTable, best_cells, cell_text, column_spans
 from cultureval.reports.leaderboard.texts import file_name, shown
-from cultureval.reports.published_answers import PublishedAnswers
+from cultureval.reports.viewer_links import PublishedAnswers
 from cultureval.runs.means import interval_of
 from cultureval.runs.record import TaskRecord
 from cultureval.runs.table import Cell
@@ -161,7 +161,7 @@ class Pages:
             for number, (name, sections) in enumerate(suites.items())
         ]
         facts = self.board.models.values()
-        return _rendered(
+        return rendered(
             "index.html",
             root="",
             title=self.title,
@@ -265,7 +265,7 @@ class Pages:
     def _model(self, model: str, entries: Sequence[tuple[Section, Entry]]) -> str:
         facts = self.board.models[entries[0][1].label]
         parts = [self._entry(section, entry) for section, entry in entries]
-        return _rendered(
+        return rendered(
             "model.html",
             root="../",
             title=shown(model),
@@ -329,7 +329,7 @@ class Pages:
         others = [one for one in scores if one.metric != headline]
         known = all_tasks().get(task.partition("|")[0])
         source = known.sources[0] if known else None
-        return _rendered(
+        return rendered(
             "task.html",
             root="../",
             title=shown(task.partition("|")[0]),
@@ -430,16 +430,17 @@ def _file_of(title: str, section: Section, letter: str) -> str:
     return file_name(f"{title}{shots}-group-{letter}")
 
 
-def _rendered(template: str, **values: Any) -> str:
-    return _environment().get_template(template).render(policy=POLICY, **values)
+def rendered(template: str, *folders: Path, **values: Any) -> str:
+    """A page from a template of this folder, or of further folders, which go before; values are escaped."""
+    return _environment(*folders).get_template(template).render(policy=POLICY, **values)
 
 
 @cache
-def _environment() -> "Environment":
+def _environment(*folders: Path) -> "Environment":
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     return Environment(
-        loader=FileSystemLoader(TEMPLATES),
+        loader=FileSystemLoader([*folders, TEMPLATES]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

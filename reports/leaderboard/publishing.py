@@ -8,8 +8,9 @@ import re
 from pathlib import Path
 
 from cultureval.reports.leaderboard.texts import shown
-from cultureval.reports.published_answers import gated_answers
+from cultureval.reports.viewer_links import gated_answers
 from cultureval.runtime.errors import CulturevalError, described
+from cultureval.runtime.saving import hub_problems
 
 CARD = """---
 title: {title}
@@ -38,16 +39,10 @@ def check_space(name: str) -> None:
     Raises:
         CulturevalError: The name is none, nobody is logged in, or the hub is off.
     """
-    from huggingface_hub import get_token
-
-    from cultureval.runtime.data.hub import is_offline
-
     if not _NAME.fullmatch(name):
         raise CulturevalError(f"--space {shown(name)!r} is no Space: give ORG/NAME.")
-    if get_token() is None:
-        raise CulturevalError("--space needs a login at the hub: run `hf auth login`, or set HF_TOKEN.")
-    if is_offline():
-        raise CulturevalError("--space needs the hub, which is off (HF_HUB_OFFLINE) or does not answer.")
+    if problems := list(hub_problems("--space", name.partition("/")[0])):
+        raise CulturevalError(" ".join(problems))
 
 
 def push_space(folder: Path, name: str, public: bool) -> str:

@@ -16,7 +16,7 @@ from cultureval.reports.leaderboard.exports import FORMATS, as_data, as_json
 from cultureval.reports.leaderboard.pages import Pages
 from cultureval.reports.leaderboard.publishing import space_card
 from cultureval.reports.leaderboard.texts import shown
-from cultureval.reports.published_answers import link_back, read_published
+from cultureval.reports.viewer_links import link_back, read_published
 from cultureval.runtime.errors import CulturevalError, counted, shown_names
 from cultureval.runtime.output_folder import require_folder
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from cultureval.reports.m2cqa.profiles import profile_notes, statement_estimate
-from cultureval.reports.published import published_rows, published_rows_of
+from cultureval.reports.paper_numbers import published_rows, published_rows_of
 from cultureval.runs.means import Estimate, as_written, mean_of
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runs.table import Cell, Column, Row, SuiteTable, cell_of, table_of_cells, with_mean_of_rows

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from cultureval.reports.published import published_rows, published_scores
+from cultureval.reports.paper_numbers import published_rows, published_scores
 from cultureval.runs.means import Estimate, as_written, mean_of, percentage
 from cultureval.runs.record import Run, RunRecord, TaskRecord
 from cultureval.runs.table import NO_AVERAGE, Cell, Column, Coverage, Row, SuiteTable, cell_of

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from cultureval.reports.published_answers import MARK
 from cultureval.reports.viewer.logs import TaskLog
+from cultureval.reports.viewer_links import MARK
 from cultureval.runtime.errors import CulturevalError
 
 

@@ -1,8 +1,11 @@
 """The folder in which cultureval caches files for later runs."""
 
+import json
 import os
 import secrets
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from cultureval.runtime.settings import current_settings
 
@@ -14,6 +17,12 @@ def user_cache() -> Path:
         An absolute path with `~` expanded.
     """
     return current_settings().cache or Path("~/.cache/cultureval").expanduser().absolute()
+
+
+def write_json_lines(path: Path, records: Iterable[Any]) -> None:
+    """Write records as JSON, one a line, as `write_atomically` does; Arabic and Chinese stand as they are."""
+    lines = (json.dumps(one, ensure_ascii=False) + "\n" for one in records)
+    write_atomically(path, "".join(lines).encode("utf-8", "backslashreplace"))
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -33,7 +33,7 @@ def apply(
     Example: cultureval audit apply qimma_arabicmmlu --manifest manifest.jsonl --output-dir cleaned
     """
     from cultureval.audit.cleaning import cleaned_subsets, push_cleaned, write_cleaned
-    from cultureval.reports.audit.cleaned import cleaned_text
+    from cultureval.reports.audit.texts import cleaned_text
 
     decided = given_manifest(manifest)
     with use_settings(with_sources(current_settings(), sources).with_(data_root=data, form=form)):

@@ -35,7 +35,7 @@ def check(
     Example: cultureval audit check qimma_arabicmmlu --data DIR
     """
     from cultureval.audit.checks.table import CHECKS, manifest_rows, run_checks
-    from cultureval.reports.audit.findings import findings_text
+    from cultureval.reports.audit.texts import findings_text
     from cultureval.tasks.manifest import write_manifest as write_rows
 
     require_new(write_manifest, force)

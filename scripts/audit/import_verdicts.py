@@ -26,7 +26,7 @@ def import_verdicts(
     """
     from cultureval.audit.review.formats import read_verdicts
     from cultureval.audit.review.verdicts import decide
-    from cultureval.reports.audit.reviewed import reviewed_text
+    from cultureval.reports.audit.texts import reviewed_text
     from cultureval.tasks.manifest import write_manifest as write_rows
 
     require_new(write_manifest, force)

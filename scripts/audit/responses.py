@@ -39,7 +39,8 @@ def responses(
     from cultureval.audit.responses import FEWEST_MODELS, REASONS, rank_items, review_rows
     from cultureval.audit.sources import read_items
     from cultureval.reports.audit.answers import read_answers
-    from cultureval.reports.audit.responses import report_records, responses_text, write_reports
+    from cultureval.reports.audit.responses import report_records, responses_text
+    from cultureval.runtime.data.user_cache import write_json_lines
     from cultureval.tasks.manifest import write_manifest as write_rows
 
     require_new(write_manifest, force)
@@ -55,7 +56,7 @@ def responses(
     if not ranked:
         raise CulturevalError(f"No benchmark was answered by {FEWEST_MODELS} of these models.")
     if findings:
-        write_reports(findings, report_records(answers, ranked))
+        write_json_lines(findings, report_records(answers, ranked))
     if write_manifest:
         asked: dict[tuple[str, str], list[str]] = {}
         for one in ranked:

@@ -32,7 +32,7 @@ def review(
     Example: cultureval audit review qimma_arabicmmlu --manifest audit/manifest.jsonl --annotator amal
     """
     from cultureval.audit.review.server import Review, addresses, listening, new_desk, serve
-    from cultureval.reports.audit.reviewed import desks_text
+    from cultureval.reports.audit.texts import desks_text
 
     items = asked_items(source, manifest, decisions, data, form, columns, sources)
     folder = Path(output_dir).expanduser()

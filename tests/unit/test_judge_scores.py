@@ -3,8 +3,7 @@
 import pytest
 from summary_runs import run_of
 
-from cultureval.reports.judging_cells import bounded_mean
-from cultureval.runs.judged import judge_scores, judges_of
+from cultureval.runs.judged import bounded_mean, judge_scores, judges_of
 from cultureval.runs.means import Estimate
 from cultureval.runs.task_records import task_records
 from cultureval.tasks.catalogue import all_tasks

@@ -11,7 +11,7 @@ from PIL import Image
 from cultureval.audit.checks.table import manifest_row
 from cultureval.audit.cleaning import cleaned_subsets, push_cleaned, write_cleaned
 from cultureval.audit.sources import read_items, read_items_of_each_task
-from cultureval.reports.audit.cleaned import cleaned_text
+from cultureval.reports.audit.texts import cleaned_text
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import all_tasks

@@ -8,7 +8,7 @@ from cultureval.metrics.cvlue.full_gallery import Direction, rank_both_ways
 from cultureval.metrics.cvlue.one_product import rank_two_ways
 from cultureval.metrics.cvlue.retrieval import best_ranks, correct_items, list_ranks, recall, reranked_ranks, top_items
 from cultureval.reports.cvlue.retrieval import details_rows
-from cultureval.reports.judging import saved_jobs
+from cultureval.reports.judge_saved import saved_jobs
 from cultureval.runs.writing import write_details
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.cvlue.gallery import Gallery

@@ -11,7 +11,7 @@ from cultureval.metrics.judges.identity import anonymity
 from cultureval.metrics.judges.items import metric_prefix, row_metrics
 from cultureval.metrics.judges.judge import Budget, Judgement, JudgeSettings, judge_signature, metric_part, summarize
 from cultureval.metrics.judges.verdicts import reuse_line, unscored_lines
-from cultureval.reports.judging import Job, judge_jobs
+from cultureval.reports.judge_saved import Job, judge_jobs
 from cultureval.runs.load_runs import run_of
 from cultureval.runs.record import RunRecord
 from cultureval.runs.recording import reused_verdicts, run_record
