@@ -6,6 +6,7 @@ of runs, and the tasks as lm-eval has them.
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -89,9 +90,42 @@ def data_root(folder: Path, data: Path | None) -> str:
     if data is None:
         return "samples"
     place = folder / "root" / "MBZUAI" / "ArabicMMLU"
-    place.mkdir(parents=True)
-    (place / data.name).symlink_to(data.resolve())
+    place.mkdir(parents=True, exist_ok=True)
+    link = place / data.name
+    link.unlink(missing_ok=True)
+    link.symlink_to(data.resolve())
     return str(folder / "root")
+
+
+class Cost(NamedTuple):
+    """What a command took: seconds, and seconds of processors, its own processes' included."""
+
+    wall: float
+    cpu: float
+
+
+def timed(command: list[str], folder: Path, environment: Mapping[str, str]) -> Cost:
+    """Runs a Python command from its start to its end.
+
+    Args:
+        command: Arguments of Python.
+        folder: In which it runs.
+        environment: Its variables.
+
+    Raises:
+        CulturevalError: It failed.
+    """
+    start, before = time.perf_counter(), _children_seconds()
+    done = subprocess.run([sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        last = " ".join(done.stderr.strip().splitlines()[-3:])
+        raise CulturevalError(f"{command[1].partition('.')[0]} failed (pip install '.[bench]' has lm-eval): {last}")
+    return Cost(time.perf_counter() - start, _children_seconds() - before)
+
+
+def _children_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 class TimedCommands:
@@ -119,14 +153,7 @@ class TimedCommands:
         return self._seconds([*command, "--log_samples", "--output_path", str(out), *self.limit])
 
     def _seconds(self, command: list[str]) -> float:
-        start = time.perf_counter()
-        done = subprocess.run(
-            [sys.executable, *command], cwd=self.folder, env=self.environment, capture_output=True, text=True
-        )
-        if done.returncode:
-            last = " ".join(done.stderr.strip().splitlines()[-3:])
-            raise CulturevalError(f"{command[1].partition('.')[0]} failed (pip install '.[bench]' has lm-eval): {last}")
-        return time.perf_counter() - start
+        return timed(command, self.folder, self.environment).wall
 
 
 def computing_seconds(out: Path) -> float:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.scoring_harnesses import load_ours, stock_lighteval, stock_lm_eval
 from benchmarks.scoring_runs import build_bench_model, read_questions, synchronise
-from cultureval.runtime.lighteval_patches.uncached_scoring import greedy_until_without_cache
+from cultureval.runtime.patches.lighteval.uncached_scoring import greedy_until_without_cache
 
 if TYPE_CHECKING:
     from cultureval.models.hf import HFModel

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cultureval.models.scoring.lower_limit import image_flops, needed_flops, needed_tokens
-from cultureval.runtime.lighteval_patches.uncached_scoring import loglikelihood_without_cache
-from cultureval.runtime.lm_eval_patches import encode_pair
+from cultureval.runtime.patches.lighteval.uncached_scoring import loglikelihood_without_cache
+from cultureval.runtime.patches.lm_eval import encode_pair
 
 if TYPE_CHECKING:
     from lighteval.models.transformers.transformers_model import TransformersModel

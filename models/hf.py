@@ -46,7 +46,8 @@ from cultureval.runtime.data.image_store import image_size
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError, described
 from cultureval.runtime.journal import Append, answer_key, open_journal
-from cultureval.runtime.model_facts import changed_settings, changed_values, loaded_facts, text_hash
+from cultureval.runtime.model_facts import changed_settings, changed_values, text_hash
+from cultureval.runtime.patches.transformers import loaded_facts
 from cultureval.runtime.progress import Progress, working
 from cultureval.runtime.servers.data_urls import image_hash
 

@@ -26,7 +26,7 @@ from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.generation_hints import stop_strings
 from cultureval.runtime.journal import Journal
-from cultureval.runtime.lighteval_patches.refused_docs import RefusedResponse
+from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse
 from cultureval.runtime.servers.data_urls import image_hash
 
 WINDOW = 256  # docs encoded together, so that a long run starts quickly and needs little memory

@@ -22,14 +22,14 @@ from cultureval.models.memory import memory_limit
 from cultureval.models.processors import load_processor
 from cultureval.models.settings import HFModelSettings, is_local
 from cultureval.models.template_errors import TEMPLATE_ERRORS
-from cultureval.runtime.bitsandbytes_patches import quiet_products
 from cultureval.runtime.data.hub import cached_commit
 from cultureval.runtime.devices import choose_device
 from cultureval.runtime.errors import CulturevalError, described
 from cultureval.runtime.interruption import TimeLimitReached, time_limit
 from cultureval.runtime.model_settings import refuse_unknown
+from cultureval.runtime.patches.bitsandbytes import quiet_products
+from cultureval.runtime.patches.transformers import class_names
 from cultureval.runtime.transformers_loading import missing_weights, surplus_layers
-from cultureval.runtime.transformers_patches import class_names
 from cultureval.runtime.weight_files import fingerprint
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import Any
 
 from transformers import AutoProcessor, PreTrainedConfig, ProcessorMixin
 
-from cultureval.runtime.transformers_patches import VIDEOS, processor_class, without_videos
+from cultureval.runtime.patches.transformers import VIDEOS, processor_class, without_videos
 
 logger = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from lighteval.tasks.requests import Doc
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.lighteval_patches.refused_docs import image_of, name_of
+from cultureval.runtime.patches.lighteval.refused_docs import image_of, name_of
 from cultureval.runtime.settings import current_settings
 
 SMALL = 64  # pixels of a side; processors' patches have at most 32

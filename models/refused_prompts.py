@@ -2,7 +2,7 @@
 
 from lighteval.tasks.requests import Doc
 
-from cultureval.runtime.lighteval_patches.refused_docs import name_of
+from cultureval.runtime.patches.lighteval.refused_docs import name_of
 from cultureval.runtime.servers.errors import ServerError
 
 REASONS = {

@@ -13,7 +13,7 @@ from cultureval.runs.signature import scorer_of
 from cultureval.runtime.doc_specific import PAPER
 from cultureval.runtime.errors import CulturevalError, escaped, shorten, shown_names
 from cultureval.runtime.hardware import hardware
-from cultureval.runtime.lighteval_patches.start_up import prepare_lighteval
+from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.options import all_options, read_data_options
 from cultureval.tasks.own_tasks import OWN_TASKS

@@ -114,7 +114,7 @@ def publish(found: Sequence[Publication], public: bool, say: Callable[[str], Non
 def _upload(one: Publication, public: bool) -> str:
     from huggingface_hub import CommitOperationAdd, HfApi
 
-    from cultureval.runtime.lighteval_patches.tracker import Tracker, public_results, upload_public
+    from cultureval.runtime.patches.lighteval.tracker import Tracker, public_results, upload_public
 
     name, content = f"results_{one.run.date}", one.run.content
     content = public_results(content, {*chain(*_withheld(one.run, content.get("config_tasks") or {}))})

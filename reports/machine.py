@@ -13,7 +13,7 @@ from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.data.hub import go_offline_if_unreachable, is_offline
 from cultureval.runtime.data.scorers import local_copy
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.patches import Patch, all_patches
+from cultureval.runtime.patches.table import Patch, all_patches
 from cultureval.runtime.settings import Settings
 
 

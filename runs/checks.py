@@ -16,7 +16,7 @@ from cultureval.runs.items import ItemScores, clusters_of, item_scores, leaf
 from cultureval.runs.means import ROUNDING, Estimate, agree, mean_of
 from cultureval.runs.record import Claim, Run, TaskRecord
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.lighteval_patches.group_averages import StandardError
+from cultureval.runtime.patches.lighteval.group_averages import StandardError
 from cultureval.tasks.catalogue import declared_metric
 
 ROWS = "rows"

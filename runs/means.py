@@ -7,7 +7,7 @@ from typing import NamedTuple
 from cultureval.metrics.declared import Range
 from cultureval.metrics.proportions import NORMAL_95, interval_of_error
 from cultureval.runs.record import Run, TaskRecord
-from cultureval.runtime.lighteval_patches.group_averages import square_of_unknown
+from cultureval.runtime.patches.lighteval.group_averages import square_of_unknown
 from cultureval.tasks.catalogue import declared_metric
 
 ROUNDING = 1e-6  # by which a score may differ from what it is made of, relative to itself where that is above 1

@@ -27,10 +27,10 @@ from cultureval.runs.signature import parity_in_run, signatures_of
 from cultureval.runs.task_records import task_records
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.hardware import hardware
-from cultureval.runtime.lighteval_patches.group_averages import NotApplicable
-from cultureval.runtime.lighteval_patches.row_order import LIGHTEVAL_SEED
-from cultureval.runtime.lighteval_patches.run_results import details_of, scores_of
-from cultureval.runtime.lighteval_patches.stock_runs import stock_facts
+from cultureval.runtime.patches.lighteval.group_averages import NotApplicable
+from cultureval.runtime.patches.lighteval.row_order import LIGHTEVAL_SEED
+from cultureval.runtime.patches.lighteval.run_results import details_of, scores_of
+from cultureval.runtime.patches.lighteval.stock_runs import stock_facts
 from cultureval.runtime.settings import current_settings
 from cultureval.tasks.catalogue import kind_of
 from cultureval.tasks.options import all_options, read_data_options

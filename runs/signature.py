@@ -8,7 +8,7 @@ from cultureval.runs.record import SignatureRecord
 from cultureval.runtime.data.image_store import PREPARED
 from cultureval.runtime.doc_specific import PAPER
 from cultureval.runtime.errors import escaped
-from cultureval.runtime.lighteval_patches.stock_runs import stock_facts
+from cultureval.runtime.patches.lighteval.stock_runs import stock_facts
 from cultureval.runtime.settings import current_settings
 from cultureval.runtime.signatures import combined_hash, installed_versions, signature
 from cultureval.tasks.catalogue import all_suites, all_tasks, groups, kind_of

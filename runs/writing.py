@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from cultureval.runs.files import DERIVED, SavedTask
 from cultureval.runs.record import RunRecord
 from cultureval.runs.recording import record_of, section_of
-from cultureval.runtime.lighteval_patches.run_results import scores_of
+from cultureval.runtime.patches.lighteval.run_results import scores_of
 from cultureval.runtime.saving import summary_file
 from cultureval.tasks.catalogue import OVERALL, is_gated, means_of_subsets, mixed_averages
 

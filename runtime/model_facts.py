@@ -1,4 +1,4 @@
-"""What is known of a model as it was loaded, for signatures and records of runs: weights, class, changed settings."""
+"""The settings of a model that differ from their defaults, for signatures and records of runs."""
 
 import json
 import re
@@ -6,24 +6,9 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from cultureval.runtime.text_templates import short_hash
-from cultureval.runtime.transformers_patches import attention_of
 
 if TYPE_CHECKING:
     from lighteval.models.abstract_model import ModelConfig
-    from transformers import PreTrainedModel
-
-
-def loaded_facts(model: "PreTrainedModel") -> dict[str, Any]:
-    """What a model of transformers was resolved to: fields of the record of a model (docs/results.md)."""
-    quantised = getattr(model.config, "quantization_config", None)
-    return {
-        "model_class": type(model).__name__,
-        "parameters": model.num_parameters(),
-        "dtype": str(model.dtype).removeprefix("torch."),
-        "quantisation": str(getattr(quantised, "quant_method", quantised or "")),
-        "devices": sorted({str(parameter.device) for parameter in model.parameters()}),
-        "attention": attention_of(model),
-    }
 
 
 def changed_settings(settings: "ModelConfig", left_out: Collection[str]) -> str:

@@ -13,7 +13,7 @@ import torch
 from torch.nn.functional import linear
 from torch.overrides import TorchFunctionMode
 
-from cultureval.runtime.torch_patches import onednn_linear
+from cultureval.runtime.patches.torch import onednn_linear
 
 
 def onednn_products(device: torch.device | str) -> AbstractContextManager[Any]:

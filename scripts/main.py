@@ -146,7 +146,7 @@ def options(
 )
 def lighteval(context: typer.Context) -> None:
     """Passes every argument to LightEval's command line."""
-    from cultureval.runtime.lighteval_patches.command_line import lighteval_command
+    from cultureval.runtime.patches.lighteval.command_line import lighteval_command
     from cultureval.tasks.own_tasks import INSPECT_TASKS, OWN_TASKS
 
     own = INSPECT_TASKS if context.args[:1] == ["eval"] else OWN_TASKS

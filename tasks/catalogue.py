@@ -6,7 +6,7 @@ from typing import Any
 
 from cultureval.metrics.declared import Declared
 from cultureval.runtime.errors import CulturevalError, did_you_mean
-from cultureval.runtime.lighteval_patches.group_averages import StandardError, Total, square_of_unknown
+from cultureval.runtime.patches.lighteval.group_averages import StandardError, Total, square_of_unknown
 from cultureval.tasks.kinds import Kind
 from cultureval.tasks.registration import registered, unknown_suite_hint
 from cultureval.tasks.suite import Suite, Task

@@ -1,6 +1,6 @@
 """Our tasks in the form that the patch of LightEval's start-up takes."""
 
-from cultureval.runtime.lighteval_patches.start_up import OwnTasks
+from cultureval.runtime.patches.lighteval.start_up import OwnTasks
 from cultureval.tasks.catalogue import task_names
 from cultureval.tasks.registration import unknown_name_hint
 

@@ -16,9 +16,9 @@ from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import CulturevalError, ProblemList, SourceUnavailable, all_of, counted
 from cultureval.runtime.garbage import no_collection
 from cultureval.runtime.output_folder import require_folder, require_output_folder
+from cultureval.runtime.patches.transformers_start_up import prepare_transformers
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.settings import Settings, current_settings, use_settings
-from cultureval.runtime.transformers_start_up import prepare_transformers
 from cultureval.tasks.before_run import warn_before_run
 from cultureval.tasks.catalogue import all_tasks, kind_of
 from cultureval.tasks.kinds import Kind
@@ -83,7 +83,7 @@ def preflight(
     Raises:
         CulturevalError: All problems that were found, each with what to do.
     """
-    from cultureval.runtime.lighteval_patches.start_up import prepare_lighteval
+    from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval
 
     prepare_transformers()
     prepare_lighteval(OWN_TASKS)

@@ -61,7 +61,7 @@ class Source:
         notes: Sentences for the results about all prepared rows.
         prompts: What signatures call the prompts of all prepared rows, where the template's hash does not tell.
         caveat: What a reader of scores on this copy must know, printed once below the table of a run.
-        reorder: Puts all prepared rows into the order in which they are written (see `lighteval_patches.row_order`).
+        reorder: Puts all prepared rows into the order in which they are written (`patches/lighteval/row_order.py`).
         archive: A public .tar.gz of a source that is not on the hub, which `cultureval mirror` unpacks.
         archive_files: `fnmatch` patterns of the files to unpack, below its top folder.
         revision: Branch, tag or commit; None is the hub's default branch.

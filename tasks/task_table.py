@@ -13,8 +13,8 @@ from lighteval.tasks.requests import Doc
 from cultureval.metrics.judges.optional_judges import judge_metrics
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError, described
-from cultureval.runtime.lighteval_patches.copied_configs import RunAwareConfig
-from cultureval.runtime.lighteval_patches.stock_runs import record_stock_runs
+from cultureval.runtime.patches.lighteval.copied_configs import RunAwareConfig
+from cultureval.runtime.patches.lighteval.stock_runs import record_stock_runs
 from cultureval.runtime.rows_report import RowsReport
 from cultureval.runtime.settings import Settings, current_settings
 from cultureval.tasks.catalogue import all_suites, all_tasks, kind_of

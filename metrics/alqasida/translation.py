@@ -16,7 +16,7 @@ import numpy as np
 from cultureval.runtime.data.hub import is_offline
 from cultureval.runtime.data.scorers import mirrored
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.sacrebleu_patches import flores200_file, score_of_counts, sentence_counts
+from cultureval.runtime.patches.sacrebleu import flores200_file, score_of_counts, sentence_counts
 from cultureval.runtime.settings import Settings, current_settings
 
 DRAWS = 1000

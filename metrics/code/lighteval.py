@@ -15,7 +15,7 @@ from cultureval.metrics.lighteval.shared_pass import Columns, SharedScore, pass_
 from cultureval.metrics.qimma.names import CODE
 from cultureval.runtime.data.content_store import stored_problem
 from cultureval.runtime.doc_specific import specific_of
-from cultureval.runtime.evalplus_patches import evalplus_problems
+from cultureval.runtime.patches.evalplus import evalplus_problems
 
 if TYPE_CHECKING:
     from cultureval.prompts.qimma.specific import CodeSpecific

@@ -9,7 +9,7 @@ be follows the expected one: what is beyond cannot be equal to it, so that EvalP
 
 from typing import Any, Literal
 
-from cultureval.runtime.evalplus_patches import digit_distance, polynomial, surface_area
+from cultureval.runtime.patches.evalplus import digit_distance, polynomial, surface_area
 from cultureval.runtime.sandbox import codec
 
 Dataset = Literal["humaneval", "mbpp"]

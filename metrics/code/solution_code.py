@@ -16,7 +16,7 @@ from itertools import accumulate, repeat
 from multiprocessing import get_context
 from typing import Any
 
-from cultureval.runtime.evalplus_patches import sanitize_with
+from cultureval.runtime.patches.evalplus import sanitize_with
 from cultureval.runtime.progress import progressing
 
 # The sanitiser tries all ranges of lines of a text that is not a program, which is slow for long texts.

@@ -22,7 +22,7 @@ from cultureval.metrics.lighteval.shared_pass import SharedPass, final_text
 from cultureval.metrics.proportions import wilson_error
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.lighteval_patches.group_averages import StandardError
+from cultureval.runtime.patches.lighteval.group_averages import StandardError
 
 if TYPE_CHECKING:
     from cultureval.prompts.cvlue.specific import BoxSpecific, DialogueSpecific, GallerySpecific

@@ -21,7 +21,7 @@ from cultureval.runtime.devices import scoring_device
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.invisible_marks import without_marks
-from cultureval.runtime.lighteval_patches.group_averages import StandardError
+from cultureval.runtime.patches.lighteval.group_averages import StandardError
 
 BLEU_DRAWS = 1000
 

@@ -37,7 +37,7 @@ from cultureval.metrics.lighteval.clustered_means import ClusteredScore
 from cultureval.metrics.lighteval.shared_pass import SharedPass, final_text
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.lighteval_patches.group_averages import (
+from cultureval.runtime.patches.lighteval.group_averages import (
     NotApplicable,
     NotApplicableStandardError,
     StandardError,

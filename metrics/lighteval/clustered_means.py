@@ -13,7 +13,7 @@ from lighteval.tasks.requests import Doc
 
 from cultureval.metrics.standard_errors import errors_of_clusters
 from cultureval.runtime.doc_specific import specific_of
-from cultureval.runtime.lighteval_patches.group_averages import (
+from cultureval.runtime.patches.lighteval.group_averages import (
     NotApplicable,
     NotApplicableStandardError,
     StandardError,

@@ -23,7 +23,7 @@ from cultureval.metrics.m2cqa.statement_items import PROFILES, WORDS, Statement,
 from cultureval.metrics.m2cqa.statement_verdicts import Prompt, parse_verdict
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.lighteval_patches.group_averages import Rate, Total
+from cultureval.runtime.patches.lighteval.group_averages import Rate, Total
 
 if TYPE_CHECKING:
     from cultureval.prompts.m2cqa.specific import StatementSpecific

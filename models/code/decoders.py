@@ -1,11 +1,11 @@
-"""EvalPlus's decoders with Arabic prefixes; `runtime.evalplus_patches` fixes two of their bugs."""
+"""EvalPlus's decoders with Arabic prefixes; `runtime.patches.evalplus` fixes two of their bugs."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from cultureval.models.code.settings import DecoderSettings
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.evalplus_patches import restored_stop_strings
+from cultureval.runtime.patches.evalplus import restored_stop_strings
 
 if TYPE_CHECKING:
     from evalplus.provider.base import DecoderBase

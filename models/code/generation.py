@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from cultureval.models.code.decoders import make_decoder, prompt_mode
 from cultureval.models.code.settings import Backend, DecoderSettings
 from cultureval.runtime.errors import CulturevalError, counted
-from cultureval.runtime.evalplus_patches import codegen_reads
 from cultureval.runtime.interruption import kept_when_interrupted
-from cultureval.runtime.model_facts import loaded_facts
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
+from cultureval.runtime.patches.evalplus import codegen_reads
+from cultureval.runtime.patches.transformers import loaded_facts
 from cultureval.runtime.signatures import installed_versions
 from cultureval.runtime.weight_files import fingerprint
 

@@ -4,7 +4,7 @@ import torch
 from evalplus.provider.hf import HuggingFaceDecoder
 
 from cultureval.models.code.settings import DecoderSettings, code_from_reply, reasoning_prompt
-from cultureval.runtime.evalplus_patches import chat_without_thinking, forget_stopping_criteria
+from cultureval.runtime.patches.evalplus import chat_without_thinking, forget_stopping_criteria
 
 
 class HFCodeDecoder(HuggingFaceDecoder):

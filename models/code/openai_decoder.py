@@ -17,7 +17,7 @@ from evalplus.provider.base import DecoderBase
 from cultureval.models.code.settings import DecoderSettings, code_from_reply
 from cultureval.models.server.long_prompts import ask_to_fit
 from cultureval.runtime.coroutines import run_coroutine
-from cultureval.runtime.evalplus_patches import chat_request
+from cultureval.runtime.patches.evalplus import chat_request
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.openai_client import OpenAIClient

@@ -4,7 +4,7 @@ from evalplus.provider.vllm import VllmDecoder
 from vllm import SamplingParams
 
 from cultureval.models.code.settings import DecoderSettings, code_from_reply, reasoning_prompt
-from cultureval.runtime.evalplus_patches import chat_without_thinking, vllm_loads_for
+from cultureval.runtime.patches.evalplus import chat_without_thinking, vllm_loads_for
 
 # EvalPlus loads models for 2048 tokens (3LM's setting too); reasoning needs more.
 PROBLEM_TOKENS = 2048

@@ -11,7 +11,7 @@ from transformers import Cache, PreTrainedModel
 from cultureval.models.generation.growing_cache import Part, assembled, empty_cache
 from cultureval.models.generation.rows import Row
 from cultureval.models.scoring.token_tree import common_length
-from cultureval.runtime.transformers_patches import rope_offset
+from cultureval.runtime.patches.transformers import rope_offset
 
 
 class Reader:

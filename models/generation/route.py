@@ -23,20 +23,20 @@ from cultureval.models.memory import is_out_of_memory
 from cultureval.models.scoring.fallback import CROSS_MASK, PALIGEMMA, UnmaskedScorer
 from cultureval.models.scoring.packed import ScoringRequest
 from cultureval.models.scoring.route_check import (
+    LONGEST,
     ROUTE_ERRORS,
     RouteCheck,
     allowed_difference,
     last_bits_changed,
     seconds_since,
 )
-from cultureval.runtime.transformers_patches import keeps_states
+from cultureval.runtime.patches.transformers import keeps_states
 
 logger = logging.getLogger(__name__)
 
 QUEUE, BATCHES, ONE_BY_ONE = "queue", "batches", "one_by_one"
 FORCED = 3  # tokens after each probed prompt
 KINDS = {"full_attention", "sliding_attention", "chunked_attention"}  # whose caches are keys and values alone
-LONGEST = 128  # probed tokens of a prompt
 
 
 def choose_generation_route(loaded: LoadedModel, rows: Sequence[Row], refused: str) -> RouteCheck:
@@ -53,7 +53,7 @@ def choose_generation_route(loaded: LoadedModel, rows: Sequence[Row], refused: s
     plain = UnmaskedScorer(model, [], 1)
     expected = _plain(plain, probes)
     with last_bits_changed(model):
-        rounding = _distance(_plain(plain, probes), expected)
+        rounding = _distance(_plain(plain, probes[:1]), expected[:1])
     others = set(getattr(model.config.get_text_config(decoder=True), "layer_types", None) or []) - KINDS
     if not refused and (keeps_states(model) or others):
         kind = f" (layers of kind {', '.join(sorted(others))})" if others else ""

@@ -19,7 +19,7 @@ from transformers import PreTrainedModel
 from cultureval.models.scoring.choice_scores import ChoiceScore, read_scores
 from cultureval.models.scoring.lm_head import Rows
 from cultureval.models.scoring.token_tree import Branch, build_tree
-from cultureval.runtime.transformers_patches import rope_offset
+from cultureval.runtime.patches.transformers import rope_offset
 
 CROSS_MASK, PALIGEMMA = "cross_attention_mask", "paligemma"
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from cultureval.runtime.accelerate_patches import has_hook
+from cultureval.runtime.patches.accelerate import has_hook
 
 SLICE = 2**20  # logits of one slice: 4 MiB in fp32, so that they stay in the processor's cache
 

@@ -34,7 +34,7 @@ from cultureval.models.scoring.route_check import RouteCheck, choose_route
 from cultureval.models.scoring.token_tree import Branch, TokenTree, build_tree, common_length
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.onednn_products import onednn_products
-from cultureval.runtime.transformers_patches import attention_of, rope_offset
+from cultureval.runtime.patches.transformers import attention_of, rope_offset
 
 logger = logging.getLogger(__name__)
 

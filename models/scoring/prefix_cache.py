@@ -6,7 +6,7 @@ from transformers import DynamicCache, PreTrainedModel
 
 from cultureval.models.scoring.lm_head import Rows
 from cultureval.models.scoring.token_tree import common_length
-from cultureval.runtime.transformers_patches import keep_columns
+from cultureval.runtime.patches.transformers import keep_columns
 
 
 class PrefixCache:

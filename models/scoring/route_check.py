@@ -23,14 +23,15 @@ from cultureval.models.memory import is_out_of_memory
 from cultureval.models.scoring.choice_scores import ChoiceScore
 from cultureval.models.scoring.fallback import Request, UnmaskedScorer
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.transformers_patches import keeps_states
+from cultureval.runtime.patches.transformers import keeps_states
 
 logger = logging.getLogger(__name__)
 
-FACTOR_FP32 = 4.0
-FACTOR = 2.0  # sound routes of 19 families differed by at most 0.9 of the measured rounding in 16 bits, 1.6 in fp32
+# Sound routes differed by at most 2.2 of the measured rounding in fp32, wrong ones by over 1,000 (docs/speed.md).
+FACTOR_FP32 = 16.0
+FACTOR = 2.0  # sound routes of 19 families differed by at most 0.9 of the measured rounding in 16 bits
 LEAST = 1e-5  # nats; differences below are rounding in any case
-LONGEST = 128  # probed tokens of a prompt: its first and its last ones
+LONGEST = 64  # probed tokens of a prompt: its first and its last ones
 FINE = 2**-20  # steps of rounding that are those of fp32
 FED = 3  # tokens that are fed after a probe's prompt, for choices of one token too
 BEYOND_WINDOW = 32  # tokens

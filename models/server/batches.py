@@ -11,7 +11,7 @@ from cultureval.runtime.coroutines import run_coroutine
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import BatchWritten, CulturevalError
 from cultureval.runtime.journal import Journal
-from cultureval.runtime.lighteval_patches.refused_docs import RefusedResponse
+from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.batch_files import (

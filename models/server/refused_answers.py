@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from lighteval.tasks.requests import Doc
 
 from cultureval.runtime.errors import CulturevalError, shorten
-from cultureval.runtime.lighteval_patches.refused_docs import RefusedResponse, name_of
+from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse, name_of
 from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.providers import filters
 from cultureval.runtime.settings import current_settings

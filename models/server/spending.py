@@ -12,7 +12,7 @@ from cultureval.models.server.settings import ServerModelConfig
 from cultureval.runtime import processes
 from cultureval.runtime.errors import CulturevalError, DryRun
 from cultureval.runtime.journal import Journal, answer_key
-from cultureval.runtime.lighteval_patches.refused_docs import RefusedResponse
+from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.question_locks import QuestionLocks
 from cultureval.runtime.servers.answers import Answer

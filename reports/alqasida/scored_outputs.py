@@ -52,7 +52,7 @@ def score_outputs(pred: Sequence[Path], output_dir: Path) -> str:
             raise CulturevalError(f"{name!r} cannot be a model's name: it names a folder of the results.")
     groups = dict.fromkeys(_group(one) for members in models.values() for one in members)
     all_of([instrument.check for group in groups if (instrument := KINDS[group].instrument)])
-    from cultureval.runtime.lighteval_patches.start_up import prepare_lighteval
+    from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval
     from cultureval.tasks.own_tasks import OWN_TASKS
 
     prepare_lighteval(OWN_TASKS)

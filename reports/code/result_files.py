@@ -84,7 +84,7 @@ def lighteval_results(
     started: float,
 ) -> Path:
     """Writes LightEval's results and details files, as a run of the task would, and returns the results file."""
-    from cultureval.runtime.lighteval_patches.start_up import prepare_lighteval
+    from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval
     from cultureval.tasks.own_tasks import OWN_TASKS
 
     prepare_lighteval(OWN_TASKS)

@@ -20,7 +20,7 @@ from cultureval.runs.record import Run
 from cultureval.runs.rows import Row, headline_of, key_of, rows_in_parts
 from cultureval.runs.warnings import run_warnings
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.inspect_patches import write_log
+from cultureval.runtime.patches.inspect_ai import write_log
 from cultureval.runtime.progress import progressing
 from cultureval.tasks.catalogue import is_gated
 

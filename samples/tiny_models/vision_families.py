@@ -15,7 +15,7 @@ Video processors need torchvision; processors are built without them.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from cultureval.runtime.transformers_patches import VIDEOS, processor_class, without_videos
+from cultureval.runtime.patches.transformers import VIDEOS, processor_class, without_videos
 from cultureval.samples.tiny_models.text_parts import IMAGE, VISION_END, VISION_START, text_config
 
 if TYPE_CHECKING:

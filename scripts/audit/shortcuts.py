@@ -53,7 +53,7 @@ def shortcuts(
     from cultureval.audit.sources import sampled_items
     from cultureval.models.preflight import check_model
     from cultureval.reports.audit.texts import shortcuts_text, write_answers
-    from cultureval.runtime.lighteval_patches.start_up import prepare_lighteval
+    from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval
     from cultureval.tasks.manifest import write_manifest as write_rows
     from cultureval.tasks.own_tasks import OWN_TASKS
 

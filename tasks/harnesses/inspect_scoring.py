@@ -21,8 +21,8 @@ from cultureval.runtime.data.image_store import is_turned
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError, did_you_mean
 from cultureval.runtime.generation_hints import cut, stop_strings
-from cultureval.runtime.lighteval_patches.group_averages import NotApplicable, Rate
-from cultureval.runtime.lighteval_patches.start_up import prepare_lighteval
+from cultureval.runtime.patches.lighteval.group_averages import NotApplicable, Rate
+from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.servers.data_urls import data_url
 from cultureval.runtime.settings import Settings, current_settings, use_settings

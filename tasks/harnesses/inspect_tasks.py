@@ -31,7 +31,7 @@ from inspect_ai.viewer import ViewerConfig
 
 import cultureval
 from cultureval.runtime.errors import CulturevalError, SourceUnavailable
-from cultureval.runtime.inspect_patches import refusal
+from cultureval.runtime.patches.inspect_ai import refusal
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.settings import Settings, use_settings
 from cultureval.tasks.catalogue import all_suites, all_tasks, groups, kind_of

@@ -25,8 +25,8 @@ from cultureval.runtime.data.image_store import upright
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.generation_hints import answer_prefix, stop_strings, with_chat_query, with_plain_query
-from cultureval.runtime.lighteval_patches.start_up import prepare_lighteval
-from cultureval.runtime.lm_eval_patches import average_groups_by
+from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval
+from cultureval.runtime.patches.lm_eval import average_groups_by
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.tasks.catalogue import all_tasks, kind_of, mean_of_parts
 from cultureval.tasks.harnesses.lm_eval_files import DEPENDENT, MEMBERS, SCORE
@@ -310,7 +310,7 @@ class SuiteTask(ConfigurableTask):
         docs = [self._all_docs()[number] for number in answers]
         responses = [self._response(sorted(same, key=lambda one: one.idx)) for same in answers.values()]
         scores = apply_metric(docs=docs, responses=responses, metrics=list(self._metrics))
-        # The error after the score, whose own error in lm-eval it replaces (see `lm_eval_patches`).
+        # The error after the score, whose own error in lm-eval it replaces (see `runtime/patches/lm_eval.py`).
         return {
             number: {key: value for name, value in row.items() for key in self._written(name)}
             for number, row in zip(answers, scores, strict=True)

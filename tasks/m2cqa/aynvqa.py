@@ -16,7 +16,7 @@ from cultureval.metrics.m2cqa.names import AYNVQA, AYNVQA_JOINT, JOINT, LABELLED
 from cultureval.prompts.m2cqa.rows import joint_row, labelled_rows
 from cultureval.prompts.preparation import PreparedRow
 from cultureval.runtime.data.row_files import files_matching, files_of_split
-from cultureval.runtime.lighteval_patches.row_order import rows_before_shuffle
+from cultureval.runtime.patches.lighteval.row_order import rows_before_shuffle
 from cultureval.runtime.settings import current_settings
 from cultureval.tasks.m2cqa.benchmarks import PROMPTS, aynvqa_sources, check_items, read_statements
 from cultureval.tasks.m2cqa.options import ITEMS, SPLIT

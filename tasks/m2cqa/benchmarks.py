@@ -19,7 +19,7 @@ from cultureval.prompts.m2cqa.rows import statement_rows
 from cultureval.prompts.preparation import PreparedRow
 from cultureval.runtime.data.row_files import PlacedRow, files_matching, files_of_split, iter_rows
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.lighteval_patches.row_order import rows_before_shuffle
+from cultureval.runtime.patches.lighteval.row_order import rows_before_shuffle
 from cultureval.tasks.suite import Benchmark, MetricSet, Source, Subset, Task
 
 PROMPTS = {"tf": "True or False", "answer_reason": "Answer then Reason", "reason_first": "Reasoning First"}

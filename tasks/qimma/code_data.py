@@ -15,7 +15,7 @@ from cultureval.runtime.data.data_root import find_source, recorded_revision
 from cultureval.runtime.data.row_files import Row, read_rows
 from cultureval.runtime.data.user_cache import user_cache, write_atomically
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn, SourceUnavailable, counted, shown_names
-from cultureval.runtime.evalplus_patches import evalplus_problems
+from cultureval.runtime.patches.evalplus import evalplus_problems
 from cultureval.runtime.settings import current_settings
 from cultureval.tasks.qimma.options import SHORTENED_CODE
 

@@ -19,7 +19,7 @@ import huggingface_hub.repocard as cards
 from lighteval.models.abstract_model import ModelConfig
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
-from cultureval.runtime.lighteval_patches.recording_tracker import recording_tracker
+from cultureval.runtime.patches.lighteval.recording_tracker import recording_tracker
 from cultureval.runtime.saving import Saving
 
 session, here = cards.get_session(), os.environ["HF_ENDPOINT"]

@@ -14,7 +14,7 @@ from forked_commands import own_variables, run_forked
 from network import without_network
 from stock_lighteval import ANSWER_404
 
-from cultureval.runtime.lighteval_patches.command_line import SUB_COMMANDS
+from cultureval.runtime.patches.lighteval.command_line import SUB_COMMANDS
 
 OURS = ["cultureval.scripts.main", "lighteval"]
 STOCK = ["lighteval"]

@@ -21,7 +21,7 @@ from tiny_models import plain_scores
 from transformers import AutoModelForCausalLM
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.lighteval_patches.group_averages import (
+from cultureval.runtime.patches.lighteval.group_averages import (
     NotApplicable,
     NotApplicableStandardError,
     StandardError,

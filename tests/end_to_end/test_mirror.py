@@ -9,7 +9,7 @@ from forked_commands import own_variables, run_forked
 
 from cultureval.metrics.alqasida import dialect_models
 from cultureval.metrics.semantic import DEFAULT_MODEL
-from cultureval.runtime.sacrebleu_patches import flores200_file
+from cultureval.runtime.patches.sacrebleu import flores200_file
 from cultureval.tasks.mirroring import fetch_scorer
 
 ARATRUST = {"Question": "ما حكم القانون؟", "A": "أ) نعم", "B": "ب) لا", "C": None, "Answer": "ا", "Category": "Ethics"}

@@ -12,7 +12,7 @@ from openai.types.chat import ChatCompletion
 from cultureval.models.openai_api import OpenAIModel
 from cultureval.models.preflight import check_model
 from cultureval.runtime.errors import BatchWritten, CulturevalError
-from cultureval.runtime.lighteval_patches.refused_docs import RefusedResponse
+from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse
 from cultureval.runtime.servers.answers import answer_of, check_response
 from cultureval.runtime.servers.batch_files import BatchRequest, BatchWriter, custom_id, read_answers
 from cultureval.runtime.servers.errors import IncompleteAnswer

@@ -22,7 +22,7 @@ from cultureval.models.code.generation import (
 from cultureval.models.code.settings import DecoderSettings
 from cultureval.prompts.templates import render
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.evalplus_patches import codegen_reads
+from cultureval.runtime.patches.evalplus import codegen_reads
 from cultureval.tasks.qimma.code_data import load_problems
 
 

@@ -17,7 +17,7 @@ from cultureval.models.server.first_token import (
     undecided,
 )
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.lighteval_patches.refused_docs import RefusedResponse
+from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse
 from cultureval.runtime.servers.errors import ServerError
 
 

@@ -15,7 +15,7 @@ from cultureval.metrics.alqasida.lighteval import fidelity_metrics
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean, ClusteredScore, MeanOfScored, MeanWhereItApplies
 from cultureval.reports.qimma.table import tables
 from cultureval.runs.means import estimate, mean_of
-from cultureval.runtime.lighteval_patches.group_averages import (
+from cultureval.runtime.patches.lighteval.group_averages import (
     NotApplicable,
     NotApplicableStandardError,
     StandardError,

@@ -13,9 +13,9 @@ import pytest
 from forked_commands import run_forked
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.lighteval_patches.deferred_imports import Deferred, defer_imports
-from cultureval.runtime.lighteval_patches.start_up import DEFERRED, requested_names
-from cultureval.runtime.lighteval_patches.start_up import needs_builtin_tasks as needs_builtin_tasks_beside
+from cultureval.runtime.patches.lighteval.deferred_imports import Deferred, defer_imports
+from cultureval.runtime.patches.lighteval.start_up import DEFERRED, requested_names
+from cultureval.runtime.patches.lighteval.start_up import needs_builtin_tasks as needs_builtin_tasks_beside
 from cultureval.tasks.own_tasks import OWN_TASKS
 
 HEAVY = """
@@ -165,7 +165,7 @@ def test_when_builtin_tasks_are_needed(tmp_path):
 
 
 PREPARED = """
-from cultureval.runtime.lighteval_patches.start_up import *
+from cultureval.runtime.patches.lighteval.start_up import *
 from cultureval.tasks.own_tasks import OWN_TASKS
 prepare_lighteval(OWN_TASKS)
 """
@@ -198,7 +198,7 @@ def test_the_source_scan_knows_every_builtin_task(tmp_path):
 def test_every_deferred_import_is_one_that_lighteval_makes_and_really_waits():
     code = f"""
     import importlib, sys
-    from cultureval.runtime.lighteval_patches.deferred_imports import Deferred
+    from cultureval.runtime.patches.lighteval.deferred_imports import Deferred
     import lighteval.pipeline, lighteval.main_custom
     for heavy in ("inspect_ai", "sklearn", "nltk", "sacrebleu", "scipy.stats", "accelerate", "transformers.models.auto",
                   "lighteval.models.vllm.vllm_model", "lighteval.tasks.tasks"):

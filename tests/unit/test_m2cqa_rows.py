@@ -17,7 +17,7 @@ from cultureval.prompts.templates import load_template, render, template_hash
 from cultureval.runtime.data.image_store import stored_image
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError, MissingColumn, SourceUnavailable
-from cultureval.runtime.lighteval_patches.row_order import before_shuffle
+from cultureval.runtime.patches.lighteval.row_order import before_shuffle
 from cultureval.tasks.catalogue import all_tasks, means_of_subsets
 from cultureval.tasks.m2cqa.benchmarks import PROMPTS, VARIETIES
 from cultureval.tasks.reading import prepare_subset
@@ -225,7 +225,7 @@ def test_braces_and_dollars_of_a_statement_are_text():
 
 
 def test_lighteval_hands_out_whole_items_in_order_whatever_the_limit(monkeypatch):
-    """What `runtime/lighteval_patches/row_order.py` relies on, tried with LightEval's own task class."""
+    """What `runtime/patches/lighteval/row_order.py` relies on, tried with LightEval's own task class."""
     from lighteval.tasks.lighteval_task import LightevalTask
 
     monkeypatch.setenv("CULTUREVAL_DATA", "samples")

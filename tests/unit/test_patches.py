@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from cultureval.reports import machine
-from cultureval.runtime import patches
-from cultureval.runtime.patches import MODULES, Changed, Patch, all_patches, expect, source_of
+from cultureval.runtime.patches import table as patches
+from cultureval.runtime.patches.table import MODULES, Changed, Patch, all_patches, expect, source_of
 from cultureval.scripts.doctor import doctor
 
 ROOT = Path(__file__).parents[2]
@@ -55,7 +55,7 @@ def test_canaries_that_read_sources_notice_another_source(monkeypatch):
         read.append(module)
         return "import something_else"
 
-    for name in (*MODULES, "cultureval.runtime.patches"):
+    for name in (*MODULES, "cultureval.runtime.patches.table"):
         if hasattr(import_module(name), "source_of"):
             monkeypatch.setattr(f"{name}.source_of", another_source)
     sources = 0
@@ -102,10 +102,10 @@ CHANGES = {
         lambda *_: SimpleNamespace(score=1.0),
     ),
     "torch.ops.mkldnn._linear_pointwise": (
-        "cultureval.runtime.torch_patches.onednn_linear",
+        "cultureval.runtime.patches.torch.onednn_linear",
         lambda values, *_: values.new_zeros(3, 8),
     ),
-    "transformers.DynamicCache.layers": ("cultureval.runtime.transformers_patches.keep_columns", lambda *_: None),
+    "transformers.DynamicCache.layers": ("cultureval.runtime.patches.transformers.keep_columns", lambda *_: None),
 }
 
 
@@ -243,7 +243,7 @@ def test_the_search_finds(code):
 def test_the_search_leaves_our_own_alone():
     code = """
 import os, typing
-from cultureval.runtime import patches
+from cultureval.runtime.patches import table as patches
 class Mine:
     def __init__(self):
         self._kept = 1

@@ -37,7 +37,7 @@ def test_processes_ask_for_kinds_of_answers_in_one_order(monkeypatch):
     from lighteval.pipeline import Pipeline
     from lighteval.tasks.requests import SamplingMethod
 
-    from cultureval.runtime.lighteval_patches import timed_pipeline
+    from cultureval.runtime.patches.lighteval import timed_pipeline
 
     monkeypatch.setattr(Pipeline, "_run_model", lambda self: {method: [] for method in self.sampling_docs})
     orders = []

@@ -75,4 +75,4 @@ def test_the_check_feeds_few_tokens_whatever_the_prompts_length():
     assert scorer.forwarded_tokens < 20 * LONGEST
     assert len(shortened(PROMPT * 4, model)) == LONGEST and shortened(PROMPT[:50], model) == PROMPT[:50]
     with last_bits_changed(model):
-        assert allowed_difference(1e-3, model) == pytest.approx(4e-3)
+        assert allowed_difference(1e-3, model) == pytest.approx(16e-3)

@@ -8,7 +8,7 @@ from datasets import Dataset
 
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.interruption import interruption_message, orderly_end
-from cultureval.runtime.lighteval_patches.recording_tracker import recording_tracker
+from cultureval.runtime.patches.lighteval.recording_tracker import recording_tracker
 from cultureval.runtime.saving import Saving
 
 WANDB = """
@@ -101,7 +101,7 @@ def test_a_failed_upload_loses_nothing_that_was_saved(tmp_path, monkeypatch):
 
 
 def test_details_of_gated_data_are_not_uploaded_and_results_without_details_are(caplog):
-    from cultureval.runtime.lighteval_patches.tracker import public_details, upload_public
+    from cultureval.runtime.patches.lighteval.tracker import public_details, upload_public
 
     details = {"jeem_vqa:ma|0": 1, "qimma_gat|0": 2}
     assert public_details(details, {"jeem_vqa:ma|0"}) == {"qimma_gat|0": 2} and "gated" in caplog.text
@@ -116,7 +116,7 @@ def test_details_are_those_of_asdict_whose_tokens_are_not_copied():
     from lighteval.models.model_output import ModelResponse
     from lighteval.tasks.requests import Doc
 
-    from cultureval.runtime.lighteval_patches.tracker import as_dataset, as_dict
+    from cultureval.runtime.patches.lighteval.tracker import as_dataset, as_dict
 
     example = Doc(query="سؤال", choices=["أ", "ب"], gold_index=0, specific={"place": {"row": 1}})
     doc = Doc(query="سؤال آخر", choices=["أ", "ب"], gold_index=[0, 1], id="1", fewshot_samples=[example])

@@ -13,7 +13,7 @@ from cultureval.metrics.m2cqa.counterfactual import counterfactual_report
 from cultureval.metrics.m2cqa.lighteval import ItemMetrics, statement_metrics
 from cultureval.metrics.m2cqa.statement_items import ROLES
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.lighteval_patches.group_averages import Rate
+from cultureval.runtime.patches.lighteval.group_averages import Rate
 
 ANSWERS = {True: "The final answer is: True", False: "The final answer is: False", None: "I cannot tell."}
 

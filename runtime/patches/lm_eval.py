@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
-from cultureval.runtime.patches import Patch, expect, source_of
+from cultureval.runtime.patches.table import Patch, expect, source_of
 
 if TYPE_CHECKING:
     from lm_eval.api.group import Group

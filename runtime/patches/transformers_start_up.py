@@ -21,8 +21,8 @@ from functools import cache, cached_property, partial, wraps
 from types import ModuleType
 from typing import Any
 
-from cultureval.runtime.lighteval_patches.deferred_imports import defer_imports
-from cultureval.runtime.patches import Patch, expect, expect_imports, source_of
+from cultureval.runtime.patches.lighteval.deferred_imports import defer_imports
+from cultureval.runtime.patches.table import Patch, expect, expect_imports, source_of
 
 COMPILER = "torch._dynamo"
 STRUCTURE = "transformers.utils.import_utils"

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from cultureval.runtime.patches import Patch, expect
+from cultureval.runtime.patches.table import Patch, expect
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.patches import Patch, expect, source_of
+from cultureval.runtime.patches.table import Patch, expect, source_of
 
 RENAMED = {"frequence_penalty": "frequency_penalty", "log_probs": "logprobs"}
 GONE = {"response_format": "--response-format"}

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
-from cultureval.runtime.patches import Patch, expect
+from cultureval.runtime.patches.table import Patch, expect
 
 if TYPE_CHECKING:
-    from cultureval.runtime.lighteval_patches.tracker import Tracker
+    from cultureval.runtime.patches.lighteval.tracker import Tracker
 
 
 def recording_tracker(**options: Any) -> "Tracker":
@@ -14,7 +14,7 @@ def recording_tracker(**options: Any) -> "Tracker":
     Args:
         **options: Of LightEval's EvaluationTracker.
     """
-    from cultureval.runtime.lighteval_patches.tracker import Tracker
+    from cultureval.runtime.patches.lighteval.tracker import Tracker
 
     return Tracker(**options)
 

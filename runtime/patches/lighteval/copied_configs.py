@@ -7,7 +7,7 @@ must do so only in a run, and LightEval has no hook for that.
 import copy
 from typing import Any, ClassVar, Self
 
-from cultureval.runtime.patches import Patch, expect
+from cultureval.runtime.patches.table import Patch, expect
 
 
 class RunAwareConfig:
@@ -32,7 +32,7 @@ class _Config(RunAwareConfig):
 
 
 def _only_runs_are_copied() -> None:
-    from cultureval.runtime.lighteval_patches.start_up import registry_without_builtin_tasks
+    from cultureval.runtime.patches.lighteval.start_up import registry_without_builtin_tasks
 
     in_table = _Config()
     registry = registry_without_builtin_tasks("canary|2", [in_table])

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from cultureval.runtime.patches import Patch, expect
+from cultureval.runtime.patches.table import Patch, expect
 
 if TYPE_CHECKING:
     from lighteval.models.model_output import ModelResponse

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from cultureval.runtime.patches import Patch, expect
+from cultureval.runtime.patches.table import Patch, expect
 
 if TYPE_CHECKING:
     from lighteval.pipeline import Pipeline
@@ -31,7 +31,7 @@ def timed_pipeline(**options: Any) -> "Pipeline":
 def _pipeline_class() -> type:
     from lighteval.pipeline import Pipeline
 
-    from cultureval.runtime.lighteval_patches.refused_docs import leave_out_refused, leave_out_unseen
+    from cultureval.runtime.patches.lighteval.refused_docs import leave_out_refused, leave_out_unseen
 
     def run_model(self: Any) -> Any:
         # LightEval's order is that of a set of texts, another one in each of several processes that share a run.

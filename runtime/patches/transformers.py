@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
-from cultureval.runtime.patches import Patch, expect, source_of
+from cultureval.runtime.patches.table import Patch, expect, source_of
 
 if TYPE_CHECKING:
     from transformers import DynamicCache, PreTrainedModel, ProcessorMixin
@@ -53,6 +53,19 @@ def without_videos(kind: "type[ProcessorMixin]") -> "type[ProcessorMixin]":
 def attention_of(model: "PreTrainedModel") -> str:
     """The attention that a model's decoder runs with, such as sdpa, as transformers resolved it."""
     return model.config.get_text_config(decoder=True)._attn_implementation or ""
+
+
+def loaded_facts(model: "PreTrainedModel") -> dict[str, Any]:
+    """What a model of transformers was resolved to: fields of the record of a model (docs/results.md)."""
+    quantised = getattr(model.config, "quantization_config", None)
+    return {
+        "model_class": type(model).__name__,
+        "parameters": model.num_parameters(),
+        "dtype": str(model.dtype).removeprefix("torch."),
+        "quantisation": str(getattr(quantised, "quant_method", quantised or "")),
+        "devices": sorted({str(parameter.device) for parameter in model.parameters()}),
+        "attention": attention_of(model),
+    }
 
 
 def keeps_states(model: "PreTrainedModel") -> bool:

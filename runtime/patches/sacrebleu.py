@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cultureval.runtime.patches import Patch, expect
+from cultureval.runtime.patches.table import Patch, expect
 
 
 def sentence_counts(metric: Any, hypotheses: list[str], references: list[str]) -> list[list[float]]:

@@ -8,7 +8,7 @@ addition and division accordingly.
 import math
 from collections.abc import Mapping, Sequence
 
-from cultureval.runtime.patches import Patch, expect
+from cultureval.runtime.patches.table import Patch, expect
 
 
 class StandardError(float):

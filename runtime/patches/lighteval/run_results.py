@@ -6,7 +6,7 @@ null, must go into the loggers from which the files are written.
 
 from typing import TYPE_CHECKING, Any
 
-from cultureval.runtime.patches import Patch, expect
+from cultureval.runtime.patches.table import Patch, expect
 
 if TYPE_CHECKING:
     from lighteval.pipeline import Pipeline

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from cultureval.runtime.dotted_names import load_attribute
 from cultureval.runtime.errors import described
-from cultureval.runtime.model_facts import changed_settings, changed_values, loaded_facts, text_hash
-from cultureval.runtime.patches import Patch, expect
+from cultureval.runtime.model_facts import changed_settings, changed_values, text_hash
+from cultureval.runtime.patches.table import Patch, expect
+from cultureval.runtime.patches.transformers import loaded_facts
 from cultureval.runtime.weight_files import fingerprint
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def record_stock_runs(complete: str) -> None:
         stock_save(self)
 
     def push_to_hub(self: Any, date_id: str, details: dict[str, Any], results_dict: dict[str, Any]) -> None:
-        from cultureval.runtime.lighteval_patches.tracker import public_details, public_results, upload_public
+        from cultureval.runtime.patches.lighteval.tracker import public_details, public_results, upload_public
 
         withheld = vars(self).get("withheld", ())
         public, results = public_details(details, withheld), public_results(results_dict, withheld)

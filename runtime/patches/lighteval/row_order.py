@@ -9,7 +9,7 @@ are an error, never a wrong number.
 import random
 from typing import Any, TypeVar
 
-from cultureval.runtime.patches import Patch, expect
+from cultureval.runtime.patches.table import Patch, expect
 
 Entry = TypeVar("Entry")
 LIGHTEVAL_SEED = 42

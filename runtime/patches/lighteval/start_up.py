@@ -21,8 +21,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.lighteval_patches.deferred_imports import defer_imports
-from cultureval.runtime.patches import Patch, expect, expect_imports, source_of
+from cultureval.runtime.patches.lighteval.deferred_imports import defer_imports
+from cultureval.runtime.patches.table import Patch, expect, expect_imports, source_of
 
 if TYPE_CHECKING:
     from lighteval.tasks.registry import Registry

@@ -9,9 +9,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.lighteval_patches.inspect_eval import mend_inspect_eval
-from cultureval.runtime.lighteval_patches.start_up import OwnTasks, prepare_lighteval
-from cultureval.runtime.patches import Patch, expect, imports_at_load
+from cultureval.runtime.patches.lighteval.inspect_eval import mend_inspect_eval
+from cultureval.runtime.patches.lighteval.start_up import OwnTasks, prepare_lighteval
+from cultureval.runtime.patches.table import Patch, expect, imports_at_load
 
 if TYPE_CHECKING:
     from typer import Typer

@@ -2,7 +2,7 @@
 
 import logging
 
-from cultureval.runtime.patches import Patch, expect, source_of
+from cultureval.runtime.patches.table import Patch, expect, source_of
 
 PRODUCTS = "bitsandbytes.autograd._functions"
 

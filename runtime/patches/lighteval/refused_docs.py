@@ -16,7 +16,7 @@ from lighteval.models.model_output import ModelResponse
 
 from cultureval.runtime.doc_specific import specific_of
 from cultureval.runtime.errors import CulturevalError, shorten
-from cultureval.runtime.patches import Patch, expect
+from cultureval.runtime.patches.table import Patch, expect
 from cultureval.runtime.settings import current_settings
 
 

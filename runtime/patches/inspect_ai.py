@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cultureval.runtime.patches import Patch, expect, source_of
+from cultureval.runtime.patches.table import Patch, expect, source_of
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalResults, EvalSample, EvalSpec, EvalStats
