@@ -74,8 +74,8 @@ class SolutionVerdict:
     """The result for one solution.
 
     Args:
-        task_id: Of the solution.
-        sample_index: Of the solution.
+        task_id: The solution's problem.
+        sample_index: The solution's number among those of its problem, from 0.
         base: Outcome on the base inputs; `not_judged` if the sandbox itself failed.
         plus: Outcome on EvalPlus's added inputs alone; in EvalPlus a solution is correct if both pass.
         reason: Why it did not pass, or "".
@@ -166,12 +166,7 @@ def check_canonical_solutions(
 ) -> dict[str, SolutionVerdict]:
     """Judge the problems' canonical solutions: a failing one is a defect of the data or of its limits.
 
-    Args:
-        problems: As for `judge_solutions`.
-        dataset: As for `judge_solutions`.
-        workers: As for `judge_solutions`.
-        sandboxed: As for `judge_solutions`.
-        progress: As for `judge_solutions`.
+    The arguments are those of `judge_solutions`.
 
     Returns:
         A verdict for each task.

@@ -5,7 +5,6 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -80,8 +79,9 @@ def generate_solutions(
     description |= {"prompt": prompt_mode(decoder, settings), "loaded": _loaded(decoder)}
     description_file(samples).write_text(json.dumps(description, ensure_ascii=False, indent=1), encoding="utf-8")
     kept_when_interrupted(samples, lambda: counted(_count_lines(samples), "solution"), resume)
-    ahead = getattr(decoder, "expecting", lambda calls: nullcontext())(_calls(samples, problems, settings, n_samples))
-    with codegen_reads(settings.dataset, problems.file, sanitize), ahead:
+    if ask_all := getattr(decoder, "ask_all", None):
+        ask_all(_calls(samples, problems, settings, n_samples), n_samples, description["server"])
+    with codegen_reads(settings.dataset, problems.file, sanitize):
         from evalplus.codegen import codegen
 
         codegen(

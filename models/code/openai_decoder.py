@@ -1,70 +1,52 @@
-"""EvalPlus's decoder for OpenAI-compatible servers, with a limit of retries.
+"""EvalPlus's decoder for OpenAI-compatible servers, with the queue and the journal of models and judges.
 
-EvalPlus 0.3.1 retries for ever, whatever the error, so that a run with a misspelt model never ends; and a reply
-without text stops its run. The request is EvalPlus's; it is sent by the client that models and judges use.
+EvalPlus 0.3.1 asks for one problem after the other, retries for ever, whatever the error, so that a run with a misspelt
+model never ends; and a reply without text stops its run. The request is EvalPlus's.
 """
 
-import asyncio
-import threading
-from collections import deque
-from collections.abc import Iterable, Iterator
-from concurrent.futures import Future
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from evalplus.provider.base import DecoderBase
 
 from cultureval.models.code.settings import DecoderSettings, code_from_reply
 from cultureval.models.server.long_prompts import ask_to_fit
-from cultureval.runtime.coroutines import run_coroutine
+from cultureval.runtime.journal import answer_key, open_journal
 from cultureval.runtime.patches.evalplus import chat_request
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.servers.answers import Answer
+from cultureval.runtime.servers.journalled_answers import answer_all
 from cultureval.runtime.servers.openai_client import OpenAIClient
 from cultureval.runtime.servers.providers import provider_at
 
-AHEAD = 4  # requests that wait for a slot, as a multiple of those in flight
+Call = tuple[str, int]  # the first and the last argument of `codegen`
 
 
 class OpenAICodeDecoder(DecoderBase):
-    """Code from an OpenAI-compatible server, asked for later problems while it answers for earlier ones."""
+    """Code from an OpenAI-compatible server."""
 
     def __init__(self, settings: DecoderSettings) -> None:
         super().__init__(**settings.common())
         self.thinking = settings.thinking
         self.servers = settings.servers()
-        self._later: deque[tuple[str, int]] = deque()
-        self._asked: dict[tuple[str, int], Future[Answer]] = {}
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._client: OpenAIClient | None = None
+        self.identity: dict[str, Any] = {"revision": settings.revision}
+        self.samples = 1
+        self._answers: dict[Call, Answer] = {}
 
-    @contextmanager
-    def expecting(self, calls: Iterable[tuple[str, int]]) -> Iterator[None]:
-        """A context in which the server is asked ahead.
+    def ask_all(self, calls: Iterable[Call], samples: int, server: Mapping[str, Any] | None) -> None:
+        """Asks the server for all that it will be called for, many requests at a time.
 
         Args:
-            calls: The first and last argument of each call of `codegen` that will be made, in their order.
-        """
-        self._later = deque(dict.fromkeys(calls))
-        self._loop = asyncio.new_event_loop()
-        thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        thread.start()
-        try:
-            self._client = OpenAIClient(self.servers)
-            yield
-        finally:
-            asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(timeout=30)
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            thread.join(timeout=30)
-            self._asked, self._loop, self._client = {}, None, None
+            calls: The first and last argument of each call of `codegen`.
+            samples: Solutions of each problem, those of earlier runs included.
+            server: What the server says of itself: answers of another one are not used again.
 
-    async def _end(self) -> None:
-        others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
-        if self._client is not None:
-            await self._client.__aexit__()
+        Raises:
+            ServerError: As `codegen`; answers so far are in the journal.
+        """
+        self.samples, self.identity = samples, self.identity | {"server": server}
+        self._answers = self._asked(calls, silent=False)
 
     def codegen(self, prompt: str, do_sample: bool = True, num_samples: int = 200) -> list[str]:
         """Replies to one problem without reasoning, `num_samples` or `batch_size` of them, whichever is less.
@@ -72,27 +54,25 @@ class OpenAICodeDecoder(DecoderBase):
         Raises:
             ServerError: The server rejected the request, or did not answer within the allowed retries and time.
         """
-        self._ask_ahead()
-        asked = self._asked.pop((prompt, num_samples), None)
-        answer = asked.result() if asked is not None else run_coroutine(self._ask_alone(prompt, num_samples))
+        call = prompt, num_samples
+        answer = self._answers.get(call) or self._asked([call], silent=True)[call]
         replies = [completion["text"] for completion in answer["completions"]]
         if self.thinking:
             return [code_from_reply(reply) for reply in replies]
         return [split_reasoning(reply)[0].strip() for reply in replies]
 
-    def _ask_ahead(self) -> None:
-        if self._loop is None or self._client is None:
-            return
-        while self._later and len(self._asked) <= AHEAD * self.servers.concurrency:
-            call = self._later.popleft()
-            self._asked[call] = asyncio.run_coroutine_threadsafe(self._ask(self._client, *call), self._loop)
+    def _asked(self, calls: Iterable[Call], silent: bool) -> dict[Call, Answer]:
+        keys = {call: self._key(call) for call in calls}
+        questions = {key: partial(self._ask, call) for call, key in keys.items()}
+        answers = answer_all(self.servers, questions, open_journal(of=self.name), "generating", silent=silent)
+        return {call: answers[key] for call, key in keys.items()}
 
-    async def _ask_alone(self, prompt: str, num_samples: int) -> Answer:
-        async with OpenAIClient(self.servers) as client:
-            return await self._ask(client, prompt, num_samples)
+    def _key(self, call: Call) -> str:
+        first = self.samples - call[1]  # how many solutions there are already, which these must differ from
+        return answer_key(code=self._request(*call), first=first, **self.identity)
 
-    async def _ask(self, client: OpenAIClient, prompt: str, num_samples: int) -> Answer:
-        request = self._request(prompt, num_samples)
+    async def _ask(self, call: Call, client: OpenAIClient) -> Answer:
+        request = self._request(*call)
         if provider_at(self.servers.base_urls):
             return await client.chat(**request)
         return await ask_to_fit(client, {"messages": request.pop("messages")}, request, "max_tokens")

@@ -9,6 +9,7 @@ import typer
 from cultureval.runtime.data.hub import go_offline_if_unreachable
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.output_folder import require_output_folder
+from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.scripts.code.options import Data, Dataset, Prompts, data_in_settings, notes_on_stderr
 
 TOKENS, REASONING_TOKENS = 768, 16384  # EvalPlus's limit; ours for reasoning and answer together
@@ -78,7 +79,8 @@ def generate(
     )
     require_output_folder(output_dir)
     go_offline_if_unreachable()
-    with data_in_settings(data) as root:
+    started_over = current_settings().with_(resume=None if resume else False)
+    with use_settings(started_over), data_in_settings(data) as root:
         problems = load_problems(dataset, prompts=prompts, limit=limit)
         with notes_on_stderr():
             samples = generate_solutions(settings, problems, n_samples, output_dir, resume, sanitize_solution)

@@ -1,8 +1,8 @@
 """Time of judging all canonical solutions, beside EvalPlus's own executor, in turns, with two workers each.
 
-`cd tests && python -m reference.code_judging_time humaneval [--most SECONDS] [--rounds N]`. The ground truth of both is
-known before; nothing of an earlier run is used again. Wall time and CPU time of all processes; on a busy machine only
-the CPU time says something.
+`cd tests && python -m reference.code_judging_time [humaneval|mbpp] [--most SECONDS] [--rounds N]`, by default both data
+sets. The ground truth of both is known before; nothing of an earlier run is used again. Wall time and CPU time of all
+processes; on a busy machine only the CPU time says something.
 """
 
 import argparse
@@ -57,36 +57,48 @@ def measured(function):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("dataset", choices=["humaneval", "mbpp"])
+    parser.add_argument("datasets", nargs="*", default=["humaneval", "mbpp"], metavar="humaneval|mbpp")
     parser.add_argument("--most", type=float, default=1000.0, help="seconds of a canonical solution")
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--data", default=str(DATA))
     given = parser.parse_args()
-    problems = load_problems(given.dataset, str(DATA)).problems()
+    for dataset in given.datasets:
+        time_dataset(dataset, given)
+
+
+def time_dataset(dataset, given):
+    """Prints the times of a data set, and what part of EvalPlus's ours are."""
+    problems = load_problems(dataset, given.data).problems()
     problems = {task: problem for task, problem in problems.items() if task not in NOT_COMPARED}
-    check_canonical_solutions(problems, given.dataset, workers=2)
+    check_canonical_solutions(problems, dataset, workers=2)
     seconds = {
-        task: sum(sum(s.seconds) for s in known_truth(p, given.dataset).suites.values()) for task, p in problems.items()
+        task: sum(sum(s.seconds) for s in known_truth(p, dataset).suites.values()) for task, p in problems.items()
     }
     problems = {task: problem for task, problem in problems.items() if seconds[task] <= given.most}
-    _expected.update({task: truth_of_evalplus(given.dataset, problem) for task, problem in problems.items()})
+    _expected.clear()
+    _expected.update({task: truth_of_evalplus(dataset, problem) for task, problem in problems.items()})
     solutions = [Solution(task, 0, canonical_code(problem)) for task, problem in problems.items()]
     os.environ["CULTUREVAL_RESUME"] = "0"
 
     def ours():
-        verdicts = judge_solutions(problems, solutions, given.dataset, workers=2, progress=False)
+        verdicts = judge_solutions(problems, solutions, dataset, workers=2, progress=False)
         return sum(verdict.base == verdict.plus == "pass" for verdict in verdicts)
 
     def theirs():
         with ProcessPoolExecutor(2, mp_context=get_context("fork")) as pool:
-            asked = [pool.submit(by_evalplus, given.dataset, problem) for problem in problems.values()]
+            asked = [pool.submit(by_evalplus, dataset, problem) for problem in problems.values()]
             return sum(set(one.result()) == {"pass"} for one in asked)
 
     calls = sum(seconds[task] for task in problems)
-    print(f"{len(problems)} canonical solutions, whose calls took {calls:.1f} s when their ground truth was computed")
+    print(f"{dataset}: {len(problems)} canonical solutions, whose calls took {calls:.1f} s for their ground truth")
+    times = {"here": [], "EvalPlus": []}
     for _ in range(given.rounds):
         for name, function in (("here", ours), ("EvalPlus", theirs)):
             passed, wall, cpu = measured(function)
+            times[name].append((wall, cpu))
             print(f"{name}: {passed} pass, {wall:.1f} s, {cpu:.1f} s of CPU time", flush=True)
+    wall, cpu = (sum(o[k] for o in times["here"]) / sum(o[k] for o in times["EvalPlus"]) for k in (0, 1))
+    print(f"{dataset}: {wall:.2f} of EvalPlus's time, {cpu:.2f} of its CPU time", flush=True)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import time
 import traceback
 
 import pytest
@@ -99,8 +98,9 @@ def test_models_that_cannot_be_loaded_and_backends_that_are_not_here():
 
 
 @pytest.fixture
-def server():
+def server(monkeypatch, tmp_path):
     """An OpenAI-compatible server that keeps its requests and gives the answers it is told to."""
+    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
     asked, answers = [], []
 
     class Answering(Handler):
@@ -127,27 +127,30 @@ def test_a_server_is_asked_as_evalplus_asks_and_again_when_it_is_busy(server):
         == f"{render('qimma/templates/code_instruction')}\n```python\n{SHORT.strip()}\n```"
     )
     assert (asked[0]["temperature"], asked[0]["max_tokens"]) == (0.0, 12)
-    assert decoder.codegen(SHORT, do_sample=False, num_samples=1) == [""]
+    assert decoder.codegen(LONG, do_sample=False, num_samples=1) == [""]
     answers[:] = [(200, "<think>لا</think>قل:\n```python\ncode\n```")]
     thinker = make_decoder(dataclasses.replace(wanted, thinking=True))
-    assert thinker.codegen(SHORT, do_sample=False, num_samples=1) == ["code\n"]
+    assert thinker.codegen(SHORT * 2, do_sample=False, num_samples=1) == ["code\n"]
 
 
-def test_a_server_is_kept_busy_and_the_order_of_the_problems_kept(server):
+def test_a_server_is_asked_for_all_problems_at_once_and_for_none_again(server):
     url, asked, answers = server
-    answers += [(200, "```python\ncode\n```")]
-    decoder = make_decoder(settings(model="m", backend="openai", base_url=url))
+    answers += [(200, f"```python\n{number}\n```") for number in range(41)]
+    wanted = settings(model="m", backend="openai", base_url=url, temperature=0.5)
     prompts = [f"{SHORT}{number}\n" for number in range(40)]
-    with decoder.expecting((prompt, 1) for prompt in prompts):
-        decoder.codegen(prompts[0], do_sample=False, num_samples=1)
-        deadline = time.monotonic() + 30
-        while len(asked) < 16 and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert len(asked) >= 16  # one was called for
-        assert all(decoder.codegen(prompt, do_sample=False, num_samples=1) for prompt in prompts[1:])
-    assert sorted(request["messages"][1]["content"] for request in asked) == sorted(
-        f"{render('qimma/templates/code_instruction')}\n```python\n{prompt.strip()}\n```" for prompt in prompts
-    )
+    decoder = make_decoder(wanted)
+    decoder.ask_all(((prompt, 1) for prompt in prompts), 1, {"id": "m"})
+    sent = [request["messages"][1]["content"] for request in asked]
+    wrapped = [f"{render('qimma/templates/code_instruction')}\n```python\n{prompt.strip()}\n```" for prompt in prompts]
+    assert sorted(sent) == sorted(wrapped)
+    first = [decoder.codegen(prompt, num_samples=1) for prompt in prompts]
+    again = make_decoder(wanted)
+    again.ask_all(((prompt, 1) for prompt in prompts), 1, {"id": "m"})
+    assert [again.codegen(prompt, num_samples=1) for prompt in prompts] == first and len(asked) == 40
+    again.ask_all([(prompts[0], 1)], 2, {"id": "m"})  # the second of two samples is another one
+    assert again.codegen(prompts[0], num_samples=1) == ["```python\n40\n```"] and len(asked) == 41
+    again.ask_all([(prompts[1], 1)], 1, {"id": "another model"})
+    assert len(asked) == 42
 
 
 def test_a_server_that_refuses_ends_the_run_with_its_words(server):
