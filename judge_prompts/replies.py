@@ -23,8 +23,8 @@ from typing import Any
 from cultureval.judge_prompts.quotations import attributes_or_refuses, holding_quotation, without_quotations
 from cultureval.judge_prompts.suspicions import ALIASES, HOLDS_A_TAG, SUSPICIOUS
 from cultureval.runtime.errors import CulturevalError, shorten
-from cultureval.runtime.invisible_marks import INVISIBLE
 from cultureval.runtime.reasoning import split_reasoning
+from cultureval.runtime.zero_width import INVISIBLE
 
 LOWEST, HIGHEST = 1.0, 5.0
 PARSER_VERSION = 5

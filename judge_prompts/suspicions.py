@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Collection
 from functools import cache
 
-from cultureval.runtime.invisible_marks import INVISIBLE
+from cultureval.runtime.zero_width import INVISIBLE
 
 ALIASES: dict[str, tuple[str, ...]] = {
     "dialect authenticity": ("dialectal authenticity", "dialect's authenticity", "authenticity of dialect"),

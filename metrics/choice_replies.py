@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from cultureval.runtime.invisible_marks import INVISIBLE
+from cultureval.runtime.zero_width import INVISIBLE
 
 Profile = Literal["strict", "lenient"]
 LONGEST_READ = 20_000  # characters at the end of a reply that are read

@@ -43,7 +43,7 @@ from cultureval.models.settings import (
 from cultureval.models.tokens import Encoder, encoder_of
 from cultureval.runtime import processes
 from cultureval.runtime.data.image_store import image_size
-from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError, described
 from cultureval.runtime.journal import Append, answer_key, open_journal
 from cultureval.runtime.model_facts import changed_settings, changed_values, text_hash

@@ -22,7 +22,7 @@ from cultureval.models.tokens import (
     rolling_windows,
     tokens_read,
 )
-from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.generation_hints import stop_strings
 from cultureval.runtime.journal import Journal

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from lighteval.models.abstract_model import LightevalModel
 from lighteval.tasks.requests import Doc
 
-from cultureval.runtime.doc_specific import PAPER
+from cultureval.runtime.doc_fields import PAPER
 from cultureval.runtime.errors import CulturevalError
 
 

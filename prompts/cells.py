@@ -9,7 +9,7 @@ from typing import Any
 
 from cultureval.runtime.data.image_store import png_bytes, store_image
 from cultureval.runtime.errors import BadRow, MissingColumn
-from cultureval.runtime.invisible_marks import without_marks
+from cultureval.runtime.zero_width import without_marks
 
 # A column of a row: one name, a key of ALIASES, or all names in sources. The first one present is read.
 Column = str | tuple[str, ...]

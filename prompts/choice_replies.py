@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cultureval.prompts.choices import ChoiceSpecific
 from cultureval.prompts.templates import load_template
-from cultureval.runtime.doc_specific import fields_of
+from cultureval.runtime.doc_fields import fields_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ system prompt.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from cultureval.runtime.doc_specific import DocSpecific, fields_of
+from cultureval.runtime.doc_fields import DocSpecific, fields_of
 from cultureval.runtime.errors import CulturevalError
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from cultureval.prompts.cells import comparable, distinct, is_empty, text_list
 from cultureval.prompts.gold_numbers import Meaning, whole_number
 from cultureval.prompts.option_labels import LETTER, gold_positions, label_index
 from cultureval.runtime.errors import BadRow
-from cultureval.runtime.invisible_marks import INVISIBLE
+from cultureval.runtime.zero_width import INVISIBLE
 
 Style = Literal["bracket", "mark", "attached"]
 LONGEST_LIST = 100_000  # characters of a list as Python writes it

@@ -10,7 +10,7 @@ from cultureval.runs.load_runs import load
 from cultureval.runs.record import Run, RunRecord, TaskRecord
 from cultureval.runs.recording import versions
 from cultureval.runs.signature import scorer_of
-from cultureval.runtime.doc_specific import PAPER
+from cultureval.runtime.doc_fields import PAPER
 from cultureval.runtime.errors import CulturevalError, escaped, shorten, shown_names
 from cultureval.runtime.hardware import hardware
 from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval

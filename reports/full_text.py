@@ -7,7 +7,7 @@ from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.judged import judge_scores
 from cultureval.runs.record import Run
 from cultureval.runs.warnings import run_notes
-from cultureval.runtime.printed_numbers import printed, printed_or_na
+from cultureval.runtime.rounding import printed, printed_or_na
 from cultureval.tasks.catalogue import OVERALL
 
 

@@ -19,7 +19,7 @@ from cultureval.runs.rows import (
     row_names,
     saved_reply,
 )
-from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import escaped, shorten
 from cultureval.tasks.catalogue import all_suites, all_tasks
 

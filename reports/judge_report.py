@@ -18,7 +18,7 @@ from cultureval.runs.recording import reused_verdicts, run_record
 from cultureval.runs.signature import signature_of_line
 from cultureval.runs.writing import date_of_now, write_derived, write_results, write_summary
 from cultureval.runtime import processes
-from cultureval.runtime.printed_numbers import printed_or_na
+from cultureval.runtime.rounding import printed_or_na
 
 
 def judge_and_save(

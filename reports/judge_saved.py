@@ -21,7 +21,7 @@ from cultureval.metrics.judges.judge import (
 )
 from cultureval.runs.files import SavedTask, find_saved_tasks
 from cultureval.runs.rows import saved_image, saved_reply
-from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import open_journal
 from cultureval.runtime.sampling import sampled_rows

@@ -8,7 +8,7 @@ from cultureval.metrics.judges.injections import Injection, Tried, mean_of, try_
 from cultureval.metrics.judges.judge import JudgeSettings, judge_signature
 from cultureval.metrics.judges.verdicts import JudgeVerdict, reuse_line, unscored_lines
 from cultureval.reports.terminal_tables import terminal_table
-from cultureval.runtime.printed_numbers import printed
+from cultureval.runtime.rounding import printed
 
 HEADER = ("Captions", "n", "flagged", "unscored", "without", "with", "moved", "raised", "obeyed")
 

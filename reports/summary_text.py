@@ -19,8 +19,8 @@ from cultureval.runs.record import Run
 from cultureval.runs.table import MOST_LINES, Cell, Content, Coverage, SuiteTable, names_of_columns, suite_tables
 from cultureval.runs.warnings import run_notes, run_warnings
 from cultureval.runtime.errors import escaped
-from cultureval.runtime.printed_numbers import printed
 from cultureval.runtime.printing import as_printed
+from cultureval.runtime.rounding import printed
 
 STANDARD_ERRORS, COUNTS = "standard errors", "n"
 DETAILS = ((STANDARD_ERRORS, COUNTS), (STANDARD_ERRORS,), (COUNTS,), ())  # shown beside the values, the most first

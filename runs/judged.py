@@ -7,7 +7,7 @@ from cultureval.metrics.judges.items import JUDGED, short_names, suite_templates
 from cultureval.metrics.judges.verdicts import UNSCORED
 from cultureval.runs.means import Estimate
 from cultureval.runs.record import Run, TaskRecord
-from cultureval.runtime.printed_numbers import printed, printed_or_na
+from cultureval.runtime.rounding import printed, printed_or_na
 
 MISSING_LOW, MISSING = "_missing_as_1", "_missing_as_"
 COUNTS = ("n_items", "n_parsed", "n_unscored", "n_not_asked", "n_flagged", "n_parsed_unflagged")

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from cultureval.runtime.printed_numbers import printed
+from cultureval.runtime.rounding import printed
 
 SCHEMA = 1
 SECTION = "cultureval"  # its key in a results file

@@ -25,7 +25,7 @@ from cultureval.runs.record import (
 )
 from cultureval.runs.signature import parity_in_run, signatures_of
 from cultureval.runs.task_records import task_records
-from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.hardware import hardware
 from cultureval.runtime.patches.lighteval.group_averages import NotApplicable
 from cultureval.runtime.patches.lighteval.row_order import LIGHTEVAL_SEED

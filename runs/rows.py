@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 from cultureval.runs.files import SavedTask, derived_from, read_details
 from cultureval.runtime.data.image_store import stored_image
-from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError, shorten
 from cultureval.tasks.catalogue import all_tasks
 

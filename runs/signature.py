@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cultureval.runs.record import SignatureRecord
 from cultureval.runtime.data.image_store import PREPARED
-from cultureval.runtime.doc_specific import PAPER
+from cultureval.runtime.doc_fields import PAPER
 from cultureval.runtime.errors import escaped
 from cultureval.runtime.patches.lighteval.stock_runs import stock_facts
 from cultureval.runtime.settings import current_settings

@@ -31,7 +31,7 @@ def load_attribute(name: str) -> Any:
         raise CulturevalError(f"{name}: importing {module} failed with {described(error)}") from error
 
 
-def later(name: str, *arguments: Any, **named: Any) -> Callable[..., Any]:
+def lazy_call(name: str, *arguments: Any, **named: Any) -> Callable[..., Any]:
     """A function whose module is loaded when it is called.
 
     Args:

@@ -15,7 +15,7 @@ import copy
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cultureval.runtime.doc_specific import GenerationHints, specific_of
+from cultureval.runtime.doc_fields import GenerationHints, specific_of
 
 if TYPE_CHECKING:
     from lighteval.tasks.requests import Doc

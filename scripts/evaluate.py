@@ -8,7 +8,7 @@ import typer
 
 from cultureval.runtime.data.hub import go_offline_if_unreachable
 from cultureval.runtime.errors import BatchWritten, CulturevalError, DryRun
-from cultureval.runtime.garbage import no_collection
+from cultureval.runtime.gc_pause import no_collection
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.saving import Saving
 from cultureval.runtime.settings import Settings, current_settings, use_settings

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from cultureval.metrics.choice_names import CHOICE_REPLIES
 from cultureval.prompts.choice_replies import choice_reply_prompt, instruction_name
-from cultureval.runtime.dotted_names import later
+from cultureval.runtime.dotted_names import lazy_call
 from cultureval.tasks.kinds import Instrument, Kind
 from cultureval.tasks.suite import Benchmark, MetricSet
 
@@ -47,7 +47,7 @@ def generative_kinds(*languages: str) -> dict[str, Kind]:
     """How such benchmarks are asked and scored, in each of the languages (ar, en, zh)."""
     return {
         f"{key}_reply_{language}": Kind(
-            *(choice_reply_prompt(language, several), later(METRICS, several), NEW_TOKENS),
+            *(choice_reply_prompt(language, several), lazy_call(METRICS, several), NEW_TOKENS),
             instrument=PARSER,
             unreadable=lambda metrics: bool(metrics["invalid_strict"]),
         )

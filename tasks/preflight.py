@@ -14,7 +14,7 @@ from cultureval.runtime.checked_model import CheckedModel, ModelCheck
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import CulturevalError, ProblemList, SourceUnavailable, all_of, counted
-from cultureval.runtime.garbage import no_collection
+from cultureval.runtime.gc_pause import no_collection
 from cultureval.runtime.output_folder import require_folder, require_output_folder
 from cultureval.runtime.patches.transformers_start_up import prepare_transformers
 from cultureval.runtime.printing import print_note

@@ -39,7 +39,7 @@ from cultureval.runtime.data.row_files import (
 )
 from cultureval.runtime.data.user_cache import user_cache, write_atomically
 from cultureval.runtime.data_options import DataOptions, samples_root
-from cultureval.runtime.doc_specific import PAPER, PARITIES
+from cultureval.runtime.doc_fields import PAPER, PARITIES
 from cultureval.runtime.errors import (
     BadRow,
     CulturevalError,

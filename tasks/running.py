@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cultureval.runtime import processes
-from cultureval.runtime.garbage import no_collection
+from cultureval.runtime.gc_pause import no_collection
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.saving import Saving
 from cultureval.runtime.settings import current_settings

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from cultureval.metrics.declared import Declared
-from cultureval.runtime.doc_specific import PARITIES
+from cultureval.runtime.doc_fields import PARITIES
 from cultureval.runtime.errors import CulturevalError, shorten
 from cultureval.runtime.settings import Option
 from cultureval.tasks.suite import FUNCTIONS, Benchmark, MetricSet, Source, Subset, Suite

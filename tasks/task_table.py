@@ -11,7 +11,7 @@ from lighteval.tasks.lighteval_task import LightevalTaskConfig
 from lighteval.tasks.requests import Doc
 
 from cultureval.metrics.judges.optional_judges import judge_metrics
-from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError, described
 from cultureval.runtime.patches.lighteval.copied_configs import RunAwareConfig
 from cultureval.runtime.patches.lighteval.stock_runs import record_stock_runs

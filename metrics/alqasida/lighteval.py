@@ -42,7 +42,7 @@ from cultureval.metrics.declared import Metrics
 from cultureval.metrics.lighteval.batched import batched_metric
 from cultureval.metrics.lighteval.clustered_means import MeanOfScored, MeanWhereItApplies
 from cultureval.metrics.lighteval.shared_pass import Columns, SharedPass, SharedScore, reply_of
-from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.patches.lighteval.group_averages import StandardError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from cultureval.metrics.lighteval.clustered_means import ClusteredMean, MeanOfSc
 from cultureval.metrics.lighteval.shared_pass import Columns, SharedScore, pass_over_replies
 from cultureval.metrics.qimma.names import CODE
 from cultureval.runtime.data.content_store import stored_problem
-from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.patches.evalplus import evalplus_problems
 
 if TYPE_CHECKING:

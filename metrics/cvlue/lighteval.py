@@ -20,7 +20,7 @@ from cultureval.metrics.lighteval.batched import batched_metric
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean, ClusteredScore, MeanOfScored
 from cultureval.metrics.lighteval.shared_pass import SharedPass, final_text
 from cultureval.metrics.proportions import wilson_error
-from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.lighteval.group_averages import StandardError
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cultureval.runtime.invisible_marks import without_marks
+from cultureval.runtime.zero_width import without_marks
 
 MAX_ORDER = 4
 ROUGE_BETA = 1.2

@@ -18,10 +18,10 @@ from cultureval.metrics.lighteval.shared_pass import Columns, SharedPass, Shared
 from cultureval.metrics.semantic import bertscore, caption_bertscore_model
 from cultureval.runtime.data.content_store import stored_texts
 from cultureval.runtime.devices import scoring_device
-from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.invisible_marks import without_marks
 from cultureval.runtime.patches.lighteval.group_averages import StandardError
+from cultureval.runtime.zero_width import without_marks
 
 BLEU_DRAWS = 1000
 

@@ -35,7 +35,7 @@ from cultureval.metrics.judges.verdicts import count_verdicts, metric_part, reus
 from cultureval.metrics.lighteval.batched import batched_metric
 from cultureval.metrics.lighteval.clustered_means import ClusteredScore
 from cultureval.metrics.lighteval.shared_pass import SharedPass, final_text
-from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.lighteval.group_averages import (
     NotApplicable,

@@ -11,7 +11,7 @@ from cultureval.metrics.choice_replies import parse_labels
 from cultureval.metrics.lighteval.batched import batched_metric
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean
 from cultureval.metrics.lighteval.shared_pass import Columns, SharedScore, pass_over_replies
-from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.doc_fields import specific_of
 
 if TYPE_CHECKING:
     from cultureval.prompts.choice_replies import ChoiceReplySpecific

@@ -12,7 +12,7 @@ from lighteval.metrics.metrics_corpus import CorpusLevelComputation
 from lighteval.tasks.requests import Doc
 
 from cultureval.metrics.standard_errors import errors_of_clusters
-from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.patches.lighteval.group_averages import (
     NotApplicable,
     NotApplicableStandardError,

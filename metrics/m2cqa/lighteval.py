@@ -21,7 +21,7 @@ from cultureval.metrics.m2cqa.joint_choice import chosen_statement
 from cultureval.metrics.m2cqa.names import COUNTS, JOINT, JOINT_ACC, JOINT_INVALID_RATE, LOWER, STATEMENT_PARTS
 from cultureval.metrics.m2cqa.statement_items import PROFILES, WORDS, Statement, cell_report, item_verdicts
 from cultureval.metrics.m2cqa.statement_verdicts import Prompt, parse_verdict
-from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.lighteval.group_averages import Rate, Total
 

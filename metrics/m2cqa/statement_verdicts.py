@@ -14,7 +14,7 @@ from functools import cache
 from typing import Literal, get_args
 
 from cultureval.metrics.m2cqa.names import Profile
-from cultureval.runtime.invisible_marks import INVISIBLE
+from cultureval.runtime.zero_width import INVISIBLE
 
 Prompt = Literal["tf", "answer_reason", "reason_first", "one_word"]
 Language = Literal["en", "msa", "ajp", "arz"]

@@ -16,7 +16,7 @@ from cultureval.metrics.qimma.names import BERTSCORE, FANNORFLOP
 from cultureval.metrics.qimma.poetry import fannorflop
 from cultureval.metrics.semantic import bertscore, bertscore_model
 from cultureval.runtime.devices import scoring_device
-from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.doc_fields import specific_of
 
 if TYPE_CHECKING:
     from cultureval.prompts.qimma.specific import PoemSpecific

@@ -8,7 +8,7 @@ from lighteval.tasks.requests import Doc
 from cultureval.models.server.settings import ServerModelConfig
 from cultureval.runtime import processes
 from cultureval.runtime.coroutines import run_coroutine
-from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import BatchWritten, CulturevalError
 from cultureval.runtime.journal import Journal
 from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse

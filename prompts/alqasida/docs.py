@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cultureval.prompts.alqasida.rows import LANGUAGES
 from cultureval.prompts.alqasida.specific import PromptFeatures, RequestSpecific, TranslationSpecific
-from cultureval.runtime.doc_specific import JudgeRequest, fields_of
+from cultureval.runtime.doc_fields import JudgeRequest, fields_of
 
 if TYPE_CHECKING:
     from lighteval.tasks.requests import Doc

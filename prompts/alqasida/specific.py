@@ -1,6 +1,6 @@
 """The types of AL-QASIDA's `Doc.specific`."""
 
-from cultureval.runtime.doc_specific import DocSpecific
+from cultureval.runtime.doc_fields import DocSpecific
 
 
 class PromptFeatures(DocSpecific):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from cultureval.prompts.cvlue.specific import BoxSpecific, DialogueSpecific, GallerySpecific, ImageSpecific
 from cultureval.runtime.data.image_store import stored_image
-from cultureval.runtime.doc_specific import fields_of
+from cultureval.runtime.doc_fields import fields_of
 
 if TYPE_CHECKING:
     from lighteval.tasks.requests import Doc

@@ -1,6 +1,6 @@
 """The types of the `Doc.specific` of CVLUE and its English counterparts."""
 
-from cultureval.runtime.doc_specific import DocSpecific
+from cultureval.runtime.doc_fields import DocSpecific
 
 
 class ImageSpecific(DocSpecific):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from cultureval.prompts.jeem.rows import COUNTRIES
 from cultureval.prompts.jeem.specific import CaptionSpecific, QuestionSpecific
 from cultureval.runtime.data.image_store import stored_image
-from cultureval.runtime.doc_specific import JudgeRequest, fields_of
+from cultureval.runtime.doc_fields import JudgeRequest, fields_of
 
 if TYPE_CHECKING:
     from lighteval.tasks.requests import Doc

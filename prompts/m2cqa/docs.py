@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cultureval.prompts.m2cqa.specific import JointSpecific, LabelledStatementSpecific, StatementSpecific
 from cultureval.prompts.templates import render
 from cultureval.runtime.data.image_store import stored_image
-from cultureval.runtime.doc_specific import DocSpecific, fields_of
+from cultureval.runtime.doc_fields import DocSpecific, fields_of
 
 if TYPE_CHECKING:
     from lighteval.tasks.requests import Doc

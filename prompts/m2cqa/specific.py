@@ -1,6 +1,6 @@
 """The types of M2CQA's `Doc.specific`."""
 
-from cultureval.runtime.doc_specific import DocSpecific
+from cultureval.runtime.doc_fields import DocSpecific
 
 
 class StatementSpecific(DocSpecific):

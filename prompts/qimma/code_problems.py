@@ -14,7 +14,7 @@ from cultureval.prompts.preparation import Preparation, PreparedRow, Row
 from cultureval.prompts.qimma.specific import CodeSpecific
 from cultureval.prompts.templates import render
 from cultureval.runtime.data.content_store import store_problem
-from cultureval.runtime.doc_specific import fields_of
+from cultureval.runtime.doc_fields import fields_of
 from cultureval.runtime.errors import BadRow
 
 if TYPE_CHECKING:

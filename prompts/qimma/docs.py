@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cultureval.prompts.qimma.specific import PoemSpecific
-from cultureval.runtime.doc_specific import DocSpecific, fields_of
+from cultureval.runtime.doc_fields import DocSpecific, fields_of
 
 if TYPE_CHECKING:
     from lighteval.tasks.requests import Doc

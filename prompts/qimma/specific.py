@@ -4,7 +4,7 @@ from typing import NotRequired
 
 from typing_extensions import TypedDict
 
-from cultureval.runtime.doc_specific import DocSpecific
+from cultureval.runtime.doc_fields import DocSpecific
 
 
 class GoldExplanation(TypedDict):

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from cultureval.reports.human_ratings import HumanRatings, HumanRow, Rating, rating_rows, split_ratings
-from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.doc_fields import specific_of
 
 CRITERIA = {"Adherence": 3, "Adequacy": 5, "Fluency": 5, "Dialectal Accuracy": 5}  # of the files of humevals
 

@@ -11,7 +11,7 @@ from cultureval.metrics.alqasida.names import ADI2, ADI2_MACRO, ALDI, ARABIC_RAT
 from cultureval.metrics.standard_errors import clustered_standard_error
 from cultureval.runs.files import SavedTask, find_saved_tasks
 from cultureval.runs.load_runs import read_run
-from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
 
 Sample = dict[str, Any]

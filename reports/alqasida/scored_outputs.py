@@ -21,7 +21,7 @@ from cultureval.runs.writing import (
     write_summary,
 )
 from cultureval.runtime import processes
-from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError, all_of
 from cultureval.runtime.signatures import combined_hash, installed_versions
 from cultureval.tasks.alqasida.kinds import KINDS

@@ -17,7 +17,7 @@ from cultureval.runs.files import details_of_run
 from cultureval.runs.load_runs import load
 from cultureval.runs.record import Run
 from cultureval.runtime.data.user_cache import write_atomically
-from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.manifest import Manifest, ManifestRow, merged, read_manifest

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cultureval.reports.audit.answers import AnsweredItem, Answers
 from cultureval.reports.terminal_tables import terminal_table
-from cultureval.runtime.printed_numbers import printed_or_na
+from cultureval.runtime.rounding import printed_or_na
 
 if TYPE_CHECKING:
     from cultureval.audit.responses import ItemReport

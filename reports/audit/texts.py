@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.data.user_cache import write_json_lines
 from cultureval.runtime.errors import counted
-from cultureval.runtime.printed_numbers import printed_or_na
+from cultureval.runtime.rounding import printed_or_na
 
 if TYPE_CHECKING:
     from cultureval.audit.checks.findings import Check, Finding

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cultureval.metrics.rater_agreement import gwet_ac1, krippendorff_alpha
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.data.user_cache import write_atomically, write_json_lines
-from cultureval.runtime.printed_numbers import printed_or_na
+from cultureval.runtime.rounding import printed_or_na
 from cultureval.tasks.manifest import write_manifest
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from cultureval.reports.code.result_files import evalplus_results, generating_mo
 from cultureval.reports.code.samples import Sample, Sanitize, check_complete, read_samples
 from cultureval.runtime.data.user_cache import write_json_lines
 from cultureval.runtime.errors import CulturevalError, counted
-from cultureval.runtime.printed_numbers import printed
+from cultureval.runtime.rounding import printed
 from cultureval.runtime.signatures import installed_versions, signature
 from cultureval.tasks.qimma.code_data import ProblemSet, require_whole
 

@@ -30,7 +30,7 @@ from cultureval.reports.terminal_tables import narrowest, terminal_table, termin
 from cultureval.runs.warnings import run_warnings
 from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.errors import CulturevalError, counted, did_you_mean, escaped, shown_names
-from cultureval.runtime.printed_numbers import printed_or_na
+from cultureval.runtime.rounding import printed_or_na
 
 MOST_SENTENCES = 5  # on items left out, below a table
 COULD_TURN = "items left out could turn it"

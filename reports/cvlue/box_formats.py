@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from cultureval.metrics.cvlue.grounding import FAMILIES, Box, iou, predicted_boxes
 from cultureval.runs.rows import saved_reply
-from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.doc_fields import specific_of
 
 MOST_ROWS = 500
 MOST_MISREAD = 0.5  # share of replies without a box, or with one that cannot be meant

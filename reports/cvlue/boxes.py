@@ -9,7 +9,7 @@ from cultureval.metrics.cvlue.grounding import predicted_boxes
 from cultureval.reports.item_view import printable
 from cultureval.runs.rows import Row, saved_reply
 from cultureval.runtime.data.image_store import stored_image, upright
-from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
 
 if TYPE_CHECKING:

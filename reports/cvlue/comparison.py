@@ -18,7 +18,7 @@ from cultureval.runs.comparable import record_of
 from cultureval.runs.means import Estimate
 from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.printed_numbers import printed
+from cultureval.runtime.rounding import printed
 
 Row = dict[str, Any]
 NUMBERS = {f"cvlue_{task}": metrics for task, metrics in MACRO.items()} | {

@@ -16,7 +16,7 @@ from cultureval.reports.submissions import ScoredSubmissions, ScoredTask
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.errors import CulturevalError, ProblemList, Problems, shown_names
-from cultureval.runtime.printed_numbers import printed
+from cultureval.runtime.rounding import printed
 from cultureval.tasks.cvlue.categories import OTHER, categories, category_of
 
 # File names in a folder of gold files or submissions, as in the released example.

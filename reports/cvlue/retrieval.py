@@ -22,7 +22,7 @@ from cultureval.runs.writing import (
     write_summary,
 )
 from cultureval.runtime.errors import counted
-from cultureval.runtime.printed_numbers import printed
+from cultureval.runtime.rounding import printed
 from cultureval.runtime.signatures import installed_versions
 from cultureval.tasks.cvlue.gallery import Gallery, match_docs
 

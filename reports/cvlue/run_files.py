@@ -17,7 +17,7 @@ from cultureval.reports.cvlue.official_scores import GOLD_FILES, PRED_FILES, ite
 from cultureval.runs.files import details_of_run, model_folder, output_folder
 from cultureval.runs.record import Run
 from cultureval.runs.rows import option_scores, saved_reply
-from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.options import read_data_options

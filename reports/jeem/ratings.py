@@ -6,7 +6,7 @@ from typing import Any
 
 from cultureval.prompts.jeem.rows import country_of
 from cultureval.reports.human_ratings import HumanRatings, HumanRow, Rating, rating_rows, split_ratings
-from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.doc_fields import specific_of
 
 CRITERIA = {"Consistency": 5, "Relevance": 5, "Fluency": 5, "Dialect Authenticity": 5}  # Appendix B.4
 

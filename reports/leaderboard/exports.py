@@ -7,7 +7,7 @@ from cultureval.reports.leaderboard.tables import BoardRow, BoardTable, best_cel
 from cultureval.reports.markdown import escaped_markdown, markdown_table, without_controls
 from cultureval.runs.table import Cell
 from cultureval.runtime.csv_files import csv_lines
-from cultureval.runtime.printed_numbers import printed
+from cultureval.runtime.rounding import printed
 
 LATEX = {
     "\\": r"\textbackslash{}",

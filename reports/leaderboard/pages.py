@@ -17,7 +17,7 @@ from cultureval.reports.viewer_links import PublishedAnswers
 from cultureval.runs.means import interval_of
 from cultureval.runs.record import TaskRecord
 from cultureval.runs.table import Cell
-from cultureval.runtime.printed_numbers import printed
+from cultureval.runtime.rounding import printed
 from cultureval.tasks.catalogue import all_suites, all_tasks
 
 if TYPE_CHECKING:

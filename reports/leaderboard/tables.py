@@ -7,7 +7,7 @@ from itertools import groupby
 
 from cultureval.reports.leaderboard.entries import Division, Entry, Group
 from cultureval.runs.table import Cell, Column, OneRow, one_row, suite_rows
-from cultureval.runtime.printed_numbers import printed
+from cultureval.runtime.rounding import printed
 from cultureval.tasks.catalogue import all_suites
 
 UNDEFINED = "n/a"

@@ -46,7 +46,7 @@ from cultureval.reports.model_sizes import model_sizes
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.printed_numbers import printed, printed_or_na
+from cultureval.runtime.rounding import printed, printed_or_na
 from cultureval.tasks.m2cqa.benchmarks import PROMPTS, VARIETIES
 
 CELL_HEADER = ("Variety", "Model", "Q+", "Q-", "F1", "Combined", "CFHR", "95%", "Invalid", "Right Q+", "Regime")

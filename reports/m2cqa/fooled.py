@@ -8,7 +8,7 @@ from cultureval.metrics.m2cqa.statement_items import ROLES
 from cultureval.reports.fooled import FooledItem, FooledStatement
 from cultureval.runs.rows import saved_reply
 from cultureval.runtime.data.image_store import stored_image
-from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
 
 

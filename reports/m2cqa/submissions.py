@@ -30,9 +30,9 @@ from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.files import SavedTask, find_saved_tasks
 from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.data.row_files import read_rows
-from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.printed_numbers import printed, printed_or_na
+from cultureval.runtime.rounding import printed, printed_or_na
 
 COLUMNS = ("id", "statement_index", "prediction")
 METRICS = (CONTRASTIVE_INSTABILITY, COMBINED_ACC, CFHR, Q_PLUS_ACC, Q_MINUS_ACC)

@@ -15,7 +15,7 @@ from cultureval.runs.means import Estimate, as_written, mean_of, percentage
 from cultureval.runs.record import Run, RunRecord, TaskRecord
 from cultureval.runs.table import NO_AVERAGE, Cell, Column, Coverage, Row, SuiteTable, cell_of
 from cultureval.runs.task_records import task_records
-from cultureval.runtime.doc_specific import PAPER, SOUND
+from cultureval.runtime.doc_fields import PAPER, SOUND
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.qimma.averages import SUITE, benchmark_of, benchmark_tasks
 

@@ -7,7 +7,7 @@ from cultureval.metrics.alqasida import instruments, names
 from cultureval.metrics.alqasida.dialect_models import check_models, model_names
 from cultureval.metrics.alqasida.translation import flores200_source
 from cultureval.prompts.alqasida import docs
-from cultureval.runtime.dotted_names import later
+from cultureval.runtime.dotted_names import lazy_call
 from cultureval.tasks.kinds import Instrument, Kind
 
 METRICS = "cultureval.metrics.alqasida.lighteval"
@@ -20,13 +20,13 @@ TRANSLATION = Instrument(
     shared=True,
 )
 CROSS_LINGUAL = Kind(
-    *(docs.request_prompt, later(f"{METRICS}:fidelity_metrics"), 128, (), CLASSIFIERS),
+    *(docs.request_prompt, lazy_call(f"{METRICS}:fidelity_metrics"), 128, (), CLASSIFIERS),
     few_shot_prompt=docs.request_prompt_few_shot,
 )
 KINDS: dict[str, Kind] = {
     "alqasida_cross": CROSS_LINGUAL,
     "alqasida_mono": replace(
-        CROSS_LINGUAL, metrics=later(f"{METRICS}:monolingual_metrics"), instrument=MONOLINGUAL_CLASSIFIERS
+        CROSS_LINGUAL, metrics=lazy_call(f"{METRICS}:monolingual_metrics"), instrument=MONOLINGUAL_CLASSIFIERS
     ),
-    "alqasida_mt": Kind(docs.translation_prompt, later(f"{METRICS}:translation_metrics"), 128, (), TRANSLATION),
+    "alqasida_mt": Kind(docs.translation_prompt, lazy_call(f"{METRICS}:translation_metrics"), 128, (), TRANSLATION),
 }

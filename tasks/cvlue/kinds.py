@@ -4,7 +4,7 @@ The paper states no lengths of generations: ours, short answers up to a newline,
 """
 
 from cultureval.prompts.cvlue import docs
-from cultureval.runtime.dotted_names import later
+from cultureval.runtime.dotted_names import lazy_call
 from cultureval.tasks.kinds import Kind
 
 METRICS = "cultureval.metrics.cvlue.lighteval"
@@ -14,17 +14,17 @@ RANKED = (
     "and how near they are. It needs a model with log-probabilities: transformers, or a vLLM server"
 )
 KINDS: dict[str, Kind] = {
-    "cvlue_vqa": Kind(docs.answer_prompt, later(f"{METRICS}:cvlue_vqa_metrics"), 32, ("\n",)),
-    "vqa_v2": Kind(docs.answer_prompt, later(f"{METRICS}:vqa_v2_metrics"), 32, ("\n",)),
+    "cvlue_vqa": Kind(docs.answer_prompt, lazy_call(f"{METRICS}:cvlue_vqa_metrics"), 32, ("\n",)),
+    "vqa_v2": Kind(docs.answer_prompt, lazy_call(f"{METRICS}:vqa_v2_metrics"), 32, ("\n",)),
     "grounding": Kind(
         docs.box_prompt,
-        later(f"{METRICS}:grounding_metrics"),
+        lazy_call(f"{METRICS}:grounding_metrics"),
         128,
         unreadable=lambda metrics: bool(metrics["unparsable"]),
     ),
-    "dialogue": Kind(docs.dialogue_prompt, later(f"{METRICS}:dialogue_metrics"), not_generated=RANKED),
+    "dialogue": Kind(docs.dialogue_prompt, lazy_call(f"{METRICS}:dialogue_metrics"), not_generated=RANKED),
     "dense_dialogue": Kind(
-        docs.dialogue_prompt, later(f"{METRICS}:dialogue_metrics", dense=True), not_generated=RANKED
+        docs.dialogue_prompt, lazy_call(f"{METRICS}:dialogue_metrics", dense=True), not_generated=RANKED
     ),
-    "galleries": Kind(docs.gallery_prompt, later(f"{METRICS}:gallery_metrics"), not_generated=RANKED),
+    "galleries": Kind(docs.gallery_prompt, lazy_call(f"{METRICS}:gallery_metrics"), not_generated=RANKED),
 }

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from cultureval.runtime.chat_messages import chat_messages
 from cultureval.runtime.data.image_store import is_turned
-from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError, did_you_mean
 from cultureval.runtime.generation_hints import cut, stop_strings
 from cultureval.runtime.patches.lighteval.group_averages import NotApplicable, Rate

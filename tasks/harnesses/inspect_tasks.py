@@ -122,7 +122,7 @@ def sample_of(name: str, doc: "Doc", place: int | None = None, group: str = "") 
         place: Its place in LightEval's order, for its name; None: Inspect numbers the samples.
         group: The group that is asked, whose samples' names begin with the task's.
     """
-    from cultureval.runtime.doc_specific import specific_of
+    from cultureval.runtime.doc_fields import specific_of
     from cultureval.tasks.harnesses.inspect_scoring import generation_of, row_key, turns_of
 
     specific, label = specific_of(doc), name.partition(":")[2]

@@ -22,7 +22,7 @@ from lm_eval.filters import build_filter_ensemble
 import cultureval
 from cultureval.runtime.chat_messages import IMAGE_MARK
 from cultureval.runtime.data.image_store import upright
-from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.generation_hints import answer_prefix, stop_strings, with_chat_query, with_plain_query
 from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval

@@ -2,7 +2,7 @@
 
 from cultureval.metrics.semantic import caption_bertscore_model, check_caption_bertscore
 from cultureval.prompts.jeem import docs
-from cultureval.runtime.dotted_names import later
+from cultureval.runtime.dotted_names import lazy_call
 from cultureval.runtime.model_identity import versioned_name
 from cultureval.tasks.kinds import Instrument, Kind
 
@@ -18,7 +18,7 @@ BERTSCORE = Instrument(
     sources=lambda: caption_bertscore_model()[:1],
     shared=True,
 )
-METRICS = later("cultureval.metrics.jeem.lighteval:caption_metrics")
+METRICS = lazy_call("cultureval.metrics.jeem.lighteval:caption_metrics")
 KINDS: dict[str, Kind] = {
     "jeem_caption": Kind(*(docs.caption_prompt, METRICS, 512, (), BERTSCORE), judge_templates=docs.CAPTION_TEMPLATES),
     "jeem_caption_msa": Kind(*(docs.caption_prompt, METRICS, 512, (), BERTSCORE), judge_templates=docs.MSA_TEMPLATES),

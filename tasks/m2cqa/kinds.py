@@ -12,7 +12,7 @@ from cultureval.metrics.m2cqa.names import (
     STRICT_VERDICT,
 )
 from cultureval.prompts.m2cqa import docs
-from cultureval.runtime.dotted_names import later
+from cultureval.runtime.dotted_names import lazy_call
 from cultureval.tasks.kinds import Instrument, Kind
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def _statements(
     verdict: str = STRICT_VERDICT,
 ) -> Kind:
     return Kind(
-        *(prompt, later(f"{METRICS}:statement_metrics", name, parts), size),
+        *(prompt, lazy_call(f"{METRICS}:statement_metrics", name, parts), size),
         instrument=VERDICTS[verdict],
         rows_per_item=3,
         unreadable=lambda metrics: metrics[verdict] == "invalid",
@@ -60,7 +60,7 @@ KINDS: dict[str, Kind] = {
     "aynvqa_answer_reason": _labelled("answer_reason", 256),
     "aynvqa_reason_first": _labelled("reason_first", 1024),
     "aynvqa_joint": Kind(
-        *(docs.joint_prompt, later(f"{METRICS}:joint_metrics"), 10),
+        *(docs.joint_prompt, lazy_call(f"{METRICS}:joint_metrics"), 10),
         instrument=Instrument(name=lambda: "choice(one of three)", check=lambda: None),
         unreadable=lambda metrics: metrics[JOINT_INVALID_RATE] == 1,
     ),

@@ -7,13 +7,13 @@ from cultureval.metrics.code.report import check_sandbox, judge_name
 from cultureval.metrics.semantic import bertscore_model, try_bertscore
 from cultureval.prompts.choices import choice_prompt, multi_select_prompt
 from cultureval.prompts.qimma import code_problems, docs
-from cultureval.runtime.dotted_names import later
+from cultureval.runtime.dotted_names import lazy_call
 from cultureval.runtime.model_identity import versioned_name
 from cultureval.tasks.kinds import Instrument, Kind
 
 CHOICES = "cultureval.metrics.lighteval.multiple_choice"
 METRICS = "cultureval.metrics.qimma.lighteval"
-CODE_METRICS = later("cultureval.metrics.code.lighteval:code_metrics")
+CODE_METRICS = lazy_call("cultureval.metrics.code.lighteval:code_metrics")
 BERTSCORE = Instrument(
     name=lambda: f"BERTScore({versioned_name(bertscore_model())},last layer,no idf,no rescaling)",
     check=lambda: try_bertscore(bertscore_model()),
@@ -29,11 +29,11 @@ def _code(dataset: str) -> Kind:
 
 
 KINDS: dict[str, Kind] = {
-    "multiple_choice": Kind(choice_prompt, later(f"{CHOICES}:multiple_choice_metrics")),
-    "multi_select": Kind(multi_select_prompt, later(f"{CHOICES}:multi_select_metrics")),
-    "bertscore": Kind(docs.answer_prompt, later(f"{METRICS}:bertscore_metrics"), 512, ("\n",), BERTSCORE),
+    "multiple_choice": Kind(choice_prompt, lazy_call(f"{CHOICES}:multiple_choice_metrics")),
+    "multi_select": Kind(multi_select_prompt, lazy_call(f"{CHOICES}:multi_select_metrics")),
+    "bertscore": Kind(docs.answer_prompt, lazy_call(f"{METRICS}:bertscore_metrics"), 512, ("\n",), BERTSCORE),
     "fannorflop": Kind(
-        *(docs.poem_prompt, later(f"{METRICS}:fannorflop_metrics"), 4096, (), BERTSCORE),
+        *(docs.poem_prompt, lazy_call(f"{METRICS}:fannorflop_metrics"), 4096, (), BERTSCORE),
         unreadable=lambda metrics: not metrics["parse_rate"],
     ),
     "code_humaneval": _code("humaneval"),

@@ -1,6 +1,6 @@
 """QIMMA's own options."""
 
-from cultureval.runtime.doc_specific import PAPER, PARITIES
+from cultureval.runtime.doc_fields import PAPER, PARITIES
 from cultureval.runtime.settings import Option
 
 LOCATION = Option(

@@ -9,7 +9,7 @@ import pytest
 
 from cultureval.reports.qimma.table import AVERAGE, PUBLISHED, average, benchmark_scores, domain_scores
 from cultureval.runs.means import Estimate
-from cultureval.runtime.printed_numbers import printed
+from cultureval.runtime.rounding import printed
 from cultureval.tasks.qimma.averages import benchmark_tasks
 
 

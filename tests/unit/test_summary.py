@@ -10,7 +10,7 @@ from summary_runs import run_of
 
 from cultureval.reports.summary_text import suite_lines, summaries_json, summary_text, table_lines
 from cultureval.runs.table import MOST_LINES, Cell, Row, SuiteTable, group_table, suite_tables
-from cultureval.runtime.printed_numbers import printed
+from cultureval.runtime.rounding import printed
 from cultureval.tasks.catalogue import suites
 
 TABLE = SuiteTable(

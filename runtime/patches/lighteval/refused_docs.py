@@ -14,7 +14,7 @@ from typing import Any
 
 from lighteval.models.model_output import ModelResponse
 
-from cultureval.runtime.doc_specific import specific_of
+from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError, shorten
 from cultureval.runtime.patches.table import Patch, expect
 from cultureval.runtime.settings import current_settings

@@ -3,7 +3,7 @@
 import gc
 import weakref
 
-from cultureval.runtime.garbage import no_collection
+from cultureval.runtime.gc_pause import no_collection
 
 
 class Node:

@@ -11,7 +11,7 @@ from cultureval.prompts.jeem.specific import CaptionSpecific, QuestionSpecific
 from cultureval.prompts.m2cqa.specific import JointSpecific, LabelledStatementSpecific, StatementSpecific
 from cultureval.prompts.qimma.specific import CodeSpecific, PoemSpecific
 from cultureval.runtime.data_options import DataOptions, samples_root
-from cultureval.runtime.doc_specific import DocSpecific
+from cultureval.runtime.doc_fields import DocSpecific
 from cultureval.runtime.errors import SourceUnavailable
 from cultureval.tasks.catalogue import all_tasks, kind_of
 from cultureval.tasks.reading import prepare_subset
