@@ -37,14 +37,7 @@ Row = dict[str, Any]  # of a chart's data
 
 @dataclass(frozen=True)
 class Charted:
-    """A model in a chart.
-
-    Attributes:
-        label: Its name as shown.
-        run: Its scores.
-        billions: Its parameters, in billions; None where unknown.
-        family: Its family; "" where unknown.
-    """
+    """A model in a chart: its name as shown, its scores, its billions of parameters and its family where known."""
 
     label: str
     run: Run
@@ -54,14 +47,7 @@ class Charted:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart.
-
-    Attributes:
-        name: Of its files.
-        title: Above it.
-        spec: In Vega-Lite, with its data.
-        note: Below it.
-    """
+    """A chart: its files' name without suffix, its title, its specification with the data, and a note below it."""
 
     name: str
     title: str
@@ -183,13 +169,7 @@ def _repeated(kinds: Sequence[str], groups: Sequence[str]) -> list[str]:
 
 
 def facet(field: str, kind: Any, order: Sequence[str]) -> Any:
-    """The panels of a field in their order, with their names as headings.
-
-    Args:
-        field: Its name in the rows.
-        kind: `altair.Facet`, `altair.Column` or `altair.Row`.
-        order: All of its values.
-    """
+    """The panels of a field of the rows, in an order; `kind` is `altair.Facet`, `altair.Column` or `altair.Row`."""
     return kind(f"{field}:N").title(None).sort(list(order)).header(labelLimit=PANEL + 20)
 
 
@@ -233,11 +213,11 @@ def heat_map(
     """Models by columns, each cell with its number.
 
     Args:
-        name: Of its files.
+        name: The files' name without suffix.
         title: Above it.
         cells: Model -> column -> value.
         value: What the values are.
-        digits: Of the numbers.
+        digits: Decimals of the numbers.
         note: Below it.
     """
     import altair as alt
@@ -353,31 +333,24 @@ def polygon(axes: Sequence[str], values: Mapping[str, float], **about: Any) -> l
 
 
 def intervals(
-    name: str, title: str, label: str, points: Sequence[Point], *, bars: bool = True, zero: bool = True, note: str = ""
+    name: str, title: str, label: str, points: Sequence[Point], *, bars: bool = True, note: str = ""
 ) -> Chart:
-    """A row each: a bar or a mark with its interval; of differences, without bars, a forest plot.
+    """A row a point, with its interval: bars from 0, or marks beside a line at 0 (of differences: a forest plot).
 
     Args:
-        name: Of its files.
+        name: The files' name without suffix.
         title: Above it.
-        label: Of the values' axis.
+        label: The label of the values' axis.
         points: In order; an interval is `low` to `high`, none where these are unknown.
-        bars: Whether values are drawn as bars from 0.
-        zero: Whether a line marks 0.
+        bars: Whether values are drawn as bars.
         note: Below it.
     """
     import altair as alt
 
-    rows = [
-        {
-            "label": point.label,
-            "group": point.group,
-            "x": point.x,
-            "low": point.x if point.low is None else point.low,
-            "high": point.x if point.high is None else point.high,
-        }
-        for point in points
-    ]
+    rows = []
+    for point in points:
+        low, high = (point.x if end is None else end for end in (point.low, point.high))
+        rows.append({"label": point.label, "group": point.group, "x": point.x, "low": low, "high": high})
     order = [point.label for point in points]
     base = alt.Chart(alt.Data(values=rows)).encode(
         alt.Y("label:N").title(None).sort(order).axis(labelLimit=260),
@@ -386,7 +359,7 @@ def intervals(
     x = alt.X("x:Q").title(label).scale(zero=bars)
     marks = base.mark_bar(opacity=0.75, height={"band": 0.7}) if bars else base.mark_point(filled=True, size=50)
     ends = base.mark_rule().encode(alt.X("low:Q").title(label), x2="high:Q")
-    layers = [*(_borders((0.0, None)) if zero and not bars else []), marks.encode(x, color=_colour(points)), ends]
+    layers = [*([] if bars else _borders((0.0, None))), marks.encode(x, color=_colour(points)), ends]
     chart = alt.layer(*layers).properties(width=WIDTH, height=max(60, 15 * len(rows)))
     return Chart(name, title, specification(chart), note)
 

@@ -87,14 +87,7 @@ def split_ratings(path: Path, ratings: Sequence[Rating]) -> tuple[list[Rating], 
 
 @dataclass(frozen=True)
 class HumanRow:
-    """A row of a CSV file, with our names of its columns.
-
-    Attributes:
-        path: The file.
-        line: The row's number, from 1, without the header.
-        cells: The row.
-        names: Our name -> the file's name of a column.
-    """
+    """A row of a CSV file, its number from 1 without the header, and our name -> the file's name of each column."""
 
     path: Path
     line: int

@@ -34,14 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Job:
-    """The saved rows of one task and the items for judges.
-
-    Attributes:
-        task: The saved task.
-        table: The rows.
-        questions: Name of a template -> the items, one per row.
-        found: The judgements, by judge and template.
-    """
+    """The saved rows of one task, template -> its items for judges, one a row, and judge and template -> judgement."""
 
     task: SavedTask
     table: "pyarrow.Table"

@@ -40,22 +40,13 @@ def published_scores(file: Path, name: str) -> dict[str, float]:
 
 
 def published_rows(file: Path) -> list[dict[str, str]]:
-    """The rows of a paper's table, as texts; lines that start with "#" name its source.
-
-    Args:
-        file: A CSV whose first line without "#" has the columns' names.
-    """
+    """The rows of a paper's table, a CSV with a header, as texts; lines that start with "#" name its source."""
     lines = [line for line in file.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
     return list(csv.DictReader(lines))
 
 
 def published_rows_of(file: Path, name: str) -> list[dict[str, str]]:
-    """The rows of a paper's table that are of a model; none where the paper does not list it.
-
-    Args:
-        file: As for `published_rows`, with a column `model`.
-        name: A run's model.
-    """
+    """The rows of a paper's table, by its column `model`, that are of a run's model; [] where it lists none."""
     rows = published_rows(file)
     model = published_model(name, dict.fromkeys(row["model"] for row in rows))
     return [row for row in rows if row["model"] == model]

@@ -25,11 +25,7 @@ def terminal_width() -> int | None:
 
 
 def narrowest(rows: Iterable[Sequence[str]]) -> int:
-    """The cells of a terminal that a table needs so that no word of it is cut.
-
-    Args:
-        rows: The cells, those of the header among them.
-    """
+    """The cells of a terminal that a table's rows and header need so that no word of it is cut."""
     words = [_longest(str.split, column) for column in zip(*rows, strict=True)]
     return sum(words) + GAP * (len(words) - 1)
 

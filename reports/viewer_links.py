@@ -28,12 +28,7 @@ class PublishedAnswers:
     logs: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
 
     def of(self, run: Run, task: str) -> str:
-        """The address of the answers that a run's score of a task is of; "" where they are not published.
-
-        Args:
-            run: Whose.
-            task: With `|k`.
-        """
+        """The address of a run's answers to a task, named with `|k`; "" where they are not published."""
         name = self.logs.get((model_folder(run.file) or run.model, run.date, task))
         return f"{self.address.rstrip('/')}/index.html#/logs/{name}/samples" if name else ""
 

@@ -31,13 +31,7 @@ DECISIONS = ("keep", "discard", "review")
 
 @dataclass(frozen=True)
 class AuditFiles:
-    """What a page is made of.
-
-    Attributes:
-        manifest: The decisions, of all manifests together.
-        verdicts: Lines of verdicts files, with the items' texts.
-        runs: Results of models on the audited benchmarks.
-    """
+    """The decisions of all manifests, verdicts with the items' texts, and runs of models on the audited benchmarks."""
 
     manifest: Manifest
     verdicts: Sequence[Mapping[str, Any]] = ()

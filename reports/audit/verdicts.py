@@ -122,11 +122,7 @@ def _agreement(items: "Sequence[JudgedItem]", threshold: int) -> str:
 
 
 def agreement_of(flags: Sequence[Sequence[int]]) -> dict[str, float]:
-    """Gwet's AC1 and Krippendorff's alpha of raters who said 0 or 1 of each item.
-
-    Args:
-        flags: A row an item, a value a rater.
-    """
+    """Gwet's AC1 and Krippendorff's alpha of raters who said 0 or 1 of each item: a row an item, a value a rater."""
     return {"ac1": gwet_ac1(flags, [0, 1]), "alpha": krippendorff_alpha(flags, [0, 1])}
 
 

@@ -55,12 +55,7 @@ def tables(run: Run) -> list[SuiteTable]:
 
 
 def published_varieties(file: Path, model: str) -> dict[str, Published]:
-    """Variety -> column -> the paper's number for a model of this name; {} where it lists none.
-
-    Args:
-        file: `CAPTIONS` or `ANSWERS`.
-        model: A run's model.
-    """
+    """Variety -> column -> the number of a paper's table (`CAPTIONS`, `ANSWERS`) for a run's model; {}: it has none."""
     return {row["variety"]: _numbers(row) for row in published_rows_of(file, model)}
 
 

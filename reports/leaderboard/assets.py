@@ -14,12 +14,7 @@ _EXPORT = re.compile(r"export\s*\{([^{}]*)\};?")
 
 
 def write_assets(folder: Path, charts: bool) -> None:
-    """Writes the scripts and styles.
-
-    Args:
-        folder: An existing one.
-        charts: Whether the pages have charts.
-    """
+    """Writes the scripts and styles of pages, with or without charts, to an existing folder."""
     here = Path(__file__).parent / "templates"
     for name in OWN:
         (folder / name).write_text((here / name).read_text(encoding="utf-8"), encoding="utf-8")
@@ -31,10 +26,7 @@ def write_assets(folder: Path, charts: bool) -> None:
 
 
 def tables_script(module: str) -> str:
-    """DataTables as a plain script: a page that is opened from a file system may not load modules.
-
-    Args:
-        module: The bundle of itables.
+    """The bundle of itables as a plain script: a page that is opened from a file system may not load modules.
 
     Raises:
         CulturevalError: It does not export what it did.

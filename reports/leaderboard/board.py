@@ -20,14 +20,7 @@ from cultureval.tasks.catalogue import all_suites
 
 @dataclass(frozen=True)
 class Section:
-    """A group of comparable entries of a suite.
-
-    Attributes:
-        division: The suite.
-        group: The entries.
-        tables: Its tables.
-        charts: Its charts.
-    """
+    """A group of comparable entries of a suite, with its tables and charts."""
 
     division: Division
     group: Group

@@ -72,7 +72,7 @@ class Group:
     """Entries of a suite that may be compared with each other.
 
     Attributes:
-        entries: They.
+        entries: The comparable entries.
         differences: In what it differs from the first group of the suite, a sentence each; empty for the first.
         told: In what its entries differ that does not keep them apart: settings, versions; a sentence, or "".
     """
@@ -84,13 +84,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Division:
-    """A suite with one number of few-shot examples: the largest group of comparable entries first.
-
-    Attributes:
-        suite: Its name.
-        shots: Number of few-shot examples.
-        groups: Its groups.
-    """
+    """A suite with one number of few-shot examples: the largest group of comparable entries first."""
 
     suite: str
     shots: int

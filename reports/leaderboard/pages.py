@@ -34,26 +34,22 @@ POLICY = (
 
 @dataclass(frozen=True)
 class TaskScore:
-    """A score of an entry on a task, for pages.
-
-    Attributes:
-        entry: Whose.
-        record: Of the task.
-        metric: Its name.
-        value: As in the results file.
-        stderr: Its standard error.
-    """
+    """A score of an entry on a task by a metric, for pages."""
 
     entry: Entry
     record: TaskRecord
     metric: str
-    value: float | None
-    stderr: float | None
+
+    @property
+    def value(self) -> float | None:
+        """As in the results file."""
+        return self.entry.run.value(self.record.task, self.metric)
 
     @property
     def interval(self) -> tuple[float, float] | None:
         """95 %, within the range of the metric."""
-        return interval_of(self.record.task, self.metric, self.value, self.stderr)
+        error = self.entry.run.stderr(self.record.task, self.metric)
+        return interval_of(self.record.task, self.metric, self.value, error)
 
     @property
     def scored(self) -> int:
@@ -76,7 +72,6 @@ class Pages:
     title: str
     formats: Sequence[str]
     answers: PublishedAnswers = field(default_factory=PublishedAnswers)
-    _names: dict[int, str] = field(default_factory=dict)
 
     def all(self) -> Iterator[tuple[str, str]]:
         """Path below the folder, and text, of each page."""
@@ -279,9 +274,7 @@ class Pages:
 
     def _entry(self, section: Section, entry: Entry) -> dict[str, Any]:
         scores = [
-            TaskScore(entry, one, metric, entry.run.value(one.task, metric), entry.run.stderr(one.task, metric))
-            for one in entry.run.record.tasks.values()
-            for metric in one.metrics[:1]
+            TaskScore(entry, one, metric) for one in entry.run.record.tasks.values() for metric in one.metrics[:1]
         ]
         scale = _scales(scores)
         record = entry.run.record
@@ -313,9 +306,9 @@ class Pages:
         places = self._tasks[task]
         record = places[0][2].run.record.tasks[task]
         scores = [
-            TaskScore(entry, entry.run.record.tasks[task], metric, value, entry.run.stderr(task, metric))
+            TaskScore(entry, entry.run.record.tasks[task], metric)
             for _, _, entry in places
-            for metric, value in entry.run.scores.get(task, {}).items()
+            for metric in entry.run.scores.get(task, {})
             if not metric.endswith("_stderr")
         ]
         scale = _scales(scores)
@@ -348,10 +341,31 @@ class Pages:
         )
 
     def _score_row(self, score: TaskScore, scale: float, link: str, letter: str = "") -> dict[str, Any]:
-        source = score.entry.sources.get(score.record.task)
-        answers = self.answers.of(source, score.record.task) if source else ""
-        outside = answers if "://" in answers or not answers else f"../{answers}"
-        return _score_row(score, scale, link, letter) | {"answers": outside}
+        """A row of a model's page or of a task's, which links the task or the model."""
+        record, source, interval = score.record, score.entry.sources.get(score.record.task), score.interval
+        answers = self.answers.of(source, record.task) if source else ""
+        digits = 4 if scale <= 1 else 2
+        pixels = (lambda value: round(min(max(value / scale, 0), 1) * 120, 1)) if scale else (lambda value: 0)
+        to_task = link == "task"
+        href = f"tasks/{file_name(record.task)}" if to_task else f"models/{file_name(score.entry.model)}"
+        facts = {"benchmark": 60, "domain": 60, "task_type": 40, "register_": 40, "language": 20}  # letters at most
+        return {
+            "name": shown(record.task.partition("|")[0] if to_task else score.entry.label, 100),
+            "href": f"../{href}.html",
+            "letter": letter,
+            **{name.rstrip("_"): shown(getattr(record, name), most) for name, most in facts.items()},
+            "metric": shown(score.metric, 80),
+            "value": score.value,
+            "text": "n/a" if score.value is None else printed(score.value, digits),
+            "low": None if interval is None else printed(interval[0], digits),
+            "high": None if interval is None else printed(interval[1], digits),
+            "bar": 0 if score.value is None else pixels(score.value),
+            "ends": None if interval is None else [pixels(end) for end in interval],
+            "scored": score.scored,
+            "rows": record.rows,
+            "expected": record.expected_rows,
+            "answers": answers if "://" in answers or not answers else f"../{answers}",
+        }
 
 
 def _group_of(group: str) -> tuple[str, int]:
@@ -362,33 +376,6 @@ def _group_of(group: str) -> tuple[str, int]:
 
 def _chart_data(chart: Chart) -> dict[str, Any]:
     return {"name": chart.name, "title": chart.title, "note": chart.note, "spec": chart.spec}
-
-
-def _score_row(score: TaskScore, scale: float, link: str, letter: str = "") -> dict[str, Any]:
-    record, interval = score.record, score.interval
-    digits = 4 if scale <= 1 else 2
-    pixels = (lambda value: round(min(max(value / scale, 0), 1) * 120, 1)) if scale else (lambda value: 0)
-    href = f"../tasks/{file_name(record.task)}.html" if link == "task" else f"{file_name(score.entry.model)}.html"
-    return {
-        "name": shown(record.task.partition("|")[0] if link == "task" else score.entry.label, 100),
-        "href": href if link == "task" else f"../models/{href}",
-        "letter": letter,
-        "benchmark": shown(record.benchmark, 60),
-        "domain": shown(record.domain, 60),
-        "task_type": shown(record.task_type, 40),
-        "register": shown(record.register_, 40),
-        "language": shown(record.language, 20),
-        "metric": shown(score.metric, 80),
-        "value": score.value,
-        "text": "n/a" if score.value is None else printed(score.value, digits),
-        "low": None if interval is None else printed(interval[0], digits),
-        "high": None if interval is None else printed(interval[1], digits),
-        "bar": 0 if score.value is None else pixels(score.value),
-        "ends": None if interval is None else [pixels(end) for end in interval],
-        "scored": score.scored,
-        "rows": record.rows,
-        "expected": record.expected_rows,
-    }
 
 
 def _scales(scores: Sequence[TaskScore]) -> Mapping[str, float]:

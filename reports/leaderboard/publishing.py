@@ -25,11 +25,7 @@ _NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
 
 def space_card(title: str) -> str:
-    """The README.md by which the hub serves a folder as a static Space.
-
-    Args:
-        title: Of the leaderboard.
-    """
+    """The README.md by which the hub serves a folder as a static Space, with the leaderboard's title."""
     return CARD.format(title=json.dumps(shown(title, 60)))  # a JSON string is one of YAML
 
 

@@ -30,14 +30,7 @@ NEW = ".cultureval-new"  # in the folder: a site that is being written
 
 @dataclass(frozen=True)
 class Site:
-    """A site on the disk.
-
-    Attributes:
-        index: Its first page.
-        pages: Number of pages.
-        tables: Number of tables.
-        charts: Number of charts.
-    """
+    """A site on the disk: its first page, and how many pages, tables and charts it has."""
 
     index: Path
     pages: int

@@ -1,15 +1,40 @@
-"""M2CQA's charts of a leaderboard: accuracy on Q+ and CFHR with the four regimes (the paper's Figure 3)."""
+"""M2CQA's charts: accuracy on Q+ and CFHR with the four regimes (the paper's Figure 3), and CFHR against model size.
 
-from collections.abc import Sequence
+The leaderboard has a chart a prompt. `cultureval compare m2cqa` has a row of panels for each variety, a column for each
+prompt; a model or a family has its own colour and mark.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from cultureval.metrics.m2cqa.names import CFHR, Q_PLUS_ACC
-from cultureval.reports.charts import Chart, Charted, Point, scatter
-from cultureval.reports.m2cqa.plots import LIMITS, REGIME_NAMES
+from cultureval.reports.charts import Chart, Charted, Point, scatter, short_names
+from cultureval.reports.m2cqa.comparison_rows import Borders
 from cultureval.reports.m2cqa.table import VARIETIES
+from cultureval.reports.model_sizes import family
 from cultureval.tasks.m2cqa.benchmarks import PROMPTS
 
+Row = Mapping[str, Any]
 SUITE = "m2cqa"
-BORDERS = (0.5, 0.5)  # between the regimes, which the paper only names; as of `cultureval compare m2cqa`
+BORDERS = (0.5, 0.5)  # of the leaderboard, between the regimes, which the paper only names
+VARIETY_LABELS = {
+    "en": "English · الإنجليزية",
+    "msa": "MSA · العربية الفصحى",
+    "ajp": "Levantine · الشامية",
+    "arz": "Egyptian · المصرية",
+    "dialect": "Dialects, mean · متوسط اللهجتين",
+}
+OF_SIZES = ("en", "msa", "dialect")  # paper, Figure 5
+REGIMES = {
+    "strong grounding": (1.02, -0.08, "right"),
+    "over-acceptance": (1.02, 1.08, "right"),
+    "conservative rejection": (-0.02, -0.08, "left"),
+    "frequent hallucination": (-0.02, 1.08, "left"),
+}
+REGIME_NAMES = [(x, y, regime, side) for regime, (x, y, side) in REGIMES.items()]  # where no point can be
+LIMITS = (-0.15, 1.15)
+LOW_IS_BETTER = "CFHR (lower is better)"
+NOTE = "One standard error on either side."
 
 
 def charts(models: Sequence[Charted]) -> list[Chart]:
@@ -39,16 +64,60 @@ def charts(models: Sequence[Charted]) -> list[Chart]:
         if points:
             title, axes = f"Q+ and CFHR, {name}", ("accuracy on Q+", "CFHR, lower is better")
             note = "One standard error on either side; the regimes' borders at 0.5 are ours."
-            found.append(
-                scatter(
-                    f"m2cqa_regimes_{prompt}",
-                    title,
-                    axes,
-                    points,
-                    borders=BORDERS,
-                    names=REGIME_NAMES,
-                    limits=LIMITS,
-                    note=note,
-                )
-            )
+            settings: dict[str, Any] = {"borders": BORDERS, "names": REGIME_NAMES, "limits": LIMITS, "note": note}
+            found.append(scatter(f"m2cqa_regimes_{prompt}", title, axes, points, **settings))
     return found
+
+
+def regimes(rows: Sequence[Row], borders: Borders) -> list[Chart]:
+    """Each model as a point of Q+ accuracy (x) and CFHR (y) with standard errors, and the thresholds.
+
+    Args:
+        rows: From `cell_rows`; those without a CFHR and the means of dialects are not drawn.
+        borders: Between the regimes.
+
+    Returns:
+        The chart; [] if there is nothing to draw.
+    """
+    shown = [row for row in rows if row[CFHR] is not None and row["variety"] != "dialect"]
+    points = _points(shown, lambda row: row["model"], lambda row: (row[Q_PLUS_ACC], row[f"{Q_PLUS_ACC}_stderr"]))
+    axes, lines = ("accuracy on Q+", LOW_IS_BETTER), (borders.q_plus_acc, borders.cfhr)
+    settings: dict[str, Any] = {"borders": lines, "names": REGIME_NAMES, "limits": LIMITS, "note": NOTE}
+    return [scatter("regimes", "Q+ accuracy and CFHR", axes, points, **settings)] if points else []
+
+
+def sizes(rows: Sequence[Row]) -> list[Chart]:
+    """CFHR with standard errors against billions of parameters, a line for each model family.
+
+    A family is a model name without the size. Rows as for `regimes`; those without a size are not drawn; of the
+    dialects the mean is drawn (paper, Figure 5).
+    """
+    shown = [row for row in rows if row[CFHR] is not None and row["size_b"] and row["variety"] in OF_SIZES]
+    points = _points(shown, lambda row: family(row["model"]), lambda row: (row["size_b"], None))
+    axes = ("parameters, billions", LOW_IS_BETTER)
+    settings: dict[str, Any] = {"log_x": True, "lines": True, "limits": (-0.04, 1.04), "note": NOTE}
+    return [scatter("cfhr_by_size", "CFHR and model size", axes, points, **settings)] if points else []
+
+
+def _points(
+    rows: Sequence[Row], series: Callable[[Row], str], across: Callable[[Row], tuple[float, float | None]]
+) -> list[Point]:
+    """Points of CFHR in the panels of varieties and prompts.
+
+    Args:
+        rows: With a CFHR.
+        series: The model or family of a row.
+        across: The value of a row on the horizontal axis, and its standard error.
+    """
+    short = short_names(list(dict.fromkeys(map(series, rows))))
+    varieties, prompts = list(VARIETY_LABELS), list(PROMPTS)
+    ordered = sorted(rows, key=lambda row: (varieties.index(row["variety"]), prompts.index(row["prompt"])))
+    return [
+        Point(
+            row["model"],
+            *(across(row)[0], row[CFHR], across(row)[1], row[f"{CFHR}_stderr"]),
+            group=short[series(row)],
+            panel=(PROMPTS[row["prompt"]], VARIETY_LABELS[row["variety"]]),
+        )
+        for row in ordered
+    ]

@@ -24,6 +24,8 @@ from cultureval.reports.charts import FORMATS, chart_files
 from cultureval.reports.comparison.report import comparison_notes
 from cultureval.reports.comparison.sides import sides_of
 from cultureval.reports.m2cqa.cells import GROUP, by_prompt, read_cells, under_profile
+from cultureval.reports.m2cqa.charts import regimes
+from cultureval.reports.m2cqa.charts import sizes as size_charts
 from cultureval.reports.m2cqa.comparison_rows import (
     BREAKDOWN_COLUMNS,
     CELL_COLUMNS,
@@ -39,8 +41,6 @@ from cultureval.reports.m2cqa.comparison_rows import (
     differences_of,
     paired_prompts,
 )
-from cultureval.reports.m2cqa.plots import regimes
-from cultureval.reports.m2cqa.plots import sizes as size_charts
 from cultureval.reports.markdown import escaped_markdown, markdown_table
 from cultureval.reports.model_sizes import model_sizes
 from cultureval.reports.terminal_tables import terminal_table

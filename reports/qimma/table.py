@@ -47,11 +47,7 @@ PARITY = {
 
 
 def benchmark_scores(subsets: Mapping[str, Estimate]) -> dict[str, Estimate]:
-    """Scores of the benchmarks whose subsets all have one: their unweighted means.
-
-    Args:
-        subsets: By the name of the task without `|k`.
-    """
+    """Scores of the benchmarks whose subsets (tasks without `|k`) all have one: their unweighted means."""
     names = {benchmark: [task.task for task in tasks] for benchmark, tasks in benchmark_tasks().items()}
     return {
         benchmark: mean_of([subsets[task] for task in tasks])
@@ -61,11 +57,7 @@ def benchmark_scores(subsets: Mapping[str, Estimate]) -> dict[str, Estimate]:
 
 
 def domain_scores(benchmarks: Mapping[str, Estimate]) -> dict[str, Estimate]:
-    """Scores of the domains whose benchmarks all have one: their unweighted means.
-
-    Args:
-        benchmarks: By the paper's names.
-    """
+    """Scores of the domains whose benchmarks, by the paper's names, all have one: their unweighted means."""
     domains: dict[str, list[str]] = {}
     for benchmark, tasks in benchmark_tasks().items():
         domains.setdefault(tasks[0].domain, []).append(benchmark)
@@ -77,11 +69,7 @@ def domain_scores(benchmarks: Mapping[str, Estimate]) -> dict[str, Estimate]:
 
 
 def average(benchmarks: Mapping[str, Estimate]) -> Estimate | None:
-    """The unweighted mean of the fourteen benchmarks; None unless all have a score.
-
-    Args:
-        benchmarks: By the paper's names.
-    """
+    """The unweighted mean of the fourteen benchmarks, by the paper's names; None unless all have a score."""
     names = list(benchmark_tasks())
     return mean_of([benchmarks[name] for name in names]) if all(name in benchmarks for name in names) else None
 

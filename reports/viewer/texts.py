@@ -29,12 +29,7 @@ def plain_text(text: str, longest: int = LONGEST) -> str:
 
 
 def markdown_text(text: str, longest: int = LONGEST) -> str:
-    """A text as Markdown that shows it as it is, with indentation, right-to-left lines between isolates.
-
-    Args:
-        text: As of `plain_text`.
-        longest: Likewise.
-    """
+    """A `plain_text` as Markdown that shows it as it is, with indentation, right-to-left lines between isolates."""
     return "\n".join(_line(line) for line in plain_text(text, longest).split("\n"))
 
 
