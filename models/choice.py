@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lighteval.models.abstract_model import LightevalModel
 
 
-CLASSES = {"hf": "HFModel", "openai_api": "OpenAIModel", "vllm": "VLLMModel", "mixed": "MixedModel"}
+CLASSES = {"hf": "HFModel", "openai_api": "OpenAIModel", "vllm": "VLLMModel", "two_backends": "TwoBackendsModel"}
 FILES = {"transformers": "hf.py", "vllm": "vllm.py"}
 ACCELERATORS = ("cuda", "xpu")  # of torch (ROCm is cuda), for which vLLM is built
 # What transformers does and vLLM does not, or not so; a model that sets one is left to transformers unless asked.
@@ -40,7 +40,7 @@ def model_file(model: str) -> Path:
         if backend != "auto":
             raise CulturevalError(f"{model} names a server (base_url), which is a backend itself: leave --backend out.")
         return Path(__file__).with_name("openai_api.py")
-    usual = "mixed.py" if vllm_may_generate(settings) else "hf.py"
+    usual = "two_backends.py" if vllm_may_generate(settings) else "hf.py"
     return Path(__file__).with_name(FILES.get(str(backend), usual))
 
 

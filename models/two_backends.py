@@ -17,7 +17,7 @@ from cultureval.models.settings import HFModelSettings, read_settings
 CHOICES, TEXTS = "transformers", "vllm"
 
 
-class MixedModel(LightevalModel):
+class TwoBackendsModel(LightevalModel):
     """A model that transformers and vLLM answer for.
 
     Attributes:
