@@ -140,7 +140,7 @@ def is_verdict(value: Any) -> bool:
 
 
 def score_text(value: Any) -> str:
-    """A score in short; other things that metrics leave in details (M2CQA's verdicts, inputs of corpus metrics)."""
+    """A score in short; other things that metrics leave in details (verdicts, inputs of corpus metrics)."""
     if isinstance(value, int | float):
         return f"{value:.4g}"
     return value if isinstance(value, str) else shorten(value, 60)

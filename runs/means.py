@@ -133,7 +133,7 @@ def as_written(run: Run, name: str, metric: str, mean: Estimate, scale: float = 
 
     Args:
         run: A results file.
-        name: Of the mean in it: `qimma_aradice:_average|0`.
+        name: Of the mean in it: `group:_average|0`.
         metric: A metric.
         mean: The mean over the same tasks.
         scale: Factor of the file's value and error.

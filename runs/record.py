@@ -26,8 +26,8 @@ class TaskRecord(Record):
     """What was asked and scored in one task.
 
     Attributes:
-        task: Name with the number of few-shot examples, as the keys of the scores: `qimma_aratrust|0`.
-        suite: Its suite, `qimma`; likewise `benchmark`, `group`, `subset`, `domain`, `task_type`, `language`,
+        task: Name with the number of few-shot examples, as the keys of the scores: `group:subset|0`.
+        suite: Its suite; likewise `benchmark`, `group`, `subset`, `domain`, `task_type`, `language`,
             `register_` (MSA or dialectal) as in `cultureval tasks --json`.
         shots: Few-shot examples before each prompt.
         metrics: Names of its metrics, the headline first.
@@ -123,7 +123,7 @@ class SignatureRecord(Record):
     """The signature of a group of tasks: as data, and as the line that people quote.
 
     Attributes:
-        group: Name of the group with the number of few-shot examples: `qimma_arabicmmlu|0`.
+        group: Name of the group with the number of few-shot examples: `group|0`.
         fields: Everything that its scores depend on, by name.
         text: The same in one line.
     """
@@ -295,7 +295,7 @@ class Claim:
 
     @property
     def sentence(self) -> str:
-        """What people are told: `qimma_aratrust|0 acc_norm: its file says 97.00, its items 51.86`."""
+        """What people are told: `group:subset|0 acc_norm: its file says 97.00, its items 51.86`."""
         scale = 100 if max(abs(self.claimed), abs(self.found)) <= 1 else 1
         claimed, found = (printed(scale * value, 2) for value in (self.claimed, self.found))
         return f"{self.task} {self.metric}: its file says {claimed}, its {self.made_of} {found}"

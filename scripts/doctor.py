@@ -19,13 +19,13 @@ def doctor(
 ) -> None:
     """Reports what is installed or missing, or what of results differs; then exits 1. Example: cultureval doctor"""
     if results:
-        from cultureval.reports.differences import compare_runs, compare_with_here
+        from cultureval.reports.settings_diff import compare_runs, compare_with_here
 
         if len(results) > 2:
             raise CulturevalError(f"doctor compares two runs at most, and {len(results)} were named.")
         text, fits = compare_runs(*results) if len(results) == 2 else compare_with_here(results[0])
     else:
-        from cultureval.reports.machine import machine_report, patches_table
+        from cultureval.reports.doctor import machine_report, patches_table
 
         text, fits = patches_table() if patches else machine_report()
     print(text)

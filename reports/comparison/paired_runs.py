@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -334,7 +335,7 @@ def _other_data(one: ComparedTask, other: ComparedTask) -> bool:
 
 def _known_items(task: ComparedTask, metric: str) -> ItemScores:
     """The items of a task, if they give the score of the results file where there is one."""
-    items = item_scores(task.saved.file, task.saved.task, metric)
+    items = _items_of(task.saved.file, task.saved.task, metric, task.saved.file.stat().st_mtime_ns)
     if items is None:
         raise CulturevalError(f"the details have no scores of items for {metric}.")
     value = task.run.value(task.saved.task, metric) if task.run else None
@@ -343,6 +344,12 @@ def _known_items(task: ComparedTask, metric: str) -> ItemScores:
     if value is not None and not gives(items, value):
         raise CulturevalError(f"the items' scores do not give the {metric} of its results file.")
     return items
+
+
+@lru_cache(maxsize=64)
+def _items_of(file: Path, task: str, metric: str, changed: int) -> ItemScores | None:
+    """The items of a details file, read once for all pairs."""
+    return item_scores(file, task, metric)
 
 
 def _tested_rows(rows: Iterable[RowTasks], pairs: Pairs, draws: int, seed: int) -> Iterator[TestedDifference]:

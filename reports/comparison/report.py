@@ -25,7 +25,7 @@ from cultureval.reports.comparison.paired_runs import (
     tested_differences,
 )
 from cultureval.reports.comparison.sides import Side, named_twice, read_sides
-from cultureval.reports.differences import differences
+from cultureval.reports.settings_diff import differences
 from cultureval.reports.terminal_tables import narrowest, terminal_table, terminal_width, wrapped
 from cultureval.runs.warnings import run_warnings
 from cultureval.runtime.csv_files import write_csv
@@ -138,11 +138,16 @@ def _table(pairs: Pairs, rows: Sequence[TestedDifference]) -> str:
     table = terminal_table(cells[0], cells[1:], "lr" if left_out else "llr", f"{pairs.first} minus {pairs.second}")
     gone = ", ".join(left_out[1:])
     lines = [table, *([f"({gone}: no room here; differences.csv has them)"] if gone else [])]
-    lacking = sorted((row for row in ours if any(row.left_out)), key=lambda row: not row.could_turn)
-    lines += [wrapped(_left_out(row)) for row in lacking[:MOST_SENTENCES]]
+    return "\n".join([*lines, *map(wrapped, left_out_sentences(ours))])
+
+
+def left_out_sentences(rows: Sequence[TestedDifference]) -> list[str]:
+    """What the items that one of two has no score for could change, of the first rows that have such items."""
+    lacking = sorted((row for row in rows if any(row.left_out)), key=lambda row: not row.could_turn)
+    found = [_left_out(row) for row in lacking[:MOST_SENTENCES]]
     if len(lacking) > MOST_SENTENCES:
-        lines.append(f"and {counted(len(lacking) - MOST_SENTENCES, 'more row')} with items left out: differences.csv.")
-    return "\n".join(lines)
+        found.append(f"and {counted(len(lacking) - MOST_SENTENCES, 'more row')} with items left out: differences.csv.")
+    return found
 
 
 def _left_out(row: TestedDifference) -> str:

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from cultureval.reports.charts import FORMATS, Chart, Point, chart_files, draws, intervals
+from cultureval.reports.doctor import Finding
 
+CHINESE = "动物"
 ROWS = 24  # more categories than these are drawn in two panels
 
 
@@ -37,7 +39,7 @@ def draw_categories(rows: Sequence[Mapping[str, Any]], metric: str, title: str, 
         for name in ("$schema", "config", "usermeta"):
             panel.pop(name)
     chart = Chart(stem.name, title, spec, "One standard error on either side.")
-    return chart_files(chart, stem.parent, FORMATS if draws("动物") else ("svg",))
+    return chart_files(chart, stem.parent, FORMATS if draws(CHINESE) else ("svg",))
 
 
 def _point(row: Mapping[str, Any], metric: str) -> Point:
@@ -53,3 +55,11 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, Sequence[Mapping[st
         return {"by field": fields, "by category": members}
     half = -(-len(members) // 2)
     return {"by field": fields, "by category": members[:half], "by category, continued": members[half:]}
+
+
+def findings() -> list[Finding]:
+    """What CVLUE needs besides packages, for `cultureval doctor`: a font with Chinese letters."""
+    if draws(CHINESE):
+        return [Finding("ok", "a font with Chinese letters")]
+    cost = "CVLUE's plots are SVG only, whose letters the viewer draws: install a font such as fonts-noto-cjk"
+    return [Finding("missing", "a font with Chinese letters", cost)]

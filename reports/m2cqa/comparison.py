@@ -21,7 +21,7 @@ from cultureval.metrics.m2cqa.names import (
     Profile,
 )
 from cultureval.reports.charts import FORMATS, chart_files
-from cultureval.reports.comparison.report import comparison_notes
+from cultureval.reports.comparison.report import comparison_notes, left_out_sentences
 from cultureval.reports.comparison.sides import sides_of
 from cultureval.reports.m2cqa.cells import GROUP, by_prompt, read_cells, under_profile
 from cultureval.reports.m2cqa.charts import regimes
@@ -129,7 +129,7 @@ def write_comparison(
     if breakdown:
         write_csv(output_dir / "breakdown.csv", breakdown, BREAKDOWN_COLUMNS)
     sections = [*cell_sections(rows), *difference_sections(differences), *breakdown_sections(breakdown)]
-    notes = comparison_notes(pairs, sides, found)
+    notes = [*comparison_notes(pairs, sides, found), *left_out_sentences(found)]
     lead = f"Verdicts parsed with the {profile} profile. Read CFHR together with Q+: few correct Q+ also keep it low."
     parts = ["# M2CQA", lead, "\n".join(f"- {escaped_markdown(note)}" for note in notes)]
     markdown = "\n\n".join([*filter(None, parts), *(section.markdown() for section in sections)]) + "\n"

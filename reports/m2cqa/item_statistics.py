@@ -4,22 +4,33 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cultureval.metrics.item_statistics import ItemStatistics
 from cultureval.metrics.m2cqa.counterfactual import item_counts, metrics_of_counts, ratios_of_counts
-from cultureval.metrics.m2cqa.names import INVALID_RATE, LOWER, PROFILE_NAMES, headline_verdict
+from cultureval.metrics.m2cqa.names import (
+    CFHR,
+    CFHR_VALID_ONLY,
+    CONTRASTIVE_INSTABILITY,
+    INVALID_RATE,
+    LOWER,
+    PROFILE_NAMES,
+    headline_verdict,
+)
 from cultureval.metrics.m2cqa.statement_items import PROFILES, ROLES, Statement, item_verdicts, right_judgements
 from cultureval.metrics.paired_tests import Floats, ratio
 from cultureval.runs.items import details_columns
 
 FALSE_STATEMENTS = len(ROLES) - 1
+CONDITIONAL = (CFHR, CFHR_VALID_ONLY, CONTRASTIVE_INSTABILITY)  # rates whose denominators the outputs decide on
 RATES = tuple(metrics_of_counts(np.ones(8), FALSE_STATEMENTS))
 
 
 def item_statistics(file: Path, task: str, metric: str) -> ItemStatistics | None:
     """The counts of a task's items for one of its rates; None for other metrics, and tasks without statements.
 
-    Of rates that are a ratio of two sums these two, of F1 all (`item_counts`).
+    Of rates that are a ratio of two sums these two, of F1 all (`item_counts`). An item that an unreadable output keeps
+    out of a rate's denominator (CFHR counts only items with a right Q+) has no score: a model must not gain by it.
 
     Raises:
         CulturevalError: The details cannot be read, or an item's statements are not complete.
@@ -35,8 +46,10 @@ def item_statistics(file: Path, task: str, metric: str) -> ItemStatistics | None
         return None
     statements = [Statement(*row) for row in zip(names, roles, words, strict=True)]
     ids, verdicts = item_verdicts(statements, max(numbers or [0]))
-    counts = item_counts(*right_judgements(verdicts), verdicts == "invalid").astype(np.float64)
+    unread = verdicts == "invalid"
+    counts = item_counts(*right_judgements(verdicts), unread).astype(np.float64)
     parts = _parts(counts, rate)
+    left_out = _unread_of(rate, unread) & (parts[:, -1] == 0) if rate in CONDITIONAL else np.zeros(len(parts), bool)
     score = ratio if parts.shape[-1] == 2 else _score(rate)
     rows: dict[str, list[int]] = {name: [] for name in ids}
     for row, name in enumerate(names):
@@ -44,7 +57,12 @@ def item_statistics(file: Path, task: str, metric: str) -> ItemStatistics | None
             rows[name].append(row)
     items = {name: tuple(places) for name, places in rows.items()}
     worst, best = (np.tile(_parts(ends, rate), (len(parts), 1)) for ends in _ends(rate))
-    return ItemStatistics(parts, score, items, worst=worst, best=best)
+    return ItemStatistics(parts, score, items, ~left_out, worst=worst, best=best)
+
+
+def _unread_of(rate: str, unread: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """[N] whether an output that decides on a place in a rate's denominator is unreadable, of [N, 1 + K] outputs."""
+    return unread[:, 0] if rate == CFHR else unread.any(axis=1)
 
 
 def _parts(counts: Floats, rate: str) -> Floats:

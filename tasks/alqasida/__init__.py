@@ -17,6 +17,7 @@ TEST = Suite(
     tables="cultureval.reports.alqasida.table:tables",
     published_tables="cultureval.reports.alqasida.table:published_tables",
     charts="cultureval.reports.alqasida.charts:charts",
+    doctor="cultureval.reports.alqasida.doctor:findings",
     statistics="cultureval.reports.alqasida.item_statistics:item_statistics",
     slow_statistics=tuple(CORPUS_SCORES),
     page="docs/alqasida.md",

@@ -11,6 +11,7 @@ SUITE = Suite(
     published_tables="cultureval.reports.jeem.table:published_tables",
     statistics="cultureval.reports.jeem.item_statistics:item_statistics",
     ratings="cultureval.reports.jeem.ratings:RATINGS",
+    doctor="cultureval.reports.jeem.doctor:findings",
     page="docs/jeem.md",
     order=20,
 )

@@ -12,6 +12,8 @@ QIMMA = Suite(
     published_tables="cultureval.reports.qimma.table:published_tables",
     charts="cultureval.reports.qimma.charts:charts",
     averages="cultureval.tasks.qimma.averages:averages",
+    doctor="cultureval.reports.qimma.doctor:findings",
+    data_hash="cultureval.tasks.qimma.code_data:data_hash",
     page="docs/qimma.md",
     order=10,
 )

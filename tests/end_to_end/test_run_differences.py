@@ -8,8 +8,8 @@ import pytest
 
 from cultureval import reports
 from cultureval.models.preflight import check_model
-from cultureval.reports.differences import compare_runs, compare_with_here, differences
 from cultureval.reports.evaluation import evaluate_tasks
+from cultureval.reports.settings_diff import compare_runs, compare_with_here, differences
 from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.settings import Settings, use_settings
 from cultureval.samples.tiny_models.encoder import build_tiny_encoder

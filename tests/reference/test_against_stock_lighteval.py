@@ -10,7 +10,7 @@ from result_files import details_of, results_of
 from stock_lighteval import stock_lighteval
 
 from cultureval import reports
-from cultureval.reports.differences import compare_with_here
+from cultureval.reports.settings_diff import compare_with_here
 from cultureval.reports.summary_text import summary_data
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
 

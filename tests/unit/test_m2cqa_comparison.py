@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -19,6 +20,8 @@ from cultureval.reports.comparison.report import compare_all
 from cultureval.reports.m2cqa.comparison import printed_p_value
 from cultureval.reports.m2cqa.comparison_rows import Borders
 from cultureval.reports.model_sizes import family, model_sizes
+from cultureval.reports.run_ranks import rank_runs
+from cultureval.runs.load_runs import load
 from cultureval.runtime.errors import CulturevalError
 from cultureval.scripts.main import app
 
@@ -53,13 +56,17 @@ def fooled_of_right(verdicts):
 
 
 def by_compare(*pairs):
-    """The columns of a difference by the general comparison: of one variety, or the mean of several."""
-    subsets = [
-        PairedSubset(*map(fooled_of_right, pair), clusters=[f"item-{n:05}" for n in range(len(pair[0]))])
-        for pair in pairs
-    ]
+    """The columns of a difference by the general comparison: of one variety, or the mean of several.
+
+    Items of which one of the two has no readable Q+ are left out.
+    """
+    subsets = []
+    for pair in pairs:
+        (kept,) = np.nonzero((pair[0][:, 0] != "invalid") & (pair[1][:, 0] != "invalid"))
+        subsets.append(PairedSubset(*(fooled_of_right(one[kept]) for one in pair), clusters=list(kept)))
     found = compare_paired(subsets)
-    return {"delta": found.difference, "ci_low": found.low, "ci_high": found.high, "p_value": found.p_value}
+    known = {"delta": found.difference, "ci_low": found.low, "ci_high": found.high, "p_value": found.p_value}
+    return known | {"n_items": found.clusters}
 
 
 def without_escapes(markdown):
@@ -88,7 +95,6 @@ def test_cells_differences_and_figures_of_two_models(tmp_path):
     ]
     expected = by_compare((CELLS["tf_en"], CELLS["reason_first_en"]))
     assert {name: float(row[name]) for name in expected} == pytest.approx(expected)
-    assert row["n_items"] == "300"
     text = without_escapes((tmp_path / "out/comparison.md").read_text(encoding="utf-8"))
     assert "## Differences of models" in text and "| over-acceptance |" in text
     # The terminal shows every row of the file's tables, laid out otherwise.
@@ -109,7 +115,7 @@ def test_dialect_differences_share_their_resamples(tmp_path):
     assert len(rows) == 3
     expected = by_compare(*((CELLS[f"tf_{d}"], CELLS[f"answer_reason_{d}"]) for d in ("ajp", "arz")))
     assert {name: float(rows[0][name]) for name in expected} == pytest.approx(expected)
-    assert rows[0]["n_items"] == "300" and expected["ci_low"] < expected["delta"] < expected["ci_high"]
+    assert expected["ci_low"] < expected["delta"] < expected["ci_high"]
 
 
 @pytest.mark.parametrize(
@@ -141,11 +147,32 @@ def test_prompts_of_one_model_are_compared_on_the_same_statements_alone(tmp_path
     write_run(tmp_path, "m", {"reason_first_en": WORSE["tf_en"]}, date="2026-01-02T00-00-00", report={"prompt": "q"})
     output = compare(tmp_path, "--output-dir", tmp_path / "out")
     (row,) = rows_of(tmp_path / "out/differences.csv")
-    assert (row["held"], row["first"], row["second"], row["n_items"]) == ("m", "tf", "reason_first", "300")
+    assert (row["held"], row["first"], row["second"]) == ("m", "tf", "reason_first")
     assert "compared all the same" not in output, "their prompts are what is compared"
     write_run(tmp_path, "m", {"reason_first_en": WORSE["tf_en"]}, "2026-01-03T00-00-00", report={"fingerprint": "x"})
     with pytest.raises(CulturevalError, match="m tf / m reason_first, items: m2cqa:tf_en|0: the fingerprint"):
         compare(tmp_path, "--output-dir", tmp_path / "out")
+
+
+def test_unreadable_replies_to_true_statements_lower_no_rank_of_cfhr_and_decide_no_difference(tmp_path):
+    """A model that left Q+ of the items that fool it unreadable had a lower CFHR, told by a mark only."""
+    fooled, never = np.array([["true"] * 3]), np.array([["true", "false", "false"]], dtype="<U7")
+    honest = np.concatenate([np.repeat(fooled, 60, 0), np.repeat(never, 140, 0)])
+    gaming = honest.copy()
+    gaming[:60, 0] = "invalid"
+    better = np.concatenate([np.repeat(fooled, 40, 0), np.repeat(never, 160, 0)])
+    for name, verdicts in {"a": gaming, "b": better, "c": honest}.items():
+        write_run(tmp_path, name, {"tf_en": verdicts})
+    output = compare(tmp_path, "--output-dir", tmp_path / "out")
+    rows = {(row["first"], row["second"]): row for row in rows_of(tmp_path / "out/differences.csv")}
+    assert (rows["a", "b"]["left_out_first"], rows["a", "b"]["p_holm"]) == ("60", "1.0")
+    assert float(rows["a", "b"]["lowest"]) == pytest.approx(-0.2) and float(rows["a", "b"]["highest"]) > 0
+    assert "a tf has no score for 60 items, b tf for 0 items" in output
+    runs, rates = load(tmp_path), {"a": 0.0, "b": 0.2, "c": 0.3}
+    runs = [replace(run, scores={"m2cqa:tf_en|0": {"cfhr": rates[run.file.parent.name]}}) for run in runs]
+    names = [run.file.parent.name for run in runs]
+    found = rank_runs(runs, {"m2cqa:tf_en|0": "cfhr"}, names=names, higher_is_better=False)
+    assert found.ranking.rows[0].model == "b" and "60 items without a score" in " ".join(found.notes)
 
 
 def test_the_general_comparison_has_the_same_numbers(tmp_path):
@@ -187,7 +214,9 @@ def test_p_values_are_adjusted_for_the_differences_of_their_table(tmp_path):
     output = compare(tmp_path / "a", tmp_path / "b", "--output-dir", tmp_path / "out")
     rows = rows_of(tmp_path / "out/differences.csv")
     for held, count in ((("tf", "answer_reason", "reason_first"), 15), (("a", "b"), 30)):
-        family = sorted((float(row["p_value"]), float(row["p_holm"])) for row in rows if row["held"] in held)
+        of_family = [row for row in rows if row["held"] in held]
+        raw = [max(float(row[name] or 0) for name in ("p_value", "p_left_out")) for row in of_family]
+        family = sorted(zip(raw, (float(row["p_holm"]) for row in of_family), strict=True))
         assert len(family) == count
         raw = [p for p, _ in family]
         expected = [min(1, max((count - j) * raw[j] for j in range(place + 1))) for place in range(count)]
@@ -223,7 +252,7 @@ def test_forced_comparison_takes_the_items_that_both_have(tmp_path):
     compare(tmp_path, "--output-dir", tmp_path / "out", "--force")
     (row,) = rows_of(tmp_path / "out/differences.csv")
     expected = by_compare((CELLS["tf_en"][100:], WORSE["tf_en"][100:]))
-    assert (row["first"], row["second"], row["n_items"]) == ("a", "b", "200")
+    assert (row["first"], row["second"]) == ("a", "b") and 190 < expected["n_items"] <= 200
     assert {name: float(row[name]) for name in expected} == pytest.approx(expected)
 
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from cultureval.reports import machine
+from cultureval.reports import doctor as machine
 from cultureval.runtime.patches import table as patches
 from cultureval.runtime.patches.table import MODULES, Changed, Patch, all_patches, expect, source_of
 from cultureval.scripts.doctor import doctor

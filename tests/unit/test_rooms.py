@@ -50,6 +50,22 @@ def test_only_runs_finds_and_opens_results_and_details():
     assert [name for name in found if name.count("/") < 3 or not name.startswith("src/")] == []
 
 
+def test_no_suite_is_named_in_what_runs_are_and_how_they_are_shown():
+    """A suite of another package gets what ours get; only a suite's own folder knows it."""
+    folders = {file.parent.name for file in (REPOSITORY / "tasks").glob("*/__init__.py")}
+    named = re.compile("|".join([*folders, "al-qasida"]), re.IGNORECASE)
+    files = [file for room in ("runs", "reports") for file in (REPOSITORY / room).rglob("*.py")]
+    # Generated code, and the audit of its prompts, are of one suite alone.
+    own = [file for file in files if file.relative_to(REPOSITORY).parts[1] not in {*folders, "code", "audit"}]
+    found = [
+        f"{file.relative_to(REPOSITORY)}:{number}"
+        for file in own
+        for number, line in enumerate(file.read_text("utf-8").splitlines(), start=1)
+        if named.search(line)
+    ]
+    assert found == []
+
+
 def test_listing_tasks_loads_nothing_heavy():
     code = "import sys, cultureval.scripts.main, cultureval.tasks.catalogue as c; c.all_tasks(); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()

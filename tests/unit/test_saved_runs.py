@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cultureval import reports
-from cultureval.reports.differences import compare_runs
+from cultureval.reports.settings_diff import compare_runs
 from cultureval.reports.summary_text import shown_run
 from cultureval.runs.record import (
     SCHEMA,

@@ -4,14 +4,12 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
-from pathlib import Path
 from typing import Literal
 
 from packaging.requirements import Requirement
 
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.data.hub import go_offline_if_unreachable, is_offline
-from cultureval.runtime.data.scorers import local_copy
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.table import Patch, all_patches
 from cultureval.runtime.settings import Settings
@@ -103,7 +101,7 @@ def check_sandbox() -> list[Finding]:
         with contextlib.closing(Sandbox()) as probe:
             probe.start()
     except CulturevalError as error:
-        return [Finding("missing", f"sandbox (bubblewrap): {error}", "the qimma_code tasks cannot be run")]
+        return [Finding("missing", f"sandbox (bubblewrap): {error}", "generated code cannot be scored")]
     grouped = control_group(SandboxLimits())
     bound = "a control group (systemd)" if grouped else "the system-call filter, without a control group"
     text = f"sandbox: bubblewrap runs generated code, which sees {', '.join(shown_packages())}"
@@ -154,71 +152,27 @@ def check_data_root() -> list[Finding]:
     return [Finding(state, what, "the other tasks cannot be run from it")]
 
 
-def check_fonts() -> list[Finding]:
-    """A font with Chinese letters for plots."""
-    from cultureval.reports.cvlue.category_plot import chinese_font
+def check_suites() -> list[Finding]:
+    """What suites need besides packages (`Suite.doctor`): scoring models, fonts."""
+    from cultureval.tasks.catalogue import all_suites
 
-    if font := chinese_font():
-        return [Finding("ok", f"Chinese font {font}")]
-    cost = "CVLUE's plots are SVG only, whose letters the viewer draws: install a font such as fonts-noto-cjk"
-    return [Finding("missing", "Chinese font", cost)]
+    checks = dict.fromkeys(suite.part("doctor") for suite in all_suites().values() if suite.doctor)
+    return [finding for check in checks for finding in check()]
 
 
-def check_instruments() -> list[Finding]:
-    """Scoring models."""
-    return [*check_bertscore(), *check_classifiers()]
+def tried(what: str, check: Callable[[], object], cost: str) -> Finding:
+    """A finding of a check that raises where something is missing.
 
-
-def check_bertscore() -> list[Finding]:
-    """BERTScore's models: QIMMA's and that of captions."""
-    from cultureval.metrics import semantic
-
-    findings = []
+    Args:
+        what: What is checked.
+        check: Raises CulturevalError where it is missing.
+        cost: What does not work without it.
+    """
     try:
-        semantic.check_bertscore_model(semantic.bertscore_model())
-        findings.append(Finding("ok", f"BERTScore model {semantic.bertscore_model()}"))
+        check()
     except CulturevalError as error:
-        findings.append(Finding("missing", f"BERTScore model: {error}", "QA and FannOrFlop tasks cannot be scored"))
-    try:
-        semantic.check_caption_bertscore()
-        model, layer = semantic.caption_bertscore_model()
-        findings.append(Finding("ok", f"BERTScore model of captions {model}, layer {layer}"))
-    except CulturevalError as error:
-        findings.append(Finding("missing", f"BERTScore model of captions: {error}", "JEEM's tasks cannot be scored"))
-    return findings
-
-
-def check_classifiers() -> list[Finding]:
-    """AL-QASIDA's classifiers, and the SentencePiece model of spBLEU; nothing is downloaded."""
-    from cultureval.metrics.alqasida.dialect_models import check_model, configured_models
-    from cultureval.metrics.alqasida.translation import flores200_model
-
-    findings = []
-    for kind, name in configured_models().names.items():
-        if not Path(local_copy(name)).expanduser().exists() and not is_offline() and not _is_cached(name):
-            cost = "the first of AL-QASIDA's tasks fetches it; or set it to a local folder"
-            findings.append(Finding("missing", f"{kind} model {name}: not on this machine yet", cost))
-            continue
-        try:
-            check_model(kind)
-            findings.append(Finding("ok", f"{kind} model {name}"))
-        except CulturevalError as error:
-            findings.append(Finding("missing", str(error), "AL-QASIDA's tasks cannot be scored"))
-    try:
-        findings.append(Finding("ok", f"spBLEU's SentencePiece model {flores200_model(fetch=False)}"))
-    except CulturevalError as error:
-        findings.append(Finding("missing", str(error), "AL-QASIDA's translations cannot be scored"))
-    return findings
-
-
-def _is_cached(name: str) -> bool:
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
-
-    try:
-        return bool(snapshot_download(name, local_files_only=True))
-    except (LocalEntryNotFoundError, HfHubHTTPError, HFValidationError, OSError):
-        return False
+        return Finding("missing", f"{what}: {error}", cost)
+    return Finding("ok", what)
 
 
 def check_judges() -> list[Finding]:
@@ -226,7 +180,7 @@ def check_judges() -> list[Finding]:
     from cultureval.metrics.judges.optional_judges import judges_wanted
 
     if not judges_wanted():
-        cost = "JEEM is scored by reference metrics alone; `cultureval judge` can judge saved answers later"
+        cost = "judged tasks have reference metrics alone; `cultureval judge` can judge saved answers later"
         return [Finding("missing", f"judge ({Settings.judges.variable} is not set)", cost)]
     from cultureval.metrics.judges.settings import configured_judges
     from cultureval.runtime.servers.openai_client import health_check
@@ -252,7 +206,6 @@ CHECKS: tuple[Callable[[], list[Finding]], ...] = (
     check_gpu,
     check_hub,
     check_data_root,
-    check_fonts,
-    check_instruments,
+    check_suites,
     check_judges,
 )

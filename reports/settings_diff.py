@@ -14,7 +14,7 @@ from cultureval.runtime.doc_fields import PAPER
 from cultureval.runtime.errors import CulturevalError, escaped, shorten, shown_names
 from cultureval.runtime.hardware import hardware
 from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval
-from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.catalogue import all_suites, all_tasks
 from cultureval.tasks.options import all_options, read_data_options
 from cultureval.tasks.own_tasks import OWN_TASKS
 
@@ -36,7 +36,7 @@ OUTCOMES = {
     "items",
 }
 MOST_NAMES = 3
-DATA_HASH = "data_hash"  # field of signatures of `cultureval code evaluate`, whose rows are EvalPlus's problems
+DATA_HASH = "data_hash"  # field of signatures of `cultureval code evaluate`, whose suites hash the data themselves
 ABSENT = "not on this machine"
 NO_RECORD = "it was written by LightEval without our tasks or by an older cultureval, so most settings are unknown"
 
@@ -46,7 +46,7 @@ class Difference:
     """One setting that differs.
 
     Attributes:
-        what: Its name, as in docs/results.md: `model.dtype`, `tasks.rows_hash (qimma_aratrust|0)`.
+        what: Its name, as in docs/results.md: `model.dtype`, `tasks.rows_hash (group:subset|0)`.
         first: Its value in the first run; None where it has none.
         second: In the second run, or on this machine.
     """
@@ -189,7 +189,6 @@ def _instruments(record: RunRecord) -> Iterator[Difference]:
 
 def _data(run: Run) -> Iterator[Difference]:
     """The tasks whose rows are others in the data root, or are not there; data on the hub are not read."""
-    from cultureval.tasks.qimma.code_data import problems_of
     from cultureval.tasks.reading import prepare_subset
 
     options, record = read_data_options(), run.record
@@ -204,8 +203,9 @@ def _data(run: Run) -> Iterator[Difference]:
     for task in _known(record):
         bare, signature = task.task.partition("|")[0], run.signature_of(task.task)
         try:
-            if signature and DATA_HASH in signature.fields:
-                here = problems_of(bare, str(root)).fingerprint[: len(task.rows_hash)]
+            hashed = all_suites()[task.suite].part("data_hash")
+            if hashed and signature and DATA_HASH in signature.fields:
+                here = hashed(bare, str(root))[: len(task.rows_hash)]
             else:
                 form = task.form if task.form in ("curated", "original") else "auto"
                 found = prepare_subset(all_tasks()[bare], replace(then, form=form))
