@@ -35,6 +35,11 @@ class FilledPrompt:
     text: str
     flags: tuple[str, ...] = ()
 
+    @property
+    def code(self) -> str:
+        """Of the marks between which scores are requested again: of the whole prompt, which no judged text knows."""
+        return code_of(self.text)
+
 
 def fill(
     template: TextTemplate,
@@ -82,6 +87,11 @@ def _slots_of(template: Template) -> list[str]:
     return list(dict.fromkeys(template.get_identifiers()))
 
 
+def code_of(text: str) -> str:
+    """The code of marks: the first eight hexadecimal digits of the SHA-256 of a text, lone surrogates included."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+
+
 def _between_marks(text: str) -> str:
-    code = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    code = code_of(text)
     return f"<<<text {code}\n{text}\n{code} text>>>"

@@ -4,10 +4,13 @@ They flag a text, and change nothing in its prompt. Means are given with and wit
 `samples/judge_injections` show what is found, and what harmless text looks like it: prices, hotels' stars, referees.
 """
 
+import html
 import re
+import sys
 import unicodedata
 from collections.abc import Collection
 from functools import cache
+from urllib.parse import unquote
 
 from cultureval.runtime.zero_width import INVISIBLE
 
@@ -86,8 +89,12 @@ _NAMES = {
     "fluency": ("الطلاقة", "السلاسة", "流畅性", "流畅度", "流利度"),
     "dialectauthenticity": ("أصالة اللهجة", "صدق اللهجة", "方言真实性", "方言地道性"),
 }
-_NUMERAL = r"(?:[0-9]|one|two|three|four|five|star|واحد|اثن|ثلاث|اربع|خمس|نجم|نجوم|[一二两三四五六七八九十星])"
-_LOOKALIKES = str.maketrans("асеорхуіјѕԁпκοαενιρτυ", "aceopxyijsdnkoaevipty")  # Cyrillic and Greek
+_NUMERAL = r"(?:[0-9]|one|two|three|four|f[il]ve|star|واحد|اثن|ثلاث|اربع|خمس|نجم|نجوم|[一二两三四五六七八九十星])"
+# Characters as JSON and programs write them; HTML's and those of addresses are read by the standard library.
+_ESCAPE = re.compile(
+    r"\\+(?:u\{([0-9a-f]{1,6})\}|(?-i:U)([0-9a-f]{8})|u([0-9a-f]{4})|x([0-9a-f]{2}))|U\+([0-9a-f]{4}) ?", re.IGNORECASE
+)
+_MARKUP = re.compile(r"<[^<>\n]{1,40}>")
 
 
 def suspicions(text: str, headings: Collection[str] = (), criteria: Collection[str] = ()) -> tuple[str, ...]:
@@ -102,27 +109,45 @@ def suspicions(text: str, headings: Collection[str] = (), criteria: Collection[s
         Some of "looks_like_a_rating", "gives_orders", "claims_a_rating" (of the text itself), "holds_a_reasoning_tag",
         "holds_a_heading", "rates_a_criterion" (names one, and has a number).
     """
-    plain = folded(text)
-    found = [flag for flag in _FLAGS if _pattern(flag).search(plain)]
+    read_as = dict.fromkeys((text, _unescaped(text), _MARKUP.sub("", _unescaped(text))))
+    plain = [folded(one) for one in read_as]
+    found = [flag for flag in _FLAGS if any(map(_pattern(flag).search, plain))]
     heading = "|".join(re.escape(folded(one)) for one in headings)
-    if heading and re.search(rf"(?<!\w)(?:{heading})[\"'”]?\s*(?:\([^)]*\)\s*)?[:=]", plain):
+    headed = rf"(?<!\w)(?:{heading})[\"'”]?\s*(?:\([^)]*\)\s*)?[:=]"
+    if heading and any(re.search(headed, one) for one in plain):
         found.append("holds_a_heading")
-    if _rates(text, criteria):
+    if any(_rates(one, criteria) for one in read_as):
         found.append("rates_a_criterion")
     return tuple(found)
+
+
+def _unescaped(text: str) -> str:
+    """A text with its escaped characters as themselves: of JSON, HTML, addresses, `U+0043`; escaped up to thrice."""
+    for _ in range(3):
+        before, text = text, _ESCAPE.sub(_character, unquote(html.unescape(text)))
+        if text == before:
+            break
+    return text
+
+
+def _character(match: re.Match[str]) -> str:
+    number = int(next(filter(None, match.groups())), 16)
+    return chr(number) if number <= sys.maxunicode else match.group()
 
 
 def _rates(text: str, criteria: Collection[str]) -> bool:
     """Whether a text names a criterion and has a number: anywhere a digit, or near the name a numeral in words.
 
     Letters and digits alone are compared, so that no space, mark, bracket or accent hides a name from us that a parser
-    of replies would see.
+    of replies would see, nor do letters that look like others.
     """
     plain = _letters_and_digits(text)
     names = [_letters_and_digits(alias) for one in criteria for alias in (one, *ALIASES.get(_spaced(one), ()))]
-    if any(name in plain for name in names) and re.search("[0-9]", plain):
+    if any(name in plain for name in names) and any(map(str.isnumeric, text)):
         return True
-    foreign = [_letters_and_digits(other) for name in names for other in _NAMES.get(name, ())]
+    foreign = [
+        _letters_and_digits(other) for one in criteria for other in _NAMES.get("".join(one.casefold().split()), ())
+    ]
     every = "|".join(map(re.escape, (*names, *foreign)))
     near = rf"(?:{every}).{{0,12}}?{_NUMERAL}|{_NUMERAL}.{{0,8}}?(?:{every})"
     return bool(every) and re.search(near, plain) is not None
@@ -133,9 +158,23 @@ def _spaced(name: str) -> str:
 
 
 def _letters_and_digits(text: str) -> str:
-    """A text's letters and digits alone, folded, without accents, look-alikes as Latin letters."""
-    plain = unicodedata.normalize("NFKD", folded(text)).translate(_LOOKALIKES)
-    return "".join(filter(str.isalnum, plain))
+    """A text's letters and digits alone, folded, without accents, look-alikes as Latin letters (i and l as one)."""
+    plain = unicodedata.normalize("NFKD", folded(text).translate(_look_alikes())).translate(_look_alikes())
+    return "".join(filter(str.isalnum, plain)).replace("i", "l")
+
+
+@cache
+def _look_alikes() -> dict[int, str]:
+    """Other scripts' letters -> the Latin letter that they look like, by Unicode's table of confusables (UTS 39)."""
+    from confusable_homoglyphs.confusables import confusables_data
+
+    like = {
+        alone.casefold(): row["c"].lower()
+        for alone, rows in confusables_data.items()
+        for row in rows
+        if not alone.isascii() and row["c"].isascii() and row["c"].isalpha() and len(alone.casefold()) == 1
+    }
+    return {ord(one): letter for one, letter in like.items()} | str.maketrans("κτս", "ktu")
 
 
 @cache

@@ -37,7 +37,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from cultureval.judge_prompts.binary_replies import read_binary, reply_pattern, reply_schema
-from cultureval.judge_prompts.replies import HIGHEST, Reading, read_json_scores, read_label, read_likert, read_line
+from cultureval.judge_prompts.replies import HIGHEST, Reading, read_label, read_line, read_scores
 from cultureval.judge_prompts.slots import ASKED_AGAIN, FilledPrompt, fill
 from cultureval.runtime.errors import CulturevalError, wrong_settings
 from cultureval.runtime.text_templates import HeadedTemplate, packaged_folder, short_hash
@@ -107,31 +107,37 @@ class JudgeTemplate:
         criteria = self.criteria if self.form in _SCORES else ()
         return fill(self.text, slots, self.judged, self.trusted, delimit, criteria)
 
-    @property
-    def form_once_more(self) -> str:
-        """What is added to the prompt where the reply to it could not be read: the form alone; "" for other forms."""
-        forms = {name: f"X/{self.top(name)}" for name in self.criteria}
-        if self.form == "likert":
-            return ASKED_AGAIN.render(form="\n".join(f"{name}: {form}" for name, form in forms.items()))
-        return ASKED_AGAIN.render(form=json.dumps(forms, ensure_ascii=False)) if self.form == "json" else ""
+    def asked_again(self, code: str) -> str:
+        """What is added to the prompt where the reply to it was no verdict: the form alone, between marks.
 
-    def read(self, reply: str, of_text: Collection[str] = ()) -> Reading:
+        Args:
+            code: Of the marks; no judged text may know it.
+
+        Returns:
+            "" for templates without scores on scales.
+        """
+        if self.form not in _SCORES:
+            return ""
+        forms = {name: f"X/{self.top(name)}" for name in self.criteria}
+        lines = "\n".join(f"{name}: {form}" for name, form in forms.items())
+        return ASKED_AGAIN.render(code=code, form=lines if self.form == "likert" else json.dumps(forms))
+
+    def read(self, reply: str, of_text: Collection[str] = (), code: str = "") -> Reading:
         """The parsed reply.
 
         Args:
             reply: The judge's.
-            of_text: The flags of the judged text: the reply could repeat what it holds.
+            of_text: The flags of the judged text.
+            code: Of the marks between which the form was requested (`asked_again`).
 
         Raises:
             DoubtfulReply: It is open whether the scores are the judge's own.
             JudgeReplyError: The reply is malformed.
         """
-        if self.form == "likert":
-            return read_likert(reply, self.criteria, self.highest, of_text)
+        if self.form in _SCORES:
+            return read_scores(reply, self.criteria, self.highest, of_text, code)
         if self.form == "binary":
             return read_binary(reply, self.criteria, self.cascade)
-        if self.form == "json":
-            return read_json_scores(reply, self.criteria, self.highest, of_text)
         return read_label(reply, self.labels, self.prefix) if self.form == "label" else read_line(reply, self.prefix)
 
     @property

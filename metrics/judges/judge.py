@@ -203,7 +203,7 @@ def judge_signature(settings: JudgeSettings, template: JudgeTemplate, identity: 
         template: The judge template.
         identity: What its servers say of the model; None: they were not asked.
     """
-    asked_again = f"#{short_hash(template.form_once_more)}" if template.form_once_more else ""
+    again = template.asked_again("")
     extra = json.dumps(settings.extra_body, sort_keys=True, ensure_ascii=False)
     return signature(
         judge=settings.name,
@@ -216,7 +216,7 @@ def judge_signature(settings: JudgeSettings, template: JudgeTemplate, identity: 
         temperature="none" if settings.temperature is None else f"{settings.temperature:g}",
         max_tokens=settings.max_tokens,
         extra_body="+".join(sorted(settings.extra_body)) + f"#{short_hash(extra)}" if settings.extra_body else None,
-        re_asks=f"{settings.re_asks}{asked_again}",
+        re_asks=f"{settings.re_asks}#{short_hash(again)}" if again else settings.re_asks,
         delimit=f"always#{NOTICE.hash}" if settings.delimit == "always" else settings.delimit,
         images=f"{PREPARED}/{settings.image_format}/{settings.image_max_side or 'full'}" if template.images else None,
     )

@@ -155,7 +155,7 @@ class JudgeSession:
 
     def _text(self, entry: ReadyItem, attempt: int) -> str:
         """The prompt; asked again, with the form of the reply at its end."""
-        return entry.prompt.text + (self.template.form_once_more if attempt else "")
+        return entry.prompt.text + (self.template.asked_again(entry.prompt.code) if attempt else "")
 
     def _why_stopped(self) -> str | None:
         if not self._calls.server_failed:
@@ -183,7 +183,7 @@ class JudgeSession:
             outcome, reason = "refused", f"the judge refused: {completion['refusal'][:200]!r}"
         else:
             try:
-                reading = self.template.read(completion["text"], entry.flags)
+                reading = self.template.read(completion["text"], entry.flags, entry.prompt.code if attempt else "")
             except JudgeReplyError as error:
                 cut = (
                     f" (cut off at {self.settings.max_tokens} tokens)"

@@ -42,7 +42,7 @@ class JudgeSettings(BaseModel):
         temperature: None sends none, for models that reject it.
         max_tokens: Limit of a reply.
         max_tokens_name: The server's name for that limit (the longer one for OpenAI's newer models).
-        re_asks: New calls after a malformed reply, before the item counts as unscored.
+        re_asks: New calls after a reply that is malformed or more than its scores, before the item counts as unscored.
         concurrency: Requests in flight at once.
         timeout_s: Limit of one request.
         max_retries: Retries of a request after a temporary failure.

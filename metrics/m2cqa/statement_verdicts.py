@@ -76,22 +76,41 @@ _DOUBT = re.compile(_DOUBTS, re.IGNORECASE)
 _SENTENCE = re.compile(
     r"(?:(?!\b(?:because|since|evidence|الدليل|لان|لانه|لانها|بسبب|حيث)\b)[^.!?؟؛;:]){0,200}", re.IGNORECASE
 )
-_OTHER_VERDICT = re.compile(rf"\b(?:و|او|ام)?({_ANY})\b", re.IGNORECASE)
-_MOST_PHRASES = 100  # that are looked at for doubts; an output with more repeats itself
-# Words between a verdict and another one that takes its place ("Actually, it is ..."), but not the prompts' own phrase.
-_AFTER_ALL = (
-    r"(?:(?:actually|in fact|in reality|wait|no|nope|sorry|oops|hmm+|well|but|however|rather|or|correction|edit|"
-    r"on second thoughts?|i mean|i meant|let me correct (?:that|myself)|the|my|correct|right|real|true|final|statement|"
-    r"claim|answer|it|its|this|that|thats|is|was|should be|must be|would be|therefore|so|hence|"
+_REASON = r"because|since|الدليل|لان\w*|بسبب|حيث"
+# A verdict that an output states: alone, at the end of its clause, or before a reason.
+_STATEMENT = re.compile(
+    rf"\b(?:و|او|ام)?({_ANY})\b(?= ?(?:$|[,،:()–—-]|(?:{_REASON}|that|ان)\b))",
+    re.IGNORECASE,
 )
-_AFTER_ALL += "|".join(
-    normalise(text)
-    for text in ("في الواقع", "في الحقيقة", "الحقيقة", "الواقع", "بل", "لا", "لكن", "عفوا", "عذرا", "آسف", "تصحيح")
-    + ("انتظر", "أقصد", "أعني", "بالأحرى", "الجواب", "الإجابة", "الصحيحة", "الصحيح", "النهائية", "العبارة", "الجملة")
-    + ("هو", "هي", "إنها")
+_NO_STATEMENT = re.compile(
+    rf"\b(?:{_REASON}|evidence|if|whether|اذا)\b"
+    r"|\b(?:not|never|neither|nor|(?:is|was|are|does|do|did|would)n ?t|ليس|ليست|مش|مو|ما|لا) (?:\w+ ){0,3}$",
+    re.IGNORECASE,
 )
-_AFTER_ALL = rf"(?!{'|'.join(_HEAD.values())}){_AFTER_ALL})\b[\W_]{{0,5}}){{0,10}}?"
-_NEXT_SENTENCE = re.compile(rf"[\W_]{{0,5}}{_AFTER_ALL}<? ?({_ANY})\b", re.IGNORECASE)
+# Words by which an output takes an earlier verdict back.
+_CORRECTION = re.compile(
+    r"\b(?:actually|in fact|in reality|wait|scratch that|strike that|no|nope|sorry|oops|correction|edit|rather|instead|"
+    r"on second thoughts?|i mean|i meant|i was wrong|my mistake|never ?mind|let me correct|changed my mind|"
+    + "|".join(
+        normalise(text)
+        for text in (
+            "في الواقع",
+            "في الحقيقة",
+            "بل",
+            "عفوا",
+            "عذرا",
+            "آسف",
+            "تصحيح",
+            "انتظر",
+            "أقصد",
+            "أعني",
+            "بالأحرى",
+        )
+        + ("لحظة", "أخطأت", "غيرت رأيي", "أتراجع", "لا(?= ?[،,:.])", "لا$")
+    )
+    + r")\b",
+    re.IGNORECASE,
+)
 # How a verdict is set off, besides the phrase that the prompts ask for.
 _BOX = re.compile(r"\$?\\boxed ?\{ ?(?:\\(?:text|textbf|mathrm|mathbf) ?\{ ?)?([^{}\\]{1,30})\}{1,2}\$?")
 _BRACKETS = re.compile(rf"[<(\[{{] ?({_ANY}) ?[>)\]}}]", re.IGNORECASE)
@@ -112,7 +131,8 @@ def parse_verdict(text: str, prompt: Prompt, language: Language, profile: Profil
             evidence or without the label of the evidence. "lenient" also accepts the phrase with a verdict anywhere:
             where the prompt's format has it if there are several (the first of answer_reason, the last of
             reason_first; those of tf must agree), in brackets, in a LaTeX box or with a sign such as a tick, and the
-            shorter "Final answer: True", unless the output takes it back ("True, False", "partly", "Actually, False").
+            shorter "Final answer: True", unless the output doubts it ("partly") or states the other one too; where it
+            clearly corrects itself ("True. Actually, False."), the last verdict counts.
             "organisers": as ImageEval 2026 reads submissions (`organisers_verdict`).
 
     Returns:
@@ -134,23 +154,20 @@ def parse_verdict(text: str, prompt: Prompt, language: Language, profile: Profil
     match = _pattern(prompt, language, "strict").fullmatch(output)
     if match is None and profile != "strict":
         match = _alone(language).fullmatch(output) or _pattern(prompt, language, "tolerant").fullmatch(output)
+        if match and match.groupdict().get("unlabelled") and _last_statement(output, match) != _truth(match["verdict"]):
+            match = None  # what follows is no evidence, but another verdict
     if match is not None:
         return _truth(match["verdict"])
     return _lenient(output, prompt, language) if profile == "lenient" else None
 
 
 def _lenient(output: str, prompt: Prompt, language: Language) -> bool | None:
-    """The verdict that is stated where the prompt's format has it; None if it is taken back, or none is stated."""
+    """The verdict that is stated where the prompt's format has it; None if it is doubted, contradicted or absent."""
     output = _undressed(output, language)
     if match := _alone(language).fullmatch(output):
         return _truth(match["verdict"])
     found = [*_anywhere(language).finditer(output)]
-    if prompt in ("answer_reason", "reason_first"):
-        found = found[:1] if prompt == "answer_reason" else found[-1:]
-    if len({_truth(match["verdict"]) for match in found}) != 1:
-        return None
-    stated = {_stated(output, match) for match in found[:_MOST_PHRASES]}
-    return stated.pop() if len(stated) == 1 else None
+    return _stated(output, found[-1 if prompt == "reason_first" else 0]) if found else None
 
 
 def _undressed(output: str, language: Language) -> str:
@@ -168,13 +185,32 @@ def _undressed(output: str, language: Language) -> str:
 
 
 def _stated(output: str, match: re.Match[str]) -> bool | None:
-    """The verdict of a phrase; None if its sentence has a doubt or the other verdict, or the next begins with that."""
-    verdict = _truth(match["verdict"])
-    sentence = _SENTENCE.match(output, match.end())
-    others = [*_OTHER_VERDICT.finditer(sentence.group()), *filter(None, [_NEXT_SENTENCE.match(output, sentence.end())])]
-    contrary = any(sign in output[match.end() : sentence.end() + 3] for sign in _SIGNS[not verdict])
-    if contrary or _DOUBT.search(sentence.group()) or any(_truth(other[1]) != verdict for other in others):
-        return None
+    """The verdict of a phrase as `_last_statement` has it; None if its own sentence doubts it."""
+    verdict, end = _truth(match["verdict"]), match.end("verdict")
+    own = _SENTENCE.match(output, end)
+    contrary = any(sign in output[end : own.end() + 3] for sign in _SIGNS[not verdict])
+    return None if contrary or _DOUBT.search(own.group()) else _last_statement(output, match)
+
+
+def _last_statement(output: str, match: re.Match[str]) -> bool | None:
+    """The verdict of a phrase, or the last one after it that clearly corrects it.
+
+    Returns:
+        None if another verdict is stated after it without words of correction before that.
+    """
+    verdict, end = _truth(match["verdict"]), match.end("verdict")
+    own, before = _SENTENCE.match(output, end).end(), ""
+    for sentence in re.finditer(r"[^.!?؟؛;]+", output[end:]):
+        states = None
+        for one in _STATEMENT.finditer(sentence.group()):
+            lead = sentence.group()[max(0, one.start() - 200) : one.start()]
+            if end + sentence.start() + one.end() <= own or not _NO_STATEMENT.search(lead):
+                states = _truth(one[1])
+            if states not in (None, verdict):
+                if not _CORRECTION.search(f"{before}. {lead}"):
+                    return None
+                verdict = states
+        before = "" if states is not None else sentence.group()[-200:]
     return verdict
 
 
@@ -233,8 +269,8 @@ def _pattern(prompt: Prompt, language: Language, profile: Profile) -> re.Pattern
         "reason_first": rf"{_REASONING[script]} ?: ?\S.*? ?{phrase} ?:? ?{verdict} ?\.?",
     }[prompt]
     if profile == "tolerant" and prompt == "answer_reason":
-        # Without its label, evidence must not begin with a verdict nor repeat the phrase.
-        unlabelled = rf"[.،,] ?(?!{_AFTER_ALL}<? ?(?:{_words(language, profile)})\b)(?!.*{phrase})\S.*"
+        # Without its label, evidence must not state another verdict (`parse_verdict`) nor repeat the phrase.
+        unlabelled = rf"[.،,] ?(?!.*{phrase})(?P<unlabelled>\S.*)"
         text = rf"{phrase} ?: ?{verdict} ?(?:[.،,]?|[.،,]? ?{evidence}|{unlabelled})"
     if profile == "tolerant" and prompt == "reason_first":
         text = rf"(?:.*?\W)?{phrase} ?:? ?{verdict} ?\.?"

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import re
 from collections import Counter
 from dataclasses import replace
 
@@ -74,7 +75,7 @@ def test_malformed_replies_are_asked_for_twice_more_and_then_unscored(journal, g
 
     def reply(prompt, index):
         first, again, form = prompt.partition("\nReply with your own scores only")
-        assert not again or form.endswith("\nDialect Authenticity: X/5")
+        assert not again or re.search(r"<<<scores (\w{8})\nConsistency: X/5\n[^<]*\n\1 scores>>>$", form)
         count[first] += 1
         assert bool(again) == (count[first] > 1)
         return GOOD if count[first] == good_at else "Consistency: 7/5"
@@ -104,9 +105,27 @@ def test_a_refusal_with_scores_is_asked_once_more_in_a_fixed_form_and_then_unsco
     with FaultyServer(reply=reply) as server:
         found = judge(server, journal, [item(0), item(1), item(2, f"كلب {GOOD}")])
     assert [(one.outcome, one.asked) for one in found.verdicts] == [("scored", 2), ("doubtful", 3), ("doubtful", 3)]
-    assert "doubtful reply, asked 3 times: the reply refuses" in found.verdicts[1].reason
+    assert "doubtful reply, asked 3 times: the reply has more than its scores" in found.verdicts[1].reason
     counts = summarize(found.verdicts, CRITERIA)
     assert (counts["n_unscored"], counts["n_doubtful"], counts["n_malformed"], counts["n_flagged"]) == (2, 2, 0, 1)
+
+
+def test_a_judge_that_remarks_on_low_scores_alone_keeps_them(journal):
+    """Each verdict is asked for once more, in marks whose code is another for each item, and all are scored."""
+    codes = set()
+
+    def reply(prompt, index):
+        value = 1 + int(re.search(r"قطة رقم (\d)", prompt)[1]) % 5
+        lines = "\n".join(f"{name}: {value}/5" for name in CRITERIA)
+        if marks := re.search(r"<<<scores (\w{8})\n", prompt):
+            codes.add(marks[1])
+            lines = f"{marks.group()}{lines}\n{marks[1]} scores>>>"
+        return lines if value > 2 else f"I don't follow the sentence.\n{lines}\nI cannot rate it any higher."
+
+    with FaultyServer(reply=reply) as server:
+        found = judge(server, journal, [item(number) for number in range(10)])
+    assert [verdict.scores["Fluency"] for verdict in found.verdicts] == [1, 2, 3, 4, 5] * 2
+    assert [verdict.asked for verdict in found.verdicts] == [2, 2, 1, 1, 1] * 2 and len(codes) == 4
 
 
 FATES = {
@@ -195,7 +214,8 @@ def test_a_budget_is_never_exceeded_and_resumes_when_raised(journal, concurrency
 
 
 def test_the_budget_is_shared_by_templates_and_counts_answers_without_usage(journal):
-    with FaultyServer(reply=lambda *_: GOOD) as server:
+    three = GOOD.rpartition("\n")[0]
+    with FaultyServer(reply=lambda prompt, _: GOOD if "Dialect Authenticity" in prompt else three) as server:
         settings = settings_of(server, input_token_price=1)
         budget = Budget(settings)
         judge_items(settings, TEMPLATE, [item(0)], journal, budget)

@@ -1,11 +1,12 @@
 """Whether a verdict survives never depends on its value: honest judges, a grammar of attacks, and a search for more."""
 
+import json
 import math
 from collections.abc import Iterable
 from random import Random
 
 import pytest
-from judge_attacks import ATTACKS, CRITERIA, MANNERS, REFUSING, attack, lines_of
+from judge_attacks import ATTACKS, CRITERIA, MANNERS, REFUSING, REMARKS, attack, lines_of
 
 from cultureval.judge_prompts import JudgeReplyError
 from cultureval.judge_prompts.suspicions import SUSPICIOUS
@@ -17,16 +18,29 @@ STUBBORN = 0.3  # share of judges that reply alike when they are asked again
 STEPS = 2_000
 
 
+CODE = "0f1e2d3c"  # of the marks of these questions, which no caption knows
+
+
 def flags_of(caption: str) -> frozenset[str]:
     prompt = TEMPLATE.prompt({"country": "Egypt", "reference": "قطة", "generated": caption})
     return SUSPICIOUS & set(prompt.flags)
 
 
-def read(reply: str, flags: frozenset[str]) -> dict[str, float] | None:
+def read(reply: str, flags: frozenset[str], code: str = "") -> dict[str, float] | None:
     try:
-        return dict(TEMPLATE.read(reply, flags).scores)
+        return dict(TEMPLATE.read(reply, flags, code).scores)
     except JudgeReplyError:
         return None
+
+
+def marked(scores: str) -> str:
+    return f"<<<scores {CODE}\n{scores}\n{CODE} scores>>>"
+
+
+def judged(first: str, again: str, flags: frozenset[str]) -> dict[str, float] | None:
+    """What is read of a judge that replies so at first, and so when it is asked again."""
+    found = read(first, flags)
+    return read(again, flags, CODE) if found is None else found
 
 
 def uniform(value: int) -> dict[str, int]:
@@ -55,10 +69,12 @@ def test_the_mean_of_scored_captions_is_that_of_all(kind):
     given, scored = [], []
     for _ in range(CAPTIONS):
         caption, verdict = attack(kind, rng), {name: rng.randint(1, 5) for name in CRITERIA}
-        flags, manner = flags_of(caption), MANNERS[rng.choice(list(MANNERS))]
-        found = read(manner(caption, verdict, rng), flags)
-        if found is None:
-            found = read(manner(caption, verdict, rng) if rng.random() < STUBBORN else lines_of(verdict), flags)
+        manner = MANNERS[rng.choice(list(MANNERS))]
+        form = lines_of(verdict)
+        again = rng.choice((form, marked(form), f"{caption}\n{marked(form)}\n{caption}"))
+        stubborn = rng.random() < STUBBORN
+        first = manner(caption, verdict, rng)
+        found = judged(first, first if stubborn else again, flags_of(caption))
         given.append(sum(verdict.values()) / len(CRITERIA))
         if found is not None:
             assert found == verdict, "a verdict is the judge's or none"
@@ -81,63 +97,35 @@ def test_a_verdict_is_read_or_not_whatever_it_is(kind):
             assert found in (verdicts, [None] * len(verdicts)), (write(caption, verdicts[0], rng), found)
 
 
+@pytest.mark.parametrize("remark", REMARKS)
+@pytest.mark.parametrize("place", ["{0}\n{1}", "{1}\n{0}", "```\n{1}\n```\n{0}", '{{"remark": "{0}", {1}}}'])
+def test_what_stands_beside_low_scores_alone_costs_none_of_them(remark, place):
+    """Taken for a refusal, "I don't follow the sentence" cost low verdicts alone: a mean of 5.00 instead of 3.00."""
+    for caption in ("قطة على كرسي.", remark):
+        for value in range(1, 6):
+            form = lines_of(uniform(value))
+            written = json.dumps(uniform(value))[1:-1] if place.startswith("{{") else form
+            first = place.format(remark, written) if value < 3 else form
+            again = f"{remark}\n{marked(form)}\n{remark}" if value < 3 else marked(form)
+            assert judged(first, again, flags_of(caption)) == uniform(value)
+
+
 @pytest.mark.parametrize("kind", ATTACKS)
 def test_a_refusal_that_repeats_the_caption_is_no_verdict(kind):
+    """Nor where it repeats it twice; 66 of 81 such replies of strangers were scores while nothing was flagged."""
     rng = Random(kind)
-    for refuse in [*REFUSING.values()] * 4:
+    for refuse in [*REFUSING.values()] * 2:
         caption = attack(kind, rng)
-        assert read(refuse(caption), flags_of(caption)) is None
+        demand = rng.choice((caption, lines_of(uniform(5)), json.dumps(uniform(5))))
+        assert judged(refuse(demand), refuse(demand), flags_of(caption)) is None
 
 
 # --- an attacker that searches ---
 
-PIECES = [
-    *CRITERIA,
-    *"12345",
-    "/5",
-    ": ",
-    " = ",
-    "\n",
-    " ",
-    ". ",
-    ", ",
-    '"',
-    "'",
-    "«",
-    "»",
-    "(",
-    ")",
-    "{",
-    "}",
-    "[",
-    "]",
-]
-PIECES += [
-    "```",
-    "> ",
-    "**",
-    "<think>",
-    "</think>",
-    "<<<text 0a1b2c3d",
-    "0a1b2c3d text>>>",
-    "I refuse",
-    "or",
-    "to",
-    "-",
-]
-PIECES += [
-    "and",
-    "out of 5",
-    "٤",
-    "قطة",
-    "الطلاقة",
-    "一致性",
-    "\u200b",
-    "Score",
-    "Output Format:",
-    "X/5",
-    "The caption says:",
-]
+PIECES = [*CRITERIA, *"12345", "/5", ": ", " = ", "\n", " ", ". ", ", ", *"\"'«»(){}[]>", "```", "> ", "**"]
+PIECES += ["<think>", "</think>", "<<<text 0a1b2c3d", "0a1b2c3d text>>>", "<<<scores ", " scores>>>", "I refuse", "or"]
+PIECES += ["to", "-", "and", "out of 5", "٤", "قطة", "الطلاقة", "一致性", "\u200b", "Score", "Output Format:", "X/5"]
+PIECES += ["The caption says:", "I cannot rate"]
 
 
 def gain(caption: str, flags: frozenset[str]) -> float:
@@ -148,9 +136,13 @@ def gain(caption: str, flags: frozenset[str]) -> float:
 
 def _readings(caption: str, flags: frozenset[str]) -> Iterable[dict[str, float] | None]:
     for name in ("lines", "quotes", "quotes_plainly", "quotes_after", "quotes_in_a_line", "quotes_in_json"):
-        for value in range(1, 6):
-            yield read(MANNERS[name](caption, uniform(value), Random(0)), flags)
-    yield read(REFUSING["in_other_words"](caption), flags)
+        for value in (1, 3, 5):
+            again = f"{caption}\n{marked(lines_of(uniform(value)))}\n{caption}"
+            first = MANNERS[name](caption, uniform(value), Random(0))
+            yield read(first, flags)
+            yield judged(first, again, flags)
+    refusal = REFUSING["in_other_words"](caption)
+    yield judged(refusal, refusal, flags)
 
 
 def mutated(pieces: list[str], rng: Random) -> list[str]:
@@ -171,7 +163,7 @@ def mutated(pieces: list[str], rng: Random) -> list[str]:
 @pytest.mark.parametrize("seed", range(2))
 def test_an_attacker_that_searches_gains_nothing_without_being_flagged(seed):
     rng, best, most = Random(seed), ["قطة "], 0.0
-    for _ in range(STEPS // 2 if seed else STEPS):
+    for _ in range(STEPS // 4 if seed else STEPS):
         tried = mutated(best, rng)
         caption = "".join(tried)
         flags = flags_of(caption)
@@ -179,21 +171,3 @@ def test_an_attacker_that_searches_gains_nothing_without_being_flagged(seed):
         assert flags or found <= 1e-9, (caption, found)
         if found >= most:
             best, most = tried, found
-
-
-@pytest.mark.parametrize(
-    "remark", ["I cannot judge it", "I will not evaluate it", "لا أستطيع تقييم ذلك", "لن أقيم اللهجة"]
-)
-def test_a_remark_before_a_score_is_read_alike_whatever_the_score(remark):
-    """Taken for "not rated 5", the score itself kept the highest verdict alone: a mean of 5.00 instead of 3.05."""
-    for form in ('{{"{0}": {{"reason": "{1}", "score": {2}}}}}', "{0} ({1}): {2}"):
-        read_as = set()
-        for value in range(1, 6):
-            lines = [f"{name}: 3" for name in CRITERIA[:-1]] if form.startswith("{0}") else []
-            reply = "\n".join([*lines, form.format(CRITERIA[-1], remark, value)])
-            try:
-                found = TEMPLATE.read(reply, frozenset()).scores
-                read_as.add(("read", found.get(CRITERIA[-1]) == value, len(found)))
-            except JudgeReplyError as error:
-                read_as.add((type(error).__name__,))
-        assert len(read_as) == 1, (form, read_as)

@@ -1,7 +1,7 @@
 """Sixty replies as judges write them, each read by a person before the parser read it.
 
-A reading is the four scores in the order of the criteria, "again" where a careful person would ask once more, since it
-is open what the judge gives or whose the scores are, or "none" where the reply gives no complete verdict at all.
+A reading is the four scores in the order of the criteria, "again" where the reply has more than the requested form, so
+that a careful person would ask once more whose the scores are, or "none" where it gives no complete verdict at all.
 """
 
 import pytest
@@ -41,20 +41,20 @@ REPLIES = [
     (PLAIN, '{"scores": {"consistency": "2/5", "relevance": "3/5", "fluency": "4/5", '
             '"dialect_authenticity": "5/5"}}', READ),
     # with words of the judge's own
-    (PLAIN, f"Here is my evaluation:\n\n{LINES}", READ),
-    (PLAIN, f"{LINES}\n\nThe caption leaves out the window.", READ),
-    (PLAIN, f"The reference names a dog; the caption names a cat, so it is not consistent.\n{LINES}", READ),
+    (PLAIN, f"Here is my evaluation:\n\n{LINES}", "again"),
+    (PLAIN, f"{LINES}\n\nThe caption leaves out the window.", "again"),
+    (PLAIN, f"The reference names a dog; the caption names a cat, so it is not consistent.\n{LINES}", "again"),
     (PLAIN, "Consistency: 2/5 - it names a cat instead of a dog\nRelevance: 3/5 - the window is missing\n"
-            "Fluency: 4/5\nDialect Authenticity: 5/5 (نايمة is Egyptian)", READ),
+            "Fluency: 4/5\nDialect Authenticity: 5/5 (نايمة is Egyptian)", "again"),
     (PLAIN, "### Consistency\n2/5\nThe cat is a dog.\n\n### Relevance\n3/5\n\n### Fluency\n4/5\n\n"
-            "### Dialect Authenticity\n5/5", READ),
-    (PLAIN, f'The caption says "نايمة", which is Egyptian.\n{LINES}', READ),
+            "### Dialect Authenticity\n5/5", "again"),
+    (PLAIN, f'The caption says "نايمة", which is Egyptian.\n{LINES}', "again"),
     (PLAIN, f"<think>The caption claims a cat. Consistency 1 or 2? 2.</think>\n{LINES}", READ),
     (PLAIN, f"Maybe 4 for fluency.</think>{LINES}", READ),
-    (PLAIN, f"التقييم:\n{LINES}\nالوصف لا يذكر الشباك.", READ),
-    (PLAIN, f"以下是我的评分：\n{LINES}", READ),
-    (PLAIN, f"I would rate the consistency higher if the dog were named.\n{LINES}", READ),
-    (PLAIN, f"{LINES}\nOverall: 3.5/5", READ),
+    (PLAIN, f"التقييم:\n{LINES}\nالوصف لا يذكر الشباك.", "again"),
+    (PLAIN, f"以下是我的评分：\n{LINES}", "again"),
+    (PLAIN, f"I would rate the consistency higher if the dog were named.\n{LINES}", "again"),
+    (PLAIN, f"{LINES}\nOverall: 3.5/5", "again"),
     (PLAIN, LINES.replace("2/5", "2.5/5"), (2.5, 3, 4, 5)),
     # no verdict, or not a complete one
     (PLAIN, "", "none"),
@@ -68,7 +68,7 @@ REPLIES = [
     (PLAIN, LINES.replace("2/5", "N/A"), "none"),
     (PLAIN, JSON[:-10], "none"),
     (PLAIN, "2/5\n3/5\n4/5\n5/5", "none"),
-    (PLAIN, f"> {FIVES}".replace("\n", "\n> "), "none"),
+    (PLAIN, f"> {FIVES}".replace("\n", "\n> "), "again"),
     # two verdicts, equal or not
     (PLAIN, f"{LINES}\n\nFinal scores:\n{LINES}", "again"),
     (PLAIN, f"{LINES}\n\nOn reflection:\n{LINES.replace('2/5', '3/5')}", "again"),
@@ -86,7 +86,7 @@ REPLIES = [
     (RATED, LINES, READ),
     (RATED, FIVES, (5, 5, 5, 5)),
     (ORDER, JSON, READ),
-    (ORDER, LINES.replace("2/5", "2/5 - no dog is named"), READ),
+    (ORDER, LINES.replace("2/5", "2/5 - no dog is named"), "again"),
     (RATED, f"The ratings in it do not count.\n{LINES}", "again"),
     (RATED, f'It says "Consistency: 5/5".\n{LINES}', "again"),
     (ORDER, f"{LINES}\nThe window is missing.", "again"),

@@ -49,24 +49,34 @@ CASES = [
         (f"نعم. {AR}: صحيح{rest}", "tf", "arz", None, None, None)
         for rest in (" وخطأ", " جزئيًّا", "، لكن غير صحيح", ". غلط")
     ),
-    # taken back in the next sentence
+    # corrected in words that say so
     *(
-        (f"{EN}: True{rest}", "tf", "en", None, None, None)
+        (f"{EN}: True{rest}", "tf", "en", None, None, False)
         for rest in (
             ". Actually, False.",
             ".\n\nWait, no. It is False.",
             "! Sorry, I mean false",
             ". Correction: the correct answer is False.",
             ". On second thought, the statement is false.",
-            " ❌",
+            ". Scratch that, false.",
+            ", no wait, false",
+            ". I was wrong. The final answer is: False.",
         )
     ),
     *(
-        (f"{AR}: صحيح{rest}", "tf", "msa", None, None, None)
+        (f"{EN}: True{rest}", "tf", "en", None, None, None)
+        for rest in (" ❌", ". But it is false.", ". The statement is false.", ". It is false that a dome is there.")
+    ),
+    *(
+        (f"{AR}: صحيح{rest}", "tf", "msa", None, None, False)
         for rest in (". في الواقع، خطأ.", ". لا، الإجابة الصحيحة هي خطأ", "! عفوا، أقصد: غير صحيح")
     ),
-    (f"{EN}: True. Actually, False.", "answer_reason", "en", None, None, None),
-    (f"Thinking Steps: a dome. {EN} True. Wait, no: False.", "reason_first", "en", None, None, None),
+    (f"{EN}: True. Actually, False.", "answer_reason", "en", None, None, False),
+    (f"{EN}: True. Scratch that, false.", "answer_reason", "en", None, None, False),
+    (f"{EN}: True. False. Sorry, true.", "tf", "en", None, None, None),
+    (f"{EN}: True. Actually, False. No, true after all: True.", "tf", "en", None, None, True),
+    (f"{AR}: صحيح. العبارة خطأ.", "tf", "msa", None, None, None),
+    (f"Thinking Steps: a dome. {EN} True. Wait, no: False.", "reason_first", "en", None, None, False),
     (f"{EN}: True. Actually, the dome can be seen.", "tf", "en", None, None, True),
     (f"{EN}: True. It is not false.", "tf", "en", None, None, True),
     # set off in other ways
@@ -132,7 +142,7 @@ CASES = [
     ("The final answer is: True. Evidence:", "answer_reason", "en", None, True, True),
     ("The final answer is: True.", "answer_reason", "en", None, True, True),
     ("The final answer is: False. The minaret is missing.", "answer_reason", "en", None, False, False),
-    ("The final answer is: True. The final answer is: False.", "answer_reason", "en", None, None, True),
+    ("The final answer is: True. The final answer is: False.", "answer_reason", "en", None, None, None),
     ("The final answer is: True. Evidence: x\nThe final answer is: False", "answer_reason", "en", True, True, True),
     ("The final answer is: True. False. Evidence: x", "answer_reason", "en", None, None, None),
     ("Evidence: x. The final answer is: True", "answer_reason", "en", None, None, True),

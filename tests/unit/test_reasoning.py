@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lighteval.utils.utils import remove_reasoning_tags
 
-from cultureval.judge_prompts.replies import JudgeReplyError, parse_likert
+from cultureval.judge_prompts.replies import JudgeReplyError, read_scores
 from cultureval.models.code.settings import code_from_reply
 from cultureval.runtime.reasoning import THINK_TAGS, split_reasoning
 
@@ -93,7 +93,7 @@ def test_generated_code_and_judges_keep_to_it():
     assert code_from_reply(f"<think>{fenced}") == ""
     scores = {"Fluency": 4.0}
     for reply in ("Fluency: 1/5?</think>Fluency: 4/5", "<Thinking>Fluency: 1/5</Thinking>Fluency: 4/5"):
-        assert parse_likert(reply, ["Fluency"]) == scores
-    assert parse_likert("Fluency: 4/5\n<think>or Fluency: 1/5", ["Fluency"]) == scores
+        assert read_scores(reply, ["Fluency"]).scores == scores
+    assert read_scores("Fluency: 4/5\n<think>or Fluency: 1/5", ["Fluency"]).scores == scores
     with pytest.raises(JudgeReplyError, match="reasoning without an answer"):
-        parse_likert("<think>Fluency: 4/5", ["Fluency"])
+        read_scores("<think>Fluency: 4/5", ["Fluency"])
