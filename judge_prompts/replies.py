@@ -196,6 +196,8 @@ def _checked(criteria: Sequence[str]) -> list[str]:
 
 
 def _normal(text: str) -> str:
+    if text.isascii():
+        return text
     return _INVISIBLE.sub("", unicodedata.normalize("NFKC", text.translate(_SLASHES)).translate(_DIGITS))
 
 

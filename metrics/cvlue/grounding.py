@@ -86,10 +86,13 @@ _SIDES = tuple(
         f"{corner} {size}" for size in ("width height", "w h") for corner in ("x y", "left top", "xmin ymin", "x1 y1")
     )
 )
-_SIDE = re.compile(
-    rf"""(?<![a-z0-9])(x|y|w|h|left|top|right|bottom|width|height|[xy]_?(?:[012]|min|max)|(?:min|max)_?[xy])\b["']?\s*[:=]{_NUMBER}|[{{}}]""",
-    re.I,
+_NAME = r"[xy]_?(?:[012]|min|max)|(?:min|max)_?[xy]|x|y|w|h|left|top|right|bottom|width|height"
+_SIDE = re.compile(rf"""(?<![a-z0-9])({_NAME})\b["']?\s*[:=]{_NUMBER}|[{{}}]""", re.I)
+# The order of four numbers as a reply names it, and short names of orders.
+_ORDER = re.compile(
+    rf"(?<![a-z0-9])({_NAME})" + rf"[ ,/]+({_NAME})" * 3 + r"(?![a-z0-9_])|(?<![a-z])(xyxy|yxyx|xywh)(?![a-z])", re.I
 )
+_ORDERS = {"xyxy": "x1 y1 x2 y2", "yxyx": "y1 x1 y2 x2", "xywh": "x y w h"}
 # What finds boxes: each match's groups that are not empty are the four numbers.
 SYNTAXES = {
     "corners": re.compile(rf"\({_NUMBER},{_NUMBER}\)\s*,\s*\({_NUMBER},{_NUMBER}\)"),
@@ -285,32 +288,60 @@ def _sound(boxes: list[Box]) -> list[Box]:
 
 def _numbers(text: str, family: Family) -> list[Box]:
     """The four numbers of each box: left, top, right, bottom, or x, y, width, height where the family writes these."""
+    sizes = family.order == "xywh"
     for syntax in family.syntaxes:
         if syntax == "sides":
-            boxes = list(_named_sides(text, family.order == "xywh"))
+            boxes = list(_named_sides(text, sizes))
         else:
             found = [[number for number in match.groups() if number] for match in SYNTAXES[syntax].finditer(text)]
             boxes = [_of_tokens(syntax, one) if syntax in _TOKENS else [*map(float, one)] for one in found]
-            boxes = [[box[1], box[0], box[3], box[2]] for box in boxes] if family.order == "yxyx" else boxes
+            order = _order(text, family) if syntax not in _TOKENS else _ORDERS[family.order].split()
+            boxes = [box for one in boxes if (box := _of_sides(dict(zip(order, one, strict=True)), sizes))]
         if boxes:
             return boxes
     return []
 
 
+def _order(text: str, family: Family) -> list[str]:
+    """Names of the sides in the order of four numbers without names: the one that a reply names, else the family's."""
+    named = {
+        tuple(_ORDERS[match[5].lower()].split() if match[5] else map(_side_name, match.groups()[:4]))
+        for match in _ORDER.finditer(text)
+    }
+    known = [order for order in named if any(set(order) == set(row) for row in _SIDES)]
+    return list(known[0]) if len(named) == len(known) == 1 else _ORDERS[family.order].split()
+
+
+def _side_name(name: str | None) -> str:
+    return (name or "").lower().replace("_", "")
+
+
 def _named_sides(text: str, sizes: bool) -> Iterator[Box]:
-    """Boxes whose sides have names, in whatever order: corners, or with `sizes` corner, width and height."""
+    """Boxes whose sides have names, in whatever order, or whose corners are two points with x and y."""
     sides: dict[str, float] = {}
+    point: dict[str, float] = {}
     for match in chain(_SIDE.finditer(text), [None]):
-        name = (match[1] or "").lower().replace("_", "") if match else ""
+        name = _side_name(match[1]) if match else ""
         if not name or name in sides:  # an object's end, or the next box
-            names = next((row for row in _SIDES if all(one in sides for one in row)), None)
-            if names:
-                left, top, right, bottom = (sides[one] for one in names)
-                across, down = (right, bottom) if names[2][0] == "w" else (right - left, bottom - top)
-                yield [left, top, across, down] if sizes else [left, top, left + across, top + down]
+            if set(sides) == {"x", "y"}:
+                if point:
+                    sides = {"x1": point["x"], "y1": point["y"], "x2": sides["x"], "y2": sides["y"]}
+                point = {} if point else sides
+            if box := _of_sides(sides, sizes):
+                yield box
             sides = {}
         if match and name:
             sides[name] = float(match[2])
+
+
+def _of_sides(sides: Mapping[str, float], sizes: bool) -> Box | None:
+    """A box of named sides: its corners, or with `sizes` corner, width and height; None where some lack."""
+    names = next((row for row in _SIDES if all(one in sides for one in row)), None)
+    if names is None:
+        return None
+    left, top, right, bottom = (sides[one] for one in names)
+    across, down = (right, bottom) if names[2][0] == "w" else (right - left, bottom - top)
+    return [left, top, across, down] if sizes else [left, top, left + across, top + down]
 
 
 def _of_tokens(syntax: str, numbers: Sequence[str]) -> Box:

@@ -22,11 +22,13 @@ _SMALLEST_SIDE = 32
 def image_hash(image: "Image | Path | str | bytes") -> str:
     """SHA-256 of a file's bytes, or of a PIL image's mode, size and pixels (with the palette's colours, if any).
 
-    That of a file that is turned before it is sent tells so: answers to it as it lies are of another picture.
+    It is of what is sent: a PIL image is turned upright first, and that of a file that is turned before it is sent
+    tells so, since answers to it as it lies are of another picture.
     """
     if isinstance(image, (str, Path, bytes)):
         content = _file_bytes(image)
         return hashlib.sha256((b"upright" if is_turned(content) else b"") + content).hexdigest()
+    image = upright(image)
     if image.mode in _WITH_PALETTE:
         image = image.convert("RGBA")
     digest = hashlib.sha256(f"{image.mode} {image.size}".encode())

@@ -120,6 +120,29 @@ def test_sides_are_read_by_their_names_in_every_family(reply, format):
     assert box == pytest.approx([100, 200, 200, 200])
 
 
+ORDERED = [
+    "[ymin, xmin, ymax, xmax] = [200, 100, 400, 300]",
+    '{"box_2d [x_min, y_min, x_max, y_max]": [100, 200, 300, 400]}',
+    '[{"bbox_xyxy": [100, 200, 300, 400], "label": "狗"}]',
+    '{"bbox": [100, 200, 200, 200], "format": "xywh"}',
+    "Format (x, y, width, height): [100, 200, 200, 200]",
+    "The box as left, top, right, bottom is [100, 200, 300, 400].",
+    '{"top_left": {"x": 100, "y": 200}, "bottom_right": {"x": 300, "y": 400}}',
+]
+
+
+@pytest.mark.parametrize("reply", ORDERED)
+@pytest.mark.parametrize("format", ["gemini", "qwen2.5_vl", "qwen3_vl", "internvl", "xyxy", "xywh"])
+def test_four_numbers_are_read_in_the_order_that_the_reply_names(reply, format):
+    side = FAMILIES[format].scale if FAMILIES[format].scale > 0 else 1120
+    assert parse_boxes(reply, format, (side, side)) == [pytest.approx([100, 200, 200, 200])]
+
+
+def test_an_order_of_a_choice_or_of_other_words_is_none():
+    for reply in ("xyxy or xywh? [10, 20, 30, 40]", "left, right, top, down [10, 20, 30, 40]"):
+        assert parse_boxes(reply, "xyxy", (50, 50)) == [[10, 20, 20, 20]]
+
+
 def test_several_boxes_with_named_sides_are_in_the_order_of_the_reply():
     one, other = '{"x": 1, "y": 2, "w": 3, "h": 4}', '{"x2": 30, "y2": 40, "x1": 10, "y1": 20}'
     assert parse_boxes(f"[{one}, {other}]", "xyxy", (50, 50)) == [[1, 2, 3, 4], [10, 20, 20, 20]]

@@ -120,6 +120,16 @@ def test_no_image_leaves_with_an_orientation_that_a_reader_could_pass_over(turne
     assert (image_hash(path) == hashlib.sha256(path.read_bytes()).hexdigest()) == (turned == 1 or kind == "TIFF")
 
 
+@pytest.mark.parametrize("turned", range(1, 9))
+def test_an_open_image_is_known_by_what_is_sent_of_it(turned):
+    """Its pixels alone were hashed, so that an answer to a picture that lies on its side was one to the turned one."""
+    photo = Image.fromarray(np.random.default_rng(0).integers(0, 255, (40, 64, 3), dtype=np.uint8))
+    photo.getexif()[Base.Orientation] = turned
+    sent = Image.open(io.BytesIO(base64.b64decode(data_url(photo).partition(",")[2])))
+    assert image_hash(photo) == image_hash(sent) == image_hash(upright(photo))
+    assert (image_hash(photo) == image_hash(Image.fromarray(np.asarray(photo)))) == (turned == 1)
+
+
 def test_a_file_that_would_be_run_is_no_image():
     with pytest.raises(ValueError, match="not an image that can be decoded"):
         store_image(file_of(COLOURS, "EPS"))
