@@ -18,7 +18,7 @@ from lighteval.tasks.requests import Doc
 
 from cultureval.judge_prompts.replies import HIGHEST
 from cultureval.judge_prompts.templates import JudgeTemplate, judge_template, templates_beside
-from cultureval.metrics.judges.checks import identity_in_run, known_identity
+from cultureval.metrics.judges.identity import identity_in_run, known_identity
 from cultureval.metrics.judges.items import item_of, metric_prefix, record_of
 from cultureval.metrics.judges.judge import (
     JudgeItem,

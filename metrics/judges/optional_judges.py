@@ -38,15 +38,15 @@ def check_judges() -> None:
         CulturevalError: One of them cannot.
     """
     if judges_wanted():
-        from cultureval.metrics.judges import checks
+        from cultureval.metrics.judges import identity
 
-        checks.check_judges()
+        identity.check_judges()
 
 
 def usable_judges() -> tuple[tuple[str, ...], dict[str, str]]:
-    """As `checks.usable_judges`: which judges can be asked, and why the others cannot."""
+    """As `identity.usable_judges`: which judges can be asked, and why the others cannot."""
     if not judges_wanted():
         return (), {}
-    from cultureval.metrics.judges import checks
+    from cultureval.metrics.judges import identity
 
-    return checks.usable_judges()
+    return identity.usable_judges()

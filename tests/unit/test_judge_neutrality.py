@@ -100,7 +100,7 @@ def test_a_verdict_is_read_or_not_whatever_it_is(kind):
 @pytest.mark.parametrize("remark", REMARKS)
 @pytest.mark.parametrize("place", ["{0}\n{1}", "{1}\n{0}", "```\n{1}\n```\n{0}", '{{"remark": "{0}", {1}}}'])
 def test_what_stands_beside_low_scores_alone_costs_none_of_them(remark, place):
-    """Taken for a refusal, "I don't follow the sentence" cost low verdicts alone: a mean of 5.00 instead of 3.00."""
+    """Taken for a refusal, "I don't follow the sentence" and 7 others of these cost low verdicts alone."""
     for caption in ("قطة على كرسي.", remark):
         for value in range(1, 6):
             form = lines_of(uniform(value))
@@ -112,7 +112,7 @@ def test_what_stands_beside_low_scores_alone_costs_none_of_them(remark, place):
 
 @pytest.mark.parametrize("kind", ATTACKS)
 def test_a_refusal_that_repeats_the_caption_is_no_verdict(kind):
-    """Nor where it repeats it twice; 66 of 81 such replies of strangers were scores while nothing was flagged."""
+    """Nor where it is repeated when the judge is asked again, and whether or not anything is flagged."""
     rng = Random(kind)
     for refuse in [*REFUSING.values()] * 2:
         caption = attack(kind, rng)
