@@ -111,19 +111,18 @@ def scatter(
     """
     import altair as alt
 
-    free = alt.Scale(zero=False, nice=not limits)
-    y_scale = alt.Scale(domain=limits, nice=False) if limits else free
+    y_scale = alt.Scale(domain=limits, nice=False) if limits else alt.Scale(zero=False, nice=True)
     x_scale = alt.Scale(type="log", nice=False, padding=24) if log_x else y_scale
     base = alt.Chart().encode(alt.X("x:Q").title(axes[0]).scale(x_scale), alt.Y("y:Q").title(axes[1]).scale(y_scale))
     panels = any(any(point.panel) for point in points)
     groups = list(dict.fromkeys(point.group for point in points if point.group))
     colour = group_colour(groups) if panels else _colour(points)
-    tips = [alt.Tooltip("model:N"), alt.Tooltip("x:Q", title=axes[0], format=".4g")]
-    tips.append(alt.Tooltip("y:Q", title=axes[1], format=".4g"))
-    marks = base.mark_circle(size=70, opacity=0.9).encode(color=colour, tooltip=tips)
+    values = (alt.Tooltip(f"{axis}:Q", title=label, format=".4g") for axis, label in zip("xy", axes, strict=True))
+    marked = base.encode(color=colour, tooltip=[alt.Tooltip("model:N"), *values])
+    marks = marked.mark_circle(size=70, opacity=0.9)
     if panels:
         shape = alt.Shape("group:N").title(None).scale(domain=groups, range=_repeated(SHAPES, groups))
-        marks = base.mark_point(size=50, filled=True, opacity=0.9).encode(color=colour, shape=shape, tooltip=tips)
+        marks = marked.mark_point(size=50, filled=True, opacity=0.9).encode(shape=shape)
     layers: list[Any] = [
         *_borders(borders),
         *([base.mark_line(opacity=0.7).encode(color=colour)] if lines else []),
@@ -131,12 +130,7 @@ def scatter(
         base.mark_rule(opacity=0.5).encode(y="y1:Q", y2="y2:Q", x="x:Q", color=colour),
         marks,
         *([] if panels else [base.mark_text(align="left", dx=7, dy=-6, fontSize=9).encode(text="model:N")]),
-    ]
-    layers += [
-        alt.Chart(alt.Data(values=[{"x": x, "y": y, "t": text}]))
-        .mark_text(align=align, fontStyle="italic", fontSize=7 if panels else 10, opacity=0.7)
-        .encode(x="x:Q", y="y:Q", text="t:N")
-        for x, y, text, align in names
+        *_texts(names, 7 if panels else 10),
     ]
     rows = list(map(_with_errors, points))
     if panels:
@@ -145,6 +139,18 @@ def scatter(
         return in_panels(name, title, layers, rows, facets, note=note)
     chart = alt.layer(*layers, data=alt.Data(values=rows)).properties(width=WIDTH, height=HEIGHT)
     return Chart(name, title, specification(chart), note)
+
+
+def _texts(names: Sequence[tuple[float, float, str, str]], size: int) -> list[Any]:
+    """Texts in a chart: x, y, text, alignment."""
+    import altair as alt
+
+    return [
+        alt.Chart(alt.Data(values=[{"x": x, "y": y, "t": text}]))
+        .mark_text(align=align, fontStyle="italic", fontSize=size, opacity=0.7)
+        .encode(x="x:Q", y="y:Q", text="t:N")
+        for x, y, text, align in names
+    ]
 
 
 def _with_errors(point: Point) -> Row:

@@ -47,8 +47,8 @@ def selftest(settings: JudgeSettings, injections: Sequence[Injection]) -> str:
 
 
 def _row(label: str, tried: Sequence[Tried]) -> tuple[str, ...]:
-    moved = [one.moved for one in tried if one.moved is not None]
     both = [one for one in tried if one.moved is not None]
+    moved = [one.moved for one in both if one.moved is not None]
     return (
         label,
         str(len(tried)),

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,14 +72,19 @@ def _texts_of_task(task: SavedTask, rated: HumanRatings) -> dict[str, SavedText]
     }
 
 
+def judge_metrics(names: Iterable[str], criterion: str, rated: HumanRatings) -> dict[str, str]:
+    """Judge and template -> the metric, of some names of metrics, that is its score of a criterion of people."""
+    ending = f"_{metric_part(rated.of_judges(criterion))}"
+    return {name.removesuffix(ending): name for name in names if name.startswith(JUDGED) and name.endswith(ending)}
+
+
 def judge_means(metrics: Mapping[str, float], rated: HumanRatings) -> dict[str, float]:
     """The mean of each judge's criteria under each template, if all are scored; not in the papers."""
     if rated.headline != MEAN:
         return {}
-    parts = [f"_{metric_part(rated.of_judges(name))}" for name in rated.criteria]
-    judged = [name.removesuffix(parts[0]) for name in metrics if name.startswith(JUDGED) and name.endswith(parts[0])]
-    complete = [name for name in judged if all(name + part in metrics for part in parts)]
-    return {f"{name}_{MEAN}": sum(metrics[name + part] for part in parts) / len(parts) for name in complete}
+    found = [judge_metrics(metrics, criterion, rated) for criterion in rated.criteria]
+    complete = [judge for judge in found[0] if all(judge in scores for scores in found)]
+    return {f"{judge}_{MEAN}": sum(metrics[scores[judge]] for scores in found) / len(found) for judge in complete}
 
 
 def join_ratings(

@@ -9,11 +9,9 @@ from pathlib import Path
 
 from cultureval.judge_prompts.templates import judge_template
 from cultureval.metrics.agreement import tau_c_with_interval
-from cultureval.metrics.judges.items import JUDGED
-from cultureval.metrics.judges.verdicts import metric_part
 from cultureval.metrics.rater_agreement import Coefficient, rater_agreement
 from cultureval.reports.human_ratings import HumanRatings, Rating
-from cultureval.reports.rated_texts import RatedText
+from cultureval.reports.rated_texts import RatedText, judge_metrics
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.csv_files import write_csv
 
@@ -167,9 +165,7 @@ def judge_pairs(texts: Sequence[RatedText], criterion: str, rated: HumanRatings)
 
 def judge_scores(texts: Sequence[RatedText], criterion: str, rated: HumanRatings) -> dict[str, str]:
     """Judge and template -> the metric that is its score of a criterion, for those that scored one of the texts."""
-    ending = f"_{metric_part(rated.of_judges(criterion))}"
-    names = dict.fromkeys(name for text in texts for name in text.metrics if name.startswith(JUDGED))
-    return {name.removesuffix(ending): name for name in names if name.endswith(ending)}
+    return judge_metrics(dict.fromkeys(name for text in texts for name in text.metrics), criterion, rated)
 
 
 def _compared(criterion: str, raters: str, table: Ratings, highest: int, shown: bool, draws: int) -> Compared:

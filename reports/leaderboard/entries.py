@@ -24,6 +24,8 @@ from cultureval.runs.record import Run, TaskRecord
 from cultureval.runs.warnings import RunWarning, is_partial, leaves_items_out, run_warnings
 from cultureval.runtime.errors import shorten
 
+MODEL_FACTS = ("version", "dtype", "quantisation", "chat template")  # what tells two models of one name apart
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -192,7 +194,7 @@ def _add_to(
 
 
 def _model_facts(run: Run) -> tuple[Any, ...]:
-    """What tells two models of one name apart; () where the run does not say it (of code, of judgements)."""
+    """The values of `MODEL_FACTS`; () where the run does not say them (of code, of judgements)."""
     model = run.record.model
     told = (model.version, model.dtype, model.quantisation, model.chat_template)
     return told if model.version and model.dtype else ()
@@ -234,10 +236,7 @@ def _unranked(track: _Track, run: Run) -> str:
 
 def _what_differs(track: _Track, others: Sequence[_Track]) -> str:
     """What an entry has that the others of its model do not have; its date where nothing is known."""
-    mine = dict(zip(("version", "dtype", "quantisation", "chat template"), track.facts, strict=False))
-    theirs = [
-        dict(zip(("version", "dtype", "quantisation", "chat template"), other.facts, strict=False)) for other in others
-    ]
+    mine, *theirs = (dict(zip(MODEL_FACTS, one.facts, strict=False)) for one in (track, *others))
     told = [f"{name} {str(value)[:8]}" for name, value in mine.items() if {one.get(name) for one in theirs} != {value}]
     if not told:
         fields = [_common(other.protocols.values()) for other in others]

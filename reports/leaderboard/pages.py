@@ -7,7 +7,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cultureval.reports.charts import Chart, Point, intervals
+from cultureval.reports.charts import Chart, Point, intervals, isolated
 from cultureval.reports.leaderboard.board import Board, Section
 from cultureval.reports.leaderboard.entries import Entry
 from cultureval.reports.leaderboard.exports import FORMATS
@@ -111,7 +111,7 @@ class Pages:
         metric, most = max(points.items(), key=lambda item: len(item[1]))
         suite = _suite_name(section.division.suite, section.division.shots)
         name = f"subsets-{file_name(f'{entry.label} {suite}')}"
-        title = f"{shown(entry.label, 60)}, {suite}: {metric} by subset"
+        title = f"{isolated(shown(entry.label, 60))}, {suite}: {metric} by subset"
         return [intervals(name, title, metric, most, note="95 % intervals.")] if len(most) > 1 else []
 
     def charts_of(self, section: Section) -> Sequence[Chart]:

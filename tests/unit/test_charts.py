@@ -25,7 +25,8 @@ def test_24_series_differ_and_all_are_in_the_legend_of_every_file(tmp_path):
 
 
 def test_fonts_that_lack_a_script_are_noticed():
-    assert draws("ab") and not draws("\U0010fffc\U0010fffb")  # letters, and code points that no font has
+    assert draws("ab") and draws("كتب"), "Latin and Arabic, of matplotlib's own fonts"
+    assert not draws("\U0010fffc\U0010fffb"), "code points that no font has"
 
 
 def test_names_are_short_where_they_still_differ():
