@@ -104,7 +104,7 @@ def _common(row: Row, preparation: Preparation, number: str) -> PreparedRow:
     path = str(row.get("image_path") or row["image"])
     try:
         image = (
-            _stored(row["image_file"], preparation.folder, user_cache())
+            _stored(row["image_file"], preparation.folder, user_cache(), _state(preparation.folder / row["image_file"]))
             if "image_file" in row
             else image_cell(row, "image", preparation.folder)
         )
@@ -114,9 +114,18 @@ def _common(row: Row, preparation: Preparation, number: str) -> PreparedRow:
 
 
 @lru_cache(maxsize=64)
-def _stored(path: str, folder: Path, cache: Path) -> str:
+def _stored(path: str, folder: Path, cache: Path, state: tuple[int, ...]) -> str:
     """The stored image of a file. It is kept: reading it for each of its adjacent rows would take hours."""
     return image_cell({"image": path}, "image", folder)
+
+
+def _state(file: Path) -> tuple[int, ...]:
+    """What changes with a file's content: another evaluation in this process reads it anew. () where it is missing."""
+    try:
+        about = file.stat()
+    except OSError:
+        return ()
+    return about.st_mtime_ns, about.st_size
 
 
 def _box_row(row: Row, preparation: Preparation, text: str, number: str) -> PreparedRow:

@@ -5,8 +5,9 @@
     def test_changes_that_mean_nothing_change_nothing(tmp_path):
         assert_metamorphic(task, SAMPLES, tmp_path)
 
-Each change of the table `CHANGES` is made in a copy of a task's data, and what `eval`, `check` and `audit` then read is
-compared with what they read before. The effects are declared in the table (docs/metamorphic.md shows it).
+Each change of the table `CHANGES` is made in a copy of a task's data, and what `eval`, `check`, `audit` and the exports
+then read, and the scores of a model that knows the task by halves, are compared with those before. The effects are
+declared in the table (docs/metamorphic.md shows it).
 """
 
 import csv
@@ -14,6 +15,7 @@ import gzip
 import hashlib
 import io
 import json
+import math
 import re
 import shutil
 import unicodedata
@@ -21,7 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from cultureval.audit.checks.table import run_checks
 from cultureval.audit.columns import Columns, columns_found, options_in
@@ -33,9 +35,13 @@ from cultureval.runtime.data.declared_files import format_of
 from cultureval.runtime.data.row_files import files_matching, read_rows
 from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import CulturevalError
+from cultureval.tasks.catalogue import kind_of
 from cultureval.tasks.checking import check_task
 from cultureval.tasks.reading import FoundSource, find_subset, forget_files, prepare_subset
 from cultureval.tasks.suite import Task
+
+if TYPE_CHECKING:
+    from lighteval.tasks.requests import Doc
 
 Effect = Literal["nothing changes", "told and refused", "told and counted"]
 PLACES = {"source_row", "cluster"}  # fields of prepared rows that say where a row stands
@@ -190,23 +196,26 @@ class Reading:
 
     Attributes:
         rows: Prepared rows without their places, in any order, and how often each is there; likewise `examples`.
-        score: Share of rows that a model right by chance, the same for the same row, answers rightly.
+        docs: What LightEval and the exports to other harnesses ask: prompts, choices, golds, images.
+        scores: The task's own metrics and standard errors of answers that a hash of the row gives; () where a model
+            of its own scores them.
         notes: Sentences on the data.
         duplicates: Rows that ask the same as an earlier one; `skipped`: broken ones; `unread`: files of no task.
         checked: The counts of `check`: scored, examples, broken, duplicates.
-        audited: The number of items of `audit`, and how often each of its checks finds something.
+        audited: The items of `audit` (question, options, gold), and how often each of its checks finds something.
         refused: The sentence by which the task is refused; "" where it is read.
     """
 
     rows: Counter[str] = field(default_factory=Counter)
     examples: Counter[str] = field(default_factory=Counter)
-    score: float = 0.0
+    docs: Counter[str] = field(default_factory=Counter)
+    scores: tuple[tuple[str, float], ...] = ()
     notes: tuple[str, ...] = ()
     duplicates: int = 0
     skipped: int = 0
     unread: int = 0
     checked: tuple[int, ...] = ()
-    audited: tuple[int, Counter[str]] = (0, Counter())
+    audited: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
     refused: str = ""
 
 
@@ -222,24 +231,66 @@ def reading_of(task: Task, root: Path, bad_rows: Literal["error", "skip"] = "err
     counts = check_task(task, options)
     items = list(items_of_task(task, options))
     found = Counter(one.check for one in run_checks(items) if one.check not in TYPED)
+    docs = [kind_of(task.task).prompt(row, task.task) for row in rows]
     return Reading(
-        rows=Counter(rows),
-        examples=Counter(examples),
-        score=sum(int(hashlib.sha256(row.encode()).hexdigest(), 16) % 4 == 0 for row in rows) / len(rows),
+        rows=Counter(map(_without_places, rows)),
+        examples=Counter(map(_without_places, examples)),
+        docs=Counter(map(_asked, docs)),
+        scores=_scores_by_hash(task, docs),
         notes=tuple(subset.report["notes"]),
         duplicates=subset.report["duplicate_rows"],
         skipped=len(subset.report["skipped_rows"]),
         unread=len(subset.report["unread_files"]),
         checked=(counts.scored, counts.few_shot, counts.broken, counts.duplicates),
-        audited=(len(items), found),
+        audited=(Counter(repr((one.question, one.options, one.gold, one.answers)) for one in items), found),
     )
 
 
-def _written(file: Path) -> list[str]:
-    """The prepared rows of a file without their places, as text."""
-    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
-    rows = [{name: cell for name, cell in json.loads(line).items() if name not in PLACES} for line in lines]
-    return [json.dumps(row, ensure_ascii=False, sort_keys=True) for row in rows]
+def _written(file: Path) -> list[dict[str, Any]]:
+    """The prepared rows of a file."""
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n")[:-1]] if file.is_file() else []
+
+
+def _without_places(row: Mapping[str, Any]) -> str:
+    return json.dumps({name: row[name] for name in sorted(row) if name not in PLACES}, ensure_ascii=False)
+
+
+def _asked(doc: "Doc") -> str:
+    """What a Doc asks, as text; images by their names in the store, which are hashes."""
+    images = [Path(image).name for image in doc.images or ()]
+    return json.dumps([doc.query, doc.choices, doc.gold_index, images], ensure_ascii=False)
+
+
+def _scores_by_hash(task: Task, docs: "Sequence[Doc]") -> tuple[tuple[str, float], ...]:
+    """Scores and errors of answers by a hash of the question: log-probabilities of choices, or some golds as texts."""
+    from lighteval.metrics import apply_metric
+    from lighteval.models.model_output import ModelResponse
+
+    kind = kind_of(task.task)
+    if kind.instrument and kind.instrument.sources():
+        return ()
+    responses = []
+    for doc in docs:
+        drawn = [_drawn(f"{doc.query}\n{choice}") for choice in doc.choices]
+        golds = [str(gold) for gold in doc.get_golds()] if doc.choices else []
+        text = golds[0] if golds and _drawn(doc.query) % 2 else "?"
+        generated = kind.generation_size >= 0
+        logprobs, tokens = [-one / 100 for one in drawn], [[1]] * len(drawn)
+        responses.append(
+            ModelResponse(text=[text]) if generated else ModelResponse(logprobs=logprobs, output_tokens=tokens)
+        )
+    metrics = list(kind.metrics())
+    rows = apply_metric(docs=list(docs), responses=responses, metrics=metrics)
+    totals: dict[str, float] = {}
+    for name, aggregate in [one for metric in metrics for one in metric.get_corpus_aggregations().items()]:
+        total = aggregate([row[name] for row in rows])
+        totals |= total if isinstance(total, Mapping) else {name: total}
+    return tuple(sorted((name, round(float(total), 9)) for name, total in totals.items() if not math.isnan(total)))
+
+
+def _drawn(text: str) -> int:
+    """A number from 0 to 999, the same for the same text."""
+    return int(hashlib.sha256(text.encode("utf-8")).hexdigest(), 16) % 1000
 
 
 def table_of(task: Task, data: Path, folder: Path) -> Table:
@@ -348,7 +399,8 @@ def _two_shards(table: Table) -> list[Path]:
 
 
 def _saved_to_disk(table: Table) -> None:
-    if table.found.source.find or table.found.few_shot_files or len(table.found.files) > 1 or table.found.mixed:
+    several = table.found.few_shot_files or len(table.found.files) > 1 or table.found.mixed
+    if table.found.source.find or several or table.task.images:
         raise DoesNotApply("it has several files, or a reader of its own")
     import datasets
 
@@ -497,6 +549,53 @@ def _mixed_golds(table: Table) -> None:
     table.with_golds(lambda row, place: place + 1 if order[id(row)] % 2 else "ABCDEFGH"[place])
 
 
+def _in_file(table: Table) -> tuple[Any, list[dict[str, Any]]]:
+    """The content of a file of records by id, which a reader of its own finds, and these records."""
+    if not table.found.source.find or format_of(table.file) != ".json":
+        raise DoesNotApply("no file of records by id")
+    content = json.loads(table.file.read_text(encoding="utf-8-sig"))
+    records = content.get("data") if isinstance(content, dict) else content
+    if not isinstance(records, list):
+        raise DoesNotApply("no list of records")
+    return content, records
+
+
+def _records_as(table: Table, changed: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> None:
+    """Writes the records of a file anew."""
+    content, records = _in_file(table)
+    records[:] = changed(records)
+    table.file.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+
+
+def _other_json(table: Table) -> None:
+    content, _ = _in_file(table)
+    table.file.write_text(json.dumps(content, indent=3, sort_keys=True), encoding="utf-8")
+
+
+def _without_gold(table: Table) -> None:
+    columns = ("answer", "bbox", "caption")
+    _records_as(table, lambda some: [{k: cell for k, cell in some[0].items() if k not in columns}, *some[1:]])
+
+
+def _record_missing(table: Table) -> None:
+    if len(table.found.files) < 2:
+        raise DoesNotApply("no other file has the same records")
+    _records_as(table, lambda some: some[1:])
+
+
+def _image_missing(table: Table, bad_rows: Literal["error", "skip"]) -> None:
+    first = items_of_task(table.task, DataOptions(root=table.root))
+    named = {
+        str(cell) for row in (next(iter(first)).raw, *table.rows) for cell in row.values() if isinstance(cell, str)
+    }
+    images = [file for file in table.root.rglob("*") if file.suffix in (".png", ".jpg", ".webp")]
+    used = [file for file in images if any(name.endswith(file.name) for name in named)]
+    if not table.task.images or not used:
+        raise DoesNotApply("no row names the file of an image")
+    table.bad_rows = bad_rows
+    used[0].unlink()
+
+
 SAME, REFUSED, COUNTED = "nothing changes", "told and refused", "told and counted"
 FORMATS = (".csv", ".tsv", ".json", ".jsonl", ".jsonl.gz", ".csv.gz", ".parquet", ".arrow")
 GOLD_TEXTS: dict[str, Callable[[str], str]] = {
@@ -538,14 +637,26 @@ CHANGES: tuple[Change, ...] = (
     ),
     Change("options as the text of a list", SAME, lambda table: _options_as(table, str)),
     Change("options as JSON", SAME, lambda table: _options_as(table, lambda some: json.dumps(some))),
+    Change("records by id in reverse order", SAME, lambda table: _records_as(table, lambda some: some[::-1])),
+    Change("records as JSON with indents, escapes and names in another order", SAME, _other_json),
     Change("one of two shards is missing", REFUSED, _one_shard),
     Change("the same rows in a second format", REFUSED, _second_format, ("unread",)),
     Change("a README in another encoding", REFUSED, lambda table: _readme(table, "cp1256")),
     Change("rows in another encoding", REFUSED, _in_other_encoding),
     Change("golds partly letters, partly numbers", REFUSED, _mixed_golds),
     Change("a question in Windows-1256, read as Latin-1", REFUSED, _damaged),
+    Change("an id twice", REFUSED, lambda table: _records_as(table, lambda some: [*some, some[0]])),
+    Change("a record without its gold", REFUSED, _without_gold),
+    Change("a record in one of two files", REFUSED, _record_missing),
+    Change("the file of an image is missing", REFUSED, lambda table: _image_missing(table, "error")),
     Change("a row twice", COUNTED, _row_twice, ("duplicates",)),
     Change("a row without a gold, skipped", COUNTED, _broken_row, ("skipped",)),
+    Change(
+        "rows without the file of their image, skipped",
+        COUNTED,
+        lambda table: _image_missing(table, "skip"),
+        ("skipped",),
+    ),
     Change("a file that no task reads", COUNTED, _file_of_no_task, ("unread",)),
 )
 
@@ -581,7 +692,9 @@ def effects(task: Task, data: Path, folder: Path, changes: Sequence[Change] = CH
 
 
 def _uncounted(change: Change, before: Reading, after: Reading) -> list[str]:
-    return [name for name in change.counted if getattr(after, name) != getattr(before, name) + 1]
+    several = ("skipped",)  # an image may be that of several rows
+    added = {name: getattr(after, name) - getattr(before, name) for name in change.counted}
+    return [name for name, more in added.items() if more < 1 or (more > 1 and name not in several)]
 
 
 def _difference(change: Change, before: Reading, after: Reading) -> str:
@@ -594,7 +707,7 @@ def _difference(change: Change, before: Reading, after: Reading) -> str:
     if change.effect == COUNTED:
         uncounted = _uncounted(change, before, after)
         return f"it is not counted in {', '.join(uncounted)}" if uncounted else ""
-    fields = ("rows", "examples", "score", "notes", "duplicates", "skipped", "checked", "audited")
+    fields = ("rows", "examples", "docs", "scores", "notes", "duplicates", "skipped", "checked", "audited")
     changed = [name for name in fields if getattr(after, name) != getattr(before, name)]
     told = (f"{name}, {getattr(before, name)} to {getattr(after, name)}" for name in changed)
     return f"it changes {'; '.join(told)}" if changed else ""

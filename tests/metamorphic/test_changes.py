@@ -4,6 +4,7 @@
 """
 
 import json
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,9 +14,13 @@ from hypothesis import strategies as st
 
 from cultureval.metrics.choice_replies import parse_labels
 from cultureval.prompts.option_labels import LABELS
+from cultureval.reports.cvlue.official_scores import score_task
 from cultureval.runtime.data_options import samples_root
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.tasks.catalogue import all_tasks
-from cultureval.testing import CHANGES, WRAPPINGS, Wrapping, assert_metamorphic
+from cultureval.tasks.reading import forget_files
+from cultureval.testing import CHANGES, WRAPPINGS, Wrapping, assert_metamorphic, reading_of, table_of
 
 # Task -> the least number of changes that apply to its samples.
 ORIGINALS = {
@@ -30,9 +35,21 @@ ORIGINALS = {
     "jeem_caption:msa": 3,
     "m2cqa_aynvqa_answer_reason:en": 2,
     "alqasida_mono:btec_egy": 3,
+    "cvlue_vqa": 8,
+    "cvlue_vg": 8,
+    "cvlue_vd": 8,
+    "cvlue_itr": 7,
+    "cvlue_en_vg": 10,
 }
 CURATED = {"qimma_aratrust": 14, "qimma_arabicmmlu:Driving Test": 10, "qimma_mizanqa": 14}
 REAL = Path(__file__).parents[2].parent / "shared/data/arabicmmlu/ArabicMMLUs.csv"
+ON_SCORE = (
+    "a byte-order mark before the rows",
+    "records by id in reverse order",
+    "records as JSON with indents, escapes and names in another order",
+    "an id twice",
+    "a record in one of two files",
+)
 ON_REAL = ("rows in reverse order", "two shards", "stored as jsonl", "stored as parquet", "a row twice")
 
 
@@ -65,6 +82,66 @@ def test_changes_of_the_real_table_of_arabicmmlu(tmp_path):
     some = [change for change in CHANGES if change.name in ON_REAL]
     task = copy_of("qimma_arabicmmlu:Philosophy (High School)", "original")
     assert assert_metamorphic(task, tmp_path / "real", tmp_path / "copy", some) == list(ON_REAL)
+
+
+ON_EXPORTS = {
+    "qimma_arabicmmlu:Driving Test": ("rows in reverse order", "stored as parquet", "golds as Arabic letters"),
+    "qimma_mizanqa": ("stored as jsonl.gz", "options as an object in another order", "golds as Latin letters"),
+    "qimma_gen_mizanqa": ("two shards", "options as JSON"),
+    "cvlue_vqa": ("records by id in reverse order", "a byte-order mark before the rows"),
+}
+
+
+@pytest.mark.parametrize("name", ON_EXPORTS)
+def test_the_exports_to_other_harnesses_ask_the_same_after_a_change(tmp_path, name):
+    from cultureval.tasks.harnesses.inspect_scoring import AskedTask
+    from cultureval.tasks.harnesses.lm_eval_tasks import SuiteTask
+
+    task, asked = copy_of(name, "original"), []
+    for change in (None, *(one for one in CHANGES if one.name in ON_EXPORTS[name])):
+        table = table_of(task, samples_root(), tmp_path)
+        if change:
+            change.make(table)
+        forget_files()
+        with use_settings(current_settings().with_(data_root=table.root)):
+            inspect = AskedTask(name, 0, "{}").docs.values()
+            lm_eval = SuiteTask({"task": name, "dataset_name": name, "output_type": "generate_until"}).eval_docs
+        ours = [json.loads(one) for one in reading_of(task, table.root).docs.elements()]
+        asked += [Counter(repr((doc.query, doc.choices, doc.gold_index)) for doc in inspect)]
+        asked += [Counter(repr((one["query"], one["choices"], one["gold"])) for one in lm_eval)]
+        asked += [Counter(repr((query, choices, gold)) for query, choices, gold, _ in ours)]
+    assert len(asked) == 3 + 3 * len(ON_EXPORTS[name]) and asked.count(asked[0]) == len(asked) and asked[0]
+
+
+def test_score_gives_the_same_after_a_change_of_the_gold_files(tmp_path):
+    """`cultureval score` reads CVLUE's gold files itself."""
+    folder, changes = tmp_path / "pred", [one for one in CHANGES if one.name in ON_SCORE]
+    folder.mkdir()
+    for part, (place, task) in {
+        "vqa": ("VQA", "cvlue_vqa"),
+        "vg": ("VG", "cvlue_vg"),
+        "vd": ("VD", "cvlue_vd"),
+    }.items():
+        gold = json.loads((samples_root() / f"cvlue/{place}/gold.json").read_text(encoding="utf-8"))
+        records = gold["data"] if isinstance(gold, dict) else gold
+        right = [one | {"answer_sort": one["answer_options"]} if part == "vd" else one for one in records]
+        wrong = {"vqa": {"answer": "?"}, "vg": {"bbox": [0, 0, 1, 1]}, "vd": {}}[part]
+        pred = folder / f"{part}.json"
+        pred.write_text(json.dumps([{**one, **(wrong if n % 2 else {})} for n, one in enumerate(right)]))
+        scores = []
+        for change in (None, *changes):
+            table = table_of(all_tasks()[task], samples_root(), tmp_path)
+            if change:
+                change.make(table)
+            if change and change.effect == "told and refused":
+                with pytest.raises(CulturevalError):
+                    score_task(part, table.file, [pred], tmp_path / "out")
+                continue
+            ((_, scored),) = score_task(part, table.file, [pred], tmp_path / "out").submissions
+            scores.append(
+                {name: round(value, 9) for name, value in scored[task].scores.items()} | {"n": scored[task].rows}
+            )
+        assert len(scores) == 4 and scores.count(scores[0]) == 4
 
 
 WORDS = st.text("ابتثجحخدذرزسشصضطظعغفقكلمنهوي", min_size=3, max_size=9)

@@ -16,10 +16,11 @@ from cultureval.testing import CHANGES, WRAPPINGS, assert_metamorphic
 PAGE = Path(__file__).parents[2] / "docs" / "metamorphic.md"
 HEAD = """# What means nothing changes nothing
 
-Written by `tests/metamorphic/write_page.py`. Each change is made in a copy of a task's data, and what `eval`, `check`
-and `audit` then read is compared with what they read before: prompts, options, golds and examples (in any order), their
-number, a score of a model that answers by a hash of the row, notes, duplicates, skipped rows, unread files, and what
-each check of the audit finds. `score` and the exports read the same prepared rows.
+Written by `tests/metamorphic/write_page.py`. Each change is made in a copy of a task's data, and what `eval`, `check`,
+`audit` and the exports then read is compared with what they read before: prepared rows, prompts, choices, golds and
+examples (in any order), their number, the task's own metrics and errors of answers that a hash of the row gives (not
+where a model scores them), notes, duplicates, skipped rows, unread files, the items of the audit and what each of its
+checks finds. For some changes the tasks that lm-eval and Inspect ask are compared too, and what `score` gives.
 
 *Nothing changes*: all of it is equal. *Told and refused*: the task stops with a sentence that says what and where.
 *Told and counted*: it is read, and the results and the summary say how many.
