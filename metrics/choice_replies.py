@@ -43,7 +43,7 @@ _ORDINALS = ("first|اول", "second|ثاني|تاني", "third|ثالث|تال�
 _ASKED = r"(?:الاجابه النهائيه|final answer|最终答案)"
 _RIGHT = (
     r"(?:النهائيه?|الصحيح(?:ه|تان|تين)?|الصح|الاصح|الصواب|الوحيده?|الانسب|الافضل|المناسبه?|الادق|للسؤال|ديالي|تبعي|"
-    r"الاقرب(?: (?:الي |لل?)?(?:ال|لل)?(?:صواب|صحه|صحيح))?)"
+    r"السليمه?|الاقرب(?: (?:الي |لل?)?(?:ال|لل)?(?:صواب|صحه|صحيح))?)"
 )
 # What states an answer: "the answer", "the right option", "I choose"; an option alone may be named to reject it.
 _STATES = (
@@ -71,7 +71,7 @@ _NAMED = (
 _OPEN, _CLOSE = r"[(\[{<（【]?[^\S\n]?", r"[^\S\n]?[)\]}>）】]?"
 _NOT_AFTER = re.compile(
     r"[^\w\n]?[?؟]|[^\w\n]{0,4}(?:(?:هي|هو|is|are)[^\S\n]+)?"
-    r"ف?(?:خاطئه?|خطا|غلط|غير|ليست?|مستبعده?|wrong|incorrect|not|isnt|cannot|cant|false|错|不)",
+    r"ف?(?:خاطئه?|خطا|غلط|غير|ليست?|مستبعده?|مرفوضه?|rejected|wrong|incorrect|not|isnt|cannot|cant|false|错|不)",
     re.IGNORECASE,
 )
 # Of the words before a statement. What makes them another thought than the statement's:
@@ -83,9 +83,14 @@ _CERTAIN = re.compile(
     r"\b(?:no|without|beyond) (?:an?y? )?(?:doubt|question)\b|(?<!\w)(?:لا|بلا|دون|بدون) (?:شك|ريب|بد)(?!\w)|无疑",
     re.IGNORECASE,
 )
+_QUOTED = re.compile(
+    r"(?<!\w)(?:wrong:|(?:format|form|example|مثال|صيغه|الصيغه)[^.]{0,12})(?: the)?\s*$", re.IGNORECASE
+)
 # It is denied, in its last words; asked, or supposed.
 _DENIED = re.compile(
-    r"(?<!\w)(?:not|never|cannot|n?either|nor|hard(?:ly)?|doubt\w*|disagree|(?:do|does|did|is|are|was|ca|wo|would)nt|"
+    r"(?<!\w)(?:not|never|cannot|n?either|nor|hard(?:ly)?|doubt\w*|disagree|wrong|incorrect|false|least|second|worst|"
+    r"nobody|no one|rule out|assume|suppose|خاطئ\w*|الخاطئ\w*|خطا|الخطا|(?:ال)?اقل|(?:ال)?ابعد|(?:ل?ن?|ا)فترض|نفرض|"
+    r"(?:do|does|did|is|are|was|ca|wo|would)nt|"
     r"ليست?|لست|لا|لم|لن|مش|مو|موش|ماشي|غير|(?:ما|م) ?(?:اظن|اعتقد|احسب|اتوقع|كاين\w*|في)|ماظن\w*|مظنش\w*)"
     r"(?: \w+){0,4}\s*$|(?:不是|并非|非|不认为)[^\S\n]*$",
     re.IGNORECASE,
@@ -433,7 +438,7 @@ def _is_not_meant(before: str) -> bool:
     before = _CERTAIN.sub(" ", _CONTRAST.split(before)[-1])
     clause = re.split("[,،:：]", before)[-1]
     return any(one.search(clause) for one in (_DENIED, _ASKED_WHETHER)) or any(
-        one.search(before) for one in (_SUPPOSED, _OTHERS)
+        one.search(before) for one in (_SUPPOSED, _OTHERS, _QUOTED)
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from cultureval.prompts.cells import comparable
-from cultureval.runtime.errors import BadRow
+from cultureval.runtime.errors import BadRow, MissingColumn
 
 Meaning = Literal[0, 1, "text"]
 FEW = 0.1  # share of golds that may contradict the others, and are broken rows then
@@ -151,6 +151,7 @@ def meaning_of(number: int, cell: Any, options: int, same: int | None, name: str
 
     Raises:
         UndecidedNumbers: It is not known yet: the column's rows have to be looked at.
+        MissingColumn: It is 0 where 1 was given as the first option's number: all others may be shifted.
         BadRow: The row is read alone, and the number is both the text of an option and the place of another.
     """
     column = _COLUMN.get()
@@ -160,6 +161,8 @@ def meaning_of(number: int, cell: Any, options: int, same: int | None, name: str
     if column and column.means is None:
         raise UndecidedNumbers
     if column and column.means is not None:
+        if column.means == 1 and number == 0 and not column.numbers:
+            raise MissingColumn(f"{name!r} holds a 0, and gold_numbers says that the first option is 1")
         return column.means
     if same is None:  # a row that is read alone
         return usual or 0

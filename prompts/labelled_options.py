@@ -192,15 +192,12 @@ def own_labels(entries: Sequence[str], column: str, places: Sequence[int] = ()) 
         return None
     named = list(places or range(len(entries)))
     if len(labels) < len(entries) or len({label.script == "digits" for label in labels}) > 1:
-        for label, place in zip(read, named, strict=True):
-            if label and label.script != "digits" and label.style != "attached" and label.ordinal < len(entries):
-                if label.ordinal != place and not label.may_be_initial():
-                    raise BadRow(column, list(entries), "holds a label that contradicts the place of its option")
+        _require_no_labels(read, named, entries, column)
         return None
     ordinals = [label.ordinal for label in labels]
     complete = sorted(ordinals) == list(range(len(entries)))
     if labels[0].script == "digits":
-        return labels if complete and not places else None
+        return labels if complete and all(label.style != "attached" for label in labels) else None
     if ordinals == named or complete:
         return _unless_text(labels, ordinals == named, bool(places), entries, column)
     if all(label.may_be_initial() for label in labels) or all(label.style == "attached" for label in labels):
@@ -208,6 +205,17 @@ def own_labels(entries: Sequence[str], column: str, places: Sequence[int] = ()) 
     if min(ordinals) >= len(entries):  # variables: `(س) ...`, `(ص) ...`
         return None
     raise BadRow(column, list(entries), "holds labels that are not أ ب ج ..., each once")
+
+
+def _require_no_labels(read: list[Label | None], named: list[int], entries: Sequence[str], column: str) -> None:
+    """Refuses options of which some begin with what can only be labels."""
+    letters = [(label, place) for label, place in zip(read, named, strict=True) if label and label.script != "digits"]
+    for label, place in letters:
+        if label.style != "attached" and label.ordinal < len(entries) and label.ordinal != place:
+            if not label.may_be_initial():
+                raise BadRow(column, list(entries), "holds a label that contradicts the place of its option")
+    if sum(label.style == "bracket" and label.ordinal == place for label, place in letters) > 1:
+        raise BadRow(column, list(entries), "holds labels of some of its options only")
 
 
 def _unless_text(

@@ -111,6 +111,8 @@ def gold_positions(
     """
     places = {position: position for position in range(len(options))} if numbers is None else numbers
     answers = _listed(answer)
+    if 1 < len(answers) == len(options) and {whole_number(one) for one in answers} == {0, 1}:
+        raise BadRow(column, answer, "may mark each option as right (1) or wrong (0), or name places: write letters")
     found = _only_texts(answers, options)
     if found:
         answers = []

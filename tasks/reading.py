@@ -9,6 +9,8 @@ content, which LightEval loads.
 import hashlib
 import json
 import logging
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -56,6 +58,8 @@ from cultureval.tasks.manifest import Selection, manifest_of
 from cultureval.tasks.options import with_defaults
 from cultureval.tasks.registration import Registered, mirror_arguments, registered
 from cultureval.tasks.suite import Source, Task
+
+_DIRECTIONS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 
 logger = logging.getLogger(__name__)
 
@@ -216,9 +220,21 @@ def _rows_report(
         "row_counts": _row_counts(found, evaluated, examples),
         "sources": found.source.given,
         "not_selected": _reasons(evaluated.other_subsets, found.source.repo),
-        "notes": found.source.notes(rows) if found.source.notes else [],
+        "notes": [*(found.source.notes(rows) if found.source.notes else []), *_unusual_letters(rows)],
         "caveat": found.source.caveat,
     }
+
+
+def _unusual_letters(rows: Sequence[PreparedRow]) -> list[str]:
+    """A note on prompts that look as usual to a reader and have other tokens: they are asked as they stand."""
+    decomposed = sum(not unicodedata.is_normalized("NFC", str(row.get("prompt", ""))) for row in rows)
+    marked = sum(bool(_DIRECTIONS.search(str(row.get("prompt", "")))) for row in rows)
+    told = ((decomposed, "letters in parts (not in Unicode's NFC)"), (marked, "marks of direction or byte order"))
+    return [
+        f"{count} of {len(rows)} prompts hold {what}: models read other tokens than of the usual spelling."
+        for count, what in told
+        if count
+    ]
 
 
 def _prompts(task: Task, source: Source, rows: Sequence[PreparedRow], options: DataOptions) -> str:
@@ -444,7 +460,8 @@ def tried_rows(
 def asked_by(row: PreparedRow) -> str:
     """What rows that ask the same have in common: all but the place in the source and the gold, as `alike` reads it."""
     content = {name: value for name, value in row.items() if name not in NOT_ASKED}
-    return _hash(alike(json.dumps(content, sort_keys=True, ensure_ascii=False, default=str)))
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=str)
+    return _hash(alike(text.replace("\\n", " ")))  # a mark at the end of a line leaves a space, or none
 
 
 def _in_clusters(rows: list[PreparedRow]) -> tuple[list[PreparedRow], int]:

@@ -267,7 +267,7 @@ def _choice_from_columns(row: Row, preparation: Preparation, columns: list[str],
     else:
         options = distinct([label.text for label in labels] if labels else options, names)
         texts = dict(zip(places, options, strict=True))
-        gold = gold_position(given, [texts.get(place, "") for place in range(len(cells))], answer_column)
+        gold = gold_position(given, [texts.get(place, "") for place in range(places[-1] + 1)], answer_column)
         if gold not in texts:
             raise BadRow(answer_column, given, f"points at the empty column {columns[gold]!r}")
         position = places.index(gold)

@@ -6,6 +6,7 @@ The `datasets` library gives the same files, but takes a second to load and look
 
 import json
 import re
+from collections import Counter
 from functools import lru_cache
 from glob import has_magic
 from pathlib import Path
@@ -54,10 +55,16 @@ def declared_files(folder: Path) -> dict[str, DataFiles] | None:
     configs = front_matter(folder).get("configs")
     if not isinstance(configs, list) or not configs:
         return None
+    names = Counter(str(one.get("config_name")) for one in configs if isinstance(one, dict))
+    if twice := [name for name, count in names.items() if count > 1]:
+        raise CulturevalError(
+            f"{folder / 'README.md'} declares the config {twice[0]!r} {names[twice[0]]} times: which one is meant is "
+            "not clear. Keep one, or list all files in it."
+        )
     found: dict[str, DataFiles] = {}
     for config in configs:
         splits = _splits(config, folder)
-        if splits is None or config["config_name"] in found:
+        if splits is None:
             return None
         found[config["config_name"]] = splits
     formats = {format_of(Path(path)) for splits in found.values() for paths in splits.values() for path in paths}

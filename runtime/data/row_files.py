@@ -50,7 +50,10 @@ class PlacedRow(NamedTuple):
 
 
 MOST_LINES = 10  # broken lines of a file that its error names
-_SHARD = re.compile(r"(?P<name>.*?)[-_.](?P<number>\d{1,6})-of-(?P<all>\d{1,6})(?!\d)")
+_SHARD = re.compile(
+    r"(?P<name>.*?)[-_. ]?(?:part|shard)?[-_. ]?(?<!\d)(?P<number>\d{1,6})[-_ ]?of[-_ ]?(?P<all>\d{1,6})(?!\d)",
+    re.IGNORECASE,
+)
 # A word of a file's name, not a part of one (constraints, devices), says that it holds few-shot examples.
 _EXAMPLES = re.compile(
     r"(?<![a-z])(?:train(?:ing)?|dev(?:elopment)?|val(?:id(?:ation)?)?)_?(?:set|data|split)?(?![a-z])"

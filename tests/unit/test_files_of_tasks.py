@@ -97,6 +97,31 @@ def test_shards_are_read_as_one_and_a_missing_one_is_refused(tmp_path):
         read_items([str(folder)], DataOptions())
 
 
+def test_one_of_two_parts_under_another_name_is_refused(tmp_path):
+    write(tmp_path / "root/asas-ai/AraTrust/test_part1of2.jsonl", ROWS)
+    with pytest.raises(CulturevalError, match="1 of the 2 shards of test"):
+        read(tmp_path)
+
+
+def test_a_config_that_a_readme_declares_twice_is_refused(tmp_path):
+    folder = tmp_path / "root/MBZUAI/ArabicMMLU"
+    for name in ("one", "other"):
+        write(folder / name / "test.jsonl", mmlu(ROWS))
+    first = CONFIG.format(name="Driving Test", path="one/test.jsonl")
+    again = CONFIG.format(name="Driving Test", path="other/test.jsonl").partition("configs:\n")[2]
+    (folder / "README.md").write_text(first.removesuffix("---\n") + again, encoding="utf-8")
+    with pytest.raises(CulturevalError, match="declares the config 'Driving Test' 2 times"):
+        read(tmp_path, SUBJECT)
+
+
+def test_prompts_whose_letters_are_written_in_an_unusual_way_are_told(tmp_path):
+    odd = [{**ROWS[0], "Question": "أ\u200f" + ROWS[0]["Question"]}, {**ROWS[1], "Question": "\u0627\u0654سئلة؟"}]
+    write(tmp_path / "root/asas-ai/AraTrust/test.jsonl", [*odd, *ROWS[2:]])
+    forget_files()
+    notes = prepare_subset(all_tasks()[TRUST], DataOptions(root=tmp_path / "root")).report["notes"]
+    assert ["1 of 6 prompts hold" in note for note in notes] == [True, True]
+
+
 @pytest.mark.parametrize("mark", ["\ufeff", "", "\ufeff\n"])
 def test_a_byte_order_mark_before_a_readme_loses_no_config(tmp_path, mark):
     folder = tmp_path / "root/MBZUAI/ArabicMMLU"
@@ -212,7 +237,7 @@ def test_a_gold_text_of_two_options_that_differ_in_vowels_is_none_of_them(tmp_pa
 def test_rows_that_ask_the_same_are_one_cluster_and_counted(tmp_path):
     again = [
         ROWS[0] | {"Question": ROWS[0]["Question"].replace("0", "٠") + " ."},
-        ROWS[0] | {"Question": ROWS[0]["Question"].replace("لون", "لَون"), "Answer": "C"},
+        ROWS[0] | {"Question": ROWS[0]["Question"].replace("لون", "لَون").replace("؟", ""), "Answer": "C"},
         ROWS[1] | {"C": "أزرق"},
     ]
     folder = tmp_path / "root/asas-ai/AraTrust"

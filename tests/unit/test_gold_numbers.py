@@ -9,8 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cultureval.prompts.gold_numbers import GoldColumn, GoldNumber
+from cultureval.prompts.option_labels import gold_positions
 from cultureval.runtime.data_options import DataOptions
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import BadRow, CulturevalError
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.reading import forget_files, prepare_subset
@@ -27,7 +28,7 @@ def own_cache(tmp_path, monkeypatch):
 def golds_read(tmp_path, golds, name="test.jsonl", options=OPTIONS, numbers=None, bad_rows="skip"):
     """The positions that golds of AraTrust are read as, by the file's name; numbers: `gold_numbers` of --sources."""
     rows = [
-        {"Question": f"السؤال رقم {place}؟"} | dict(zip("ABCD", options, strict=True)) | {"Answer": gold}
+        {"Question": f"السؤال رقم {place}؟"} | dict(zip("ABCDE", options, strict=False)) | {"Answer": gold}
         for place, gold in enumerate(golds)
     ]
     folder = tmp_path / FOLDER
@@ -135,3 +136,40 @@ def test_curated_indices_count_from_0_and_a_copy_that_counts_from_1_is_refused(t
     assert indices(1, 2, 1) == [1, 2, 1]
     with pytest.raises(CulturevalError, match="options are counted from 0"):
         indices(1, 2, 3)
+
+
+def test_an_empty_last_column_is_no_option(tmp_path):
+    """As ArabicMMLU's fifth: of four options 4 is the last, so that golds begin with 1, and a 0 among them is refused."""
+    options = (*OPTIONS, None)
+    assert golds_read(tmp_path, [1, 2, 3, 4, 1], options=options) == [0, 1, 2, 3, 0]
+    with pytest.raises(CulturevalError, match="1 of them are 0 and 2 the number of options"):
+        golds_read(tmp_path, [1, 2, 3, 4, 2, 3, 4, 0], options=options)
+
+
+def test_a_zero_where_the_first_option_is_said_to_be_1_is_refused_though_broken_rows_are_skipped(tmp_path):
+    with pytest.raises(CulturevalError, match="holds a 0"):
+        golds_read(tmp_path, [1, 0, 2], numbers=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "golds", "read"),
+    [
+        (("3) نعم، دائمًا", "1) لا", "2) أحيانًا"), ["1", "2", "3"], [0, 1, 2]),  # their own numbers decide
+        (("1) نعم، دائمًا", "2) لا", "3) أحيانًا"), ["A", "2", "C"], None),
+        (("1) نعم، دائمًا", "2) لا", "3) أحيانًا"), ["A", "B", "C"], [0, 1, 2]),
+        (("أ) نعم", "لا", "ج) أحيانًا"), ["A", "B", "C"], None),  # labels of some options only
+    ],
+)
+def test_labels_of_options_in_columns_are_taken_off_whole_or_refused(tmp_path, options, golds, read):
+    if read is None:
+        with pytest.raises(CulturevalError):
+            golds_read(tmp_path, golds, options=options, bad_rows="error")
+    else:
+        assert golds_read(tmp_path, golds, options=options) == read
+
+
+def test_a_list_that_may_mark_each_option_is_not_read_as_places():
+    for answer in ([0, 1, 0, 0], [1, 0], "[1, 0]"):
+        options = OPTIONS[: 2 if len(answer) != 4 else 4]
+        with pytest.raises(BadRow, match="may mark each option"):
+            gold_positions(answer, options, "answers")
