@@ -139,7 +139,7 @@ def test_curated_indices_count_from_0_and_a_copy_that_counts_from_1_is_refused(t
 
 
 def test_an_empty_last_column_is_no_option(tmp_path):
-    """As ArabicMMLU's fifth: of four options 4 is the last, so that golds begin with 1, and a 0 among them is refused."""
+    """As ArabicMMLU's fifth: of four options 4 is the last, so that golds begin with 1, and a 0 is refused."""
     options = (*OPTIONS, None)
     assert golds_read(tmp_path, [1, 2, 3, 4, 1], options=options) == [0, 1, 2, 3, 0]
     with pytest.raises(CulturevalError, match="1 of them are 0 and 2 the number of options"):
