@@ -141,12 +141,7 @@ class Asker:
         return {question.id: replies[question.id] for question in questions}
 
     def estimate(self, questions: Sequence[ModelQuestion], reply_tokens: int) -> CallEstimate:
-        """What asking them would cost; no call is made.
-
-        Args:
-            questions: Any number.
-            reply_tokens: Approximate number of tokens of a reply.
-        """
+        """What asking them would cost with replies of about so many tokens; no call is made."""
         new = [one for one in questions if self.identity is None or self._key(one, 0) not in self.journal]
         inputs = [self._calls.tokens(self._call(one)) for one in new]
         cost = sum(price(self.settings, tokens, reply_tokens) for tokens in inputs)

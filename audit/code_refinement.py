@@ -75,15 +75,7 @@ def refinement_questions(prompts: Mapping[str, str]) -> list[ModelQuestion]:
 
 
 def refine(asker: Asker, prompts: Mapping[str, str]) -> list[Refined]:
-    """Ask a model to refine prompts, and check what it changed.
-
-    Args:
-        asker: The model.
-        prompts: Id of a problem -> its prompt.
-
-    Returns:
-        One for each problem, in their order.
-    """
+    """Asks a model to refine prompts (problem -> prompt), and checks what it changed; one for each, in their order."""
     replies = asker.ask(refinement_questions(prompts), lambda _, text: read_proposal(text), "refinements")
     return [refined_prompt(name, text, replies[name]) for name, text in prompts.items()]
 

@@ -278,11 +278,7 @@ def _with_reasons(report: ItemReport, strong: Floats, weak: Floats, p_value: flo
 
 
 def _log_popularity(counts: Integers) -> Floats:
-    """[items] logarithm of the likelihood of how those who miss the key share the other options.
-
-    Args:
-        counts: [items, others] how many chose each.
-    """
+    """[items] log-likelihood of how those who miss the key share the others; counts [items, others]: who chose each."""
     from scipy.special import gammaln
 
     prior, total = POPULARITY * counts.shape[1], counts.sum(axis=1)

@@ -231,13 +231,7 @@ def shortcut_rows(found: Sequence[BlindAnswer]) -> list[ManifestRow]:
 
 
 def shortcut_signature(answers: Sequence[BlindAnswer], rotations: int, model: Mapping[str, Any]) -> str:
-    """All that the numbers depend on, as one line.
-
-    Args:
-        answers: The answers.
-        rotations: As asked.
-        model: `signature_fields` of the model.
-    """
+    """All that the numbers depend on, as one line; `model` has the `signature_fields` of the model."""
     templates = sorted({template_of(one.item, one.without) for one in answers})
     data = sorted({f"{one.item.source}@{one.item.revision[:8]}" for one in answers})
     fields: dict[str, Any] = {"audit": "shortcuts", "rotations": rotations, "data": ",".join(data)}

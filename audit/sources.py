@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,20 +33,6 @@ from cultureval.tasks.suite import Task
 
 ANSWERS = ("references", "answers", "answer")  # of prepared rows of free answers
 TEXTS = ("question", "prompt", "statement")
-
-
-@dataclass(frozen=True)
-class Place:
-    """What all items of a subset have in common; the attributes are those of `AuditItem`."""
-
-    source: str
-    revision: str
-    subset: str
-    folder: Path
-    task: str = ""
-    benchmark: str = ""
-    language: str = ""
-    copy: str = ""
 
 
 def read_items(names: Sequence[str], options: DataOptions, columns: Columns | None = None) -> list[AuditItem]:
@@ -139,19 +124,17 @@ def items_of_task(task: Task, options: DataOptions) -> Iterator[AuditItem]:
     options = with_defaults(options)
     found = find_subset(task, options)
     source = found.source
-    place = Place(
-        *(source.repo, found.revision, task.subset, found.folder),
-        *(task.task, task.benchmark, task.language, source.form),
-    )
+    shared = {"source": source.repo, "revision": found.revision, "subset": task.subset, "folder": found.folder}
+    shared |= {"task": task.task, "benchmark": task.benchmark, "language": task.language, "copy": source.form}
     for files, few_shot in ((found.few_shot_files, True), (found.files, False)):
         rows = [one for one in tried_rows(task, found, files, few_shot, options) if one[1] is not None]
         columns = columns_found([placed.row for placed, _ in rows])
         for placed, outcome in rows:
-            yield _item_of_task(place, placed, outcome, columns, found, files, few_shot)
+            yield _item_of_task(shared, placed, outcome, columns, found, files, few_shot)
 
 
 def _item_of_task(
-    place: Place,
+    shared: Mapping[str, Any],
     placed: PlacedRow,
     outcome: list[PreparedRow] | BadRow | None,
     columns: Columns,
@@ -163,7 +146,7 @@ def _item_of_task(
     name, row = row_name(placed, files, found.folder), placed.row
     if isinstance(outcome, BadRow):
         why = f"column {outcome.column!r} {outcome.reason}"
-        return _item(place, name, row, columns, few_shot, refused=why, source_row=placed.name)
+        return _item(shared, name, row, columns, few_shot, refused=why, source_row=placed.name)
     prepared = outcome or []
     first = prepared[0] if prepared else {}
     question, answers = _text(row.get(columns.question)) or _first_text(first, TEXTS), _answers(first)
@@ -173,24 +156,11 @@ def _item_of_task(
         answers = tuple(f"{text}: {answer}" for text, answer in dict.fromkeys(pairs) if answer)
     labelled = "labels" in first
     dialogue = {"context": first["prompt"]} if "round" in first else {}  # caption and earlier rounds
-    return _item(
-        place,
-        name,
-        row,
-        columns,
-        few_shot,
-        question=question,
-        form="mcq" if labelled else "qa",
-        options=tuple(first["choices"]) if labelled else (),
-        gold=tuple(first["index"]) if labelled else (),
-        answers=() if labelled else answers,
-        image=str(first.get("image", "")),
-        images=bool(first.get("image")),
-        shuffled="permutation" in first,
-        gold_problem="",
-        source_row=placed.name,
-        **dialogue,
-    )
+    read = {"form": "mcq", "options": tuple(first["choices"]), "gold": tuple(first["index"])} if labelled else {}
+    read = read or {"form": "qa", "options": (), "gold": (), "answers": answers}
+    read |= {"image": str(first.get("image", "")), "images": bool(first.get("image")), **dialogue}
+    read |= {"shuffled": "permutation" in first, "gold_problem": "", "source_row": placed.name, "question": question}
+    return _item(shared, name, row, columns, few_shot, **read)
 
 
 def _answers(prepared: Mapping[str, Any]) -> tuple[str, ...]:
@@ -235,15 +205,16 @@ def _items_by_path(path: Path, columns: Columns | None) -> Iterator[AuditItem]:
             told.add(str(used))
             print_note(f"{file} is read as {used}{'' if columns else '; --columns names others'}.")
         below = printed(relative_path(file, folder))
-        place = Place(name, "local", below.partition(".")[0], folder, benchmark=name)
+        shared = {"source": name, "revision": "local", "subset": below.partition(".")[0], "folder": folder}
         few_shot = holds_examples(file.relative_to(folder))
         for number, row in enumerate(rows):
-            yield _item(place, f"{below}:{number}", row, used, few_shot)
+            yield _item(shared | {"benchmark": name}, f"{below}:{number}", row, used, few_shot)
 
 
-def _item(place: Place, name: str, row: Mapping[str, Any], columns: Columns, few_shot: bool, **read: Any) -> AuditItem:
-    """An item with what was read of its row; the rest as it stands in the columns."""
-    cells = _cells(row, columns)
+def _item(
+    shared: Mapping[str, Any], name: str, row: Mapping[str, Any], columns: Columns, few_shot: bool, **read: Any
+) -> AuditItem:
+    """An item with what its subset's items share and what was read of its row; the rest as it stands in the columns."""
     values: dict[str, Any] = {"question": _text(row.get(columns.question)), "form": "mcq" if columns.options else "qa"}
     values["context"] = _text(row.get(columns.context)) if columns.context else ""
     if "options" not in read and columns.options:
@@ -258,23 +229,9 @@ def _item(place: Place, name: str, row: Mapping[str, Any], columns: Columns, few
         values["answers"] = tuple(_text(one) for one in answers if not is_empty(one))
         values["gold_problem"] = "missing" if columns.gold and not values["answers"] else ""
     if "image" not in read and columns.image and not is_empty(row.get(columns.image)):
-        values |= _image(row, columns.image, place.folder)
-    return AuditItem(
-        place.source,
-        place.revision,
-        place.subset,
-        name,
-        row_hash(row, place.folder),
-        "few_shot" if few_shot else "test",
-        raw=row,
-        task=place.task,
-        benchmark=place.benchmark,
-        language=place.language,
-        folder=place.folder,
-        copy=place.copy,
-        cells=cells,
-        **(values | read),
-    )
+        values |= _image(row, columns.image, shared["folder"])
+    values |= {"split": "few_shot" if few_shot else "test", "hash": row_hash(row, shared["folder"])}
+    return AuditItem(**shared, row=name, raw=row, cells=_cells(row, columns), **(values | read))
 
 
 def _image(row: Mapping[str, Any], column: str, folder: Path) -> dict[str, Any]:

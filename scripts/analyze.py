@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.scripts.figure_options import ALL_FORMATS, Figures
+from cultureval.scripts.options import ALL_FORMATS, Figures
 
 
 def analyze_alqasida(

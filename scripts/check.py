@@ -3,34 +3,29 @@
 import json as json_format
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts.custom_suites import SourcesFile, with_sources
+from cultureval.scripts.options import Data, Form, OnlyJson, SourcesFile, data_settings
 from cultureval.tasks.catalogue import require_suites
 from cultureval.tasks.options import read_data_options
 
 
 def check(
     suite: Annotated[list[str], typer.Argument(metavar="SUITE...", help="Suites (qimma).")],
-    data: Annotated[str | None, typer.Option(help="Data root (DIR/<org>/<name>), or `samples`; default: hub.")] = None,
-    form: Annotated[
-        Literal["auto", "curated", "original"] | None,
-        typer.Option(help="Version of the data: QIMMA's curated copy or the original."),
-    ] = None,
+    data: Data = None,
+    form: Form = None,
     full: Annotated[bool, typer.Option("--full", help="Print all subsets, files and listed rows.")] = False,
     rows: Annotated[Path | None, typer.Option(help="Write all listed rows into this file, as JSON lines.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    json: OnlyJson = False,
     sources: SourcesFile = None,
 ) -> None:
     """Reads every row of the suites' data and lists what is broken, duplicate or read by no task.
 
     Exit status 1: a row is broken. Example: cultureval check qimma --data DIR
     """
-    settings = with_sources(current_settings(), sources)
-    with use_settings(settings.with_(data_root=data, form=form)):
+    with data_settings(data, form, sources):
         require_suites(suite)
         from cultureval.reports.data_check import data_check_text
         from cultureval.tasks.checking import check_data

@@ -11,7 +11,7 @@ from cultureval.reports.terminal_tables import terminal_width
 from cultureval.runtime.data.hub import go_offline_if_unreachable
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_note
-from cultureval.scripts.figure_options import ALL_FORMATS, Figures
+from cultureval.scripts.options import ALL_FORMATS, Figures
 
 Allowed = Annotated[
     str, typer.Option("--allow", metavar="KINDS", help="What may differ between the runs: items,prompts,scorers.")

@@ -1,4 +1,4 @@
-"""The options `--custom-suites`, of every command for which suites matter, and `--sources`.
+"""The option `--custom-suites`, of every command for which suites matter.
 
 Suites bring commands, options and tasks along, so that the values of `--custom-suites` are read from the whole command
 line and are in the current settings before a command is looked up (`main.Commands`).
@@ -6,28 +6,13 @@ line and are in the current settings before a command is looked up (`main.Comman
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from cultureval.runtime.settings import Settings
-
 FLAG = "--custom-suites"
 HELP = "A suite that is not installed: a module, .py file or folder. Repeatable."
-SourcesFile = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE.yaml", help="Other repositories, revisions, splits, files or column names of benchmarks' data."
-    ),
-]
-
-
-Manifests = Annotated[
-    list[Path] | None,
-    typer.Option(metavar="FILE", help="Manifest of an audit, whose discarded rows are left out. Repeatable."),
-]
 
 
 class WithCustomSuites(TyperCommand):
@@ -62,11 +47,6 @@ def custom_suites_of(args: Sequence[str]) -> list[str]:
     """The values of `--custom-suites` in a command line that is not parsed yet."""
     following = [value for flag, value in zip(args, args[1:], strict=False) if flag == FLAG]
     return following + [arg.partition("=")[2] for arg in args if arg.startswith(f"{FLAG}=")]
-
-
-def with_sources(settings: Settings, sources: Path | None) -> Settings:
-    """The settings with the value of `--sources`."""
-    return settings.with_(sources=str(sources) if sources else None)
 
 
 @cache

@@ -18,7 +18,7 @@ from cultureval.samples.tiny_models.classifiers import build_tiny_instruments
 from cultureval.samples.tiny_models.dual_encoder import build_tiny_dual_encoder
 from cultureval.samples.tiny_models.encoder import build_tiny_encoder
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm
-from cultureval.scripts.showing import print_run
+from cultureval.scripts.evaluate import print_run
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.cvlue.gallery import TASKS as RETRIEVAL
 from cultureval.tasks.cvlue.gallery import read_gallery

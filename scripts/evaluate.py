@@ -2,27 +2,40 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from cultureval.reports.terminal_tables import terminal_width
 from cultureval.runtime.data.hub import go_offline_if_unreachable
 from cultureval.runtime.errors import BatchWritten, CulturevalError, DryRun
 from cultureval.runtime.gc_pause import no_collection
-from cultureval.runtime.printing import print_note
+from cultureval.runtime.printing import print_note, print_result
 from cultureval.runtime.saving import Saving
 from cultureval.runtime.settings import Settings, current_settings, use_settings
-from cultureval.scripts.custom_suites import Manifests, SourcesFile, with_sources
-from cultureval.scripts.saving_options import (
+from cultureval.scripts.options import (
+    AsJson,
+    Data,
+    Device,
+    Dtype,
+    Form,
+    Full,
+    Manifests,
+    OutputDir,
     PublicRun,
     PushToHub,
     PushToTensorboard,
     ResultsOrg,
     ResultsPathTemplate,
     SaveDetails,
+    SourcesFile,
     Wandb,
+    with_sources,
 )
-from cultureval.scripts.showing import AsJson, Full, print_run
+
+if TYPE_CHECKING:
+    from cultureval.runs.record import Run
 
 
 def evaluate(
@@ -36,13 +49,13 @@ def evaluate(
     tasks: Annotated[
         list[str], typer.Argument(metavar="TASKS...", help="Tasks, groups, suites (qimma) or files; TASK|5 is 5-shot.")
     ],
-    data: Annotated[str | None, typer.Option(help="Data root (DIR/<org>/<name>), or `samples`; default: hub.")] = None,
+    data: Data = None,
     limit: Annotated[
         int | None, typer.Option(min=1, help="At most this many rows per task; items of several rows stay complete.")
     ] = None,
-    output_dir: Annotated[str, typer.Option(help="Output folder of results and details.")] = "results",
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, ...; default: cuda if available.")] = None,
-    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16, float16, auto, 4bit, 8bit.")] = None,
+    output_dir: OutputDir = "results",
+    device: Device = None,
+    dtype: Dtype = None,
     batch_size: Annotated[int | None, typer.Option(min=1, help="Prompts per generation batch.")] = None,
     chat_template: Annotated[
         Literal["auto", "on", "off"] | None, typer.Option(help="auto: if the tokenizer has one.")
@@ -65,10 +78,7 @@ def evaluate(
         Literal["stop", "continue"] | None,
         typer.Option(help="A server that changes its model stops the run, or both models are taken, marked as mixed."),
     ] = None,
-    form: Annotated[
-        Literal["auto", "curated", "original"] | None,
-        typer.Option(help="Version of the data: QIMMA's curated copy or the original."),
-    ] = None,
+    form: Form = None,
     skip_unscorable: Annotated[
         bool,
         typer.Option(
@@ -149,3 +159,10 @@ def with_model_settings(settings: Settings, given: Mapping[str, Any]) -> Setting
         return settings.with_(model_settings=settings.model_settings | changed) if changed else settings
     except CulturevalError:
         return settings  # the checks before the run read the variable again, and report it with all others
+
+
+def print_run(run: "Run", path: Path, full: bool = False, as_json: bool = False) -> None:
+    """Prints a run that is on the disk, and the path of its file: a summary, all scores (`full`) or JSON."""
+    from cultureval.reports.summary_text import shown_run, summaries_json
+
+    print_result(summaries_json([run]) if as_json else shown_run(run, terminal_width(), full), path)

@@ -8,7 +8,7 @@ import typer
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_result
 from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts.judge_options import Delimit, JudgeBudget, JudgeNothing, ReuseVerdicts, Sample, Seed
+from cultureval.scripts.options import Delimit, JudgeBudget, JudgeNothing, ReuseVerdicts, Sample, Seed
 
 if TYPE_CHECKING:
     from cultureval.metrics.judges.settings import JudgeSettings

@@ -7,7 +7,7 @@ import typer
 
 from cultureval.runtime.errors import did_you_mean
 from cultureval.runtime.printing import print_note, print_result
-from cultureval.scripts.saving_options import PublicRun
+from cultureval.scripts.options import PublicRun, Strict
 
 
 def leaderboard(
@@ -44,7 +44,7 @@ def leaderboard(
     partial: Annotated[
         bool, typer.Option("--partial", help="--published: papers' rows also beside runs of other rows than published.")
     ] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Stop where a file cannot be read.")] = False,
+    strict: Strict = False,
     as_json: Annotated[bool, typer.Option("--json", help="All tables as one JSON document, printed too.")] = False,
 ) -> None:
     """Writes a leaderboard that opens without a server. Example: cultureval leaderboard results --out site"""

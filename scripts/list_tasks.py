@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts.custom_suites import SourcesFile, with_sources
+from cultureval.scripts.options import SourcesFile, with_sources
 from cultureval.tasks.catalogue import all_suites, all_tasks, require_suites
 from cultureval.tasks.registration import unknown_name_hint
 

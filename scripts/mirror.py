@@ -7,7 +7,7 @@ import typer
 
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts.custom_suites import SourcesFile, with_sources
+from cultureval.scripts.options import SourcesFile, with_sources
 
 
 def mirror(

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from cultureval.runtime.printing import print_note
-from cultureval.scripts.saving_options import PublicRun
+from cultureval.scripts.options import PublicRun
 
 
 def publish_results(

@@ -23,8 +23,7 @@ def run(
     """Runs models on suites as a YAML file says, unless they are finished. Example: cultureval run PLAN.yaml"""
     from cultureval.reports.plans.plan_file import read_plan, require_suites
     from cultureval.reports.plans.progress import status_table
-    from cultureval.reports.plans.running import run_plan
-    from cultureval.reports.plans.slurm import write_array_job
+    from cultureval.reports.plans.running import run_plan, write_array_job
 
     content, runs = read_plan(plan, eval_options())
     require_suites(runs, plan)

@@ -11,7 +11,7 @@ import typer
 from cultureval.reports.terminal_tables import terminal_width
 from cultureval.runtime.errors import CulturevalError, counted
 from cultureval.runtime.printing import print_note
-from cultureval.scripts.showing import AsJson, Full
+from cultureval.scripts.options import AsJson, Full, Strict
 
 
 def show(
@@ -27,7 +27,7 @@ def show(
     fooled: Annotated[
         bool, typer.Option("--fooled", help="The items that were right on Q+ and fooled on Q- (M2CQA, AynVQA).")
     ] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Stop where a file cannot be read.")] = False,
+    strict: Strict = False,
     output: Annotated[
         Path | None,
         typer.Option(help="Picture of an item, .svg or .png; default: in the output folder. --fooled: an HTML page."),

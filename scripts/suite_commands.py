@@ -46,11 +46,7 @@ class SuiteCommands(TyperGroup):
         return {name: suite for name, suite in all_suites().items() if getattr(suite, self.field)}
 
     def function(self, suite: Suite, name: str) -> tuple[Callable[..., Any], str | None]:
-        """The function of a command, and its help where that is not the function's docstring.
-
-        Raises:
-            CulturevalError: What the suite names cannot be loaded.
-        """
+        """The function of a command (CulturevalError if it cannot be loaded), and its help where not the docstring."""
         return suite.part(self.field), None
 
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:
@@ -78,13 +74,7 @@ class SuiteCommands(TyperGroup):
 
 
 def command_of(name: str, function: Callable[..., Any], text: str | None = None) -> Any:
-    """A command as typer makes it of a function, with `--custom-suites`.
-
-    Args:
-        name: Of the command.
-        function: What it calls.
-        text: Its help; None: the function's docstring.
-    """
+    """A command as typer makes it of a function, with `--custom-suites`; its help is `text`, else the docstring."""
     command = typer.Typer(add_completion=False, rich_markup_mode=None)
     command.command(name, cls=WithCustomSuites, help=text)(function)
     return typer.main.get_command(command)

@@ -4,14 +4,14 @@ import importlib.util
 import os
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
 
+from waiting import PATIENCE, own_port, wait_until
+
 from benchmarks.smollm2 import gguf_file
-from cultureval.runtime.servers.vllm_process import free_port
 
 CACHE = Path.home() / ".cache" / "cultureval-tests"
 # The model's file; None where that, or the server for it, is not installed.
@@ -34,14 +34,12 @@ def served(command: list, url: str, log: Path, **variables: str):
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, env=os.environ | variables)
     try:
-        deadline = time.monotonic() + 240
-        while not _answers(url):
-            assert process.poll() is None and time.monotonic() < deadline, log.read_text(errors="replace")[-2000:]
-            time.sleep(0.3)
+        wait_until(lambda: _answers(url) or process.poll() is not None, every=0.3)
+        assert process.poll() is None, log.read_text(errors="replace")[-2000:]
         yield url
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(PATIENCE)
 
 
 def _answers(url: str) -> bool:
@@ -56,13 +54,13 @@ def _answers(url: str) -> bool:
 
 def llama_server(gguf: Path, log: Path, name: str):
     """llama.cpp's server, which calls the model by a name."""
-    port = free_port()
+    port = own_port()
     return served([sys.executable, "-c", LLAMA, gguf, str(port), name], f"http://127.0.0.1:{port}/v1", log)
 
 
 def transformers_server(folder: Path, log: Path):
     """`transformers serve` with one model in fp32, and an empty cache of the hub."""
-    port = free_port()
+    port = own_port()
     program = "from transformers.cli.transformers import main; main()"
     options = ["--device", "cpu", "--dtype", "float32", "--host", "127.0.0.1", "--port", str(port)]
     command = [sys.executable, "-c", program, "serve", str(folder), *options]

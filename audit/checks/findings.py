@@ -68,12 +68,18 @@ class Finding:
     other: str = ""
 
 
-def each(look: Callable[[AuditItem], str]) -> Look:
-    """A look at all items by one at each: it returns a clause, or "" where nothing is wrong."""
+def check_each(severity: Severity, reason: str) -> Callable[[Callable[[AuditItem], str]], Check]:
+    """A decorator: a function that looks at an item and returns a clause ("" where nothing is wrong) is a check."""
 
-    def all_items(items: Sequence[AuditItem]) -> Iterator[Found]:
-        for item in items:
-            if detail := look(item):
-                yield Found(item, detail)
+    def checked(look: Callable[[AuditItem], str]) -> Check:
+        def all_items(items: Sequence[AuditItem]) -> Iterator[Found]:
+            return (Found(item, detail) for item in items if (detail := look(item)))
 
-    return all_items
+        return Check(look.__name__, severity, reason, all_items)
+
+    return checked
+
+
+def check_all(severity: Severity, reason: str) -> Callable[[Look], Check]:
+    """A decorator: a function that looks at all items together is a check."""
+    return lambda look: Check(look.__name__, severity, reason, look)

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
-from cultureval.audit.checks.findings import Found
+from cultureval.audit.checks.findings import Found, check_all, check_each
 from cultureval.audit.items import AuditItem
 from cultureval.runtime.errors import shorten
 
@@ -12,11 +12,13 @@ SIGNIFICANT = 0.001
 EXCESS = 0.10  # difference from the expected share that is worth a finding
 
 
+@check_each("error", "Without a gold no answer can be right.")
 def missing_gold(item: AuditItem) -> str:
     """The gold cell is null or empty."""
     return "the gold is null or empty" if item.gold_problem == "missing" else ""
 
 
+@check_each("error", "The gold names an option that is not there, so that every answer is wrong.")
 def gold_out_of_range(item: AuditItem) -> str:
     """The gold is a label or an index of an option that is not there."""
     if item.gold_problem != "out_of_range":
@@ -24,6 +26,7 @@ def gold_out_of_range(item: AuditItem) -> str:
     return f"the gold {shorten(item.cells.get('gold'), 40)} is none of the {len(item.options)} options"
 
 
+@check_each("error", "The right answer cannot be chosen.")
 def gold_not_in_options(item: AuditItem) -> str:
     """The gold is a text that no option has."""
     if item.gold_problem != "not_in_options":
@@ -31,6 +34,7 @@ def gold_not_in_options(item: AuditItem) -> str:
     return f"the gold {shorten(item.cells.get('gold'), 60)} is the text of no option"
 
 
+@check_all("warning", "A model that prefers a position is scored for its preference.")
 def gold_position(items: Sequence[AuditItem]) -> Iterator[Found]:
     """The gold of a subset stands at a position far more or far less often than at others (chi-square, p < 0.001)."""
     from scipy.stats import chisquare
@@ -48,6 +52,7 @@ def gold_position(items: Sequence[AuditItem]) -> Iterator[Found]:
             yield Found(some[0], f"of {total} items with {count} options the gold stands at {shares}", True)
 
 
+@check_all("warning", "The right answer can be guessed by its length.")
 def longest_option(items: Sequence[AuditItem]) -> Iterator[Found]:
     """The longest option of a subset's items is right far more often than by chance (binomial test, p < 0.001)."""
     from scipy.stats import binomtest

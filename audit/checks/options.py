@@ -3,6 +3,7 @@
 import re
 from itertools import permutations
 
+from cultureval.audit.checks.findings import check_each
 from cultureval.audit.checks.text import seen_as, words
 from cultureval.audit.items import AuditItem
 from cultureval.prompts.cells import is_empty
@@ -48,11 +49,13 @@ _MARKED = re.compile(
 )
 
 
+@check_each("error", "There is nothing to choose from.")
 def too_few_options(item: AuditItem) -> str:
     """A question with options has fewer than two."""
     return f"it has {counted(len(item.options), 'option')}" if item.form == "mcq" and len(item.options) < 2 else ""
 
 
+@check_each("error", "An empty option can be ruled out, or was lost.")
 def empty_option(item: AuditItem) -> str:
     """An option before the last filled one is empty, also where the task's reader leaves it out."""
     cells = {int(name.split()[1]): cell for name, cell in item.cells.items() if name.startswith("option ")}
@@ -62,6 +65,7 @@ def empty_option(item: AuditItem) -> str:
     return f"{told} empty" if empty and len(empty) < len(shown) else ""
 
 
+@check_each("error", "An option that says whether it is right gives the answer away.")
 def marked_answer(item: AuditItem) -> str:
     """An option says that it is the right one, or wrong."""
     for place, option in enumerate(item.options, start=1):
@@ -70,6 +74,7 @@ def marked_answer(item: AuditItem) -> str:
     return ""
 
 
+@check_each("error", "Two options that look the same are right or wrong together, and only one of them counts.")
 def duplicate_options(item: AuditItem) -> str:
     """Two options look the same: equal in NFC without direction marks, tatweel and spare white space."""
     places: dict[str, int] = {}
@@ -79,6 +84,7 @@ def duplicate_options(item: AuditItem) -> str:
     return ""
 
 
+@check_each("notice", "Where an option holds all of another, both may be right.")
 def contained_option(item: AuditItem) -> str:
     """All words of an option stand side by side in another one, so that both may be right."""
     spelled = [words(option) for option in item.options]
@@ -92,6 +98,7 @@ def _holds(long: tuple[str, ...], short: tuple[str, ...]) -> bool:
     return any(long[start : start + len(short)] == short for start in range(len(long) - len(short) + 1))
 
 
+@check_each("warning", "What an option says of the others is wrong when they stand elsewhere.")
 def all_of_the_above(item: AuditItem) -> str:
     """An option that refers to the others ("all of the above", "A and B") is not the last, or options are shuffled."""
     refers = [_refers(option) for option in item.options]
@@ -110,6 +117,7 @@ def _refers(option: str) -> bool:
     return bool(_REFERS.fullmatch(text) or _NAMES_LABELS.fullmatch(text))
 
 
+@check_each("warning", "Labels inside the options contradict those that the prompt gives them.")
 def inconsistent_labels(item: AuditItem) -> str:
     """Some options begin with a label of their own and others do not, or the labels are out of order or repeated."""
     labels = [split_label(option) for option in item.options]

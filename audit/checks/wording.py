@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from cultureval.audit.checks.findings import Found
+from cultureval.audit.checks.findings import Found, check_all, check_each
 from cultureval.audit.checks.text import seen_as
 from cultureval.audit.items import AuditItem
 from cultureval.prompts.cells import is_empty, is_mojibake
@@ -64,6 +64,7 @@ _OWN_LETTERS = 100  # likewise of Chinese, which has no spaces
 _QUOTED = re.compile(r"[\"«“(\[{]|[:：]\s*\S+\s+\S+|[:：。][^:：。（）]{8,}。")
 
 
+@check_each("error", "Nothing is asked.")
 def empty_question(item: AuditItem) -> str:
     """There is no question, or one of punctuation alone."""
     if not seen_as(item.question):
@@ -72,6 +73,7 @@ def empty_question(item: AuditItem) -> str:
     return "" if asked else f"the question is {shorten(item.question, 20)} alone"
 
 
+@check_each("error", "Damaged text measures how a model guesses letters.")
 def broken_encoding(item: AuditItem) -> str:
     """A text is damaged: wrongly decoded (ftfy mends it), or with replacement characters, entities or lost letters."""
     for text in item.texts:
@@ -101,6 +103,7 @@ def _ftfy_mends(text: str) -> bool:
     return is_bad(text) and ftfy.fix_encoding(text) != text
 
 
+@check_each("warning", "Tags and signs of a page are no words of the question.")
 def markup(item: AuditItem) -> str:
     """A text holds tags or marks of HTML, BBCode or Markdown."""
     for text in item.texts:
@@ -109,6 +112,7 @@ def markup(item: AuditItem) -> str:
     return ""
 
 
+@check_each("warning", "Characters that nobody sees make other tokens of a text.")
 def zero_width(item: AuditItem) -> str:
     """A text holds characters without a width that are neither direction marks nor joiners, which some scripts need."""
     for text in item.texts:
@@ -117,6 +121,7 @@ def zero_width(item: AuditItem) -> str:
     return ""
 
 
+@check_each("warning", "A question that states its answer asks nothing.")
 def answer_in_question(item: AuditItem) -> str:
     """The question states its answer: after its question mark, in brackets at its end, or as "the answer is ..."."""
     if not item.options or not item.gold:
@@ -131,6 +136,7 @@ def answer_in_question(item: AuditItem) -> str:
     return f"{shorten(found[0], 60)} in the question" if found else ""
 
 
+@check_each("warning", "Tokenizers know letters, not the shapes that a typesetter gave them.")
 def presentation_forms(item: AuditItem) -> str:
     """A text is written in the shapes of letters that typesetters use (U+FE70 and on), not in letters."""
     for text in item.texts:
@@ -139,6 +145,7 @@ def presentation_forms(item: AuditItem) -> str:
     return ""
 
 
+@check_each("warning", "A letter of another script makes other tokens of a word that looks right.")
 def mixed_scripts(item: AuditItem) -> str:
     """A word mixes letters of two scripts, Arabic or Cyrillic with Latin, as typing errors and look-alikes do."""
     for text in item.texts:
@@ -170,6 +177,7 @@ def _script(letter: str) -> str:
     return next((name for name in (_ARABIC, _LATIN, _CYRILLIC) if unicodedata.name(letter, "").startswith(name)), "")
 
 
+@check_each("warning", "What the question refers to is not in the item.")
 def absent_reference(item: AuditItem) -> str:
     """The question refers to a figure, a table or a passage, and the item has none."""
     if item.images:
@@ -188,6 +196,7 @@ def absent_reference(item: AuditItem) -> str:
     return ""
 
 
+@check_each("warning", "Nobody can see what is asked about.")
 def absent_image(item: AuditItem) -> str:
     """The image is not there, or cannot be decoded."""
     return f"{item.image[:80]!r} {item.image_problem}" if item.image_problem else ""
@@ -202,6 +211,7 @@ def _shows_a_table(text: str) -> bool:
     return text.count("|") > 2 or text.count("\t") > 2 or text.count("\n") > 2
 
 
+@check_all("warning", "A cell of another type was converted on its way (3 to 3.0).")
 def wrong_type(items: Sequence[AuditItem]) -> Iterator[Found]:
     """A cell of the question holds no text, or another type than most rows of its subset have."""
     grouped: dict[tuple[str, str], list[AuditItem]] = defaultdict(list)
@@ -245,6 +255,7 @@ def _type(cell: Any) -> str:
     return next((name for kind, name in kinds if isinstance(cell, kind)), "list")
 
 
+@check_each("error", "The task cannot score the row.")
 def refused_by_reader(item: AuditItem) -> str:
     """The reader of the task refuses the row."""
     return item.refused

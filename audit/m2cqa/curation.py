@@ -81,22 +81,14 @@ class Models:
     known: dict[str, Asker] = field(default_factory=dict)
 
     def asker(self, settings: JudgeSettings) -> Asker:
-        """The asker of a model; the writer may be one of the others too.
-
-        Raises:
-            CulturevalError: It does not answer.
-        """
+        """The asker of a model, which may have several parts; CulturevalError where it does not answer."""
         if settings.name not in self.known:
             journal = open_journal(of=f"curation {settings.name}")
             self.known[settings.name] = Asker(settings, judge_identity(settings), journal)
         return self.known[settings.name]
 
     def translator(self, given: JudgeSettings | str) -> "Asker | questions.Translator":
-        """A model, or the function of a dotted name.
-
-        Raises:
-            CulturevalError: There is no such function.
-        """
+        """A model, or the function of a dotted name; CulturevalError where there is none."""
         if isinstance(given, JudgeSettings):
             return self.asker(given)
         return load_attribute(given)
@@ -108,11 +100,7 @@ def writing(settings: JudgeSettings, budget: float | None) -> JudgeSettings:
 
 
 def curate(plan: CurationPlan, models: Models) -> dict[str, Outcome]:
-    """Runs the steps that are not done; name of a step -> its outcome, the last of which has all that was kept.
-
-    Raises:
-        CulturevalError: A model does not answer, a step keeps nothing, or the images cannot be read.
-    """
+    """Runs the steps that are not done; name of a step -> its outcome, the last of which has all that was kept."""
     return run_steps(steps_of(plan, models), plan.folder)
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cultureval.audit.asking import ModelReply, ReplyRefused
@@ -76,20 +76,6 @@ class Item:
         notes = {**self.notes, **changes.pop("notes", {})}
         return replace(self, notes=notes, **changes)
 
-    def record(self) -> dict[str, Any]:
-        """As JSON."""
-        return asdict(self)
-
-
-def item_of(record: Mapping[str, Any]) -> Item:
-    """The item of `Item.record`."""
-    questions = {
-        name: ChoiceQuestion(one["question"], tuple(one["options"]), one["answer"])
-        for name, one in record["questions"].items()
-    }
-    statements = {name: Statements(one["q_plus"], tuple(one["q_minus"])) for name, one in record["statements"].items()}
-    return Item(**{**record, "questions": questions, "statements": statements})
-
 
 @dataclass(frozen=True)
 class Rejected:
@@ -158,20 +144,12 @@ def json_object(text: str) -> dict[str, Any]:
 
 
 def text_of(found: Mapping[str, Any], name: str) -> str:
-    """A text of a reply's object, with single spaces.
-
-    Raises:
-        Unfit: It is none, is empty or is too long.
-    """
+    """A text of a reply's object, as of `clean_text`."""
     return clean_text(found.get(name), name)
 
 
 def clean_text(value: Any, name: str) -> str:
-    """A value that must be a text, with single spaces and without invisible control characters.
-
-    Raises:
-        Unfit: As `text_of`.
-    """
+    """A value that must be a text, with single spaces and no control characters; Unfit if it is none, or too long."""
     text = " ".join(value.split()) if isinstance(value, str) else ""
     plain = all(letter.isprintable() or letter in "\u200c\u200d" for letter in text)
     if not text or len(text) > LONGEST_TEXT or not plain or text[0] in "=+-@":  # formulas in the sheet for people
@@ -180,11 +158,7 @@ def clean_text(value: Any, name: str) -> str:
 
 
 def texts_of(found: Mapping[str, Any], name: str, count: int) -> tuple[str, ...]:
-    """A list of texts of a reply's object.
-
-    Raises:
-        Unfit: It is none, or has another number of texts.
-    """
+    """A list of so many texts of a reply's object; Unfit if it is none."""
     values = found.get(name)
     if not isinstance(values, list) or len(values) != count:
         raise Unfit("unreadable_reply", f"{name} is no list of {count} texts")

@@ -111,11 +111,7 @@ def read_sheet(path: Path) -> dict[Key, SheetLabel]:
 
 
 def read_sheets(paths: Sequence[Path]) -> dict[str, dict[Key, SheetLabel]]:
-    """Annotator -> the labels of the filled sheet that has that name.
-
-    Raises:
-        CulturevalError: As `read_sheet`, a name cannot be an annotator's, or two sheets have the same.
-    """
+    """Annotator -> the labels of the filled sheet of that name; errors as of `read_sheet`, or two have one name."""
     found = {require_annotator(path.stem, str(path)): read_sheet(path) for path in paths}
     if len(found) < len(paths):
         raise CulturevalError("Two sheets have the same name: name each after its annotator, as amal.csv.")

@@ -85,11 +85,7 @@ def write_statements(items: Sequence[Item], variety: str, writer: Asker) -> Outc
 
 
 def read_statements(text: str, asked: ChoiceQuestion, variety: str) -> Statements:
-    """The statements of a reply.
-
-    Raises:
-        Unfit: It has another form, or the statements break a rule.
-    """
+    """The statements of a reply; Unfit where it has another form, or they break a rule."""
     found = json_object(text)
     statements = Statements(text_of(found, "Q_plus"), texts_of(found, "Q_minus", 2))
     check_statements(statements, asked, variety)

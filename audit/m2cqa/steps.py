@@ -14,13 +14,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cultureval.audit.m2cqa.items import Item, Outcome, Rejected, item_of
+from pydantic import TypeAdapter
+
+from cultureval.audit.m2cqa.items import Item, Outcome, Rejected
 from cultureval.runtime.data.user_cache import write_atomically
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.settings import current_settings
 
 FORMAT = 1
+_ITEM = TypeAdapter(Item)
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,7 @@ def read_step(file: Path, key: str | None = None) -> Outcome | None:
         return None
     if lines is None:
         return None
-    kept = tuple(item_of(line["kept"]) for line in lines if "kept" in line)
+    kept = tuple(_ITEM.validate_python(line["kept"]) for line in lines if "kept" in line)
     return Outcome(kept, tuple(Rejected(**line["rejected"]) for line in lines if "rejected" in line))
 
 
@@ -103,7 +106,7 @@ def _key(step: Step, before: str) -> str:
 
 
 def _write(file: Path, name: str, key: str, outcome: Outcome) -> None:
-    lines = [{"kept": item.record()} for item in outcome.kept]
+    lines = [{"kept": asdict(item)} for item in outcome.kept]
     lines += [{"rejected": asdict(one)} for one in outcome.rejected]
     body = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode("utf-8")
     head = {"format": FORMAT, "step": name, "key": key, "content": _hash(body)}

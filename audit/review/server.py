@@ -289,14 +289,7 @@ async def body_of(request: "Request") -> bytes:
 
 
 def listening(port: int) -> socket.socket:
-    """A socket on the loopback address.
-
-    Args:
-        port: 0 takes a free one.
-
-    Raises:
-        CulturevalError: The port is taken.
-    """
+    """A socket on the loopback address; port 0 takes a free one. CulturevalError if the port is taken."""
     opened = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -79,11 +79,7 @@ def checked(values: Mapping[str, Any], where: str) -> Verdict:
 
 
 def require_annotator(name: str, where: str) -> str:
-    """The name of an annotator, which stands in manifests and file names.
-
-    Raises:
-        CulturevalError: It holds other than letters, digits and `_.@+-`.
-    """
+    """The name of an annotator, as manifests and files may hold it; CulturevalError if it holds other letters."""
     if not ANNOTATOR.fullmatch(name) or name.startswith("."):
         raise CulturevalError(f"{where}: an annotator is named by 1 to 60 letters, digits and _.@+-, not {name!r}.")
     return name

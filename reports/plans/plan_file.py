@@ -222,15 +222,7 @@ def _loaded(text: str) -> Any:
 
 
 def require_suites(runs: Sequence[PlannedRun], file: Path) -> None:
-    """Checks that all suites of a plan are known.
-
-    Args:
-        runs: Of the plan.
-        file: The plan, for messages.
-
-    Raises:
-        CulturevalError: Names all that are not, with the nearest names.
-    """
+    """Checks that all suites of a plan are known; CulturevalError names all that are not, with the nearest names."""
     problems = ProblemList()
     for suite in dict.fromkeys(run.suite for run in runs):
         try:

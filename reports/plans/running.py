@@ -1,13 +1,14 @@
-"""Running a plan: every run that is not finished, one after the other, each in a process of its own."""
+"""Running a plan: every run that is not finished, each in a process of its own, or by an array job of Slurm."""
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from cultureval.reports.plans.plan_file import PlannedRun
+from cultureval.reports.plans.plan_file import PlanFile, PlannedRun
 from cultureval.reports.plans.progress import FINISHED, RUNNING, log_file, standing, taken, write_state
 from cultureval.runs.files import results_below
 from cultureval.runtime.errors import escaped
@@ -16,6 +17,7 @@ from cultureval.runtime.settings import Settings, current_settings
 TAIL = 4000  # bytes of a log in which the reason of a failure is looked for
 PATIENCE = 15  # seconds
 COMMAND = "cultureval: "  # how our own messages begin
+ARRAY_JOB = "array_job.sh"
 
 
 def run_plan(runs: Sequence[PlannedRun], say: Callable[[str], None]) -> list[PlannedRun]:
@@ -108,3 +110,35 @@ def _last_message(log: Path) -> str:
         return escaped((lines or [""])[-1])
     message, following = lines[ours[-1]].removeprefix(COMMAND), lines[ours[-1] + 1 :]
     return escaped(f"{message} {following[0]}" if message.endswith(":") and following else message)
+
+
+def write_array_job(plan: PlanFile, runs: Sequence[PlannedRun], file: Path) -> Path:
+    """Writes the script of an array job beside the plan's results, and returns it.
+
+    Each job of the array calls `cultureval run PLAN --only NUMBER`, which leaves out what is finished. Names from the
+    plan are quoted; options of sbatch are single words (`plan_file.Word`).
+
+    Args:
+        plan: The plan.
+        runs: Its runs.
+        file: Its file.
+    """
+    folder = Path(plan.output_dir).expanduser().absolute()
+    at_once = f"%{plan.at_once}" if plan.at_once else ""
+    options = {"job-name": "cultureval", "array": f"0-{len(runs) - 1}{at_once}"}
+    options |= {name.replace("_", "-"): value for name, value in plan.slurm.items()}
+    words = [sys.executable, "-m", "cultureval", "run", str(file.absolute())]
+    command = " ".join(map(shlex.quote, words))
+    lines = [
+        "#!/bin/bash",
+        *(f"#SBATCH --{name}={value}" for name, value in options.items()),
+        "# One job a run of the plan; those that are finished end at once. Submit it again to go on.",
+        "set -euo pipefail",
+        f"cd -- {shlex.quote(str(Path.cwd()))}",
+        f'exec {command} --only "${{SLURM_ARRAY_TASK_ID:?submit this script with sbatch}}"',
+    ]
+    folder.mkdir(parents=True, exist_ok=True)
+    script = folder / ARRAY_JOB
+    script.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    script.chmod(0o755)
+    return script

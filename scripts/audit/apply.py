@@ -5,9 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts.audit.options import Columns, Data, Form, SourceNames, given_manifest, read_sources
-from cultureval.scripts.custom_suites import SourcesFile, with_sources
+from cultureval.scripts.audit.options import Columns, SourceNames, given_manifest, read_sources
+from cultureval.scripts.options import Data, Form, OutputDir, SourcesFile, data_settings
 
 
 def apply(
@@ -16,7 +15,7 @@ def apply(
         list[Path],
         typer.Option(metavar="FILE", help="Manifest of an audit, whose discarded rows are left out. Repeatable."),
     ],
-    output_dir: Annotated[str, typer.Option(help="Output folder of results and details.")] = "cleaned",
+    output_dir: OutputDir = "cleaned",
     file_format: Annotated[
         Literal["parquet", "arrow", "jsonl"], typer.Option(help="Form of the data; arrow is that of load_from_disk.")
     ] = "parquet",
@@ -36,7 +35,7 @@ def apply(
     from cultureval.reports.audit.texts import cleaned_text
 
     decided = given_manifest(manifest)
-    with use_settings(with_sources(current_settings(), sources).with_(data_root=data, form=form)):
+    with data_settings(data, form, sources):
         items = read_sources(source, columns, each_task=True)
     subsets = cleaned_subsets(items, decided)
     folders = write_cleaned(subsets, decided, Path(output_dir).expanduser(), file_format)

@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from cultureval.runtime.printing import print_note
-from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts.audit.options import Columns, Data, Force, Form, SourceNames, read_sources, require_new
-from cultureval.scripts.custom_suites import SourcesFile, with_sources
+from cultureval.scripts.audit.options import Columns, Force, SourceNames, read_sources, require_new
+from cultureval.scripts.options import Data, Form, OnlyJson, SourcesFile, data_settings
 
 
 def check(
@@ -27,7 +26,7 @@ def check(
     ] = None,
     force: Force = False,
     full: Annotated[bool, typer.Option("--full", help="Print every finding.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    json: OnlyJson = False,
     sources: SourcesFile = None,
 ) -> None:
     """Looks for bad items without a model: gold, options, encoding, labels, duplicates, few-shot rows in the test set.
@@ -39,7 +38,7 @@ def check(
     from cultureval.tasks.manifest import write_manifest as write_rows
 
     require_new(write_manifest, force)
-    with use_settings(with_sources(current_settings(), sources).with_(data_root=data, form=form)):
+    with data_settings(data, form, sources):
         items = read_sources(source, columns)
     found = run_checks(items, only or (), without or ())
     if findings:

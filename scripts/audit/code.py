@@ -7,10 +7,8 @@ import typer
 
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_note, print_result
-from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts.audit.options import Data
 from cultureval.scripts.code.options import UnsafeNoSandbox, Workers, notes_on_stderr, prepare_hub
-from cultureval.scripts.judge_options import ReuseReplies
+from cultureval.scripts.options import Data, OutputDir, ReuseReplies, data_settings
 
 if TYPE_CHECKING:
     from cultureval.audit.asking import Asker
@@ -38,7 +36,7 @@ def code(
         bool, typer.Option(help="Print the number of calls and their estimated cost; refine nothing.")
     ] = False,
     budget: Annotated[float | None, typer.Option(min=0, help="Maximal cost of the replies.")] = None,
-    output_dir: Annotated[str, typer.Option(help="Output folder of results and details.")] = "audit-code",
+    output_dir: OutputDir = "audit-code",
     resume: ReuseReplies = None,
     workers: Workers = None,
     unsafe_no_sandbox: UnsafeNoSandbox = False,
@@ -58,7 +56,7 @@ def code(
         raise CulturevalError("--reviewed asks no model: leave --model out.")
     if reviewed and not reviewed.is_file():
         raise CulturevalError(f"{reviewed}: no such file.")
-    with use_settings(current_settings().with_(data_root=data, resume=resume)) as settings:
+    with data_settings(data, None, resume=resume) as settings:
         asker = None if reviewed else _asker(model, budget)
         prepare_hub(str(settings.data_root or ""))
         sets = {name: load_problems(name, limit=limit) for name in names}

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 import typer
 
 from cultureval.runtime.printing import print_result
-from cultureval.scripts.audit.options import AskedManifest, Asks, Columns, Data, Form, SourceNames, asked_items
-from cultureval.scripts.custom_suites import SourcesFile
+from cultureval.scripts.audit.options import AskedManifest, Asks, Columns, SourceNames, asked_items
+from cultureval.scripts.options import Data, Form, OutputDir, SourcesFile
 
 
 def export(
@@ -18,7 +18,7 @@ def export(
     data: Data = None,
     form: Form = None,
     columns: Columns = None,
-    output_dir: Annotated[str, typer.Option(help="Output folder of results and details.")] = "review",
+    output_dir: OutputDir = "review",
     sources: SourcesFile = None,
 ) -> None:
     """Writes the items that a manifest wants reviewed, with their texts, for people who judge them elsewhere.

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts.custom_suites import with_sources
+from cultureval.scripts.options import data_settings
 from cultureval.tasks.options import read_data_options
 
 if TYPE_CHECKING:
@@ -18,11 +17,6 @@ if TYPE_CHECKING:
 SourceNames = Annotated[
     list[str],
     typer.Argument(metavar="SOURCE...", help="Tasks, groups, suites (qimma), or files and folders of data."),
-]
-Data = Annotated[str | None, typer.Option(help="Data root (DIR/<org>/<name>), or `samples`; default: hub.")]
-Form = Annotated[
-    Literal["auto", "curated", "original"] | None,
-    typer.Option(help="Version of the data: QIMMA's curated copy or the original."),
 ]
 Columns = Annotated[
     str | None,
@@ -61,13 +55,7 @@ def require_no_people(manifest: Path) -> None:
 
 
 def read_sources(source: Sequence[str], columns: str | None, each_task: bool = False) -> "list[AuditItem]":
-    """The items of sources under the current settings.
-
-    Args:
-        source: Tasks, groups, suites, files and folders.
-        columns: The value of `--columns`.
-        each_task: Whether a row that several tasks read is an item of each.
-    """
+    """The items of sources under the current settings; with `each_task`, one for each task that reads a row."""
     from cultureval.audit.columns import columns_given
     from cultureval.audit.sources import read_items, read_items_of_each_task
 
@@ -89,6 +77,6 @@ def asked_items(
 
     known = given_manifest(manifest)
     shown = {"review": ("review",), "discard": ("review", "discard"), "all": ("review", "discard", "keep")}[decisions]
-    with use_settings(with_sources(current_settings(), sources).with_(data_root=data, form=form)):
+    with data_settings(data, form, sources):
         items = read_sources(source, columns)
     return items_to_review(items, known, shown)

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from cultureval.runtime.printing import print_result
+from cultureval.scripts.options import OutputDir
 
 
 def report(
@@ -15,7 +16,7 @@ def report(
     results: Annotated[
         list[Path] | None, typer.Option(help="Results of models, for scores before and after. Repeatable.")
     ] = None,
-    output_dir: Annotated[str, typer.Option(help="Output folder of results and details.")] = "audit-report",
+    output_dir: OutputDir = "audit-report",
     title: Annotated[str, typer.Option(help="Heading of the page.")] = "Audit",
     examples: Annotated[
         bool,

@@ -7,9 +7,8 @@ from typing import Annotated
 import typer
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts.audit.options import Data, Force, Form, require_new
-from cultureval.scripts.custom_suites import SourcesFile, with_sources
+from cultureval.scripts.audit.options import Force, require_new
+from cultureval.scripts.options import Data, Form, OnlyJson, SourcesFile, data_settings
 from cultureval.tasks.options import read_data_options
 
 
@@ -29,7 +28,7 @@ def responses(
     force: Force = False,
     data: Data = None,
     form: Form = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    json: OnlyJson = False,
     sources: SourcesFile = None,
 ) -> None:
     """Ranks items by what models' answers say of them: probable wrong keys, and items that weak models get right.
@@ -63,7 +62,7 @@ def responses(
             if one.reasons:
                 item = answers.items[one.place]
                 asked.setdefault((item.task, item.row), []).extend(one.reasons)
-        with use_settings(with_sources(current_settings(), sources).with_(data_root=data, form=form)):
+        with data_settings(data, form, sources):
             items = read_items(list(dict.fromkeys(task for task, _ in asked)), read_data_options()) if asked else []
         write_rows(write_manifest, review_rows(items, asked))
     if json:

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from cultureval.runtime.printing import print_note
-from cultureval.scripts.audit.options import AskedManifest, Asks, Columns, Data, Form, SourceNames, asked_items
-from cultureval.scripts.custom_suites import SourcesFile
+from cultureval.scripts.audit.options import AskedManifest, Asks, Columns, SourceNames, asked_items
+from cultureval.scripts.options import Data, Form, OutputDir, SourcesFile
 
 
 def review(
@@ -20,7 +20,7 @@ def review(
     data: Data = None,
     form: Form = None,
     columns: Columns = None,
-    output_dir: Annotated[str, typer.Option(help="Output folder of results and details.")] = "review",
+    output_dir: OutputDir = "review",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port of this machine; 0: a free one.")] = 0,
     reasons: Annotated[
         bool, typer.Option("--reasons/--no-reasons", help="Show why an item is to be reviewed, which may sway people.")

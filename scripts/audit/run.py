@@ -7,10 +7,20 @@ import typer
 
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_note, print_result
-from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts.audit.options import Columns, Data, Form, SourceNames, read_sources, require_no_people
-from cultureval.scripts.custom_suites import SourcesFile, with_sources
-from cultureval.scripts.judge_options import Delimit, JudgeBudget, JudgeNothing, ReuseVerdicts, Sample, Seed
+from cultureval.scripts.audit.options import Columns, SourceNames, read_sources, require_no_people
+from cultureval.scripts.options import (
+    Data,
+    Delimit,
+    Form,
+    JudgeBudget,
+    JudgeNothing,
+    OutputDir,
+    ReuseVerdicts,
+    Sample,
+    Seed,
+    SourcesFile,
+    data_settings,
+)
 
 
 def run(
@@ -38,7 +48,7 @@ def run(
     dry_run: JudgeNothing = False,
     budget: JudgeBudget = None,
     delimit: Delimit = None,
-    output_dir: Annotated[str, typer.Option(help="Output folder of results and details.")] = "audit",
+    output_dir: OutputDir = "audit",
     resume: ReuseVerdicts = None,
     sources: SourcesFile = None,
 ) -> None:
@@ -54,8 +64,7 @@ def run(
 
     folder = Path(output_dir).expanduser()
     require_no_people(folder / MANIFEST)
-    settings = with_sources(current_settings(), sources).with_(data_root=data, form=form, resume=resume)
-    with use_settings(settings):
+    with data_settings(data, form, sources, resume):
         names = [part for name in judges or [] for part in name.split(",")]
         found = [
             one.with_(budget=budget, delimit=delimit)

@@ -7,10 +7,9 @@ import typer
 
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts.audit.options import Columns, Data, Force, Form, SourceNames, read_sources, require_new
-from cultureval.scripts.custom_suites import SourcesFile, with_sources
+from cultureval.scripts.audit.options import Columns, Force, SourceNames, read_sources, require_new
 from cultureval.scripts.evaluate import with_model_settings
-from cultureval.scripts.judge_options import Seed
+from cultureval.scripts.options import Data, Device, Dtype, Form, Seed, SourcesFile, with_sources
 
 
 def shortcuts(
@@ -28,8 +27,8 @@ def shortcuts(
     rotations: Annotated[
         int, typer.Option(min=1, help="Ask each item in so many orders of its options, so that places cancel out.")
     ] = 5,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, ...; default: cuda if available.")] = None,
-    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16, float16, auto, 4bit, 8bit.")] = None,
+    device: Device = None,
+    dtype: Dtype = None,
     chat_template: Annotated[str | None, typer.Option(help="auto, on, off; auto: if the tokenizer has one.")] = None,
     findings: Annotated[Path | None, typer.Option(help="Write all answers into this file, as JSON lines.")] = None,
     write_manifest: Annotated[

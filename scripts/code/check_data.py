@@ -1,7 +1,6 @@
 """`cultureval code check-data`: checks that each problem's canonical solution passes its tests."""
 
 import json as json_format
-from typing import Annotated
 
 import typer
 
@@ -16,6 +15,7 @@ from cultureval.scripts.code.options import (
     notes_on_stderr,
     prepare_hub,
 )
+from cultureval.scripts.options import OnlyJson
 
 
 def check_data(
@@ -23,7 +23,7 @@ def check_data(
     data: Data = None,
     prompts: Prompts = None,
     workers: Workers = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    json: OnlyJson = False,
     unsafe_no_sandbox: UnsafeNoSandbox = False,
 ) -> None:
     """Judges the canonical solutions; exits 1 if one fails. Example: cultureval code check-data --dataset mbpp"""

@@ -18,6 +18,7 @@ from cultureval.scripts.code.options import (
     notes_on_stderr,
     prepare_hub,
 )
+from cultureval.scripts.options import OnlyJson
 
 
 def evaluate(
@@ -26,7 +27,7 @@ def evaluate(
     data: Data = None,
     prompts: Prompts = None,
     workers: Workers = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    json: OnlyJson = False,
     unsafe_no_sandbox: UnsafeNoSandbox = False,
     sanitize: Annotated[
         Literal["auto", "always", "never"],

@@ -36,11 +36,7 @@ def notes_on_stderr() -> Iterator[None]:
 
 @contextlib.contextmanager
 def data_in_settings(data: str | None) -> Iterator[str]:
-    """A context in which the settings hold the data root of the command line, so that the sandbox hides it.
-
-    Yields:
-        The data root of the command line, else that of the settings; "" is the hub.
-    """
+    """The data root of the command line, else of the settings ("": the hub), which they hold: the sandbox hides it."""
     with use_settings(current_settings().with_(data_root=data)) as settings:
         yield str(Settings.data_root.given(settings))
 

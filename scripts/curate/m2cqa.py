@@ -8,7 +8,7 @@ import typer
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_note, print_result
 from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts.judge_options import ReuseReplies, Seed
+from cultureval.scripts.options import OutputDir, ReuseReplies, Seed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,7 +51,7 @@ def curate_m2cqa(
         bool, typer.Option(help="Print the number of calls and their estimated cost; make nothing.")
     ] = False,
     budget: Annotated[float | None, typer.Option(min=0, help="Maximal cost of each model's replies.")] = None,
-    output_dir: Annotated[str, typer.Option(help="Output folder of results and details.")] = "curated",
+    output_dir: OutputDir = "curated",
     resume: ReuseReplies = None,
 ) -> None:
     """Makes true and counterfactual statements on images as M2CQA's paper does, as a data set for the m2cqa tasks.

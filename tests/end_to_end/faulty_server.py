@@ -11,6 +11,7 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 
 from loopback import Handler, LoopbackServer
 
@@ -195,7 +196,7 @@ class _Handler(Handler):
                 307, {}, {"Location": f"http://localhost:{self.server.server_port}/v1/chat/completions"}
             ),
             "large": lambda: self.reply(200, gzip.compress(b" " * 2**21), {"Content-Encoding": "gzip"}),
-            "hang": lambda: (time.sleep(1.5), self._drop()),
+            "hang": self._hang,
             "wrong_key": lambda: self.reply(401, {"error": {"message": "Incorrect API key provided"}}),
             "no_credit": lambda: self.reply(429, {"error": {"message": "pay", "code": "insufficient_quota"}}),
         }
@@ -250,6 +251,11 @@ class _Handler(Handler):
             top = {f"token_id:{token}": token_logprob(tokens, token) - shift for token in labels}
             choice["logprobs"] = {"tokens": [max(top, key=top.get)], "top_logprobs": [top]}
         return self._named([choice], object="text_completion", usage=None)
+
+    def _hang(self):
+        with suppress(OSError):
+            self.connection.recv(1)  # until the client gives up
+            self._drop()
 
     def _drop(self):
         self.close_connection = True

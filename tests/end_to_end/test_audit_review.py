@@ -7,12 +7,12 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
 import httpx
 import pytest
 from browser import chromium, needs_chromium
 from starlette.testclient import TestClient
+from waiting import PATIENCE, wait_until
 
 from cultureval.audit.checks.table import manifest_row
 from cultureval.audit.review.server import Review, new_desk, review_app
@@ -63,16 +63,17 @@ class Started:
         assert all(found), (lines, self.process.poll() is not None and self.process.stderr.read())
         self.addresses = {one[1]: one[3] for one in found}
         self.done = {one[1]: int(one[2]) for one in found}
-        for _ in range(200):
-            try:
-                httpx.get(self.addresses["amal"])
-                break
-            except httpx.TransportError:
-                time.sleep(0.05)
+        wait_until(self.answers)
+
+    def answers(self):
+        try:
+            return bool(httpx.get(self.addresses["amal"]))
+        except httpx.TransportError:
+            return False
 
     def end(self, how):
         self.process.send_signal(how)
-        _, errors = self.process.communicate(timeout=30)
+        _, errors = self.process.communicate(timeout=PATIENCE)
         return errors
 
 

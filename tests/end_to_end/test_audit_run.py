@@ -4,11 +4,11 @@ import csv
 import json
 import re
 import signal
-import time
 
 import yaml
 from faulty_server import MODEL, FaultyServer
 from forked_commands import StartedCommand, own_variables, run_forked
+from waiting import wait_until
 
 from cultureval.audit.decisions import Rule
 from cultureval.judge_prompts.templates import judge_template
@@ -117,9 +117,8 @@ def test_decisions_are_those_of_the_table_across_a_kill(tmp_path):
         main, variables = "cultureval.scripts.main", own_variables(tmp_path)
         command = ["audit", "run", "items.csv", "--judges", "one.yaml,two.yaml", "--output-dir", "out"]
         started = StartedCommand(main, command, tmp_path, variables, network=True, loaded="ours")
-        while first.answered.total() + second.answered.total() < KILL_AFTER:
-            assert started.is_alive()
-            time.sleep(0.005)
+        wait_until(lambda: first.answered.total() + second.answered.total() >= KILL_AFTER or not started.is_alive())
+        assert started.is_alive()
         started.kill()
         assert started.end().returncode == -signal.SIGKILL and not (tmp_path / "out").exists()
         done = run_forked(main, command, tmp_path, variables, network=True, timeout=120, loaded="ours")

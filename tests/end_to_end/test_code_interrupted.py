@@ -5,9 +5,9 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
+from waiting import PATIENCE, wait_until
 
 from cultureval.tasks.qimma.code_data import load_problems
 
@@ -55,12 +55,10 @@ def kept(tmp_path):
 def test_a_run_that_is_stopped_at_five_moments_goes_on(tmp_path, environment, number):
     for moment in (1, 9, 15, 22, 30):
         run = started(tmp_path, environment)
-        deadline = time.monotonic() + 120
-        while len(kept(tmp_path)) < moment and time.monotonic() < deadline and run.poll() is None:
-            time.sleep(0.01)
+        wait_until(lambda: len(kept(tmp_path)) >= moment or run.poll() is not None)  # noqa: B023
         before = len(kept(tmp_path))
         run.send_signal(number)
-        _, errors = run.communicate(timeout=60)
+        _, errors = run.communicate(timeout=PATIENCE)
         assert moment <= before <= len(kept(tmp_path)), errors.decode()
         if number == signal.SIGTERM:
             assert b"verdicts" in errors and b"goes on from there" in errors, errors.decode()

@@ -7,10 +7,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE, wait_until
 
 from cultureval.metrics.code.comparison_server import Comparer, ComparerBroken
 from cultureval.metrics.code.judging import Solution, check_canonical_solutions, judge_solutions
@@ -194,18 +194,17 @@ def test_interruption_leaves_no_process(tmp_path, number):
     run = subprocess.Popen(
         [sys.executable, "-c", code, json.dumps(PROBLEMS)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    deadline = time.monotonic() + 60
-    while len(descendants(run.pid)) < 4 and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(1)
-    below = descendants(run.pid)
-    assert below
+    below = set()
+
+    def works():
+        below.clear()
+        below.update(descendants(run.pid))
+        return len(below) >= 4
+
+    wait_until(works, every=1)
     run.send_signal(number)
-    run.wait(timeout=30)
-    deadline = time.monotonic() + 10
-    while any(map(alive, below)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(map(alive, below))
+    run.wait(PATIENCE)
+    wait_until(lambda: not any(map(alive, below)))
 
 
 def descendants(pid):

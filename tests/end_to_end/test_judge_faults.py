@@ -11,6 +11,7 @@ import pyarrow.parquet
 import yaml
 from faulty_server import MODEL, FaultyServer
 from forked_commands import StartedCommand, run_forked
+from waiting import wait_until
 
 CRITERIA = ("Consistency", "Relevance", "Fluency", "Dialect Authenticity")
 ITEMS, CONCURRENCY, KILL_AFTER = 500, 16, 180
@@ -62,16 +63,15 @@ def plan(prompt, count):
 def test_500_items_across_every_fault_and_a_kill(tmp_path):
     details(tmp_path / "out")
     with FaultyServer(plan, delay=0.01, reply=reply) as server:
-        settings = {"model": MODEL, "base_url": server.url, "concurrency": CONCURRENCY, "timeout_s": 0.8}
+        settings = {"model": MODEL, "base_url": server.url, "concurrency": CONCURRENCY, "timeout_s": 4}
         settings |= {"backoff_s": 0.02, "max_retries": 4, "input_token_price": 0.001, "output_token_price": 0.001}
         (tmp_path / "judge.yaml").write_text(yaml.safe_dump(settings))
         variables = os.environ | {"CULTUREVAL_CACHE": str(tmp_path / "cache"), "HF_HOME": str(tmp_path / "hf")}
         variables.pop("CULTUREVAL_JOURNAL", None)
         command = ("cultureval.scripts.main", ["judge", "out", "--judge", "judge.yaml"], tmp_path, variables)
         process = StartedCommand(*command, network=True, loaded="ours")
-        while server.answered.total() < KILL_AFTER:
-            assert process.is_alive()
-            time.sleep(0.005)
+        wait_until(lambda: server.answered.total() >= KILL_AFTER or not process.is_alive())
+        assert process.is_alive()
         process.kill()
         process.end()
         time.sleep(0.1)

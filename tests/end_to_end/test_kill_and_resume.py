@@ -12,6 +12,7 @@ import pytest
 import yaml
 from faulty_server import MODEL, FaultyServer, answer_text
 from forked_commands import StartedCommand
+from waiting import wait_until
 
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
 from cultureval.samples.tiny_models.text_parts import train_tokenizer
@@ -48,9 +49,7 @@ def kill_at_random_moments(arguments, folder, total):
         before = journal_records(folder)
         process = start(*arguments)
         wanted = min(before + chance.randint(0, max(1, total // (KILLS + 3))), total - 1)
-        deadline = time.monotonic() + 60
-        while process.is_alive() and journal_records(folder) < wanted and time.monotonic() < deadline:
-            time.sleep(0.002)
+        wait_until(lambda: journal_records(folder) >= wanted or not process.is_alive(), every=0.002)  # noqa: B023
         time.sleep(chance.random() * 0.02)
         assert process.is_alive(), "the run ended before it could be killed: give it more to do"
         process.kill()

@@ -11,6 +11,7 @@ import pytest
 import torch
 from lighteval.tasks.requests import Doc
 from tiny_models import folder_of
+from waiting import PATIENCE
 
 from cultureval.models.generation.batch_size import BatchSize
 from cultureval.models.hf import HFModel
@@ -76,8 +77,8 @@ def answered_in(room, method, settings, asked):
     found = context.Queue()
     process = context.Process(target=in_little_memory, args=(room, method, settings, asked, found))
     process.start()
-    answers = found.get(timeout=120)
-    process.join(10)
+    answers = found.get(timeout=PATIENCE)
+    process.join(PATIENCE)
     return answers
 
 

@@ -3,7 +3,6 @@
 import json
 import multiprocessing
 import os
-import time
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -12,6 +11,7 @@ from forked_commands import StartedCommand, own_variables
 from lighteval.tasks.requests import Doc
 from PIL import Image
 from provider_servers import KEY, REASONING, REPLY, STYLES, ProviderServer, fault_of, tokens_of
+from waiting import PATIENCE, wait_until
 
 from cultureval.models.openai_api import OpenAIModel
 from cultureval.runtime.errors import CulturevalError
@@ -163,8 +163,7 @@ def test_a_closed_model_run(cultureval, no_network, tmp_path):
             )
 
         killed = started("--budget", "1")
-        while sum(server.answered.values()) < len(before) + 6 and killed.is_alive():
-            time.sleep(0.002)
+        wait_until(lambda: server.answered.total() >= len(before) + 6 or not killed.is_alive(), every=0.002)
         killed.kill()
         assert killed.end().returncode < 0
         kept = len(open_journal_of(tmp_path))
@@ -205,9 +204,9 @@ def test_two_runs_at_once_pay_for_each_answer_once(budgets, monkeypatch):
         runs = [context.Process(target=answered_by, args=(prompts, server.url, one, results)) for one in budgets]
         for run in runs:
             run.start()
-        found = [results.get(timeout=120) for _ in runs]
+        found = [results.get(timeout=PATIENCE) for _ in runs]
         for run in runs:
-            run.join(60)
+            run.join(PATIENCE)
     cost = sum(map(cost_of, prompts))
     assert [texts for texts, _ in found] == [[[f"to {prompt}"] for prompt in prompts]] * 2
     assert [spent for _, spent in found] == [pytest.approx(cost)] * 2 and cost < 0.02

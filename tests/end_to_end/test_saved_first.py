@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import yaml
 from faulty_server import MODEL, FaultyServer
 from forked_commands import StartedCommand
 from result_files import details_of, results_of
+from waiting import wait_until
 
 TASK = "m2cqa:tf_en"
 # The command, with an output that nobody reads (as that of `| head`) or files that must stay small.
@@ -58,9 +58,8 @@ def journalled(folder):
 
 def stop(process, number, folder):
     """Sends a signal as soon as the run has new answers."""
-    before, deadline = journalled(folder), time.monotonic() + 60
-    while process.is_alive() and journalled(folder) < before + 2 and time.monotonic() < deadline:
-        time.sleep(0.01)
+    before = journalled(folder)
+    wait_until(lambda: journalled(folder) >= before + 2 or not process.is_alive())
     assert process.is_alive()
     process.kill(number)
 

@@ -2,10 +2,10 @@
 
 import multiprocessing
 import os
-import socket
 
 import pytest
 from faulty_server import MODEL, FaultyServer
+from waiting import PATIENCE, own_port
 
 from cultureval.metrics import semantic
 from cultureval.metrics.alqasida.dialect_models import DialectModels
@@ -51,18 +51,15 @@ def scored_by(rank, port, arguments, found):
 def test_two_processes_share_bertscore_classifiers_and_judges(arabic_bert, tmp_path):
     folders = build_tiny_nadi(tmp_path / "nadi"), build_tiny_aldi(tmp_path / "aldi")
     with FaultyServer(lambda prompt, count: None, reply=lambda prompt, index: REPLY) as server:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
         arguments = (arabic_bert, *folders, server.url, tmp_path / "together")
-        context = multiprocessing.get_context("fork")  # before this process computes anything
+        port, context = own_port(), multiprocessing.get_context("fork")  # before this process computes anything
         found = context.Queue()
         ranks = [context.Process(target=scored_by, args=(rank, port, arguments, found)) for rank in range(2)]
         for rank in ranks:
             rank.start()
-        together, matched = found.get(timeout=100)
+        together, matched = found.get(timeout=PATIENCE)
         for rank in ranks:
-            rank.join(30)
+            rank.join(PATIENCE)
         asked = {*server.asked.values()}
         alone, of_one = scores(*arguments[:-1], tmp_path / "alone")
     assert [rank.exitcode for rank in ranks] == [0, 0] and found.empty()

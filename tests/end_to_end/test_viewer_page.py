@@ -94,7 +94,7 @@ def test_hostile_texts_do_nothing_and_are_shown(visits, site):
         for place in range(len(HOSTILE)):
             names = page.evaluate("location.hash")
             page.goto(f"{address}index.html#/logs/{logs[task]}/samples/sample/{identity(place)}/1/messages")
-            page.wait_for_selector("text=ASSISTANT", timeout=20_000)
+            page.wait_for_selector("text=ASSISTANT", timeout=240_000)
             texts.append(page.inner_text("#app"))
             hrefs += page.eval_on_selector_all("#app a[href]", "links => links.map(one => one.href)")
             made = "#app :is(script, iframe, b[onmouseover], [onerror], img:not([src^='data:image/']))"

@@ -9,7 +9,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from pathlib import Path
@@ -27,6 +26,7 @@ from PIL import Image
 from safetensors.torch import load_file, save_file
 from stock_vllm import BOS_CHAT, StockVLLM, merging_tokenizer
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, AutoProcessor
+from waiting import PATIENCE, own_port
 
 from cultureval.audit.decisions import Rule
 from cultureval.audit.items import AuditItem
@@ -76,17 +76,11 @@ def servers(vllm_python, text_folder, vision_folder, tmp_path_factory):
     """URLs of a server of the vision model and two of the text model; they start at the same time."""
     logs = tmp_path_factory.mktemp("logs")
     folders = {"text": text_folder, "second": text_folder, "vision": vision_folder}
-    urls = {name: f"http://127.0.0.1:{free_port()}/v1" for name in folders}
+    urls = {name: f"http://127.0.0.1:{own_port()}/v1" for name in folders}
     with vllm_servers(vllm_python, {name: (folder, urls[name]) for name, folder in folders.items()}, logs) as process:
         for name, url in urls.items():
             wait_until_it_answers(process, url, logs, name)
         yield urls
-
-
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 @contextlib.contextmanager
@@ -111,7 +105,7 @@ def vllm_servers(python, started, logs):
             yield process
         finally:
             os.killpg(process.pid, signal.SIGKILL)
-            process.wait(20)
+            process.wait(PATIENCE)
 
 
 def wait_until_it_answers(process, url, logs, name, seconds=400):

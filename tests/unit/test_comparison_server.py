@@ -20,11 +20,11 @@ class File(io.BytesIO):
 class Watched(Comparer):
     """Says whether it was asked at the same time as the other."""
 
-    both = threading.Barrier(2)
+    both, patience = threading.Barrier(2), 240.0
 
     def _ask(self, body, descriptor, wall):
         try:
-            self.both.wait(timeout=0.3)
+            self.both.wait(self.patience)
             self.met = True
         except threading.BrokenBarrierError:
             self.met = False
@@ -44,6 +44,7 @@ def met(size):
     return [comparer.met for comparer in comparers]
 
 
-def test_large_outputs_are_compared_one_at_a_time_and_small_ones_at_once():
+def test_large_outputs_are_compared_one_at_a_time_and_small_ones_at_once(monkeypatch):
     assert met(100) == [True, True]
+    monkeypatch.setattr(Watched, "patience", 0.3)
     assert met(LARGE_BYTES + 1) == [False, False]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cultureval.reports.plans import running, slurm
+from cultureval.reports.plans import running
 from cultureval.reports.plans.plan_file import arguments_of, read_plan
 from cultureval.reports.plans.progress import log_file, standing, state_file, status_table, taken
 from cultureval.runtime.errors import CulturevalError
@@ -107,11 +107,11 @@ def test_the_array_job_quotes_what_the_plan_names(
     shown = tmp_path / "shows its words; $(touch owned)"
     shown.write_text('#!/bin/bash\nprintf "%s\\n" "$@"\n')
     shown.chmod(0o755)
-    monkeypatch.setattr(slurm.sys, "executable", str(shown))
+    monkeypatch.setattr(running.sys, "executable", str(shown))
     plan.write_text(PLAN + "output_dir: \"out $(touch owned) 'x'\"\n")
     content, runs = read_plan(plan, FLAGS)
     plan = plan.rename(plan.with_name(name))
-    script = slurm.write_array_job(content, runs, plan)
+    script = running.write_array_job(content, runs, plan)
     lines = script.read_text().splitlines()
     assert lines[0] == "#!/bin/bash"
     assert lines[1:5] == [
@@ -143,7 +143,7 @@ def test_times_without_quotes_stay_times(plan: Path) -> None:
         )
     )
     content, runs = read_plan(plan, FLAGS)
-    lines = slurm.write_array_job(content, runs, plan).read_text().splitlines()
+    lines = running.write_array_job(content, runs, plan).read_text().splitlines()
     assert {"#SBATCH --time=12:00:00", "#SBATCH --nice=10", "#SBATCH --begin=2026-12-01T08:00:00"} < {*lines}
     assert {"#SBATCH --deadline=2026-12-05", "#SBATCH --account=0123"} < {*lines}
 

@@ -6,11 +6,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from loopback import Handler, LoopbackServer
+from waiting import PATIENCE, wait_until
 
 REPOSITORY = Path(__file__).parents[2]
 SCRIPTS = sorted([*REPOSITORY.glob("docs/slurm/*.sh"), *REPOSITORY.glob("tests/**/*.sh")])
@@ -42,11 +42,8 @@ def job(tmp_path):
 
 
 def lines_of(file, count):
-    for _ in range(400):
-        if file.is_file() and len(lines := file.read_text().splitlines()) >= count:
-            return lines
-        time.sleep(0.05)
-    raise AssertionError(f"{file} has not {count} lines")
+    wait_until(lambda: file.is_file() and file.read_text().count("\n") >= count)
+    return file.read_text().splitlines()
 
 
 def test_shellcheck_finds_nothing():
@@ -66,10 +63,10 @@ def test_copies_are_launched_on_all_nodes_and_the_job_goes_back_to_the_queue(job
         assert f"--num_machines 2 --num_processes 8 --machine_rank {rank} --main_process_ip 127.0.0.2" in line
         assert "eval /models/m qimma --dtype bfloat16 --output-dir" in line
     process.send_signal(signal.SIGUSR1)
-    assert process.wait(20) == 0
+    assert process.wait(PATIENCE) == 0
     assert (tmp_path / "slurm_requeued").read_text() == "71\n"
     (tmp_path / "hold").unlink()
-    assert job("copies.sh", "/models/m", "qimma").wait(20) == 0
+    assert job("copies.sh", "/models/m", "qimma").wait(PATIENCE) == 0
     assert len(lines_of(tmp_path / "record", 4)) == 4
 
 
@@ -86,7 +83,7 @@ def test_servers_of_all_nodes_are_asked_once_they_answer(job, tmp_path):
             servers.enter_context(LoopbackServer(Healthy, host=node, port=20071))
         process = job("servers.sh", "/models/m", "qimma", VLLM_OPTIONS="--tensor-parallel-size 8")
         lines = sorted(lines_of(tmp_path / "record", 3))
-        process.wait(20)
+        process.wait(PATIENCE)
     options = "serve /models/m --served-model-name evaluated --host {0} --port 20071 --tensor-parallel-size 8"
     assert lines[1:] == [f"vllm {node} {options.format(node)}" for node in NODES.split(",")]
     settings = (tmp_path / "scratch" / "cultureval" / "servers-71.yaml").read_text()

@@ -6,12 +6,12 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
 
 import pytest
+from waiting import wait_until
 
 from cultureval.models.server.vllm_options import require_vllm_settings, serve_options, serve_variables
 from cultureval.models.settings import HFModelSettings
@@ -64,14 +64,6 @@ def alive(pid):
         return False
 
 
-def gone_within(pids, seconds):
-    for _ in range(int(seconds / 0.1)):
-        if not any(map(alive, pids)):
-            return True
-        time.sleep(0.1)
-    return False
-
-
 def pids_in(log):
     return [int(pid) for pid in re.search(r"pids (\d+) (\d+)", log.read_text()).groups()]
 
@@ -88,7 +80,8 @@ def test_the_server_has_a_key_that_no_command_line_shows_and_ends_with_all_that_
     assert b"/models/m" in shown and server.key.encode() not in shown and server.key not in repr(server)
     assert server.key not in server.log.read_text() and server.log.stat().st_mode & 0o077 == 0
     server.stop()
-    assert gone_within(pids, 5) and not server.runs
+    wait_until(lambda: not any(map(alive, pids)))
+    assert not server.runs
 
 
 def test_the_server_ends_when_its_owner_is_killed(program, tmp_path):
@@ -109,7 +102,7 @@ def test_the_server_ends_when_its_owner_is_killed(program, tmp_path):
     assert all(map(alive, pids))
     owner.send_signal(signal.SIGKILL)
     owner.wait()
-    assert gone_within(pids, 10)
+    wait_until(lambda: not any(map(alive, pids)))
 
 
 def test_an_end_while_it_starts_is_told_with_its_cause(program):

@@ -1,0 +1,96 @@
+"""The options that several commands share, each said once."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from cultureval.runtime.settings import Settings, current_settings, use_settings
+
+# What is read.
+Data = Annotated[str | None, typer.Option(help="Data root (DIR/<org>/<name>), or `samples`; default: hub.")]
+Form = Annotated[
+    Literal["auto", "curated", "original"] | None,
+    typer.Option(help="Version of the data: QIMMA's curated copy or the original."),
+]
+SourcesFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE.yaml", help="Other repositories, revisions, splits, files or column names of benchmarks' data."
+    ),
+]
+Manifests = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FILE", help="Manifest of an audit, whose discarded rows are left out. Repeatable."),
+]
+Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, ...; default: cuda if available.")]
+Dtype = Annotated[str | None, typer.Option(help="float32, bfloat16, float16, auto, 4bit, 8bit.")]
+
+# What is written, printed and uploaded; the last seven are LightEval's own.
+OutputDir = Annotated[str, typer.Option(help="Output folder of results and details.")]
+OnlyJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Full = Annotated[bool, typer.Option("--full", help="All scores, notes and signatures above the summary.")]
+AsJson = Annotated[bool, typer.Option("--json", help="The summary as one JSON document on standard output.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Stop where a file cannot be read.")]
+Figures = Annotated[
+    str,
+    typer.Option(metavar="FORMATS", help="Formats of the figures, separated by commas: pdf, svg, png; or none."),
+]
+ALL_FORMATS = "pdf,svg,png"
+ResultsPathTemplate = Annotated[
+    str | None,
+    typer.Option(metavar="TEMPLATE", help="Folder of the results file, with {output_dir}, {org} and {model}."),
+]
+SaveDetails = Annotated[bool, typer.Option(help="Write details of each row, which `judge`, `show` and `compare` read.")]
+PushToHub = Annotated[
+    bool, typer.Option("--push-to-hub", help="Upload results and details to the hub; needs --results-org.")
+]
+PushToTensorboard = Annotated[
+    bool, typer.Option("--push-to-tensorboard", help="Upload TensorBoard logs to the hub; needs --results-org.")
+]
+PublicRun = Annotated[bool, typer.Option("--public-run", help="Make what is uploaded public; default: private.")]
+ResultsOrg = Annotated[str | None, typer.Option(metavar="ORG", help="Account or organisation on the hub.")]
+Wandb = Annotated[
+    bool, typer.Option("--wandb", help="Log scores to trackio, else Weights & Biases; needs WANDB_PROJECT.")
+]
+
+# Of commands that ask judges, or other models, for replies which cost something.
+Sample = Annotated[int | None, typer.Option(min=1, help="Judge this many random items per task (see --seed).")]
+Seed = Annotated[int, typer.Option(help="Random seed of the sample; the same items for all models.")]
+JudgeNothing = Annotated[bool, typer.Option(help="Print the number of calls and their estimated cost; judge nothing.")]
+JudgeBudget = Annotated[float | None, typer.Option(min=0, help="Maximal cost of each judge's verdicts.")]
+Delimit = Annotated[
+    Literal["always", "never"] | None,
+    typer.Option(help="Marks around the texts in all prompts, or the papers' wording; default: the judge's setting."),
+]
+ReuseVerdicts = Annotated[
+    bool | None,
+    typer.Option(
+        "--resume/--no-resume",
+        help="Reuse the verdicts that are in the journal; default: CULTUREVAL_RESUME, else reuse them.",
+    ),
+]
+ReuseReplies = Annotated[
+    bool | None,
+    typer.Option(
+        "--resume/--no-resume",
+        help="Reuse the replies that are in the journal; default: CULTUREVAL_RESUME, else reuse them.",
+    ),
+]
+
+
+def with_sources(settings: Settings, sources: Path | None) -> Settings:
+    """The settings with the value of `--sources`."""
+    return settings.with_(sources=str(sources) if sources else None)
+
+
+@contextmanager
+def data_settings(
+    data: str | None, form: str | None, sources: Path | None = None, resume: bool | None = None
+) -> Iterator[Settings]:
+    """A context whose settings hold the values of these options."""
+    settings = with_sources(current_settings(), sources)
+    with use_settings(settings.with_(data_root=data, form=form, resume=resume)) as used:
+        yield used
