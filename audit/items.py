@@ -10,6 +10,7 @@ from cultureval.runtime.errors import CulturevalError
 
 Split = Literal["test", "few_shot"]
 Form = Literal["mcq", "qa"]
+RIGHT_TO_LEFT = ("ar", "fa", "he", "ur")
 GoldProblem = Literal["", "missing", "out_of_range", "not_in_options"]
 
 
@@ -92,3 +93,15 @@ class AuditItem:
     def texts(self) -> tuple[str, ...]:
         """All texts of the item that a reader sees."""
         return tuple(text for text in (self.context, self.question, *self.options, *self.answers) if text)
+
+    @property
+    def written_in(self) -> str:
+        """ISO 639 code of its language; where the source names none it is guessed from the letters."""
+        return self.language or guessed_language(" ".join(self.texts))
+
+
+def guessed_language(text: str) -> Literal["ar", "zh", "en"]:
+    """The language of a text by its letters: the one whose script a quarter of it is in, else English."""
+    if sum("\u0600" <= letter <= "\u06ff" for letter in text) > len(text) / 4:
+        return "ar"
+    return "zh" if sum("\u4e00" <= letter <= "\u9fff" for letter in text) > len(text) / 4 else "en"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from cultureval.audit.checks.table import manifest_row
-from cultureval.audit.items import AuditItem
+from cultureval.audit.items import AuditItem, guessed_language
 from cultureval.metrics.proportions import holm, wilson_interval
 from cultureval.prompts.templates import load_template
 from cultureval.runtime.errors import CulturevalError
@@ -108,11 +108,7 @@ def blind_questions(items: Sequence[AuditItem]) -> list[tuple[AuditItem, Without
 
 def template_of(item: AuditItem, without: Without) -> str:
     """Name of the prompt template of an item, by its language."""
-    text = " ".join(item.texts)
-    arabic = sum("\u0600" <= letter <= "\u06ff" for letter in text)
-    chinese = sum("\u4e00" <= letter <= "\u9fff" for letter in text)
-    guessed = "ar" if arabic > len(text) / 4 else "zh" if chinese > len(text) / 4 else "en"
-    language = item.language if item.language in ("ar", "zh", "en") else guessed
+    language = item.language if item.language in ("ar", "zh", "en") else guessed_language(" ".join(item.texts))
     return f"cultureval.audit:templates/no_{without}_{language}"
 
 

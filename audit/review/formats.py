@@ -7,11 +7,12 @@ the names of our store; no path of the data is written.
 
 import json
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from cultureval.audit.items import AuditItem
+from cultureval.audit.items import RIGHT_TO_LEFT, AuditItem
 from cultureval.audit.review.verdicts import CHOICES, MOST_BYTES, Reviewable, Verdict, checked, read_lines
 from cultureval.runtime.csv_files import csv_text, read_csv
 from cultureval.runtime.data.user_cache import write_atomically
@@ -57,13 +58,13 @@ def write_export(items: Reviewable, form: Form, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     records = [_record(item, reasons) for item, reasons in items]
     _copy_images(items, folder)
-    arabic = sum("\u0600" <= letter <= "\u06ff" for record in records for letter in record["question"])
-    rest = sum("a" <= letter.lower() <= "z" or letter > "\u2e80" for record in records for letter in record["question"])
+    usual = Counter(item.written_in for item, _ in items).most_common(1)
+    direction = "rtl" if usual and usual[0][0] in RIGHT_TO_LEFT else "ltr"
     made = {
         "csv": lambda: {"review.csv": f"\ufeff{csv_text(records, COLUMNS)}"},  # the mark by which Excel reads UTF-8
         "label-studio": lambda: {
             "tasks.json": _json([{"data": _served(record)} for record in records]),
-            "labelling.xml": _labelling("rtl" if arabic > rest else "ltr", any(one["image"] for one in records)),
+            "labelling.xml": _labelling(direction, any(one["image"] for one in records)),
         },
         "argilla": lambda: {
             "records.json": _json([_argilla_record(record) for record in records]),

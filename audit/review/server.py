@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cultureval.audit.items import AuditItem
+from cultureval.audit.items import RIGHT_TO_LEFT
 from cultureval.audit.review.verdicts import CHOICES, LONGEST_NOTE, Reviewable, VerdictsFile
 from cultureval.runtime.data.image_store import png_bytes, upright
 from cultureval.runtime.errors import CulturevalError
@@ -41,7 +41,6 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-RIGHT_TO_LEFT = ("ar", "fa", "he", "ur")
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ class Review:
         self.places = {item.id: place for place, (item, _) in enumerate(items)}
         self.desks = {_digest(desk.token): desk for desk in desks}
         self.reasons = reasons
-        languages = Counter(item.language or _language(item) for item, _ in items)
+        languages = Counter(item.written_in for item, _ in items)
         self.language = languages.most_common(1)[0][0]
         for desk in desks:
             for one in desk.file.last.values():
@@ -144,10 +143,6 @@ class Review:
 
 def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "backslashreplace")).digest()
-
-
-def _language(item: AuditItem) -> str:
-    return "ar" if sum("\u0600" <= letter <= "\u06ff" for letter in item.question) * 3 > len(item.question) else "en"
 
 
 class _Pages:

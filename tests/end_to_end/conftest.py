@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from forked_commands import own_variables, run_forked
+from forked_commands import LIBRARIES, own_variables, run_forked
 from network import without_network
 
 from cultureval.runtime.settings import Settings
@@ -74,15 +74,16 @@ READ_LATE = ("CULTUREVAL_", "COLUMNS", "HF_HUB_OFFLINE", "JUDGED_ROWS", "OPENAI_
 def cultureval(tmp_path, encoder_variables, no_network):
     """Runs `cultureval ARGS` with the network cut, in a folder and with a cache of its own.
 
-    It is a process of its own, forked from one that has loaded our modules and what they need; with `from_scratch`, or
-    a variable that an interpreter or those modules read when they start, it is a new one that loads everything.
+    It is a process of its own, forked from one that has loaded our modules and what they need; with `from_scratch`
+    from one that has loaded torch and the like alone, so that it loads ours and LightEval by itself; with a variable
+    that an interpreter or those modules read when they start it is a new one that loads everything.
     """
 
     def run(*args: object, from_scratch: bool = False, **environment: str) -> subprocess.CompletedProcess:
         variables, arguments = own_variables(tmp_path) | encoder_variables | environment, list(map(str, args))
-        if not from_scratch and all(name.startswith(READ_LATE) for name in environment):
-            main = "cultureval.scripts.main"
-            return run_forked(main, arguments, tmp_path, variables, network=not no_network, loaded="ours")
+        if all(name.startswith(READ_LATE) for name in environment):
+            main, loaded = "cultureval.scripts.main", LIBRARIES if from_scratch else "ours"
+            return run_forked(main, arguments, tmp_path, variables, network=not no_network, loaded=loaded)
         command = [*no_network, sys.executable, "-m", "cultureval.scripts.main", *arguments]
         return subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=600)
 

@@ -1,4 +1,4 @@
-"""500 items and a judge's server with every fault: each item is rightly scored or reported, and paid for once."""
+"""250 items and a judge's server with every fault: each item is rightly scored or reported, and paid for once."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ from forked_commands import StartedCommand, run_forked
 from waiting import wait_until
 
 CRITERIA = ("Consistency", "Relevance", "Fluency", "Dialect Authenticity")
-ITEMS, CONCURRENCY, KILL_AFTER = 500, 16, 180
+ITEMS, CONCURRENCY, KILL_AFTER = 250, 16, 90
 # Faults that pass, each for about one item in 25, and fates that do not, each for one in 50.
 PASSING = ("500", "503", "drop", "cut_json", "cut_body", "no_choices", "page", "rate_without_header", "409")
 LASTING = {
@@ -37,7 +37,7 @@ def fate(number):
         return [*LASTING][number // 10 % len(LASTING)]
     if number % 5 == 1:
         return PASSING[number // 5 % len(PASSING)]
-    return {60: "rate", 280: "rate", 70: "hang", 270: "hang"}.get(number)
+    return {60: "rate", 180: "rate", 70: "hang", 170: "hang"}.get(number)
 
 
 def scores(number):
@@ -60,7 +60,7 @@ def plan(prompt, count):
     return wanted if wanted in LASTING else None
 
 
-def test_500_items_across_every_fault_and_a_kill(tmp_path):
+def test_250_items_across_every_fault_and_a_kill(tmp_path):
     details(tmp_path / "out")
     with FaultyServer(plan, delay=0.01, reply=reply) as server:
         settings = {"model": MODEL, "base_url": server.url, "concurrency": CONCURRENCY, "timeout_s": 4}
