@@ -27,6 +27,12 @@ def pytest_configure(config):
         config.add_cleanup(lambda: server.__exit__(None, None, None))
 
 
+@pytest.fixture
+def own_cache(tmp_path, monkeypatch):
+    """A cache of the test's own."""
+    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
+
+
 @pytest.fixture(scope="session")
 def tiny_instruments(tmp_path_factory):
     """Places of AL-QASIDA's tiny instruments, by the names of their settings."""

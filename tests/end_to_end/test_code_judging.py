@@ -19,6 +19,8 @@ from cultureval.runtime.sandbox.jail import jail_command
 from cultureval.runtime.sandbox.sandbox import Sandbox, SandboxBroken, SandboxUnavailable
 from cultureval.runtime.settings import current_settings, use_settings
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 ADD = {
     "task_id": "add",
     "prompt": "def add(a, b):\n",
@@ -32,11 +34,6 @@ BROKEN = ADD | {"task_id": "broken", "canonical_solution": "    return a / (a - 
 PROBLEMS = {"add": ADD, "broken": BROKEN}
 RIGHT = "def add(a, b): return a + b"
 BASE_ONLY = "def add(a, b): return 3 if a == 1 else 0"
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
 
 
 def test_outcomes_come_in_the_order_of_the_solutions():

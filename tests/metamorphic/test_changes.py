@@ -22,6 +22,8 @@ from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.reading import forget_files
 from cultureval.testing import CHANGES, WRAPPINGS, Wrapping, assert_metamorphic, reading_of, table_of
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 # Task -> the least number of changes that apply to its samples.
 ORIGINALS = {
     "qimma_aratrust": 36,
@@ -51,11 +53,6 @@ ON_SCORE = (
     "a record in one of two files",
 )
 ON_REAL = ("rows in reverse order", "two shards", "stored as jsonl", "stored as parquet", "a row twice")
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
 
 
 def copy_of(name, form):

@@ -19,12 +19,9 @@ from cultureval.tasks.alqasida.sets import COUNTRIES, dialects_of, instruction_o
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.reading import prepare_subset
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 SAMPLES = samples_root() / "JHU-CLSP" / "al-qasida" / "data_processing"
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
 
 
 @pytest.fixture

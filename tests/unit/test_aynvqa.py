@@ -29,6 +29,8 @@ from cultureval.scripts.main import app
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.reading import prepare_subset
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 FOLDER = samples_root() / "QCRI/ImageEval-ArabicNLP26"
 GOLD = FOLDER / "task1b/test_en.jsonl"
 PROMPT = """You are checking a statement against an image for visual hallucination. Look only at what the image actually shows.
@@ -36,11 +38,6 @@ PROMPT = """You are checking a statement against an image for visual hallucinati
 Statement: "{s}"
 
 If the image clearly supports the statement, answer True. If the statement describes something that is not in the image or is contradicted by it (a hallucination), answer False. Answer with only one word: True or False."""  # noqa: E501
-
-
-@pytest.fixture(autouse=True)
-def cache(monkeypatch, tmp_path):
-    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
 
 
 def gold_rows(path=GOLD):

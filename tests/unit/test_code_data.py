@@ -12,13 +12,10 @@ from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.errors import CulturevalError, SourceUnavailable
 from cultureval.tasks.qimma.code_data import CODE_DATASETS, REPO, load_problems
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 SAMPLES = samples_root() / REPO
 REAL = Path(__file__).parents[2].parent / "shared" / "data" / "evalplus_arabic"
-
-
-@pytest.fixture(autouse=True)
-def cache(monkeypatch, tmp_path):
-    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
 
 
 @pytest.fixture

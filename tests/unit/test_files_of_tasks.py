@@ -14,17 +14,14 @@ from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.checking import check_data
 from cultureval.tasks.reading import forget_files, prepare_subset
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 TRUST, SUBJECT = "qimma_aratrust", "qimma_arabicmmlu:Driving Test"
 ROWS = [
     {"Question": f"ما لون الإشارة رقم {place}؟", "A": "أحمر", "B": "أصفر", "C": "أخضر", "Answer": "ABC"[place % 3]}
     for place in range(6)
 ]
 CONFIG = "---\nconfigs:\n- config_name: {name}\n  data_files:\n  - {{split: test, path: {path}}}\n---\n"
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
 
 
 def mmlu(rows, few_shot=0):

@@ -16,13 +16,10 @@ from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.reading import forget_files, prepare_subset
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 TASK, FOLDER = "qimma_aratrust", "root/asas-ai/AraTrust"
 OPTIONS = ("النيل", "الفرات", "دجلة", "العاصي")
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
 
 
 def golds_read(tmp_path, golds, name="test.jsonl", options=OPTIONS, numbers=None, bad_rows="skip"):

@@ -14,16 +14,13 @@ from cultureval.runtime.data.image_store import image_size, store_image, stored_
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn
 from cultureval.runtime.servers.data_urls import data_url, image_hash
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 
 def png(colour="red", size=(5, 4)):
     stream = io.BytesIO()
     Image.new("RGB", size, colour).save(stream, "PNG")
     return stream.getvalue()
-
-
-@pytest.fixture(autouse=True)
-def cache(monkeypatch, tmp_path):
-    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
 
 
 def test_every_form_of_a_cell_gives_the_same_stored_bytes(tmp_path):

@@ -21,6 +21,8 @@ from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn, So
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.reading import forget_files, prepare_subset
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 SAMPLES = samples_root() / "toloka" / "JEEM"
 PAIRS = [("شو هاد؟", "بيت."), ("وين؟", "<Cannot tell from the picture>")]
 
@@ -29,11 +31,6 @@ def picture(colour):
     stream = io.BytesIO()
     Image.new("RGB", (8, 8), colour).save(stream, "PNG")
     return stream.getvalue()
-
-
-@pytest.fixture(autouse=True)
-def cache(monkeypatch, tmp_path):
-    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
 
 
 def prepared(task, root, bad_rows="error"):

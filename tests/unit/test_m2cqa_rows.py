@@ -22,6 +22,8 @@ from cultureval.tasks.catalogue import all_tasks, means_of_subsets
 from cultureval.tasks.m2cqa.benchmarks import PROMPTS, VARIETIES
 from cultureval.tasks.reading import prepare_subset
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 SAMPLES = samples_root() / "QCRI" / "M2CQA"
 # SHA-256 of Table 8's texts with `{statement}` for the example, as the specification took them from the paper.
 HASHES = {
@@ -32,11 +34,6 @@ HASHES = {
     "m2cqa/templates/en/reason_first": "dc788aa2f96ee50b",
     "m2cqa/templates/ar/reason_first": "cd83011022015f0f",
 }
-
-
-@pytest.fixture(autouse=True)
-def cache(monkeypatch, tmp_path):
-    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
 
 
 def sample_rows(variety="en"):

@@ -20,12 +20,9 @@ from cultureval.models.settings import HFModelSettings, read_settings
 from cultureval.models.tokens import rolling_windows
 from cultureval.runtime.errors import CulturevalError
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 MUCH, ASKED = "{{ 'x' * 10**10 }}", "{{ messages[-1].content }}"
-
-
-@pytest.fixture(autouse=True)
-def own_folders(tmp_path, monkeypatch):
-    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
 
 
 def doc(query="وش هذا؟", choices=("نعم", "لا أدري")):

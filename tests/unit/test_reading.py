@@ -15,13 +15,10 @@ from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.options import read_data_options, with_defaults
 from cultureval.tasks.reading import BrokenRows, find_subset, prepare_subset
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 GOOD = {"Question": "ما عاصمة الأردن؟", "A": "عمّان", "B": "إربد", "C": "العقبة", "Answer": "أ", "Category": "Ethics"}
 TASK = "qimma_aratrust"
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
 
 
 def write_rows(folder: Path, rows: list[dict], name: str = "test.jsonl") -> None:

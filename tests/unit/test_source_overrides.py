@@ -15,14 +15,11 @@ from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.reading import prepare_subset
 from cultureval.tasks.source_overrides import with_overrides
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 ROW = {"text": "ما عاصمة الأردن؟", "A": "عمّان", "B": "إربد", "key": "أ", "note": "x"}
 COLUMNS = {"Question": "text", "Answer": "key"}
 TASK = "qimma_aratrust"
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
 
 
 def write_rows(file: Path, *rows: dict) -> None:
