@@ -119,43 +119,10 @@ class Truth:
         return hash(self.value)
 
 
-class IntSubclass(int):
-    """An int of a subclass, by its plain value."""
-
-
-class FloatSubclass(float):
-    """A float of a subclass, by its plain value."""
-
-
-class StrSubclass(str):
-    """A str of a subclass, by its plain value."""
-
-
-class ListSubclass(list):
-    """A list of a subclass, by its plain items."""
-
-
-class SetSubclass(set):
-    """A set of a subclass, by its plain items."""
-
-
-class TupleSubclass(tuple):
-    """A tuple of a subclass (a named tuple, say), by its plain items."""
-
-
-class DictSubclass(dict):
-    """A dict of a subclass, by its plain items."""
-
-
-_SUBCLASSES = {
-    "int": (int, IntSubclass),
-    "float": (float, FloatSubclass),
-    "str": (str, StrSubclass),
-    "list": (list, ListSubclass),
-    "tuple": (tuple, TupleSubclass),
-    "set": (set, SetSubclass),
-    "frozenset": (frozenset, SetSubclass),
-    "dict": (dict, DictSubclass),
+# For each builtin type a subclass that stands for any other: as under EvalPlus its instances equal plain values, and are
+# of another type, which matters where a tolerance decides. Instances of subclasses of frozenset are read as a set's.
+_SUBCLASSES: dict[type, Any] = {
+    kind: type(f"{kind.__name__}_subclass", (kind,), {}) for kind in (int, float, str, list, tuple, set, dict)
 }
 
 
@@ -253,7 +220,7 @@ def _numpy_tree(value: Any) -> tuple[str, Any] | None:
 
 def _subclass_tree(value: Any, depth: int) -> tuple[str, Any] | None:
     """Read a subclass instance by its base class's methods: overridden ones are not trusted."""
-    for name, (base, _) in _SUBCLASSES.items():
+    for base in (*_SUBCLASSES, frozenset):
         if not issubclass(type(value), base):
             continue
         if base is int:
@@ -262,7 +229,7 @@ def _subclass_tree(value: Any, depth: int) -> tuple[str, Any] | None:
             return ("float", float.__add__(value, 0.0))
         if base is str:
             return ("str", str.__str__(value))
-        return ("sub" + name, _tree_items(value, base, depth))
+        return (f"sub{base.__name__}", _tree_items(value, base, depth))
     return None
 
 
@@ -566,14 +533,14 @@ _MAKERS: dict[str, Callable[[_Builder, Any], Any]] = {
     "keys": _from_items(lambda items: dict.fromkeys(hashable(items)).keys()),
     "scalar": lambda builder, content: _numpy(content, scalar=True),
     "array": lambda builder, content: _numpy(content, scalar=False),
-    "int": lambda builder, content: IntSubclass(_exact(int, content)),
-    "float": lambda builder, content: FloatSubclass(_exact(float, content)),
+    "int": lambda builder, content: _SUBCLASSES[int](_exact(int, content)),
+    "float": lambda builder, content: _SUBCLASSES[float](_exact(float, content)),
     "truth": lambda builder, content: Truth(_exact(bool, content)),
-    "str": lambda builder, content: StrSubclass(_exact(str, content)),
-    "sublist": _from_items(ListSubclass),
-    "subtuple": _from_items(TupleSubclass),
-    "subset": _from_items(lambda items: SetSubclass(hashable(items))),
-    "subfrozenset": _from_items(lambda items: SetSubclass(hashable(items))),
-    "subdict": _from_pairs(DictSubclass),
+    "str": lambda builder, content: _SUBCLASSES[str](_exact(str, content)),
+    "sublist": _from_items(_SUBCLASSES[list]),
+    "subtuple": _from_items(_SUBCLASSES[tuple]),
+    "subset": _from_items(lambda items: _SUBCLASSES[set](hashable(items))),
+    "subfrozenset": _from_items(lambda items: _SUBCLASSES[set](hashable(items))),
+    "subdict": _from_pairs(_SUBCLASSES[dict]),
     "opaque": lambda builder, content: builder.opaque(content),
 }

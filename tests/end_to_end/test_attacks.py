@@ -15,7 +15,8 @@ TESTS = Path(__file__).parents[1]
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory):
     root = tmp_path_factory.mktemp("scene")
-    environment = os.environ | {"CULTUREVAL_CACHE": str(root / "cache"), "PYTHONPATH": str(TESTS)}
+    paths = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
+    environment = os.environ | {"CULTUREVAL_CACHE": str(root / "cache"), "PYTHONPATH": paths}
     command = [sys.executable, "-m", "attacks.judge_all", str(root), "2"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
