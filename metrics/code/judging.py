@@ -176,6 +176,7 @@ def check_canonical_solutions(
     return {verdict.task_id: verdict for verdict in verdicts}
 
 
+@dataclass(frozen=True)
 class _Judging:
     """The judging of programs that no run has judged yet.
 
@@ -188,21 +189,12 @@ class _Judging:
         kept: Where verdicts are kept; None where they are not.
     """
 
-    def __init__(
-        self,
-        problems: Mapping[str, Mapping[str, Any]],
-        dataset: Dataset,
-        workers: int | None,
-        sandboxed: bool,
-        progress: bool,
-        kept: KeptVerdicts | None,
-    ) -> None:
-        self.problems = problems
-        self.dataset: Dataset = dataset
-        self.workers = workers
-        self.sandboxed = sandboxed
-        self.progress = progress
-        self.kept = kept
+    problems: Mapping[str, Mapping[str, Any]]
+    dataset: Dataset
+    workers: int | None
+    sandboxed: bool
+    progress: bool
+    kept: KeptVerdicts | None
 
     def verdicts(self, solutions: Mapping[str, Solution]) -> Iterator[tuple[str, SolutionVerdict]]:
         """The verdicts on solutions by key, each as soon as it is kept.
@@ -318,6 +310,7 @@ class _Comparers:
             comparer.close()
 
 
+@dataclass
 class _Judge:
     """Judges one solution.
 
@@ -325,20 +318,12 @@ class _Judge:
         is_of_the_program: Whether the verdict follows from the program alone; else another try could give another.
     """
 
-    def __init__(
-        self,
-        problem: Mapping[str, Any],
-        dataset: Dataset,
-        truth: GroundTruth | str,
-        sandbox: Sandbox,
-        comparer: Comparer,
-    ) -> None:
-        self.problem = problem
-        self.dataset: Dataset = dataset
-        self.truth = truth
-        self.sandbox = sandbox
-        self.comparer = comparer
-        self.is_of_the_program = True
+    problem: Mapping[str, Any]
+    dataset: Dataset
+    truth: GroundTruth | str
+    sandbox: Sandbox
+    comparer: Comparer
+    is_of_the_program: bool = True
 
     def verdict(self, solution: Solution) -> SolutionVerdict:
         """The verdict, whatever happens: an error of ours concerns this solution alone.

@@ -45,9 +45,9 @@ def _judge(docs: list[Doc], replies: list[str]) -> Columns:
     """Judge one task's replies: 1, 0 or nan for each metric."""
     from cultureval.metrics.code.judging import Solution, check_canonical_solutions, judge_solutions
 
-    problems: list[CodeSpecific] = [specific_of(doc) for doc in docs]
-    dataset = problems[0]["dataset"]
-    stored = [stored_problem(problem["problem"]) for problem in problems]
+    asked: list[CodeSpecific] = [specific_of(doc) for doc in docs]
+    dataset = asked[0]["dataset"]
+    stored = [stored_problem(problem["problem"]) for problem in asked]
     problems = evalplus_problems(dataset, {row["task_id"]: row for row in stored})
     counts: dict[str, int] = {}
     solutions = []
@@ -58,16 +58,12 @@ def _judge(docs: list[Doc], replies: list[str]) -> Columns:
     for verdict in check_canonical_solutions(problems, dataset, sandboxed=is_sandboxed()).values():
         if not verdict.base == verdict.plus == "pass":
             logger.warning("%s: its canonical solution does not pass: %s.", verdict.task_id, verdict.reason)
-    verdicts = {
-        (verdict.task_id, verdict.sample_index): verdict
-        for verdict in judge_solutions(problems, solutions, dataset, sandboxed=is_sandboxed())
-    }
-    for verdict in verdicts.values():
+    found = judge_solutions(problems, solutions, dataset, sandboxed=is_sandboxed())
+    for verdict in found:
         if verdict.differs:
             logger.warning("%s: EvalPlus's verdict differs from ours; ours is used.", verdict.task_id)
         if "not_judged" in (verdict.base, verdict.plus):
             logger.warning("%s was not judged: %s.", verdict.task_id, verdict.reason)
-    found = [verdicts[solution.task_id, solution.sample_index] for solution in solutions]
     for doc, verdict in zip(docs, found, strict=True):
         specific_of(doc)["verdict"] = verdict_in_details(verdict)  # so that the details say why
     scores = [sample_scores(verdict) for verdict in found]

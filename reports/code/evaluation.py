@@ -77,9 +77,7 @@ def _judged(
     name = problem_set.dataset.name
     canonical = check_canonical_solutions(problems, name, workers=workers, sandboxed=sandboxed)
     solutions = [Solution(sample.task_id, sample.number, sample.code) for sample in samples]
-    verdicts = judge_solutions(problems, solutions, name, workers=workers, sandboxed=sandboxed)
-    by_sample = {(verdict.task_id, verdict.sample_index): verdict for verdict in verdicts}
-    return [by_sample[sample.task_id, sample.number] for sample in samples], canonical
+    return judge_solutions(problems, solutions, name, workers=workers, sandboxed=sandboxed), canonical
 
 
 def make_report(

@@ -119,8 +119,8 @@ class Truth:
         return hash(self.value)
 
 
-# For each builtin type a subclass that stands for any other: as under EvalPlus its instances equal plain values, and are
-# of another type, which matters where a tolerance decides. Instances of subclasses of frozenset are read as a set's.
+# For each builtin type a subclass that stands for any other: as under EvalPlus, its instances equal plain values and
+# are of another type, which matters where a tolerance decides. Those of frozenset's subclasses are read as a set's.
 _SUBCLASSES: dict[type, Any] = {
     kind: type(f"{kind.__name__}_subclass", (kind,), {}) for kind in (int, float, str, list, tuple, set, dict)
 }
