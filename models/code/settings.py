@@ -1,9 +1,9 @@
 """How code is generated: the settings of a decoder, the prompt of a reasoning model and the code in its reply."""
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from cultureval.runtime.code_replies import first_code_block
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.servers.identity import (
     PROBE_TOKENS,
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 Backend = Literal["hf", "vllm", "openai"]
+FENCE = re.compile(r"^[ \t]*```[^\n`]*\n(.*?)(?:^[ \t]*```|\Z)", flags=re.DOTALL | re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -121,3 +122,9 @@ def code_from_reply(reply: str) -> str:
     """The code of a reasoning model's reply: the first fenced block of the answer, else all of it; "" without one."""
     answer, _ = split_reasoning(reply)
     return first_code_block(answer.strip()).replace("\t", "    ")
+
+
+def first_code_block(text: str) -> str:
+    """The content of the first fenced block, closed or not; all of the text where there is none."""
+    block = FENCE.search(text)
+    return block.group(1) if block else text
