@@ -50,7 +50,8 @@ def main() -> None:
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 1)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)  # nohup and shells ignore some of them, which jobs would inherit
     LIBC.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
     message, descriptors, _, _ = socket.recv_fds(control, 1 << 16, 1)
     confine = None

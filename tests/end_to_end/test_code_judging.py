@@ -133,8 +133,15 @@ def test_what_fails_with_one_solution_concerns_that_one_alone(monkeypatch):
     assert "no namespaces" in verdict.reason
 
 
+@pytest.fixture
+def under_nohup():
+    earlier = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGHUP, earlier)
+
+
 @pytest.mark.parametrize("when", ["when loaded", "in a call"])
-def test_solutions_that_kill_themselves_by_any_signal_get_a_verdict_among_others(when):
+def test_solutions_that_kill_themselves_by_any_signal_get_a_verdict_among_others(when, under_nohup):
     solutions = [Solution("add", 0, RIGHT)]
     for number in range(1, 65):
         act = f"os.kill(os.getpid(), {number})"

@@ -5,8 +5,6 @@ of the 542 problems of 3LM's Arabic HumanEval+ and MBPP+; CULTUREVAL_TEST_ALL_CO
 minutes on two cores).
 """
 
-import gzip
-import json
 import os
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
@@ -15,7 +13,6 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
-from evalplus.data.mbpp import mbpp_deserialize_inputs
 from evalplus.eval import untrusted_check
 from evalplus.gen.util import trusted_exec
 from mutations import mutants
@@ -23,9 +20,9 @@ from mutations import mutants
 from cultureval.metrics.code.ground_truth import canonical_code
 from cultureval.metrics.code.judging import Solution, judge_solutions
 from cultureval.metrics.code.rules import TEST_SUITES, asks_for_any_value
+from cultureval.tasks.qimma.code_data import CODE_DATASETS, load_problems
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "evalplus_arabic"
-FILES = {"humaneval": "HumanEvalPlus.jsonl.gz", "mbpp": "MBPPPlus.jsonl.gz"}
 STEP = 1 if os.environ.get("CULTUREVAL_TEST_ALL_CODE_PROBLEMS") else 20
 # Our two outcomes, and EvalPlus's two statuses as we report them.
 NAMED = {
@@ -81,17 +78,11 @@ def passed(statuses):
 
 
 def problems(dataset):
-    with gzip.open(DATA / FILES[dataset], "rt", encoding="utf-8") as file:
-        found = [json.loads(line) for line in file]
-    found = [p for position, p in enumerate(found) if position % STEP == 0 or p["task_id"] in NAMED]
-    if dataset == "mbpp":
-        for problem in found:
-            for suite in ("base_input", "plus_input"):
-                problem[suite] = mbpp_deserialize_inputs(problem["task_id"], problem[suite])
-    return {problem["task_id"]: problem for problem in found}
+    found = enumerate(load_problems(dataset, str(DATA)).problems().items())
+    return {task: problem for position, (task, problem) in found if position % STEP == 0 or task in NAMED}
 
 
-@pytest.mark.parametrize("dataset", list(FILES))
+@pytest.mark.parametrize("dataset", list(CODE_DATASETS))
 def test_canonical_solutions_get_the_same_verdict_or_one_with_a_named_reason(dataset):
     own = problems(dataset)
     solutions = [Solution(task, 0, canonical_code(problem)) for task, problem in own.items()]
@@ -105,7 +96,7 @@ def test_canonical_solutions_get_the_same_verdict_or_one_with_a_named_reason(dat
             assert plain(dataset, own[verdict.task_id], solution.code, theirs) == theirs, verdict
 
 
-@pytest.mark.parametrize("dataset", list(FILES))
+@pytest.mark.parametrize("dataset", list(CODE_DATASETS))
 def test_one_broken_variant_of_each_fails_under_both(dataset):
     own = {task: problem for task, problem in problems(dataset).items() if task not in NAMED.keys() | BEYOND_EVALPLUS}
     left = {task: list(islice(mutants(canonical_code(problem)), 40)) for task, problem in own.items()}
