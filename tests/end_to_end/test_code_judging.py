@@ -189,6 +189,8 @@ def test_without_a_sandbox_it_warns_and_marks(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_interruption_leaves_no_process(tmp_path, number):
+    # The ground truth is known: else the jails that are seen below may be its own, which end before solutions start.
+    judge_solutions(PROBLEMS, [Solution("add", 0, RIGHT)], "humaneval", workers=1, progress=False)
     code = (
         "import json, sys\nfrom cultureval.metrics.code.judging import Solution, judge_solutions\n"
         "endless = 'import time\\ndef add(a, b):\\n    time.sleep(1000)'\n"
