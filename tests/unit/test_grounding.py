@@ -160,7 +160,16 @@ def test_numbers_that_no_image_could_have_are_no_box(format):
 
 
 @pytest.mark.parametrize(
-    "text", ["1" * 20_000, "[" + "1," * 9_999, ".1e" * 6_000, '"x":' * 5_000, "x1=1 " * 4_000, "<loc_1>" * 2_500]
+    "text",
+    [
+        "1" * 20_000,
+        "[" + "1," * 9_999,
+        ".1e" * 6_000,
+        '"x":' * 5_000,
+        "x1=1 " * 4_000,
+        "<loc_1>" * 2_500,
+        "x, " * 6_000,
+    ],
 )
 def test_long_replies_are_read_quickly(text):
     began = time.process_time()

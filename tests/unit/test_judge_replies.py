@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from cultureval.judge_prompts import (
@@ -400,3 +400,14 @@ def test_scores_beside_a_refusal_are_nobodys_whatever_their_values(form, code):
         for scores in (lines, lines.replace("\n", ", "), as_json):
             with pytest.raises(DoubtfulReply):
                 read_scores(form.format(scores), CRITERIA, code=code)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(st.characters(categories=["L", "N"]), min_size=3, max_size=9), st.integers(0, 4), st.integers(1, 5))
+def test_any_word_beside_the_scores_has_them_asked_for_once_more(word, place, value):
+    assume(any(one.isalnum() and one != "\u0640" for one in word))
+    assume(word.casefold().rstrip("s") not in {"score", "rating", "evaluation", "result", "output", "and"})
+    lines = [f"{name}: {value}/5" for name in CRITERIA]
+    for written in ([*lines[:place], word, *lines[place:]], [lines[0] + f" ({word})", *lines[1:]]):
+        with pytest.raises(DoubtfulReply):
+            read_scores("\n".join(written), CRITERIA)
