@@ -123,28 +123,33 @@ class SuiteTable:
     """A table of a run.
 
     Attributes:
-        title: Above it in the terminal; names the unit.
+        name: The same for all runs.
+        unit: Of the numbers; "" where its columns say it.
         columns: The columns, that of the labels first; a name alone is a column without more.
         rows: Its rows.
         notes: Lines below it.
-        name: The same for all runs; "": what stands before the colon of the title.
-        unit: Of the numbers; "": what stands behind the colon of the title.
+        heading: Above it in the terminal; "": name and unit.
         family: Tables of one family share the paper's rows (one for each judge); "": the name.
         main: What runs are ranked by; None: nothing.
         first: Cells of one row a run that the terminal does not show, before the others.
         order: Columns of one row a run that stand first, in this order, also where a run has none of their numbers.
     """
 
-    title: str
+    name: str
+    unit: str
     columns: Sequence[Column | str]
     rows: Sequence[Row]
     notes: Sequence[str] = ()
-    name: str = ""
-    unit: str = ""
+    heading: str = ""
     family: str = ""
     main: Column | None = None
     first: Mapping[Column, Content] = field(default_factory=dict)
     order: Sequence[Column] = ()
+
+    @property
+    def title(self) -> str:
+        """What stands above it in the terminal."""
+        return self.heading or (f"{self.name}: {self.unit}" if self.unit else self.name)
 
     def placed(self) -> Iterator[tuple[Column, Cell | Coverage]]:
         """Its numbers with the columns in which they stand in one row a run."""
@@ -187,7 +192,6 @@ class OneRow:
 
 def one_row(table: SuiteTable) -> OneRow:
     """A table as one row: its numbers, row after row, each in the column that it names."""
-    name, _, unit = table.title.partition(":")
     found: dict[Column, Content] = {**dict(table.placed()), **table.first}
     found = {column: found[column] for column in [*table.first, *found]}
     ordered = {column: found.get(column) for column in table.order} | found
@@ -195,8 +199,7 @@ def one_row(table: SuiteTable) -> OneRow:
     main = table.main if table.main in cells else None
     whole = found.get(main) if main else None
     parts = whole.parts if isinstance(whole, Cell) and whole.value is not None else {}
-    name = table.name or name.strip()
-    return OneRow(name, cells, table.unit or unit.strip(), main, parts, table.notes, table.family or name)
+    return OneRow(table.name, cells, table.unit, main, parts, table.notes, table.family or table.name)
 
 
 def _shown(content: Content) -> Cell | str | None:
@@ -296,7 +299,7 @@ def group_table(run: Run, suite: str) -> SuiteTable:
         rows.append(Row(AVERAGE, (_headline(next(iter(groups.values()))[0]), _average(suite, groups, cells), None)))
     main = Column(AVERAGE) if len(groups) > 1 else Column("score", next(iter(groups), ""))
     columns = ("Group", "metric", Column("score", lower=lower), "tasks")
-    return SuiteTable(suite, columns, rows, main=replace(main, lower=lower))
+    return SuiteTable(suite, "", columns, rows, main=replace(main, lower=lower))
 
 
 def _coverage(tasks: Sequence[TaskRecord]) -> Coverage:
@@ -383,4 +386,4 @@ def with_mean_of_rows(table: SuiteTable, name: str, tasks: Mapping[str, str], me
 
 def table_of_cells(name: str, cells: Mapping[Column, Content], family: str = "") -> SuiteTable:
     """A table of a paper: numbers by their columns in one row a model."""
-    return SuiteTable(name, (), (), name=name, first=cells, family=family)
+    return SuiteTable(name, "", (), (), first=cells, family=family)

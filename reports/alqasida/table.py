@@ -86,11 +86,11 @@ def _requests(run: Run, suite: str, tasks: Mapping[str, TaskRecord], published: 
         members = [[task for task in sets if task.benchmark == genre] for sets in kinds.values()]
         rows.append(Row(genre, [cell for sets in members for cell in _mean_cells(sets, scores, published)]))
     columns = [column for kind in kinds for column in (KINDS[kind], "sets")]
-    title = f"AL-QASIDA, requests: ADI2 in percent, {shots}-shot"
+    unit = f"ADI2 in percent, {shots}-shot"
     note = "[ ] cross-lingual leaves replies without a line of five words out."
     notes = [note] if published and "cross" in kinds and published_model(run.model, RELEASED_PROFILE) else []
     notes += _other_prompts([tasks[task.task] for task in present])
-    return SuiteTable(title, ("Dialect, genre", *columns), rows, notes, main=MAIN)
+    return SuiteTable("AL-QASIDA, requests", unit, ("Dialect, genre", *columns), rows, notes, main=MAIN)
 
 
 def _other_prompts(records: Sequence[TaskRecord]) -> list[str]:
@@ -209,8 +209,8 @@ def _translations(run: Run, suite: str, tasks: Mapping[str, TaskRecord], publish
         rows.append(Row(label, cells))
     dialects = ", ".join(f"{corpus} {_range(counts)}" for corpus, counts in coverage.items())
     columns = [column for corpus in corpora for column in (corpus, "gain")]
-    title = f"{TRANSLATIONS}: spBLEU, gain over the source; dialects: {dialects}"
-    return SuiteTable(title, ("Direction", *columns), rows, name=TRANSLATIONS)
+    unit = f"spBLEU, gain over the source; dialects: {dialects}"
+    return SuiteTable(TRANSLATIONS, unit, ("Direction", *columns), rows)
 
 
 def _present(sets: Sequence[Task], corpus: str, scores: Estimates) -> bool:
@@ -248,8 +248,8 @@ def _judge_table(judge: str, scores: Sequence[JudgeScores]) -> SuiteTable:
             cells.append(bounded_mean(found, criterion) if part else mean)
         if any(cells):
             rows.append(Row(label, cells))
-    title = f"AL-QASIDA, judge {judge}, 1 to 5{part}"
-    return SuiteTable(title, ("Task", *CRITERIA.values()), rows, [BOUNDS_NOTE] if part else ())
+    name = f"AL-QASIDA, judge {judge}, 1 to 5{part}"
+    return SuiteTable(name, "", ("Task", *CRITERIA.values()), rows, [BOUNDS_NOTE] if part else ())
 
 
 def published_tables() -> dict[str, list[SuiteTable]]:

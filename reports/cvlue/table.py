@@ -104,7 +104,7 @@ def _table(run: Run, tasks: Mapping[str, TaskRecord], prefix: str, shown: Shown,
     title = TITLES[prefix] + (f", {shots}-shot" if shots else "")
     main = {"main": MAIN, "order": [MAIN]} if prefix == "cvlue" else {}
     notes = list(dict.fromkeys(notes))
-    return SuiteTable(title, ("Task", *COLUMNS), rows, notes, NAMES[prefix], "percent", **main)
+    return SuiteTable(NAMES[prefix], "percent", ("Task", *COLUMNS), rows, notes, title, **main)
 
 
 def _macro_row(numbers: Mapping[str, Estimate], tasks: Mapping[str, TaskRecord]) -> Row:

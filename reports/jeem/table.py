@@ -76,7 +76,7 @@ def _metric_table(run: Run, what: str, records: Sequence[TaskRecord], published:
         if any(found.values()):
             rows.append(Row(variety_of(record), [cell_of(found[one], paper.get(METRICS[one][1])) for one in METRICS]))
     columns = ("Variety", *(column for column, _ in METRICS.values()))
-    table = SuiteTable(f"JEEM, {what}: reference metrics times 100", columns, rows)
+    table = SuiteTable(f"JEEM, {what}", "reference metrics times 100", columns, rows)
     return with_mean_of_rows(table, METRICS[MAIN][0], {variety_of(one): one.task for one in records}, MAIN)
 
 
@@ -104,7 +104,7 @@ def _judge_table(run: Run, judge: str, scores: Sequence[JudgeScores]) -> SuiteTa
                 rows.append(Row(f"{variety}, {label}", cells))
     columns = ("Variety", *CRITERIA.values(), *(["judged"] if part else []))
     return SuiteTable(
-        f"{BY_JUDGE} {judge}, 1 to 5{part}", columns, rows, [BOUNDS_NOTE] if part else (), family=BY_JUDGE
+        f"{BY_JUDGE} {judge}, 1 to 5{part}", "", columns, rows, [BOUNDS_NOTE] if part else (), family=BY_JUDGE
     )
 
 

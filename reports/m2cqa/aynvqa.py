@@ -42,14 +42,14 @@ def tables(run: Run) -> list[SuiteTable]:
     found = []
     if judged:
         notes = profile_notes(run, judged, COLUMNS)
-        title = "AynVQA: contrastive instability (lower is better) first"
-        table = SuiteTable(title, _header("Form", COLUMNS), [_row(run, one) for one in judged], notes)
+        unit, rows = "contrastive instability (lower is better) first", [_row(run, one) for one in judged]
+        table = SuiteTable("AynVQA", unit, _header("Form", COLUMNS), rows, notes)
         tasks = {label(one): one.task for one in judged}
         found.append(with_mean_of_rows(table, COLUMNS[CONTRASTIVE_INSTABILITY], tasks, CONTRASTIVE_INSTABILITY))
     if joint:
-        title = "AynVQA, joint form: the true one of three (chance 0.333), not comparable with the others"
+        unit = "the true one of three (chance 0.333), not comparable with the others"
         rows = [_joint_row(run, one) for one in joint]
-        table = SuiteTable(title, _header("Language", JOINT_COLUMNS), rows)
+        table = SuiteTable("AynVQA, joint form", unit, _header("Language", JOINT_COLUMNS), rows)
         tasks = {label(one): one.task for one in joint}
         found.append(with_mean_of_rows(table, JOINT_COLUMNS[JOINT_ACC], tasks, JOINT_ACC))
     return found

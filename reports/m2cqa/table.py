@@ -35,8 +35,8 @@ def tables(run: Run) -> list[SuiteTable]:
     found = []
     for number, ((prompt, _), records) in enumerate(prompts.items()):
         name, last = f"M2CQA, {prompt}", number == len(prompts) - 1
-        title = name if number else f"{name}: {LOWER}"
-        table = SuiteTable(title, ("Variety", *HEADER), _rows(run, records), notes if last else (), name, LOWER)
+        rows, heading = _rows(run, records), name if number else ""  # the unit is said once
+        table = SuiteTable(name, LOWER, ("Variety", *HEADER), rows, notes if last else (), heading)
         tasks = {VARIETIES[variety]: one.task for variety, one in records.items()}
         found.append(with_mean_of_rows(table, COLUMNS["cfhr"], tasks, "cfhr"))  # ours: the paper ranks by none
     return found

@@ -46,8 +46,7 @@ def _table(run: Run, tasks: Sequence[TaskRecord], shots: int) -> SuiteTable:
         rows.append(Row(name, (*map(cell_of, scores.values()), Coverage(len(present), len(members)))))
         whole += [scores] if len(present) == len(members) and None not in scores.values() else []
     rows.append(Row(AVERAGE, (*_average(whole, tasks), Coverage(len(whole), len(generative_benchmarks())))))
-    title = f"QIMMA, generated answers: percent, {shots}-shot"
-    return SuiteTable(title, HEADER, rows, [NOTE], main=MAIN)
+    return SuiteTable("QIMMA, generated answers", f"percent, {shots}-shot", HEADER, rows, [NOTE], main=MAIN)
 
 
 def _average(whole: Sequence[Mapping[str, Estimate | None]], tasks: Sequence[TaskRecord]) -> list[Cell | None]:

@@ -106,8 +106,8 @@ def _table(run: Run, tasks: Sequence[TaskRecord], shots: int) -> SuiteTable:
         shown = domain
     rows.append(_average_row(benchmarks, published.get(AVERAGE), _parts(tasks)))
     notes = [*_forms(tasks), *_parity(tasks)]
-    names = {"name": "QIMMA", "unit": "percent", "main": MAIN, "order": _order()}
-    return SuiteTable(f"QIMMA, percent, {shots}-shot", COLUMNS, rows, notes, **names)
+    heading = f"QIMMA, percent, {shots}-shot"
+    return SuiteTable("QIMMA", "percent", COLUMNS, rows, notes, heading, main=MAIN, order=_order())
 
 
 def _order() -> list[Column]:

@@ -5,6 +5,7 @@ Its questions are Persian, its options are labelled `1. 2. 3. 4.`; it has an opt
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -181,6 +182,40 @@ def test_its_option_and_its_judge_template_are_used(installed, cultureval, tiny_
     (scores,) = [json.loads(text)["results"][f"{NAME}_open|0"] for text in files if "judge_script_fluency" in text]
     assert 1 <= scores["judge_script_fluency_fluency"] <= 5
     assert scores["judge_script_fluency_n_items"] == scores["judge_script_fluency_n_parsed"] == len(ROWS)
+
+
+def test_a_new_suite_has_its_average_in_compare_its_page_and_its_headline(cultureval, tiny_lm, tmp_path):
+    """As `new-benchmark` writes it, with a second group, built and installed as a wheel."""
+    suite = write_suite("new_sums", list("1234"), "fa", tmp_path)
+    second = """
+BENCHMARKS += (Benchmark("Again", "Sums", "new_sums_again", (DATA,), BENCHMARKS[0].subsets, BENCHMARKS[0].metric_set,
+                         BENCHMARKS[0].template, "fa"),)
+"""
+    with (suite / "src" / "new_sums" / "benchmarks.py").open("a", encoding="utf-8") as file:
+        file.write(second)
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    build = ["wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", tmp_path / "wheels", suite]
+    subprocess.run([*pip, *build], check=True, timeout=300)
+    (wheel,) = (tmp_path / "wheels").iterdir()
+    site = tmp_path / "site"
+    subprocess.run([*pip, "install", "--no-deps", "--no-index", "--target", site, wheel], check=True, timeout=300)
+    shutil.copytree(tiny_lm, tmp_path / "other-model")
+    paths = {"PYTHONPATH": str(site)}
+    for model, out in ((tiny_lm, "a"), (tmp_path / "other-model", "b")):
+        arguments = ("--data", suite / "samples", "--output-dir", out, "--device", "cpu")
+        run = cultureval("eval", model, "new_sums", *arguments, **paths)
+        assert run.returncode == 0 and "Average" in run.stdout, run.stderr
+    compared = cultureval("compare", "a", "b", "--output-dir", "c", "--charts", "none", "--json", **paths)
+    rows = json.loads(compared.stdout)["differences"]
+    assert [row["name"] for row in rows if row["level"] == "average"] == ["new_sums: Average"], compared.stderr
+    page = cultureval("leaderboard", "a", "b", "--out", "page", "--charts", "none", "--json", **paths)
+    (section,) = json.loads(page.stdout)["sections"]
+    (table,) = section["tables"]
+    average = [column["name"] for column in table["columns"]].index("Average")
+    results = results_of(tmp_path / "a")["results"]
+    mean = sum(results[f"{name}|0"]["acc"] for name in ("new_sums", "new_sums_again")) / 2
+    assert [row["cells"][average]["value"] for row in table["rows"]] == [pytest.approx(mean)] * 2
+    assert all(row["rank"] for row in table["rows"]) and (tmp_path / "page" / "index.html").is_file()
 
 
 def check_docs(docs: list[dict]) -> None:

@@ -69,7 +69,7 @@ from cultureval.reports.summary_text import table_lines
 from cultureval.runtime.printing import for_files, steady_streams
 rows = [Row("سؤال", (Cell(1.25, 0.5), Cell(2.0, 0.1))), Row("y", (Cell(10.0), Cell(3.0, 12.2)))]
 with steady_streams():
-    table = SuiteTable("t", ("Row", "a", "b"), rows)
+    table = SuiteTable("t", "", ("Row", "a", "b"), rows)
     print("\\n".join(table_lines(table, 80)))
     with for_files():
         assert "±0.50" in table_lines(table, 80)[2]

@@ -9,12 +9,13 @@ from rich.cells import cell_len
 from summary_runs import run_of
 
 from cultureval.reports.summary_text import suite_lines, summaries_json, summary_text, table_lines
-from cultureval.runs.table import MOST_LINES, Cell, Row, SuiteTable, group_table, suite_tables
+from cultureval.runs.table import MOST_LINES, Cell, Row, SuiteTable, group_table, one_row, suite_tables
 from cultureval.runtime.rounding import printed
 from cultureval.tasks.catalogue import suites
 
 TABLE = SuiteTable(
     "Fidelity, percent",
+    "",
     ("Dialect", "monolingual", "cross-lingual", "note"),
     [
         Row("egy", (Cell(41.5, 1.25, 90), Cell(9.0, 0.5, 200, published=12.25), "original")),
@@ -48,8 +49,14 @@ def test_halves_are_rounded_away_from_zero():
     assert [printed(value, 1, signed=True) for value in (12.25, -12.25, -0.04)] == ["+12.3", "-12.3", "+0.0"]
 
 
+def test_a_tables_name_and_unit_are_given_and_never_read_from_a_title():
+    """A judge called `lab:gpt` lost the end of its name, which became the unit."""
+    row = one_row(SuiteTable("Judge lab:gpt, 1 to 5", "", ("Task", "fluency"), [Row("captions", (Cell(3.0),))]))
+    assert (row.table, row.unit, row.family) == ("Judge lab:gpt, 1 to 5", "", "Judge lab:gpt, 1 to 5")
+
+
 def test_a_small_loss_is_not_minus_zero():
-    table = SuiteTable("Gain", ("Direction", "gain"), [Row("egy", (Cell(-0.04, 0.02, 3, digits=1),))])
+    table = SuiteTable("Gain", "", ("Direction", "gain"), [Row("egy", (Cell(-0.04, 0.02, 3, digits=1),))])
     assert table_lines(table, 80)[2].split() == ["egy", "0.0", "±0.0", "3"]
 
 
