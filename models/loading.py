@@ -1,6 +1,7 @@
 """Load a model from its settings: its class, device and the identity that its journal keys contain."""
 
 import inspect
+import logging
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,12 +15,11 @@ import transformers
 from huggingface_hub.errors import StrictDataclassError
 from jinja2.exceptions import TemplateSyntaxError
 from safetensors import SafetensorError
-from transformers import AutoConfig, AutoTokenizer, GenerationConfig, PreTrainedConfig
+from transformers import AutoConfig, AutoProcessor, AutoTokenizer, GenerationConfig, PreTrainedConfig
 from transformers.utils import is_torchvision_available
 
 from cultureval.models.adapters import put_on, read_adapter
 from cultureval.models.memory import memory_limit
-from cultureval.models.processors import load_processor
 from cultureval.models.settings import HFModelSettings, is_local
 from cultureval.models.template_errors import TEMPLATE_ERRORS
 from cultureval.runtime.data.hub import cached_commit
@@ -28,13 +28,14 @@ from cultureval.runtime.errors import CulturevalError, described
 from cultureval.runtime.interruption import TimeLimitReached, time_limit
 from cultureval.runtime.model_settings import refuse_unknown
 from cultureval.runtime.patches.bitsandbytes import quiet_products
-from cultureval.runtime.patches.transformers import class_names
+from cultureval.runtime.patches.transformers import VIDEOS, class_names, processor_class, without_videos
 from cultureval.runtime.transformers_loading import missing_weights, surplus_layers
 from cultureval.runtime.weight_files import fingerprint
 
 if TYPE_CHECKING:
     from transformers import BitsAndBytesConfig, PreTrainedModel, PreTrainedTokenizerBase, ProcessorMixin
 
+logger = logging.getLogger(__name__)
 Loaded = TypeVar("Loaded")
 TEMPLATE_SECONDS = 10
 TEMPLATE_BYTES = 2**29  # for one question, besides what the process holds
@@ -382,3 +383,27 @@ def _loaded(read: Callable[[], Loaded], name: str, part: str = "", remedy: str =
 
 def _expanded(name: str) -> str:
     return str(Path(name).expanduser()) if is_local(name) else name
+
+
+def load_processor(source: str, config: PreTrainedConfig, **options: Any) -> "ProcessorMixin":
+    """A model's own processor, without its video processor if that cannot be loaded.
+
+    Args:
+        source: Hub id or folder.
+        config: The model's configuration.
+        **options: For `from_pretrained`.
+
+    Raises:
+        ImportError, OSError, ValueError: It cannot be loaded without videos either.
+    """
+    try:
+        return AutoProcessor.from_pretrained(source, **options)
+    except (ImportError, OSError, ValueError) as error:
+        kind = processor_class(config.model_type)
+        if kind is None or VIDEOS not in kind.get_attributes():
+            raise
+        logger.info("%s: loaded for images only, without videos (%s)", source, str(error).strip().splitlines()[0])
+        try:
+            return without_videos(kind).from_pretrained(source, **options)
+        except (ImportError, OSError, ValueError):
+            raise error from None

@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
 
-from cultureval.models.processors import load_processor
+from cultureval.models.loading import load_processor
 from cultureval.models.scoring.packed import ScoringRequest
 from cultureval.samples.tiny_models.language_models import VisionFamily, build_tiny_causal_lm, build_tiny_vision_lm
 

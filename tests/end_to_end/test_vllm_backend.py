@@ -1,6 +1,7 @@
 """`--backend vllm` with a real vLLM on this machine's CPU, started once: it answers as transformers does."""
 
 import json
+from pathlib import Path
 
 import pyarrow.parquet
 import pytest
@@ -23,7 +24,11 @@ def runs(vllm_python, encoder_variables, tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     model = build_tiny_causal_lm(folder / "tiny", chat_template=True, max_position_embeddings=2048, **HEADS)
     (folder / "with_both.py").write_text(f"{WITH_BOTH}\nm.main()", encoding="utf-8")
-    own = own_variables(folder) | encoder_variables | {"HF_HUB_OFFLINE": "1", "CULTUREVAL_VLLM": vllm_python}
+    own = (
+        own_variables(folder)
+        | encoder_variables
+        | {"HF_HUB_OFFLINE": "1", "CULTUREVAL_VLLM": str(Path(vllm_python).with_name("vllm"))}
+    )
     own |= {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
     own |= {"VLLM_WORKER_MULTIPROC_METHOD": "fork"}  # the engine need not load vLLM again
     common = [str(model), *TASKS, "--data", "samples", "--limit", "3", "--dtype", "float32"]
