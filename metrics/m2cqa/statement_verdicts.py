@@ -89,26 +89,15 @@ _NO_STATEMENT = re.compile(
 )
 # Words by which an output takes an earlier verdict back.
 _CORRECTION = re.compile(
-    r"\b(?:actually|in fact|in reality|wait|scratch that|strike that|no|nope|sorry|oops|correction|edit|rather|instead|"
-    r"on second thoughts?|i mean|i meant|i was wrong|my mistake|never ?mind|let me correct|changed my mind|"
+    r"\b(?:actually|in fact|in reality|scratch that|strike that|nope|sorry|oops|or rather|on second thoughts?|i mean|"
+    r"i meant|i was wrong|my mistake|never ?mind|let me correct|changed my mind|"
+    r"(?:wait|no|correction|edit)(?= ?(?:[,:—–-]|$))|"
     + "|".join(
         normalise(text)
-        for text in (
-            "في الواقع",
-            "في الحقيقة",
-            "بل",
-            "عفوا",
-            "عذرا",
-            "آسف",
-            "تصحيح",
-            "انتظر",
-            "أقصد",
-            "أعني",
-            "بالأحرى",
-        )
-        + ("لحظة", "أخطأت", "غيرت رأيي", "أتراجع", "لا(?= ?[،,:.])", "لا$")
+        for text in ("في الواقع", "في الحقيقة", "بل", "عفوا", "عذرا", "آسف", "تصحيح", "انتظر", "أقصد")
+        + ("أعني", "بالأحرى", "أخطأت", "غيرت رأيي", "أتراجع", "لا(?= ?[،,:.])", "لا$")
     )
-    + r")\b",
+    + r")(?:\b|$)",
     re.IGNORECASE,
 )
 # How a verdict is set off, besides the phrase that the prompts ask for.
@@ -207,7 +196,7 @@ def _last_statement(output: str, match: re.Match[str]) -> bool | None:
             if end + sentence.start() + one.end() <= own or not _NO_STATEMENT.search(lead):
                 states = _truth(one[1])
             if states not in (None, verdict):
-                if not _CORRECTION.search(f"{before}. {lead}"):
+                if not (_CORRECTION.search(before.strip()) or _CORRECTION.search(lead)):
                     return None
                 verdict = states
         before = "" if states is not None else sentence.group()[-200:]

@@ -66,6 +66,7 @@ CASES = [
     *(
         (f"{EN}: True{rest}", "tf", "en", None, None, None)
         for rest in (" ❌", ". But it is false.", ". The statement is false.", ". It is false that a dome is there.")
+        + (". There is no lamp. The statement is false.", ". People wait for a bus. It is false.")
     ),
     *(
         (f"{AR}: صحيح{rest}", "tf", "msa", None, None, False)
