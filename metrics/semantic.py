@@ -1,14 +1,14 @@
 """BERTScore (Zhang et al., ICLR 2020), as QIMMA computes it: no idf weights, no rescaling, the model's last layer.
 
 QIMMA paper (arXiv 2604.03395) section 5.1: BERTScore F1 with AraBERT v02 scores QIMMA's generated answers.
-Values equal those of the package bert-score 0.3.13 for BERT-like tokenizers. As there, the special tokens
-around a text ([CLS], [SEP]) have weight 0, but can be the best match of a word of the other text.
+The package bert-score computes; around it are one loading for all tasks, also of a folder, empty texts, truncation and
+progress. Special tokens around a text ([CLS], [SEP]) have weight 0, but can be the best match of a word of the other.
 """
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,9 +19,6 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.progress import Progress
 from cultureval.runtime.settings import Settings, current_settings
 from cultureval.runtime.transformers_loading import missing_vocabulary, missing_weights, unusable_weights
-
-if TYPE_CHECKING:
-    import torch
 
 DEFAULT_MODEL = "aubmindlab/bert-base-arabertv02"
 # JEEM section 5.1.1: CAMeLBERT, trained on MSA and dialects, hence the variant `mix`; the paper names no
@@ -41,13 +38,6 @@ class Encoder(NamedTuple):
     model: Any
     max_tokens: int
     device: str
-
-
-class Embedded(NamedTuple):
-    """One text: unit vectors of its T tokens, shape (T, dimensions), and the tokens' weights, shape (T,)."""
-
-    vectors: "torch.Tensor"
-    weights: "torch.Tensor"
 
 
 def bertscore_model() -> str:
@@ -147,7 +137,8 @@ def load_encoder(model: str, num_layers: int | None, device: str) -> Encoder:
     if wrong := missing_weights(network, report, not_needed=["pooler"]) or unusable_weights(network, model):
         raise _not_loadable(model, f"it {wrong}")
     limits = (MAX_TOKENS, tokenizer.model_max_length, getattr(config, "max_position_embeddings", 0))
-    return Encoder(tokenizer, network.eval().to(device), min(limit for limit in limits if limit > 0), device)
+    tokenizer.model_max_length = min(limit for limit in limits if limit > 0)  # at which the package truncates
+    return Encoder(tokenizer, network.eval().to(device), tokenizer.model_max_length, device)
 
 
 def try_bertscore(model: str, num_layers: int | None = None) -> None:
@@ -202,27 +193,39 @@ def _score_pairs(pairs: set[Pair], encoder: Encoder, batch_size: int) -> dict[Pa
     texts = sorted({text for pair in pairs for text in pair})
     encoded = encoder.tokenizer(texts, truncation=True, max_length=encoder.max_tokens)["input_ids"]
     tokens = dict(zip(texts, encoded, strict=True))
+    weighted = {text for text in texts if set(tokens[text]) - _unweighted(encoder)}
+    pairs = {pair for pair in pairs if set(pair) <= weighted}  # of others nothing can be matched: they score 0
+    if not pairs:
+        return {}
     # The longest first, so that too large a batch fails early; equal predictions are adjacent.
     order = sorted(pairs, key=lambda pair: (-len(tokens[pair[0]]), pair))
     sizes = [len(tokens[text]) + len(tokens[reference]) for text, reference in order]
     return processes.score_together(order, sizes, lambda share: _match_all(share, tokens, encoder, batch_size))
 
 
+def _unweighted(encoder: Encoder) -> set[int]:
+    return {encoder.tokenizer.cls_token_id, encoder.tokenizer.sep_token_id}
+
+
 def _match_all(
     order: Sequence[Pair], tokens: dict[str, list[int]], encoder: Encoder, batch_size: int
 ) -> dict[Pair, tuple[float, float, float]]:
-    """The scores of pairs in their order; `tokens` are those of their texts."""
-    uses = Counter(text for pair in order for text in pair)
+    """The scores of pairs in their order, by the package; `tokens` are those of their texts."""
+    from bert_score.utils import bert_cos_score_idf
+
+    from cultureval.runtime.onednn_products import onednn_products
+
+    weights = defaultdict(lambda: 1.0, dict.fromkeys(_unweighted(encoder), 0.0))
     scores: dict[Pair, tuple[float, float, float]] = {}
-    held: dict[str, Embedded] = {}
     with Progress(len(order), "BERTScore", "pair") as progress:
         for block in _blocks(order, tokens):
-            missing = {text for pair in block for text in pair} - held.keys()
-            held |= _embed({text: tokens[text] for text in missing}, encoder, batch_size)
-            for pair in block:
-                scores[pair] = _match(held[pair[0]], held[pair[1]])
-                uses.subtract(pair)
-            held = _still_needed(held, uses)
+            predictions, references = map(list, zip(*block, strict=True))
+            with onednn_products(encoder.device):
+                model, tokenizer, device = encoder.model, encoder.tokenizer, encoder.device
+                found = bert_cos_score_idf(
+                    model, references, predictions, tokenizer, weights, batch_size=batch_size, device=device
+                )
+            scores |= dict(zip(block, map(tuple, found.tolist()), strict=True))
             progress.update(len(block))
     return scores
 
@@ -237,51 +240,3 @@ def _blocks(pairs: Iterable[Pair], tokens: dict[str, list[int]]) -> Iterator[lis
             block, size = [], 0
     if block:
         yield block
-
-
-def _still_needed(held: dict[str, Embedded], uses: Counter[str]) -> dict[str, Embedded]:
-    """The embedded texts of later pairs, most used first, up to the memory limit."""
-    kept, size = {}, 0
-    for text in sorted((text for text in held if uses[text]), key=lambda text: -uses[text]):
-        size += len(held[text].weights)
-        if size > HELD_TOKENS:
-            break
-        kept[text] = held[text]
-    return kept
-
-
-def _embed(tokens: dict[str, list[int]], encoder: Encoder, batch_size: int) -> dict[str, Embedded]:
-    import torch
-    from torch.nn.utils.rnn import pad_sequence
-
-    from cultureval.runtime.onednn_products import onednn_products
-
-    texts = sorted(tokens, key=lambda text: (-len(tokens[text]), text))
-    unweighted = {encoder.tokenizer.cls_token_id, encoder.tokenizer.sep_token_id}
-    embedded = {}
-    for start in range(0, len(texts), batch_size):
-        batch = texts[start : start + batch_size]
-        rows = [torch.tensor(tokens[text]) for text in batch]
-        ids = pad_sequence(rows, batch_first=True, padding_value=encoder.tokenizer.pad_token_id or 0)
-        mask = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
-        with torch.inference_mode(), onednn_products(encoder.device):
-            output = encoder.model(ids.to(encoder.device), attention_mask=mask.to(encoder.device))
-        vectors = torch.nn.functional.normalize(output.last_hidden_state, dim=-1)
-        for text, row, row_vectors in zip(batch, rows, vectors, strict=True):
-            weights = torch.tensor([float(token not in unweighted) for token in row.tolist()], device=encoder.device)
-            # A copy, so that the padded batch is freed.
-            embedded[text] = Embedded(row_vectors[: len(row)].clone(), weights)
-    return embedded
-
-
-def _match(prediction: Embedded, reference: Embedded) -> tuple[float, float, float]:
-    import torch
-
-    similarity = prediction.vectors @ reference.vectors.T
-    sides = ((similarity.amax(dim=1), prediction.weights), (similarity.amax(dim=0), reference.weights))
-    values = torch.stack([torch.stack([best @ weights, weights.sum()]) for best, weights in sides]).tolist()
-    if not all(weight for _, weight in values):
-        return 0.0, 0.0, 0.0
-    precision, recall = (total / weight for total, weight in values)
-    total = precision + recall
-    return precision, recall, 2 * precision * recall / total if total else 0.0
