@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cultureval.metrics.proportions import newcombe_interval, paired_interval, wilson_interval
 from cultureval.metrics.resampling import (
+    LEAST_DEFINED,
     bootstrap_sums,
     cluster_names,
     cluster_sums,
@@ -79,6 +80,8 @@ class PairedResult:
         draws: Their number, of the bootstrap and of the permutation test.
         interval: What the interval is: "Bonett-Price", "bootstrap", "bootstrap or Bonett-Price of clusters" (the
             lower low and the higher high), "Newcombe", "Wilson", or "" without one.
+        undefined: Share of the resamples without a difference, since a ratio of few items is often not defined: above
+            1 - `LEAST_DEFINED` there is no test, and an interval only of one ratio (Newcombe's).
     """
 
     first: float
@@ -97,6 +100,7 @@ class PairedResult:
     seed: int
     draws: int
     interval: str
+    undefined: float = 0.0
 
 
 def compare_paired(subsets: Sequence[PairedSubset], draws: int = DRAWS, seed: int = 0) -> PairedResult:
@@ -150,8 +154,14 @@ def compare_paired(subsets: Sequence[PairedSubset], draws: int = DRAWS, seed: in
     found = _interval(difference, spread, differing, freedom)
     if all(subset.score is ratio for subset in subsets):
         found = _of_ratios(found, shares, tables, identical, flips)
+    undefined = 1 - float(np.isfinite(spread).mean())
+    tested = _p_value(difference, swapped, clusters, identical, flips)
+    if undefined > 1 - LEAST_DEFINED:
+        one_ratio = len(tables) == 1 and subsets[0].score is ratio and _within_one(tables)
+        found = (*_of_constant_ratios(*tables[0][:2]), None, "Newcombe") if one_ratio else (None, None, None, "")
+        tested = None, None, ""
     low, high, error, interval = found
-    p_value, p_exact, test = _p_value(difference, swapped, clusters, identical, flips)
+    p_value, p_exact, test = tested
     items = sum(len(first) for first, _, _ in tables)
     return PairedResult(
         *(float(score) for score in scores),
@@ -169,6 +179,7 @@ def compare_paired(subsets: Sequence[PairedSubset], draws: int = DRAWS, seed: in
         seed,
         draws,
         interval,
+        undefined,
     )
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 AT_ONCE = 4_000_000  # numbers of a block of draws: 32 MB
+LEAST_DEFINED = 0.95  # share of resamples that must have a score, for a rank, and for a test of a difference
 FEW = 64  # different rows up to which their numbers are drawn instead of rows
 Floats = NDArray[np.float64]
 

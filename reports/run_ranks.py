@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cultureval.metrics.paired_tests import ratio
+from cultureval.metrics.resampling import LEAST_DEFINED
 from cultureval.reports.ranks import ITERATIONS, LEVEL, Ranking, Resamples, SubsetScores, rank_models, resample
 from cultureval.runs.files import details_files_of_run
 from cultureval.runs.items import ItemScores, aligned, gives, item_scores
@@ -19,7 +20,6 @@ from cultureval.runtime.errors import CulturevalError, counted, shown_names
 from cultureval.tasks.catalogue import all_suites, groups
 
 Parts = Mapping[tuple[str, str], float]  # task with `|k` and metric -> weight in the average
-LEAST_DEFINED = 0.95  # of resamples: those of all models are the ones in which every score is defined
 MARKED = 0.01  # of a benchmark's items: a model that has no score for more of them is marked with the benchmark
 LeftOut = dict[str, tuple[int, int]]  # benchmark -> items without a score, of so many
 Model = tuple[str, Mapping[str, Run]]  # a name, and the run that each task's score is from

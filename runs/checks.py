@@ -21,7 +21,6 @@ from cultureval.tasks.catalogue import declared_metric
 
 ROWS = "rows"
 ERROR = "_stderr"
-OUTSIDE = "which it does not give"
 FEW = 10  # items, below which the error of a ratio of sums is too rough for a check
 FACTOR = 2.0  # between a bootstrapped error of such a ratio and the one that its items give
 Change = tuple[Claim, dict[str, float | None]]
@@ -51,14 +50,14 @@ class _Checked(NamedTuple):
         changes: What the file says otherwise, each with the values that stand in place of it.
         record: With the numbers of rows that the details have.
         errors: The standard errors of metrics that are means.
-        outside: What is wrong with the items' scores; "" for nothing.
+        impossible: What is wrong with the items' scores; "" for nothing.
         asked: As of `_Read`.
     """
 
     changes: list[Change]
     record: TaskRecord
     errors: dict[str, StandardError]
-    outside: str
+    impossible: str
     asked: str
 
 
@@ -76,14 +75,13 @@ def checked(run: Run) -> Run:
     found: dict[str, _Checked] = {}
     for name, record in run.record.tasks.items():
         if name not in files:
-            unchecked |= {name: "its details are not there"} if files and run.scores.get(name) else {}
+            unchecked |= {name: "its details are not there"} if run.scores.get(name) else {}
             continue
         try:
             found[name] = one = _of_items(run, record, files[name])
         except CulturevalError as error:
             unchecked[name] = str(error).rstrip(".")
             continue
-        unchecked |= {name: one.outside} if one.outside else {}
         for claim, values in one.changes:
             claims.append(claim)
             scores[name] = {**scores.get(name, {}), **values}
@@ -94,8 +92,9 @@ def checked(run: Run) -> Run:
     tasks = run.record.tasks | {name: one.record for name, one in found.items()}
     record = run.record.model_copy(update={"tasks": tasks})
     asked = {name: one.asked for name, one in found.items() if one.asked}
-    claims = [*run.claims, *claims]
-    return replace(run, scores=scores, record=record, claims=tuple(claims), unchecked=unchecked, asked=asked)
+    impossible = {name: one.impossible for name, one in found.items() if one.impossible}
+    known = {"claims": (*run.claims, *claims), "unchecked": unchecked, "impossible": impossible, "asked": asked}
+    return replace(run, scores=scores, record=record, **known)
 
 
 def checked_judgement(run: Run) -> tuple[dict[str, dict[str, float | None]], list[Claim]]:
@@ -164,8 +163,8 @@ def _of_items(run: Run, record: TaskRecord, file: Path) -> _Checked:
     unread = (*known, *record.not_means, *record.not_applicable)
     if headline and headline not in unread and slow is not None and headline not in slow:
         changes += _by_statistics(run, record, file, headline, None)
-    outside = _outside(record.task, headline, known[headline]) if headline in known else ""
-    return _Checked(changes, record, errors, outside, read.asked)
+    impossible = _impossible(record.task, headline, known[headline]) if headline in known else ""
+    return _Checked(changes, record, errors, impossible, read.asked)
 
 
 def _by_statistics(run: Run, record: TaskRecord, file: Path, metric: str, mean: Estimate | None) -> list[Change]:
@@ -220,7 +219,7 @@ def _errors_agree(one: float, other: float) -> bool:
     return abs(one - other) <= ROUNDING + 1e-4 * abs(other)
 
 
-def _outside(task: str, metric: str, column: Floats) -> str:
+def _impossible(task: str, metric: str, column: Floats) -> str:
     """Words for scores of items that a metric does not give; "" for others."""
     declared = declared_metric(task, metric)
     if declared is None or not len(column):
@@ -228,7 +227,7 @@ def _outside(task: str, metric: str, column: Floats) -> str:
     low, high = declared.range
     least, most = float(column.min()), float(column.max())
     inside = low - ROUNDING <= least and most <= high + ROUNDING
-    return "" if inside else f"items have a {metric} of {least:g} to {most:g}, {OUTSIDE}"
+    return "" if inside else f"its items' {metric} is {least:g} to {most:g}, outside {low:g} to {high:g}"
 
 
 def _scored(run: Run, record: TaskRecord, file: Path, metric: str, count: int, rows: int) -> int:

@@ -122,8 +122,9 @@ def recorded(record: TaskRecord) -> Fields:
 def what_was_asked(runs: Sequence[Run]) -> dict[tuple[Path, str], Fields]:
     """Which prompts and golds the tasks of runs had, as fields of their protocols.
 
-    Where all runs of a task are signed, it is what their records say, and what their details say where those of one
-    record differ; else what the details say. Runs without details have the prompts of most others of their record.
+    A signed run has what its record says, and what its details say where those of one record differ: whatever other
+    runs there are. An unsigned run whose details ask the same as those of a record has that record's; others, what
+    their details say. Runs without details have the prompts of most others of their record.
 
     Args:
         runs: As `load` gives them.
@@ -137,17 +138,38 @@ def what_was_asked(runs: Sequence[Run]) -> dict[tuple[Path, str], Fields]:
             members.setdefault(task, []).append(run)
     found: dict[tuple[Path, str], Fields] = {}
     for task, some in members.items():
-        signed = all(is_signed(run, run.record.tasks[task]) for run in some)
-        alike: dict[tuple[Any, ...], list[Run]] = {}
-        for run in some:
-            record = run.record.tasks[task]
-            told_apart = (record.rows_hash, record.prompt_hash, record.limit) if signed else ()
-            alike.setdefault(told_apart, []).append(run)
-        for group in alike.values():
-            told = _by_details(group, task, signed)
-            for run in group:
-                found[run.file, task] = {**(recorded(run.record.tasks[task]) if signed else {}), **told[run.file]}
+        for lender, group in _alike(some, task):
+            told = _by_details(group, task, lender is not None)
+            lent = recorded(lender) if lender else {}
+            found |= {(run.file, task): {**lent, **told[run.file]} for run in group}
     return found
+
+
+def _alike(runs: Sequence[Run], task: str) -> list[tuple[TaskRecord | None, list[Run]]]:
+    """Runs of each record of a task, with unsigned ones that ask the same; those of no record together, behind None."""
+    signed: dict[tuple[Any, ...], list[Run]] = {}
+    unsigned = []
+    for run in runs:
+        record = run.record.tasks[task]
+        if is_signed(run, record):
+            signed.setdefault((record.rows_hash, record.prompt_hash, record.limit), []).append(run)
+        else:
+            unsigned.append(run)
+    alone = []
+    records = sorted(signed.values(), key=len, reverse=True)
+    known = [{one.asked[task]: one for one in group if task in one.asked} for group in records]
+    for run in unsigned:
+        home = next((at for at, texts in enumerate(known) if _asks_the_same(run, task, texts)), None)
+        (alone if home is None else records[home]).append(run)
+    groups: list[tuple[TaskRecord | None, list[Run]]] = [(group[0].record.tasks[task], group) for group in records]
+    return [*groups, (None, alone)]
+
+
+def _asks_the_same(run: Run, task: str, texts: Mapping[str, Run]) -> bool:
+    """Whether a run's details have the prompts and golds of one of some runs, by the digests of these."""
+    if task not in run.asked or run.asked[task] in texts:
+        return run.asked.get(task) in texts
+    return any(not _reasons_of_details(other, run, task) for other in texts.values())
 
 
 def _by_details(runs: Sequence[Run], task: str, signed: bool) -> dict[Path, Fields]:

@@ -318,8 +318,9 @@ class Run:
         judgements: Results files of judges whose scores were added.
         asked: Task with `|k` -> a hash of the prompts, choices and golds in its details (`comparable.digest_of`); tasks
             whose details are not there, or cannot be read, have none.
-        unchecked: Task with `|k` -> why its scores are not checked against its items: its details are gone, cannot be
-            read, or hold scores that its metric does not give.
+        unchecked: Task with `|k` -> why its scores are not checked against its items: its details are gone, or they
+            cannot be read.
+        impossible: Task with `|k` -> which scores of its items are outside the range of its metric.
     """
 
     file: Path
@@ -331,6 +332,7 @@ class Run:
     claims: tuple[Claim, ...] = ()
     judgements: tuple[Path, ...] = ()
     unchecked: Mapping[str, str] = field(default_factory=dict)
+    impossible: Mapping[str, str] = field(default_factory=dict)
     asked: Mapping[str, str] = field(default_factory=dict)
 
     def signature_of(self, task: str) -> SignatureRecord | None:

@@ -14,6 +14,7 @@ MARKS = {
     "claims": "edited",
     "mixed": "mixed models",
     "unchecked": "not checked",
+    "impossible": "impossible scores",
     "samples": "samples",
     "judgements_alone": "judgements only",
     "incomplete": "incomplete",
@@ -31,8 +32,8 @@ MARKS = {
 }
 SAMPLES = "samples"  # the folder of the shipped rows
 PARTIAL = ("samples", "limited", "other_counts", "other_sums", "incomplete", "skipped", "judgements_alone")
-LEAVES_OUT = ("claims", "mixed", "unchecked", "skipped", "refused", "unscored", "unjudged", "judged_in_part")
-LEAVES_OUT += ("judgements_alone",)
+LEAVES_OUT = ("claims", "mixed", "unchecked", "impossible", "skipped", "refused", "unscored", "unjudged")
+LEAVES_OUT += ("judged_in_part", "judgements_alone")
 UNPARSABLE = 0.02  # shares of answers above this are told
 DOUBTED = 0.02  # shares of a judge's verdicts that are unscored, or of flagged texts, above which means are bounded
 NAMED = 3  # groups that a sentence names
@@ -66,6 +67,7 @@ def run_warnings(run: Run) -> list[RunWarning]:
     checks = (
         _claims,
         _unchecked,
+        _impossible,
         _samples,
         _judgements_alone,
         _mixed,
@@ -131,6 +133,12 @@ def _claims(run: Run, tasks: list[TaskRecord]) -> Checks:
             f"{run.claims[0].sentence}{others}. The numbers here are those of the details, and the run is not ranked: "
             "the results file or its details were changed, or are not of one run."
         )
+
+
+def _impossible(run: Run, tasks: list[TaskRecord]) -> Checks:
+    if run.impossible:
+        first, *others = run.impossible
+        yield f"Scores that the metric cannot give: {first}{_more(others)}: {run.impossible[first]}."
 
 
 def _unchecked(run: Run, tasks: list[TaskRecord]) -> Checks:

@@ -13,6 +13,7 @@ import numpy as np
 from cultureval.metrics.judges.items import JUDGED
 from cultureval.metrics.paired_tests import Floats, PairedResult, PairedSubset, compare_paired
 from cultureval.metrics.proportions import holm
+from cultureval.metrics.resampling import LEAST_DEFINED
 from cultureval.reports.comparison.sides import ComparedTask, Side
 from cultureval.runs.comparable import (
     KINDS,
@@ -335,6 +336,8 @@ def _other_data(one: ComparedTask, other: ComparedTask) -> bool:
 
 def _known_items(task: ComparedTask, metric: str) -> ItemScores:
     """The items of a task, if they give the score of the results file where there is one."""
+    if task.run and task.saved.task in task.run.impossible:
+        raise CulturevalError(f"{task.run.impossible[task.saved.task]}.")
     items = _items_of(task.saved.file, task.saved.task, metric, task.saved.file.stat().st_mtime_ns)
     if items is None:
         raise CulturevalError(f"the details have no scores of items for {metric}.")
@@ -358,7 +361,22 @@ def _tested_rows(rows: Iterable[RowTasks], pairs: Pairs, draws: int, seed: int) 
         if found is None:
             pairs.notes.append(f"not compared: {name}: the two have no item with a score of both.")
         else:
+            if found["result"].undefined > 1 - LEAST_DEFINED:
+                pairs.notes.append(_often_undefined(name, pairs, weighted, found["result"].undefined))
             yield TestedDifference(level, name, metric, pairs.first, pairs.second, subsets=len(weighted), **found)
+
+
+def _often_undefined(name: str, pairs: Pairs, weighted: Weighted, share: float) -> str:
+    """Why a row has no test: of how few items a ratio is."""
+    tasks = [task for task, _ in weighted]
+    counts = [
+        sum(int((items.parts[:, -1] != 0).sum()) for items in side)
+        for side in zip(*((task.first, task.second) for task in tasks), strict=True)
+    ]
+    return (
+        f"{name}: no test: the difference is not defined in {share:.0%} of resamples of the items. "
+        f"The score of {pairs.first} is of {counts[0]} items, that of {pairs.second} of {counts[1]}."
+    )
 
 
 def _row_tasks(pairs: Pairs) -> Iterator[RowTasks]:

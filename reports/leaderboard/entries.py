@@ -11,7 +11,6 @@ from typing import Any
 
 from cultureval.metrics.judges.items import JUDGED
 from cultureval.reports.charts import short_names
-from cultureval.runs.checks import OUTSIDE
 from cultureval.runs.comparable import (
     Fields,
     Protocol,
@@ -229,8 +228,8 @@ def _unranked(track: _Track, run: Run) -> str:
         return f"{run.claims[0].sentence}{others}"
     if any(task.of_other_models for task in run.record.tasks.values()):
         return "its answers are of more than one model"
-    if outside := next((why for why in run.unchecked.values() if why.endswith(OUTSIDE)), ""):
-        return outside
+    if run.impossible:
+        return next(iter(run.impossible.values()))
     return next((one.unverified for one in track.protocols.values() if one.unverified), "")
 
 
@@ -288,10 +287,11 @@ def _merged(track: _Track) -> Run:
         if track.sources.get(claim.task) is run or claim.task in scores and claim.task not in track.sources
     )
     judgements = tuple(file for run in track.runs for file in run.judgements)
-    unchecked = {
-        task: why for run in track.runs for task, why in run.unchecked.items() if track.sources.get(task) is run
-    }
-    return replace(newest, scores=scores, record=record, claims=claims, judgements=judgements, unchecked=unchecked)
+    own = [(run, task) for task, run in track.sources.items()]
+    unchecked = {task: run.unchecked[task] for run, task in own if task in run.unchecked}
+    impossible = {task: run.impossible[task] for run, task in own if task in run.impossible}
+    told = {"claims": claims, "judgements": judgements, "unchecked": unchecked, "impossible": impossible}
+    return replace(newest, scores=scores, record=record, **told)
 
 
 def _groups(entries: Sequence[Entry]) -> list[Group]:

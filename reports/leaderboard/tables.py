@@ -25,6 +25,7 @@ class BoardRow:
         rank: "1" or "2–5"; "" where unknown.
         top: Whether the data leave open that it is the best.
         notes: On this row alone.
+        unproven: Whether its scores have no rank although it has all subsets: none of them is called the best.
     """
 
     label: str
@@ -33,6 +34,7 @@ class BoardRow:
     rank: str = ""
     top: bool = False
     notes: Sequence[str] = ()
+    unproven: bool = False
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,10 @@ def best_cells(table: BoardTable) -> set[tuple[int, int]]:
         values = {
             number: value
             for number, row in enumerate(table.rows)
-            if row.entry and row.entry.may_be_best and (value := _number(row.cells[place])) is not None
+            if row.entry
+            and row.entry.may_be_best
+            and not row.unproven
+            and (value := _number(row.cells[place])) is not None
         }
         if len(values) > 1:
             top = min(values.values()) if column.lower else max(values.values())

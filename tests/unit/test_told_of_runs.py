@@ -164,6 +164,39 @@ def test_unsigned_runs_without_details_are_shown_and_not_ranked(tmp_path):
     assert all(not one["rank"] for table in tables.values() for one in table["rows"])
 
 
+def test_a_run_without_its_details_is_marked_and_none_of_its_scores_is_the_best(tmp_path):
+    """An edited results file whose details were deleted stood bold as the best of its group, without a word."""
+    write_folder(tmp_path, Folder(6, (Plan(0), Plan(1), Plan(2, edited="score", details="missing"))))
+    (table,) = page(tmp_path / "out", "--out", tmp_path / "site").values()
+    (told,) = [one for one in table["rows"] if NAMES[2] in one["label"]]
+    assert not told["rank"] and "its details are not there" in str(told["warnings"])
+    (row,) = [row for row in (tmp_path / "site" / "index.html").read_text("utf-8").split("<tr") if NAMES[2] in row][:1]
+    assert "<b>" not in row
+
+
+def test_what_an_unsigned_run_lacks_hides_nothing_of_signed_ones(tmp_path):
+    """One unsigned run in the arguments made the page forget that two signed ones were asked other rows."""
+    planted = write_folder(tmp_path, Folder(6, (Plan(0), Plan(1), Plan(2), Plan(3, signed=False))))
+    for file in (one.file for one in planted[2:3]):
+        record = json.loads(file.read_text("utf-8"))
+        for task in record["cultureval"]["tasks"].values():
+            task["rows_hash"] = "b" * 16
+        file.write_text(json.dumps(record), encoding="utf-8")
+    data = shown("leaderboard", tmp_path / "out", "--out", tmp_path / "site", "--charts", "none", "--json")
+    groups = [sorted(entry["model"] for entry in section["entries"]) for section in data["sections"]]
+    assert [len(group) for group in groups] == [3, 1] and groups[1] == [NAMES[2]]
+
+
+def test_scores_that_a_metric_cannot_give_are_compared_nowhere(tmp_path):
+    """Items' scores of 1.9 had no rank on the page, and `compare` called their model better with p < 0.001."""
+    plans = (Plan(0), Plan(1, scores=(1.9, 1.9, 1.0, 0.0, 0.0, 1.0)))
+    files = [one.file for one in write_folder(tmp_path, Folder(6, plans))]
+    told = run("compare", *files, "--output-dir", tmp_path / "c", "--charts", "none")
+    assert told[2] and "acc_norm is 0 to 1.9, outside 0 to 1" in told[1]
+    (table,) = page(tmp_path / "out", "--out", tmp_path / "site").values()
+    assert [one["rank"] for one in table["rows"] if one["label"].startswith("b-7B")] == [""]
+
+
 def test_partial_runs_are_marked_and_stand_apart_from_the_papers_rows(tmp_path):
     """`eval --limit 2` stood as "AraTrust 100.00 ±16.78" in a column where a paper's model has 90.23."""
     write_folder(tmp_path, Folder(6, (Plan(limit=2),)))
