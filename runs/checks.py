@@ -306,6 +306,7 @@ def _of_subsets(scores: Scores, errors: Mapping[tuple[str, str], StandardError])
             mean = mean_of([Estimate(*part) for part in zip(known, told_errors, strict=False)]) if known else None
             value = mean.value if mean and len(known) == len(parts) else math.nan
             error = mean.stderr if mean and error is None else error
+            error = None if error is None or math.isnan(error) else error
             found_values = {metric: value, f"{metric}{ERROR}": error} if value == value else {metric: None}
             yield Claim(name, metric, claimed, value, "subsets"), found_values
 

@@ -64,6 +64,7 @@ def near(one, other):
 @SETTINGS
 @given(folders())
 @example(EDITED)
+@example(Folder(items=4, plans=(Plan(tasks=("dialects",), refused=(0, 3, 2), edited="average"),)))  # one item each
 @example(JUDGED)
 @example(Folder(plans=(Plan(), Plan(seed=1, details="cut"))))  # a rerun whose details were cut off
 @example(Folder(plans=(Plan(unscored=(0, 3)), Plan(model=1, refused=(0, 1)), Plan(model=2, unscored=tuple(range(6))))))
