@@ -101,7 +101,8 @@ class AuditItem:
 
 
 def guessed_language(text: str) -> Literal["ar", "zh", "en"]:
-    """The language of a text by its letters: the one whose script a quarter of it is in, else English."""
-    if sum("\u0600" <= letter <= "\u06ff" for letter in text) > len(text) / 4:
+    """The language of a text: the one in whose script a quarter of its letters are, else English."""
+    letters = [letter for letter in text if letter.isalpha()]
+    if sum("\u0600" <= letter <= "\u06ff" for letter in letters) > len(letters) / 4:
         return "ar"
-    return "zh" if sum("\u4e00" <= letter <= "\u9fff" for letter in text) > len(text) / 4 else "en"
+    return "zh" if sum("\u4e00" <= letter <= "\u9fff" for letter in letters) > len(letters) / 4 else "en"

@@ -24,14 +24,14 @@ def summary(measured: dict[str, Measured], needed: float) -> dict[str, float | N
     """
     ours = measured["ours"]
     others = {name: measured.get(name) for name in ("lighteval", "lm_eval", "naive")}
-    result: dict[str, float | None] = {"ours_s": round(ours.seconds, 3)}
+    result: dict[str, float | None] = {"ours_s": round(ours.seconds, 6)}
     for name, other in others.items():
         if name != "naive" or other:
-            result[f"{name}_s"] = round(other.seconds, 3) if other else None
+            result[f"{name}_s"] = round(other.seconds, 6) if other else None
             result[f"speedup_vs_{name}"] = round(other.seconds / ours.seconds, 2) if other else None
             result[f"{name}_peak_mib"] = round(other.peak_mib) if other else None
     for name, bound in (("one_pass", measured["one_pass"].seconds), ("limit", measured["products"].seconds * needed)):
-        result |= {f"{name}_s": round(bound, 3), f"ratio_to_{name}": round(ours.seconds / bound, 2)}
+        result |= {f"{name}_s": round(bound, 6), f"ratio_to_{name}": round(ours.seconds / bound, 2)}
     result |= {"peak_mib": round(ours.peak_mib)}
     differences = [
         abs(left - right)

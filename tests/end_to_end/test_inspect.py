@@ -104,7 +104,7 @@ def both(variables, tmp_path_factory):
 
 def same(one, other):
     if isinstance(one, float) and isinstance(other, float):
-        return (math.isnan(one) and math.isnan(other)) or one == pytest.approx(other, abs=1e-5)
+        return (math.isnan(one) and math.isnan(other)) or one == pytest.approx(other, rel=1e-6, abs=1e-5)
     return one == other
 
 

@@ -22,9 +22,12 @@ REPLY = "Consistency: 4/5\nRelevance: 4/5\nFluency: 4/5\nDialect Authenticity: 4
 def scores(bert, nadi, aldi, url, journal):
     """All scores, and how many pairs this process matched itself."""
     matched = []
-    semantic_match, semantic._match = semantic._match, lambda *pair: matched.append(pair) or semantic_match(*pair)
+    match_all, semantic._match_all = (
+        semantic._match_all,
+        lambda pairs, *more: matched.extend(pairs) or match_all(pairs, *more),
+    )
     f1 = semantic.bertscore(TEXTS, REFERENCES, bert)["f1"]
-    semantic._match = semantic_match
+    semantic._match_all = match_all
     models = DialectModels(str(nadi), str(aldi), device="cpu")
     slots = {"country": "Egypt", "reference": "قطة على كرسي"}
     items = [JudgeItem(str(number), slots | {"generated": text}) for number, text in enumerate(TEXTS)]
