@@ -157,8 +157,9 @@ def _of_items(run: Run, record: TaskRecord, file: Path) -> _Checked:
         if not agree(float(column.mean()), claimed):
             changes += _by_statistics(run, record, file, metric, Estimate(float(column.mean()), error))
         elif declared_metric(record.task, metric):
-            alike = column.min() == column.max() and run.stderr(record.task, metric) == 0  # of which 0 is also said
-            errors[metric] = StandardError(0.0, len(column)) if alike else error
+            alike = column.min() == column.max() and run.stderr(record.task, metric) == 0
+            own = run.signature_of(record.task) and not math.isnan(error)  # others say 0 where all scores are alike
+            errors[metric] = StandardError(0.0, len(column)) if alike and not own else error
             changes += _error_change(run, record.task, metric, errors[metric])
     unread = (*known, *record.not_means, *record.not_applicable)
     if headline and headline not in unread and slow is not None and headline not in slow:

@@ -138,10 +138,11 @@ def what_was_asked(runs: Sequence[Run]) -> dict[tuple[Path, str], Fields]:
             members.setdefault(task, []).append(run)
     found: dict[tuple[Path, str], Fields] = {}
     for task, some in members.items():
-        for lender, group in _alike(some, task):
-            told = _by_details(group, task, lender is not None)
+        groups = _alike(some, task)
+        told = _by_details(groups, task)
+        for lender, group in groups:
             lent = recorded(lender) if lender else {}
-            found |= {(run.file, task): {**lent, **told[run.file]} for run in group}
+            found |= {(run.file, task): {**lent, **told.get(run.file, {})} for run in group}
     return found
 
 
@@ -172,21 +173,31 @@ def _asks_the_same(run: Run, task: str, texts: Mapping[str, Run]) -> bool:
     return any(not _reasons_of_details(other, run, task) for other in texts.values())
 
 
-def _by_details(runs: Sequence[Run], task: str, signed: bool) -> dict[Path, Fields]:
-    """Run's file -> a name of its prompts and one of its golds; nothing where all are the same and all are signed."""
-    most = Counter(run.asked[task] for run in runs if task in run.asked).most_common()
+def _by_details(groups: Sequence[tuple[TaskRecord | None, list[Run]]], task: str) -> dict[Path, Fields]:
+    """Run's file -> a name of its prompts and one of its golds; nothing where the records tell all apart."""
+    if all(lender or not any(task in run.asked for run in group) for lender, group in groups):
+        if all(len({tuple(names.values()) for names in _names(group, task).values()}) < 2 for _, group in groups):
+            return {}
+    names = _names([run for _, group in groups for run in group], task)
+    found = {}
+    for lender, group in groups:
+        most = Counter(run.asked[task] for run in group if task in run.asked).most_common(1)
+        usual = names[most[0][0]] if lender and most else {}
+        found |= {run.file: names[run.asked[task]] if task in run.asked else usual for run in group}
+    return found
+
+
+def _names(runs: Sequence[Run], task: str) -> dict[str, Fields]:
+    """Digest of what details asked -> a name of the prompts and one of the golds, the same where these are the same."""
     known: dict[str, tuple[Run, Fields]] = {}
-    for digest, _ in most:
+    for digest, _ in Counter(run.asked[task] for run in runs if task in run.asked).most_common():
         run = next(run for run in runs if run.asked.get(task) == digest)
         names: dict[str, tuple[Kind, Any]] = {"golds": ("items", digest), "prompts": ("prompts", digest)}
         for other, theirs in reversed(known.values()):  # the name of most runs last
             kinds = {one.kind for one in _reasons_of_details(other, run, task)}
             names |= {name: value for name, value in theirs.items() if value[0] not in kinds}
         known[digest] = run, names
-    if signed and len({tuple(names.values()) for _, names in known.values()}) < 2:
-        return {run.file: {} for run in runs}
-    usual = known[most[0][0]][1] if signed and most else {}
-    return {run.file: known[run.asked[task]][1] if task in run.asked else usual for run in runs}
+    return {digest: names for digest, (_, names) in known.items()}
 
 
 def _reasons_of_details(first: Run, second: Run, task: str) -> list[Reason]:

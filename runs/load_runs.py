@@ -229,7 +229,7 @@ def _rows(run: Run) -> Iterator[tuple[Any, ...]]:
             if metric.endswith("_stderr") and metric.removesuffix("_stderr") in values:
                 continue
             counted = None if record and metric in record.not_applicable else record
-            n = counted.scored.get(metric, counted.rows) if counted and counted.rows else None
+            n = counted.rows_with(metric) if counted and counted.rows else None
             coverage = n / counted.rows if counted and n is not None else None
             about = (run.model, run.date, suites.get(group), group, task, metric)
             yield (*about, value, run.stderr(task, metric), n, coverage, signature, warnings, str(run.file))

@@ -118,6 +118,10 @@ class TaskRecord(Record):
     routes: dict[str, int] = {}
     notes: tuple[str, ...] = ()
 
+    def rows_with(self, metric: str) -> int:
+        """How many rows a metric has a value for."""
+        return self.scored.get(metric, self.rows)
+
 
 class SignatureRecord(Record):
     """The signature of a group of tasks: as data, and as the line that people quote.

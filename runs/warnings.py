@@ -8,7 +8,7 @@ from cultureval.runs.files import judged_of
 from cultureval.runs.judged import CriterionScore, JudgeScores, bounds, is_of_judge, judge_scores, total
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runtime.rows_report import KEPT_KINDS, KINDS
-from cultureval.tasks.catalogue import groups
+from cultureval.tasks.catalogue import all_tasks, groups
 
 MARKS = {
     "claims": "edited",
@@ -24,6 +24,7 @@ MARKS = {
     "other_counts": "other rows",
     "other_sums": "other rows",
     "unscored": "unscored",
+    "unjudged": "judged in part",
     "judged_in_part": "judged in part",
     "unparsable": "unreadable",
     "truncated": "cut answers",
@@ -271,14 +272,20 @@ def _between(run: Run, tasks: list[TaskRecord]) -> tuple[float, float] | None:
 
 
 def _other_counts(run: Run, tasks: list[TaskRecord]) -> Checks:
-    asked = [task for task in tasks if task.limit is None and not task.skipped_rows and task.expected_rows]
-    found = [task.task for task in asked if task.rows and task.rows + task.refused != task.expected_rows]
+    asked = {task.task: _published_rows(task) for task in tasks if task.limit is None and not task.skipped_rows}
+    counts = {task.task: task.rows + task.refused for task in tasks if task.rows}
+    found = [name for name, rows in asked.items() if rows and counts.get(name, rows) != rows]
     if found:
-        first = run.record.tasks[found[0]]
         yield (
-            f"Not the number of rows of the published data: {first.task} ({first.rows:,} rows, published: "
-            f"{first.expected_rows:,}){_more(found[1:])}. Compare with runs on the same data only."
+            f"Not the number of rows of the published data: {found[0]} ({run.record.tasks[found[0]].rows:,} rows, "
+            f"published: {asked[found[0]]:,}){_more(found[1:])}. Compare with runs on the same data only."
         )
+
+
+def _published_rows(task: TaskRecord) -> int | None:
+    """How many rows its published data have: by the catalogue, else by the run, which may have been edited."""
+    known = all_tasks().get(task.task.partition("|")[0])
+    return known.expected(task.form) if known and task.form else task.expected_rows
 
 
 def _unselected(run: Run, tasks: list[TaskRecord]) -> Checks:
@@ -325,7 +332,7 @@ def _few_shot(run: Run, tasks: list[TaskRecord]) -> Checks:
 
 
 def _unscored(run: Run, tasks: list[TaskRecord]) -> Checks:
-    found = _counted(tasks, lambda task: task.rows - task.scored.get(_headline(task), task.rows))
+    found = _counted(tasks, lambda task: task.rows - task.rows_with(_headline(task)))
     if found:
         yield (
             f"Rows that are not scored, and in no mean: {_shares(found)}. `cultureval show RESULTS TASK` lists them as "
@@ -336,8 +343,8 @@ def _unscored(run: Run, tasks: list[TaskRecord]) -> Checks:
 def _unjudged(run: Run, tasks: list[TaskRecord]) -> Checks:
     if found := total(judge_scores(run, tasks), "unscored"):
         yield (
-            f"Verdicts without a judge's score: {_shares(found)}. Run again to ask the judge again; the bounds "
-            "(`_missing_as_1`, `_missing_as_5`) are in --full."
+            f"Verdicts without a judge's score: {_shares(found)}. Running again asks the judge again where its reply "
+            "was the reason; the bounds (`_missing_as_1`, `_missing_as_5`) are in --full."
         )
 
 

@@ -14,11 +14,12 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 
+from cultureval.metrics.standard_errors import clustered_standard_error
 from cultureval.runs.record import ModelRecord, RunRecord
 from cultureval.runs.signature import signature_record
 from cultureval.runs.task_records import task_records
 from cultureval.runs.writing import write_details, write_results
-from cultureval.tasks.catalogue import all_tasks, means_of_subsets
+from cultureval.tasks.catalogue import all_tasks, declared_metric, means_of_subsets
 
 SCALES = {"spbleu": 50.0, "bleu_4": 20.0, "cider": 10.0, "rouge_l": 20.0, "bertscore_recall": 90.0}
 QUERY = "أجب عن السؤال التالي باختيار الحرف الصحيح. " * 4
@@ -64,7 +65,7 @@ def write_run(
     known = [all_tasks()[name] for name in tasks]
     scores: dict[str, dict[str, float]] = {}
     for task in known:
-        table, means = _items(task, model, ability, items, query)
+        table, means = _items(task, model, ability, items, query, signed is not None)
         scores[f"{task.task}|0"] = means
         if details:
             write_details(root, folder or model, date, f"{task.task}|0", table)
@@ -105,7 +106,7 @@ def _record(configs: Mapping[str, object], model: str, limit: int | None, signed
     )
 
 
-def _items(task, model, ability, items, query):
+def _items(task, model, ability, items, query, ours):
     """The details of a task, and its scores: what is hard is hard for all models."""
     shared = np.random.default_rng(int(hashlib.sha256(task.task.encode()).hexdigest()[:8], 16))
     own = np.random.default_rng(int(hashlib.sha256(f"{task.task}{model}".encode()).hexdigest()[:8], 16))
@@ -115,7 +116,11 @@ def _items(task, model, ability, items, query):
     means = {}
     for metric, column in values.items():
         means[metric] = float(column.mean())
-        means[f"{metric}_stderr"] = float(column.std(ddof=1) / math.sqrt(items)) if items > 1 else None
+        declared = declared_metric(task.task, metric)
+        bounds = declared.range if ours and declared and all(map(math.isfinite, declared.range)) else None
+        known = bounds or not ours or column.min() < column.max()  # LightEval says 0 where all scores are alike
+        error = clustered_standard_error(column, range(items), bounds) if known else math.nan
+        means[f"{metric}_stderr"] = error
     rows = [f"test.jsonl:{place}" for place in range(items)]
     specific = pyarrow.StructArray.from_arrays(
         [pyarrow.array(one) for one in (rows, [""] * items, ["xyxy"] * items)],

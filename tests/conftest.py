@@ -1,6 +1,12 @@
 """What several tests share. Its first lines hold for every process that the tests start: no hub, one thread."""
 
 import os
+import signal
+
+if (
+    signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+):  # started in the background: the processes of tests would ignore it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Before the first import of a library that reads them; tests of the hub's client set their own.
 os.environ["HF_HUB_OFFLINE"] = "1"

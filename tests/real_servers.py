@@ -43,13 +43,18 @@ def served(command: list, url: str, log: Path, **variables: str):
 
 
 def _answers(url: str) -> bool:
+    """Whether a server is ready: llama.cpp's has its list of models before its model, and no health until then."""
+    return all(_status(place) not in (None, 503) for place in (f"{url}/models", f"{url.removesuffix('/v1')}/health"))
+
+
+def _status(place: str) -> int | None:
     try:
-        with urllib.request.urlopen(f"{url}/models", timeout=5):
-            return True
-    except urllib.error.HTTPError:
-        return True  # transformers' answers 500 where the hub's cache is empty
+        with urllib.request.urlopen(place, timeout=5) as reply:
+            return reply.status
+    except urllib.error.HTTPError as error:
+        return error.code  # transformers' answers 500 where the hub's cache is empty
     except OSError:
-        return False
+        return None
 
 
 def llama_server(gguf: Path, log: Path, name: str):

@@ -90,8 +90,8 @@ def _of_results(path: Path, metrics: Sequence[str]) -> tuple[dict[str, float], l
             why = "; ".join(group.differences)
             left.setdefault(f"{division.suite}: {why}", []).extend(entry.model for entry in group.entries)
         for entry in first.entries:
-            if entry.unranked:
-                left.setdefault(f"{division.suite}: {entry.unranked}", []).append(entry.model)
+            if why := entry.unranked or next(iter(entry.run.unchecked.values()), ""):
+                left.setdefault(f"{division.suite}: {why}", []).append(entry.model)
                 continue
             name = entry.model if [one.model for one in first.entries].count(entry.model) == 1 else entry.label
             for task, record in entry.run.record.tasks.items():

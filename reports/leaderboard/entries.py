@@ -148,7 +148,8 @@ def divisions(runs: Iterable[Run], allowed: Collection[str] = ()) -> list[Divisi
         for place, tasks in parts.items():
             _add_to(tracks.setdefault(place, []), run, tasks, facts, _protocols(run, tasks, allowed, asked))
     return [
-        Division(suite, shots, _groups(_entries(found))) for (suite, shots), found in sorted(tracks.items(), key=_order)
+        Division(suite, shots, _groups(_entries(found), allowed))
+        for (suite, shots), found in sorted(tracks.items(), key=_order)
     ]
 
 
@@ -294,7 +295,7 @@ def _merged(track: _Track) -> Run:
     return replace(newest, scores=scores, record=record, **told)
 
 
-def _groups(entries: Sequence[Entry]) -> list[Group]:
+def _groups(entries: Sequence[Entry], allowed: Collection[str]) -> list[Group]:
     """Entries in groups whose members agree in every score that two have; first, of the published rows, the largest."""
     found: list[tuple[list[Entry], dict[tuple[str, str], Protocol]]] = []
     for entry in sorted(entries, key=lambda one: (-len(one.protocols), one.label)):
@@ -308,8 +309,9 @@ def _groups(entries: Sequence[Entry]) -> list[Group]:
         else:
             found.append(([entry], dict(entry.protocols)))
     found.sort(key=lambda group: (all(one.partial for one in group[0]), -len(group[0])))
+    differ = f"Its models may differ in {' and '.join(sorted(allowed))} (--allow)." if allowed else ""
     return [
-        Group(members, _differences(known, found[0][1]) if number else (), _told(members))
+        Group(members, _differences(known, found[0][1]) if number else (), f"{differ} {_told(members)}".strip())
         for number, (members, known) in enumerate(found)
     ]
 

@@ -54,7 +54,7 @@ class TaskScore:
     @property
     def scored(self) -> int:
         """Rows that it has a value for."""
-        return self.record.scored.get(self.metric, self.record.rows)
+        return self.record.rows_with(self.metric)
 
 
 @dataclass

@@ -16,7 +16,7 @@ from cultureval.reports.viewer.texts import plain_text
 from cultureval.runs.files import SavedTask, derived_from, find_saved_tasks, names_of_runs
 from cultureval.runs.items import row_keys
 from cultureval.runs.load_runs import read_run
-from cultureval.runs.record import Run
+from cultureval.runs.record import Run, TaskRecord
 from cultureval.runs.rows import Row, headline_of, key_of, rows_in_parts
 from cultureval.runs.warnings import run_warnings
 from cultureval.runtime.errors import CulturevalError
@@ -105,7 +105,7 @@ def _write(saved: SavedTask, name: str) -> TaskLog:
         _spec(saved, run, made_from, maker.pictures, list(results)),
         _stats(saved),
         _samples(maker, row_keys(saved.file), chain([first], rows), [_by_id(one.file) for one in derived]),
-        lambda count: _results(results, count),
+        lambda count: _results(results, run.record.tasks.get(saved.task) if run else None, count),
     )
     return log
 
@@ -172,14 +172,17 @@ def _scores_of(saved: SavedTask, run: Run | None, headline: str) -> dict[str, tu
     return {name: found[name] for name in sorted(found, key=lambda name: name != headline)}
 
 
-def _results(scores: Mapping[str, tuple[float, float | None]], count: int) -> "EvalResults":
+def _results(scores: Mapping[str, tuple[float, float | None]], record: TaskRecord | None, count: int) -> "EvalResults":
+    """The scores, each with how many samples it is of."""
     from inspect_ai.log import EvalMetric, EvalResults, EvalScore
 
     found = []
     for name, (value, error) in scores.items():
         values = {"mean": value} | ({} if error is None else {"stderr": error})
         metrics = {key: EvalMetric(name=key, value=number) for key, number in values.items()}
-        found.append(EvalScore(name=plain_text(name, NAME), scorer=plain_text(name, NAME), metrics=metrics))
+        scored = record.rows_with(name) if record and record.rows and name not in record.not_applicable else None
+        numbers = {"scored_samples": scored, "unscored_samples": None if scored is None else max(count - scored, 0)}
+        found.append(EvalScore(name=plain_text(name, NAME), scorer=plain_text(name, NAME), metrics=metrics, **numbers))
     return EvalResults(total_samples=count, completed_samples=count, scores=found)
 
 
