@@ -4,6 +4,7 @@ Scores that depend on different things are not in one column: entries whose sign
 are in groups of their own, and the groups say in what they differ.
 """
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -59,6 +60,12 @@ class Entry:
     def may_be_best(self) -> bool:
         """Whether its scores may be called the best of a column: they are of all items, and are what its items give."""
         return not self.unranked and not leaves_items_out(self.warnings)
+
+    @property
+    def limit(self) -> float:
+        """At most how many rows of a task were asked; infinite where all were."""
+        limits = [one.limit for one in self.run.record.tasks.values() if one.limit is not None]
+        return min(limits, default=math.inf)
 
     @property
     def marks(self) -> list[str]:

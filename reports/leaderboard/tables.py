@@ -1,5 +1,6 @@
 """The tables of a leaderboard: a row a model, a column a number of the suite's paper."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -148,12 +149,14 @@ def best_cells(table: BoardTable) -> set[tuple[int, int]]:
     one.
     """
     best = set()
+    most = max((row.entry.limit for row in table.rows if row.entry), default=math.inf)
     for place, column in enumerate(table.columns):
         values = {
             number: value
             for number, row in enumerate(table.rows)
             if row.entry
             and row.entry.may_be_best
+            and row.entry.limit == most
             and not row.unproven
             and (value := _number(row.cells[place])) is not None
         }

@@ -188,6 +188,10 @@ def logs_agree(one, found):
         values = {score.name: score.metrics["mean"].value for score in content.results.scores}
         for metric, value in values.items():
             assert near(value, found.value(log.task, metric))
+        record = found.record.tasks[log.task]
+        for score in content.results.scores if record.rows else ():
+            assert score.scored_samples == record.rows_with(score.name)
+            assert score.scored_samples + score.unscored_samples == content.results.total_samples
         known = {
             name for name, value in found.scores[log.task].items() if value is not None and not name.endswith("_stderr")
         }

@@ -15,7 +15,7 @@ from test_one_truth import run, shown
 from viewer_runs import row, save
 
 from cultureval.runs.load_runs import load
-from cultureval.runs.warnings import run_warnings
+from cultureval.runs.warnings import LEAVES_OUT, MARKS, PARTIAL, run_warnings
 
 HARD, SHARED = 86, 314
 CAPTIONS = ("caption",)
@@ -195,6 +195,59 @@ def test_scores_that_a_metric_cannot_give_are_compared_nowhere(tmp_path):
     assert told[2] and "acc_norm is 0 to 1.9, outside 0 to 1" in told[1]
     (table,) = page(tmp_path / "out", "--out", tmp_path / "site").values()
     assert [one["rank"] for one in table["rows"] if one["label"].startswith("b-7B")] == [""]
+
+
+def test_runs_of_fewer_items_join_where_items_may_differ_and_none_is_the_best(tmp_path):
+    """Beside a run with other golds a limited run stood apart for its prompts; allowed, it won in bold."""
+    plans = (Plan(0), Plan(1, limit=3, scores=(1.0,) * 6), Plan(2, asked="golds"))
+    write_folder(tmp_path, Folder(6, plans))
+    arguments = (tmp_path / "out", "--out", tmp_path / "site", "--charts", "none", "--json")
+    sections = {one["entries"][0]["model"]: one for one in shown("leaderboard", *arguments)["sections"]}
+    assert set(sections) == set(NAMES[:3])
+    assert "prompts" not in " ".join(sections[NAMES[1]]["differs_from_first_group"])
+    (section,) = shown("leaderboard", *arguments, "--allow", "items")["sections"]
+    assert "may differ in items (--allow)" in str(section["tables"])
+    rows = (tmp_path / "site" / "index.html").read_text("utf-8").split("<tr")
+    (row,) = [row for row in rows if NAMES[1].rpartition("/")[2] in row and "limit 3" in row][:1]
+    assert "<b>" not in row
+
+
+def test_the_number_of_published_rows_is_the_catalogues(tmp_path):
+    """A run of 20 rows whose record said that 20 are published stood among the papers' rows."""
+    (one,) = write_folder(tmp_path, Folder(6, (Plan(),)))
+    assert any("published: 522" in warning for warning in run_warnings(load(one.file)[0]))
+    content = json.loads(one.file.read_text("utf-8"))
+    content["cultureval"]["tasks"][f"{TRUST}|0"] |= {"expected_rows": 6, "form": "original"}
+    one.file.write_text(json.dumps(content), encoding="utf-8")
+    assert any("published: 522" in warning for warning in run_warnings(load(one.file)[0]))
+
+
+def test_an_error_of_nothing_is_told_where_all_scores_are_alike(tmp_path):
+    """Our own files have Wilson's error there; an edited 0 gave an interval of 100 to 100."""
+    (one,) = write_folder(tmp_path, Folder(6, (Plan(scores=(1.0,) * 6),)))
+    (found,) = load(one.file)
+    content = json.loads(one.file.read_text("utf-8"))
+    own = found.stderr(f"{TRUST}|0", "acc_norm")
+    assert own > 0.05
+    content["results"][f"{TRUST}|0"]["acc_norm_stderr"] = 0.0
+    one.file.write_text(json.dumps(content), encoding="utf-8")
+    (found,) = load(one.file)
+    assert found.claims and found.stderr(f"{TRUST}|0", "acc_norm") == pytest.approx(own)
+
+
+def test_a_board_is_without_runs_whose_scores_are_not_checked(tmp_path):
+    """An edited results file without details turned the order of two boards, without a word."""
+    plans = (Plan(0, scores=(1.0,) * 5 + (0.0,)), Plan(1, scores=(1.0,) * 3 + (0.0,) * 3), Plan(2))
+    write_folder(tmp_path / "a", Folder(6, plans))
+    write_folder(tmp_path / "b", Folder(6, (*plans[:2], replace(plans[2], edited="score", details="missing"))))
+    out, err, _ = run("compare", "--leaderboards", tmp_path / "a" / "out", "--leaderboards", tmp_path / "b" / "out")
+    assert "Kendall distance 0.000 of 2 models" in out, err
+    assert "its details are not there" in out
+
+
+def test_whatever_leaves_items_out_has_a_mark():
+    """`compare` shows the warnings with marks: one of a judge's unscored verdicts had none."""
+    assert {*LEAVES_OUT, *PARTIAL} <= {*MARKS, "limited"}
 
 
 def test_partial_runs_are_marked_and_stand_apart_from_the_papers_rows(tmp_path):
