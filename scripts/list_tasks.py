@@ -1,46 +1,43 @@
-"""`cultureval tasks`: lists the tasks."""
+"""`cultureval tasks`: lists suites, groups and tasks."""
 
 import json as json_format
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.scripts.options import SourcesFile, with_sources
-from cultureval.tasks.catalogue import all_suites, all_tasks, require_suites
+from cultureval.tasks.catalogue import all_tasks, require_suites, suites
 from cultureval.tasks.registration import unknown_name_hint
-
-MOST_NAMES = 8  # of metrics in a cell
-COLUMNS = ("task", "task_type", "metrics", "source", "expected_rows")
 
 
 def list_tasks(
-    suite: Annotated[str | None, typer.Option(help="Only the tasks of this suite.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print a JSON list of objects and nothing else.")] = False,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="A suite, group or task; default: all suites.")
+    ] = None,
+    suite: Annotated[str | None, typer.Option(help="Only this suite: its groups.")] = None,
+    all: Annotated[bool, typer.Option("--all", help="List every task, not suites or groups.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the tasks as a JSON list and nothing else.")] = False,
     sources: SourcesFile = None,
 ) -> None:
-    """Lists the tasks: name, type, metrics, source, rows. Example: cultureval tasks --suite qimma --json"""
+    """Lists the suites, a suite's groups, or a group's subsets. Example: cultureval tasks --suite qimma"""
     with use_settings(with_sources(current_settings(), sources)):
-        records = _records(suite)
-        pages = {name: one.page for name, one in all_suites().items() if one.page and suite in (None, name)}
-    if json:
-        print(json_format.dumps(records, ensure_ascii=False, indent=2))
-    else:
-        from cultureval.reports.terminal_tables import terminal_table
-
-        print(terminal_table(COLUMNS, [[_cell(record[column]) for column in COLUMNS] for record in records]))
-        print("\n".join(f"{name}: {page}" for name, page in pages.items()))
+        print(_listed(name, suite, all, json))
 
 
-def _records(suite: str | None) -> list[dict[str, Any]]:
+def _listed(name: str | None, suite: str | None, every: bool, json: bool) -> str:
+    from cultureval.reports.task_list import groups_text, suite_text, suites_text
+    from cultureval.tasks.selection import tasks_named
+
     if suite is not None:
         require_suites([suite], unknown_name_hint)
-    return [task.as_record() for task in all_tasks().values() if suite in (None, task.suite)]
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return "?"
-    if not isinstance(value, list):
-        return str(value)
-    return ", ".join(value if len(value) <= MOST_NAMES else [*value[:4], f"{len(value) - 4} more"])
+    chosen = [one for one in (tasks_named(name) if name else all_tasks()) if suite in (None, all_tasks()[one].suite)]
+    if not chosen:
+        raise CulturevalError(f"{name} is not of the suite {suite}.")
+    if json:
+        return json_format.dumps([all_tasks()[one].as_record() for one in chosen], ensure_ascii=False, indent=2)
+    suite = name if name in suites() else suite
+    if every or (name and name not in suites()):
+        return groups_text(chosen)
+    return suite_text(suite) if suite else suites_text()

@@ -21,6 +21,7 @@ class Instrument:
         sources: Returns hub ids of the models, and addresses of the files, that `cultureval mirror` fetches.
         shared: Whether several processes share its work, so that all of them score.
         waits: Whether the check waits for another process, and is made in a thread beside all others.
+        needs: What a machine needs for it, as `cultureval tasks` lists it: "BERTScore model"; "" for nothing.
     """
 
     name: Callable[[], str]
@@ -29,6 +30,7 @@ class Instrument:
     sources: Callable[[], tuple[str, ...]] = tuple
     shared: bool = False
     waits: bool = False
+    needs: str = ""
 
 
 @dataclass(frozen=True)

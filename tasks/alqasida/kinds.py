@@ -11,13 +11,20 @@ from cultureval.runtime.dotted_names import lazy_call
 from cultureval.tasks.kinds import Instrument, Kind
 
 METRICS = "cultureval.metrics.alqasida.lighteval"
-CLASSIFIERS = Instrument(name=instruments.request_signature, check=check_models, sources=model_names, shared=True)
+CLASSIFIERS = Instrument(
+    name=instruments.request_signature,
+    check=check_models,
+    sources=model_names,
+    shared=True,
+    needs="dialect classifiers",
+)
 MONOLINGUAL_CLASSIFIERS = replace(CLASSIFIERS, name=partial(instruments.request_signature, names.MONOLINGUAL))
 TRANSLATION = Instrument(
     name=instruments.translation_signature,
     check=instruments.check_translation_instruments,
     sources=lambda: (*model_names(), *flores200_source()),
     shared=True,
+    needs="spBLEU's tokenizer",
 )
 CROSS_LINGUAL = Kind(
     *(docs.request_prompt, lazy_call(f"{METRICS}:fidelity_metrics"), 128, (), CLASSIFIERS),

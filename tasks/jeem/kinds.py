@@ -17,6 +17,7 @@ BERTSCORE = Instrument(
     check=check_caption_bertscore,
     sources=lambda: caption_bertscore_model()[:1],
     shared=True,
+    needs="BERTScore model",
 )
 METRICS = lazy_call("cultureval.metrics.jeem.lighteval:caption_metrics")
 KINDS: dict[str, Kind] = {

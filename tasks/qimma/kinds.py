@@ -19,8 +19,9 @@ BERTSCORE = Instrument(
     check=lambda: try_bertscore(bertscore_model()),
     sources=lambda: (bertscore_model(),),
     shared=True,
+    needs="BERTScore model",
 )
-SANDBOX = Instrument(name=judge_name, check=check_sandbox, before_generation=True, waits=True)
+SANDBOX = Instrument(name=judge_name, check=check_sandbox, before_generation=True, waits=True, needs="bubblewrap")
 
 
 def _code(dataset: str) -> Kind:

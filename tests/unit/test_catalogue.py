@@ -1,5 +1,6 @@
 import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -24,10 +25,62 @@ def test_qimma_lists_the_papers_109_subsets():
     records = json.loads(output)
     with TABLE_5.open(encoding="utf-8") as file:
         table = {(row["benchmark"], row["subset"]): (row["domain"], row["format"]) for row in csv.DictReader(file)}
-    listed = {(record["benchmark"], record["subset"]): (record["domain"], record["task_type"]) for record in records}
+    found = {(record["benchmark"], record["subset"]): (record["domain"], record["task_type"]) for record in records}
     assert len(records) == len(table | CODE) == 109
-    assert listed == table | CODE
+    assert found == table | CODE
     assert all(set(FIELDS) <= set(record) for record in records)
+
+
+def listed(*arguments):
+    """What `cultureval tasks` prints where standard output is no terminal; no line is over 80 cells."""
+    done = CliRunner().invoke(app, ["tasks", *arguments])
+    assert done.exit_code == 0 and max(map(len, done.stdout.splitlines())) <= 80, done.stdout
+    return done.stdout
+
+
+def test_the_list_begins_with_a_row_a_suite_in_80_columns():
+    """Rows as the papers count them: 52,232 of QIMMA's curated copies, 3 x 4 x 29,970 statements of M2CQA."""
+    text = listed()
+    first = [line for line in text.split("\n\n")[0].splitlines()[1:] if not line.startswith(" ")]
+    assert [line.split()[0] for line in first] == list(all_suites())
+    cells = {line.split()[0]: line for line in first}
+    assert re.search(r" 109 +52,232 +text model, +ar$", cells["qimma"])
+    assert re.search(r" 12 +359,640 +vision model, +ar, en$", cells["m2cqa"])
+    assert " ? " in cells["aynvqa"] and "≥245,017" in cells["cvlue"]  # that are not published, or only in part
+    words = text.split()
+    for needed in ("log-probabilities,", "bubblewrap", "BERTScore", "gated", "dialect", "spBLEU's"):
+        assert needed in words
+    titles = " ".join(suite.title for suite in all_suites().values()).split()
+    assert {word for word in titles if word.lower() == word} <= {*words}  # no word is broken
+
+
+@pytest.mark.parametrize("suite", all_suites())
+def test_a_suite_lists_its_groups_and_a_group_its_tasks_in_80_columns(suite):
+    text = listed("--suite", suite)
+    assert text == listed(suite)
+    for group, members in groups(suite).items():
+        (line,) = [line for line in text.splitlines() if line.split()[:1] == [group]]
+        assert str(len(members)) in line.split() and all_tasks()[members[0]].metrics[0] in line
+        assert all(name in listed(group) for name in members)
+    assert all_suites()[suite].page in text
+
+
+def test_every_task_is_still_listed_with_its_source_and_as_json():
+    text = listed("--all")
+    assert all(name in text and task.as_record()["source"] in text for name, task in all_tasks().items())
+    assert re.search(r"^qimma_palmx:islamic +UBC-NLP/palmx_2025_subtask2_islamic +1,001$", text, re.MULTILINE)
+    assert "2,976 of the curated copy" in text  # the sum of the group, beside the original's rows
+    assert json.loads(CliRunner().invoke(app, ["tasks", "--json"]).stdout) == [
+        task.as_record() for task in all_tasks().values()
+    ]
+    one = json.loads(CliRunner().invoke(app, ["tasks", "qimma_gat:algebra", "--json"]).stdout)
+    assert [record["task"] for record in one] == ["qimma_gat:Algebra"]
+
+
+@pytest.mark.parametrize(("arguments", "told"), [(["qima_gat"], "qimma_gat"), (["jeem", "--suite", "qimma"], "qimma")])
+def test_a_name_that_lists_nothing_is_told(arguments, told):
+    with pytest.raises(CulturevalError, match=told):
+        app(["tasks", *arguments], standalone_mode=False)
 
 
 def test_names_are_those_of_the_documentation():

@@ -167,6 +167,14 @@ def test_the_command_lists_a_custom_suite(folder):
         assert [record["task"] for record in json.loads(listed.stdout)] == expected, listed.stderr
 
 
+def test_a_suite_whose_kinds_cannot_be_used_is_listed_with_the_others(folder):
+    """Its kinds are empty: what its tasks need cannot be known."""
+    listed = run(folder, "tasks", "--custom-suites", str(write_suite(folder / "not_on_the_path")))
+    assert listed.returncode == 0 and "'persian' has no kind 'choice'" in listed.stderr
+    assert [name for name in [*suites(), "persian"] if f"\n{name} " not in listed.stdout] == []
+    assert "cannot be loaded" in " ".join(listed.stdout.partition("persian")[2].split())
+
+
 def test_the_options_of_suites_are_options_of_eval(folder):
     package = write_suite(folder / "not_on_the_path")
     text = (package / "__init__.py").read_text(encoding="utf-8")

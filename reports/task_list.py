@@ -1,0 +1,116 @@
+"""What `cultureval tasks` prints: the suites, one suite's groups, or the subsets of groups, in 80 columns."""
+
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from cultureval.reports.terminal_tables import terminal_table, terminal_width
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.printing import print_note
+from cultureval.tasks.catalogue import all_suites, all_tasks, groups, kind_of
+from cultureval.tasks.suite import Suite, Task
+
+WIDTH = 80  # cells, where standard output is no terminal
+MOST_NAMES = 8  # of metrics
+HINTS = (
+    "`cultureval tasks SUITE` lists a suite's groups, `cultureval tasks GROUP` a group's tasks, "
+    "`cultureval tasks --all` every task; `--json` prints them as JSON."
+)
+
+
+def suites_text() -> str:
+    """A line a suite: what it measures, how many tasks and rows, what a run needs, the languages of its texts."""
+    rows = []
+    for name, suite in all_suites().items():
+        tasks = [task for task in all_tasks().values() if task.suite == name]
+        languages = ", ".join(sorted({task.language for task in tasks}))
+        rows.append((name, _what(suite), str(len(tasks)), _rows(tasks), _needs(suite, tasks), languages))
+    header = ("suite", "what it measures", "tasks", "rows", "needs", "languages")
+    return "\n".join([_table(header, rows, "llrrll"), "", _paragraph(HINTS)])
+
+
+def suite_text(name: str) -> str:
+    """A line a group of the suite, the tasks of the only one, and where the suite's documentation is."""
+    rows = []
+    for group, members in groups(name).items():
+        tasks = [all_tasks()[member] for member in members]
+        rows.append((group, tasks[0].task_type, str(len(tasks)), _rows(tasks), tasks[0].metrics[0]))
+    suite = all_suites()[name]
+    parts = [_paragraph(suite.title), _table(("group", "type", "tasks", "rows", "first metric"), rows, "llrrl")]
+    if len(rows) == 1:
+        parts.append(groups_text(groups(name)[rows[0][0]]))
+    return "\n\n".join([*parts, *([f"{name}: {suite.page}"] if suite.page else [])])
+
+
+def groups_text(names: Iterable[str]) -> str:
+    """The tasks of these names, group by group: what all of a group share above, then a line a task."""
+    wanted = [all_tasks()[name] for name in names]
+    return "\n\n".join(
+        _group_text([task for task in wanted if task.group == group])
+        for group in dict.fromkeys(task.group for task in wanted)
+    )
+
+
+def _group_text(tasks: Sequence[Task]) -> str:
+    first, several = tasks[0], len(tasks) > 1
+    copy = f" of the {first.sources[0].form} copy" if several and first.sources[0].form in first.group_rows else ""
+    shared = [("type", first.task_type), ("metrics", _metrics(first)), ("rows", _rows(tasks) + copy)]
+    columns, header, align = [[task.task for task in tasks]], ["task"], "l"
+    sources = [task.as_record()["source"] for task in tasks]
+    if len(set(sources)) > 1:
+        columns, header, align = [*columns, sources], [*header, "source"], "ll"
+    else:
+        shared.append(("source", sources[0]))
+    counts = ["?" if task.expected_rows is None else f"{task.expected_rows:,}" for task in tasks]
+    if {*counts} != {"?"}:
+        columns, header, align = [*columns, counts], [*header, "rows"], f"{align}r"
+    name = first.group if several else first.task
+    parts = [_paragraph(f"{name}: {', '.join(dict.fromkeys(task.benchmark for task in tasks))}"), _table((), shared)]
+    return "\n".join([*parts, *(["", _table(header, list(zip(*columns, strict=True)), align)] if several else [])])
+
+
+def _what(suite: Suite) -> str:
+    """The suite's title without its name, which stands beside it."""
+    first, _, rest = suite.title.partition(": ")
+    return rest if rest and "".join(filter(str.isalnum, first)).lower() == suite.name else suite.title
+
+
+def _needs(suite: Suite, tasks: Sequence[Task]) -> str:
+    """What a run of the tasks needs: of the model, to score answers, to get the data."""
+    needs = ["vision model" if any(task.images for task in tasks) else "text model"]
+    try:
+        kinds = [kind_of(task.task) for task in tasks]
+    except CulturevalError as error:  # of another package; the other suites are listed
+        print_note(str(error))
+        return "cannot be loaded"
+    needs += ["log-probabilities"] if any(kind.generation_size < 0 for kind in kinds) else []
+    needs += dict.fromkeys(kind.instrument.needs for kind in kinds if kind.instrument and kind.instrument.needs)
+    needs += ["gated data"] if all(task.sources[0].gated for task in tasks) else []
+    return ", ".join(needs)
+
+
+def _rows(tasks: Sequence[Task]) -> str:
+    """The published rows of tasks: of their groups in the preferred form where the sum is known, else of subsets."""
+    total, complete = 0, True
+    by_group: dict[str, list[Task]] = {}
+    for task in tasks:
+        by_group.setdefault(task.group, []).append(task)
+    for group, members in by_group.items():
+        first = members[0]
+        of_group = first.group_rows.get(first.sources[0].form) if len(members) == len(groups()[group]) else None
+        known = [task.expected_rows for task in members if task.expected_rows is not None]
+        total += sum(known) if of_group is None else of_group
+        complete = complete and (of_group is not None or len(known) == len(members))
+    return f"{total:,}" if complete else f"≥{total:,}" if total else "?"
+
+
+def _metrics(task: Task) -> str:
+    names = list(task.metrics)
+    return ", ".join(names if len(names) <= MOST_NAMES else [*names[:4], f"{len(names) - 4} more"])
+
+
+def _paragraph(text: str) -> str:
+    return textwrap.fill(text, terminal_width() or WIDTH, break_long_words=False)
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]], align: str = "l") -> str:
+    return terminal_table(header, rows, align, width=terminal_width() or WIDTH)
