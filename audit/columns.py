@@ -12,7 +12,16 @@ from cultureval.prompts.option_labels import label_index, split_label
 from cultureval.runtime.errors import BadRow, CulturevalError, did_you_mean
 
 NAMES = ("question", "context", "options", "gold", "image")
-QUESTIONS = (*ALIASES["question"], "first_statement", "Question with Bias", "statement", "prompt")
+QUESTIONS = (
+    *ALIASES["question"],
+    "question_stem",
+    "first_statement",
+    "Question with Bias",
+    "statement",
+    "prompt",
+    "sentence",
+)
+CONTEXTS = (*ALIASES["context"], "flores_passage", "article", "support")
 GOLDS = (
     "Answer Key",
     "answer_key",
@@ -23,17 +32,25 @@ GOLDS = (
     "self_answer",
     *ALIASES["answer"],
     *ALIASES["answers"],
+    *("correct_answer_num", "cop", "correct_option", "correct_index", "answer_index", "answer_idx"),
 )
+DISTRACTORS = ("correct_answer", "distractor1", "distractor2", "distractor3")  # SciQ: the gold is one of the options
 FAMILIES: tuple[tuple[str, ...], ...] = (
     tuple(f"Option {number}" for number in range(1, 10)),
     tuple(f"Option {letter}" for letter in "ABCDEFGH"),
     tuple(f"option{number}" for number in range(0, 10)),
     tuple(f"option_{letter}" for letter in "abcdefgh"),
-    *(tuple(f"{name}{number}" for number in range(0, 10)) for name in ("choice", "sol", "ending", "answer")),
+    *(
+        tuple(f"{name}{number}" for number in range(0, 10))
+        for name in ("choice", "sol", "ending", "answer", "mc_answer")
+    ),
     *(tuple(f"{name}_{number}" for number in range(0, 10)) for name in ("option", "choice")),
     tuple(f"answer{letter}" for letter in "ABCDEFGH"),
     tuple("ABCDEFGH"),
     tuple("abcdefgh"),
+    tuple(f"op{letter}" for letter in "abcdefgh"),
+    ("أ", "ا", "ب", "ج", "د", "هـ", "ه"),
+    DISTRACTORS,
 )
 # What is asked in layouts in which `question` is missing or says only how: XCOPA, PIQA, HellaSwag.
 ASKED_BESIDE = {"choice1": "premise", "sol1": "goal", "endings": "ctx", "ending0": "sent1"}
@@ -107,8 +124,9 @@ def columns_found(rows: Sequence[Mapping[str, Any]]) -> Columns:
     options = (listed,) if listed else next((family for family in families if len(family) > 1), ())
     beside = [asked for option, asked in ASKED_BESIDE.items() if option in options and asked in names]
     question = first((*beside, *QUESTIONS))
-    gold = first(name for name in GOLDS if name not in (question, *options))
-    found = Columns(question, first(ALIASES["context"]), options, gold, first(("image", "image_path", "image_file")))
+    among = DISTRACTORS[0] if options == DISTRACTORS else ""
+    gold = among or first(name for name in GOLDS if name not in (question, *options))
+    found = Columns(question, first(CONTEXTS), options, gold, first(("image", "image_path", "image_file")))
     return with_indices(rows, found)
 
 
@@ -134,7 +152,8 @@ def require_sense(rows: Sequence[Mapping[str, Any]], columns: Columns, where: st
     """Checks that columns that were found by their names are not a guess by which most rows would be discarded.
 
     Raises:
-        CulturevalError: There are no options where golds look like their places, or most rows ask the same.
+        CulturevalError: There are no options where golds look like their places, no options or no gold where other
+            columns look like them, or most rows ask the same.
     """
     if len(rows) < FEWEST:
         return
@@ -144,6 +163,8 @@ def require_sense(rows: Sequence[Mapping[str, Any]], columns: Columns, where: st
     why = ""
     if kinds and places and len(kinds) < len(rows) / 2:
         why = f"no column of options is known, and the golds ({', '.join(sorted(kinds)[:5])}) look like places of some"
+    if not columns.gold and (like := _like_golds(rows, columns) if columns.options else _like_options(rows, columns)):
+        why = f"{', '.join(like)} look like its {'gold' if columns.options else 'options'}"
     asked = {(_seen(row.get(columns.question)), *map(_seen, options_in(row, columns))) for row in rows}
     contexts = {_seen(row.get(columns.context)) for row in rows} if columns.context else {""}
     if not why and len(asked) * len(contexts) < len(rows) / 2:
@@ -154,6 +175,43 @@ def require_sense(rows: Sequence[Mapping[str, Any]], columns: Columns, where: st
             f"{where} would be read as {columns}: {why}. Its columns are {names}: say which are meant, as in --columns "
             "question=Q,options=A+B+C,gold=G."
         )
+
+
+def _others(rows: Sequence[Mapping[str, Any]], columns: Columns) -> dict[str, list[Any]]:
+    """The columns that are not read, with their filled cells."""
+    used = {columns.question, columns.context, columns.image, columns.gold, *columns.options}
+    names = [str(name) for name in rows[0] if name not in used]
+    return {name: [row[name] for row in rows if not is_empty(row.get(name))] for name in names}
+
+
+def _like_options(rows: Sequence[Mapping[str, Any]], columns: Columns) -> list[str]:
+    """Unread columns that may hold options: one of lists, or three or more that a last number or letter counts."""
+    others = _others(rows, columns)
+    counted: dict[str, list[str]] = {}
+    for name, cells in others.items():
+        lists = [next(iter(cell.values()), None) if isinstance(cell, Mapping) else cell for cell in cells]
+        if lists and all(isinstance(one, list) and len(one) > 1 for one in lists):
+            return [name]
+        if (
+            len(cells) == len(rows)
+            and all(isinstance(cell, str) for cell in cells)
+            and name[-1:] in "0123456789abcdefABCDEF"
+        ):
+            counted.setdefault(name[:-1], []).append(name)
+    return next((some for some in counted.values() if len(some) > 2), [])
+
+
+def _like_golds(rows: Sequence[Mapping[str, Any]], columns: Columns) -> list[str]:
+    """The unread columns of several values that name an option in each row, by its label, its place or its text."""
+    found = []
+    for name, cells in _others(rows, columns).items():
+        if len(cells) == len(rows) and len(set(map(_seen, cells))) > 1:
+            guess = with_indices(rows, replace(columns, gold=name))
+            options = (["" if is_empty(one) else str(one) for one in options_in(row, columns)] for row in rows)
+            golds = (gold_of(*one, guess.first, guess.indexed) for one in zip(cells, options, strict=True))
+            if all(len(places) == 1 for places, _ in golds):
+                found.append(name)
+    return found
 
 
 def with_indices(rows: Sequence[Mapping[str, Any]], columns: Columns) -> Columns:

@@ -223,6 +223,7 @@ def _item(
             gold_of(row.get(columns.gold), options, columns.first, columns.indexed) if columns.gold else ((), "")
         )
         values |= {"options": options, "gold": gold, "gold_problem": problem}
+        values["shuffled"] = columns.gold in columns.options  # such options have no order of their own
     elif "options" not in read:
         answer = row.get(columns.gold) if columns.gold else None
         answers = answer if isinstance(answer, list | tuple) else [answer]

@@ -49,6 +49,12 @@ _MARKED = re.compile(
 )
 
 
+_STARS = re.compile(
+    r"\*{1,3}\s*(?P<after>[^\W\d_]{2}[^*&=;{}<>+]*)\*{0,3}|"
+    r"(?P<before>[^\W\d_][^*&=;{}<>+]*[^\W\d_]{2}[\u064b-\u0652]?)\*{1,3}"
+)
+
+
 @check_each("error", "There is nothing to choose from.")
 def too_few_options(item: AuditItem) -> str:
     """A question with options has fewer than two."""
@@ -71,7 +77,19 @@ def marked_answer(item: AuditItem) -> str:
     for place, option in enumerate(item.options, start=1):
         if found := _MARKED.search(option):
             return f"option {place} holds {shorten(found[0], 40)}"
+    starred = [place for place, option in enumerate(item.options) if "*" in option]
+    if len(starred) == 1 and starred[0] in item.gold and _is_starred(item.options[starred[0]]):
+        return f"stars mark option {starred[0] + 1}, the right one, alone: {shorten(item.options[starred[0]], 40)}"
     return ""
+
+
+def _is_starred(option: str) -> bool:
+    """Whether stars stand before or after words; `*ptr`, `int*` and `ab*` are code."""
+    found = _STARS.fullmatch(option.strip())
+    if not found or not option.isascii():
+        return bool(found)
+    text = (found["after"] or found["before"]).strip()
+    return " " in text and text[0].isupper() if found["before"] else " " in text or text[0].isupper()
 
 
 @check_each("error", "Two options that look the same are right or wrong together, and only one of them counts.")

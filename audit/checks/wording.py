@@ -29,14 +29,22 @@ _LETTERS = re.compile(r"[^\W\d_]+")
 # Arabic particles are written onto a foreign word: الـDNA, وGDP, بالـpH; و also stands between two names of variables.
 _PARTICLES = re.compile(r"(?:[وفبكل]{0,2}(?:ال)?ـ*|[وفبكل]?لل?ـ*)$")
 
-_THINGS = r"(?:الشكل|الرسم|المخطط|الصور[ةه]|الجدول|الخريط[ةه]|المنحنى|البياني)"
-_PASSAGES = r"(?:النص|الفقر[ةه]|القطع[ةه]|القصيد[ةه]|الأبيات|الابيات)"
+# The article may follow a particle: بالفقرة, والفقرة, للفقرة.
+_THINGS = r"(?:ال|لل)(?:شكل|رسم|مخطط|صور[ةه]|جدول|خريط[ةه]|منحنى|بياني)"
+_PASSAGES = r"(?:ال|لل)(?:نص|فقر[ةه]|قطع[ةه]|قصيد[ةه]|أبيات|ابيات)"
 _WHERE = (
     r"(?:التالي[ةه]?|الآتي[ةه]?|الاتي[ةه]?|المقابل[ةه]?|المجاور[ةه]?|أعلاه|اعلاه|أدناه|ادناه|السابق[ةه]?|المرفق[ةه]?|"
     r"الموضح[ةه]?|المرسوم[ةه]?|(?:التي\s+|الذي\s+)?[أا]مامك)"
 )
+_ON = r"(?:(?:استناد|رجوع|نظر)[ًا]*\s+[إا]لى|بناء[ًا]*\s+على|من\s+خلال|كما\s+ورد\s+في)"
+_BY = rf"(?<!\w)(?:ب?حسب|(?:وفق|طبق)[ًا]*|{_ON})"
+_LOOK = r"(?<!\w)(?:[اأ]نظر|لاحظ|تأمل|شاهد|شوف)(?:\s+(?:[إا]لى|في))?"
 _ABSENT_THING = re.compile(
     rf"{_THINGS}(?:\s+البياني[ةه]?)?\s+{_WHERE}"
+    # Not الشكل القانوني, الصورة الشعرية, على الشكل 2س + 3.
+    rf"|{_BY}\s+{_THINGS}(?:\s+البياني[ةه]?)?(?=\s*[،,:؟?])"
+    rf"|{_LOOK}\s+{_THINGS}(?:\s+البياني[ةه]?)?(?=\s*(?:[.،,:؟?!]|$)|\s+(?:ثم|و\w+)(?!\w))"
+    r"|(?:ال|لل)(?:شكل|رسم|صور[ةه])\s+(?:رقم\s*[(\[]?\s*\d{1,2}(?!\d)|[(\[]\s*\d{1,2}\s*[)\]])"
     r"|\b(?:figure|table|image|picture|diagram|graph|chart|map)s?\s+(?:below|above|shown|opposite)\b"
     r"|\b(?:following|above|below|given)\s+(?:figure|table|image|picture|diagram|graph|chart|map)\b"
     # Not 例如图像, 网上图片, 以下表述, 在数轴上表示, 会上表扬, 上表皮.
@@ -54,6 +62,10 @@ _UNDERLINED = re.compile(
 _ABSENT_PASSAGE = re.compile(
     rf"{_PASSAGES}\s+{_WHERE}|\b(?:passage|text|paragraph|poem)\s+(?:below|above)\b"
     r"|\b(?:following|above|below|given)\s+(?:passage|text|paragraph|poem)\b"
+    r"|\b(?:according\s+to|based\s+on)\s+th(?:e|is)\s+(?:passage|text|paragraph|poem|story|author)\b(?!\s+(?:of|in|by)\b)"
+    r"|\b(?:in|from)\s+th(?:e|is)\s+passage\b(?!\s+(?:of|in|from|to|through)\b)"
+    # Not وفقا للنص القرآني, حسب الفقرة 3 من المادة.
+    rf"|{_BY}\s+{_PASSAGES}(?=\s*[،,:؟?])"
     r"|(?:متن|شعر|ب[یي]ت)\s+(?:ز[یي]ر|بالا|فوق)"
     r"|(?:[根依][据據]|[阅閱][读讀])[上下](?:文(?![化件])|[面列述]的?(?:短文|材料|文字|文章|段落))",
     re.IGNORECASE,
@@ -129,9 +141,11 @@ def answer_in_question(item: AuditItem) -> str:
     right = {seen_as(item.options[place]).rstrip(" .") for place in item.gold} - {""}
     texts = "|".join(map(re.escape, sorted(right, key=len, reverse=True)))
     labels = "|".join(label for place in item.gold if place < 26 for label in (LABELS[place], chr(ord("A") + place)))
-    says = r"(?:الإجابة|الاجابة|الجواب|answer|答案)(?:\s+(?:الصحيحة|الصحيح))?\s*(?::|：|هي|هو|is)\s*"
+    says = r"(?:(?:ال)?(?:[إا]جابة|جواب)|answer|答案)(?:\s+(?:الصحيحة|الصحيح))?\s*(?::|：|هي|هو|is)\s*"
     stated = rf"{says}(?:{texts}|{labels})(?!\w)"
-    after = rf"[?؟？]\s*[(\[]?(?:{texts})[)\]]?\s*[.。]?\s*$|[(\[]\s*(?:{texts})\s*[)\]]\s*[.?؟]?\s*$"
+    # ج: after a sentence is an answer; between أ: and د: it is a label.
+    after = rf"[?؟？.!]\s*(?:جـ?|ans)\s*[:：]\s*(?:{texts})\s*[.。]?\s*$"
+    after += rf"|[?؟？]\s*[(\[]?(?:{texts})[)\]]?\s*[.。]?\s*$|[(\[]\s*(?:{texts})\s*[)\]]\s*[.?؟]?\s*$"
     found = re.search(f"{stated}|{after}", seen_as(item.question), re.IGNORECASE) if texts else None
     return f"{shorten(found[0], 60)} in the question" if found else ""
 
@@ -203,8 +217,9 @@ def absent_image(item: AuditItem) -> str:
 
 
 def _shows_a_line(text: str) -> bool:
-    """Whether a text may show what is underlined: by tags, signs or quotation marks."""
-    return bool(re.search(r"</?u>|__|ـــ|\u0332|[\"«»“”()\[\]{}*'‘’:]", text, re.IGNORECASE))
+    """Whether a text may show what is underlined: by tags, signs or quotation marks, or as one word after a colon."""
+    signs = r"</?u>|__|ـــ|\u0332|[\"«»“”()\[\]{}*'‘’]|[:：]\s*\S+\s*[.؟?]?\s*$"
+    return bool(re.search(signs, text, re.IGNORECASE))
 
 
 def _shows_a_table(text: str) -> bool:

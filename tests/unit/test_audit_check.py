@@ -11,9 +11,15 @@ import pytest
 
 from cultureval.audit.checks.duplicates import pairs
 from cultureval.audit.checks.gold import gold_position
-from cultureval.audit.checks.options import all_of_the_above, inconsistent_labels
+from cultureval.audit.checks.options import all_of_the_above, inconsistent_labels, marked_answer
 from cultureval.audit.checks.table import CHECKS, manifest_rows, run_checks
-from cultureval.audit.checks.wording import absent_reference, broken_encoding, empty_question, mixed_scripts
+from cultureval.audit.checks.wording import (
+    absent_reference,
+    answer_in_question,
+    broken_encoding,
+    empty_question,
+    mixed_scripts,
+)
 from cultureval.audit.columns import columns_found, columns_given, gold_of, options_in
 from cultureval.audit.items import AuditItem
 from cultureval.audit.sources import read_items
@@ -221,6 +227,38 @@ def test_questions_that_differ_by_a_sign_are_no_exact_duplicates(first, second, 
     assert [pair.item.row for pair in pairs((one, other)) if pair.exact] == ["f:1"] * same
 
 
+@pytest.mark.parametrize(
+    ("option", "others", "told"),
+    [
+        ("*الحكيم", ("محفوظ", "العقاد"), True),
+        ("الحكيمُ **", ("محفوظ", "العقاد"), False),
+        ("الحكيمُ**", ("محفوظ", "العقاد"), True),
+        ("**طه حسين**", ("محفوظ", "العقاد"), True),
+        ("* New York", ("Paris", "Rome"), True),
+        ("*الحكيم", ("*محفوظ", "العقاد"), False),  # a sign of all of some kind
+        *((code, ("a", "b"), False) for code in ("*ptr", "int*", "ab*", "A*", "Dijkstra and A*", "a * b", "SELECT *")),
+    ],
+)
+def test_stars_mark_an_answer_where_only_the_right_option_has_them_and_is_no_code(option, others, told):
+    assert bool(clause(marked_answer, item(options=(option, *others)))) is told
+    assert not clause(marked_answer, dataclasses.replace(item(options=(option, *others)), gold=(1,)))
+
+
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        ("ما الغاز؟ ج: واحد", True),
+        ("ما الغاز؟ الجواب: واحد", True),
+        ("ما الغاز؟ Ans: واحد.", True),
+        ("رتب: أ: ثلاثة ب: اثنان ج: واحد", False),
+        ("أيها الصحيح؟ أ: اثنان ب: ثلاثة ج: واحد", False),
+        ("ما الغاز؟ ج: واحد أم اثنان", False),
+    ],
+)
+def test_an_answer_in_the_question(question, told):
+    assert bool(clause(answer_in_question, item(question))) is told
+
+
 @pytest.mark.parametrize("word", ["الـDNA", "وGDP", "بالـpH", "للATP", "xوy", "م2", "كتاب"])
 def test_a_particle_before_a_foreign_word_is_no_mixed_script(word):
     assert clause(mixed_scripts, item(f"ما هو {word} هنا")) == ""
@@ -300,11 +338,33 @@ def test_labels_inside_options(options, told):
         ("阅读下面的文字，回答问题。床前明月光，疑是地上霜。这首诗的作者是谁？", False),
         ("阅读下列材料：秦始皇统一六国，建立了中央集权制度。该制度是什么？", False),
         ("با توجه به شکل زیر، مساحت چقدر است؟", True),
+        *((f"ما الفكرة {one} السابقة؟", True) for one in ("بالفقرة", "والفقرة", "للفقرة", "كالفقرة", "وبالقصيدة")),
+        *((text, True) for text in ("وفقًا للنص، من البطل؟", "بحسب الفقرة، لماذا سافر؟", "ما عنوان للنص السابق؟")),
+        *((text, True) for text in ("من خلال الرسم البياني، ما قيمة الذروة؟", "انظر الصورة. ما اسم الحيوان؟")),
+        *((text, True) for text in ("في الشكل (3) ما نوع الخلية؟", "شوف الصورة وقول إيه ده؟", "في الشكل رقم ٢ ما هي؟")),
+        *((text, True) for text in ("Based on the text, who is he?", "What is the main idea in this passage?")),
+        *((text, False) for text in ("وفقا للنص القرآني من هو النبي؟", "حسب الفقرة 3 من المادة، ما العقوبة؟")),
+        *((text, False) for text in ("اكتب على الشكل 2س + 3 ما يلي", "من خلال الصورة الشعرية، ما المعنى؟")),
+        *((text, False) for text in ("What changes in the passage of time?", "According to the text of the law, who?")),
+        *((text, False) for text in ("نظر المحقق في الجدول الزمني", "ما حق الجار بالنص الصريح في القانون؟")),
     ],
 )
 def test_references_to_what_is_not_there(question, told):
     assert bool(clause(absent_reference, item(question))) is told
     assert clause(absent_reference, item(question, context="نص طويل")) == ""
+
+
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        ("ما إعراب ما تحته خط: جاء الطالب مسرعا؟", True),
+        ("The underlined word means:", True),
+        ("ما إعراب الكلمة التي تحتها خط: الطالب؟", False),
+        ("ما إعراب ما تحته خط في «جاء الطالب»؟", False),
+    ],
+)
+def test_what_is_underlined_is_not_shown_by_a_sentence_after_a_colon(question, told):
+    assert bool(clause(absent_reference, item(question))) is told
 
 
 @pytest.mark.parametrize(
@@ -522,6 +582,23 @@ FURTHER = {  # kinds of damage and wording that have no check of their own: the 
     "an underlined word": ("absent_reference", lambda row: row | {"question": "ما إعراب ما تحته خط في كتب الدرس؟"}),
     "a full stop more": ("exact_duplicate", lambda row: row | {"question": row["question"] + " ."}),
     "other digits": ("exact_duplicate", lambda row: row | {"question": row["question"].replace("5", "٥")}),
+    "the passage, with a particle": (
+        "absent_reference",
+        lambda row: row | {"question": "ما الفكرة الرئيسة للفقرة السابقة؟"},
+    ),
+    "an English passage": (
+        "absent_reference",
+        lambda row: row | {"question": "According to the passage, why did he leave?"},
+    ),
+    "a sentence without its line": (
+        "absent_reference",
+        lambda row: row | {"question": "الكلمة التي تحتها خط في الجملة: جاء الطالب مسرعا"},
+    ),
+    "an answer after ج:": (
+        "answer_in_question",
+        lambda row: row | {"question": f"{row['question']} ج: {row['options'][place_of(row)]}"},
+    ),
+    "a star": ("marked_answer", lambda row: with_option(row, place_of(row), "*" + row["options"][place_of(row)])),
     "an empty middle option": ("empty_option", lambda row: with_option(row, 1, " ") | {"answer": "A"}),
 }
 
@@ -569,28 +646,54 @@ LAYOUTS = {
         "answerC": "c",
         "label": "1",
     },
+    "Belebele": {
+        "flores_passage": "نص {}",
+        "question_number": 1,
+        "question": "ما {}؟",
+        **{f"mc_answer{number}": f"{number} {{}}" for number in (1, 2, 3, 4)},
+        "correct_answer_num": "1",
+    },
+    "MedMCQA": {"question": "what {}?", "opa": "a", "opb": "b", "opc": "c", "opd": "d", "cop": 0, "exp": None},
+    "SciQ": {
+        "question": "what {}?",
+        **{f"distractor{number}": f"wron{number} {{}}" for number in (1, 2, 3)},
+        "correct_answer": "right {}",
+    },
+    "LogiQA": {"query": "what {}?", "options": ["a {}", "b", "c"], "correct_option": 0},
+    "OpenBookQA": {
+        "question_stem": "what {}?",
+        "choices": {"text": ["a", "b", "c"], "label": ["A", "B", "C"]},
+        "answerKey": "{letter}",
+    },
+    "WinoGrande": {"sentence": "he said {} _", "option1": "a {}", "option2": "b", "answer": "1"},
+    "Arabic columns": {"السؤال": "ما {}؟", "أ": "س", "ب": "ص", "ج": "ع", "الإجابة": "{letter}"},
 }
+COUNTED = {"label": 0, "answer": 0, "correct_option": 0, "cop": 0, "correct_answer_num": 1}
+FROM_1 = ("ParsiNLU", "SIQA", "Belebele", "WinoGrande")
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_common_layouts_are_known(tmp_path, name):
     def filled(value, number):
-        if isinstance(value, list):
-            return [filled(one, number) for one in value]
-        return value.format(number) if isinstance(value, str) else value
+        if isinstance(value, list | dict):
+            parts = value.items() if isinstance(value, dict) else enumerate(value)
+            done = {name: filled(one, number) for name, one in parts}
+            return done if isinstance(value, dict) else list(done.values())
+        words = f"{WORDS[number]} {WORDS[-number]} {WORDS[3 * number]}"
+        return value.format(words, letter="ABC"[number % 3]) if isinstance(value, str) else value
 
-    first = int(name in ("ParsiNLU", "SIQA"))
-    gold = "answer" if "answer" in LAYOUTS[name] else "label"
-    rows = [
-        {column: filled(value, f"{WORDS[number]} {WORDS[-number]}") for column, value in LAYOUTS[name].items()}
-        | {gold: type(LAYOUTS[name][gold])(first + number % 2 + (number == 3 and name == "ParsiNLU"))}
-        for number in range(30)
-    ]
+    first, gold = int(name in FROM_1), next((one for one in COUNTED if one in LAYOUTS[name]), None)
+    rows = [filled(LAYOUTS[name], number) for number in range(60)]
+    count = len(options_in(rows[0], columns_found(rows)))
+    for number, row in enumerate(rows if gold else []):
+        row[gold] = type(row[gold])(first + number % count)
     (tmp_path / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     items = read_items([str(tmp_path / "test.jsonl")], DataOptions())
     assert all(len(one.options) >= 2 and one.gold and not one.gold_problem for one in items)
-    discarded = [one for one in manifest_rows(items, run_checks(items)) if one.decision == "discard"]
-    assert not discarded
+    places = [0 if name == "SciQ" else number % count for number in range(60)]
+    assert [one.gold for one in items] == [(place,) for place in places]
+    assert run_checks(items) == []  # also not of SciQ, whose options have no order
+    assert all(one.context.startswith("نص") for one in items) or name != "Belebele"
 
 
 def test_a_layout_that_is_not_known_stops_instead_of_discarding_most_of_a_file(tmp_path):
@@ -603,6 +706,22 @@ def test_a_layout_that_is_not_known_stops_instead_of_discarding_most_of_a_file(t
         read_items([str(file)], DataOptions())
     items = read_items([str(file)], DataOptions(), columns_given("question=question,options=erste+zweite,gold=answer"))
     assert len(items) == 20
+    for hidden, told in (
+        ({"wahl_a": "x", "wahl_b": "y", "wahl_c": "z"}, "no options and no gold: wahl_a, wahl_b, wahl_c look like its"),
+        (
+            {"targets": {"choices": ["x", "y"], "labels": [1, 0]}},
+            "no options and no gold: targets look like its options",
+        ),
+        ({"A": "x", "B": "y", "richtig": None}, "no gold: richtig look like its gold"),
+    ):
+        some = [{"question": f"س {place}؟", **hidden} for place in range(20)]
+        some = [row | {"richtig": "AB"[place % 2]} if "A" in row else row for place, row in enumerate(some)]
+        file.write_text("".join(json.dumps(row) + "\n" for row in some), encoding="utf-8")
+        with pytest.raises(CulturevalError, match=f"{told}.*--columns"):
+            read_items([str(file)], DataOptions())
+    plain = [{"question": f"س {place}؟", "A": "x", "B": "y", "id": place, "tags": ["a"]} for place in range(20)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in plain), encoding="utf-8")
+    assert len(read_items([str(file)], DataOptions())) == 20  # no golds, and nothing that looks like them
     file.write_text("".join(json.dumps(row | {"question": "cause"}) + "\n" for row in rows[:3] * 5), encoding="utf-8")
     with pytest.raises(CulturevalError, match="--columns"):
         read_items([str(file)], DataOptions())
