@@ -1,38 +1,90 @@
 """Check what is installed on this machine, and what is impossible without the rest."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Literal
 
 from packaging.requirements import Requirement
 
-from cultureval.reports.terminal_tables import terminal_table
+from cultureval.reports.terminal_tables import terminal_table, terminal_width
 from cultureval.runtime.data.hub import go_offline_if_unreachable, is_offline
+from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.table import Patch, all_patches
 from cultureval.runtime.settings import Settings
+from cultureval.tasks.catalogue import all_suites, all_tasks, kind_of
+from cultureval.tasks.options import read_data_options
+from cultureval.tasks.registration import mirror_arguments
+from cultureval.tasks.suite import Suite, Task
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the report: `cost` says what does not work unless the state is "ok"."""
+    """One line of the report.
+
+    Attributes:
+        state: "ok", or what is the matter.
+        what: What was checked, and what was found.
+        cost: What does not work unless the state is "ok".
+        needed: What was checked in a few words, where a suite's tasks cannot be scored without it.
+        get: How it is got, where `cultureval mirror` does not fetch it.
+    """
 
     state: Literal["ok", "missing", "untried", "wrong"]
     what: str
     cost: str = ""
+    needed: str = ""
+    get: str = ""
 
 
 def machine_report() -> tuple[str, bool]:
-    """All checks in one table.
+    """A line a suite, then all checks, those first that found something.
 
     Returns:
-        (table, fits): the text for people, and whether no check found something wrong.
+        (report, fits): the text for people, and whether no check found something wrong.
     """
-    findings = [finding for check in CHECKS for finding in check()]
+    before = [finding for check in CHECKS for finding in check()]  # whether the hub answers, for the suites' data
+    of_suites = {name: suite_findings(suite) for name, suite in all_suites().items()}
+    suites = [_suite_row(name, findings) for name, findings in of_suites.items()]
+    findings = list(dict.fromkeys(finding for found in of_suites.values() for finding in found)) + before
+    findings.sort(key=lambda one: ("wrong", "missing", "untried", "ok").index(one.state))
     rows = [(one.state, one.what if one.state == "ok" else f"{one.what} -> {one.cost}") for one in findings]
-    return terminal_table((), rows), all(finding.state != "wrong" for finding in findings)
+    tables = [terminal_table((), table, width=terminal_width()) for table in (suites, rows)]
+    return "\n\n".join(tables), all(finding.state != "wrong" for finding in findings)
+
+
+def _suite_row(name: str, findings: Iterable[Finding]) -> tuple[str, str, str]:
+    """("ready" or "missing", the suite, where its data are or what is missing and how it is got)."""
+    data = _data_of(name)
+    lacking = [one for one in (data, *findings) if one.needed and one.state != "ok"]
+    if not lacking:
+        return "ready", name, data.what
+    fetched = ", ".join(one.needed for one in lacking if not one.get)
+    told = [f"{fetched}: `cultureval mirror {mirror_arguments(name)} --output-dir DIR`, then --data DIR"]
+    return (
+        "missing",
+        name,
+        "; ".join([*(told if fetched else []), *(f"{one.needed}: {one.get}" for one in lacking if one.get)]),
+    )
+
+
+def _data_of(suite: str) -> Finding:
+    """Where the data of a suite are, or of how many of its tasks they are missing."""
+    try:
+        options = read_data_options()
+    except CulturevalError as error:
+        return Finding("wrong", "", needed="data", get=str(error).rstrip("."))
+    tasks = [task for task in all_tasks().values() if task.suite == suite]
+    if options.root is None and not is_offline():
+        without = sum(not any(source.on_hub for source in task.sources) for task in tasks)
+        terms = ", whose terms you accept there" if any(task.sources[0].gated for task in tasks) else ""
+        place = f"data come from the hub{terms}"
+    else:
+        without = len(tasks) - tasks_held(tasks, options)
+        place = f"data in {options.root or 'the cache of the hub'}"
+    return Finding("missing" if without else "ok", place, needed=f"data of {without} of {len(tasks)} tasks")
 
 
 def check_versions() -> list[Finding]:
@@ -101,7 +153,8 @@ def check_sandbox() -> list[Finding]:
         with contextlib.closing(Sandbox()) as probe:
             probe.start()
     except CulturevalError as error:
-        return [Finding("missing", f"sandbox (bubblewrap): {error}", "generated code cannot be scored")]
+        how = str(error).rstrip(".")
+        return [Finding("missing", f"sandbox: {how}", "generated code cannot be scored", "sandbox", how)]
     grouped = control_group(SandboxLimits())
     bound = "a control group (systemd)" if grouped else "the system-call filter, without a control group"
     text = f"sandbox: bubblewrap runs generated code, which sees {', '.join(shown_packages())}"
@@ -130,34 +183,39 @@ def check_hub() -> list[Finding]:
 
 def check_data_root() -> list[Finding]:
     """The data root, and how many tasks it holds."""
-    from cultureval.tasks.catalogue import all_tasks
-    from cultureval.tasks.options import read_data_options
-    from cultureval.tasks.reading import find_subset
-
     try:
         options = read_data_options()
     except CulturevalError as error:
         return [Finding("wrong", f"data options: {error}", "no task can be read")]
     if options.root is None:
         return [Finding("missing", f"data root ({Settings.data_root.variable} is not set)", "data come from the hub")]
+    held, tasks = tasks_held(all_tasks().values(), options), len(all_tasks())
+    what = f"data root {options.root} has {held} of {tasks} tasks"
+    return [Finding("ok" if held == tasks else "missing", what, "the other tasks cannot be run from it")]
+
+
+def tasks_held(tasks: Iterable[Task], options: DataOptions) -> int:
+    """How many of the tasks have data on this machine, or on the hub where no root is named and it is not offline."""
+    from cultureval.tasks.reading import find_subset
+
     held = 0
-    for task in all_tasks().values():
-        try:
+    for task in tasks:
+        with contextlib.suppress(CulturevalError):
             find_subset(task, options)
             held += 1
-        except CulturevalError:
-            continue
-    state: Literal["ok", "missing"] = "ok" if held == len(all_tasks()) else "missing"
-    what = f"data root {options.root} has {held} of {len(all_tasks())} tasks"
-    return [Finding(state, what, "the other tasks cannot be run from it")]
+    return held
 
 
-def check_suites() -> list[Finding]:
-    """What suites need besides packages (`Suite.doctor`): scoring models, fonts."""
-    from cultureval.tasks.catalogue import all_suites
-
-    checks = dict.fromkeys(suite.part("doctor") for suite in all_suites().values() if suite.doctor)
-    return [finding for check in checks for finding in check()]
+def suite_findings(suite: Suite) -> list[Finding]:
+    """What a suite needs besides packages and data (`Suite.doctor`); without such a function, what scores its tasks."""
+    if suite.doctor:
+        return list(suite.part("doctor")())
+    try:
+        kinds = {kind_of(task.task) for task in all_tasks().values() if task.suite == suite.name}
+    except CulturevalError as error:
+        return [Finding("missing", str(error), "its tasks cannot be run", "its kinds", str(error).rstrip("."))]
+    scorers = dict.fromkeys(kind.instrument for kind in kinds if kind.instrument and kind.instrument.needs)
+    return [tried(one.needs, one.check, f"tasks of {suite.name} cannot be scored") for one in scorers]
 
 
 def tried(what: str, check: Callable[[], object], cost: str) -> Finding:
@@ -171,8 +229,8 @@ def tried(what: str, check: Callable[[], object], cost: str) -> Finding:
     try:
         check()
     except CulturevalError as error:
-        return Finding("missing", f"{what}: {error}", cost)
-    return Finding("ok", what)
+        return Finding("missing", f"{what}: {error}", cost, needed=what)
+    return Finding("ok", what, needed=what)
 
 
 def check_judges() -> list[Finding]:
@@ -200,12 +258,10 @@ def check_judges() -> list[Finding]:
 
 
 CHECKS: tuple[Callable[[], list[Finding]], ...] = (
-    check_versions,
-    check_patches,
-    check_sandbox,
-    check_gpu,
     check_hub,
     check_data_root,
-    check_suites,
+    check_gpu,
     check_judges,
+    check_versions,
+    check_patches,
 )

@@ -9,7 +9,7 @@ import pytest
 from result_files import details_of, results_of
 
 from cultureval import reports
-from cultureval.tasks.catalogue import all_tasks, groups
+from cultureval.tasks.catalogue import all_suites, all_tasks, groups
 
 ROW = {"Question": "ما عاصمة الأردن؟", "A": "عمّان", "B": "إربد", "C": "العقبة", "Answer": "أ", "Category": "Ethics"}
 
@@ -204,7 +204,17 @@ def test_a_missing_scorer_stops_before_the_model_runs(cultureval, tiny_lm):
 def test_doctor_says_what_is_missing_and_what_it_costs(cultureval):
     run = cultureval("doctor", CULTUREVAL_DATA="samples", from_scratch=True)
     assert run.returncode == 0, run.stdout + run.stderr
-    assert "ok       lighteval 0.13.0" in run.stdout
+    suites, rest = run.stdout.split("\n\n")
+    states = {line.split()[1]: line.split()[0] for line in suites.splitlines()}
+    assert list(states) == list(all_suites())
+    code = {"qimma"} if "ok       sandbox" in rest else set()
+    ready = {name for name, state in states.items() if state == "ready"}
+    assert ready == {"qimma_gen", "jeem", "m2cqa", "aynvqa", "cvlue", *code}
+    (line,) = [line for line in suites.splitlines() if " alqasida " in line]
+    assert "of 100 tasks, NADI model" in line and line.endswith(
+        "`cultureval mirror alqasida --output-dir DIR`, then --data DIR"
+    )
+    assert rest.index("missing  NADI model") < rest.index("ok       lighteval 0.13.0")
     assert re.search(r"ok       patches of lighteval 0\.13\.0: \d\d, tried with this version", run.stdout)
     # Some of AL-QASIDA's sources are not in the samples.
     held, known = map(int, re.search(r"has (\d+) of (\d+) tasks", run.stdout).groups())

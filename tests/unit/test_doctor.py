@@ -1,0 +1,67 @@
+"""`cultureval doctor` begins with a line a suite: ready, or what is missing and how it is got."""
+
+import pytest
+
+from cultureval.reports import doctor
+from cultureval.reports.doctor import Finding, machine_report
+from cultureval.runtime.data_options import samples_root
+from cultureval.runtime.settings import current_settings, use_settings
+from cultureval.tasks.catalogue import all_suites
+
+
+@pytest.fixture
+def row_of(monkeypatch):
+    """The row of a suite in the report, with these findings in place of its own, and no other checks."""
+
+    def row(suite, *findings, **settings):
+        monkeypatch.setattr(doctor, "CHECKS", ())
+        monkeypatch.setattr(doctor, "all_suites", lambda: {suite: all_suites()[suite]})
+        monkeypatch.setattr(doctor, "suite_findings", lambda suite: list(findings))
+        with use_settings(current_settings().with_(**settings)):
+            text, fits = machine_report()
+        assert fits
+        return text.split("\n\n")[0]
+
+    return row
+
+
+def test_a_suite_is_ready_where_its_data_and_scorers_are_there(row_of):
+    font = Finding("missing", "a font", "plots are SVG only")  # which scoring does not need
+    scorer = Finding("ok", "BERTScore model x", needed="BERTScore model x")
+    assert row_of("cvlue", font, scorer, data_root="samples") == f"ready  cvlue  data in {samples_root()}"
+
+
+def test_what_is_missing_is_told_with_the_command_that_gets_it(row_of, tmp_path):
+    scorer = Finding("missing", "BERTScore model x: no folder", "nothing is scored", "BERTScore model x")
+    sandbox = Finding("missing", "sandbox: gone", "code is not scored", "sandbox", "apt-get install bubblewrap")
+    mirror = "`cultureval mirror qimma --output-dir DIR`, then --data DIR"
+    assert row_of("qimma", scorer, sandbox, data_root="samples") == (
+        f"missing  qimma  BERTScore model x: {mirror}; sandbox: apt-get install bubblewrap"
+    )
+    assert row_of("qimma", data_root=str(tmp_path)) == f"missing  qimma  data of 109 of 109 tasks: {mirror}"
+    assert row_of("qimma", form="curatd").startswith("missing  qimma  data: --form 'curatd' is not one of")
+
+
+@pytest.mark.parametrize(
+    ("suite", "row"),
+    [
+        ("qimma", "ready  qimma  data come from the hub"),
+        ("m2cqa", "ready  m2cqa  data come from the hub, whose terms you accept there"),
+        ("alqasida", "missing  alqasida  data of 75 of 100 tasks: `cultureval mirror alqasida"),
+    ],
+)
+def test_with_a_hub_that_answers_nothing_is_fetched_to_tell(row_of, monkeypatch, suite, row):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+    monkeypatch.delenv("CULTUREVAL_DATA", raising=False)
+    monkeypatch.setattr(doctor, "tasks_held", None)
+    assert row_of(suite).startswith(row)
+
+
+def test_a_suite_without_checks_of_its_own_is_checked_by_what_scores_its_tasks():
+    assert doctor.suite_findings(all_suites()["m2cqa"]) == []  # nothing but arithmetic
+
+
+def test_a_missing_sandbox_keeps_the_suite_with_code_from_being_ready(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    found = [one for one in doctor.suite_findings(all_suites()["qimma"]) if one.needed == "sandbox"]
+    assert [one.state for one in found] == ["missing"] and "bubblewrap" in found[0].get
