@@ -20,7 +20,7 @@ from cultureval.judge_prompts.suspicions import SUSPICIOUS
 from cultureval.judge_prompts.templates import JudgeTemplate, judge_template
 from cultureval.metrics.judges.identity import identities_of
 from cultureval.metrics.judges.judge import (
-    Estimate,
+    CostEstimate,
     JudgeItem,
     Judgement,
     estimate,
@@ -152,7 +152,7 @@ def sample_of(item: AuditItem) -> str:
     return json.dumps(sample | ({"context": item.context} if item.context else {}), ensure_ascii=False, indent=2)
 
 
-def estimates(judges: Sequence[JudgeSettings], items: Sequence[AuditItem]) -> dict[tuple[str, str], Estimate]:
+def estimates(judges: Sequence[JudgeSettings], items: Sequence[AuditItem]) -> dict[tuple[str, str], CostEstimate]:
     """(judge, template) -> its calls and cost; judges are asked only who they are.
 
     Raises:

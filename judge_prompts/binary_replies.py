@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cultureval.judge_prompts.replies import JudgeReplyError, Reading
+from cultureval.judge_prompts.replies import JudgeReplyError, ReplyReading
 from cultureval.runtime.errors import shorten
 from cultureval.runtime.reasoning import split_reasoning
 
@@ -70,7 +70,7 @@ def reply_pattern(criteria: Sequence[str]) -> str:
     return rf'\{{"scores": \{{{scores}\}}, "issues": \[({issue}{more})?\]\}}'
 
 
-def read_binary(reply: str, criteria: Sequence[str], cascade: Cascade) -> Reading:
+def read_binary(reply: str, criteria: Sequence[str], cascade: Cascade) -> ReplyReading:
     """The scores and explanations of a reply that has the requested form.
 
     Reasoning before the reply and a code fence around it are passed over; they are no part of its content.
@@ -94,10 +94,10 @@ def read_binary(reply: str, criteria: Sequence[str], cascade: Cascade) -> Readin
     notes = _strict_issues(content["issues"], scores)
     for name, ruled in _broken_cascades(scores, cascade).items():
         raise JudgeReplyError(f"{name} is 0, and {', '.join(ruled)} must be 0 with it")
-    return Reading({name: float(value) for name, value in scores.items()}, flags=flags, notes=notes)
+    return ReplyReading({name: float(value) for name, value in scores.items()}, flags=flags, notes=notes)
 
 
-def mend_binary(reply: str, criteria: Sequence[str], cascade: Cascade) -> Reading:
+def mend_binary(reply: str, criteria: Sequence[str], cascade: Cascade) -> ReplyReading:
     """The scores of a reply that breaks the form without leaving a doubt what is meant.
 
     Mended, each with a flag: text around the one object ("mended_prose"), other spellings of keys ("mended_keys"), 0
@@ -125,7 +125,7 @@ def mend_binary(reply: str, criteria: Sequence[str], cascade: Cascade) -> Readin
         notes |= {one: notes.get(one, f"set to 0 by the cascading rule, since {name} is 0") for one in ruled}
         found.add("mended_cascade")
     values = {name: float(scores[name]) for name in criteria}
-    return Reading(values, flags=tuple(sorted(found)), notes=notes)
+    return ReplyReading(values, flags=tuple(sorted(found)), notes=notes)
 
 
 def _without_frame(reply: str) -> tuple[str, tuple[str, ...]]:

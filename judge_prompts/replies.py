@@ -77,7 +77,7 @@ class DoubtfulReply(JudgeReplyError):
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReplyReading:
     """The content of a reply.
 
     Attributes:
@@ -99,7 +99,7 @@ def read_scores(
     highest: Mapping[str, int] | None = None,
     of_text: Collection[str] = (),
     code: str = "",
-) -> Reading:
+) -> ReplyReading:
     """Read `Criterion: X/5` for each criterion, or one JSON object `{"Criterion": X, ...}`.
 
     A criterion's name may be in any case, with a bullet, a number or "score", before one of `: = - |` or a line break;
@@ -134,10 +134,10 @@ def read_scores(
         raise DoubtfulReply(f"the reply has more than its scores: {shorten(more, 60)}")
     if marked is None and "reasoning" in flags and HOLDS_A_TAG in of_text:
         raise DoubtfulReply("the text holds a tag of reasoning, and so does the reply")
-    return Reading(scores, flags=tuple(sorted(flags)))
+    return ReplyReading(scores, flags=tuple(sorted(flags)))
 
 
-def read_label(reply: str, labels: Sequence[str] | Mapping[str, Sequence[str]], prefix: str = "") -> Reading:
+def read_label(reply: str, labels: Sequence[str] | Mapping[str, Sequence[str]], prefix: str = "") -> ReplyReading:
     """Read one label of a closed set.
 
     Args:
@@ -169,10 +169,10 @@ def read_label(reply: str, labels: Sequence[str] | Mapping[str, Sequence[str]], 
         raise JudgeReplyError(f"no line of the reply is one of the {len(spellings)} labels ({shorten(reply)})")
     if len(found) > 1:
         raise JudgeReplyError(f"the reply gives several labels: {', '.join(found)}")
-    return Reading(label=next(iter(found)), flags=tuple(sorted(flags)))
+    return ReplyReading(label=next(iter(found)), flags=tuple(sorted(flags)))
 
 
-def read_line(reply: str, prefix: str = "", longest: int = 100) -> Reading:
+def read_line(reply: str, prefix: str = "", longest: int = 100) -> ReplyReading:
     """Read a short free text: the first line that is not empty, without `prefix:` and markdown.
 
     Raises:
@@ -185,7 +185,7 @@ def read_line(reply: str, prefix: str = "", longest: int = 100) -> Reading:
         raise JudgeReplyError("the reply's first line is empty")
     if len(first) > longest:
         raise JudgeReplyError(f"the reply's first line has {len(first)} characters; {longest} are the most")
-    return Reading(label=first, flags=tuple(sorted(flags | ({"extra_prose"} if len(lines) > 1 else set()))))
+    return ReplyReading(label=first, flags=tuple(sorted(flags | ({"extra_prose"} if len(lines) > 1 else set()))))
 
 
 def _checked(criteria: Sequence[str]) -> list[str]:

@@ -37,7 +37,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from cultureval.judge_prompts.binary_replies import read_binary, reply_pattern, reply_schema
-from cultureval.judge_prompts.replies import HIGHEST, Reading, read_label, read_line, read_scores
+from cultureval.judge_prompts.replies import HIGHEST, ReplyReading, read_label, read_line, read_scores
 from cultureval.judge_prompts.slots import ASKED_AGAIN, FilledPrompt, fill
 from cultureval.runtime.errors import CulturevalError, wrong_settings
 from cultureval.runtime.text_templates import HeadedTemplate, packaged_folder, short_hash
@@ -122,7 +122,7 @@ class JudgeTemplate:
         lines = "\n".join(f"{name}: {form}" for name, form in forms.items())
         return ASKED_AGAIN.render(code=code, form=lines if self.form == "likert" else json.dumps(forms))
 
-    def read(self, reply: str, of_text: Collection[str] = (), code: str = "") -> Reading:
+    def read(self, reply: str, of_text: Collection[str] = (), code: str = "") -> ReplyReading:
         """The parsed reply.
 
         Args:

@@ -274,7 +274,7 @@ def parse_labels(
     return strict if profile == "strict" or strict is not None else _lenient(text, names, several)
 
 
-class _Names:
+class _LabelNames:
     """How the options of one question can be named.
 
     Attributes:
@@ -337,15 +337,15 @@ class _Names:
 
 
 @lru_cache(maxsize=4096)
-def _names(labels: tuple[str, ...], options: tuple[str, ...]) -> _Names:
-    return _Names(labels, options)
+def _names(labels: tuple[str, ...], options: tuple[str, ...]) -> _LabelNames:
+    return _LabelNames(labels, options)
 
 
 def _one(places: set[int]) -> tuple[int, ...] | None:
     return tuple(places) if len(places) == 1 else None
 
 
-def _strict(text: str, names: _Names, several: bool) -> tuple[int, ...] | None:
+def _strict(text: str, names: _LabelNames, several: bool) -> tuple[int, ...] | None:
     if _without_next_question(text, names) != text:
         return None
     lines = text.split("\n")
@@ -364,7 +364,7 @@ def _strict(text: str, names: _Names, several: bool) -> tuple[int, ...] | None:
     return stated if named <= {stated} else None
 
 
-def _strict_labels(rest: str, names: _Names, several: bool) -> tuple[int, ...] | None:
+def _strict_labels(rest: str, names: _LabelNames, several: bool) -> tuple[int, ...] | None:
     """The labels after the asked words, which are nothing else."""
     rest = rest.strip().rstrip("!！")
     if several:
@@ -385,7 +385,7 @@ class _Statement:
     doubtful: bool
 
 
-def _lenient(text: str, names: _Names, several: bool) -> tuple[int, ...] | None:
+def _lenient(text: str, names: _LabelNames, several: bool) -> tuple[int, ...] | None:
     text = _without_next_question(text, names)
     if stated := _statements(text, names, several):
         agreed = _agreed(stated, text, names)
@@ -399,14 +399,14 @@ def _lenient(text: str, names: _Names, several: bool) -> tuple[int, ...] | None:
     return None if several else _one(_concluded(lines[-1], names) or _in_brackets(lines[-1], names))
 
 
-def _in_brackets(line: str, names: _Names) -> set[int]:
+def _in_brackets(line: str, names: _LabelNames) -> set[int]:
     """The options whose labels a line has in brackets, without those whose clause denies, asks or supposes them."""
     found = re.finditer(rf"[(\[]({names.any})[)\]]", line, re.IGNORECASE)
     clauses = ((one, re.split(r"[.,،;؛:]", line[: one.start()])[-1]) for one in found)
     return {place for one, clause in clauses if not _UNSAID.search(clause) for place in names.places(one[1])}
 
 
-def _without_next_question(text: str, names: _Names) -> str:
+def _without_next_question(text: str, names: _LabelNames) -> str:
     """The text up to a question that the model invents after it has answered."""
     for match in _NEXT_QUESTION.finditer(text):
         if names.statement.search(text, 0, match.start()) or _alone(text.partition("\n")[0], names, several=False):
@@ -414,7 +414,7 @@ def _without_next_question(text: str, names: _Names) -> str:
     return text
 
 
-def _statements(text: str, names: _Names, several: bool) -> list[_Statement]:
+def _statements(text: str, names: _LabelNames, several: bool) -> list[_Statement]:
     """The statements of an answer in order, without those that are denied, asked, supposed or told of others."""
     read, found = _listed if several else _named, []
     for match in [*names.statement.finditer(text)][-_MOST_STATEMENTS:]:
@@ -442,7 +442,7 @@ def _is_not_meant(before: str) -> bool:
     )
 
 
-def _is_supposed_after(line: str, names: _Names) -> bool:
+def _is_supposed_after(line: str, names: _LabelNames) -> bool:
     """Whether a condition follows the label with which a line begins: "A if ...", `أ في حالة ...`."""
     label = names.label.match(line.lstrip(" ([{<（【"))
     return bool(label and _SUPPOSED_AFTER.match(label.string, label.end()))
@@ -455,7 +455,7 @@ def _is_taken_back(line: str) -> bool:
     return bool(back) and not _OTHERS.search(sentence[: back.start()])
 
 
-def _agreed(stated: Sequence[_Statement], text: str, names: _Names) -> tuple[int, ...] | None:
+def _agreed(stated: Sequence[_Statement], text: str, names: _LabelNames) -> tuple[int, ...] | None:
     """What statements name: the last, if no earlier one differs, or words between them take the earlier one back."""
     last = stated[-1]
     if last.doubtful or _is_changed_after(last, text, names):
@@ -468,7 +468,7 @@ def _agreed(stated: Sequence[_Statement], text: str, names: _Names) -> tuple[int
     return None
 
 
-def _is_changed_after(last: _Statement, text: str, names: _Names) -> bool:
+def _is_changed_after(last: _Statement, text: str, names: _LabelNames) -> bool:
     """Whether a sentence after the last statement calls it wrong, or corrects it to another label: "Sorry, D"."""
     others = False
     for sentence in re.split(r"[.!?؟。\n]", text[last.end : last.end + _LONGEST_STATEMENT])[1:]:
@@ -482,7 +482,7 @@ def _is_changed_after(last: _Statement, text: str, names: _Names) -> bool:
     return False
 
 
-def _other_labels(sentence: str, stated: _Statement, names: _Names) -> bool:
+def _other_labels(sentence: str, stated: _Statement, names: _LabelNames) -> bool:
     """Whether a sentence names, and does not deny, another label than a statement."""
     found = (one for one in names.lone.finditer(sentence) if _is_label(sentence, one, names, named=False))
     return any(
@@ -491,7 +491,7 @@ def _other_labels(sentence: str, stated: _Statement, names: _Names) -> bool:
     )
 
 
-def _concluded(line: str, names: _Names) -> set[int]:
+def _concluded(line: str, names: _LabelNames) -> set[int]:
     """The options with which a line concludes: "that leaves C.", "so: D"; none that is only supposed."""
     places: set[int] = set()
     for match in names.concluded.finditer(line):
@@ -507,7 +507,7 @@ def _concluded(line: str, names: _Names) -> set[int]:
     return places
 
 
-def _listed_below(rest: str, names: _Names) -> tuple[int, ...] | None:
+def _listed_below(rest: str, names: _LabelNames) -> tuple[int, ...] | None:
     """The options of the lines below a statement, each a label, an option, or both; None where the first is neither."""
     places: set[int] = set()
     for line in rest.strip("\n").split("\n"):
@@ -518,13 +518,13 @@ def _listed_below(rest: str, names: _Names) -> tuple[int, ...] | None:
     return tuple(sorted(places)) or None
 
 
-def _called_all_right(text: str, names: _Names) -> set[tuple[int, ...]]:
+def _called_all_right(text: str, names: _LabelNames) -> set[tuple[int, ...]]:
     """The options that sentences such as "options A and B are correct" name."""
     found = (_listed(match["listed"], names) for match in _CALLED_ALL_RIGHT.finditer(text))
     return {one for one in found if one}
 
 
-def _called_right(text: str, names: _Names) -> set[int]:
+def _called_right(text: str, names: _LabelNames) -> set[int]:
     """The options that sentences such as "option B is correct" name, without those that ask, suppose or deny it."""
     places: set[int] = set()
     for match in names.called_right.finditer(text):
@@ -544,7 +544,7 @@ def _called_right(text: str, names: _Names) -> set[int]:
     return places
 
 
-def _alone(line: str, names: _Names, several: bool) -> tuple[int, ...] | None:
+def _alone(line: str, names: _LabelNames, several: bool) -> tuple[int, ...] | None:
     """The options of a line that is labels or the text of an option, and nothing else."""
     if several:
         return _listed(line, names, whole=True) or None
@@ -568,7 +568,7 @@ def _alone(line: str, names: _Names, several: bool) -> tuple[int, ...] | None:
     )
 
 
-def _named(line: str, names: _Names, named: bool = False) -> tuple[int, ...] | None | Literal[False]:
+def _named(line: str, names: _LabelNames, named: bool = False) -> tuple[int, ...] | None | Literal[False]:
     """The option that a statement names at its begin; None if it is unclear, False if it states none."""
     line = line.lstrip(" ([{<（【")
     whole = line.rstrip(" .،,)]}>。!").lower()
@@ -590,7 +590,7 @@ def _named(line: str, names: _Names, named: bool = False) -> tuple[int, ...] | N
     return _one(places | ({followed} if followed is not None else set()))
 
 
-def _more_labels(after: str, names: _Names) -> set[int]:
+def _more_labels(after: str, names: _LabelNames) -> set[int]:
     """The further options that are named with a first: "A or B", "A (or B)", "A; B", `أ ب ج`, "A in Syria, it is B"."""
     joined = _AND.match(after)
     second = names.label.match(after, joined.end()) if joined else None
@@ -603,11 +603,11 @@ def _more_labels(after: str, names: _Names) -> set[int]:
     return {place for one in kept for place in names.places(one.groupdict().get("label") or one.group())}
 
 
-def _is_option(text: str, names: _Names) -> bool:
+def _is_option(text: str, names: _LabelNames) -> bool:
     return text.strip(" .،,:-–)]}>（）。!").lower() in names.texts
 
 
-def _begins_with_text(line: str, names: _Names) -> int | None:
+def _begins_with_text(line: str, names: _LabelNames) -> int | None:
     """The option whose text a line begins with, before a mark; None where a label after it is another's."""
     lowered = line.lower()
     fitting = [text for text in names.texts if len(text) > 2 and lowered.startswith(text)]
@@ -620,13 +620,13 @@ def _begins_with_text(line: str, names: _Names) -> int | None:
     return names.texts[text] if not other or names.texts[text] in other else None
 
 
-def _denies_another(line: str, match: re.Match[str], names: _Names) -> bool:
+def _denies_another(line: str, match: re.Match[str], names: _LabelNames) -> bool:
     """Whether what is denied after a label is another label."""
     found = _INSTEAD.match(line, match.end())
     return bool(found and (other := names.places(found["other"])) and not other & names.places(match.group()))
 
 
-def _is_label(line: str, match: re.Match[str], names: _Names, named: bool) -> bool:
+def _is_label(line: str, match: re.Match[str], names: _LabelNames, named: bool) -> bool:
     """Whether what stands there is a label: no article `a` or `A`, pronoun, nor number of something."""
     if not named and _NO_LETTER.match(line, match.start()):
         return False
@@ -637,7 +637,7 @@ def _is_label(line: str, match: re.Match[str], names: _Names, named: bool) -> bo
 
 
 def _listed(
-    line: str, names: _Names, named: bool = False, whole: bool = False
+    line: str, names: _LabelNames, named: bool = False, whole: bool = False
 ) -> tuple[int, ...] | None | Literal[False]:
     """The options of a list of labels; None if something else is among them, False if it begins with none.
 

@@ -31,7 +31,7 @@ HELD_TOKENS = 2**16
 Pair = tuple[str, str]
 
 
-class Encoder(NamedTuple):
+class BertScoreModel(NamedTuple):
     """A loaded model with its tokenizer; texts are truncated to `max_tokens`."""
 
     tokenizer: Any
@@ -116,7 +116,7 @@ def _clean(text: str) -> str:
 
 
 @lru_cache(maxsize=4)
-def load_encoder(model: str, num_layers: int | None, device: str) -> Encoder:
+def load_encoder(model: str, num_layers: int | None, device: str) -> BertScoreModel:
     """Load a model once per process, without the layers above `num_layers`, in float32.
 
     Raises:
@@ -138,7 +138,7 @@ def load_encoder(model: str, num_layers: int | None, device: str) -> Encoder:
         raise _not_loadable(model, f"it {wrong}")
     limits = (MAX_TOKENS, tokenizer.model_max_length, getattr(config, "max_position_embeddings", 0))
     tokenizer.model_max_length = min(limit for limit in limits if limit > 0)  # at which the package truncates
-    return Encoder(tokenizer, network.eval().to(device), tokenizer.model_max_length, device)
+    return BertScoreModel(tokenizer, network.eval().to(device), tokenizer.model_max_length, device)
 
 
 def try_bertscore(model: str, num_layers: int | None = None) -> None:
@@ -188,7 +188,7 @@ def _not_loadable(model: str, reason: str) -> CulturevalError:
     )
 
 
-def _score_pairs(pairs: set[Pair], encoder: Encoder, batch_size: int) -> dict[Pair, tuple[float, float, float]]:
+def _score_pairs(pairs: set[Pair], encoder: BertScoreModel, batch_size: int) -> dict[Pair, tuple[float, float, float]]:
     """Precision, recall and F1 of distinct pairs of non-empty texts, in blocks that limit the vectors in memory."""
     texts = sorted({text for pair in pairs for text in pair})
     encoded = encoder.tokenizer(texts, truncation=True, max_length=encoder.max_tokens)["input_ids"]
@@ -203,12 +203,12 @@ def _score_pairs(pairs: set[Pair], encoder: Encoder, batch_size: int) -> dict[Pa
     return processes.score_together(order, sizes, lambda share: _match_all(share, tokens, encoder, batch_size))
 
 
-def _unweighted(encoder: Encoder) -> set[int]:
+def _unweighted(encoder: BertScoreModel) -> set[int]:
     return {encoder.tokenizer.cls_token_id, encoder.tokenizer.sep_token_id}
 
 
 def _match_all(
-    order: Sequence[Pair], tokens: dict[str, list[int]], encoder: Encoder, batch_size: int
+    order: Sequence[Pair], tokens: dict[str, list[int]], encoder: BertScoreModel, batch_size: int
 ) -> dict[Pair, tuple[float, float, float]]:
     """The scores of pairs in their order, by the package; `tokens` are those of their texts."""
     from bert_score.utils import bert_cos_score_idf

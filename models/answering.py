@@ -18,7 +18,7 @@ from cultureval.models.generation.choosing import TokenChooser
 from cultureval.models.generation.generation import Generation, Sampling, generate, pad_left
 from cultureval.models.generation.queue import GenerationQueue
 from cultureval.models.generation.route import BATCHES, ONE_BY_ONE, QUEUE, choose_generation_route, never_queued
-from cultureval.models.generation.rows import Row
+from cultureval.models.generation.rows import DecodingRow
 from cultureval.models.jobs import GenerationJob, JobModel, in_windows
 from cultureval.models.loading import LoadedModel
 from cultureval.models.memory import is_out_of_memory, recover
@@ -92,7 +92,7 @@ class Generator:
             self._answer_rows(chain([first], windows))
         return [self._answers.pop(place) for place in range(len(docs))]
 
-    def _answer_rows(self, windows: Iterator[list[Row]]) -> None:
+    def _answer_rows(self, windows: Iterator[list[DecodingRow]]) -> None:
         queue = GenerationQueue(self.loaded, self._chooser, self.size, self.lm.config.reasoning_tags)
         queue.count_tokens = self._bar.count_tokens
         try:
@@ -107,7 +107,7 @@ class Generator:
     def _chooser(self) -> TokenChooser:
         return TokenChooser(self.loaded, self._settings)
 
-    def _windows(self, docs: Sequence[Doc]) -> Iterator[list[Row]]:
+    def _windows(self, docs: Sequence[Doc]) -> Iterator[list[DecodingRow]]:
         """Rows for the queue, some docs at a time; what the journal has, or the queue cannot answer, is done here."""
         for window in in_windows(enumerate(docs)):
             fresh = [asked for place, doc in window if (asked := self._asked_for(place, GenerationJob(self.lm, doc)))]
@@ -150,10 +150,10 @@ class Generator:
         room = self.lm.max_length - len(job.tokens)
         return max(1, min(job.max_new_tokens or room, room))
 
-    def _rows(self, asked: Asked) -> list[Row]:
+    def _rows(self, asked: Asked) -> list[DecodingRow]:
         job, seed = asked.job, self.lm.config.generation_parameters.seed or 0
         return [
-            Row(
+            DecodingRow(
                 owner=asked,
                 number=number,
                 prompt=job.tokens,
@@ -166,7 +166,7 @@ class Generator:
             for number in range(job.doc.num_samples)
         ]
 
-    def _load(self, row: Row) -> bool:
+    def _load(self, row: DecodingRow) -> bool:
         """Processes a row's images; tells whether the queue can answer it (else it is answered, or refused, here)."""
         asked: Asked = row.owner
         if not row.images or asked.ended:
@@ -189,7 +189,7 @@ class Generator:
         row.ended = True
         return False
 
-    def _route_of_image(self, row: Row) -> str:
+    def _route_of_image(self, row: DecodingRow) -> str:
         never = self._chooser.refused or never_queued(row, self.loaded.model.config.model_type)
         if never:
             self.checks.setdefault(True, RouteCheck(ONE_BY_ONE, 0.0, 0.0, never))
@@ -200,7 +200,7 @@ class Generator:
 
     # --- answers ---
 
-    def _finished(self, ended: Sequence[tuple[Row, Generation]]) -> None:
+    def _finished(self, ended: Sequence[tuple[DecodingRow, Generation]]) -> None:
         """Notes answers of the queue; a doc is finished with the last of its samples."""
         complete = []
         for row, answer in ended:

@@ -25,7 +25,7 @@ from typing import Any
 
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.journal_index import Entry, JournalIndex
+from cultureval.runtime.journal_index import IndexEntry, JournalIndex
 from cultureval.runtime.journal_lines import decode_line, encode_line, utf8
 from cultureval.runtime.settings import current_settings
 
@@ -185,7 +185,7 @@ class Journal:
                 ) from error
             entries = []
             for key, line in lines.items():
-                entries.append(Entry(key, sequence, now, self._file.name, start, len(line), of))
+                entries.append(IndexEntry(key, sequence, now, self._file.name, start, len(line), of))
                 start += len(line)
             self._index.add(entries, start, changed)
 
@@ -209,11 +209,11 @@ class Journal:
             finally:
                 written.result()
 
-    def _find(self, key: str) -> Entry | None:
+    def _find(self, key: str) -> IndexEntry | None:
         entry = self._index.find(key)
         return entry if entry and entry.sequence > self._hidden and entry.of != WITHDRAWN else None
 
-    def _read(self, entry: Entry) -> dict[str, Any] | None:
+    def _read(self, entry: IndexEntry) -> dict[str, Any] | None:
         """The answer of a line; None where the file is gone or holds another line there."""
         try:
             with (self.folder / entry.file).open("rb") as stream:

@@ -44,7 +44,7 @@ WHERE excluded.sequence > answers.sequence
 Result = TypeVar("Result")
 
 
-class Entry(NamedTuple):
+class IndexEntry(NamedTuple):
     """An answer's line.
 
     Attributes:
@@ -84,14 +84,14 @@ class JournalIndex:
 
     # --- reading ---
 
-    def find(self, key: str) -> Entry | None:
+    def find(self, key: str) -> IndexEntry | None:
         """The newest line of a key, or None."""
         query = (
             "SELECT sequence, time, name, start, length, text FROM answers JOIN files ON files.id = file "
             "JOIN labels ON labels.id = label WHERE key = ?"
         )
         row = self._do(lambda database: database.execute(query, (packed(key),)).fetchone())
-        return Entry(key, *row) if row else None
+        return IndexEntry(key, *row) if row else None
 
     def count(self, after: int = -1) -> int:
         """Number of answers whose sequence is greater."""
@@ -131,7 +131,7 @@ class JournalIndex:
 
         return self._do(count_on, "IMMEDIATE")
 
-    def add(self, entries: Sequence[Entry], size: int, changed: int) -> None:
+    def add(self, entries: Sequence[IndexEntry], size: int, changed: int) -> None:
         """Record lines that their process has just written.
 
         Args:
@@ -187,7 +187,7 @@ class JournalIndex:
         """Index a file's lines from a byte on; returns whether its end is unfinished, and is read again next time."""
         end, damaged, unfinished = start, 0, False
 
-        def entries() -> Iterator[Entry]:
+        def entries() -> Iterator[IndexEntry]:
             nonlocal end, damaged, unfinished
             with (self.folder / name).open("rb") as file:
                 file.seek(start)
@@ -195,7 +195,7 @@ class JournalIndex:
                     record = decode_line(line)
                     if record is not None:
                         fields = (record[field] for field in ("key", "sequence", "time"))
-                        yield Entry(*fields, name, end, len(line), record["of"])
+                        yield IndexEntry(*fields, name, end, len(line), record["of"])
                     elif not line.endswith(b"\n"):
                         unfinished = True
                         return
@@ -292,7 +292,7 @@ def _is_other(now: os.stat_result | None, size: int, changed: int) -> bool:
     return now is None or now.st_size < size or (now.st_size == size and now.st_mtime_ns != changed)
 
 
-def _add(database: sqlite3.Connection, entries: Iterable[Entry], name: str) -> None:
+def _add(database: sqlite3.Connection, entries: Iterable[IndexEntry], name: str) -> None:
     """Add lines of one file; the newer of two of the same key stays."""
     database.execute("INSERT OR IGNORE INTO files VALUES (NULL, ?, 0, 0, 0)", (name,))
     labels: set[str] = set()

@@ -100,7 +100,7 @@ def has_too_few_words(completion: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Reading:
+class DialectReading:
     """The texts that a profile scores for one completion, and their weights.
 
     Attributes:
@@ -112,7 +112,7 @@ class Reading:
     weights: tuple[float, ...]
 
 
-def read_completion(profile: str, prompt: str, completion: str, request: str = "") -> Reading | None:
+def read_completion(profile: str, prompt: str, completion: str, request: str = "") -> DialectReading | None:
     """The texts that a profile scores; None if it excludes the completion from its means.
 
     - `paper`, the headline (path C of the released files): one line, prompt copies removed; every completion counts.
@@ -140,7 +140,7 @@ def read_completion(profile: str, prompt: str, completion: str, request: str = "
     lines = [line.strip() for line in rest.split("\n") if line.strip()]
     words = [len(line.split()) for line in lines]
     weights = tuple(count / sum(words) for count in words)
-    return Reading(tuple((line, without_urls_and_latin(line)) for line in lines), weights)
+    return DialectReading(tuple((line, without_urls_and_latin(line)) for line in lines), weights)
 
 
 def score_completions(
@@ -200,8 +200,8 @@ def score_completions(
     return values | {name: np.array(flag, dtype=np.float64) for name, flag in flags.items()}
 
 
-def _single_text(text: str) -> Reading:
-    return Reading(((text, text),), (1.0,)) if text else Reading((), ())
+def _single_text(text: str) -> DialectReading:
+    return DialectReading(((text, text),), (1.0,)) if text else DialectReading((), ())
 
 
 def _position(country: str) -> int:
@@ -228,7 +228,7 @@ def _measure(texts: list[tuple[str, str]], country: str, models: DialectModels) 
     return dict.fromkeys(texts, zeros) | dict(zip(arabic, table, strict=True))
 
 
-def _average(reading: Reading | None, measured: dict[tuple[str, str], np.ndarray]) -> np.ndarray:
+def _average(reading: DialectReading | None, measured: dict[tuple[str, str], np.ndarray]) -> np.ndarray:
     if reading is None:
         return np.full(len(SCORES), np.nan)
     total = np.zeros(len(SCORES))

@@ -10,7 +10,7 @@ Outcome = Literal["pass", "fail", "not_judged"]
 
 
 @dataclass(frozen=True)
-class Estimate:
+class PassAtK:
     """pass@k of a data set.
 
     Attributes:
@@ -35,7 +35,7 @@ def plus_outcome(base: Outcome, plus: Outcome) -> Outcome:
     return "pass" if base == plus == "pass" else "not_judged"
 
 
-def pass_at_k(outcomes: Mapping[str, Sequence[Outcome]], k: int) -> Estimate:
+def pass_at_k(outcomes: Mapping[str, Sequence[Outcome]], k: int) -> PassAtK:
     """EvalPlus's unbiased estimate of pass@k (Chen et al. 2021, Eq. 1), averaged over tasks.
 
     Args:
@@ -55,7 +55,7 @@ def pass_at_k(outcomes: Mapping[str, Sequence[Outcome]], k: int) -> Estimate:
     worst = _estimates(list(totals.values()), list(passed.values()), k)
     best = _estimates(list(totals.values()), [passed[name] + unknown[name] for name in totals], k)
     error = clustered_standard_error(values, list(judged), (0, 1)) if len(values) > 1 else float("nan")
-    return Estimate(_mean(values), float(error), _mean(worst), _mean(best), len(values))
+    return PassAtK(_mean(values), float(error), _mean(worst), _mean(best), len(values))
 
 
 def offered_k(outcomes: Mapping[str, Sequence[Outcome]]) -> list[int]:

@@ -93,7 +93,7 @@ class OutputRule:
             if self.atol == 0 and _all_floats(expected):
                 self.atol = _FLOAT_ATOL
             return True
-        known, limits = codec.Limits(), codec.Limits()
+        known, limits = codec.SizeLimits(), codec.SizeLimits()
         try:
             value = codec.decode(expected, known)
             if self._any_value and output[:2] not in (b"PN", b"PT", b"PF"):

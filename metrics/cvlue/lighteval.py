@@ -85,7 +85,7 @@ def gallery_metrics() -> list[SampleLevelMetric]:
     ]
 
 
-class ItemScores(SampleLevelComputation):
+class ScoresOfItems(SampleLevelComputation):
     """Several scores of one item; `score` returns them by name."""
 
     def __init__(self, score: Callable[[Doc, ModelResponse], Scores]) -> None:
@@ -104,7 +104,7 @@ class ItemScores(SampleLevelComputation):
         return {name: ClusteredScore.of(value, doc) for name, value in scores.items()}
 
 
-class BoxScores(ItemScores):
+class BoxScores(ScoresOfItems):
     """The scores of one box."""
 
     def image_refused(self, doc: Doc) -> str:
@@ -235,7 +235,7 @@ class CountOfItems(CorpusLevelComputation):
 
 
 def _grouping(
-    score: Callable[[Doc, ModelResponse], Scores] | ItemScores,
+    score: Callable[[Doc, ModelResponse], Scores] | ScoresOfItems,
     declared: Metrics,
     category: SamplingMethod,
     means: dict[str, CorpusLevelComputation] | None = None,
@@ -244,7 +244,7 @@ def _grouping(
         metric_name=list(declared),
         higher_is_better={name: row.higher_is_better for name, row in declared.items()},
         category=category,
-        sample_level_fn=score if isinstance(score, ItemScores) else ItemScores(score),
+        sample_level_fn=score if isinstance(score, ScoresOfItems) else ScoresOfItems(score),
         corpus_level_fn={name: (means or {}).get(name) or ClusteredMean(name) for name in declared},
     )
 

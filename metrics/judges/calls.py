@@ -13,7 +13,7 @@ from cultureval.metrics.judges.verdicts import ItemImage
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import Journal
 from cultureval.runtime.servers.answers import Answer
-from cultureval.runtime.servers.costs import Budget, BudgetSpent, Limits, estimate_tokens, price, prompt_tokens
+from cultureval.runtime.servers.costs import Budget, BudgetSpent, SpendingLimits, estimate_tokens, price, prompt_tokens
 from cultureval.runtime.servers.data_urls import data_url
 from cultureval.runtime.servers.errors import ServerError
 from cultureval.runtime.servers.identity import ServerIdentity
@@ -74,7 +74,7 @@ class PaidCalls:
         """Count the cost of an answer, once a key."""
         written = sum(estimate_tokens(completion["text"]) for completion in answer["completions"])
         text = prompt_tokens(self.settings, f"{call.system}\n{call.text}", 0)
-        limits = Limits(text, len(call.images), self.settings.max_tokens, reasons=True)
+        limits = SpendingLimits(text, len(call.images), self.settings.max_tokens, reasons=True)
         self.budget.pay(key, answer["usage"], (self.tokens(call), written), limits=limits)
 
     def answers(self, calls: Mapping[str, Call], description: str, processes: int = 1) -> dict[str, Answer]:

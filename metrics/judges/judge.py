@@ -31,7 +31,7 @@ from cultureval.runtime.signatures import signature
 from cultureval.runtime.text_templates import short_hash
 
 __all__ = [
-    "Estimate",
+    "CostEstimate",
     "JudgeItem",
     "JudgeSettings",
     "Judgement",
@@ -142,7 +142,7 @@ def takes(settings: JudgeSettings, template: JudgeTemplate) -> bool:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class CostEstimate:
     """The expected number of calls and their cost.
 
     Attributes:
@@ -168,7 +168,7 @@ def estimate(
     items: Sequence[JudgeItem],
     journal: Journal | None,
     identity: ServerIdentity | None,
-) -> Estimate:
+) -> CostEstimate:
     """Count the calls that `judge_items` would make, and estimate their cost; no call is made.
 
     Args:
@@ -185,7 +185,7 @@ def estimate(
     keys = {session.key(entry, 0): entry for entry in ready}
     new = [entry for key, entry in keys.items() if identity is None or key not in session.journal]
     inputs = [prompt_tokens(settings, entry.prompt.text, len(entry.images)) for entry in new]
-    return Estimate(
+    return CostEstimate(
         calls=len(new),
         known=len(keys) - len(new),
         unusable=len(items) - len(ready),

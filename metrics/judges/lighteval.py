@@ -76,7 +76,7 @@ def judge_metrics(*templates: str) -> list[SampleLevelMetric]:
             name = f"{prefix}_{metric_part(criterion)}"
             wanted = ScoredMean if criterion in template.criteria else NoMean
             corpus = wanted(name, template.top(criterion))
-            metrics.append(batched_metric(name, CriterionScore(judge, template, shared, criterion), corpus))
+            metrics.append(batched_metric(name, RecordedVerdict(judge, template, shared, criterion), corpus))
     return metrics
 
 
@@ -158,7 +158,7 @@ class VerdictRecord(SampleLevelComputation):
         return judge_signature(self.judge, self.template, known_identity(self.judge))
 
 
-class CriterionScore(VerdictRecord):
+class RecordedVerdict(VerdictRecord):
     """The scores of one criterion; nan for an unscored item; batched."""
 
     def __init__(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from cultureval.judge_prompts import DoubtfulReply, JudgeReplyError, Reading
+from cultureval.judge_prompts import DoubtfulReply, JudgeReplyError, ReplyReading
 from cultureval.judge_prompts.slots import FilledPrompt, share_of_arabic
 from cultureval.judge_prompts.templates import JudgeTemplate
 from cultureval.metrics.judges.calls import Call, PaidCalls
@@ -176,7 +176,7 @@ class JudgeSession:
         completion = answer["completions"][0]
         earlier = self.journal.earlier(key, self.budget.started)
         outcome: Outcome = "scored"
-        reading, reason = Reading(), ""
+        reading, reason = ReplyReading(), ""
         if completion["finish_reason"] == "content_filter":
             outcome, reason = "refused", "the judge's content filter stopped it"
         elif completion["refusal"]:

@@ -29,7 +29,7 @@ MAY_CHANGE |= {"tensor_parallel", "identify"}
 PACKAGES = ("cultureval", "evalplus", "transformers", "torch")
 
 
-class Problems(Protocol):
+class CodeProblems(Protocol):
     """A set of problems, as generation needs it.
 
     Attributes:
@@ -49,7 +49,7 @@ class Problems(Protocol):
 
 def generate_solutions(
     settings: DecoderSettings,
-    problems: Problems,
+    problems: CodeProblems,
     n_samples: int,
     output_dir: Path,
     resume: bool,
@@ -94,7 +94,9 @@ def generate_solutions(
     return samples
 
 
-def _calls(samples: Path, problems: Problems, settings: DecoderSettings, n_samples: int) -> Iterator[tuple[str, int]]:
+def _calls(
+    samples: Path, problems: CodeProblems, settings: DecoderSettings, n_samples: int
+) -> Iterator[tuple[str, int]]:
     """Prompt and number of missing solutions of each call that `evalplus.codegen` will make of its decoder."""
     lines = samples.read_text(encoding="utf-8").splitlines() if samples.is_file() else []
     done = Counter(json.loads(line)["task_id"] for line in lines if line.strip())
@@ -114,7 +116,7 @@ def description_file(samples: Path) -> Path:
     return samples.with_name(samples.name.removesuffix(".jsonl") + ".generation.json")
 
 
-def describe(settings: DecoderSettings, problems: Problems, n_samples: int) -> dict[str, Any]:
+def describe(settings: DecoderSettings, problems: CodeProblems, n_samples: int) -> dict[str, Any]:
     """Everything that the solutions depend on."""
     own = dataclasses.asdict(settings)
     return own | {

@@ -16,7 +16,7 @@ from transformers import (
 from transformers.generation import GenerationMode
 
 from cultureval.models.generation.generation import RefuseNaN, Sampling
-from cultureval.models.generation.rows import Row
+from cultureval.models.generation.rows import DecodingRow
 from cultureval.models.loading import LoadedModel
 
 # These look at nothing but the scores, so that one call serves all rows.
@@ -63,7 +63,7 @@ class TokenChooser:
         )
         return found[0], found[1]
 
-    def choose(self, rows: Sequence[Row], logits: Tensor) -> list[int]:
+    def choose(self, rows: Sequence[DecodingRow], logits: Tensor) -> list[int]:
         """The next token of each row.
 
         Args:
@@ -81,12 +81,12 @@ class TokenChooser:
             scores = self._shared(ids, logits)
         return (self._drawn(rows, scores) if self.sampled else scores.argmax(-1)).tolist()
 
-    def _of_row(self, row: Row, scores: Tensor) -> Tensor:
+    def _of_row(self, row: DecodingRow, scores: Tensor) -> Tensor:
         if row.processors is None:
             row.processors = self._processors(row.prompt, row.limit)[0]
         return row.processors(torch.tensor([row.to_be_read()], device=scores.device), scores)
 
-    def _drawn(self, rows: Sequence[Row], scores: Tensor) -> Tensor:
+    def _drawn(self, rows: Sequence[DecodingRow], scores: Tensor) -> Tensor:
         """Tokens drawn by one random number each: the first whose probabilities add up to more than it."""
         sums = scores.double().softmax(-1).cumsum(-1)
         numbers = torch.tensor([[row.numbers.random()] for row in rows], dtype=torch.double, device=scores.device)

@@ -9,7 +9,7 @@ from torch import Tensor
 from transformers import Cache, PreTrainedModel
 
 from cultureval.models.generation.growing_cache import Part, assembled, empty_cache
-from cultureval.models.generation.rows import Row
+from cultureval.models.generation.rows import DecodingRow
 from cultureval.models.scoring.token_tree import common_length
 from cultureval.runtime.patches.transformers import rope_offset
 
@@ -35,7 +35,7 @@ class Reader:
         self.prefix: list[int] = []
         self.images, self.offset, self._cache = "", 0, empty_cache()
 
-    def advance(self, cache: Cache, rows: Sequence[Row], width: int) -> Tensor:
+    def advance(self, cache: Cache, rows: Sequence[DecodingRow], width: int) -> Tensor:
         """Feed each row's tokens that the cache lacks, and return the logits after the last: [rows, vocabulary], fp32.
 
         Args:
@@ -64,7 +64,7 @@ class Reader:
         out = self.model(input_ids=ids, past_key_values=cache, use_cache=True, **given)
         return out.logits[:, -1].to(dtype=torch.float32, copy=True)
 
-    def hold(self, row: Row, length: int) -> None:
+    def hold(self, row: DecodingRow, length: int) -> None:
         """Hold the first tokens of a row as the prefix; what it shares with the one held so far is not read again.
 
         Args:
@@ -81,7 +81,7 @@ class Reader:
                 layer.show(shared)
             self._read(row, tokens, shared)
 
-    def _read(self, row: Row, tokens: list[int], start: int) -> None:
+    def _read(self, row: DecodingRow, tokens: list[int], start: int) -> None:
         """Feed a prefix from a column on; images only from its beginning, with the model's own mask and positions."""
         ids = torch.tensor([tokens[start:]], device=self.model.device)
         if row.images and not start:
@@ -96,7 +96,7 @@ class Reader:
             self._logits(self._cache, ids, {"position_ids": places})
         self.prefix, self.images = tokens, row.images
 
-    def read(self, rows: Sequence[Row], shared: int) -> tuple[Cache, Tensor]:
+    def read(self, rows: Sequence[DecodingRow], shared: int) -> tuple[Cache, Tensor]:
         """A cache of rows, and the logits after their last tokens: [rows, vocabulary], fp32.
 
         Args:

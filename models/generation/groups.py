@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from cultureval.models.generation.rows import Row
+from cultureval.models.generation.rows import DecodingRow
 from cultureval.models.scoring.token_tree import common_length
 
 LEAST_SHARED = 32  # tokens; copying the keys of a shorter beginning saves nothing
 
 
 @dataclass
-class Group:
+class BatchGroup:
     """Rows that are read in one pass.
 
     Attributes:
@@ -18,11 +18,11 @@ class Group:
         shared: Tokens that all of them begin with and that are read once; 0 for none.
     """
 
-    rows: list[Row]
+    rows: list[DecodingRow]
     shared: int
 
 
-def in_reading_order(rows: Sequence[Row]) -> list[Row]:
+def in_reading_order(rows: Sequence[DecodingRow]) -> list[DecodingRow]:
     """Rows with those that share a beginning next to each other, and otherwise the longest first."""
     adjacent = sorted(rows, key=lambda row: (row.images, row.prompt))
     runs = [group.rows for group in _runs(adjacent, None)]
@@ -30,7 +30,9 @@ def in_reading_order(rows: Sequence[Row]) -> list[Row]:
     return [row for run in runs for row in run]
 
 
-def groups(rows: Sequence[Row], following: Row | None, held: Sequence[int], images: str, most: int) -> Iterator[Group]:
+def groups(
+    rows: Sequence[DecodingRow], following: DecodingRow | None, held: Sequence[int], images: str, most: int
+) -> Iterator[BatchGroup]:
     """Group rows for reading.
 
     Args:
@@ -40,7 +42,7 @@ def groups(rows: Sequence[Row], following: Row | None, held: Sequence[int], imag
         images: Hash of its images.
         most: Tokens of one pass, padding included, though one row is always read whole.
     """
-    alone: list[Row] = []
+    alone: list[DecodingRow] = []
     for run in _runs(rows, following):
         first = run.rows[0]
         kept = common_length(held, first.to_be_read()[:-1]) if first.images == images else 0
@@ -49,14 +51,14 @@ def groups(rows: Sequence[Row], following: Row | None, held: Sequence[int], imag
             continue
         shared = run.shared or max(kept, first.images_end)
         for part in _passes(run.rows, shared, most):
-            yield Group(part, shared)
+            yield BatchGroup(part, shared)
     for part in _passes(sorted(alone, key=len, reverse=True), 0, most):
-        yield Group(part, 0)
+        yield BatchGroup(part, 0)
 
 
-def _runs(rows: Sequence[Row], following: Row | None) -> Iterator[Group]:
+def _runs(rows: Sequence[DecodingRow], following: DecodingRow | None) -> Iterator[BatchGroup]:
     """Runs of adjacent rows with a long common beginning; a row that shares none is a run of its own, of 0 tokens."""
-    run: Group | None = None
+    run: BatchGroup | None = None
     for row in [*rows, following] if following else rows:
         tokens = row.to_be_read()
         if run:
@@ -69,14 +71,14 @@ def _runs(rows: Sequence[Row], following: Row | None) -> Iterator[Group]:
                 run.rows += [row] if row is not following else []
                 continue
             yield run
-        run = Group([row], 0) if row is not following else None
+        run = BatchGroup([row], 0) if row is not following else None
     if run:
         yield run
 
 
-def _passes(rows: Sequence[Row], shared: int, most: int) -> Iterator[list[Row]]:
+def _passes(rows: Sequence[DecodingRow], shared: int, most: int) -> Iterator[list[DecodingRow]]:
     """As many rows at once as a pass may have tokens."""
-    part: list[Row] = []
+    part: list[DecodingRow] = []
     for row in rows:
         width = max(map(len, [*part, row])) - shared
         if part and width * (len(part) + 1) > most:

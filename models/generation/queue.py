@@ -19,7 +19,7 @@ from cultureval.models.generation.forward import Reader
 from cultureval.models.generation.generation import Generation, ends_with_stop, read_answer
 from cultureval.models.generation.groups import groups, in_reading_order
 from cultureval.models.generation.growing_cache import Part, assembled, bytes_per_column, empty_cache
-from cultureval.models.generation.rows import Row
+from cultureval.models.generation.rows import DecodingRow
 from cultureval.models.loading import LoadedModel
 from cultureval.models.memory import is_out_of_memory, recover
 from cultureval.runtime.onednn_products import onednn_products
@@ -56,23 +56,23 @@ class GenerationQueue:
         self._ends = frozenset(loaded.end_ids())
         on_cpu = loaded.model.device.type == "cpu"
         self._read_at_once = READ_AT_ONCE_CPU if on_cpu else READ_AT_ONCE_ACCELERATOR
-        self._waiting: deque[Row] = deque()
+        self._waiting: deque[DecodingRow] = deque()
         self._column = 0  # bytes of a token's keys and values
-        self._joining: list[Row] = []
-        self._ended: list[tuple[Row, Generation]] = []
+        self._joining: list[DecodingRow] = []
+        self._ended: list[tuple[DecodingRow, Generation]] = []
         self._leave()
 
     def _leave(self) -> None:
         """Empties the batch."""
-        self._rows: list[Row] = []
+        self._rows: list[DecodingRow] = []
         self._cache = empty_cache()
 
     @torch.inference_mode()
     def answer(
         self,
-        windows: Iterator[Sequence[Row]],
-        load: Callable[[Row], bool],
-        finished: Callable[[list[tuple[Row, Generation]]], None],
+        windows: Iterator[Sequence[DecodingRow]],
+        load: Callable[[DecodingRow], bool],
+        finished: Callable[[list[tuple[DecodingRow, Generation]]], None],
     ) -> None:
         """Answer all rows.
 
@@ -103,14 +103,14 @@ class GenerationQueue:
         self.reader.forget()
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[DecodingRow]:
         """The rows that are being answered."""
         return [*self._live(), *self._joining]
 
-    def _live(self) -> list[Row]:
+    def _live(self) -> list[DecodingRow]:
         return [row for row in self._rows if not row.ended]
 
-    def _next_tokens(self, load: Callable[[Row], bool]) -> None:
+    def _next_tokens(self, load: Callable[[DecodingRow], bool]) -> None:
         """Gives every row of the batch its next token, or new rows their first."""
         live = len(self._live())
         free = self.size.most - live
@@ -138,12 +138,12 @@ class GenerationQueue:
             needs.pop()
         return len(coming) or int(not live)
 
-    def _join(self, rows: list[Row], load: Callable[[Row], bool]) -> None:
+    def _join(self, rows: list[DecodingRow], load: Callable[[DecodingRow], bool]) -> None:
         """Reads new rows, chooses their first tokens, and puts them after those of the batch."""
         self._joining = rows
         loaded = [row for row in rows if load(row)]
         following = self._waiting[0] if self._waiting else None
-        parts: list[tuple[Cache, list[Row]]] = []
+        parts: list[tuple[Cache, list[DecodingRow]]] = []
         reader = self.reader
         for group in groups(loaded, following, reader.prefix, reader.images, self._read_at_once):
             if group.shared:
@@ -156,7 +156,7 @@ class GenerationQueue:
         self._assemble(parts)
         self._joining = []
 
-    def _assemble(self, joining: Sequence[tuple[Cache, list[Row]]]) -> None:
+    def _assemble(self, joining: Sequence[tuple[Cache, list[DecodingRow]]]) -> None:
         """Makes the batch anew of its rows that go on and of those that join."""
         parts, kept = [], []
         for cache, rows in [(self._cache, self._rows), *joining]:
@@ -169,7 +169,7 @@ class GenerationQueue:
         self._cache = assembled(parts, min(room, MOST_ROOM)) if parts else empty_cache()
         self._rows = kept
 
-    def _take(self, rows: Sequence[Row], logits: Tensor) -> None:
+    def _take(self, rows: Sequence[DecodingRow], logits: Tensor) -> None:
         """Adds the next token of each row, and notes the answers that end with it."""
         self.count_tokens(len(rows))
         for row, token in zip(rows, self.chooser.choose(rows, logits), strict=True):

@@ -17,7 +17,7 @@ from torch import Tensor
 from cultureval.models.generation.forward import Reader
 from cultureval.models.generation.generation import NEUTRAL, pad_left
 from cultureval.models.generation.growing_cache import Part, assembled
-from cultureval.models.generation.rows import Row
+from cultureval.models.generation.rows import DecodingRow
 from cultureval.models.loading import LoadedModel
 from cultureval.models.memory import is_out_of_memory
 from cultureval.models.scoring.fallback import CROSS_MASK, PALIGEMMA, UnmaskedScorer
@@ -39,7 +39,7 @@ FORCED = 3  # tokens after each probed prompt
 KINDS = {"full_attention", "sliding_attention", "chunked_attention"}  # whose caches are keys and values alone
 
 
-def choose_generation_route(loaded: LoadedModel, rows: Sequence[Row], refused: str) -> RouteCheck:
+def choose_generation_route(loaded: LoadedModel, rows: Sequence[DecodingRow], refused: str) -> RouteCheck:
     """The first way whose logits agree with those of plain forward passes.
 
     Args:
@@ -82,7 +82,7 @@ def _said(found: RouteCheck) -> RouteCheck:
     return found
 
 
-def _probes(rows: Sequence[Row]) -> list[Row]:
+def _probes(rows: Sequence[DecodingRow]) -> list[DecodingRow]:
     """Two prompts of different lengths with the same beginning, and one that is another's."""
     by_length = sorted(rows, key=len)
     first, last = by_length[-1], by_length[0]
@@ -93,24 +93,24 @@ def _probes(rows: Sequence[Row]) -> list[Row]:
     return [_copy(first, long), _copy(first, long[: half + 1 + half // 3]), _copy(last, other)]
 
 
-def _copy(row: Row, prompt: Sequence[int]) -> Row:
+def _copy(row: DecodingRow, prompt: Sequence[int]) -> DecodingRow:
     vision = {"images": row.images, "images_end": row.images_end, "vision": row.vision}
-    return Row(None, list(prompt), FORCED, Random(0), **vision)
+    return DecodingRow(None, list(prompt), FORCED, Random(0), **vision)
 
 
-def _forced(row: Row) -> list[int]:
+def _forced(row: DecodingRow) -> list[int]:
     return (list(row.prompt[-FORCED:]) * FORCED)[:FORCED]
 
 
 @torch.inference_mode()
-def _plain(plain: UnmaskedScorer, probes: Sequence[Row]) -> list[Tensor]:
+def _plain(plain: UnmaskedScorer, probes: Sequence[DecodingRow]) -> list[Tensor]:
     """Log-probabilities [tokens, vocabulary] after each prompt and each forced token, by a pass of its own."""
     requests = (ScoringRequest(row.prompt, [_forced(row)], True, row.vision) for row in probes)
     return [next(plain.plain_rows(request)).float().log_softmax(-1) for request in requests]
 
 
 @torch.inference_mode()
-def _queued(loaded: LoadedModel, probes: Sequence[Row]) -> list[Tensor]:
+def _queued(loaded: LoadedModel, probes: Sequence[DecodingRow]) -> list[Tensor]:
     """The same as the queue computes them: two rows share a prefix, one joins, and the first leaves."""
     reader, found = Reader(loaded.model), [[] for _ in probes]
     first, second, *others = probes
@@ -134,13 +134,15 @@ def _queued(loaded: LoadedModel, probes: Sequence[Row]) -> list[Tensor]:
     return [torch.stack(of_row) for of_row in found]
 
 
-def _note(found: list[list[Tensor]], probes: Sequence[Row], rows: Sequence[Row], logits: Tensor) -> None:
+def _note(
+    found: list[list[Tensor]], probes: Sequence[DecodingRow], rows: Sequence[DecodingRow], logits: Tensor
+) -> None:
     for row, one in zip(rows, logits.log_softmax(-1), strict=True):
         found[next(place for place, probe in enumerate(probes) if probe is row)].append(one)
 
 
 @torch.inference_mode()
-def _in_a_batch(loaded: LoadedModel, probes: Sequence[Row]) -> list[Tensor]:
+def _in_a_batch(loaded: LoadedModel, probes: Sequence[DecodingRow]) -> list[Tensor]:
     """The same by `generate` on prompts padded on the left, which is made to choose the forced tokens."""
     inputs = pad_left([row.prompt for row in probes], loaded.tokenizer.pad_token_id)
     width = inputs["input_ids"].shape[1]
@@ -171,7 +173,7 @@ def _distance(some: Sequence[Tensor], others: Sequence[Tensor]) -> float:
     return float("inf") if mean.isnan() else mean.sqrt().item()
 
 
-def never_queued(row: Row, kind: str) -> str:
+def never_queued(row: DecodingRow, kind: str) -> str:
     """Why a prompt with images is not read as a prefix, as a clause; "" where it may be.
 
     Args:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 @dataclass(eq=False)
-class Row:
+class DecodingRow:
     """One answer in the making.
 
     Attributes:

@@ -19,7 +19,7 @@ from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.costs import (
     Budget,
     BudgetSpent,
-    Limits,
+    SpendingLimits,
     estimate_tokens,
     has_prices,
     price,
@@ -130,7 +130,9 @@ class Spending:
         size = self._sizes.get(key, Size(0, None))
         share = self._config.batch_price if answer.get("batch") else 1.0
         text = size.input - size.images * self._config.image_tokens
-        limits = Limits(text, size.images, size.most, self._config.provided_by is not None) if text > 0 else None
+        limits = (
+            SpendingLimits(text, size.images, size.most, self._config.provided_by is not None) if text > 0 else None
+        )
         self.budget.pay(key, answer.get("usage"), (size.input, sum(map(estimate_tokens, texts))), share, limits)
 
     def explain(self, error: BudgetSpent, answered: int, wanted: int) -> CulturevalError:

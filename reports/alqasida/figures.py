@@ -8,7 +8,7 @@ from typing import Any
 
 from cultureval.metrics.alqasida.names import ADI2, ALDI, PROMPT_ALDI, ZERO
 from cultureval.reports.alqasida import plots
-from cultureval.reports.alqasida.plots import Point
+from cultureval.reports.alqasida.plots import PlottedPoint
 from cultureval.reports.alqasida.samples import (
     ANALYSED,
     KINDS,
@@ -72,9 +72,9 @@ def _of_kind(kind: str, samples: Sequence[Sample], everyone: Sequence[str]) -> I
         return
     name = KINDS[kind].capitalize()
     for feature in ("dialect", "genre"):
-        points: dict[str, dict[str, Point]] = defaultdict(dict)
+        points: dict[str, dict[str, PlottedPoint]] = defaultdict(dict)
         for (group, series), rows in sorted(grouped(members, (feature, series_name)).items()):
-            points[group][series] = Point(*mean_and_error(rows, ADI2))
+            points[group][series] = PlottedPoint(*mean_and_error(rows, ADI2))
         yield plots.means(f"{kind}_by_{feature}", f"{name}: ADI2 by {feature}", "ADI2", points, everyone)
     known = [sample for sample in members if not math.isnan(sample[ALDI])]
     levels = {model: [s[ALDI] for s in rows] for model, rows in by_series(known).items()}
@@ -83,7 +83,7 @@ def _of_kind(kind: str, samples: Sequence[Sample], everyone: Sequence[str]) -> I
         yield plots.distribution(f"{kind}_dialectness", title, "ALDi of the output", levels, everyone)
 
 
-def translation_means(translations: Sequence[Sample]) -> dict[str, dict[str, Point]]:
+def translation_means(translations: Sequence[Sample]) -> dict[str, dict[str, PlottedPoint]]:
     """Corpus and direction -> series -> spBLEU and that of the untranslated source, means of the dialects.
 
     The standard error is the mean of the dialects' errors, an upper bound, since their sentences are the same.
@@ -93,7 +93,7 @@ def translation_means(translations: Sequence[Sample]) -> dict[str, dict[str, Poi
         if task["metrics"].get(SPBLEU) is not None:
             groups[_direction(task), task["genre"]][series_name(task)][task["dialect"]] = task["metrics"]
     order = {direction: place for place, direction in enumerate(DIRECTIONS)}
-    points: dict[str, dict[str, Point]] = {}
+    points: dict[str, dict[str, PlottedPoint]] = {}
     for (direction, corpus), series in sorted(groups.items(), key=lambda item: (item[0][1], order[item[0][0]])):
         most = max(map(len, series.values()))
         points[f"{DIRECTIONS[direction]}, {corpus}"] = {
@@ -103,13 +103,13 @@ def translation_means(translations: Sequence[Sample]) -> dict[str, dict[str, Poi
     return points
 
 
-def _translation_point(dialects: Sequence[Mapping[str, Any]], complete: bool) -> Point:
+def _translation_point(dialects: Sequence[Mapping[str, Any]], complete: bool) -> PlottedPoint:
     found = mean_of(
         [Estimate(metrics[SPBLEU], metrics.get(f"{SPBLEU}_stderr")) for metrics in dialects], same_items=True
     )
     sources = [metrics.get(SPBLEU + ZERO) for metrics in dialects]
     baseline = math.nan if None in sources else math.fsum(sources) / len(sources)
-    return Point(found.value, math.nan if found.stderr is None else found.stderr, baseline, complete)
+    return PlottedPoint(found.value, math.nan if found.stderr is None else found.stderr, baseline, complete)
 
 
 def _direction(task: Mapping[str, Any]) -> str:

@@ -30,7 +30,7 @@ COLUMNS = 5  # of panels
 LEAF, LEVEL = 120, 90  # pixels of a tree
 
 
-class Point(NamedTuple):
+class PlottedPoint(NamedTuple):
     """A mean of a series in a panel.
 
     Attributes:
@@ -47,7 +47,7 @@ class Point(NamedTuple):
 
 
 def means(
-    name: str, title: str, label: str, points: Mapping[str, Mapping[str, Point]], everyone: Sequence[str]
+    name: str, title: str, label: str, points: Mapping[str, Mapping[str, PlottedPoint]], everyone: Sequence[str]
 ) -> Chart:
     """A panel for each group and in it a row for each series: its mean with one standard error on either side.
 
@@ -81,7 +81,7 @@ def means(
     return in_panels(name, title, layers, rows, facets, size=(PANEL, 14 * len(names)), note="; ".join(note))
 
 
-def _mean_row(group: str, series: str, point: Point) -> Row:
+def _mean_row(group: str, series: str, point: PlottedPoint) -> Row:
     spread = 0 if math.isnan(point.stderr) else point.stderr
     return {
         "panel": group,
@@ -281,7 +281,7 @@ def _rule_lines(rule: str) -> list[str]:
     return [f"{feature} {'≤' if sign == '<=' else '>'} {float(threshold):.3g}"]
 
 
-def _mean_over(points: Mapping[str, Mapping[str, Point]], name: str) -> float:
+def _mean_over(points: Mapping[str, Mapping[str, PlottedPoint]], name: str) -> float:
     values = [members[name].value for members in points.values() if name in members]
     values = [value for value in values if not math.isnan(value)]
     return sum(values) / len(values) if values else -math.inf

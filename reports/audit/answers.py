@@ -67,7 +67,7 @@ class Answers:
 
 
 @dataclass(frozen=True)
-class _Row:
+class _AnswerRow:
     item: AnsweredItem
     right: float
     chosen: int
@@ -86,7 +86,7 @@ def read_answers(paths: Sequence[Path]) -> Answers:
     names = names_of_runs(saved)
     models = tuple(dict.fromkeys(names[one.root, one.model] for one in saved))
     items: dict[tuple[str, str], AnsweredItem] = {}
-    found: list[tuple[int, tuple[str, str], _Row]] = []
+    found: list[tuple[int, tuple[str, str], _AnswerRow]] = []
     left_out: dict[str, None] = {}
     for one in saved:
         rows = _rows(one)
@@ -113,7 +113,7 @@ def _require_same(known: AnsweredItem, other: AnsweredItem, file: Path) -> None:
         )
 
 
-def _rows(saved: SavedTask) -> list[_Row] | None:
+def _rows(saved: SavedTask) -> list[_AnswerRow] | None:
     task = saved.task.partition("|")[0]
     names = row_keys(saved.file)
     columns = details_columns(saved.file, [CHOICES, GOLD, ROW, LOGPROBS, TOKENS])
@@ -130,13 +130,13 @@ def _rows(saved: SavedTask) -> list[_Row] | None:
     if values is None:
         return None
     return [
-        _Row(AnsweredItem(task, name, row or ""), float(value >= HALF) if not math.isnan(value) else math.nan, -1)
+        _AnswerRow(AnsweredItem(task, name, row or ""), float(value >= HALF) if not math.isnan(value) else math.nan, -1)
         for name, row, value in zip(names, origin, values, strict=True)
     ]
 
 
-def _of_choice(item: AnsweredItem, place: int) -> _Row:
-    return _Row(item, float(place in item.gold), place)
+def _of_choice(item: AnsweredItem, place: int) -> _AnswerRow:
+    return _AnswerRow(item, float(place in item.gold), place)
 
 
 def _places(gold: Any) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from cultureval.tasks.manifest import write_manifest
 
 if TYPE_CHECKING:
     from cultureval.audit.judging import Audit, JudgedItem, Opinion
-    from cultureval.metrics.judges.judge import Estimate
+    from cultureval.metrics.judges.judge import CostEstimate
 
 VERDICTS, MANIFEST, SUMMARY = "verdicts.jsonl", "manifest.jsonl", "summary.txt"
 MOST_REASONS = 5  # kinds of missing verdicts that are shown
@@ -126,7 +126,7 @@ def agreement_of(flags: Sequence[Sequence[int]]) -> dict[str, float]:
     return {"ac1": gwet_ac1(flags, [0, 1]), "alpha": krippendorff_alpha(flags, [0, 1])}
 
 
-def estimates_text(found: "Mapping[tuple[str, str], Estimate]", priced: Mapping[str, bool]) -> str:
+def estimates_text(found: "Mapping[tuple[str, str], CostEstimate]", priced: Mapping[str, bool]) -> str:
     """Calls and cost before an audit, a line for each judge and template.
 
     Args:

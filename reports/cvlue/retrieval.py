@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 SUBMITTED = 10  # length of ranked lists in a submission file, as required by the contest
 
 
-class Encoder(Protocol):
+class GalleryEncoder(Protocol):
     """A dual encoder, as retrieval needs it.
 
     Attributes:
@@ -65,7 +65,7 @@ class Reranking(NamedTuple):
 
 
 def evaluate_retrieval(
-    galleries: Mapping[str, Gallery], encoder: Encoder, output_dir: Path, reranking: Reranking | None
+    galleries: Mapping[str, Gallery], encoder: GalleryEncoder, output_dir: Path, reranking: Reranking | None
 ) -> tuple[str, Path]:
     """Encodes and ranks galleries in both directions and writes results, details and submission files.
 
@@ -153,7 +153,7 @@ def details_rows(name: str, gallery: Gallery, directions: Mapping[str, Direction
 
 
 def results_content(
-    name: str, gallery: Gallery, encoder: Encoder, scores: Mapping[str, float], reranking: Reranking | None
+    name: str, gallery: Gallery, encoder: GalleryEncoder, scores: Mapping[str, float], reranking: Reranking | None
 ) -> dict[str, Any]:
     """The content of a results file in LightEval's format."""
     model_config = {
@@ -166,7 +166,7 @@ def results_content(
 
 
 def retrieval_record(
-    name: str, gallery: Gallery, encoder: Encoder, reranking: Reranking | None, started: float
+    name: str, gallery: Gallery, encoder: GalleryEncoder, reranking: Reranking | None, started: float
 ) -> RunRecord:
     """The record of the run, for the results file; its items are images, its rows the queries of both directions."""
     counts = {"rows": len(gallery.images) + len(gallery.texts), "items": len(gallery.images)}
@@ -181,7 +181,9 @@ def retrieval_record(
     )
 
 
-def retrieval_signature(name: str, gallery: Gallery, encoder: Encoder, reranking: Reranking | None) -> SignatureRecord:
+def retrieval_signature(
+    name: str, gallery: Gallery, encoder: GalleryEncoder, reranking: Reranking | None
+) -> SignatureRecord:
     """Everything that the recalls depend on."""
     return signature_record(
         f"{name}|0",
@@ -197,7 +199,7 @@ def retrieval_signature(name: str, gallery: Gallery, encoder: Encoder, reranking
 
 
 def retrieval_summary(
-    name: str, gallery: Gallery, encoder: Encoder, scores: Mapping[str, float], reranking: Reranking | None
+    name: str, gallery: Gallery, encoder: GalleryEncoder, scores: Mapping[str, float], reranking: Reranking | None
 ) -> str:
     """The table, notes, and the signature."""
     kind = "captions" if gallery.by_index else "distinct captions"

@@ -28,7 +28,7 @@ HEADLINE = "R@1"  # its score orders candidates
 SUBMITTED = 10  # length of ranked lists
 
 
-class Answers(NamedTuple):
+class SavedAnswers(NamedTuple):
     """A task's answers in the official format.
 
     Attributes:
@@ -84,7 +84,7 @@ def write_run_files(run: Run) -> list[str]:
     return lines
 
 
-def answers_of(name: str, rows: Sequence[Mapping[str, Any]], gold: Sequence[Record]) -> Answers:
+def answers_of(name: str, rows: Sequence[Mapping[str, Any]], gold: Sequence[Record]) -> SavedAnswers:
     """A task's answers in the official format, in the gold's order.
 
     Args:
@@ -103,13 +103,13 @@ def answers_of(name: str, rows: Sequence[Mapping[str, Any]], gold: Sequence[Reco
     unanswered = len(known) - len(answered)
     if name == "itr":
         ranked = list(gallery_rankings(rows, answered))
-        return Answers(answered, ranked, ranked, unanswered)
+        return SavedAnswers(answered, ranked, ranked, unanswered)
     if name == "vd":
         rounds = [_ranking(record, by_id[_id_of(name, record)]) for record in answered]
-        return Answers(answered, [rounds], [rounds], unanswered)
+        return SavedAnswers(answered, [rounds], [rounds], unanswered)
     full = [_answered(name, record, by_id.get(number)) for number, record in known.items()]
     mine = [record for number, record in zip(known, full, strict=True) if number in by_id]
-    return Answers(answered, [mine], [full], unanswered)
+    return SavedAnswers(answered, [mine], [full], unanswered)
 
 
 def gallery_rankings(

@@ -6,7 +6,7 @@ which scalars are literal and every tuple is `(tag, content)`. The trusted side 
 reader of its own: it builds plain data only, never runs code, and checks sizes, counts and depth before it builds
 anything. Neither pickle nor `marshal.loads` ever sees bytes from a sandbox. What is small can still be slow to
 compare, so that all reading is done in a process with limits (`metrics/code/comparison_server.py`). The limits of a
-value follow those of the one that it is compared with (`Limits.of_equals`): what is beyond them cannot be equal to it.
+value follow those of the one that it is compared with (`SizeLimits.of_equals`): what is beyond them cannot equal it.
 """
 
 import collections
@@ -58,7 +58,7 @@ class BadEncoding(ValueError):
     """Bytes that `encode` never writes, or data beyond the limits."""
 
 
-class Limits:
+class SizeLimits:
     """How much may still be read, and how much has been; several values can share one.
 
     Args:
@@ -78,9 +78,9 @@ class Limits:
         self.longest = 0
         self.opaque = ""
 
-    def of_equals(self) -> "Limits":
+    def of_equals(self) -> "SizeLimits":
         """The limits of values that could be equal to what has been read with these."""
-        return Limits(ITEMS_FACTOR * self.read + SPARE_ITEMS, max(MAX_INTEGER_DIGITS, self.longest))
+        return SizeLimits(ITEMS_FACTOR * self.read + SPARE_ITEMS, max(MAX_INTEGER_DIGITS, self.longest))
 
     def take(self, items: int) -> None:
         """Count items.
@@ -259,7 +259,7 @@ def _sympy_tree(value: Any, depth: int) -> tuple[str, Any] | None:
     return None
 
 
-def decode(data: bytes, limits: Limits | None = None) -> Any:
+def decode(data: bytes, limits: SizeLimits | None = None) -> Any:
     """Read what `encode` wrote.
 
     Args:
@@ -272,7 +272,7 @@ def decode(data: bytes, limits: Limits | None = None) -> Any:
     Raises:
         BadEncoding: If the bytes are malformed, nested too deeply, too many, or built to be slow to hash.
     """
-    reader = _Reader(data, limits or Limits())
+    reader = _Reader(data, limits or SizeLimits())
     form = reader.take(1)
     if form not in (b"P", b"T"):
         raise BadEncoding(f"unknown form {form!r}")
@@ -285,7 +285,7 @@ def decode(data: bytes, limits: Limits | None = None) -> Any:
 class _Reader:
     """A strict reader of the plain-data part of marshal's version 2."""
 
-    def __init__(self, data: bytes, limits: Limits) -> None:
+    def __init__(self, data: bytes, limits: SizeLimits) -> None:
         self.data = data
         self.position = 0
         self.limits = limits
@@ -418,7 +418,7 @@ _READERS: dict[bytes, Callable[[_Reader, int], Any]] = {
 class _Builder:
     """Turns the tree of form `T` into values."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: SizeLimits) -> None:
         self.limits = limits
 
     def build(self, node: Any) -> Any:

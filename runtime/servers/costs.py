@@ -87,7 +87,7 @@ def read_usage(usage: Mapping[str, Any] | None) -> Usage | None:
     return Usage(prompt, output, min(cached, prompt), known, float(cost) if told else None)
 
 
-class Limits(NamedTuple):
+class SpendingLimits(NamedTuple):
     """What an answer can have used at most.
 
     Attributes:
@@ -208,7 +208,7 @@ class Budget:
         usage: Mapping[str, Any] | None,
         estimate: tuple[int, int],
         share: float = 1.0,
-        limits: Limits | None = None,
+        limits: SpendingLimits | None = None,
     ) -> None:
         """Count the cost of an answer, unless it was counted before.
 

@@ -37,11 +37,11 @@ Parameter = Literal[
 ]
 
 
-class _Row(BaseModel):
+class _ProviderRecord(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class ImageLimits(_Row):
+class ImageLimits(_ProviderRecord):
     """How many and how large images a provider takes; None: no limit is known.
 
     Attributes:
@@ -67,7 +67,7 @@ class ImageLimits(_Row):
         return ", ".join(words.format(value) for words, value in known.items() if value)
 
 
-class ModelFamily(_Row):
+class ModelFamily(_ProviderRecord):
     """What differs for some models of a provider.
 
     Attributes:
@@ -79,7 +79,7 @@ class ModelFamily(_Row):
     without: tuple[Parameter, ...] = ()
 
 
-class Provider(_Row):
+class Provider(_ProviderRecord):
     """One provider; the fields are explained in `providers.yaml`."""
 
     id: str
@@ -128,7 +128,7 @@ class Provider(_Row):
         return host == urlsplit(self.base_url).hostname or bool(self.hosts and re.fullmatch(self.hosts, host))
 
 
-class Filters(_Row):
+class Filters(_ProviderRecord):
     """How servers say that a filter stopped a prompt or an answer.
 
     Attributes:

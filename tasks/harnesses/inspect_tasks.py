@@ -192,7 +192,7 @@ def suite_scores(task: str, shots: int = 0, options: dict[str, str] | None = Non
         options: As of `suite_task`, by the names of settings.
     """
     texts = options or {}
-    together = _Together(shots, json.dumps(texts, sort_keys=True))
+    together = _ScoredTogether(shots, json.dumps(texts, sort_keys=True))
 
     async def score(state: TaskState, target: Target) -> Score:
         about = {"task": state.metadata["task"], "row": state.metadata["row"], "asked": task}
@@ -208,7 +208,7 @@ def _written(state: TaskState) -> tuple[str, str | None]:
     return state.output.completion, "\n\n".join(reasoning) or None
 
 
-class _Together:
+class _ScoredTogether:
     """Scores answers in batches: those that wait while others are scored are scored next, together.
 
     Classifiers, judges and the sandbox of code take many answers at once much faster than one after the other.

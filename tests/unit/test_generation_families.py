@@ -15,7 +15,7 @@ from cultureval.models.generation.choosing import TokenChooser
 from cultureval.models.generation.generation import read_answer
 from cultureval.models.generation.queue import GenerationQueue
 from cultureval.models.generation.route import choose_generation_route
-from cultureval.models.generation.rows import Row
+from cultureval.models.generation.rows import DecodingRow
 from cultureval.models.loading import LoadedModel
 
 STATES = {"jamba", "mamba", "falcon_h1", "lfm2"}
@@ -28,7 +28,10 @@ def prompts():
 
 
 def rows_of(some, **more):
-    return [Row(None, prompt, 3 + place % 7, Random(place), number=place, **more) for place, prompt in enumerate(some)]
+    return [
+        DecodingRow(None, prompt, 3 + place % 7, Random(place), number=place, **more)
+        for place, prompt in enumerate(some)
+    ]
 
 
 def loaded_as(model):

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from cultureval.runtime.sandbox.codec import BadEncoding, Limits, Opaque, decode, encode
+from cultureval.runtime.sandbox.codec import BadEncoding, Opaque, SizeLimits, decode, encode
 
 scalars = (
     some.none()
@@ -58,7 +58,7 @@ def test_bytes_of_any_kind_give_data_or_a_refusal(data, changes):
         data = data[:position] + part + data[position + len(part) :]
     for form in (b"", b"P", b"T"):
         try:
-            decode(form + data, Limits().of_equals())
+            decode(form + data, SizeLimits().of_equals())
         except BadEncoding:
             pass
 
@@ -174,5 +174,5 @@ def test_what_is_not_data_equals_nothing():
 def test_data_made_to_harm_the_reader_is_refused_at_once(data):
     start = time.process_time()
     with pytest.raises(BadEncoding):
-        decode(data, Limits().of_equals())
+        decode(data, SizeLimits().of_equals())
     assert time.process_time() - start < 2
