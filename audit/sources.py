@@ -18,7 +18,14 @@ from cultureval.audit.items import AuditItem
 from cultureval.prompts.cells import image_cell, is_empty
 from cultureval.prompts.preparation import PreparedRow
 from cultureval.runtime.data.declared_files import format_of
-from cultureval.runtime.data.row_files import PlacedRow, files_matching, holds_examples, read_rows, require_whole
+from cultureval.runtime.data.row_files import (
+    PlacedRow,
+    files_matching,
+    holds_examples,
+    missing_numbers,
+    read_rows,
+    require_whole,
+)
 from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import BadRow, CulturevalError, SourceUnavailable
 from cultureval.runtime.printing import print_note
@@ -192,6 +199,8 @@ def _items_by_path(path: Path, columns: Columns | None) -> Iterator[AuditItem]:
         raise CulturevalError(f"{path} holds no data file (.csv, .tsv, .json, .jsonl, .parquet, .arrow).")
     if path.is_dir():
         require_whole(files)
+        for sentence in missing_numbers(files):
+            print_note(sentence)
     name = printed(path.resolve().name)
     told: set[str] = set()
     for file in files:

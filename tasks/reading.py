@@ -35,6 +35,7 @@ from cultureval.runtime.data.row_files import (
     files_of_split,
     forget_folders,
     holds_examples,
+    missing_numbers,
     read_rows,
     require_whole,
     split_names,
@@ -220,7 +221,11 @@ def _rows_report(
         "row_counts": _row_counts(found, evaluated, examples),
         "sources": found.source.given,
         "not_selected": _reasons(evaluated.other_subsets, found.source.repo),
-        "notes": [*(found.source.notes(rows) if found.source.notes else []), *_unusual_letters(rows)],
+        "notes": [
+            *(found.source.notes(rows) if found.source.notes else []),
+            *_unusual_letters(rows),
+            *missing_numbers(found.files),
+        ],
         "caveat": found.source.caveat,
     }
 
@@ -320,9 +325,9 @@ def _files_of_splits(task: Task, source: Source, folder: Path, splits: tuple[str
 
 
 def _example_files(task: Task, source: Source, folder: Path, mixed: bool) -> list[Path]:
-    """The files of few-shot examples: by config and split, else by their names, where no README declares them."""
+    """The files of few-shot examples: by config and split, else by their names, as the evaluated ones were found."""
     files = _files_of_splits(task, source, folder, source.few_shot_splits)
-    if files or declares_configs(folder):
+    if files or declares_configs(folder) and _files_of_splits(task, source, folder, source.splits):
         return files
     short = ("valid", "val") if "validation" in source.few_shot_splits else ()
     places = [*_own_folders(task, folder), *([folder] if mixed else [])]
@@ -726,7 +731,11 @@ def _other_configs(looked_at: Sequence[Source], options: DataOptions) -> str:
     for source in looked_at if options.root else ():
         folder = options.root / source.repo
         if folder.is_dir() and not source.find and declares_configs(folder) and (names := config_names(folder)):
-            return f" Its README declares the configs {shown_names(names)}."
+            splits = sorted({split for name in names for split in split_names(folder, name)})
+            lacks = f", none of which has the split {source.splits[0]!r}: there are {shown_names(splits)}"
+            return (
+                f" Its README declares the configs {shown_names(names)}{'' if {*splits} & {*source.splits} else lacks}."
+            )
     return ""
 
 

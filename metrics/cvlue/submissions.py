@@ -302,10 +302,14 @@ def _records(content: Any, which: str) -> list[Record]:
 
 def _field(name: str) -> Key:
     def read(record: Record) -> Any:
-        if not isinstance(record.get(name), int | str):
+        value = record.get(name)
+        if value is None:
             near = did_you_mean(name, map(str, record))
             raise CulturevalError(f"A record has no {name}: {shorten(dict(record))}.{near}")
-        return record[name]
+        if not isinstance(value, int | str):
+            told = f"is {shorten(value)}, neither a whole number nor text"
+            raise CulturevalError(f"A record's {name} {told}: {shorten(dict(record))}.")
+        return value
 
     return read
 

@@ -113,6 +113,8 @@ def warnings_of(name: str, gold: Any, replies: Sequence[Any]) -> list[str]:
         if len(replies) < len(PRED_FILES[name]):
             found.append(f"Only one of the two directions was submitted ({' and '.join(PRED_FILES[name])}).")
         return found
+    if name == "vqa" and (unanswered := sum(record["answer"] is None for record in replies[0])):
+        return [f"{unanswered} of {len(replies[0])} answers are null, which counts as wrong."]
     return submissions.box_warnings(gold, replies[0]) if name == "vg" else []
 
 

@@ -54,6 +54,7 @@ _SHARD = re.compile(
     r"(?P<name>.*?)[-_. ]?(?:part|shard)?[-_. ]?(?<!\d)(?P<number>\d{1,6})[-_ ]?of[-_ ]?(?P<all>\d{1,6})(?!\d)",
     re.IGNORECASE,
 )
+_NUMBERED = re.compile(r"(?P<name>.*?)(?<!\d)(?P<number>\d{1,6})")
 # A word of a file's name, not a part of one (constraints, devices), says that it holds few-shot examples.
 _EXAMPLES = re.compile(
     r"(?<![a-z])(?:train(?:ing)?|dev(?:elopment)?|val(?:id(?:ation)?)?)_?(?:set|data|split)?(?![a-z])"
@@ -281,6 +282,27 @@ def require_whole(files: Sequence[Path]) -> None:
                 f"{folder} holds {len(numbers)} of the {count} shards of {name}; number "
                 f"{', '.join(map(str, missing[:5]))} is missing: fetch the whole data set."
             )
+
+
+def missing_numbers(files: Sequence[Path]) -> list[str]:
+    """Sentences on files that are numbered from 0 or 1 with gaps, which their names do not say to be shards of a whole.
+
+    Files that begin with a greater number, or whose last two numbers are far apart, are numbered otherwise (years).
+    """
+    numbers: dict[tuple[Path, str, str], set[int]] = {}
+    for file in files:
+        stem = file.name.removesuffix(".gz").removesuffix(".GZ").rpartition(".")[0]
+        if (found := _NUMBERED.fullmatch(stem)) and not _SHARD.match(file.name):
+            numbers.setdefault((file.parent, found["name"], format_of(file)), set()).add(int(found["number"]))
+    told = []
+    for (folder, name, suffix), known in numbers.items():
+        gaps = sorted({*range(min(known), max(known))} - known)
+        if gaps and min(known) < 2 and len(known) > len(gaps):
+            told.append(
+                f"{folder.name} holds the files {name}{', '.join(map(str, sorted(known)[:5]))} ({suffix}); if they are "
+                f"parts of one table, {', '.join(map(str, gaps[:5]))} is missing."
+            )
+    return told
 
 
 def _inside(path: Path, folder: Path) -> Path:

@@ -1,10 +1,13 @@
 import hashlib
+import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cultureval.metrics.cvlue.vqa import CONTRACTIONS, cvlue_correct, normalize_vqa_v2, soft_accuracy
+from cultureval.reports.cvlue.official_scores import score_task
+from cultureval.runtime.errors import CulturevalError
 
 
 @given(st.text(max_size=8), st.sampled_from(["是", "有", "不是", "2", "左边", "T恤", ""]))
@@ -55,3 +58,19 @@ def test_the_contractions_are_the_official_ones():
     pairs = "\n".join(sorted(f"{word} {written}" for word, written in CONTRACTIONS.items()))
     assert len(CONTRACTIONS) == 120
     assert hashlib.sha256(pairs.encode()).hexdigest()[:16] == "b847028bf993545e"
+
+
+def test_null_answers_are_told_and_a_decimal_id_is_named_as_what_is_wrong(tmp_path):
+    gold = [{"image": "a.jpg", "question_id": number, "question": "?", "answer": "猫"} for number in range(4)]
+    (tmp_path / "gold.json").write_text(json.dumps(gold), encoding="utf-8")
+
+    def text_of(records):
+        (tmp_path / "vqa.json").write_text(json.dumps(records), encoding="utf-8")
+        return score_task("vqa", tmp_path / "gold.json", [tmp_path / "vqa.json"], tmp_path / "out").text
+
+    assert "null" not in text_of(gold)
+    assert "1 of 4 answers are null, which counts as wrong." in text_of([gold[0] | {"answer": None}, *gold[1:]])
+    with pytest.raises(CulturevalError, match=r"question_id is 0\.0, neither a whole number nor text"):
+        text_of([gold[0] | {"question_id": 0.0}, *gold[1:]])
+    with pytest.raises(CulturevalError, match="has no question_id.*Did you mean question"):
+        text_of([{name: one for name, one in gold[0].items() if name != "question_id"}, *gold[1:]])

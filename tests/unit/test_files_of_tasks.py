@@ -100,6 +100,21 @@ def test_one_of_two_parts_under_another_name_is_refused(tmp_path):
         read(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("numbers", "told"), [((0, 1, 3), "2 is missing"), ((1, 3, 4), "2 is missing"), ((0, 1, 2), ""), ((2019, 2021), "")]
+)
+def test_a_gap_in_the_numbers_of_files_is_told(tmp_path, capsys, numbers, told):
+    folder = tmp_path / "root/asas-ai/AraTrust"
+    for place, number in enumerate(numbers):
+        write(folder / f"test_{number}.jsonl", ROWS[2 * place : 2 * place + 2])
+    forget_files()
+    report = prepare_subset(all_tasks()[TRUST], DataOptions(root=tmp_path / "root")).report
+    assert report["rows"] == 2 * len(numbers) and len(read_items([str(folder)], DataOptions())) == 2 * len(numbers)
+    printed = capsys.readouterr().err
+    assert [told in note for note in report["notes"]] == [True] * bool(told)
+    assert ("is missing" in printed) is bool(told) and told in printed
+
+
 def test_a_config_that_a_readme_declares_twice_is_refused(tmp_path):
     folder = tmp_path / "root/MBZUAI/ArabicMMLU"
     for name in ("one", "other"):
@@ -144,6 +159,27 @@ def test_a_readme_that_is_not_utf_8_or_lacks_the_config_is_refused_by_name(tmp_p
     (folder / "README.md").write_text(f"---\nconfigs:\n{configs}---\n", encoding="utf-8")
     with pytest.raises(SourceUnavailable, match="Driving Test.*README declares the configs Law, Art"):
         read(tmp_path, SUBJECT)
+
+
+@pytest.mark.parametrize("declared", ["", "Driving Tests", "driving test", "default"])
+def test_examples_are_found_as_the_evaluated_rows_are_where_a_readme_has_other_configs(tmp_path, declared):
+    folder = tmp_path / "root/MBZUAI/ArabicMMLU"
+    write(folder / "Driving Test/test.jsonl", mmlu(ROWS))
+    write(folder / "Driving Test/dev.jsonl", mmlu([row | {"Question": f"مثال: {row['Question']}"} for row in ROWS[:3]]))
+    if declared:
+        write(folder / "other/test.jsonl", mmlu(ROWS[::-1]))
+        readme = CONFIG.format(name=declared, path="other/test.jsonl")
+        (folder / "README.md").write_text(readme, encoding="utf-8")
+    assert read(tmp_path, SUBJECT) == ([0, 1, 2, 0, 1, 2], 3)
+
+
+def test_a_readme_without_the_split_of_the_task_is_told_by_it(tmp_path):
+    folder = tmp_path / "root/UBC-NLP/palmx_2025_subtask1_culture"
+    write(folder / "rows.jsonl", ROWS)
+    declared = CONFIG.format(name="default", path="rows.jsonl").replace("split: test", "split: dev")
+    (folder / "README.md").write_text(declared, encoding="utf-8")
+    with pytest.raises(SourceUnavailable, match="configs default, none of which has the split 'test': there are dev"):
+        read(tmp_path, "qimma_palmx:culture")
 
 
 @pytest.mark.parametrize("name", ["dev-00000-of-00001.parquet", "dev.parquet", "validation.parquet", "val.parquet"])
