@@ -64,7 +64,7 @@ def _groups(groups: Sequence[GroupCounts], full: bool) -> list[str]:
 
 
 def _note(one: GroupCounts) -> str:
-    return "differs" if one.differs() else "" if one.complete else "some subsets have no data"
+    return "differs" if one.differs() else "" if one.complete else "not all subsets are here"
 
 
 def _is_unsound(one: SubsetCounts) -> bool:
@@ -104,5 +104,5 @@ def _totals(report: DataReport) -> str:
         f"{problems}"
         f"{len(read)} of {len(report.subsets)} subsets have data; {differing} have more or fewer rows than published.\n"
         f"{rows} rows in {len(files)} files = {scored} scored + {shots} few-shot + {broken} broken\n"
-        f"+ {rest} that no task reads; {duplicates} of the scored and few-shot ones are duplicates."
+        f"+ {rest} that none of these tasks reads; {duplicates} of the scored and few-shot ones are duplicates."
     )

@@ -1,4 +1,4 @@
-"""`cultureval check`: reads all rows of suites' data without a model."""
+"""`cultureval check`: reads all rows of tasks' data without a model."""
 
 import json as json_format
 from dataclasses import asdict
@@ -7,13 +7,12 @@ from typing import Annotated
 
 import typer
 
-from cultureval.scripts.options import Data, Form, OnlyJson, SourcesFile, data_settings
-from cultureval.tasks.catalogue import require_suites
+from cultureval.scripts.options import Data, Form, OnlyJson, SourcesFile, Tasks, data_settings
 from cultureval.tasks.options import read_data_options
 
 
 def check(
-    suite: Annotated[list[str], typer.Argument(metavar="SUITE...", help="Suites (qimma).")],
+    tasks: Tasks,
     data: Data = None,
     form: Form = None,
     full: Annotated[bool, typer.Option("--full", help="Print all subsets, files and listed rows.")] = False,
@@ -21,16 +20,15 @@ def check(
     json: OnlyJson = False,
     sources: SourcesFile = None,
 ) -> None:
-    """Reads every row of the suites' data and lists what is broken, duplicate or read by no task.
+    """Reads every row of the tasks' data and lists what is broken, duplicate or read by no task.
 
-    Exit status 1: a row is broken. Example: cultureval check qimma --data DIR
+    Exit status 1: a row is broken, or the examples of TASK|5 are too few. Example: cultureval check qimma --data DIR
     """
     with data_settings(data, form, sources):
-        require_suites(suite)
         from cultureval.reports.data_check import data_check_text
         from cultureval.tasks.checking import check_data
 
-        report = check_data(suite, read_data_options())
+        report = check_data(tasks, read_data_options())
     if rows:
         lines = (json_format.dumps(asdict(row), ensure_ascii=False) for row in report.listed)
         rows.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

@@ -30,6 +30,7 @@ from cultureval.scripts.options import (
     ResultsPathTemplate,
     SaveDetails,
     SourcesFile,
+    Tasks,
     Wandb,
     with_sources,
 )
@@ -46,9 +47,7 @@ def evaluate(
             help="Hub id, folder, provider's model (openai/gpt-4o), http://HOST/v1#NAME, or YAML file with settings.",
         ),
     ],
-    tasks: Annotated[
-        list[str], typer.Argument(metavar="TASKS...", help="Tasks, groups, suites (qimma) or files; TASK|5 is 5-shot.")
-    ],
+    tasks: Tasks,
     data: Data = None,
     limit: Annotated[
         int | None, typer.Option(min=1, help="At most this many rows per task; items of several rows stay complete.")

@@ -1,4 +1,4 @@
-"""Reads all rows of suites' data without a model, and accounts for each: scored, an example, or listed."""
+"""Reads all rows of tasks' data without a model, and accounts for each: scored, an example, or listed."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -10,12 +10,13 @@ from cultureval.prompts.preparation import PreparedRow
 from cultureval.runtime.data.row_files import PlacedRow, files_matching, iter_rows
 from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import BadRow, CulturevalError, SourceUnavailable, shorten
-from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.catalogue import all_tasks, groups
 from cultureval.tasks.manifest import relative_path
 from cultureval.tasks.options import with_defaults
-from cultureval.tasks.reading import FoundSource, asked_by, find_subset, subsets_of, tried_rows
+from cultureval.tasks.reading import FoundSource, asked_by, find_subset, require_examples, subsets_of, tried_rows
 from cultureval.tasks.registration import registered
 from cultureval.tasks.running import quiet_libraries
+from cultureval.tasks.selection import select_tasks
 from cultureval.tasks.suite import Task
 
 Kind = Literal["broken", "duplicate", "unmatched", "unselected"]
@@ -126,7 +127,7 @@ class GroupCounts:
 
 @dataclass
 class DataReport:
-    """What the data of suites hold."""
+    """What the data of tasks hold."""
 
     subsets: list[SubsetCounts] = field(default_factory=list)
     groups: list[GroupCounts] = field(default_factory=list)
@@ -139,35 +140,43 @@ class DataReport:
         return unreadable or any(row.kind == "broken" for row in self.listed)
 
 
-def check_data(suites: Iterable[str], options: DataOptions) -> DataReport:
-    """Reads every row of every subset of suites.
+def check_data(names: Iterable[str], options: DataOptions) -> DataReport:
+    """Reads every row of every subset of the named tasks.
 
     Args:
-        suites: Names of suites.
+        names: Suites, groups, tasks or files of them, as `selection.select_tasks` takes them; after `|k`, fewer than k
+            few-shot examples are a problem of the subset.
         options: Options of reading data; broken rows are always collected.
 
     Raises:
-        CulturevalError: No subset of the suites has data.
+        CulturevalError: A name is unknown, or no named subset has data.
     """
     quiet_libraries()
-    options, wanted = with_defaults(options), set(suites)
-    report, ledger = DataReport(), _Ledger()
+    options, report, ledger = with_defaults(options), DataReport(), _Ledger()
+    selected = [name.partition("|") for name in select_tasks(list(names))[0]]
     first_error: CulturevalError | None = None
-    for task in all_tasks().values():
-        if task.suite not in wanted:
-            continue
-        counts = SubsetCounts(task.task)
+    for name in dict.fromkeys(bare for bare, _, _ in selected):
+        counts = SubsetCounts(name)
         report.subsets.append(counts)
         try:
-            _check_subset(task, options, counts, report.listed, ledger)
+            _check_subset(all_tasks()[name], options, counts, report.listed, ledger)
+            shots = max(int(number) for bare, _, number in selected if bare == name)
+            require_examples(name, shots, {"source": counts.source, "few_shot_rows": counts.few_shot})
         except CulturevalError as error:
             counts.problem, counts.missing = str(error), isinstance(error, SourceUnavailable)
             first_error = first_error or error
     if first_error and all(one.missing for one in report.subsets):
         raise first_error
-    report.files = ledger.counts(report.listed)
+    report.files = ledger.counts(report.listed, _read_in_part({one.task for one in report.subsets}))
     report.groups = _group_sums(report.subsets)
     return report
+
+
+def _read_in_part(checked: set[str]) -> set[str]:
+    """The sources of which other tasks of the same suites read further rows and files."""
+    suites = {all_tasks()[name].suite for name in checked}
+    others = [task for name, task in all_tasks().items() if task.suite in suites and name not in checked]
+    return {source.repo for task in others for source in task.sources}
 
 
 def _group_sums(subsets: list[SubsetCounts]) -> list[GroupCounts]:
@@ -182,7 +191,7 @@ def _group_sums(subsets: list[SubsetCounts]) -> list[GroupCounts]:
         wanted = all_tasks()[some[0].task].group_rows.get(form)
         if wanted is not None and len(some) > 1:
             rows = sum(one.scored + one.broken for one in some)
-            complete = all(one.form and not one.missing for one in some)
+            complete = len(some) == len(groups()[group]) and all(one.form and not one.missing for one in some)
             sums.append(GroupCounts(group, form, rows, sum(one.few_shot for one in some), wanted, complete))
     return sums
 
@@ -280,17 +289,22 @@ class _Ledger:
             name = found.source.subset_of(placed.row)
             self.names.setdefault(path, {})[placed.number] = "" if name is None else str(name)
 
-    def counts(self, listed: list[ListedRow]) -> list[FileCounts]:
-        """The counts of all data files of the sources; rows that no task reads are added to the list."""
+    def counts(self, listed: list[ListedRow], in_part: set[str]) -> list[FileCounts]:
+        """The counts of the sources' data files; rows that no task reads are added to the list.
+
+        Of sources that are read `in_part`, only files of which a row was read are counted, and none of their rows is
+        listed that another task may read.
+        """
         counted = []
         for folder, found in self.sources.items():
-            for path in dict.fromkeys([*files_matching(folder, ["*"]), *self.states]):
+            partly = found.source.repo in in_part
+            for path in dict.fromkeys([*([] if partly else files_matching(folder, ["*"])), *self.states]):
                 only_completes_others = path in self.read and path not in self.states  # joined to rows of another file
                 if path.is_relative_to(folder) and not only_completes_others:
-                    counted.append(self._count(path, found, listed))
+                    counted.append(self._count(path, found, listed, partly))
         return counted
 
-    def _count(self, path: Path, found: FoundSource, listed: list[ListedRow]) -> FileCounts:
+    def _count(self, path: Path, found: FoundSource, listed: list[ListedRow], partly: bool) -> FileCounts:
         states, names = self.states.get(path, {}), self.names.get(path, {})
         by_state = Counter(states.values())
         rows = max(_length(path), len(states))
@@ -307,7 +321,7 @@ class _Ledger:
             if name and name not in known:
                 reason = f"no task has the subset {shorten(name, SHOWN)}"
                 listed.append(ListedRow("unmatched", **place, row=number, value=name, reason=reason))
-            else:
+            elif not partly:
                 reason = "its task reads another copy of the data" if name else "no task reads the row"
                 listed.append(ListedRow("unselected", **place, row=number, value=name, reason=reason))
         return counts

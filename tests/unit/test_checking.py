@@ -10,10 +10,11 @@ from typer.testing import CliRunner
 
 from cultureval.reports.data_check import data_check_text
 from cultureval.runtime.data_options import DataOptions, samples_root
-from cultureval.runtime.errors import SourceUnavailable
+from cultureval.runtime.errors import CulturevalError, SourceUnavailable
 from cultureval.scripts.main import app
-from cultureval.tasks.catalogue import suites
+from cultureval.tasks.catalogue import groups, suites
 from cultureval.tasks.checking import check_data
+from cultureval.tasks.selection import select_tasks
 
 HEADER = ("Subject", "Level", "Question", "Context", "Answer Key", "Option 1", "Option 2", "is_few_shot")
 GOOD = ("Driving Test", "", "سؤال {}؟", "", "A", "نعم", "لا", "0")
@@ -146,6 +147,44 @@ def test_the_samples_are_sound_and_every_row_is_accounted_for(suite):
     published = [one for one in report.subsets if one.expected and not one.missing]
     assert all(one.differs() for one in published)  # the samples are a few rows of each
     assert not [row for row in report.listed if row.kind == "unmatched"]
+
+
+def test_the_command_takes_what_eval_takes(tmp_path):
+    """A file of names, a task in another spelling, a group, a suite; |k asks for examples."""
+    names = tmp_path / "names.txt"
+    names.write_text("# one of each\nqimma_palmx|1\nQIMMA_aratrust\n", encoding="utf-8")
+    done = run(names, "aynvqa", "--data", "samples", "--json")
+    told = [one["task"] for one in json.loads(done.stdout)["subsets"]]
+    assert done.exit_code == 0 and told == [name.partition("|")[0] for name in select_tasks([str(names), "aynvqa"])[0]]
+    with pytest.raises(CulturevalError, match="Did you mean qimma_aratrust"):
+        app(["check", "qimma_aratrus", "--data", "samples"], standalone_mode=False)
+    few = run("qimma_palmx|99", "qimma_palmx:culture", "--data", "samples")
+    assert few.exit_code == 1 and few.stdout.count("run it with |") == 2, few.stdout
+
+
+def test_rows_of_other_tasks_are_not_told_to_be_read_by_none(tmp_path):
+    """One subset of a table of two; a file of the source that no task reads is told where all tasks are checked."""
+    folder = planted(tmp_path, {4: {"Subject": "Driving Tset"}, 5: {"Subject": "Management", "Level": "University"}})
+    (folder / "train.jsonl").write_text('{"Question": "س"}\n' * 3, encoding="utf-8")
+    options = DataOptions(root=tmp_path)
+    driving, whole = check_data(["qimma_arabicmmlu:Driving Test"], options), check_data(["qimma_arabicmmlu"], options)
+    assert [(row.kind, row.file) for row in driving.listed if row.kind != "duplicate"] == [
+        ("unmatched", "ArabicMMLU.csv")
+    ]
+    (table,) = driving.files
+    assert (table.rows, table.scored, table.unselected) == (8, 6, 2)
+    assert {(row.kind, row.file) for row in whole.listed} == {
+        ("unmatched", "ArabicMMLU.csv"),
+        ("unselected", "train.jsonl"),
+    }
+    assert driving.groups == [] and {one.scored for one in whole.subsets} == {0, 1, 6}
+    assert "that none of these tasks reads" in data_check_text(driving, full=False)
+
+
+def test_a_part_of_a_group_is_not_compared_with_its_published_sum():
+    two = groups()["qimma_medarabiq_mcq"][:2]
+    report = check_data(["qimma_3lm_stem", *two], DataOptions(root=samples_root()))
+    assert {one.group: one.complete for one in report.groups} == {"qimma_3lm_stem": True, "qimma_medarabiq_mcq": False}
 
 
 def test_no_data_at_all_is_an_error(tmp_path):
