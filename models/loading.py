@@ -23,12 +23,13 @@ from cultureval.models.memory import memory_limit
 from cultureval.models.settings import HFModelSettings, is_local
 from cultureval.models.template_errors import TEMPLATE_ERRORS
 from cultureval.runtime.data.hub import cached_commit
-from cultureval.runtime.devices import choose_device
+from cultureval.runtime.devices import choose_device, lacks_bfloat16
 from cultureval.runtime.errors import CulturevalError, described
 from cultureval.runtime.interruption import TimeLimitReached, time_limit
 from cultureval.runtime.model_settings import refuse_unknown
 from cultureval.runtime.patches.bitsandbytes import quiet_products
 from cultureval.runtime.patches.transformers import VIDEOS, class_names, processor_class, without_videos
+from cultureval.runtime.printing import print_note
 from cultureval.runtime.transformers_loading import missing_weights, surplus_layers
 from cultureval.runtime.weight_files import fingerprint
 
@@ -114,6 +115,11 @@ def load(settings: HFModelSettings) -> LoadedModel:
         raise CulturevalError(f"{settings.model_name} {surplus}. Give the config.json that belongs to these weights.")
     if settings.adapter:
         model = put_on(model, read_adapter(settings.adapter), settings.merge_adapter)
+    if lacks_bfloat16(model, model.dtype):
+        print_note(
+            f"{settings.model_name} is in bfloat16, for which this processor has no instructions, so that it runs "
+            "slowly: --dtype float32 is faster and takes twice the memory."
+        )
     stops = own_stop_strings(model.generation_config)
     if stops:
         model.generation_config.stop_strings = None  # answers are cut at them here

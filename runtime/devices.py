@@ -9,6 +9,8 @@ from cultureval.runtime.settings import current_settings
 if TYPE_CHECKING:
     import torch
 
+BFLOAT16 = ("avx512_bf16", "amx_bf16", "bf16")  # as torch calls it on x86 (two) and ARM
+
 
 def choose_device(name: str = "auto") -> "torch.device":
     """The device of a name, such as cpu, cuda or cuda:1.
@@ -43,3 +45,16 @@ def scoring_device() -> str:
         CulturevalError: As `choose_device`.
     """
     return str(choose_device(current_settings().model_settings.get("device") or "auto"))
+
+
+def lacks_bfloat16(model: "torch.nn.Module", dtype: "torch.dtype") -> bool:
+    """Whether a model of that dtype computes in bfloat16 on a processor that has no instructions for it.
+
+    False where torch (before `torch.cpu.get_capabilities`) does not say what the processor has.
+    """
+    import torch
+
+    if dtype != torch.bfloat16 or all(weights.device.type != "cpu" for weights in model.parameters()):
+        return False
+    told = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
+    return bool(told) and not any(told.get(name) for name in BFLOAT16)
