@@ -104,6 +104,8 @@ def test_a_group_of_which_the_data_root_holds_a_part(cultureval, tiny_lm, tmp_pa
     run = cultureval(*command, "--full")
     assert run.returncode == 0, run.stderr
     assert "39 of 40 tasks have no data" in run.stderr
+    assert "WAS SET" not in run.stderr and "Executing custom" not in run.stderr  # LightEval's warnings of our own call
+    assert "At most 2 rows of a task were asked (--limit)" in run.stdout
     assert "Incomplete, so not comparable: qimma_arabicmmlu" in run.stdout
     assert "|subsets:1|rows:3|limit:2|" in run.stdout
     assert {name: len(rows) for name, rows in details_of(tmp_path / "out").items()} == {

@@ -1,11 +1,13 @@
 """LightEval's pipeline with the wall time of its phases, and without the docs that the model could not be asked."""
 
+import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from cultureval.runtime.patches.table import Patch, expect
+from cultureval.runtime.patches.table import Patch, expect, source_of
 
 if TYPE_CHECKING:
     from lighteval.pipeline import Pipeline
@@ -16,6 +18,10 @@ PHASES = {
     "_run_model": "answering",
     "_compute_metrics": "scoring",
 }
+SAID_BY_US = {  # what LightEval warns of when a pipeline is made: the model file is ours, the summary tells the limit
+    "lighteval.models.model_loader": "Executing custom model code loaded from",
+    "lighteval.pipeline": "--max_samples WAS SET",
+}
 
 
 def timed_pipeline(**options: Any) -> "Pipeline":
@@ -24,7 +30,25 @@ def timed_pipeline(**options: Any) -> "Pipeline":
     Args:
         **options: Of LightEval's Pipeline.
     """
-    return _pipeline_class()(**options)
+    with _unsaid():
+        return _pipeline_class()(**options)
+
+
+@contextmanager
+def _unsaid() -> Iterator[None]:
+    """A context without the warnings `SAID_BY_US`; all others of the same modules are heard."""
+
+    def heard(record: logging.LogRecord) -> bool:
+        return not record.getMessage().startswith(SAID_BY_US[record.name])
+
+    loggers = [logging.getLogger(name) for name in SAID_BY_US]
+    for one in loggers:
+        one.addFilter(heard)
+    try:
+        yield
+    finally:
+        for one in loggers:
+            one.removeFilter(heard)
 
 
 @cache
@@ -67,7 +91,21 @@ def _phases_are_these_methods() -> None:
         expect(f"self.{name}(" in set_up + run, f"LightEval's pipeline no longer calls {name}")
 
 
+def _warnings_are_these() -> None:
+    for module, text in SAID_BY_US.items():
+        source = source_of(module)
+        expect("logger = logging.getLogger(__name__)" in source, f"{module} logs under another name")
+        expect(f'"{text}' in source, f"{module} no longer warns: {text}")
+
+
 PATCHES = (
+    Patch(
+        "lighteval",
+        "lighteval.pipeline.logger, lighteval.models.model_loader.logger",
+        "They warn of our own model file, and in capitals of --max_samples where --limit was typed.",
+        ("0.13.0",),
+        _warnings_are_these,
+    ),
     Patch(
         "lighteval",
         "lighteval.pipeline.Pipeline._init_tasks_and_requests, _init_model, _run_model, _compute_metrics",
