@@ -23,6 +23,15 @@ IMAGES = ContentStore("images", "image", tuple(dict.fromkeys(SUFFIXES.values()))
 _BYTE_MODES = {"1", "L", "LA", "P", "RGB", "RGBA"}  # of a PNG file
 _PILLOW_SCALES = {"PA", "La", "RGBa", "RGBX", "CMYK", "YCbCr", "LAB", "HSV"}  # to bytes, by itself
 _MOST_OF_16_BITS = 65_535
+# How Pillow turns an image of each EXIF orientation upright, and where an open image keeps its EXIF.
+_TURNS = dict(
+    zip(
+        range(2, 9),
+        ("FLIP_LEFT_RIGHT", "ROTATE_180", "FLIP_TOP_BOTTOM", "TRANSPOSE", "ROTATE_270", "TRANSVERSE", "ROTATE_90"),
+        strict=True,
+    )
+)
+_EXIF_PARTS = ("exif", "Raw profile type exif", "xmp", "XML:com.adobe.xmp")
 
 
 def store_image(content: bytes) -> str:
@@ -60,21 +69,33 @@ def stored_image(name: str) -> Path:
 def upright(image: "Image | Path | str") -> "Image":
     """An image with its EXIF orientation applied and 8 bits a channel (`eight_bits`); paths are opened.
 
-    Use it wherever an image is shown, measured or drawn on, as datasets, transformers and vLLM do.
+    Use it wherever an image is shown, measured or drawn on, as datasets, transformers and vLLM do. The image is turned
+    itself and its EXIF left out: Pillow's `exif_transpose` writes the other tags anew, and fails where one is damaged.
+
+    Raises:
+        OSError: The file cannot be opened, or the image does not decode.
     """
     from PIL import Image as images
-    from PIL import ImageOps
 
-    return eight_bits(ImageOps.exif_transpose(images.open(image) if isinstance(image, str | Path) else image))
+    picture = images.open(image) if isinstance(image, str | Path) else image
+    try:
+        picture.load()  # which turns a TIFF file itself
+        turn = orientation(picture)
+        shown = picture.transpose(images.Transpose[_TURNS[turn]]) if turn in _TURNS else picture.copy()
+    except Exception as error:  # Pillow's decoders raise errors of many kinds on damaged files
+        raise OSError(f"the image cannot be decoded ({type(error).__name__}: {error})") from error
+    for name in _EXIF_PARTS:
+        shown.info.pop(name, None)
+    return eight_bits(shown)
 
 
 def read_alike(image: "Image") -> tuple[bytes, str] | None:
     """What is sent in place of an image's file, and its kind: upright, as JPEG of a JPEG (quality 95), else as PNG.
 
-    Some readers pass over an EXIF orientation, and some cut more than 8 bits off; a photograph as PNG would have many
-    times its bytes. None where every reader shows the file itself alike.
+    Some readers pass over an EXIF orientation, some fail on EXIF that is damaged, and some cut more than 8 bits off; a
+    photograph as PNG would have many times its bytes. None where every reader shows the file itself alike.
     """
-    if eight_bits(image) is image and orientation(image) == 1:
+    if eight_bits(image) is image and _orientation(image) == 1:
         return None
     picture = upright(image)
     if image.format not in ("JPEG", "MPO"):
@@ -85,12 +106,15 @@ def read_alike(image: "Image") -> tuple[bytes, str] | None:
 
 
 def is_turned(content: bytes) -> bool:
-    """Whether an image file has an EXIF orientation; False where it is no image, which whoever shows it says."""
+    """Whether readers may turn an image file differently: it has an EXIF orientation, or EXIF that cannot be read.
+
+    False where it is no image, which whoever shows it says.
+    """
     from PIL import Image as images
 
     try:
         with images.open(io.BytesIO(content)) as picture:
-            return orientation(picture) != 1
+            return _orientation(picture) != 1
     except (OSError, ValueError, SyntaxError, images.DecompressionBombError):
         return False
 
@@ -140,11 +164,20 @@ def image_size(image: "Image | Path | str") -> tuple[int, int]:
 
 
 def orientation(image: "Image") -> int:
-    """The EXIF orientation of an image, 1 to 8; 1, which is upright, where it has none."""
+    """The EXIF orientation of an image, 1 to 8; 1, which is upright, where it has none or none that can be read."""
+    return _orientation(image) or 1
+
+
+def _orientation(image: "Image") -> int | None:
+    """The EXIF orientation of an image; None where its EXIF is too damaged to be read."""
     from PIL import ExifTags
 
-    found = image.getexif().get(ExifTags.Base.Orientation)
-    return found if found in range(2, 9) else 1
+    try:
+        found = image.getexif().get(ExifTags.Base.Orientation)
+        return int(found) if found in range(2, 9) else 1
+    except Exception:  # Pillow raises errors of many kinds on damaged EXIF: SyntaxError, struct.error, ...
+        image.getexif().load(b"")  # it would give the part that it has read when it is asked again
+        return None
 
 
 def decoded(content: bytes) -> "Image":

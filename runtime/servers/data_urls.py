@@ -24,6 +24,9 @@ def image_hash(image: "Image | Path | str | bytes") -> str:
 
     It is of what is sent: a PIL image is turned upright first, and that of a file that is turned before it is sent
     tells so, since answers to it as it lies are of another picture.
+
+    Raises:
+        OSError: A file cannot be opened, or a PIL image does not decode.
     """
     if isinstance(image, (str, Path, bytes)):
         content = _file_bytes(image)
@@ -47,8 +50,8 @@ def data_url(
     Args:
         image: A PIL image, or a file (its path or its bytes).
         image_format: "as_given" sends a file's own bytes and a PIL image as PNG, so that no pixel changes (but for
-            formats that servers do not read, more than 8 bits a channel, and files with an EXIF orientation:
-            `read_alike`); "png" and "jpeg" (quality 95) re-encode.
+            formats that servers do not read, more than 8 bits a channel, and files with an EXIF orientation or
+            with EXIF that cannot be read: `read_alike`); "png" and "jpeg" (quality 95) re-encode.
         max_side: An image whose longer side has more pixels is scaled down to this.
         max_bytes: An image that would be longer in base64 is sent as JPEG, and scaled down as far as it must be.
 
@@ -75,8 +78,8 @@ def data_url(
             picture.thumbnail((max_side, max_side))
         url = _url(*_encode(picture, image_format))
         return url if max_bytes is None or len(url) <= max_bytes else _within(picture, max_bytes)
-    except (OSError, ValueError, images.DecompressionBombError) as error:
-        raise CulturevalError(f"An image cannot be read: {error}") from error
+    except Exception as error:  # Pillow's decoders raise errors of many kinds on damaged files
+        raise CulturevalError(f"An image cannot be read: {error or type(error).__name__}") from error
 
 
 def _encode(picture: "Image", image_format: ImageFormat) -> tuple[bytes, str]:

@@ -3,14 +3,18 @@
 import base64
 import hashlib
 import io
+import struct
+import warnings
 
 import numpy as np
 import pytest
-from PIL import Image
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from PIL import Image, ImageOps
 from PIL.ExifTags import Base
 
 from cultureval.prompts.cells import image_cell
-from cultureval.runtime.data.image_store import image_size, store_image, stored_image, upright
+from cultureval.runtime.data.image_store import image_size, is_turned, store_image, stored_image, upright
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn
 from cultureval.runtime.servers.data_urls import data_url, image_hash
 
@@ -181,3 +185,80 @@ def test_the_size_of_a_photograph_is_that_of_the_image_as_it_was_held(tmp_path, 
         exif[Base.Orientation] = orientation
     photo.save(path, exif=exif)
     assert image_size(path) == upright(path).size == ((20, 40) if (orientation or 1) > 4 else (40, 20))
+
+
+def exif_of(tags):
+    exif = Image.Exif()
+    exif.update(tags)
+    return exif.tobytes()
+
+
+def one_tag(number, kind, count, value):
+    return b"Exif\0\0II*\0\x08\0\0\0" + struct.pack("<HHHI4s", 1, number, kind, count, value) + bytes(4)
+
+
+WHOLE = exif_of({Base.Orientation: 6, Base.ImageDescription: "hello", Base.XResolution: 72.0})
+# Of the orientation 6, with a rational under a tag of short numbers, which Pillow reads and cannot write.
+UNWRITABLE = bytes.fromhex(
+    "4578696600004d4d002a000000080003010e0002000000060000003201120003000000010006000001440005000000010000003800000000"
+    "68656c6c6f00000000004800000001"
+)
+DAMAGED = st.one_of(
+    st.binary(max_size=40).map(b"Exif\0\0MM\0*".__add__),
+    st.binary(max_size=60).map(b"Exif\0\0II*\0\x08\0\0\0".__add__),
+    st.integers(6, len(WHOLE)).map(lambda end: WHOLE[:end]),
+    st.dictionaries(st.integers(6, len(WHOLE) - 1), st.integers(0, 255), max_size=6).map(
+        lambda changed: bytes(changed.get(place, byte) for place, byte in enumerate(WHOLE))
+    ),
+    st.builds(
+        one_tag,
+        st.sampled_from([Base.Orientation, 0x144, 0x8769]),
+        st.integers(0, 16),
+        st.sampled_from([0, 1, 2, 9]),
+        st.binary(min_size=4, max_size=4),
+    ),
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(DAMAGED, st.sampled_from(["JPEG", "MPO", "PNG", "WEBP", "TIFF"]))
+@example(b"Exif\0\0MM\x95*\0\0\0\x08\0\0", "PNG")
+@example(b"Exif\0\0MM\x95*\0\0\0\x08\0\0", "WEBP")
+@example(b"Exif\0\0MM\0*\xb1", "PNG")
+@example(b"Exif\0\0MM\0*\xb1", "WEBP")
+@example(UNWRITABLE, "JPEG")
+@example(UNWRITABLE, "PNG")
+def test_no_exif_stops_whoever_shows_an_image(blob, kind):
+    """Pillow's SyntaxError and struct.error ended runs and judges; what is sent has no EXIF that a reader fails on."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Pillow's own, of corrupt EXIF
+        try:
+            content = file_of(COLOURS.resize((40, 30)), kind, exif=blob)
+        except Exception:  # Pillow writes no such file
+            return
+        try:
+            path = stored_image(store_image(content))
+        except ValueError:
+            return
+        held = upright(path)
+        assert image_size(path) == held.size in ((40, 30), (30, 40))
+        assert image_size(held) == held.size == upright(held).size, "an image that is upright is not turned again"
+        assert len(image_hash(path)) == 64 and is_turned(path.read_bytes()) in (True, False)
+        sent = Image.open(io.BytesIO(base64.b64decode(data_url(path).partition(",")[2])))
+        assert sent.size == ImageOps.exif_transpose(sent).size == held.size, "servers turn by that function, or not"
+
+
+def test_exif_that_pillow_cannot_write_anew_does_not_hide_its_orientation():
+    path = stored_image(store_image(file_of(COLOURS.resize((40, 30)), "JPEG", exif=UNWRITABLE)))
+    assert image_size(path) == upright(path).size == (30, 40)
+    assert "exif" not in upright(path).info
+
+
+@pytest.mark.parametrize("show", [upright, image_hash, data_url])
+def test_an_open_image_that_is_damaged_is_an_error_that_is_documented(show):
+    content = file_of(COLOURS.resize((400, 300)), "PNG")
+    at = content.index(b"IDAT")
+    wrong_length = content[: at - 4] + b"\0\0\0\5" + content[at:]  # Pillow's SyntaxError
+    for damaged in (wrong_length, content[: len(content) // 2]):
+        with pytest.raises((OSError, CulturevalError)):
+            show(Image.open(io.BytesIO(damaged)))

@@ -1,6 +1,7 @@
 """The judge against a local server: verdicts, reasons, bounds, budgets, and what is never sent or stored."""
 
 import hashlib
+import io
 import json
 import math
 import re
@@ -332,3 +333,20 @@ def test_labels(journal):
     assert {verdict.label for verdict in found.verdicts} == {"عد", None}
     assert all((verdict.label is None) == (verdict.outcome == "malformed") for verdict in found.verdicts)
     assert server.requests[0]["messages"][0]["content"].endswith(" text>>>\nالنوع:")
+
+
+def test_one_damaged_image_costs_its_own_verdict_alone(journal):
+    """Broken EXIF is no reason not to show an image; pixels that do not decode are, whatever Pillow raises."""
+
+    def photo(exif=b""):
+        stream = io.BytesIO()
+        Image.linear_gradient("L").save(stream, "PNG", exif=exif)
+        return stream.getvalue()
+
+    whole = photo()
+    at = whole.index(b"IDAT")
+    wrong_length = Image.open(io.BytesIO(whole[: at - 4] + b"\0\0\0\5" + whole[at:]))
+    images = [whole, photo(b"Exif\0\0MM\x95*\0\0\0\x08\0\0"), photo(b"Exif\0\0MM\0*\xb1"), wrong_length]
+    with FaultyServer(reply=lambda *_: GOOD) as server:
+        found = judge(server, journal, [item(number, images=[image]) for number, image in enumerate(images)], VISUAL)
+    assert [verdict.outcome for verdict in found.verdicts] == ["scored", "scored", "scored", "unusable"]
