@@ -12,7 +12,7 @@ STAMP := $(VENV)/.installed-$(shell cat pyproject.toml constraints.txt | cksum |
 MAKEFLAGS += --jobs=2
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo docs test test-bounds setup lint sandbox vllm chromium bytecode
+.PHONY: demo docs test test-bounds setup lint sandbox vllm try-vllm chromium bytecode
 
 demo: setup
 	$(BIN)/python -m cultureval.scripts.demo
@@ -23,7 +23,7 @@ docs: setup
 	$(BIN)/cultureval view results/demo --bundle results/demo-answers
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
-test: setup vllm chromium bytecode
+test: setup try-vllm chromium bytecode
 	$(BIN)/python -m pytest
 
 # The unit tests with the oldest and with the newest versions that pyproject.toml admits, each in an environment of its
@@ -66,6 +66,12 @@ bytecode: setup
 # A vLLM server for the tests, in an environment of its own.
 vllm:
 	test -n "$$CULTUREVAL_TEST_VLLM_PYTHON" || PYTHON=$(PYTHON) tests/end_to_end/make_vllm_environment.sh .venv-vllm
+
+# Where it cannot be made, its tests are skipped; .ci/run makes it first, and ends with an error.
+try-vllm:
+	@test "$$CULTUREVAL_TEST_VLLM" = skip || $(MAKE) --no-print-directory vllm \
+	  || echo "vLLM's environment cannot be made, so its tests are skipped. To run them:" \
+	          "PIP_EXTRA_INDEX_URL=INDEX make vllm (INDEX: PyTorch's index of CPU builds)" >&2
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -1,6 +1,7 @@
 """A wheel and an editable install, both from another working directory."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -157,3 +158,54 @@ def test_type_checkers_know_the_public_functions(install, request, tmp_path, tmp
     problems = json.loads(found)["generalDiagnostics"]
     assert problems and {problem["range"]["start"]["line"] + 1 for problem in problems} == {wrong}, problems
     assert any('is not assignable to "JudgeSettings"' in problem["message"] for problem in problems), problems
+
+
+@pytest.fixture(scope="module")
+def without_vllm(tmp_path_factory):
+    """A checkout with our Makefile and fixtures, where no environment with vLLM can be made."""
+    folder = tmp_path_factory.mktemp("checkout")
+    tests = folder / "tests" / "end_to_end"
+    tests.mkdir(parents=True)
+    for name in ("Makefile", "pyproject.toml", "constraints.txt", "tests/end_to_end/conftest.py"):
+        shutil.copy(ROOT / name, folder / name)
+    script = tests / "make_vllm_environment.sh"
+    script.write_text("#!/bin/sh\necho no matching distribution >&2\nexit 1\n", encoding="utf-8")
+    script.chmod(0o755)
+    (tests / "test_of_vllm.py").write_text("def test_served(vllm_python):\n    assert vllm_python == '/vllm'\n")
+    return folder
+
+
+def variables_for_vllm(**own):
+    known = {name: value for name, value in os.environ.items() if name != "CI" and "TEST_VLLM" not in name}
+    return known | own
+
+
+def test_a_machine_that_cannot_have_vllm_runs_the_other_tests_and_is_told_the_line_that_enables_it(without_vllm):
+    def make(target, **own):
+        variables = variables_for_vllm(**own)
+        return subprocess.run(["make", target], cwd=without_vllm, env=variables, capture_output=True, text=True)
+
+    tried = make("try-vllm")
+    assert tried.returncode == 0 and "tests are skipped. To run them: PIP_EXTRA_INDEX_URL=" in tried.stderr
+    assert make("vllm").returncode != 0  # as .ci/run asks for it
+    unasked = make("try-vllm", CULTUREVAL_TEST_VLLM="skip")
+    assert unasked.returncode == 0 and not unasked.stderr
+
+
+@pytest.mark.parametrize(
+    ("variables", "told"),
+    [
+        ({}, "1 skipped"),
+        ({"CULTUREVAL_TEST_VLLM": "skip", "CI": "1"}, "1 skipped"),
+        ({"CI": "1"}, "1 error"),
+        ({"CULTUREVAL_TEST_VLLM_PYTHON": "/vllm", "CI": "1"}, "1 passed"),
+    ],
+)
+def test_tests_with_vllm_are_skipped_with_the_reason_but_never_in_ci(without_vllm, variables, told):
+    paths = [str(ROOT / "src"), str(ROOT / "tests"), str(ROOT)]
+    environment = variables_for_vllm(**variables, PYTHONPATH=os.pathsep.join(paths))
+    command = [sys.executable, "-m", "pytest", "-c", "/dev/null", "--rootdir", without_vllm, "-p", "no:cacheprovider"]
+    command += ["-rs", without_vllm / "tests"]
+    done = subprocess.run(command, cwd=without_vllm, env=environment, capture_output=True, text=True, timeout=300)
+    assert told in done.stdout, done.stdout + done.stderr
+    assert ("make vllm" in done.stdout) == (not variables)
