@@ -35,12 +35,14 @@ class Family(NamedTuple):
             pixels of the original image, -1: of the resized one.
         order: Of four numbers without names.
         model_types: `model_type` in the configurations of its models.
+        sizes_by: The processor whose rule of sizes (its `smart_resize`) refuses some images; "" where any are taken.
     """
 
     syntaxes: tuple[str, ...]
     scale: float
     order: Literal["xyxy", "yxyx", "xywh"] = "xyxy"
     model_types: tuple[str, ...] = ()
+    sizes_by: Literal["", "qwen2_vl", "glm4v"] = ""
 
 
 ORIGINAL, RESIZED = 0, -1  # pixels of the image
@@ -52,12 +54,14 @@ _IN_LISTS = ("lists", "sides")
 # tile: no format is right for its type, so that none follows from it.
 FAMILIES = {
     "qwen_vl": Family(("corners", "sides"), 999, model_types=("qwen",)),
-    "qwen2_vl": Family(("corners", "sides"), 1000, model_types=("qwen2_vl",)),
-    "qwen2.5_vl": Family(_IN_JSON, RESIZED, model_types=("qwen2_5_vl",)),
-    "qwen3_vl": Family(_IN_JSON, 1000, model_types=("qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe")),
+    "qwen2_vl": Family(("corners", "sides"), 1000, model_types=("qwen2_vl",), sizes_by="qwen2_vl"),
+    "qwen2.5_vl": Family(_IN_JSON, RESIZED, model_types=("qwen2_5_vl",), sizes_by="qwen2_vl"),
+    "qwen3_vl": Family(
+        _IN_JSON, 1000, model_types=("qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe"), sizes_by="qwen2_vl"
+    ),
     "internvl": Family(_IN_LISTS, 1000, model_types=("internvl", "internvl_chat")),
     "cogvlm": Family(_IN_LISTS, 1000, model_types=("cogvlm", "cogvlm2")),
-    "glm_v": Family(_IN_LISTS, 1000, model_types=("glm4v", "glm4v_moe", "glm46v")),
+    "glm_v": Family(_IN_LISTS, 1000, model_types=("glm4v", "glm4v_moe", "glm46v"), sizes_by="glm4v"),
     "deepseek_vl2": Family(_IN_LISTS, 999, model_types=("deepseek_vl_v2", "deepseek_vl2")),
     "minicpm_v": Family(
         ("spaced", *_IN_LISTS), 1000, model_types=("minicpmv", "minicpmo", "minicpmv4_6", "minicpmv4_7")
@@ -212,12 +216,15 @@ def image_refused(specific: Mapping[str, Any]) -> str:
     Args:
         specific: As of `predicted_boxes`.
     """
-    if FAMILIES[box_format(specific["box_format"])].scale != RESIZED:
-        return ""
+    from transformers.models.glm4v.image_processing_pil_glm4v import smart_resize as glm_resized
+
+    sizes_by = FAMILIES[box_format(specific["box_format"])].sizes_by
     width, height = specific["size"]
-    least, most = map(int, specific["box_pixels"].split("-"))
-    try:
-        qwen_resized((width, height), min_pixels=least, max_pixels=most)
+    try:  # by their sides alone: multiples of 28 or 32, and limits of pixels, decide nothing
+        if sizes_by == "qwen2_vl":
+            qwen_resized((width, height))
+        elif sizes_by == "glm4v":
+            glm_resized(2, height, width)
     except ValueError as error:
         return f"the image processor of {specific['box_format']} refuses it: {error}"
     return ""
