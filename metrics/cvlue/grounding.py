@@ -85,13 +85,27 @@ _FOUR_IN_A_LIST = rf"[\[(;]{_NUMBER},{_NUMBER},{_NUMBER},{_NUMBER}(?:[\])]|(?=;)
 # Names of left, top, and right, bottom or width, height, without underscores; the first that are all there count.
 _SIDES = tuple(
     tuple(names.split())
-    for names in ("xmin ymin xmax ymax", "minx miny maxx maxy", "left top right bottom", "x0 y0 x1 y1", "x1 y1 x2 y2")
+    for names in (
+        "xmin ymin xmax ymax",
+        "minx miny maxx maxy",
+        "left top right bottom",
+        "x0 y0 x1 y1",
+        "x1 y1 x2 y2",
+        "x y x2 y2",
+    )
     + tuple(
         f"{corner} {size}" for size in ("width height", "w h") for corner in ("x y", "left top", "xmin ymin", "x1 y1")
     )
 )
-_NAME = r"[xy]_?(?:[012]|min|max)|(?:min|max)_?[xy]|x|y|w|h|left|top|right|bottom|width|height"
-_SIDE = re.compile(rf"""(?<![a-z0-9])({_NAME})\b["']?\s*[:=]{_NUMBER}|[{{}}]""", re.I)
+_CORNER = r"[xy]_?(?:[012]|min|max)|(?:min|max)_?[xy]"
+_PLAIN_NAME = r"x|y|w|h|left|top|right|bottom|width|height"
+_NAME = rf"{_CORNER}|{_PLAIN_NAME}"
+# image_width and the like are not of the box.
+_OF_THE_BOX = rf"{_CORNER}|(?:(?<!_)(?<!image )|(?<=box_)|(?<=rect_)|(?<=2d_))(?:{_PLAIN_NAME})"
+_SIDE = re.compile(
+    rf"""(?<![a-z0-9])(<)?({_OF_THE_BOX})(?(1)>|\b["'*]{{0,3}}\s*[:=]\s*+\*{{0,2}}+){_NUMBER}|[{{}}]""", re.I
+)
+_POINT = re.compile(rf"""(?:(top|upper)[ _-]?left|(?:bottom|lower)[ _-]?right)["'*]{{0,3}}\s*[:=]\s*{_PAIR}""", re.I)
 # The order of four numbers as a reply names it, and short names of orders.
 _ORDER = re.compile(
     rf"(?<![a-z0-9])({_NAME})" + rf"[ ,/]+({_NAME})" * 3 + r"(?![a-z0-9_])|(?<![a-z])(xyxy|yxyx|xywh)(?![a-z])", re.I
@@ -327,8 +341,9 @@ def _named_sides(text: str, sizes: bool) -> Iterator[Box]:
     """Boxes whose sides have names, in whatever order, or whose corners are two points with x and y."""
     sides: dict[str, float] = {}
     point: dict[str, float] = {}
+    text = _POINT.sub(lambda one: "x{0}: {1}, y{0}: {2}".format(1 if one[1] else 2, one[2], one[3]), text)
     for match in chain(_SIDE.finditer(text), [None]):
-        name = _side_name(match[1]) if match else ""
+        name = _side_name(match[2]) if match else ""
         if not name or name in sides:  # an object's end, or the next box
             if set(sides) == {"x", "y"}:
                 if point:
@@ -338,16 +353,21 @@ def _named_sides(text: str, sizes: bool) -> Iterator[Box]:
                 yield box
             sides = {}
         if match and name:
-            sides[name] = float(match[2])
+            sides[name] = float(match[3])
 
 
 def _of_sides(sides: Mapping[str, float], sizes: bool) -> Box | None:
-    """A box of named sides: its corners, or with `sizes` corner, width and height; None where some lack."""
+    """A box of named sides: its corners, or with `sizes` corner, width and height; None where some lack or disagree."""
     names = next((row for row in _SIDES if all(one in sides for one in row)), None)
     if names is None:
         return None
     left, top, right, bottom = (sides[one] for one in names)
-    across, down = (right, bottom) if names[2][0] == "w" else (right - left, bottom - top)
+    across, down = right, bottom
+    if names[2] == "width" and (right, bottom) != (sides.get("w", right), sides.get("h", bottom)):
+        return None  # one of the two is the image's
+    if names[2][0] != "w":
+        (left, right), (top, bottom) = sorted((left, right)), sorted((top, bottom))
+        across, down = right - left, bottom - top
     return [left, top, across, down] if sizes else [left, top, left + across, top + down]
 
 

@@ -110,6 +110,19 @@ NAMED = [
     '{"bbox_x1": 100, "bbox_y1": 200, "bbox_x2": 300, "bbox_y2": 400',
     "left=100, top=200, right=300, bottom=400",
     "xmin：１００，ymin：２００，xmax：３００，ymax：４００",
+    '{"image_width": 1000, "image_height": 800, "x": 100, "y": 200, "w": 200, "h": 200}',
+    '{"img_w": 1000, "img_h": 800, "x1": 100, "y1": 200, "width": 200, "height": 200}',
+    '{"x": 100, "y": 200, "width": 200, "height": 200, "imageWidth": 1000, "original_width": 9, "original_height": 8}',
+    "Image width: 1000, image height: 800; x: 100, y: 200, w: 200, h: 200",
+    '{"size": {"width": 1000, "height": 800}, "x": 100, "y": 200, "w": 200, "h": 200}',
+    '{"bbox_x": 100, "bbox_y": 200, "bbox_width": 200, "bbox_height": 200}',
+    '{"x": 100, "y": 200, "x2": 300, "y2": 400}',
+    "**x1**: 100, **y1:** 200, *x2*: **300**, `y2`: 400",
+    "<bndbox><xmin>100</xmin><ymin>200</ymin><xmax>300</xmax><ymax>400</ymax></bndbox>",
+    '{"top_left": [100, 200], "bottom_right": [300, 400]}',
+    "lower right: (300, 400), upper left: (100, 200)",
+    '{"x1": 300, "y1": 400, "x2": 100, "y2": 200}',
+    '{"xmin": 300, "ymin": 200, "xmax": 100, "ymax": 400}',
 ]
 
 
@@ -138,6 +151,11 @@ ORDERED = [
 def test_four_numbers_are_read_in_the_order_that_the_reply_names(reply, format):
     side = FAMILIES[format].scale if FAMILIES[format].scale > 0 else 1120
     assert parse_boxes(reply, format, (side, side)) == [pytest.approx([100, 200, 200, 200])]
+
+
+def test_two_widths_that_differ_are_no_box():
+    for reply in ('{"width": 1000, "height": 800, "x": 1, "y": 2, "w": 3, "h": 4}', "x1 > 1, y1 > 2, x2 > 3, y2 > 4"):
+        assert parse_boxes(reply, "xyxy", (1000, 800)) == []
 
 
 def test_an_order_of_a_choice_or_of_other_words_is_none():
@@ -171,6 +189,11 @@ def test_numbers_that_no_image_could_have_are_no_box(format):
         "x1=1 " * 4_000,
         "<loc_1>" * 2_500,
         "x, " * 6_000,
+        "x1:" + " " * 19_000,
+        "x1" + "*" * 19_000,
+        "<x1>" * 5_000,
+        "top_left: (1, 2), " * 1_100,
+        "top left" + " " * 19_000,
     ],
 )
 def test_long_replies_are_read_quickly(text):
