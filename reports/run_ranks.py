@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from cultureval.metrics.paired_tests import ratio
 from cultureval.metrics.resampling import LEAST_DEFINED
 from cultureval.reports.ranks import ITERATIONS, LEVEL, Ranking, Resamples, SubsetScores, rank_models, resample
+from cultureval.runs.comparable import hashes_of_rows, is_content_alike
 from cultureval.runs.files import details_files_of_run
 from cultureval.runs.items import ItemScores, aligned, gives, item_scores
 from cultureval.runs.record import Run, TaskRecord
@@ -227,6 +228,7 @@ def _subsets(
         tables = {place: items for place, items in tables.items() if place not in other}
         if len(tables) < 2:
             continue
+        tables = _under_one_name(models, task, tables, files)
         broken |= _foreign(models, task, tables) if all(hashes) else {}
         whole = _same_items(list(tables.values()), all(hashes))
         unbounded = {place: _unbounded(items, task) for place, items in zip(tables, whole, strict=True)}
@@ -244,7 +246,27 @@ def _subsets(
 def _row_hashes(models: Sequence[Model], task: str) -> list[str]:
     """The fingerprint of the rows of a task that each model's run records; "" where it does not."""
     records = [runs[task].record.tasks.get(task) for _, runs in models]
-    return [record.rows_hash if record else "" for record in records]
+    hashes = iter(hashes_of_rows([record for record in records if record]))
+    return [next(hashes) if record else "" for record in records]
+
+
+def _under_one_name(
+    models: Sequence[Model], task: str, tables: Mapping[int, ItemScores], files: Mapping[Path, Mapping[str, Path]]
+) -> dict[int, ItemScores]:
+    """The tables, items of the same rows in files of other names (csv, jsonl, shards) named as in the first such."""
+    named: dict[int, ItemScores] = {}
+    for place, items in tables.items():
+        run = models[place][1][task]
+        for home, other in named.items():
+            first = models[home][1][task]
+            records = [one.record.tasks.get(task) for one in (first, run)]
+            if other.rows != items.rows or other.keys == items.keys or not (records[0] and records[1]):
+                continue
+            if is_content_alike(records[0], records[1], files[first.file][task], files[run.file][task]):
+                items = replace(items, keys=other.keys)
+                break
+        named[place] = items
+    return named
 
 
 def _foreign(models: Sequence[Model], task: str, tables: Mapping[int, ItemScores]) -> dict[int, str]:

@@ -150,10 +150,10 @@ def _alike(runs: Sequence[Run], task: str) -> list[tuple[TaskRecord | None, list
     """Runs of each record of a task, with unsigned ones that ask the same; those of no record together, behind None."""
     signed: dict[tuple[Any, ...], list[Run]] = {}
     unsigned = []
-    for run in runs:
+    for run, rows in zip(runs, hashes_of_rows([run.record.tasks[task] for run in runs]), strict=True):
         record = run.record.tasks[task]
         if is_signed(run, record):
-            signed.setdefault((record.rows_hash, record.prompt_hash, record.limit), []).append(run)
+            signed.setdefault((rows, record.prompt_hash, record.limit), []).append(run)
         else:
             unsigned.append(run)
     alone = []
@@ -203,13 +203,42 @@ def _names(runs: Sequence[Run], task: str) -> dict[str, Fields]:
 def _reasons_of_details(first: Run, second: Run, task: str) -> list[Reason]:
     """`reasons_in_texts` of a task of two runs, whose details were read before."""
     files = [details_files_of_run(run)[task] for run in (first, second)]
-    same_rows = rows_are_the_same(*(run.record.tasks[task] for run in (first, second)))
-    return reasons_in_texts(files[0], files[1], task, (first.model, second.model), same_rows)
+    records = [run.record.tasks[task] for run in (first, second)]
+    if is_content_alike(records[0], records[1], files[0], files[1]):
+        return []
+    return reasons_in_texts(files[0], files[1], task, (first.model, second.model), rows_are_the_same(*records))
 
 
 def rows_are_the_same(one: TaskRecord, other: TaskRecord) -> bool:
     """Whether two runs asked the same rows, of which one's model refused some: these are unscored, not other items."""
     return one.rows_hash == other.rows_hash != "" and bool(one.refused or other.refused)
+
+
+def hashes_of_rows(records: Sequence[TaskRecord]) -> list[str]:
+    """The fingerprint of the rows of each record, one for all that hold the same content under other files' names."""
+    first: dict[str, str] = {}
+    known = {
+        one.rows_hash: first.setdefault(one.content_hash, one.rows_hash)
+        for one in records
+        if one.rows_hash and one.content_hash
+    }
+    return [known.get(one.rows_hash, one.rows_hash) for one in records]
+
+
+def is_content_alike(one: TaskRecord, other: TaskRecord, first: Path, second: Path) -> bool:
+    """Whether two runs of one content under other files' names asked the same in the same order.
+
+    Then the rows at the same places of their details, `first` and `second`, are one item: csv, jsonl and shards name it
+    otherwise. Of runs whose details lack refused rows the places do not tell it.
+
+    Raises:
+        CulturevalError: A file cannot be read.
+    """
+    other_rows = one.rows_hash == other.rows_hash or len(set(hashes_of_rows([one, other]))) > 1
+    if other_rows or one.refused or other.refused:
+        return False
+    asked = [list(_hashes(file, *_state(file)).values()) for file in (first, second)]
+    return asked[0] == asked[1]
 
 
 def reasons(first: Protocol, second: Protocol, task: str) -> list[Reason]:

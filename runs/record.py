@@ -41,6 +41,7 @@ class TaskRecord(Record):
         form: "curated" or "original".
         source: Data set, folder or hub id; `revision` is its commit or "".
         rows_hash: Fingerprint of the prepared rows.
+        content_hash: The same whatever the names of their files; "" in results from before it.
         prompt_hash: Hash of the prompts' template and labels, or what the prompts are ("curated", "published"); with
             `+paper` where `parity` asks for the paper's tokens.
         parity: How prompts became tokens, "paper" or "sound"; "" where the task has no choice.
@@ -92,6 +93,7 @@ class TaskRecord(Record):
     source: str = ""
     revision: str = ""
     rows_hash: str = ""
+    content_hash: str = ""
     prompt_hash: str = ""
     parity: str = ""
     duplicate_rows: int = 0

@@ -50,6 +50,7 @@ def _task_record(name: str, config: Mapping[str, Any], limit: int | None) -> Tas
         source=report.get("source", ""),
         revision=report.get("revision") or "",
         rows_hash=report.get("fingerprint", ""),
+        content_hash=report.get("content", ""),
         prompt_hash=report.get("prompt", ""),
         parity=report.get("parity", ""),
         duplicate_rows=report.get("duplicate_rows", 0),

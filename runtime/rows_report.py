@@ -28,6 +28,7 @@ class RowsReport(TypedDict, total=False):
         form: "original", or "curated" for a copy that others cleaned.
         revision: Commit on the hub, or "local".
         fingerprint: Hash of the prepared rows; with few-shot examples also of these.
+        content: The same without the names of files: rows in another format or in shards have the same.
         prompt: Hash of what the prompts are made of.
         parity: "paper" or "sound"; "" where the task has no choice.
         rows: Prepared rows.
@@ -56,6 +57,7 @@ class RowsReport(TypedDict, total=False):
     form: str
     revision: str
     fingerprint: str
+    content: str
     prompt: str
     parity: str
     rows: int

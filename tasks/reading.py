@@ -120,15 +120,17 @@ class PreparedSubset:
         folder: Data set folder with the splits `test` and, where the source has examples, `few_shot`.
         report: Provenance and counts, as written into the results (see `SourcedTaskConfig`) of a run without examples.
         fingerprint: Of the evaluated rows and the examples together.
+        content: The same whatever files they stand in.
     """
 
     folder: Path
     report: RowsReport = field(default_factory=RowsReport)
     fingerprint: str = ""
+    content: str = ""
 
     def report_with(self, shots: int) -> RowsReport:
         """The report of a run with that many few-shot examples, on whose rows its scores depend as well."""
-        return {**self.report, "fingerprint": self.fingerprint} if shots else self.report
+        return {**self.report, "fingerprint": self.fingerprint, "content": self.content} if shots else self.report
 
 
 @contextmanager
@@ -175,12 +177,13 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
     folder, fingerprint, with_examples = _write(task, rows, examples.rows)
     report = _rows_report(task, found, rows, evaluated, examples, options)
     report |= {"fingerprint": fingerprint, "duplicate_rows": repeated, "unread_files": _unread_files(task, found)}
+    report["content"] = _content(rows)
     if manifest:
         report["manifest"] = selection.report(evaluated.discarded)
     elif cleaned := cleaned_record(found.folder):
         report["manifest"] = cleaned.report(task.task)
     _warn(task, report, found)
-    return PreparedSubset(folder, report, with_examples)
+    return PreparedSubset(folder, report, with_examples, _content(rows, examples.rows))
 
 
 def _evaluated_rows(
@@ -758,6 +761,12 @@ def _write(task: Task, rows: list[PreparedRow], few_shot: list[PreparedRow]) -> 
         if not file.is_file() or file.read_bytes() != content:  # new, or damaged since an earlier run
             write_atomically(file, content)
     return folder, _hash(texts["test"]), fingerprint
+
+
+def _content(*splits: Sequence[PreparedRow]) -> str:
+    """A hash of rows without the names of their files: the same in another format and in shards."""
+    bare = [[{name: row[name] for name in row if name != "source_row"} for row in split] for split in splits]
+    return _hash(json.dumps(bare, ensure_ascii=False))
 
 
 def _unread_files(task: Task, found: FoundSource) -> list[str]:

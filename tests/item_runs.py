@@ -33,7 +33,7 @@ def save_run(
         root: Output folder.
         model: Name of the model.
         tasks: The items of each task.
-        prompt: Text of the prompts.
+        prompt: Text of the prompts, of the item's `{name}` and `{place}`.
         answer: Text of the answers.
         record: The section `cultureval` of the results; None: without one.
         date: Of the run.
@@ -45,7 +45,7 @@ def save_run(
             {
                 "doc": {
                     "id": str(place),
-                    "query": prompt.format(name=name),
+                    "query": prompt.format(name=name, place=place),
                     "choices": ["gold"],
                     "gold_index": [0],
                     "specific": {"source_row": name, "cluster": cluster},

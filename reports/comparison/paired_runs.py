@@ -18,6 +18,8 @@ from cultureval.reports.comparison.sides import ComparedTask, Side
 from cultureval.runs.comparable import (
     KINDS,
     Reason,
+    hashes_of_rows,
+    is_content_alike,
     is_signed,
     protocol_of,
     reasons,
@@ -269,12 +271,14 @@ def incompatibilities(first: ComparedTask, second: ComparedTask, names: tuple[st
     records = [record_of(run, side.saved.task) for run, side in zip(runs, (first, second), strict=True)]
     both_signed = all(is_signed(run, record) for run, record in zip(runs, records, strict=True))
     task = first.saved.task
-    same_rows = rows_are_the_same(*records)
-    found = reasons_in_texts(first.saved.file, second.saved.file, task, names, same_rows)
+    files = first.saved.file, second.saved.file
+    alike = is_content_alike(records[0], records[1], *files)
+    found = [] if alike else reasons_in_texts(*files, task, names, rows_are_the_same(*records))
     asked = both_signed and not found  # the texts say more than hashes of them
+    told = [recorded(record) | ({"rows_hash": ("items", None)} if alike else {}) for record in records]
     protocols = [
-        protocol_of(run, record, metric, recorded(record) if asked else {})
-        for run, record in zip(runs, records, strict=True)
+        protocol_of(run, record, metric, one if asked else {})
+        for run, record, one in zip(runs, records, told, strict=True)
     ]
     return [*found, *reasons(*protocols, task)]
 
@@ -314,6 +318,8 @@ def _paired_task(one: ComparedTask, other: ComparedTask, metric: str) -> list[Pa
         CulturevalError: The items do not give the metric's score, or no side has any.
     """
     first, second = (_known_items(task, metric) for task in (one, other))
+    if first.keys != second.keys and first.rows == second.rows and _is_content_alike(one, other):
+        second = replace(second, keys=first.keys)
     if first.keys != second.keys:
         theirs = set(second.keys)
         keys = [key for key in first.keys if key in theirs]
@@ -328,10 +334,17 @@ def _paired_task(one: ComparedTask, other: ComparedTask, metric: str) -> list[Pa
     return [PairedTask(one.saved.task, metric, first.on(both), second.on(both), (one, other), (first, second))]
 
 
+def _is_content_alike(one: ComparedTask, other: ComparedTask) -> bool:
+    """Whether the runs asked the same rows in the same order, which files of other names hold."""
+    if not (one.record and other.record):
+        return False
+    return is_content_alike(one.record, other.record, one.saved.file, other.saved.file)
+
+
 def _other_data(one: ComparedTask, other: ComparedTask) -> bool:
     """Whether the runs say that they read other rows; else an item that a run lacks was refused or removed."""
-    hashes = [task.record.rows_hash if task.record else "" for task in (one, other)]
-    return all(hashes) and hashes[0] != hashes[1]
+    hashes = hashes_of_rows([task.record for task in (one, other) if task.record])
+    return len(hashes) == 2 and all(hashes) and hashes[0] != hashes[1]
 
 
 def _known_items(task: ComparedTask, metric: str) -> ItemScores:

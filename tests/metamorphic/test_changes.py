@@ -6,6 +6,7 @@
 import json
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cultureval.metrics.choice_replies import parse_labels
+from cultureval.models.preflight import check_model
 from cultureval.prompts.option_labels import LABELS
+from cultureval.reports.comparison.report import compare_all
 from cultureval.reports.cvlue.official_scores import score_task
+from cultureval.reports.evaluation import evaluate_tasks
+from cultureval.runs.load_runs import load
 from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import current_settings, use_settings
+from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.reading import forget_files
 from cultureval.testing import CHANGES, WRAPPINGS, Wrapping, assert_metamorphic, reading_of, table_of
@@ -139,6 +145,32 @@ def test_score_gives_the_same_after_a_change_of_the_gold_files(tmp_path):
                 {name: round(value, 9) for name, value in scored[task].scores.items()} | {"n": scored[task].rows}
             )
         assert len(scores) == 4 and scores.count(scores[0]) == 4
+
+
+STORED = ("stored as csv", "stored as jsonl.gz", "stored as parquet", "two shards")
+
+
+def test_runs_of_the_same_rows_in_other_files_are_compared_and_in_another_order_refused(tmp_path):
+    """Items are known by their file and number: files of other names were other data for `compare` and the ranks."""
+    task, model = "qimma_arabicmmlu:Driving Test", str(build_tiny_causal_lm(tmp_path / "tiny"))
+    runs = {}
+    for name in ("", *STORED, "rows in reverse order"):
+        table = table_of(copy_of(task, "original"), samples_root(), tmp_path)
+        for change in (one for one in CHANGES if one.name == name):
+            change.make(table)
+        forget_files()
+        of_model = {"device": "cpu", "dtype": "float32"}
+        given = current_settings().with_(data_root=table.root, form="original", model_settings=of_model)
+        runs[name] = tmp_path / "runs" / (name or "as it was")
+        with use_settings(given):
+            evaluate_tasks(model, partial(check_model, model), [task], None, str(runs[name]))
+    records = [load(folder)[0].record.tasks[f"{task}|0"] for folder in runs.values()]
+    assert len({one.content_hash for one in records}) == 2 and len({one.rows_hash for one in records}) > 3
+    _, document, _ = compare_all([runs[name] for name in ("", *STORED)], tmp_path / "out", draws=500)
+    differences = document["differences"]
+    assert len(differences) == 10 and all(one["identical"] and one["items"] == records[0].rows for one in differences)
+    with pytest.raises(CulturevalError, match="items"):
+        compare_all([runs[""], runs["rows in reverse order"]], tmp_path / "out", draws=500)
 
 
 WORDS = st.text("ابتثجحخدذرزسشصضطظعغفقكلمنهوي", min_size=3, max_size=9)

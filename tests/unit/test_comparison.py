@@ -118,6 +118,49 @@ def test_what_else_differs_is_refused_with_its_place_unless_it_is_allowed(
     assert any(note.startswith(f"compared all the same, {kind}: ") for note in notes)
 
 
+def of_file(file: str, rows: list, places: list[int] | None = None) -> list:
+    """Items as those of a file are named, their scores those of `rows`."""
+    return [(f"{file}:{place}", None, rows[place][2]) for place in places or range(len(rows))]
+
+
+def test_the_same_rows_in_files_of_other_names_are_one_set_of_items(tmp_path: Path) -> None:
+    files = {"a": ("test.jsonl", "ab"), "b": ("test.csv", "cd"), "c": ("test-00000-of-00002.parquet", "ef")}
+    for seed, (name, (file, rows_hash)) in enumerate(files.items()):
+        scored = items(seed, 0.8 - 0.2 * seed)[TASK]
+        record = signed(rows_hash=rows_hash, content_hash="same", metrics=[METRIC])
+        save_run(tmp_path / "x", name, {TASK: of_file(file, scored)}, "asked {place}", record=record)
+        save_run(tmp_path / "usual", name, {TASK: scored}, "asked {place}", record=signed(metrics=[METRIC]))
+    _, document, notes = compare(tmp_path, "x")
+    usual = compare(tmp_path, "usual").document["differences"]
+    assert [row["items"] for row in document["differences"]] == [300] * 3
+    for row, one in zip(document["differences"], usual, strict=True):
+        assert (row["difference"], row["p_value"]) == (one["difference"], one["p_value"])
+    assert not any("left out" in note or "differ in more" in note for note in notes)
+    board = tmp_path / "paper.csv"
+    board.write_text("model,average\na,3\nb,2\nc,1\n")
+    assert compare_boards([board, tmp_path / "x"], []).startswith("Kendall distance 0.000 of 3 models")
+
+
+@pytest.mark.parametrize("case", ["other content", "no content", "another order", "refused rows"])
+def test_items_of_files_of_other_names_are_not_matched_by_place_where_that_may_be_wrong(
+    tmp_path: Path, case: str
+) -> None:
+    rows = items(0, 0.6)[TASK]
+    first = signed(rows_hash="ab", content_hash="same", metrics=[METRIC])
+    second = signed(rows_hash="cd", content_hash="same", metrics=[METRIC])
+    if case in ("other content", "no content"):
+        second = signed(rows_hash="cd", content_hash="other" if case == "other content" else "", metrics=[METRIC])
+    places, prompt = list(range(300)), "asked {place}"
+    if case == "another order":
+        prompt = "asked again {place}"
+    if case == "refused rows":
+        places = places[10:]
+    save_run(tmp_path / "a", "one", {TASK: of_file("test.jsonl", rows)}, "asked {place}", record=first)
+    save_run(tmp_path / "b", "other", {TASK: of_file("test.csv", rows, places)}, prompt, record=second)
+    with pytest.raises(CulturevalError, match="items; 300 only in one .such as 'test.jsonl:0'., [0-9]+ only in other"):
+        compare(tmp_path, "a", "b")
+
+
 def test_the_command_that_shows_all_settings_can_be_pasted_where_a_folder_has_spaces(tmp_path: Path) -> None:
     rows = items(0, 0.6)[TASK]
     save_run(tmp_path / "a run", "one", {TASK: rows}, record=signed() | {"seeds": {"rows": 1}})
