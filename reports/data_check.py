@@ -104,5 +104,6 @@ def _totals(report: DataReport) -> str:
         f"{problems}"
         f"{len(read)} of {len(report.subsets)} subsets have data; {differing} have more or fewer rows than published.\n"
         f"{rows} rows in {len(files)} files = {scored} scored + {shots} few-shot + {broken} broken\n"
-        f"+ {rest} that none of these tasks reads; {duplicates} of the scored and few-shot ones are duplicates."
+        f"+ {rest} that none of these tasks reads.\n"
+        f"{duplicates} of the scored and few-shot ones are duplicates."
     )
