@@ -20,7 +20,9 @@ Written by `tests/metamorphic/write_page.py`. Each change is made in a copy of a
 `audit` and the exports then read is compared with what they read before: prepared rows, prompts, choices, golds and
 examples (in any order), their number, the task's own metrics and errors of answers that a hash of the row gives (not
 where a model scores them), notes, duplicates, skipped rows, unread files, the items of the audit and what each of its
-checks finds. For some changes the tasks that lm-eval and Inspect ask are compared too, and what `score` gives.
+checks finds. For some changes the tasks that lm-eval and Inspect ask are compared too, and what `score` gives. Runs of
+the same rows in the same order are compared (`cultureval compare`) and ranked whatever their files are called; of rows
+in another order `rows_hash` is another, and `compare` refuses them, since it knows items by file and row.
 
 *Nothing changes*: all of it is equal. *Told and refused*: the task stops with a sentence that says what and where.
 *Told and counted*: it is read, and the results and the summary say how many.
