@@ -157,7 +157,7 @@ def compare_paired(subsets: Sequence[PairedSubset], draws: int = DRAWS, seed: in
     undefined = 1 - float(np.isfinite(spread).mean())
     tested = _p_value(difference, swapped, clusters, identical, flips)
     if undefined > 1 - LEAST_DEFINED:
-        one_ratio = len(tables) == 1 and subsets[0].score is ratio and _within_one(tables)
+        one_ratio = len(tables) == 1 and subsets[0].score is ratio and _within_one(tables) and _counting(tables)
         found = (*_of_constant_ratios(*tables[0][:2]), None, "Newcombe") if one_ratio else (None, None, None, "")
         tested = None, None, ""
     low, high, error, interval = found
@@ -297,7 +297,7 @@ def _of_ratios(
         least, most, wide, differ, clusters = _of_clusters(shares, tables)
         if differ < min(FEW_DIFFER, clusters / 2):
             return min(low, least), max(high, most), max(error or 0.0, wide), "bootstrap or Bonett-Price of clusters"
-    if low == high and not identical and len(tables) == 1:
+    if low == high and not identical and len(tables) == 1 and _counting(tables):
         return *_of_constant_ratios(*tables[0][:2]), error, "Newcombe"
     return low, high, error, name
 
@@ -331,6 +331,11 @@ def _within_one(tables: Sequence[tuple]) -> bool:
     """Whether every ratio is between 0 and 1."""
     sides = [side for first, second, _ in tables for side in (first, second)]
     return all(((side[:, 0] >= 0) & (side[:, 0] <= side[:, 1])).all() for side in sides)
+
+
+def _counting(tables: Sequence[tuple]) -> bool:
+    """Whether every ratio has something in its denominator: else it is not defined, and has no interval."""
+    return all(side[:, -1].sum() > 0 for first, second, _ in tables for side in (first, second))
 
 
 def _of_constant_ratios(first: Floats, second: Floats) -> tuple[float, float]:

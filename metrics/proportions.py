@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 NORMAL_95 = 1.959963984540054  # the standard normal's 97.5th percentile
 TINY = 1e-9  # trials of an error that is larger than any share's
 
 
+@lru_cache(maxsize=4096)
 def wilson_interval(successes: int, total: int) -> tuple[float, float]:
     """The 95% interval of a proportion by Wilson (J. of the American Statistical Association 22, 1927), by scipy.
 

@@ -70,7 +70,7 @@ def checked(run: Run) -> Run:
     """
     files = details_files_of_run(run)
     claims: list[Claim] = []
-    unchecked: dict[str, str] = {}
+    unchecked = dict(run.unchecked)  # of judgements
     scores: dict[str, Mapping[str, float | None]] = dict(run.scores)
     found: dict[str, _Checked] = {}
     for name, record in run.record.tasks.items():
@@ -97,25 +97,44 @@ def checked(run: Run) -> Run:
     return replace(run, scores=scores, record=record, **known)
 
 
-def checked_judgement(run: Run) -> tuple[dict[str, dict[str, float | None]], list[Claim]]:
-    """A judge's scores of a judgement as its verdicts in the details give them, and what its file says otherwise.
+class CheckedJudgement(NamedTuple):
+    """A judge's scores as its verdicts in the details give them.
 
-    Details that cannot be read, or are not there, leave the file's scores as they are.
+    Attributes:
+        scores: Task or average -> metric -> score.
+        claims: What its file says otherwise.
+        unchecked: Task -> why its file is believed.
+        scored: Task -> metric -> verdicts that it is the mean of.
     """
+
+    scores: dict[str, dict[str, float | None]]
+    claims: list[Claim]
+    unchecked: dict[str, str]
+    scored: dict[str, dict[str, int]]
+
+
+def checked_judgement(run: Run) -> CheckedJudgement:
+    """A judge's scores of a judgement against its verdicts in the details."""
     files = {} if output_folder(run.file) is None else details_by_task(own_details(run.file))
-    scores = {task: dict(values) for task, values in run.scores.items()}
-    claims = []
-    for task, values in scores.items():
+    found = CheckedJudgement({task: dict(values) for task, values in run.scores.items()}, [], {}, {})
+    for task, values in found.scores.items():
+        if task not in files:
+            if not _members(task, run.scores):
+                found.unchecked[task] = "the details of its judgement are not there"
+            continue
         try:
-            columns = _read(files[task], list(values)).columns if task in files else {}
-        except CulturevalError:
+            columns = _read(files[task], list(values)).columns
+        except CulturevalError as error:
+            found.unchecked[task] = str(error).rstrip(".")
             continue
         for metric, column in columns.items():
             claimed, known = values[metric], column[np.isfinite(column)]
-            if claimed is not None and len(known) and not agree(float(known.mean()), claimed):
-                claims.append(Claim(task, metric, claimed, float(known.mean()), "items"))
-                values |= {metric: float(known.mean()), f"{metric}{ERROR}": None}
-    return scores, claims
+            found.scored.setdefault(task, {})[metric] = len(known)
+            mean = float(known.mean()) if len(known) else math.nan
+            if claimed is not None and not agree(mean, claimed):
+                found.claims.append(Claim(task, metric, claimed, mean, "items"))
+                values |= {metric: None if math.isnan(mean) else mean, f"{metric}{ERROR}": None}
+    return found
 
 
 def _read(file: Path, metrics: Sequence[str]) -> _Read:
@@ -139,7 +158,7 @@ def _read(file: Path, metrics: Sequence[str]) -> _Read:
 
 def _of_items(run: Run, record: TaskRecord, file: Path) -> _Checked:
     """What a task's scores are by its details."""
-    read = _read(file, [one for one in record.metrics if one not in record.not_means])
+    read = _read(file, record.metrics)
     changes: list[Change] = []
     if record.rows and read.rows != record.rows:
         changes.append((Claim(record.task, ROWS, record.rows, read.rows, "details"), {}))
@@ -151,7 +170,10 @@ def _of_items(run: Run, record: TaskRecord, file: Path) -> _Checked:
     errors: dict[str, StandardError] = {}
     for metric, column in known.items():
         claimed = run.value(record.task, metric)
-        if metric in (*record.not_applicable, *(slow or ())) or claimed is None or not len(column):
+        if metric in (slow or ()) or claimed is None:
+            continue
+        if not len(column):
+            changes += _by_statistics(run, record, file, metric, None) or [_of_nothing(record.task, metric, claimed)]
             continue
         error = _error_of_mean(record.task, metric, read)
         if not agree(float(column.mean()), claimed):
@@ -161,11 +183,25 @@ def _of_items(run: Run, record: TaskRecord, file: Path) -> _Checked:
             own = run.signature_of(record.task) and not math.isnan(error)  # others say 0 where all scores are alike
             errors[metric] = StandardError(0.0, len(column)) if alike and not own else error
             changes += _error_change(run, record.task, metric, errors[metric])
-    unread = (*known, *record.not_means, *record.not_applicable)
-    if headline and headline not in unread and slow is not None and headline not in slow:
-        changes += _by_statistics(run, record, file, headline, None)
-    impossible = _impossible(record.task, headline, known[headline]) if headline in known else ""
+    for metric in (one for one in record.metrics if one not in known and run.value(record.task, one) is not None):
+        if metric in (slow or ()) or metric != headline and slow is None:
+            continue
+        if (metric == headline or _is_bounded(record.task, metric)) and not _known_items(record, file, metric):
+            raise CulturevalError(f"its details have no scores of {metric}")
+        changes += _by_statistics(run, record, file, metric, None)
+    impossible = next(filter(None, (_impossible(record.task, name, column) for name, column in known.items())), "")
     return _Checked(changes, record, errors, impossible, read.asked)
+
+
+def _is_bounded(task: str, metric: str) -> bool:
+    """Whether a metric is declared, and no count without end."""
+    declared = declared_metric(task, metric)
+    return declared is not None and all(map(math.isfinite, declared.range))
+
+
+def _of_nothing(task: str, metric: str, claimed: float) -> Change:
+    """A score of which no item has a part."""
+    return Claim(task, metric, claimed, math.nan, "items"), {metric: None, f"{metric}{ERROR}": None}
 
 
 def _by_statistics(run: Run, record: TaskRecord, file: Path, metric: str, mean: Estimate | None) -> list[Change]:
@@ -197,7 +233,7 @@ def _error_of_mean(task: str, metric: str, read: _Read) -> StandardError:
     """The standard error of a mean of rows, as `metrics.lighteval.clustered_means` has it."""
     column, declared = read.columns[metric], declared_metric(task, metric)
     known = np.isfinite(column)
-    bounds = declared.range if declared and all(map(math.isfinite, declared.range)) else None
+    bounds = declared.range if declared and _is_bounded(task, metric) else None
     values = column[known]
     if bounds is None and values.min() == values.max():
         return StandardError(math.nan, len(values))

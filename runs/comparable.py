@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from cultureval.metrics.judges.items import JUDGED
 from cultureval.runs.files import details_files_of_run, read_details
-from cultureval.runs.items import NAME_PATHS, details_columns, leaf, row_keys
+from cultureval.runs.items import NAME_PATHS, details_columns, leaf, row_keys, state_of
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runtime.errors import shorten
 
@@ -280,9 +280,9 @@ def reasons_in_texts(
     Raises:
         CulturevalError: A file cannot be read.
     """
-    if _digest_of_file(first, *_state(first)) == _digest_of_file(second, *_state(second)) != "":
+    if _digest_of_file(first, *state_of(first)) == _digest_of_file(second, *state_of(second)) != "":
         return []
-    one, other = (_hashes(file, *_state(file)) for file in (first, second))
+    one, other = (_hashes(file, *state_of(file)) for file in (first, second))
     return list(_in_texts(one, other, task, names, same_rows, (first, second)))
 
 
@@ -342,12 +342,6 @@ def _judges(run: Run, fields: Mapping[str, Any], metric: str) -> str | None:
         if "/" in one.group and metric.startswith(f"{JUDGED}{one.group.partition('/')[0]}_")
     ]
     return "; ".join(sorted(later)) or fields.get("judges")
-
-
-def _state(file: Path) -> tuple[int, int]:
-    """What changes when a file does."""
-    about = file.stat()
-    return about.st_mtime_ns, about.st_size
 
 
 @lru_cache(maxsize=4096)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cultureval.metrics.item_statistics import of_mean
 from cultureval.metrics.paired_tests import Floats, ScoreOfSums
 from cultureval.runs.files import read_details
-from cultureval.runs.rows import NAMES, names_in_columns
+from cultureval.runs.rows import NAMES, names_in_columns, saved_reply
 from cultureval.tasks.catalogue import all_suites, all_tasks, declared_metric
 
 if TYPE_CHECKING:
@@ -152,6 +152,16 @@ def details_columns(file: Path, paths: Sequence[str]) -> dict[str, list[Any] | N
     return _columns(file, paths)[0]
 
 
+def saved_replies(file: Path) -> list[str] | None:
+    """`saved_reply` of each row of a details file; None of a file without replies."""
+    paths = [f"model_response.{name}" for name in ("text", "text_post_processed")]
+    said, read = details_columns(file, paths).values()
+    if said is None:
+        return None
+    both = zip(said, read or [None] * len(said), strict=True)
+    return [saved_reply({"text": one, "text_post_processed": other}) for one, other in both]
+
+
 def metric_names(file: Path) -> list[str]:
     """The metrics that a details file has values of."""
     import pyarrow.parquet
@@ -180,6 +190,12 @@ def clusters_of(table: "pyarrow.Table") -> list[str | None]:
         if (column := leaf(table, path)) is not None:
             return [cluster or None for cluster in column.to_pylist()]
     return [None] * table.num_rows
+
+
+def state_of(file: Path) -> tuple[int, int]:
+    """What changes when a file does."""
+    about = file.stat()
+    return about.st_mtime_ns, about.st_size
 
 
 def _columns(file: Path, paths: Sequence[str]) -> tuple[dict[str, list[Any] | None], int]:

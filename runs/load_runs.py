@@ -135,14 +135,15 @@ def _judged(run: Run, judgement: Run) -> Run:
     """A run with what a later judgement adds: the judges' scores of its tasks, never another score."""
     scores: dict[str, Mapping[str, float | None]] = dict(run.scores)
     tasks = dict(run.record.tasks)
-    judged, claims = checked_judgement(judgement)
-    for name, values in judged.items():
+    judged = checked_judgement(judgement)
+    for name, values in judged.scores.items():
         if name not in scores:
             continue
         scores[name] = {**scores[name], **{one: value for one, value in values.items() if one.startswith(JUDGED)}}
         known, later = tasks.get(name), judgement.record.tasks.get(name)
         if known and later:
             changes = {field: getattr(later, field) for field in ("verdicts_reused", "verdicts_reused_since")}
+            changes["scored"] = known.scored | judged.scored.get(name, {})
             left_out = tuple(one for one in known.left_out if one not in values)
             tasks[name] = known.model_copy(update={**changes, "left_out": left_out})
     left = [(one, task.suite) for task in tasks.values() for one in task.left_out]
@@ -155,9 +156,11 @@ def _judged(run: Run, judgement: Run) -> Run:
     record = run.record.model_copy(
         update={"tasks": tasks, "unjudged": unjudged, "signatures": tuple(signatures.values())}
     )
-    claims = [claim for claim in claims if claim.task in run.scores and claim.metric.startswith(JUDGED)]
+    claims = [claim for claim in judged.claims if claim.task in run.scores and claim.metric.startswith(JUDGED)]
     judgements = (*run.judgements, judgement.file)
-    return replace(run, scores=scores, record=record, judgements=judgements, claims=(*run.claims, *claims))
+    unchecked = {**{name: why for name, why in judged.unchecked.items() if name in run.scores}, **run.unchecked}
+    told = {"claims": (*run.claims, *claims), "unchecked": unchecked}
+    return replace(run, scores=scores, record=record, judgements=judgements, **told)
 
 
 def read_file(file: Path) -> Run:

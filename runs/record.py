@@ -3,6 +3,7 @@
 docs/results.md describes the section; `SCHEMA` is its version, raised when a field changes its meaning or goes.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -303,7 +304,9 @@ class Claim:
     def sentence(self) -> str:
         """What people are told: `group:subset|0 acc_norm: its file says 97.00, its items 51.86`."""
         scale = 100 if max(abs(self.claimed), abs(self.found)) <= 1 else 1
-        claimed, found = (printed(scale * value, 2) for value in (self.claimed, self.found))
+        claimed, found = (
+            "none" if math.isnan(value) else printed(scale * value, 2) for value in (self.claimed, self.found)
+        )
         return f"{self.task} {self.metric}: its file says {claimed}, its {self.made_of} {found}"
 
 

@@ -285,7 +285,9 @@ def _other_counts(run: Run, tasks: list[TaskRecord]) -> Checks:
 def _published_rows(task: TaskRecord) -> int | None:
     """How many rows its published data have: by the catalogue, else by the run, which may have been edited."""
     known = all_tasks().get(task.task.partition("|")[0])
-    return known.expected(task.form) if known and task.form else task.expected_rows
+    if not known or (not task.form and task.expected_rows is None):
+        return task.expected_rows
+    return known.expected("curated" if task.form == "curated" else "original")
 
 
 def _unselected(run: Run, tasks: list[TaskRecord]) -> Checks:

@@ -9,8 +9,7 @@ from cultureval.metrics.alqasida.names import CORPUS_SCORES, GAIN, ZERO
 from cultureval.metrics.alqasida.translation import score_of_sums, sentence_sums
 from cultureval.metrics.item_statistics import ItemStatistics
 from cultureval.metrics.paired_tests import Floats
-from cultureval.runs.items import details_columns
-from cultureval.runs.rows import saved_reply
+from cultureval.runs.items import details_columns, saved_replies
 
 
 def item_statistics(file: Path, task: str, metric: str) -> ItemStatistics | None:
@@ -24,9 +23,10 @@ def item_statistics(file: Path, task: str, metric: str) -> ItemStatistics | None
     """
     if metric not in CORPUS_SCORES or metric.endswith(ZERO):
         return None
-    texts = ["doc.choices", "doc.specific.source", "model_response.text", "model_response.text_post_processed"]
-    choices, sources, said, read = (found or [] for found in details_columns(file, texts).values())
-    replies = [saved_reply({"text": one, "text_post_processed": other}) for one, other in zip(said, read, strict=True)]
+    choices, sources = details_columns(file, ["doc.choices", "doc.specific.source"]).values()
+    replies = saved_replies(file)
+    if not choices or sources is None or replies is None:
+        return None
     references = [given[0] for given in choices]
     if metric != GAIN:
         return ItemStatistics(sentence_sums(metric, replies, references), partial(score_of_sums, metric))

@@ -1,6 +1,6 @@
 """What JEEM's corpus BLEU is made of: counts of n-grams of every caption or answer."""
 
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +9,7 @@ from cultureval.metrics.item_statistics import ItemStatistics
 from cultureval.metrics.jeem.caption import bleu_of, bleu_statistics, tokenize
 from cultureval.metrics.jeem.names import WORDS
 from cultureval.metrics.paired_tests import Floats
-from cultureval.runs.items import details_columns
-from cultureval.runs.rows import saved_reply
+from cultureval.runs.items import details_columns, saved_replies, state_of
 
 BLEU = "bleu_"
 
@@ -24,19 +23,28 @@ def item_statistics(file: Path, task: str, metric: str) -> ItemStatistics | None
     if not metric.startswith(BLEU):
         return None
     order, _, suffix = metric.removeprefix(BLEU).partition("_")
-    texts = ["doc.choices", "doc.gold_index", "model_response.text", "model_response.text_post_processed"]
-    choices, golds, said, read = (found or [] for found in details_columns(file, texts).values())
-    replies = [saved_reply({"text": one, "text_post_processed": other}) for one, other in zip(said, read, strict=True)]
+    parts = _counts(file, suffix, *state_of(file))
+    return None if parts is None else ItemStatistics(parts, partial(_bleu, order=int(order)))
+
+
+@lru_cache(maxsize=4)  # the orders are asked one after another
+def _counts(file: Path, suffix: str, *state: int) -> Floats | None:
+    """The counts of n-grams of each row, which all orders share; None of details without replies or references."""
+    choices, golds = details_columns(file, ["doc.choices", "doc.gold_index"]).values()
+    replies = saved_replies(file)
+    if not choices or golds is None or replies is None:
+        return None
     references = [
         [given[place] for place in (gold if isinstance(gold, list) else [gold])]
         for given, gold in zip(choices, golds, strict=True)
     ]
     words = partial(tokenize, normalize=WORDS[f"_{suffix}" if suffix else ""])
-    parts = [
-        bleu_statistics(words(reply), [words(text) for text in texts])
-        for reply, texts in zip(replies, references, strict=True)
-    ]
-    return ItemStatistics(np.array(parts), partial(_bleu, order=int(order)))
+    return np.array(
+        [
+            bleu_statistics(words(reply), [words(text) for text in texts])
+            for reply, texts in zip(replies, references, strict=True)
+        ]
+    )
 
 
 def _bleu(sums: Floats, order: int) -> Floats:

@@ -1,6 +1,5 @@
 """The tables of a leaderboard: a row a model, a column a number of the suite's paper."""
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -146,19 +145,19 @@ def column_spans(table: BoardTable) -> list[tuple[str, int]]:
 
 def best_cells(table: BoardTable) -> set[tuple[int, int]]:
     """Row and column of the best value of each column among our rows of all items; none where fewer than two have
-    one.
+    one. A value of fewer items than another's is not among them.
     """
     best = set()
-    most = max((row.entry.limit for row in table.rows if row.entry), default=math.inf)
+    limit = max((row.entry.limit for row in table.rows if row.entry), default=0)
     for place, column in enumerate(table.columns):
+        rows = enumerate(table.rows)
+        cells = {number: row.cells[place] for number, row in rows if row.entry and row.entry.limit == limit}
+        most = max((cell.n or 0 for cell in cells.values() if isinstance(cell, Cell)), default=0)
         values = {
-            number: value
-            for number, row in enumerate(table.rows)
-            if row.entry
-            and row.entry.may_be_best
-            and row.entry.limit == most
-            and not row.unproven
-            and (value := _number(row.cells[place])) is not None
+            number: cell.value
+            for number, cell in cells.items()
+            if isinstance(cell, Cell) and cell.value is not None and (cell.n is None or cell.n == most)
+            if (entry := table.rows[number].entry) and entry.may_be_best and not table.rows[number].unproven
         }
         if len(values) > 1:
             top = min(values.values()) if column.lower else max(values.values())

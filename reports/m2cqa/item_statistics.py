@@ -1,6 +1,6 @@
 """What the scores of M2CQA and AynVQA are made of: counts of items, whose three statements are rows."""
 
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,7 @@ from cultureval.metrics.m2cqa.names import (
 )
 from cultureval.metrics.m2cqa.statement_items import PROFILES, ROLES, Statement, item_verdicts, right_judgements
 from cultureval.metrics.paired_tests import Floats, ratio
-from cultureval.runs.items import details_columns
+from cultureval.runs.items import details_columns, state_of
 
 FALSE_STATEMENTS = len(ROLES) - 1
 CONDITIONAL = (CFHR, CFHR_VALID_ONLY, CONTRASTIVE_INSTABILITY)  # rates whose denominators the outputs decide on
@@ -40,6 +40,19 @@ def item_statistics(file: Path, task: str, metric: str) -> ItemStatistics | None
     (key,) = (key for key, name in PROFILES.items() if name == verdict)
     if rate not in RATES:
         return None
+    if (found := _judged(file, key, *state_of(file))) is None:
+        return None
+    items, counts, unread = found
+    parts = _parts(counts, rate)
+    left_out = _unread_of(rate, unread) & (parts[:, -1] == 0) if rate in CONDITIONAL else np.zeros(len(parts), bool)
+    score = ratio if parts.shape[-1] == 2 else _score(rate)
+    worst, best = (np.tile(_parts(ends, rate), (len(parts), 1)) for ends in _ends(rate))
+    return ItemStatistics(parts, score, items, ~left_out, worst=worst, best=best)
+
+
+@lru_cache(maxsize=8)  # a run's rates are asked one after another
+def _judged(file: Path, key: str, *state: int) -> tuple[dict[str, tuple[int, ...]], Floats, NDArray[np.bool_]] | None:
+    """Items with their rows, [N, 8] counts of items and [N, 1 + K] unreadable outputs; None of other details."""
     paths = [*(f"doc.specific.{name}" for name in ("item_id", "role", "rows_of_task")), f"metric.{key}"]
     names, roles, numbers, words = details_columns(file, paths).values()
     if not names or roles is None or words is None:
@@ -47,17 +60,12 @@ def item_statistics(file: Path, task: str, metric: str) -> ItemStatistics | None
     statements = [Statement(*row) for row in zip(names, roles, words, strict=True)]
     ids, verdicts = item_verdicts(statements, max(numbers or [0]))
     unread = verdicts == "invalid"
-    counts = item_counts(*right_judgements(verdicts), unread).astype(np.float64)
-    parts = _parts(counts, rate)
-    left_out = _unread_of(rate, unread) & (parts[:, -1] == 0) if rate in CONDITIONAL else np.zeros(len(parts), bool)
-    score = ratio if parts.shape[-1] == 2 else _score(rate)
     rows: dict[str, list[int]] = {name: [] for name in ids}
     for row, name in enumerate(names):
         if name in rows:
             rows[name].append(row)
     items = {name: tuple(places) for name, places in rows.items()}
-    worst, best = (np.tile(_parts(ends, rate), (len(parts), 1)) for ends in _ends(rate))
-    return ItemStatistics(parts, score, items, ~left_out, worst=worst, best=best)
+    return items, item_counts(*right_judgements(verdicts), unread).astype(np.float64), unread
 
 
 def _unread_of(rate: str, unread: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -14,6 +14,7 @@ from test_leaderboard import Rows
 from test_one_truth import run, shown
 from viewer_runs import row, save
 
+from cultureval.runs.files import details_files_of_run
 from cultureval.runs.load_runs import load
 from cultureval.runs.warnings import LEAVES_OUT, MARKS, PARTIAL, run_warnings
 
@@ -217,9 +218,10 @@ def test_the_number_of_published_rows_is_the_catalogues(tmp_path):
     (one,) = write_folder(tmp_path, Folder(6, (Plan(),)))
     assert any("published: 522" in warning for warning in run_warnings(load(one.file)[0]))
     content = json.loads(one.file.read_text("utf-8"))
-    content["cultureval"]["tasks"][f"{TRUST}|0"] |= {"expected_rows": 6, "form": "original"}
-    one.file.write_text(json.dumps(content), encoding="utf-8")
-    assert any("published: 522" in warning for warning in run_warnings(load(one.file)[0]))
+    for form in ("original", "", "another"):
+        content["cultureval"]["tasks"][f"{TRUST}|0"] |= {"expected_rows": 6, "form": form}
+        one.file.write_text(json.dumps(content), encoding="utf-8")
+        assert any("published: 522" in warning for warning in run_warnings(load(one.file)[0])), form
 
 
 def test_an_error_of_nothing_is_told_where_all_scores_are_alike(tmp_path):
@@ -248,6 +250,84 @@ def test_a_board_is_without_runs_whose_scores_are_not_checked(tmp_path):
 def test_whatever_leaves_items_out_has_a_mark():
     """`compare` shows the warnings with marks: one of a judge's unscored verdicts had none."""
     assert {*LEAVES_OUT, *PARTIAL} <= {*MARKS, "limited"}
+
+
+def changed_details(one, task, change):
+    """Writes a task's details anew: `change` takes a row's metrics and gives others."""
+    file = details_files_of_run(load(one.file)[0])[f"{task}|0"]
+    rows = pq.read_table(file).to_pylist()
+    for each in rows:
+        each["metric"] = change(dict(each["metric"]))
+    pq.write_table(pa.Table.from_pylist(rows), file)
+
+
+def edited_file(one, metric, value, task=TRUST, **record):
+    content = json.loads(one.file.read_text("utf-8"))
+    content["results"][f"{task}|0"][metric] = value
+    content["cultureval"]["tasks"][f"{task}|0"] |= record
+    one.file.write_text(json.dumps(content), encoding="utf-8")
+
+
+NOTHING = {
+    "no column": (lambda row: {name: value for name, value in row.items() if name != "acc_norm"}, {}),
+    "words": (lambda row: row | {"acc_norm": str(row["acc_norm"])}, {}),
+    "no mean": (dict, {"not_means": ["acc_norm"]}),
+    "not applicable": (dict, {"not_applicable": ["acc_norm"]}),
+    "no values": (lambda row: row | {"acc_norm": None}, {}),
+}
+
+
+@pytest.mark.parametrize("how", NOTHING)
+def test_a_score_that_the_details_do_not_give_is_not_believed(tmp_path, how):
+    """An edited score stood bold beside the papers' rows where the details held nothing to check it by."""
+    planted = write_folder(tmp_path, Folder(6, (Plan(0), Plan(1), Plan(2))))
+    change, record = NOTHING[how]
+    changed_details(planted[2], TRUST, change)
+    edited_file(planted[2], "acc_norm", 0.97, **record)
+    (found,) = load(planted[2].file)
+    assert found.claims or f"{TRUST}|0" in found.unchecked
+    (table,) = page(tmp_path / "out", "--out", tmp_path / "site").values()
+    (told,) = [one for one in table["rows"] if NAMES[2].rpartition("/")[2] in one["label"]]
+    assert not told["rank"] and told["warnings"]
+    rows = (tmp_path / "site" / "index.html").read_text("utf-8").split("<tr")
+    assert all("<b>" not in row for row in rows if NAMES[2] in row)
+
+
+def test_every_score_is_checked_and_the_best_is_of_all_items(tmp_path):
+    """Only the headline was: others stood bold where they were edited, outside their range, or without bad items."""
+    plans = [Plan(place, tasks=("caption",)) for place in range(4)]
+    planted = write_folder(tmp_path, Folder(6, tuple(plans)))
+    changed_details(planted[0], CAPTION, lambda row: {name: row[name] for name in row if name != "rouge_l"})
+    edited_file(planted[0], "rouge_l", 99.0, CAPTION)
+    changed_details(planted[1], CAPTION, lambda row: row | {"rouge_l": 250.0})
+    edited_file(planted[1], "rouge_l", 250.0, CAPTION)
+    kept = iter([10.0, *[None] * 5])
+    changed_details(planted[2], CAPTION, lambda row: row | {"rouge_l": next(kept)})
+    edited_file(planted[2], "rouge_l", 10.0, CAPTION)
+    (cut, outside, few, whole) = (load(one.file)[0] for one in planted)
+    assert outside.impossible and not whole.impossible and not whole.claims and not whole.unchecked
+    tables = page(tmp_path / "out", "--out", tmp_path / "site")
+    assert cut.claims or cut.unchecked
+    rows = (tmp_path / "site" / "index.html").read_text("utf-8").split("<tr")
+    for place in range(3):
+        told = [row for row in rows if NAMES[place] in row]
+        assert all(">99.00</b>" not in row and ">250.00</b>" not in row and "<b>10.00" not in row for row in told)
+    assert tables and few.record.tasks[f"{CAPTION}|0"].rows_with("rouge_l") == 1
+
+
+def test_a_judgement_without_its_details_is_not_believed(tmp_path):
+    """A judge's scores of 4.9 stood bold after the judgement's details were deleted."""
+    (one,) = write_folder(tmp_path, Folder(5, (Plan(tasks=("caption",), judged=True),)))
+    (before,) = load(tmp_path / "out")
+    assert not before.unchecked
+    judged = [
+        file for file in (tmp_path / "out" / "details").rglob("*.parquet") if CRITERION in str(pq.read_schema(file))
+    ]
+    assert judged
+    for file in judged:
+        file.unlink()
+    (found,) = load(tmp_path / "out")
+    assert found.unchecked == {f"{CAPTION}|0": "the details of its judgement are not there"}
 
 
 def test_partial_runs_are_marked_and_stand_apart_from_the_papers_rows(tmp_path):
