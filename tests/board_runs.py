@@ -112,7 +112,7 @@ def _items(task, model, ability, items, query, ours):
     own = np.random.default_rng(int(hashlib.sha256(f"{task.task}{model}".encode()).hexdigest()[:8], 16))
     difficulty = shared.random(items)
     right = ((0.5 * difficulty + 0.5 * own.random(items)) < ability).astype(float)
-    values = {metric: right * SCALES.get(metric, 1.0) + (metric == "mean_rank") for metric in task.metrics}
+    values = {metric: right * SCALES.get(metric, 1.0) + metric.startswith("mean_rank") for metric in task.metrics}
     means = {}
     for metric, column in values.items():
         means[metric] = float(column.mean())
