@@ -237,7 +237,7 @@ def is_content_alike(one: TaskRecord, other: TaskRecord, first: Path, second: Pa
     other_rows = one.rows_hash == other.rows_hash or len(set(hashes_of_rows([one, other]))) > 1
     if other_rows or one.refused or other.refused:
         return False
-    asked = [list(_hashes(file, *_state(file)).values()) for file in (first, second)]
+    asked = [list(_hashes(file, *state_of(file)).values()) for file in (first, second)]
     return asked[0] == asked[1]
 
 
