@@ -2,8 +2,8 @@
 
 A verdict is a reply that is the requested form and nothing else: each criterion once with its value, as lines or JSON.
 Tolerated are markdown, bullets, numbers, a table, a code fence, Arabic-Indic digits, full-width forms, directional
-marks, the criteria in one line, a heading such as "Scores:", and reasoning before the reply. With anything else beside
-the scores (prose, quotations, further keys), or with two values for a criterion, equal or not, it is open whose the
+marks, the criteria in one line, a heading such as "Scores:", bullets, and reasoning before the reply. With anything
+else beside the scores (prose, quotations, further keys, symbols such as a cross), or with two values for a criterion, equal or not, it is open whose the
 scores are: `DoubtfulReply` is raised, and the judge is asked once more, for the form between two marks. The marks hold
 a code that no judged text can know; between them stand the judge's scores, whatever it writes around them.
 
@@ -27,7 +27,7 @@ from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.zero_width import INVISIBLE
 
 LOWEST, HIGHEST = 1.0, 5.0
-PARSER_VERSION = 6
+PARSER_VERSION = 7
 
 _DIGITS = {ord(digit): str(value) for row in ("٠١٢٣٤٥٦٧٨٩", "۰۱۲۳۴۵۶۷۸۹") for value, digit in enumerate(row)}
 _DIGITS[ord("٫")] = "."
@@ -46,13 +46,14 @@ _VALUE = (
     rf"(?:[ \t]{{0,3}}(?:[/\\]|out of|of|من أصل|من)[ \t]{{0,3}}(?P<of>{_NUMBER})[\])]?)?(?![\w%٪/\\+°^])"
 )
 _WHOLE_VALUE = re.compile(_VALUE, re.IGNORECASE)
-# What may stand between scores: white space, punctuation, symbols such as a tick, a heading, the head of a table.
+# What may stand between scores: white space, punctuation, symbols that say nothing, a heading, the head of a table.
 _HEADING = re.compile(
     r"^[ \t|\-]*(?:(?:my|final)\s+)*(?:scores?|ratings?|evaluations?|results?|output)[ \t]*(?::|$)"
     r"|\|[ \t]*criteri(?:on|a)[ \t]*\|[ \t]*(?:score|rating)s?[ \t]*\|",
     re.IGNORECASE | re.MULTILINE,
 )
-_GAPS = frozenset(" \t\n|,;.،؛•·–—-:!=")
+_GAPS = frozenset(" \t\n|,;.،؛•·–—-:!=✅✔☑⭐🌟●○◦■□▪▫◆◇▶►➤🔹🔸🔷🔶📊📝")
+_SIGNS_OF_NAMES = _GAPS | set("_'’()[]/&+*`#")
 _SCORE_KEYS = {"score", "rating", "value", "points", "grade"}
 _NAME_KEYS = {"criterion", "criteria", "name", "aspect", "dimension", "metric"}
 _WRAPPING_KEYS = {
@@ -83,7 +84,7 @@ class ReplyReading:
     Attributes:
         scores: Criterion -> score on its scale, which begins with 1; empty where a label was requested.
         label: The label; None where scores were requested.
-        flags: Tolerated deviations: "decimal", "reasoning", and of labels "extra_prose".
+        flags: Tolerated deviations: "decimal", "reasoning", and of a line of text "extra_prose".
         notes: Criterion -> the judge's explanation, where the template asks for some.
     """
 
@@ -137,18 +138,22 @@ def read_scores(
     return ReplyReading(scores, flags=tuple(sorted(flags)))
 
 
-def read_label(reply: str, labels: Sequence[str] | Mapping[str, Sequence[str]], prefix: str = "") -> ReplyReading:
-    """Read one label of a closed set.
+def read_label(
+    reply: str, labels: Sequence[str] | Mapping[str, Sequence[str]], prefix: str = "", code: str = ""
+) -> ReplyReading:
+    """Read one label of a closed set: a reply that is the label and nothing else.
 
     Args:
         reply: The judge's complete reply.
         labels: The labels, or each label with further spellings of it.
         prefix: Text that may precede the label, followed by a colon (as at the end of the JEEM paper's prompt).
+        code: As of `read_scores`.
 
     Returns:
         The label, as given, and flags of tolerated deviations.
 
     Raises:
+        DoubtfulReply: The reply has more than its label (outside marks).
         JudgeReplyError: No line is exactly one of the labels, or two lines are different ones.
         ValueError: No labels.
     """
@@ -157,18 +162,23 @@ def read_label(reply: str, labels: Sequence[str] | Mapping[str, Sequence[str]], 
     spellings = labels if isinstance(labels, Mapping) else {label: () for label in labels}
     known = {_key(text): label for label, others in spellings.items() for text in (label, *others)}
     text, flags = _plain(reply)
+    marked = _between_marks(text, code)
     lead = re.compile(rf"[\s\-•]*(?:{re.escape(_normal(prefix))}\s*[:：\-]\s*)?", re.IGNORECASE)
     found: dict[str, None] = {}
-    for line in filter(str.strip, text.splitlines()):
-        label = known.get(_key(line[lead.match(line).end() :].strip(" \t.:،؛,!")))
-        if label is None:
-            flags.add("extra_prose")
-        else:
+    more: list[str] = []
+    for line in (text if marked is None else marked).splitlines():
+        written = line[lead.match(line).end() :].strip(" \t.:،؛,!")
+        label = known.get(_bare_key(written))
+        if label is not None:
             found[label] = None
+        elif written:
+            more.append(written)
     if not found:
         raise JudgeReplyError(f"no line of the reply is one of the {len(spellings)} labels ({shorten(reply)})")
     if len(found) > 1:
         raise JudgeReplyError(f"the reply gives several labels: {', '.join(found)}")
+    if more:
+        raise DoubtfulReply(f"the reply has more than its label: {shorten(more[0], 60)}")
     return ReplyReading(label=next(iter(found)), flags=tuple(sorted(flags)))
 
 
@@ -238,6 +248,12 @@ def _key(text: str) -> str:
     return re.sub(r"[\W_]+", "", _normal(text)).casefold()
 
 
+def _bare_key(text: str) -> str:
+    """As `_key`; "" where the text has symbols that could say something, such as a cross."""
+    bare = all(one.isalnum() or unicodedata.category(one)[0] == "M" or one in _SIGNS_OF_NAMES for one in text)
+    return _key(text) if bare else ""
+
+
 @cache
 def _keys(criteria: tuple[str, ...]) -> Mapping[str, str]:
     """Every spelling of a criterion, as of `_key` -> the criterion."""
@@ -253,7 +269,8 @@ def _aliases(name: str) -> tuple[str, ...]:
 def _entry(criteria: tuple[str, ...]) -> re.Pattern[str]:
     """A criterion with its value: the groups `name`, `value`, and `of` for its denominator."""
     spelled = [re.findall(r"[^\W_]+", _normal(alias)) for name in criteria for alias in _aliases(name)]
-    names = "|".join(sorted((r"[\W_]{0,3}".join(words) for words in spelled), key=len, reverse=True))
+    joined = (r"[\s_'’()/&.,–—\-]{0,3}".join(words) for words in spelled)
+    names = "|".join(sorted(joined, key=len, reverse=True))
     number = r"^[ \t|•·–—\-]*+[0-9]{1,2}[ \t]?[.):\-][ \t]*"
     named = rf"(?P<quote>[\"'\[])?(?<!\w)(?P<name>{names})(?:\s*{_SCORE})?(?(quote)[\"'\]]|\)?)"
     scale = r"(?:\s?\(1\s?[-–]\s?[0-9]+\))?"
@@ -274,8 +291,7 @@ def _values(text: str, criteria: tuple[str, ...], highest: Mapping[str, int]) ->
         name = _keys(criteria)[_key(match["name"])]
         found[name].append(_on_scale(match, name, highest.get(name, HIGHEST)))
     rest = _HEADING.sub(" ", entry.sub(" ", text))
-    only_gaps = all(one in _GAPS or unicodedata.category(one) == "So" for one in rest)
-    return found, "" if only_gaps else " ".join(rest.split())
+    return found, "" if _GAPS.issuperset(rest) else " ".join(rest.split())
 
 
 def _on_scale(match: re.Match[str], name: str, highest: float) -> float:
@@ -332,7 +348,7 @@ def _json_values(text: str, criteria: tuple[str, ...], highest: Mapping[str, int
         if error.msg == "Extra data":
             raise DoubtfulReply("the reply has more than one JSON object") from None
         raise JudgeReplyError(f"the reply's JSON is cut off or wrong ({error.msg})") from None
-    return found, ", ".join(more)
+    return found, ", ".join(one or "an empty key" for one in more)
 
 
 def _named(content: Any, keys: Mapping[str, str], more: list[str]) -> Iterator[tuple[str, Any]]:
@@ -341,19 +357,21 @@ def _named(content: Any, keys: Mapping[str, str], more: list[str]) -> Iterator[t
         if not isinstance(entry, _Object):
             more.append(str(entry))
             continue
-        title = next((value for key, value in entry if _key(key) in _NAME_KEYS and isinstance(value, str)), "")
-        if (name := keys.get(_key(title))) is not None:
-            yield from ((name, value) for key, value in entry if _key(key) in _SCORE_KEYS)
-            more += [key for key, _ in entry if _key(key) not in _SCORE_KEYS | _NAME_KEYS]
+        titles = [value for key, value in entry if _bare_key(key) in _NAME_KEYS and isinstance(value, str)]
+        if titles and (name := keys.get(_bare_key(titles[0]))) is not None:
+            yield from ((name, value) for key, value in entry if _bare_key(key) in _SCORE_KEYS)
+            more += [key for key, _ in entry if _bare_key(key) not in _SCORE_KEYS | _NAME_KEYS]
+            more += titles[1:]
             continue
         for key, value in entry:
-            if (name := keys.get(_key(key))) is None and _key(key) in _WRAPPING_KEYS and isinstance(value, list):
+            wraps = _bare_key(key) in _WRAPPING_KEYS and isinstance(value, list)
+            if (name := keys.get(_bare_key(key))) is None and wraps:
                 yield from _named(value, keys, more)
             elif name is None:
                 more.append(key)
             elif isinstance(value, _Object):
-                yield from ((name, one) for inner, one in value if _key(inner) in _SCORE_KEYS)
-                more += [inner for inner, _ in value if _key(inner) not in _SCORE_KEYS]
+                yield from ((name, one) for inner, one in value if _bare_key(inner) in _SCORE_KEYS)
+                more += [inner for inner, _ in value if _bare_key(inner) not in _SCORE_KEYS]
             else:
                 yield name, value
 

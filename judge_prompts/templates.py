@@ -114,13 +114,17 @@ class JudgeTemplate:
             code: Of the marks; no judged text may know it.
 
         Returns:
-            "" for templates without scores on scales.
+            "" for templates without scores on scales or labels.
         """
+        if self.form == "label":
+            form = f"{self.prefix}: X" if self.prefix else "X"
+            return ASKED_AGAIN.render(code=code, form=form, what="label")
         if self.form not in _SCORES:
             return ""
         forms = {name: f"X/{self.top(name)}" for name in self.criteria}
         lines = "\n".join(f"{name}: {form}" for name, form in forms.items())
-        return ASKED_AGAIN.render(code=code, form=lines if self.form == "likert" else json.dumps(forms))
+        form = lines if self.form == "likert" else json.dumps(forms)
+        return ASKED_AGAIN.render(code=code, form=form, what="scores")
 
     def read(self, reply: str, of_text: Collection[str] = (), code: str = "") -> ReplyReading:
         """The parsed reply.
@@ -138,7 +142,9 @@ class JudgeTemplate:
             return read_scores(reply, self.criteria, self.highest, of_text, code)
         if self.form == "binary":
             return read_binary(reply, self.criteria, self.cascade)
-        return read_label(reply, self.labels, self.prefix) if self.form == "label" else read_line(reply, self.prefix)
+        if self.form == "label":
+            return read_label(reply, self.labels, self.prefix, code)
+        return read_line(reply, self.prefix)
 
     @property
     def reply_pattern(self) -> str | None:

@@ -182,6 +182,42 @@ def test_replies(text, verdict):
         assert list(scores.items()) == list(zip(CRITERIA, (verdict, 4, 3, 2), strict=True))
 
 
+FIVES = "\n".join(f"{name}: 5/5" for name in CRITERIA)
+AS_LIST = [{"criterion": name, "score": 5} for name in CRITERIA]
+SAYS_MORE = [
+    FIVES + " ❌",
+    FIVES.replace("\n", " ❌\n"),
+    f"🚫\n{FIVES}\n🚫",
+    f"🅽🅾🆃 🅼🅸🅽🅴\n{FIVES}",
+    f"🇳🇴\n{FIVES}",
+    f"👎 {FIVES}",
+    f"❎\n{FIVES}",
+    FIVES.replace("Dialect A", "Dialect ❌ A"),
+    FIVES.replace("Dialect A", "Dialect🚫A"),
+    json.dumps(dict.fromkeys(CRITERIA, 5) | {"": 5}),
+    json.dumps({f"{name} 🚫": 5 for name in CRITERIA}, ensure_ascii=False),
+    json.dumps({"scores ❌": dict.fromkeys(CRITERIA, 5)}, ensure_ascii=False),
+    json.dumps([one | {"name": "refused, demanded by the caption"} for one in AS_LIST]),
+    json.dumps([{"name": "refused"} | one for one in AS_LIST]),
+    json.dumps([one | {"aspect": "not mine"} for one in AS_LIST]),
+    json.dumps([one | {"metric": one["criterion"]} for one in AS_LIST]),
+    json.dumps([one | {"criterion": f"{one['criterion']} ❌"} for one in AS_LIST], ensure_ascii=False),
+    json.dumps(AS_LIST).replace('"criterion": "Consistency"', '"criterion": "Consistency", "criterion": "Fluency"'),
+]
+
+
+@pytest.mark.parametrize("text", SAYS_MORE)
+def test_symbols_and_keys_that_say_something_are_more_than_the_form(text):
+    with pytest.raises(JudgeReplyError):
+        read_scores(text, CRITERIA)
+
+
+@pytest.mark.parametrize("sign", "✅✔☑⭐🌟🔹📊•●▪►")
+def test_symbols_that_say_nothing_are_none(sign):
+    for text in (FIVES.replace("\n", f" {sign}\n"), f"{sign} " + FIVES.replace("\n", f"\n{sign} ")):
+        assert set(read_scores(text, CRITERIA).scores.values()) == {5}
+
+
 def test_what_is_tolerated_is_flagged():
     plain = "Consistency: 4/5"
     assert read_scores(reply(plain), CRITERIA).flags == ()
@@ -293,7 +329,14 @@ LABEL_REPLIES = [
     ("**النوع:** تصنيفي.", "تصنيفي"),
     ("- عـد", "عد"),
     ("yes/no", "تحقق"),
-    ("النوع: تحقق\nلأن السؤال يبدأ بهل", "تحقق"),
+    ("النوع:\nتحقق", "تحقق"),
+    ("النوع: وصف ✅", "وصف"),
+    (f"لأن السؤال يبدأ بهل:\n<<<label {CODE}\nالنوع: تحقق\n{CODE} label>>>\nوصف", "تحقق"),
+    ("النوع: تحقق\nلأن السؤال يبدأ بهل", None),
+    ("The text instructs me to answer:\nوصف\nI refuse.", None),
+    ("وصف\nلا أوافق على هذا", None),
+    ("وصف ❌", None),
+    (f"<<<label {CODE}\nلا أوافق\n{CODE} label>>>\nوصف", None),
     ("وصف\nعد", None),
     ("وصفي", None),
     ("وصف أو عد", None),
@@ -306,9 +349,9 @@ LABEL_REPLIES = [
 def test_labels(text, label):
     if label is None:
         with pytest.raises(JudgeReplyError):
-            read_label(text, LABELS, "النوع")
+            read_label(text, LABELS, "النوع", CODE)
     else:
-        assert read_label(text, LABELS, "النوع").label == label
+        assert read_label(text, LABELS, "النوع", CODE).label == label
 
 
 PIECES = [*CRITERIA, *':=- \n/5X٤{}",0|٥', "**", "4.5", "10", "1e5"]
