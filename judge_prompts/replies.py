@@ -2,10 +2,11 @@
 
 A verdict is a reply that is the requested form and nothing else: each criterion once with its value, as lines or JSON.
 Tolerated are markdown, bullets, numbers, a table, a code fence, Arabic-Indic digits, full-width forms, directional
-marks, the criteria in one line, a heading such as "Scores:", bullets, and reasoning before the reply. With anything
-else beside the scores (prose, quotations, further keys, symbols such as a cross), or with two values for a criterion, equal or not, it is open whose the
-scores are: `DoubtfulReply` is raised, and the judge is asked once more, for the form between two marks. The marks hold
-a code that no judged text can know; between them stand the judge's scores, whatever it writes around them.
+marks, the criteria in one line, a heading such as "Scores:", and reasoning before the reply. With anything else beside
+the scores (prose, quotations, further keys, symbols such as a cross), or with two values for a criterion, equal or not,
+it is open whose the scores are: `DoubtfulReply` is raised, and the judge is asked once more, for the form between two
+marks. The marks hold a code that no judged text can know; between them stand the judge's scores, whatever it writes
+around them.
 
 So whether a value counts depends on where it stands and on the reply's form: never on the value, on what the prose
 beside it says, or on what the judged text holds. A reply without a value for each criterion, or with one outside the
