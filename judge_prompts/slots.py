@@ -3,7 +3,7 @@
 All items of a run have one prompt. By default each text is put between delimiters that hold a hash of the text, so
 that the text cannot close them, and our notice is put before the prompt; or nothing is, and the prompt is the paper's
 word for word. It never depends on what a text holds. Texts that look like an attempt to influence the judge (a rating,
-one of the prompt's headings, an instruction to the judge, praise of itself) are flagged in both.
+one of the prompt's headings, a delimiter, an instruction to the judge, praise of itself) are flagged in both.
 """
 
 import hashlib
@@ -19,6 +19,7 @@ from cultureval.runtime.text_templates import TextTemplate
 
 NOTICE = TextTemplate(Path(__file__).with_name("delimiter_notice.txt"))
 ASKED_AGAIN = TextTemplate(Path(__file__).with_name("asked_again.txt"))
+CODE_DIGITS = 32  # hexadecimal: no text is found by trial that holds the code of itself
 
 _HEADING = re.compile(r"^([^:$\n]{2,40}?)(?:\s*\([^:\n]*\))?:", re.MULTILINE)
 
@@ -88,8 +89,8 @@ def _slots_of(template: Template) -> list[str]:
 
 
 def code_of(text: str) -> str:
-    """The code of marks: the first eight hexadecimal digits of the SHA-256 of a text, lone surrogates included."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    """The code of marks: the first 32 hexadecimal digits of the SHA-256 of a text, lone surrogates included."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:CODE_DIGITS]
 
 
 def _between_marks(text: str) -> str:

@@ -79,7 +79,18 @@ _CLAIMS = (
 
 _TAGS = (r"</?think(?:ing)?>",)
 HOLDS_A_TAG = "holds_a_reasoning_tag"
-_FLAGS = {"looks_like_a_rating": _RATING, "gives_orders": _ORDERS, "claims_a_rating": _CLAIMS, HOLDS_A_TAG: _TAGS}
+# Of the prompt (`slots.py`, `asked_again.txt`), with their word or with what looks like a code.
+_DELIMITERS = (
+    r"[<«‹《]{2,}\s*(?:text|scores?|label)\b|\b(?:text|scores?|label)\s*[>»›》]{2,}",
+    r"[<«‹《]{2,}\s*\w+\s+[0-9a-f]{6,}|[0-9a-f]{6,}\s+\w+\s*[>»›》]{2,}",
+)
+_FLAGS = {
+    "looks_like_a_rating": _RATING,
+    "gives_orders": _ORDERS,
+    "claims_a_rating": _CLAIMS,
+    HOLDS_A_TAG: _TAGS,
+    "holds_a_delimiter": _DELIMITERS,
+}
 SUSPICIOUS = frozenset({*_FLAGS, "holds_a_heading", "rates_a_criterion"})
 
 # Criteria in Arabic and Chinese, as a text may name them to its judge; no words that captions use otherwise.
@@ -107,7 +118,7 @@ def suspicions(text: str, headings: Collection[str] = (), criteria: Collection[s
 
     Returns:
         Some of "looks_like_a_rating", "gives_orders", "claims_a_rating" (of the text itself), "holds_a_reasoning_tag",
-        "holds_a_heading", "rates_a_criterion" (names one, and has a number).
+        "holds_a_delimiter", "holds_a_heading", "rates_a_criterion" (names one, and has a number).
     """
     read_as = dict.fromkeys((text, _unescaped(text), _MARKUP.sub("", _unescaped(text))))
     plain = [folded(one) for one in read_as]

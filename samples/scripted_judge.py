@@ -22,7 +22,7 @@ from cultureval.samples.injections import judge_injections
 MODEL = "scripted-judge"
 Manner = Literal["overlap", "ignore", "obey", "quote"]
 _CRITERION = re.compile(r"^(.+): X/5$", re.MULTILINE)
-_MARKED = re.compile(r"<<<text ([0-9a-f]{8})\n(.*?)\n\1 text>>>", re.DOTALL)
+_MARKED = re.compile(r"<<<text ([0-9a-f]{32})\n(.*?)\n\1 text>>>", re.DOTALL)
 _LAST_LABEL = re.compile(r"^(.+):\s*$")
 
 

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from cultureval.judge_prompts.replies import PARSER_VERSION
-from cultureval.judge_prompts.slots import NOTICE
+from cultureval.judge_prompts.slots import CODE_DIGITS, NOTICE
 from cultureval.judge_prompts.templates import JudgeTemplate, judge_template
 from cultureval.metrics.judges.identity import form_fields, identities_of, judge_identity
 from cultureval.metrics.judges.session import JudgeSession, ReadyItem
@@ -217,6 +217,6 @@ def judge_signature(settings: JudgeSettings, template: JudgeTemplate, identity: 
         max_tokens=settings.max_tokens,
         extra_body="+".join(sorted(settings.extra_body)) + f"#{short_hash(extra)}" if settings.extra_body else None,
         re_asks=f"{settings.re_asks}#{short_hash(again)}" if again else settings.re_asks,
-        delimit=f"always#{NOTICE.hash}" if settings.delimit == "always" else settings.delimit,
+        delimit=f"always#{NOTICE.hash}/{CODE_DIGITS}" if settings.delimit == "always" else settings.delimit,
         images=f"{PREPARED}/{settings.image_format}/{settings.image_max_side or 'full'}" if template.images else None,
     )

@@ -76,7 +76,7 @@ def test_malformed_replies_are_asked_for_twice_more_and_then_unscored(journal, g
 
     def reply(prompt, index):
         first, again, form = prompt.partition("\nReply with your own scores only")
-        assert not again or re.search(r"<<<scores (\w{8})\nConsistency: X/5\n[^<]*\n\1 scores>>>$", form)
+        assert not again or re.search(r"<<<scores (\w{32})\nConsistency: X/5\n[^<]*\n\1 scores>>>$", form)
         count[first] += 1
         assert bool(again) == (count[first] > 1)
         return GOOD if count[first] == good_at else "Consistency: 7/5"
@@ -118,7 +118,7 @@ def test_a_judge_that_remarks_on_low_scores_alone_keeps_them(journal):
     def reply(prompt, index):
         value = 1 + int(re.search(r"قطة رقم (\d)", prompt)[1]) % 5
         lines = "\n".join(f"{name}: {value}/5" for name in CRITERIA)
-        if marks := re.search(r"<<<scores (\w{8})\n", prompt):
+        if marks := re.search(r"<<<scores (\w{32})\n", prompt):
             codes.add(marks[1])
             lines = f"{marks.group()}{lines}\n{marks[1]} scores>>>"
         return lines if value > 2 else f"I don't follow the sentence.\n{lines}\nI cannot rate it any higher."
