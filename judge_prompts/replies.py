@@ -8,10 +8,10 @@ it is open whose the scores are: `DoubtfulReply` is raised, and the judge is ask
 marks. The marks hold a code that no judged text can know; between them stand the judge's scores, whatever it writes
 around them.
 
-So whether a value counts depends on where it stands and on the reply's form: never on the value, on what the prose
-beside it says, or on what the judged text holds. A reply without a value for each criterion, or with one outside the
-scale, raises `JudgeReplyError`. The JEEM paper prints the form of the replies (Figures 7-11) but not how its authors
-parsed them: the rules are ours.
+So whether a value counts depends on where it stands and on the reply's form: never on which value of the scale it is,
+on what the prose beside it says, or on what the judged text holds. A reply without a value for each criterion, or with
+one outside the scale, raises `JudgeReplyError`. The JEEM paper prints the form of the replies (Figures 7-11) but not
+how its authors parsed them: the rules are ours.
 """
 
 import json

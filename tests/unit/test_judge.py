@@ -129,6 +129,21 @@ def test_a_judge_that_remarks_on_low_scores_alone_keeps_them(journal):
     assert [verdict.asked for verdict in found.verdicts] == [2, 2, 1, 1, 1] * 2 and len(codes) == 4
 
 
+def test_a_criterion_off_its_scale_or_without_a_value_costs_the_item_all_criteria_and_stands_in_their_bounds(journal):
+    """So that the means of all criteria are of the same items (docs/judges.md)."""
+    values = ["0/5", "6/5", "N/A", "1/5", "5/5"]
+
+    def reply(prompt, index):
+        return GOOD.replace("5/5", values[int(re.search(r"قطة رقم (\d)", prompt)[1])], 1)
+
+    with FaultyServer(reply=reply) as server:
+        found = judge(server, journal, [item(number) for number in range(5)])
+    assert [bool(verdict.scores) for verdict in found.verdicts] == [False, False, False, True, True]
+    means = summarize(found.verdicts, CRITERIA)
+    assert (means["n_malformed"], means["consistency"], means["relevance"]) == (3, 3, 4)
+    assert (means["relevance_missing_as_1"], means["relevance_missing_as_5"]) == (11 / 5, 23 / 5)
+
+
 FATES = {
     "drop": ("no_answer", "APIConnectionError"),
     "500": ("no_answer", "broken"),
