@@ -100,10 +100,32 @@ _CORRECTION = re.compile(
     + r")(?:\b|$)",
     re.IGNORECASE,
 )
+# Sentences by which an output takes a verdict back without another: of either verdict, of true, of false.
+_OPENING = r"(?:(?:no|wait|hmm|sorry|correction|actually|in fact|on reflection|but|لا|بل|عفوا|في الواقع) ?[,،:–—-]? ?)"
+_SUBJECT = r"(?:that|this|it|(?:the|this|my) (?:statement|claim|sentence|answer)|هذا|هذه|ذلك|العباره|الجمله|الجواب)"
+_WRONG = r"(?:wrong|incorrect|inaccurate|untrue|not (?:true|correct|right|accurate))"
+_WITHDRAWAL = (
+    r"\bi (?:take (?:that|it) back|was wrong|disagree|doubt (?:it|that)|retract|withdraw)\b|\bjust kidding\b"
+    r"|^ ?(?:wait|hmm|sorry) ?[,:–—-]? ?(?:that|this|my answer)(?: i|)s (?:wrong|incorrect|not right|not correct)$"
+    rf"|^ ?(?:لقد )?(?:{'|'.join(map(normalise, ('أتراجع', 'أخطأت', 'غيرت رأيي')))})"
+)
+_DENIALS = {
+    True: re.compile(
+        rf"{_WITHDRAWAL}|^ ?{_OPENING}*{_SUBJECT}"
+        rf"(?:(?: i| ?)s (?:{_WRONG}|not)| ?isn ?t(?: (?:true|correct|right|accurate))?"
+        rf"| (?:ليس|ليست|مش|مو) (?:صحيح|دقيق)\w*)$|^ ?(?:no|nope|لا)$",
+        re.IGNORECASE,
+    ),
+    False: re.compile(
+        rf"{_WITHDRAWAL}|^ ?{_OPENING}*{_SUBJECT}(?: i| ?)s (?:correct|right|accurate)$|^ ?(?:yes|نعم)$", re.IGNORECASE
+    ),
+}
+_CONDITION = re.compile(r" ?[,،]? ?(?:but )?(?:only )?(?:if|unless|provided|assuming|اذا|لو|بشرط)\b", re.IGNORECASE)
 # How a verdict is set off, besides the phrase that the prompts ask for.
 _BOX = re.compile(r"\$?\\boxed ?\{ ?(?:\\(?:text|textbf|mathrm|mathbf) ?\{ ?)?([^{}\\]{1,30})\}{1,2}\$?")
 _BRACKETS = re.compile(rf"[<(\[{{] ?({_ANY}) ?[>)\]}}]", re.IGNORECASE)
-_SIGNS = {True: "✅✔☑👍🟢", False: "❌✖✗✘👎🔴"}
+_SIGNS = {True: "👍🟢", False: "❌✖✗✘👎🔴"}
+_TICKS = "✅✔☑"  # of either verdict
 
 
 def parse_verdict(text: str, prompt: Prompt, language: Language, profile: Profile = "strict") -> bool | None:
@@ -121,7 +143,8 @@ def parse_verdict(text: str, prompt: Prompt, language: Language, profile: Profil
             where the prompt's format has it if there are several (the first of answer_reason, the last of
             reason_first; those of tf must agree), in brackets, in a LaTeX box or with a sign such as a tick, and the
             shorter "Final answer: True", unless the output doubts it ("partly") or states the other one too; where it
-            clearly corrects itself ("True. Actually, False."), the last verdict counts.
+            clearly corrects itself ("True. Actually, False."), the last verdict counts; where it takes its verdict back
+            or makes it conditional ("True. Wait, that is wrong.", "True if ..."), none does.
             "organisers": as ImageEval 2026 reads submissions (`organisers_verdict`).
 
     Returns:
@@ -165,7 +188,7 @@ def _undressed(output: str, language: Language) -> str:
     output = _BRACKETS.sub(r"\1", _BOX.sub(rf"{phrase}\1", output))
     for meant, signs in _SIGNS.items():
         output = re.sub(
-            rf"\b({_ANY})(?: ?[.!])? ?[{signs}]\ufe0f?",
+            rf"\b({_ANY})(?: ?[.!])? ?[{signs}{_TICKS}]\ufe0f?",
             lambda match, meant=meant: match[1] if _truth(match[1]) is meant else match[0],
             output,
             flags=re.IGNORECASE,
@@ -185,10 +208,13 @@ def _last_statement(output: str, match: re.Match[str]) -> bool | None:
     """The verdict of a phrase, or the last one after it that clearly corrects it.
 
     Returns:
-        None if another verdict is stated after it without words of correction before that.
+        None if another verdict is stated after it without words of correction before that, or if it is conditional or
+        taken back.
     """
     verdict, end = _truth(match["verdict"]), match.end("verdict")
-    own, before = _SENTENCE.match(output, end).end(), ""
+    if _CONDITION.match(output, end):
+        return None
+    own, before, denied = _SENTENCE.match(output, end).end(), "", False
     for sentence in re.finditer(r"[^.!?؟؛;]+", output[end:]):
         states = None
         for one in _STATEMENT.finditer(sentence.group()):
@@ -199,8 +225,9 @@ def _last_statement(output: str, match: re.Match[str]) -> bool | None:
                 if not (_CORRECTION.search(before.strip()) or _CORRECTION.search(lead)):
                     return None
                 verdict = states
+        denied = states is None and (denied or bool(_DENIALS[verdict].search(sentence.group().strip()[-200:])))
         before = "" if states is not None else sentence.group()[-200:]
-    return verdict
+    return None if denied else verdict
 
 
 def organisers_verdict(text: str) -> bool | None:

@@ -49,6 +49,41 @@ CASES = [
         (f"نعم. {AR}: صحيح{rest}", "tf", "arz", None, None, None)
         for rest in (" وخطأ", " جزئيًّا", "، لكن غير صحيح", ". غلط")
     ),
+    # taken back without another verdict, or conditional; a ground that only looks so takes nothing back
+    *(
+        (f"{EN}: {text}", prompt, "en", None, None, None)
+        for prompt in ("tf", "answer_reason")
+        for text in (
+            "True. Wait, that is wrong.",
+            "True. I take that back.",
+            "True. I was wrong.",
+            "True. The statement is incorrect.",
+            "True. That's not right.",
+            "True. On reflection, it isn't true.",
+            "True. Correction: it is not.",
+            "True. No.",
+            "False. Actually it is correct.",
+            "False. Wait, that's wrong.",
+            "True - just kidding",
+            "True if the cat is black.",
+            "False, but only if it rains.",
+        )
+    ),
+    *(
+        (f"{AR}: صحيح{rest}", "tf", "arz", None, None, None)
+        for rest in (". لا، هذا ليس صحيحا.", ". أتراجع عن ذلك", ". العبارة ليست دقيقة", " إذا كانت القطة سوداء")
+    ),
+    *(
+        (f"Well. {EN}: {text}", "tf", "en", None, None, text.startswith("True"))
+        for text in (
+            "True. The man is not wrong to sit there.",
+            "True. It is wrong to say that no cat is there.",
+            "False. The statement is incorrect.",
+            "False. No.",
+            "True. That is correct.",
+            "True. I was wrong at first. So the final answer is: True.",
+        )
+    ),
     # corrected in words that say so
     *(
         (f"{EN}: True{rest}", "tf", "en", None, None, False)
@@ -101,7 +136,9 @@ CASES = [
     ("False ❌", "tf", "en", None, None, False),
     ("The final answer is: False. ❌", "tf", "en", None, None, False),
     ("True ❌", "tf", "en", None, None, None),
-    ("False ✅", "tf", "en", None, None, None),
+    ("False ✅", "tf", "en", None, None, False),
+    (f"{EN}: False ✔️", "tf", "en", None, None, False),
+    ("خطأ ✅", "tf", "msa", None, None, False),
     ("✅", "tf", "en", None, None, None),
     ("Well. The final answer is: True because a false one would be red", "tf", "en", None, None, True),
     ("I think so. The final answer is: True", "tf", "en", None, None, True),
