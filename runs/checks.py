@@ -15,7 +15,7 @@ from cultureval.runs.files import details_by_task, details_files_of_run, output_
 from cultureval.runs.items import ItemScores, clusters_of, item_scores, leaf
 from cultureval.runs.means import ROUNDING, Estimate, agree, mean_of
 from cultureval.runs.record import Claim, Run, TaskRecord
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, shorten
 from cultureval.runtime.patches.lighteval.group_averages import StandardError
 from cultureval.tasks.catalogue import declared_metric
 
@@ -81,6 +81,9 @@ def checked(run: Run) -> Run:
             found[name] = one = _of_items(run, record, files[name])
         except CulturevalError as error:
             unchecked[name] = str(error).rstrip(".")
+            continue
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # details are anybody's
+            unchecked[name] = f"its details are not those of the task ({shorten(repr(error), 80)})"
             continue
         for claim, values in one.changes:
             claims.append(claim)

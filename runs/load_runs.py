@@ -23,6 +23,7 @@ from cultureval.runs.record import SCHEMA, SECTION, Run, RunRecord
 from cultureval.runs.task_records import task_records
 from cultureval.runs.warnings import run_warnings
 from cultureval.runtime.errors import CulturevalError, described, escaped, wrong_settings
+from cultureval.runtime.settings import current_settings, use_settings
 
 if TYPE_CHECKING:
     import pandas
@@ -82,7 +83,8 @@ def load(path: str | Path, strict: bool = False) -> LoadedRuns:
             left_out.append(LeftOut(file, str(error)))
     if left_out and (strict or not runs):
         raise CulturevalError("\n".join(one.reason for one in left_out))
-    found = [run if judged_of(run.content) else checked(run) for run in _with_judgements(runs)]
+    with use_settings(current_settings()):  # read once: every check asks the catalogue
+        found = [run if judged_of(run.content) else checked(run) for run in _with_judgements(runs)]
     return LoadedRuns(sorted(found, key=lambda run: (run.date, run.model), reverse=True), left_out)
 
 
