@@ -13,8 +13,8 @@ import logging
 import os
 import time
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
@@ -227,8 +227,7 @@ class HFModel(LightevalModel):
     def _score_all(self, docs: Sequence[Doc], rolling: bool = False) -> list[ModelResponse]:
         """Score docs in order, window by window; each batch of answers is written to the journal."""
         responses: list[ModelResponse] = []
-        bar = self._progress(len(docs), "Scoring choices")
-        with self.journal.appending() as append:
+        with self._progress(len(docs), "Scoring choices") as bar, self.journal.appending() as append:
             for window in in_windows(docs):
                 jobs = [ScoringJob(self, doc, rolling) for doc in window]
                 encode_together(jobs)
@@ -240,7 +239,6 @@ class HFModel(LightevalModel):
                     for batch in self.scorer.batches([request for *_, request in asked]):
                         bar.update(self._score_batch([asked[index] for index in batch], append))
                 responses += [job.response() for job in jobs]
-        bar.close()
         return responses
 
     def _score_batch(self, batch: Sequence[tuple[ScoringJob, int, ScoringRequest]], append: Append) -> int:
@@ -301,15 +299,20 @@ class HFModel(LightevalModel):
         return [_image_key(image) for image in all_images(doc)], -length, doc.task_name, -sum(map(len, texts))
 
     def _generate_all(self, docs: Sequence[Doc]) -> list[Answer]:
-        bar = self._progress(len(docs), "Generating")
-        answers = self.generator.answer_all(docs, bar)
-        bar.close()
-        return answers
+        with self._progress(len(docs), "Generating") as bar:
+            return self.generator.answer_all(docs, bar)
 
     # --- shared ---
 
-    def _progress(self, total: int, description: str) -> Progress:
-        return Progress(total, description, "doc", silent=self.disable_tqdm, kept_in=self.journal.folder)
+    @contextmanager
+    def _progress(self, total: int, description: str) -> Iterator[Progress]:
+        """Progress that says no more once an error ends the work."""
+        bar = Progress(total, description, "doc", silent=self.disable_tqdm, kept_in=self.journal.folder)
+        try:
+            yield bar
+            bar.close()
+        finally:
+            bar.stop()
 
     def _warn_if_truncated(self, docs: Sequence[Doc], responses: list[ModelResponse]) -> list[ModelResponse]:
         """Return the responses unchanged; warn about prompts that did not fit the model."""

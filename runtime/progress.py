@@ -96,6 +96,10 @@ class Progress:
                 self._tenth = tenth
                 self._print()
 
+    def stop(self) -> None:
+        """Ends the signs of life, without a word on how far the work came."""
+        self._closed.set()
+
     def close(self) -> None:
         """Ends the bar; a line about all items where there is none, unless they took no time."""
         self._closed.set()

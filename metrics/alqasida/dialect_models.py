@@ -77,15 +77,14 @@ class Classifier:
         from cultureval.runtime.onednn_products import onednn_products
 
         found = np.zeros((len(distinct), self.model.config.num_labels))
-        progress = Progress(len(distinct), "Classifying", "text", silent=len(distinct) < 2)
         tokens_per_batch = CPU_TOKENS if torch.device(self.device).type == "cpu" else ACCELERATOR_TOKENS
-        for batch in batches_by_length([len(tokens) for tokens in distinct], tokens_per_batch):
-            ids, mask = self._padded([distinct[index] for index in batch])
-            with torch.inference_mode(), onednn_products(self.device):
-                output = self.model(input_ids=ids.to(self.device), attention_mask=mask.to(self.device))
-            found[batch] = output.logits.double().cpu().numpy()
-            progress.update(len(batch))
-        progress.close()
+        with Progress(len(distinct), "Classifying", "text", silent=len(distinct) < 2) as progress:
+            for batch in batches_by_length([len(tokens) for tokens in distinct], tokens_per_batch):
+                ids, mask = self._padded([distinct[index] for index in batch])
+                with torch.inference_mode(), onednn_products(self.device):
+                    output = self.model(input_ids=ids.to(self.device), attention_mask=mask.to(self.device))
+                found[batch] = output.logits.double().cpu().numpy()
+                progress.update(len(batch))
         return dict(zip(distinct, found, strict=True))
 
     def cut(self, texts: Sequence[str]) -> set[str]:

@@ -176,7 +176,10 @@ def without_vllm(tmp_path_factory):
 
 
 def variables_for_vllm(**own):
-    known = {name: value for name, value in os.environ.items() if name != "CI" and "TEST_VLLM" not in name}
+    of_make = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")  # of the command that runs these tests
+    known = {
+        name: value for name, value in os.environ.items() if name not in ("CI", *of_make) and "TEST_VLLM" not in name
+    }
     return known | own
 
 

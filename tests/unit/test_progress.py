@@ -11,8 +11,10 @@ import termios
 import time
 from types import SimpleNamespace
 
+import pytest
 from waiting import wait_until
 
+from cultureval.models.hf import HFModel
 from cultureval.runtime import progress
 from cultureval.runtime.progress import Progress, progressing, working
 
@@ -63,6 +65,13 @@ def test_there_are_signs_of_life_while_nothing_ends(monkeypatch, capsys):
     ended = len(lines(""))
     time.sleep(0.3)
     assert len(lines("")) == ended
+    model = SimpleNamespace(disable_tqdm=False, journal=SimpleNamespace(folder=None))
+    with pytest.raises(ValueError), HFModel._progress(model, 5, "Failing"):
+        wait_until(lambda: bool(lines("Failing")))
+        raise ValueError
+    ended = len(lines("Failing"))
+    time.sleep(0.3)
+    assert len(lines("Failing")) == ended
     assert re.match(r"Generating: 4 of 8 docs \(50 %\), \d+ s, 100 tokens, at most \d+ s left", lines("")[0])
 
 
