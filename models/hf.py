@@ -24,7 +24,6 @@ from lighteval.models.abstract_model import LightevalModel
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 from lighteval.utils.cache_management import SampleCache
-from PIL import Image
 
 from cultureval.models.answer_log import AnswerLog
 from cultureval.models.answering import Answer, Generator
@@ -42,7 +41,7 @@ from cultureval.models.settings import (
 )
 from cultureval.models.tokens import Encoder, encoder_of
 from cultureval.runtime import processes
-from cultureval.runtime.data.image_store import image_size
+from cultureval.runtime.data.image_store import image_size, pillow
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError, described
 from cultureval.runtime.journal import Append, answer_key, open_journal
@@ -369,7 +368,7 @@ class HFModel(LightevalModel):
             least, most = self.config.image_min_pixels, self.config.image_max_pixels
             try:
                 self.loaded.processor.image_processor(
-                    images=[scaled(Image.new("RGB", size), least, most)], return_tensors="pt"
+                    images=[scaled(pillow().new("RGB", size), least, most)], return_tensors="pt"
                 )
             except Exception as error:  # of whatever kind: it would be raised for each image of that size
                 why = f"the model's processor refuses it: {described(error).rstrip('.')}"

@@ -6,7 +6,6 @@ import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,6 +24,7 @@ from cultureval.models.template_errors import TEMPLATE_ERRORS
 from cultureval.runtime.data.hub import cached_commit
 from cultureval.runtime.devices import choose_device, lacks_bfloat16
 from cultureval.runtime.errors import CulturevalError, described
+from cultureval.runtime.extras import require_extra
 from cultureval.runtime.interruption import TimeLimitReached, time_limit
 from cultureval.runtime.model_settings import refuse_unknown
 from cultureval.runtime.patches.bitsandbytes import quiet_products
@@ -335,11 +335,7 @@ def quantisation_of(settings: HFModelSettings, config: PreTrainedConfig) -> "Bit
 
     known = set(inspect.signature(BitsAndBytesConfig.__init__).parameters) - {"self", "kwargs"}
     refuse_unknown(values, known, "quantisation (transformers' BitsAndBytesConfig)")
-    if find_spec("bitsandbytes") is None:
-        raise CulturevalError(
-            f"{settings.model_name} needs bitsandbytes for quantisation, and a device that it supports: "
-            "pip install bitsandbytes, or set dtype: bfloat16 without quantisation."
-        )
+    require_extra("quantised")
     try:
         return BitsAndBytesConfig(**values)
     except (TypeError, ValueError) as error:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from cultureval.runs.record import Run
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.extras import MissingExtra, missing_packages
 
 if TYPE_CHECKING:
     import altair
@@ -434,13 +435,15 @@ def chart_formats(text: str, option: str = "--charts") -> tuple[str, ...]:
         option: Whose value it is, for the message.
 
     Raises:
-        CulturevalError: One is not among `FORMATS`.
+        CulturevalError: One is not among `FORMATS`, or what draws them is not installed.
     """
     names = [name.strip().lower() for name in text.split(",") if name.strip()]
     if names == ["none"]:
         return ()
     if not names or any(name not in FORMATS for name in names):
         raise CulturevalError(f"{option} names {text!r}; choose among {', '.join(FORMATS)}, or none.")
+    if missing_packages("page"):
+        raise CulturevalError(f"{MissingExtra('page')} Or pass {option} none.")
     return tuple(dict.fromkeys(names))
 
 

@@ -3,15 +3,14 @@
 import contextlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Literal
-
-from packaging.requirements import Requirement
 
 from cultureval.reports.terminal_tables import terminal_table, terminal_width
 from cultureval.runtime.data.hub import go_offline_if_unreachable, is_offline
 from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.extras import PARTS, install_command, missing_packages, requirements_of
 from cultureval.runtime.patches.table import Patch, all_patches
 from cultureval.runtime.settings import Settings
 from cultureval.tasks.catalogue import all_suites, all_tasks, kind_of
@@ -90,14 +89,12 @@ def _data_of(suite: str) -> Finding:
 def check_versions() -> list[Finding]:
     """Installed versions against the ranges that were tested (those of our own metadata)."""
     findings = []
-    for text in requires("cultureval") or []:
-        requirement = Requirement(text)
-        if requirement.marker is not None:
-            continue
+    for requirement in (one for extra in ("", *PARTS) for one in requirements_of(extra)):
         try:
             found = version(requirement.name)
         except PackageNotFoundError:
-            findings.append(Finding("wrong", f"{requirement.name} is not installed", "install cultureval with pip"))
+            if requirement.marker is None:
+                findings.append(Finding("wrong", f"{requirement.name} is not installed", "install cultureval with pip"))
             continue
         if requirement.specifier.contains(found, prereleases=True):
             findings.append(Finding("ok", f"{requirement.name} {found}"))
@@ -105,6 +102,19 @@ def check_versions() -> list[Finding]:
             cost = f"tested with {requirement.specifier}; other versions are known to fail or untried"
             findings.append(Finding("wrong", f"{requirement.name} {found}", cost))
     return findings
+
+
+def check_extras() -> list[Finding]:
+    """Which parts of the package are installed."""
+    return [check_extra(extra) for extra in PARTS]
+
+
+def check_extra(extra: str) -> Finding:
+    """Whether one of `extras.PARTS` is installed."""
+    if missing := missing_packages(extra):
+        what, get = f"extra {extra} ({', '.join(missing)})", install_command(extra)
+        return Finding("missing", what, f"{PARTS[extra]} need it: {get}", f"extra {extra}", get)
+    return Finding("ok", f"extra {extra}")
 
 
 def check_patches() -> list[Finding]:
@@ -145,7 +155,9 @@ def patches_by_library() -> dict[str, list[Patch]]:
 
 
 def check_sandbox() -> list[Finding]:
-    """Whether generated code can be judged: bubblewrap, and its permission to create namespaces."""
+    """Whether generated code can be judged: EvalPlus, bubblewrap, and its permission to create namespaces."""
+    if missing_packages("code"):
+        return [check_extra("code")]
     from cultureval.runtime.sandbox.jail import SandboxLimits, control_group, shown_packages
     from cultureval.runtime.sandbox.sandbox import Sandbox
 
@@ -207,15 +219,17 @@ def tasks_held(tasks: Iterable[Task], options: DataOptions) -> int:
 
 
 def suite_findings(suite: Suite) -> list[Finding]:
-    """What a suite needs besides packages and data (`Suite.doctor`); without such a function, what scores its tasks."""
+    """What a suite needs besides the core and data: an extra, and its `Suite.doctor`, or what scores its tasks."""
+    tasks = [task for task in all_tasks().values() if task.suite == suite.name]
+    lacking = [check_extra("vision")] if any(task.images for task in tasks) and missing_packages("vision") else []
     if suite.doctor:
-        return list(suite.part("doctor")())
+        return [*lacking, *suite.part("doctor")()]
     try:
-        kinds = {kind_of(task.task) for task in all_tasks().values() if task.suite == suite.name}
+        kinds = {kind_of(task.task) for task in tasks}
     except CulturevalError as error:
         return [Finding("missing", str(error), "its tasks cannot be run", "its kinds", str(error).rstrip("."))]
     scorers = dict.fromkeys(kind.instrument for kind in kinds if kind.instrument and kind.instrument.needs)
-    return [tried(one.needs, one.check, f"tasks of {suite.name} cannot be scored") for one in scorers]
+    return [*lacking, *(tried(one.needs, one.check, f"tasks of {suite.name} cannot be scored") for one in scorers)]
 
 
 def tried(what: str, check: Callable[[], object], cost: str) -> Finding:
@@ -262,6 +276,7 @@ CHECKS: tuple[Callable[[], list[Finding]], ...] = (
     check_data_root,
     check_gpu,
     check_judges,
+    check_extras,
     check_versions,
     check_patches,
 )

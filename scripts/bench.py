@@ -15,7 +15,7 @@ def bench(context: typer.Context) -> None:
     if not (folder / "benchmarks" / "commands.py").is_file():
         raise CulturevalError(
             "`cultureval bench` runs from a checkout of the repository, whose folder `benchmarks` is not in the "
-            "installed package: install the checkout (`pip install --editable .[bench]`)."
+            "installed package: install the checkout (`pip install --editable .[lm-eval]`)."
         )
     sys.path.append(str(folder))
     from benchmarks.commands import app

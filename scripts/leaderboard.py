@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from cultureval.runtime.errors import did_you_mean
+from cultureval.runtime.extras import require_extra
 from cultureval.runtime.printing import print_note, print_result
 from cultureval.scripts.options import PublicRun, Strict
 
@@ -48,6 +49,7 @@ def leaderboard(
     as_json: Annotated[bool, typer.Option("--json", help="All tables as one JSON document, printed too.")] = False,
 ) -> None:
     """Writes a leaderboard that opens without a server. Example: cultureval leaderboard results --out site"""
+    require_extra("page")
     from cultureval.reports.charts import chart_formats
     from cultureval.reports.leaderboard.board import read_board
     from cultureval.reports.leaderboard.exports import as_json as json_text

@@ -10,6 +10,7 @@ from cultureval.prompts.preparation import PreparedRow
 from cultureval.runtime.data.row_files import PlacedRow, files_matching, iter_rows
 from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import BadRow, CulturevalError, SourceUnavailable, shorten
+from cultureval.runtime.extras import MissingExtra
 from cultureval.tasks.catalogue import all_tasks, groups
 from cultureval.tasks.manifest import relative_path
 from cultureval.tasks.options import with_defaults
@@ -162,6 +163,8 @@ def check_data(names: Iterable[str], options: DataOptions) -> DataReport:
             _check_subset(all_tasks()[name], options, counts, report.listed, ledger)
             shots = max(int(number) for bare, _, number in selected if bare == name)
             require_examples(name, shots, {"source": counts.source, "few_shot_rows": counts.few_shot})
+        except MissingExtra:
+            raise
         except CulturevalError as error:
             counts.problem, counts.missing = str(error), isinstance(error, SourceUnavailable)
             first_error = first_error or error

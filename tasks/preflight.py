@@ -14,6 +14,7 @@ from cultureval.runtime.checked_model import CheckedModel, ModelCheck
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import CulturevalError, ProblemList, SourceUnavailable, all_of, counted
+from cultureval.runtime.extras import MissingExtra
 from cultureval.runtime.gc_pause import no_collection
 from cultureval.runtime.output_folder import require_folder, require_output_folder
 from cultureval.runtime.patches.transformers_start_up import prepare_transformers
@@ -205,6 +206,8 @@ def _read_data(
             (absent if may_be_left_out else failed)[name] = error
         except BrokenRows as error:
             broken += error.rows
+        except MissingExtra as error:
+            problems.add(error)  # the same for every task
         except CulturevalError as error:
             failed[name] = error
     if broken:

@@ -53,6 +53,7 @@ from cultureval.runtime.errors import (
     shorten,
     shown_names,
 )
+from cultureval.runtime.extras import require_extra
 from cultureval.runtime.rows_report import RowsReport
 from cultureval.tasks.cleaned_data import cleaned_files, cleaned_record, cleaned_rows
 from cultureval.tasks.manifest import Selection, manifest_of
@@ -437,7 +438,10 @@ def tried_rows(
 
     Raises:
         MissingColumn: The source lacks a column.
+        MissingExtra: Its rows have images, and what reads them is not installed.
     """
+    if task.images:
+        require_extra("vision")
     source = found.source
     asked: set[str] = set()
     golds = GoldColumn(source.gold_numbers)

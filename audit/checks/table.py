@@ -7,6 +7,7 @@ from cultureval.audit.checks.duplicates import of_kind
 from cultureval.audit.checks.findings import Check, Finding
 from cultureval.audit.items import AuditItem
 from cultureval.runtime.errors import CulturevalError, did_you_mean
+from cultureval.runtime.extras import require_extra
 from cultureval.runtime.progress import Progress
 from cultureval.tasks.manifest import Decision, ManifestRow
 
@@ -45,7 +46,9 @@ def run_checks(items: Sequence[AuditItem], only: Sequence[str] = (), without: Se
 
     Raises:
         CulturevalError: There is no check of a name.
+        MissingExtra: What the checks need is not installed.
     """
+    require_extra("audit")
     names = [check.name for check in CHECKS]
     for name in (*only, *without):
         if name not in names:

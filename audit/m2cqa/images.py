@@ -6,7 +6,7 @@ from typing import Any
 
 from cultureval.audit.m2cqa.items import Item, Outcome, Rejected
 from cultureval.prompts.cells import has_column, image_cell, optional_text
-from cultureval.runtime.data.image_store import SUFFIXES, stored_image, upright
+from cultureval.runtime.data.image_store import SUFFIXES, pillow, stored_image, upright
 from cultureval.runtime.data.row_files import read_rows
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn
 
@@ -100,9 +100,8 @@ def _duplicate(item: Item, seen: dict[str, str], hashes: dict[str, int]) -> tupl
 
 def difference_hash(path: Path) -> int:
     """64 bits: whether each pixel of the image at 9 by 8 grey pixels is brighter than its right neighbour."""
-    from PIL import Image
-
-    small = upright(path).convert("RGB").convert("L").resize((SIDE + 1, SIDE), Image.Resampling.LANCZOS)
+    size = (SIDE + 1, SIDE)
+    small = upright(path).convert("RGB").convert("L").resize(size, pillow().Resampling.LANCZOS)
     pixels = list(small.tobytes())
     bits = 0
     for row in range(SIDE):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cultureval.metrics.code.pass_at_k import Outcome, offered_k, pass_at_k, plus_outcome
 from cultureval.metrics.code.rules import TEST_SUITES
 from cultureval.metrics.qimma.names import CODE
+from cultureval.runtime.extras import require_extra
 from cultureval.runtime.sandbox.jail import packages_and_versions
 from cultureval.runtime.settings import Settings, current_settings
 
@@ -34,8 +35,10 @@ def check_sandbox() -> None:
     """Check, before a run, that solutions can be judged.
 
     Raises:
+        MissingExtra: EvalPlus is not installed.
         SandboxUnavailable: bubblewrap is missing or may not create namespaces; the message says what to install.
     """
+    require_extra("code")
     if is_sandboxed():
         from cultureval.runtime.sandbox.sandbox import Sandbox
 

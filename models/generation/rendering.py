@@ -4,20 +4,22 @@ import copy
 import math
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import TemplateError
 from lighteval.tasks.prompt_manager import PromptManager
 from lighteval.tasks.requests import Doc
-from PIL import Image
 
 from cultureval.models.settings import HFModelSettings
 from cultureval.models.template_errors import TEMPLATE_ERRORS
 from cultureval.runtime.chat_messages import IMAGE_MARK, Placement, message_parts
-from cultureval.runtime.data.image_store import upright
+from cultureval.runtime.data.image_store import pillow, upright
 from cultureval.runtime.errors import CulturevalError, described
 from cultureval.runtime.generation_hints import answer_prefix, may_reason, with_chat_query, with_plain_query
 from cultureval.runtime.model_facts import text_hash
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 PROBE = "Whatever?"
 
@@ -182,13 +184,13 @@ def all_images(doc: Doc) -> list[Any]:
     return [image for one in [*doc.fewshot_samples, doc] for image in one.images or []]
 
 
-def open_images(doc: Doc, settings: HFModelSettings) -> list[Image.Image]:
+def open_images(doc: Doc, settings: HFModelSettings) -> "list[Image]":
     """A doc's images as RGB, upright, scaled to the limits of the settings; paths are opened."""
     images = [upright(image).convert("RGB") for image in all_images(doc)]
     return [scaled(image, settings.image_min_pixels, settings.image_max_pixels) for image in images]
 
 
-def scaled(image: Image.Image, least: int | None, most: int | None) -> Image.Image:
+def scaled(image: "Image", least: int | None, most: int | None) -> "Image":
     """Scale an image so that it has between `least` and `most` pixels, keeping its aspect ratio."""
     pixels = image.width * image.height
     target = min(max(pixels, least or 0), most or max(pixels, least or 0))
@@ -197,4 +199,4 @@ def scaled(image: Image.Image, least: int | None, most: int | None) -> Image.Ima
     factor = (target / pixels) ** 0.5
     rounded = math.ceil if factor > 1 else math.floor
     size = (max(1, rounded(image.width * factor)), max(1, rounded(image.height * factor)))
-    return image.resize(size, Image.Resampling.BICUBIC)
+    return image.resize(size, pillow().Resampling.BICUBIC)

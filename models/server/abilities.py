@@ -7,6 +7,7 @@ from typing import Any
 from cultureval.models.server.first_token import top_of
 from cultureval.models.server.settings import ServerModelConfig
 from cultureval.runtime.coroutines import run_coroutine
+from cultureval.runtime.data.image_store import pillow
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.servers.costs import read_usage
 from cultureval.runtime.servers.data_urls import data_url
@@ -163,9 +164,7 @@ async def _why_not(ask: Callable[[], Awaitable[Any]], found: Callable[[Any], obj
 
 
 def _with_image() -> list[dict[str, Any]]:
-    from PIL import Image
-
-    url = data_url(Image.new("RGB", (IMAGE_SIDE, IMAGE_SIDE), "grey"))
+    url = data_url(pillow().new("RGB", (IMAGE_SIDE, IMAGE_SIDE), "grey"))
     return [{"type": "text", "text": PROBE}, {"type": "image_url", "image_url": {"url": url}}]
 
 

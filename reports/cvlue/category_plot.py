@@ -5,11 +5,14 @@ only if this machine has a Chinese font.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from cultureval.reports.charts import FORMATS, Chart, Point, chart_files, draws, intervals
 from cultureval.reports.doctor import Finding
+from cultureval.runtime.extras import MissingExtra, missing_packages
+from cultureval.runtime.printing import print_note
 
 CHINESE = "动物"
 ROWS = 24  # more categories than these are drawn in two panels
@@ -26,8 +29,12 @@ def draw_categories(rows: Sequence[Mapping[str, Any]], metric: str, title: str, 
         stem: Path without suffix.
 
     Returns:
-        The files written: an SVG and, where a Chinese font is installed, a PDF and a PNG.
+        The files written: an SVG and, where a Chinese font is installed, a PDF and a PNG; none, which is told once,
+        where what draws them is not installed.
     """
+    if missing_packages("page"):
+        _tell_left_out()
+        return []
     shown = _columns([row for row in rows if row[metric] is not None])
     panels = [
         intervals(stem.name, heading, "", [_point(row, metric) for row in members]).spec | {"title": heading}
@@ -40,6 +47,11 @@ def draw_categories(rows: Sequence[Mapping[str, Any]], metric: str, title: str, 
             panel.pop(name)
     chart = Chart(stem.name, title, spec, "One standard error on either side.")
     return chart_files(chart, stem.parent, FORMATS if draws(CHINESE) else ("svg",))
+
+
+@cache
+def _tell_left_out() -> None:
+    print_note(f"CVLUE's plots by category are left out. {MissingExtra('page')}")
 
 
 def _point(row: Mapping[str, Any], metric: str) -> Point:
@@ -59,6 +71,8 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, Sequence[Mapping[st
 
 def findings() -> list[Finding]:
     """What CVLUE needs besides packages, for `cultureval doctor`: a font with Chinese letters."""
+    if missing_packages("page"):
+        return []  # of which doctor has a line
     if draws(CHINESE):
         return [Finding("ok", "a font with Chinese letters")]
     cost = "CVLUE's plots are SVG only, whose letters the viewer draws: install a font such as fonts-noto-cjk"

@@ -9,8 +9,9 @@ from typing import Any
 
 from cultureval.reports.item_view import save_picture
 from cultureval.runs.rows import Row, saved_image
-from cultureval.runtime.data.image_store import MAX_BYTES, upright
+from cultureval.runtime.data.image_store import MAX_BYTES, pillow, upright
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.extras import require_extra
 
 MOST_BYTES = 150_000  # larger files are shown smaller
 LONGEST_SIDE = 1024  # pixels
@@ -29,6 +30,8 @@ def images_of(row: Row) -> tuple[list[str], list[str]]:
     """
     urls, missing = [], []
     entries = row["doc"].get("images") or []
+    if entries:
+        require_extra("vision")
     for entry in entries[:MOST_IMAGES]:
         try:
             found = saved_image(entry)
@@ -65,9 +68,7 @@ def _of_file(path: str) -> str:
 
 def _of_bytes(content: bytes) -> str:
     """A JPEG, PNG or WebP file as it is where it is small; anything else as JPEG or PNG of at most 1024 pixels."""
-    from PIL import Image
-
-    picture: Any = Image.open(io.BytesIO(content), formats=("PNG", "JPEG", "MPO", "WEBP", "GIF", "BMP", "TIFF"))
+    picture: Any = pillow().open(io.BytesIO(content), formats=("PNG", "JPEG", "MPO", "WEBP", "GIF", "BMP", "TIFF"))
     if picture.format in ("PNG", "JPEG", "WEBP") and len(content) <= MOST_BYTES:
         picture.verify()
         return _url(f"image/{picture.format.lower()}", content)

@@ -6,9 +6,11 @@ name the stored file, Docs hold its path: thousands of images cost neither memor
 
 import io
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from cultureval.runtime.data.content_store import ContentStore
+from cultureval.runtime.extras import require_extra
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -32,6 +34,18 @@ _TURNS = dict(
     )
 )
 _EXIF_PARTS = ("exif", "Raw profile type exif", "xmp", "XML:com.adobe.xmp")
+
+
+def pillow() -> ModuleType:
+    """`PIL.Image`.
+
+    Raises:
+        MissingExtra: What reads images is not installed.
+    """
+    require_extra("vision")
+    from PIL import Image
+
+    return Image
 
 
 def store_image(content: bytes) -> str:
@@ -75,8 +89,7 @@ def upright(image: "Image | Path | str") -> "Image":
     Raises:
         OSError: The file cannot be opened, or the image does not decode.
     """
-    from PIL import Image as images
-
+    images = pillow()
     picture = images.open(image) if isinstance(image, str | Path) else image
     try:
         picture.load()  # which turns a TIFF file itself
@@ -110,8 +123,7 @@ def is_turned(content: bytes) -> bool:
 
     False where it is no image, which whoever shows it says.
     """
-    from PIL import Image as images
-
+    images = pillow()
     try:
         with images.open(io.BytesIO(content)) as picture:
             return _orientation(picture) != 1
@@ -129,11 +141,10 @@ def eight_bits(image: "Image") -> "Image":
     if image.mode in _BYTE_MODES or image.mode in _PILLOW_SCALES:
         return image
     import numpy as np
-    from PIL import Image as images
 
     values = np.nan_to_num(np.asarray(image, dtype=np.float64), posinf=0, neginf=0)
     most = _MOST_OF_16_BITS if image.mode.startswith("I;16") else _most_of_32_bits(float(values.max()), image.mode)
-    return images.fromarray((np.clip(values / most, 0, 1) * 255).round().astype(np.uint8))
+    return pillow().fromarray((np.clip(values / most, 0, 1) * 255).round().astype(np.uint8))
 
 
 def _most_of_32_bits(largest: float, mode: str) -> float:
@@ -155,10 +166,8 @@ def image_size(image: "Image | Path | str") -> tuple[int, int]:
     Raises:
         OSError: The file cannot be opened, or is no image.
     """
-    from PIL import Image as images
-
     if isinstance(image, str | Path):
-        with images.open(image) as picture:
+        with pillow().open(image) as picture:
             return image_size(picture)
     return (image.height, image.width) if orientation(image) in (5, 6, 7, 8) else image.size
 
@@ -186,13 +195,12 @@ def decoded(content: bytes) -> "Image":
     Raises:
         ValueError: As `store_image`.
     """
-    from PIL import Image
-
+    images = pillow()
     if len(content) > MAX_BYTES:
         raise ValueError(f"is an image file of {len(content) >> 20} MiB; the limit is {MAX_BYTES >> 20} MiB")
-    Image.init()
+    images.init()
     try:
-        picture = Image.open(io.BytesIO(content), formats=[name for name in Image.ID if name not in NOT_OPENED])
+        picture = images.open(io.BytesIO(content), formats=[name for name in images.ID if name not in NOT_OPENED])
         picture.load()
     except Exception as error:  # Pillow's decoders raise errors of many kinds on damaged files
         raise ValueError(f"is not an image that can be decoded ({type(error).__name__}: {error})") from error

@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from cultureval.runtime.data.image_store import JPEG_QUALITY, is_turned, png_bytes, read_alike, upright
+from cultureval.runtime.data.image_store import JPEG_QUALITY, is_turned, pillow, png_bytes, read_alike, upright
 from cultureval.runtime.errors import CulturevalError
 
 if TYPE_CHECKING:
@@ -61,8 +61,7 @@ def data_url(
     Raises:
         CulturevalError: The image cannot be read.
     """
-    from PIL import Image as images
-
+    images = pillow()
     is_file = isinstance(image, (str, Path, bytes))
     try:
         picture = images.open(io.BytesIO(_file_bytes(image))) if is_file else image

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from cultureval.runtime.extras import require_extra
 from cultureval.runtime.printing import print_note
 from cultureval.scripts.audit.options import Columns, Force, SourceNames, read_sources, require_new
 from cultureval.scripts.options import Data, Form, OnlyJson, SourcesFile, data_settings
@@ -33,6 +34,7 @@ def check(
 
     Example: cultureval audit check qimma_arabicmmlu --data DIR
     """
+    require_extra("audit")
     from cultureval.audit.checks.table import CHECKS, manifest_rows, run_checks
     from cultureval.reports.audit.texts import findings_text
     from cultureval.tasks.manifest import write_manifest as write_rows

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.extras import require_extra
 from cultureval.runtime.printing import print_note, print_result
 from cultureval.scripts.code.options import UnsafeNoSandbox, Workers, notes_on_stderr, prepare_hub
 from cultureval.scripts.options import Data, OutputDir, ReuseReplies, data_settings
@@ -45,6 +46,7 @@ def code(
 
     Example: cultureval audit code --model gpt.yaml --output-dir audit-code
     """
+    require_extra("code")
     from cultureval.audit.code_refinement import read_reviewed
     from cultureval.reports.audit.refined_code import prompts_file, refined_text, write_refined
     from cultureval.tasks.qimma.code_data import load_problems

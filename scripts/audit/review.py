@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from cultureval.runtime.extras import require_extra
 from cultureval.runtime.printing import print_note
 from cultureval.scripts.audit.options import AskedManifest, Asks, Columns, SourceNames, asked_items
 from cultureval.scripts.options import Data, Form, OutputDir, SourcesFile
@@ -31,6 +32,7 @@ def review(
 
     Example: cultureval audit review qimma_arabicmmlu --manifest audit/manifest.jsonl --annotator amal
     """
+    require_extra("audit")
     from cultureval.audit.review.server import Review, addresses, listening, new_desk, serve
     from cultureval.reports.audit.texts import desks_text
 

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from cultureval.runtime.data.hub import go_offline_if_unreachable
+from cultureval.runtime.extras import require_extra
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.settings import Settings, current_settings, use_settings
 
@@ -36,7 +37,12 @@ def notes_on_stderr() -> Iterator[None]:
 
 @contextlib.contextmanager
 def data_in_settings(data: str | None) -> Iterator[str]:
-    """The data root of the command line, else of the settings ("": the hub), which they hold: the sandbox hides it."""
+    """The data root of the command line, else of the settings ("": the hub), which they hold: the sandbox hides it.
+
+    Raises:
+        MissingExtra: EvalPlus is not installed.
+    """
+    require_extra("code")
     with use_settings(current_settings().with_(data_root=data)) as settings:
         yield str(Settings.data_root.given(settings))
 

@@ -5,13 +5,15 @@ import os
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tarfile
+import tomllib
 import venv
 import zipfile
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
 WHERE = "import cultureval.samples as s, cultureval.tasks as t; print(t.__file__, s.__file__, sep='\\n')"
@@ -46,6 +48,26 @@ from importlib.metadata import entry_points
 found.load()
 print(*{"torch", "lighteval", "transformers", "datasets"} & set(sys.modules))
 """
+# What only an extra can do, of commands that say so before they read anything.
+EXTRA_OF = {
+    "check jeem --data samples": "vision",
+    "code check-data --dataset mbpp --data samples": "code",
+    "leaderboard results": "page",
+    "compare runs one other": "page",
+    "audit check qimma_aratrust --data samples": "audit",
+}
+COMMANDS = f"""
+import sys
+from cultureval.scripts.main import main
+
+for line in {list(EXTRA_OF)}:
+    sys.argv = ["cultureval", *line.split()]
+    try:
+        main()
+    except SystemExit:
+        pass
+"""
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 BUILD_SDIST = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
 
 
@@ -75,16 +97,34 @@ def wheel(source, tmp_path_factory):
     return build_wheel(source, tmp_path_factory.mktemp("wheel"))
 
 
+def core_distributions():
+    """What `pip install cultureval` installs without an extra, of the packages of the tests' own environment."""
+    asked = [Requirement(text) for text in PROJECT["dependencies"]]
+    found = {}
+    while asked:
+        one = asked.pop()
+        key = (one.name.lower(), frozenset(one.extras))
+        if key not in found:
+            found[key] = distribution(one.name)
+            further = map(Requirement, found[key].requires or ())
+            extras = ("", *one.extras)
+            asked += [it for it in further if not it.marker or any(it.marker.evaluate({"extra": e}) for e in extras)]
+    return {known.metadata["Name"]: known for known in found.values()}
+
+
 @pytest.fixture(scope="module")
 def wheel_python(wheel, tmp_path_factory):
-    """The Python of an environment that has our wheel, and only the dependencies of the tests' own."""
+    """The Python of an environment with our wheel and the packages of its core, which are links to the tests' own."""
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, with_pip=False, symlinks=True)
     python = folder / "bin" / "python"
     install = [sys.executable, "-m", "pip", "--quiet", "--python", python, "install", "--no-deps", wheel]
     subprocess.run(install, check=True, timeout=300)
     (packages,) = (folder / "lib").glob("python*/site-packages")
-    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
+    for known in core_distributions().values():
+        for name in {file.parts[0] for file in known.files} - {"..", "__pycache__"}:
+            if not (packages / name).exists():  # some packages share a folder
+                (packages / name).symlink_to(known.locate_file(name))
     return python
 
 
@@ -120,6 +160,15 @@ def test_the_wheel_holds_every_room_and_its_data(wheel_python, tmp_path, tiny_lm
     assert output_of(wheel_python, tmp_path, "-c", ENTRY_POINT).strip() == ""  # there, and nothing heavy loaded
     arguments = ("eval", tiny_lm, "qimma_aratrust", "--data", "samples", "--output-dir", "out", "--device", "cpu")
     assert "AraTrust" in output_of(command, tmp_path, *arguments)
+
+
+def test_the_core_alone_names_the_extra_of_each_missing_part(wheel_python, tmp_path):
+    """The wheel's environment has the core alone, which has just run a text suite."""
+    ended = subprocess.run([wheel_python, "-c", COMMANDS], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    told = [line for line in ended.stderr.splitlines() if line.startswith("cultureval: ")]
+    assert len(told) == len(EXTRA_OF) and "Traceback" not in ended.stderr, ended.stderr
+    for line, extra in zip(told, EXTRA_OF.values(), strict=True):
+        assert f"pip install 'cultureval[{extra}]'" in line
 
 
 def test_the_editable_install_works_from_elsewhere(tmp_path):

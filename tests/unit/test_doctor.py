@@ -8,6 +8,8 @@ from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.tasks.catalogue import all_suites
 
+SUITES = {"qimma": ["extra code"], "qimma_gen": [], "m2cqa": ["extra vision"]}  # what they need, of extras
+
 
 @pytest.fixture
 def row_of(monkeypatch):
@@ -65,3 +67,15 @@ def test_a_missing_sandbox_keeps_the_suite_with_code_from_being_ready(monkeypatc
     monkeypatch.setenv("PATH", "")
     found = [one for one in doctor.suite_findings(all_suites()["qimma"]) if one.needed == "sandbox"]
     assert [one.state for one in found] == ["missing"] and "bubblewrap" in found[0].get
+
+
+def test_what_an_extra_installs_is_missing_from_the_suites_that_need_it(row_of, monkeypatch):
+    monkeypatch.setattr(doctor, "missing_packages", lambda extra: ["a-package"])
+    suites = all_suites()
+    lacking = {
+        name: [one for one in doctor.suite_findings(suites[name]) if one.get.startswith("pip")] for name in SUITES
+    }
+    assert {name: [one.needed for one in found] for name, found in lacking.items()} == SUITES
+    assert "extra vision: pip install 'cultureval[vision]'" in row_of("m2cqa", *lacking["m2cqa"], data_root="samples")
+    of_page = next(one for one in doctor.check_extras() if one.needed == "extra page")
+    assert "a-package" in of_page.what and "cultureval[page]" in of_page.cost

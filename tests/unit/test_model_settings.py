@@ -17,7 +17,7 @@ from transformers import AutoConfig, AutoModelForMaskedLM, AutoModelForSeq2SeqLM
 from cultureval.models import loading
 from cultureval.models.generation.rendering import scaled
 from cultureval.models.settings import NOT_IN_ANSWER_KEY, HFModelSettings, read_settings
-from cultureval.runtime import weight_files
+from cultureval.runtime import extras, weight_files
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.generation_hints import cut
 from cultureval.runtime.model_facts import changed_settings
@@ -203,7 +203,7 @@ def asked_of_transformers(monkeypatch):
     ],
 )
 def test_quantisation_reaches_transformers(values, bits, storage, asked_of_transformers, monkeypatch):
-    monkeypatch.setattr(loading, "find_spec", lambda name: name)
+    monkeypatch.setattr(loading, "require_extra", lambda extra: None)
     with pytest.raises(CulturevalError, match="cannot be loaded: None of the available devices"):
         loading.load(HFModelSettings(model_name=str(folder_of("llama")), **values))
     config = asked_of_transformers["quantization_config"]
@@ -214,14 +214,14 @@ def test_quantisation_reaches_transformers(values, bits, storage, asked_of_trans
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"dtype": "4bit"}, "pip install bitsandbytes"),
+        ({"dtype": "4bit"}, "pip install .*quantised"),
         ({"quantisation": {"load_in_4bits": True}}, "Did you mean load_in_4bit"),
         ({"quantisation": {"load_in_4bit": "yes"}}, "load_in_4bit must be a boolean"),
     ],
 )
 def test_quantisation_that_cannot_be_is_one_error(values, message, asked_of_transformers, monkeypatch):
-    installed = "pip" not in message
-    monkeypatch.setattr(loading, "find_spec", lambda name: name if installed else None)
+    monkeypatch.setattr(extras, "missing_packages", lambda extra: ["bitsandbytes"] * ("pip" in message))
+    extras.require_extra.cache_clear()
     with pytest.raises(CulturevalError, match=message):
         loading.load(HFModelSettings(model_name=str(folder_of("llama")), **values))
     assert not asked_of_transformers

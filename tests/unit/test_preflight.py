@@ -20,6 +20,7 @@ from cultureval.models.load_checks import GENERATION_CONFIG
 from cultureval.models.loading import load
 from cultureval.models.preflight import check_model
 from cultureval.models.settings import parse_settings
+from cultureval.runtime import extras
 from cultureval.runtime.errors import CulturevalError, Problems
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.samples.tiny_models.classifiers import build_tiny_aldi, build_tiny_nadi
@@ -162,6 +163,15 @@ def test_a_sandbox_that_cannot_start_is_one_of_the_problems(plan_of, monkeypatch
         plan_of("qimma_code:humaneval_plus", "qimma_medarabiq_qa", bertscore_model="/no/such/bert")
     assert [name in str(error.value) for name in ("bubblewrap", "/no/such/bert")] == [True, True]
     assert len(error.value.problems) == 2
+
+
+def test_missing_extras_are_named_once_with_their_commands(plan_of, monkeypatch):
+    monkeypatch.setattr(extras, "missing_packages", lambda extra: ["a-package"])
+    extras.require_extra.cache_clear()
+    with pytest.raises(Problems) as error:
+        plan_of("jeem_caption", "m2cqa_tf", "qimma_code", "qimma_aratrust")
+    told = [problem for problem in error.value.problems if "a-package" in problem]
+    assert [f"pip install 'cultureval[{extra}]'" in one for extra, one in zip(("vision", "code"), told, strict=True)]
 
 
 def test_classifiers_of_several_kinds_of_tasks_are_tried_once(plan_of, built, monkeypatch, tmp_path):

@@ -1,0 +1,74 @@
+"""Parts of the package that are installed on request: the extras of pyproject.toml, and how a missing one is named.
+
+What each extra holds is said in pyproject.toml alone, and read from the metadata of the installed package.
+"""
+
+from functools import cache
+from importlib.metadata import PackageNotFoundError, requires, version
+
+from packaging.requirements import Requirement
+
+from cultureval.runtime.errors import CulturevalError
+
+# What needs each extra, as the subject of a sentence.
+PARTS = {
+    "vision": "Tasks with images",
+    "code": "Tasks of code (Arabic HumanEval+ and MBPP+)",
+    "page": "Leaderboards and charts",
+    "audit": "`audit check` and `audit review`",
+    "quantised": "Models in 4 and 8 bits",
+}
+
+
+class MissingExtra(CulturevalError):
+    """A part of the package is not installed.
+
+    Args:
+        extra: The extra that installs it.
+    """
+
+    def __init__(self, extra: str) -> None:
+        names = ", ".join(missing_packages(extra))
+        super().__init__(
+            f"{PARTS[extra]} need packages that are not installed here ({names}): {install_command(extra)}."
+        )
+
+
+@cache
+def requirements_of(extra: str = "") -> tuple[Requirement, ...]:
+    """The packages, with the ranges, of an extra beside those of the core; "": of the core."""
+    every = map(Requirement, requires("cultureval") or ())
+    if not extra:
+        return tuple(one for one in every if one.marker is None)
+    return tuple(one for one in every if one.marker is not None and one.marker.evaluate({"extra": extra}))
+
+
+def missing_packages(extra: str) -> list[str]:
+    """The names of an extra's packages that are not installed."""
+    return [one.name for one in requirements_of(extra) if not _installed(one.name)]
+
+
+def _installed(name: str) -> bool:
+    try:
+        return bool(version(name))
+    except PackageNotFoundError:
+        return False
+
+
+def install_command(extra: str) -> str:
+    """The command that installs an extra beside what is there."""
+    return f"pip install 'cultureval[{extra}]'"
+
+
+@cache
+def require_extra(extra: str) -> None:
+    """Refuses to go on without an extra; what was found installed is not looked up again.
+
+    Args:
+        extra: One of `PARTS`.
+
+    Raises:
+        MissingExtra: A package of it is not installed; says which command installs it.
+    """
+    if missing_packages(extra):
+        raise MissingExtra(extra)
